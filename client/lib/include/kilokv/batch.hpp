@@ -1,0 +1,85 @@
+// Building transactions. A Batch holds one transaction or many, in columns, so that a bulk client makes no object per
+// transaction; how it travels (rows or columns) is an option of the call.
+//
+//   Batch batch;
+//   batch.begin();
+//   batch.guard(batch.key("alice"), Compare::greater_equal, 10);      // FAIL unless alice has 10
+//   batch.add(batch.key("alice"), -10);
+//   batch.add(batch.key("bob"), 10);
+//   batch.end();
+//
+// Misuse (an operation outside begin/end, an operand of a later GET) is reported by the call that sends the batch, as
+// invalid_argument.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <variant>
+
+namespace kilokv::client {
+
+enum class Compare : std::uint8_t { equal = 3, not_equal, less, less_equal, greater, greater_equal };
+enum class OnFalse : std::uint8_t { fail, wait };
+
+// Index of a key within its batch; may be used again within the same transaction.
+enum class Key : std::uint32_t {};
+// Index of an operation within its list.
+enum class Op : std::uint32_t {};
+
+// Value of a PUT or delta of an ADD.
+struct FromGet {
+  Op get;
+  bool negate = false;
+};
+struct CommitVersion {};
+struct BatchTime {};
+using Operand = std::variant<std::int64_t, std::string_view, FromGet, CommitVersion, BatchTime>;
+
+struct TransactionOptions {
+  std::uint8_t precedence = 0;        // within a batch lower goes first
+  std::uint64_t wait_timeout_us = 0;  // microseconds; how long OnFalse::wait may hold it; 0: its batch only
+};
+
+class Batch {
+ public:
+  Batch();
+  Batch(Batch&&) noexcept;
+  Batch& operator=(Batch&&) noexcept;
+  ~Batch();
+
+  void begin(const TransactionOptions& options = {});
+  Key key(std::string_view bytes);
+
+  void guard_exists(Key key, OnFalse on_false = OnFalse::fail);
+  void guard_absent(Key key, OnFalse on_false = OnFalse::fail);
+  void guard(Key key, Compare compare, std::int64_t value, OnFalse on_false = OnFalse::fail);
+  void guard_keys(Key key, Compare compare, Key other, OnFalse on_false = OnFalse::fail);
+  void guard_version(Key key, std::uint64_t version, OnFalse on_false = OnFalse::fail);
+  void guard_unchanged(Key key, std::uint64_t since_version, OnFalse on_false = OnFalse::fail);
+  void guard_bytes(Key key, std::string_view bytes, OnFalse on_false = OnFalse::fail);
+  void guard_range_unchanged(std::string_view from, std::string_view to, std::uint64_t since_version,
+                             OnFalse on_false = OnFalse::fail);
+
+  Op get(Key key);
+  Op put(Key key, const Operand& value);
+  Op del(Key key);
+  Op add(Key key, const Operand& delta);
+  Op range_get(std::string_view from, std::string_view to, std::uint32_t limit);
+  Op delete_range(std::string_view from, std::string_view to, std::uint32_t limit);
+  void otherwise();  // operations that follow form the else list
+  void end();
+
+  std::size_t size() const;  // transactions
+  bool empty() const { return size() == 0; }
+  void clear();  // keeps the memory
+
+  struct Columns;  // internal
+  const Columns& columns() const { return *columns_; }
+
+ private:
+  std::unique_ptr<Columns> columns_;
+};
+
+}  // namespace kilokv::client

@@ -1,0 +1,61 @@
+// What can go wrong between a client and the server. Outcomes of transactions are not errors (results.hpp).
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace kilokv::client {
+
+enum class ErrorCode : std::uint8_t {
+  none,
+  cancelled,          // by the caller
+  invalid_argument,   // field, limit, met and knob say what is wrong
+  deadline_exceeded,  // the caller's deadline passed; in a session, send again to learn the results
+  not_found,
+  permission_denied,
+  resource_exhausted,   // the server is full and stayed so until the deadline
+  failed_precondition,  // unknown or expired session, number already acknowledged
+  aborted,              // the snapshot is too old
+  unimplemented,
+  internal,
+  unavailable,  // no server, or it is starting or draining; without a session the fate is unknown
+  data_loss,
+  unauthenticated,
+  unknown,
+};
+
+// The name as gRPC writes it, such as INVALID_ARGUMENT.
+const char* to_string(ErrorCode code);
+
+struct Error {
+  ErrorCode code = ErrorCode::none;
+  std::string message;
+  std::string field, limit, met, knob;  // as the server named them; empty if it did not
+  std::uint64_t retry_after_us = 0;
+  explicit operator bool() const { return code != ErrorCode::none; }
+};
+
+// A value or an Error. Nothing in the library throws.
+template <class T>
+class [[nodiscard]] Expected {
+ public:
+  Expected(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Expected(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  T& value() { return std::get<0>(state_); }
+  const T& value() const { return std::get<0>(state_); }
+  T& operator*() { return value(); }
+  const T& operator*() const { return value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  Error error() const { return ok() ? Error{} : std::get<1>(state_); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+}  // namespace kilokv::client

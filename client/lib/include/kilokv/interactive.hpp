@@ -1,0 +1,51 @@
+// Interactive transactions: read, decide in the client, buffer writes, commit. Optimistic: commit sends one transaction
+// with `version ==` for every key read and `range unchanged` for every range scanned; when one is false, nothing is
+// written and commit says `conflict`. run() repeats until it commits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kilokv/client.hpp"
+
+namespace kilokv::client {
+
+using Value = std::variant<std::monostate, std::int64_t, std::string>;  // monostate: absent
+
+enum class CommitResult : std::uint8_t { committed, conflict };
+
+class InteractiveTransaction {
+ public:
+  // Requires: `session` outlives it; its client too.
+  InteractiveTransaction(Client* client, Session* session, CallOptions options = {});
+  InteractiveTransaction(InteractiveTransaction&&) noexcept;
+  ~InteractiveTransaction();
+
+  // Own buffered writes are seen; a key read twice gives the same value.
+  Expected<Value> get(std::string_view key);
+  Expected<std::vector<Pair>> scan(std::string_view from, std::string_view to);
+  void put(std::string_view key, std::int64_t value);
+  void put(std::string_view key, std::string_view bytes);
+  void del(std::string_view key);
+
+  // Ends the transaction. After `conflict` or an error it can only be destroyed.
+  Expected<CommitResult> commit();
+  std::optional<std::uint64_t> version() const;  // commit version, after a commit that wrote
+  std::string conflicting_key() const;           // after a conflict
+
+  // Runs `body` in a new transaction until it commits; an Error from `body` or from commit ends it.
+  static Error run(Client* client, Session* session, const std::function<Error(InteractiveTransaction&)>& body,
+                   std::uint32_t attempts_max = 100);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kilokv::client

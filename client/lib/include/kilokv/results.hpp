@@ -1,0 +1,73 @@
+// What the server answered.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <variant>
+
+namespace kilokv::client {
+
+// Numbers as on the wire.
+enum class Outcome : std::uint8_t {
+  unknown = 0,  // no answer (yet)
+  committed = 1,
+  guard_failed = 2,  // the else-operations ran
+  wait_expired = 3,
+  overflow = 4,
+  type_mismatch = 5,
+  cancelled = 6,
+};
+// COMMITTED, GUARD_FAILED, ...
+const char* to_string(Outcome outcome);
+
+enum class FailedIn : std::uint8_t { none, guards, then_operations, else_operations };
+
+// Absent, integer or bytes. Bytes point into the Results.
+using ValueView = std::variant<std::monostate, std::int64_t, std::string_view>;
+
+struct ReadView {
+  std::uint32_t operation = 0;  // index within the list that ran
+  std::string_view key;
+  ValueView value;
+  std::optional<std::uint64_t> version;  // null: the transaction's own earlier write; 0: never written
+};
+
+struct ResultView {
+  Outcome outcome = Outcome::unknown;
+  FailedIn failed_in = FailedIn::none;
+  std::uint32_t failed_index = 0;        // meaningful unless failed_in is none
+  std::optional<ReadView> guard_value;   // GUARD_FAILED, WAIT_EXPIRED
+  std::optional<std::uint64_t> version;  // commit version, if it wrote
+  std::uint64_t batch = 0, admitted_batch = 0;
+  std::uint32_t rank = 0;
+  std::int64_t batch_time_us = 0;
+  bool reads_dropped = false;
+};
+
+// Results of one batch of transactions, by their index in it. Columns inside; views are made on demand and live as long
+// as the Results.
+class Results {
+ public:
+  Results();
+  Results(Results&&) noexcept;
+  Results& operator=(Results&&) noexcept;
+  ~Results();
+
+  std::size_t size() const;                  // transactions of the request
+  Outcome outcome(std::size_t index) const;  // cheap
+  ResultView at(std::size_t index) const;
+  std::size_t read_count(std::size_t index) const;
+  ReadView read(std::size_t index, std::size_t i) const;  // in the order in which they ran
+
+  struct Columns;  // internal
+  Columns& columns() { return *columns_; }
+  const Columns& columns() const { return *columns_; }
+
+ private:
+  std::unique_ptr<Columns> columns_;
+};
+
+}  // namespace kilokv::client

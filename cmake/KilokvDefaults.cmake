@@ -1,0 +1,51 @@
+# Settings that every target shares. Included by the root and by the engine when it is built alone.
+include_guard(GLOBAL)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+# Assertions of the standard library's kind stay off in Release; KILOKV_CHECK is always on.
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
+
+find_program(KILOKV_CCACHE ccache)
+if(KILOKV_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${KILOKV_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${KILOKV_CCACHE})
+endif()
+
+set(KILOKV_SANITIZE "" CACHE STRING "address;undefined or thread, comma-separated; empty: none")
+if(KILOKV_SANITIZE)
+  add_compile_options(-fsanitize=${KILOKV_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${KILOKV_SANITIZE})
+endif()
+
+# Warnings for our own targets; generated code gets none.
+function(kilokv_warnings target)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wconversion -Wno-sign-conversion -Werror>)
+endfunction()
+
+get_filename_component(KILOKV_ROOT ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
+
+# kilokv_library(name SOURCES ... LINK ...): a static library of our own, included by its path from the root.
+function(kilokv_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC ${KILOKV_ROOT})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  kilokv_warnings(${name})
+endfunction()
+
+function(kilokv_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${KILOKV_ROOT})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK})
+  kilokv_warnings(${name})
+endfunction()

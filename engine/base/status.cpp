@@ -1,0 +1,58 @@
+#include "engine/base/status.hpp"
+
+namespace kilokv {
+namespace {
+
+std::string describe(const Violation& v) {
+  std::string text = v.field;
+  if (!v.met.empty()) text += " is " + v.met;
+  if (!v.limit.empty()) text += (v.met.empty() ? ": " : "; ") + std::string("the limit is ") + v.limit;
+  if (!v.knob.empty()) text += " (" + v.knob + ")";
+  return text;
+}
+
+}  // namespace
+
+Status Status::invalid(Violation violation) {
+  Status status(StatusCode::invalid_argument, describe(violation));
+  auto rep = std::make_shared<Rep>(*status.rep_);
+  rep->violation = std::move(violation);
+  status.rep_ = std::move(rep);
+  return status;
+}
+
+Status Status::exhausted(Violation violation, std::int64_t retry_after_us) {
+  Status status(StatusCode::resource_exhausted, describe(violation));
+  auto rep = std::make_shared<Rep>(*status.rep_);
+  rep->violation = std::move(violation);
+  rep->retry_after_us = retry_after_us;
+  status.rep_ = std::move(rep);
+  return status;
+}
+
+const std::string& Status::message() const {
+  static const std::string empty;
+  return rep_ ? rep_->message : empty;
+}
+
+const char* to_string(StatusCode code) {
+  switch (code) {
+    case StatusCode::ok: return "OK";
+    case StatusCode::cancelled: return "CANCELLED";
+    case StatusCode::invalid_argument: return "INVALID_ARGUMENT";
+    case StatusCode::deadline_exceeded: return "DEADLINE_EXCEEDED";
+    case StatusCode::not_found: return "NOT_FOUND";
+    case StatusCode::permission_denied: return "PERMISSION_DENIED";
+    case StatusCode::resource_exhausted: return "RESOURCE_EXHAUSTED";
+    case StatusCode::failed_precondition: return "FAILED_PRECONDITION";
+    case StatusCode::aborted: return "ABORTED";
+    case StatusCode::unimplemented: return "UNIMPLEMENTED";
+    case StatusCode::internal: return "INTERNAL";
+    case StatusCode::unavailable: return "UNAVAILABLE";
+    case StatusCode::data_loss: return "DATA_LOSS";
+    case StatusCode::unauthenticated: return "UNAUTHENTICATED";
+  }
+  return "UNKNOWN";
+}
+
+}  // namespace kilokv

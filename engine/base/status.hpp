@@ -1,0 +1,94 @@
+// What can fail outside of the program's control is a Status; results of transactions are outcomes (txn/results.hpp);
+// a broken invariant is a failed check (base/check.hpp). No exception crosses a module's face.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace kilokv {
+
+// The meanings are those of the gRPC codes of the same names; service/ maps them one to one.
+enum class StatusCode : std::uint8_t {
+  ok,
+  cancelled,
+  invalid_argument,
+  deadline_exceeded,
+  not_found,
+  permission_denied,
+  resource_exhausted,
+  failed_precondition,
+  aborted,
+  unimplemented,
+  internal,
+  unavailable,
+  data_loss,
+  unauthenticated,
+};
+
+// Which input broke which limit, and the knob that sets it. Empty strings where one does not apply.
+struct Violation {
+  std::string field;  // path of the field, such as transactions[3].guards[0].key
+  std::string limit;  // with its unit, such as "1024 bytes"
+  std::string met;    // the value met, with its unit
+  std::string knob;   // the flag that sets the limit, such as --key-bytes-max
+};
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(StatusCode code, std::string message) : rep_(std::make_shared<Rep>(Rep{code, std::move(message), {}, {}})) {}
+
+  // INVALID_ARGUMENT whose message names all four parts of `violation`.
+  static Status invalid(Violation violation);
+  // RESOURCE_EXHAUSTED with the delay after which a retry is worthwhile, in microseconds.
+  static Status exhausted(Violation violation, std::int64_t retry_after_us);
+
+  bool ok() const { return rep_ == nullptr; }
+  StatusCode code() const { return rep_ ? rep_->code : StatusCode::ok; }
+  const std::string& message() const;
+  // Null unless made by invalid() or exhausted().
+  const Violation* violation() const { return rep_ && rep_->violation ? &*rep_->violation : nullptr; }
+  std::optional<std::int64_t> retry_after_us() const { return rep_ ? rep_->retry_after_us : std::nullopt; }
+
+ private:
+  struct Rep {
+    StatusCode code;
+    std::string message;
+    std::optional<Violation> violation;
+    std::optional<std::int64_t> retry_after_us;
+  };
+  std::shared_ptr<const Rep> rep_;  // null: ok, so the good path never allocates
+};
+
+// The name as gRPC writes it, such as INVALID_ARGUMENT.
+const char* to_string(StatusCode code);
+
+// A value or the Status that says why there is none.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Status status) : state_(std::in_place_index<1>, std::move(status)) {}
+
+  bool ok() const { return state_.index() == 0; }
+  const Status& status() const {
+    static const Status fine;
+    return ok() ? fine : std::get<1>(state_);
+  }
+  // Require: ok().
+  T& value() { return std::get<0>(state_); }
+  const T& value() const { return std::get<0>(state_); }
+  T& operator*() { return value(); }
+  const T& operator*() const { return value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+ private:
+  std::variant<T, Status> state_;
+};
+
+}  // namespace kilokv

@@ -1,0 +1,57 @@
+// Plain types that every layer shares: key ids, value types, versions, batch numbers.
+// No behaviour beyond packing and comparison; std only; usable in device code.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+namespace kilokv {
+
+// 128-bit id of a key: the keyed hash of its bytes (base/key_hash.hpp). Two keys of one database are assumed to have
+// different ids; the hash is keyed with a per-database secret, so nobody outside can construct a collision.
+struct KeyId {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  friend constexpr bool operator==(const KeyId&, const KeyId&) = default;
+};
+
+// Commit version: the position of a write in the one serial order of the database, 1 to kVersionMax. 0: never written.
+using Version = std::uint64_t;
+inline constexpr Version kVersionMax = (Version{1} << 60) - 1;
+
+// Number of a batch, from 1. 0: before the first batch.
+using BatchNumber = std::uint64_t;
+
+// Microseconds since the Unix epoch; a batch's stamp. Never decreases from batch to batch.
+using TimeUs = std::int64_t;
+
+// Microseconds.
+using DurationUs = std::int64_t;
+
+enum class ValueType : std::uint8_t {
+  absent = 0,   // never written (version 0) or deleted (version of the delete)
+  integer = 1,  // the word is a signed 64-bit integer
+  bytes = 2,    // the word is a handle to bytes that the host keeps (table/blob_store.hpp)
+};
+
+// Version and type of a record in one word: version << 4 | type. All zero bits: a key that was never written.
+using Tag = std::uint64_t;
+constexpr Tag make_tag(Version version, ValueType type) { return version << 4 | static_cast<Tag>(type); }
+constexpr Version version_of(Tag tag) { return tag >> 4; }
+constexpr ValueType type_of(Tag tag) { return static_cast<ValueType>(tag & 0xF); }
+
+// The value half of a record as the table holds it.
+struct Cell {
+  std::uint64_t word = 0;
+  Tag tag = 0;
+  friend constexpr bool operator==(const Cell&, const Cell&) = default;
+};
+
+// Additive 128-bit digest of a set (order does not matter): see table/state_hash.hpp.
+struct Hash128 {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  friend constexpr bool operator==(const Hash128&, const Hash128&) = default;
+};
+
+}  // namespace kilokv

@@ -1,0 +1,118 @@
+// The facade of the engine: a table of records in memory, and batches that run on it. Plain C++: no CUDA types.
+//
+// Thread safety: one thread at a time (the server's executor owns it). Results refer to byte values by handle; a handle
+// stays readable, from any thread, until release_through() has passed the batch that replaced it.
+//
+// Flow of a batch: fill a TransactionColumns -> execute() -> results, writes -> (server: log, sync, answer) ->
+// release_through(batch).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/key_hash.hpp"
+#include "engine/base/status.hpp"
+#include "engine/base/types.hpp"
+#include "engine/txn/columns.hpp"
+#include "engine/txn/results.hpp"
+
+namespace kilokv::engine {
+
+struct EngineOptions {
+  std::string strategy = "serial";  // one of strategies()
+  KeyHashSecret secret;
+  std::size_t expected_records = 0;                      // reserves the table
+  std::size_t table_records_max = std::size_t{1} << 31;  // RESOURCE_EXHAUSTED beyond it
+};
+
+// A record as the outside sees it. `bytes` points into the engine: valid until the next call that changes the table.
+struct RecordView {
+  std::string_view key;
+  Cell cell;
+  std::string_view bytes;  // of a value of type bytes
+};
+
+// How many records, and what they cost.
+struct EngineStats {
+  std::size_t records = 0;     // live: not deleted
+  std::size_t tombstones = 0;  // deleted, version kept
+  std::size_t table_slots = 0;
+  std::size_t memory_bytes = 0;  // all told: slots, keys, index, byte values
+};
+
+// A key's cell before a batch first wrote it.
+struct BeforeImage {
+  std::string_view key;  // valid until the key leaves the table
+  Cell cell;
+};
+
+class Engine {
+ public:
+  // INVALID_ARGUMENT for an unknown strategy.
+  static Result<std::unique_ptr<Engine>> create(const EngineOptions& options);
+  static std::vector<std::string> strategies();
+  virtual ~Engine() = default;
+
+  // Runs the batch. `last_try[t]` != 0: the transaction's deadline is at or before the stamp: postponed becomes
+  // WAIT_EXPIRED. Fills `results` and `writes` (both are reset first).
+  // Requires: valid columns (txn/validate.hpp); last_try.size() == columns.size();
+  // header.first_version + kWaitPassesMax x n <= kVersionMax.
+  // Errors: RESOURCE_EXHAUSTED when the table cannot take the batch's new keys: nothing has run, the state is
+  // unchanged.
+  [[nodiscard]] virtual Status execute(const BatchHeader& header, const TransactionColumns& columns,
+                                       const Column<std::uint8_t>& last_try, BatchResults* results,
+                                       WriteColumns* writes) = 0;
+
+  // The keys that the last batch wrote, each once, with their cells before it. Valid until the next call that changes
+  // the table.
+  virtual const std::vector<BeforeImage>& before_images() const = 0;
+
+  // Whether guard `guard_index` of transaction t would hold on the state as it is now (a guard that meets the wrong
+  // type counts as decided: true). For parked transactions: run them again only when there is something new to say.
+  virtual bool guard_decided(const TransactionColumns& columns, std::size_t t, std::uint32_t guard_index) const = 0;
+
+  // Bytes of a value of type bytes.
+  virtual std::string_view bytes_of(Cell cell) const = 0;
+
+  // Byte values replaced by batches up to and including `batch` may be freed. Called in batch order.
+  virtual void release_through(BatchNumber batch) = 0;
+  // A handle kept beyond its batch (a snapshot's before-image). retain/release pairs; same thread as execute().
+  virtual void retain(Cell cell) = 0;
+  virtual void release(Cell cell) = 0;
+
+  // The current cell of a key (never written: all zero).
+  virtual RecordView find(std::string_view key) const = 0;
+  // Visits keys of [from, to) in key order, tombstones included, until `visit` returns false. `to` empty: no upper
+  // bound.
+  virtual void scan(std::string_view from, std::string_view to,
+                    const std::function<bool(const RecordView&)>& visit) const = 0;
+
+  // Recovery: puts a record as it was, tombstones included; the newer version wins, so that a replay over a fuzzy
+  // checkpoint is idempotent.
+  [[nodiscard]] virtual Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
+                                    std::string_view bytes) = 0;
+
+  // Drops tombstones with version <= floor. `unchanged since v` and `range unchanged since v` with v < floor are false
+  // from then on where the key (any key of the range) may have been dropped: versions below the floor are not known.
+  virtual void drop_tombstones(Version floor) = 0;
+  virtual Version tombstone_floor() const = 0;
+
+  // Additive digest of all records (key id, type, value, version; tombstones included): equal states have equal hashes,
+  // whatever led there. Kept up to date by execute, load and drop_tombstones.
+  virtual Hash128 state_hash() const = 0;
+  // The same computed from scratch over the table; for verification.
+  virtual Hash128 compute_state_hash() const = 0;
+
+  // Dirty tracking for checkpoints: takes up to `max` keys written (or loaded after mark) since they were last taken,
+  // with their current cells. Returns how many; 0: none left.
+  virtual std::size_t take_dirty(std::size_t max, const std::function<void(const RecordView&)>& visit) = 0;
+
+  virtual EngineStats stats() const = 0;
+};
+
+}  // namespace kilokv::engine

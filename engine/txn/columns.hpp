@@ -1,0 +1,112 @@
+// Transactions as columns (structure of arrays): the one in-memory form of a transaction from the decoder to the
+// engine. A request is decoded straight into one TransactionColumns; the batcher appends requests to the batch's.
+//
+// Shapes. With n transactions, k keys, g guards, m operations, r ranges, v byte values:
+//   transaction columns  [n]  ends are exclusive and cumulative: transaction t has guards [guard_end[t-1],
+//   guard_end[t]),
+//                             then-operations [else_end[t-1], then_end[t]), else-operations [then_end[t], else_end[t])
+//   key columns          [k]  key i has bytes [key_end[i-1], key_end[i]) of key_bytes. A key may stand more than once.
+//   guard columns        [g]  guard_key: index into the key columns; for range_unchanged into the range columns
+//   operation columns    [m]  op_key: index into the key columns; for range operations into the range columns
+//   range columns        [r]  each range belongs to exactly one guard or operation; bounds are bytes in range_bytes
+//   value columns        [v]  value i has bytes [value_end[i-1], value_end[i]) of value_bytes
+// Invariants (checked where input enters, txn/validate.hpp; the engine relies on them): every index is in range, every
+// end column is non-decreasing, every enum is known, an operand GET is an earlier GET of the same list, from < to.
+//
+// The columns live in a std::pmr memory resource, so that they can be pinned where CUDA is. clear() keeps capacity: in
+// the steady state a batch allocates nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory_resource>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/types.hpp"
+#include "engine/txn/program.hpp"
+
+namespace kilokv::engine {
+
+template <class T>
+using Column = std::pmr::vector<T>;
+
+struct TransactionColumns {
+  explicit TransactionColumns(std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+
+  // [n]
+  Column<std::uint8_t> precedence;     // lower first
+  Column<DurationUs> wait_timeout_us;  // how long WAIT may postpone it; 0: this batch only
+  Column<std::uint32_t> guard_end;
+  Column<std::uint32_t> then_end;
+  Column<std::uint32_t> else_end;
+  // [k]
+  Column<KeyId> key_id;
+  Column<std::uint32_t> key_end;
+  Column<char> key_bytes;
+  // [g]
+  Column<std::uint8_t> guard_kind;      // GuardKind
+  Column<std::uint8_t> guard_on_false;  // OnFalse
+  Column<std::uint32_t> guard_key;
+  Column<std::uint32_t> guard_other;   // key index of the other key of a compare, or kNone
+  Column<std::int64_t> guard_operand;  // constant, version, or (bytes_equal) index into the value columns
+  // [m]
+  Column<std::uint8_t> op_kind;     // OpKind
+  Column<std::uint8_t> op_operand;  // Operand; 0 where the operation has none
+  Column<std::uint32_t> op_key;
+  Column<std::int64_t> op_value;
+  // [r]
+  Column<std::uint32_t> range_from_end;  // `from` has bytes [range_to_end[i-1], range_from_end[i]) of range_bytes
+  Column<std::uint32_t> range_to_end;    // `to` has bytes [range_from_end[i], range_to_end[i]); empty: no upper bound
+  Column<std::uint32_t> range_limit;     // pairs; at least 1; 0 in a guard
+  Column<char> range_bytes;
+  // [v]
+  Column<std::uint32_t> value_end;
+  Column<char> value_bytes;
+
+  std::size_t size() const { return guard_end.size(); }
+  bool empty() const { return guard_end.empty(); }
+  std::size_t memory_bytes() const;  // of the contents, not of the capacity
+  void clear();
+
+  // Appends transactions [begin, end) of `from`, all their columns rebased. Requires: this and `from` are distinct.
+  // Cost: a copy; allocates only where capacity does not suffice.
+  void append(const TransactionColumns& from, std::size_t begin, std::size_t end);
+
+  std::string_view key(std::size_t i) const;
+  std::string_view value(std::size_t i) const;
+  std::string_view range_from(std::size_t i) const;
+  std::string_view range_to(std::size_t i) const;
+  std::uint32_t guard_begin(std::size_t t) const { return t == 0 ? 0 : guard_end[t - 1]; }
+  std::uint32_t then_begin(std::size_t t) const { return t == 0 ? 0 : else_end[t - 1]; }
+};
+
+// Builds columns one transaction at a time; used by decoders, workloads and tests.
+// A transaction is opened by begin(), then come its guards, then-operations, else-operations, in this order; end()
+// closes it. Keys are hashed with `secret` (base/key_hash.hpp). Operand indices are within the list.
+class ColumnsBuilder {
+ public:
+  ColumnsBuilder(TransactionColumns* columns, const struct KeyHashSecret& secret);
+  void begin(std::uint8_t precedence = 0, DurationUs wait_timeout_us = 0);
+  std::uint32_t key(std::string_view bytes);    // returns its index in the key columns
+  std::uint32_t value(std::string_view bytes);  // returns its index in the value columns
+  void guard(GuardKind kind, OnFalse on_false, std::uint32_t key, std::int64_t operand, std::uint32_t other = kNone);
+  void range_guard(OnFalse on_false, std::string_view from, std::string_view to, Version version);
+  void op(OpKind kind, std::uint32_t key, Operand operand = Operand::integer, std::int64_t value = 0);
+  void range_op(OpKind kind, std::string_view from, std::string_view to, std::uint32_t limit);
+  void begin_else();  // what follows goes to the else list
+  void end();
+
+ private:
+  TransactionColumns* columns_;
+  const struct KeyHashSecret* secret_;
+  bool in_else_ = false;
+};
+
+// One transaction as a self-contained string and back; for parked transactions, whose columns must outlive their batch.
+// The format is internal to one process. unpack appends to `columns`.
+std::string pack_transaction(const TransactionColumns& columns, std::size_t t);
+void unpack_transaction(std::string_view packed, TransactionColumns* columns);
+
+}  // namespace kilokv::engine

@@ -1,0 +1,74 @@
+// What the execution of a batch gave, as columns over the batch's own (txn/columns.hpp).
+#pragma once
+
+#include <cstdint>
+#include <memory_resource>
+#include <string_view>
+
+#include "engine/base/types.hpp"
+#include "engine/txn/columns.hpp"
+
+namespace kilokv::engine {
+
+// Inputs of a batch beside its transactions. Recorded with it: the same inputs give the same results, bit for bit.
+struct BatchHeader {
+  BatchNumber number = 0;
+  TimeUs time_us = 0;         // the stamp
+  Version first_version = 1;  // version of rank 0
+};
+
+struct BatchResults {
+  explicit BatchResults(std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+
+  // [n], in the order of the transactions in the columns
+  Column<std::uint8_t> outcome;        // Outcome
+  Column<std::uint8_t> failed_in;      // FailedIn
+  Column<std::uint32_t> failed_index;  // within its list; kNone where nothing failed
+  Column<std::uint32_t> rank;          // pass x n + position; WAIT_EXPIRED: passes x n + position
+  Column<std::uint8_t> wrote;          // 1: it wrote, with commit version first_version + rank
+  // GUARD_FAILED, WAIT_EXPIRED and postponed: the deciding guard's key as that guard saw it (range guards: zero).
+  Column<Cell> guard_cell;
+  // [m]: GET: the value read, with its version, or kOwnWrite set where it is the transaction's own earlier write.
+  // PUT, DELETE, ADD that ran: the cell it left (a DELETE or PUT that wrote nothing: what was there).
+  // Operations of a list that did not run, or that was undone: unspecified.
+  Column<Cell> op_cell;
+  Column<std::uint8_t> op_flags;  // kOwnWrite, kWrote
+  // [r]: range i returned (RANGE_GET) or deleted (DELETE_RANGE) pairs [range_begin[i], range_end[i]) of the pair
+  // columns.
+  Column<std::uint32_t> range_begin;
+  Column<std::uint32_t> range_end;
+  // [pairs]
+  Column<std::uint32_t> pair_key_end;  // pair i has key bytes [pair_key_end[i-1], pair_key_end[i]) of pair_key_bytes
+  Column<char> pair_key_bytes;
+  Column<Cell> pair_cell;           // DELETE_RANGE: the cell that was deleted
+  Column<std::uint8_t> pair_flags;  // kOwnWrite
+
+  std::uint32_t passes = 0;  // run, at least 1 for a batch that is not empty
+  Version next_version = 1;  // the first version of the next batch: first_version + passes x n
+
+  static constexpr std::uint8_t kOwnWrite = 1;  // the cell is the transaction's own write: its version is null outside
+  static constexpr std::uint8_t kWrote = 2;     // this operation wrote
+
+  void reset(const TransactionColumns& columns);  // sizes every column for a batch; keeps capacity
+  std::string_view pair_key(std::size_t i) const;
+};
+
+// Everything that a batch wrote, in rank order; within a transaction in the order of its operations. This is what the
+// log carries: replaying the writes in this order over the state before the batch gives the state after it.
+struct WriteColumns {
+  explicit WriteColumns(std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+
+  Column<std::uint32_t> rank;     // version = first_version + rank
+  Column<std::uint8_t> type;      // ValueType; absent: a delete
+  Column<std::int64_t> word;      // integer: the value; else 0
+  Column<std::uint32_t> key_end;  // key i has bytes [key_end[i-1], key_end[i]) of key_bytes
+  Column<char> key_bytes;
+  Column<std::uint32_t> value_end;  // one per write of type bytes, in order
+  Column<char> value_bytes;
+
+  std::size_t size() const { return rank.size(); }
+  void clear();
+  std::string_view key(std::size_t i) const;
+};
+
+}  // namespace kilokv::engine
