@@ -1,0 +1,4 @@
+// Must fail: shows that a failing expectation reaches ctest (see tests/CMakeLists.txt).
+#include <gtest/gtest.h>
+
+TEST(Canary, Fails) { EXPECT_EQ(1, 2); }
