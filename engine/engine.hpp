@@ -48,6 +48,7 @@ struct EngineStats {
 // A key's cell before a batch first wrote it.
 struct BeforeImage {
   std::string_view key;  // valid until the key leaves the table
+  KeyId id;
   Cell cell;
 };
 
@@ -97,9 +98,10 @@ class Engine {
   [[nodiscard]] virtual Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
                                     std::string_view bytes) = 0;
 
-  // Drops tombstones with version <= floor. `unchanged since v` and `range unchanged since v` with v < floor are false
-  // from then on where the key (any key of the range) may have been dropped: versions below the floor are not known.
-  virtual void drop_tombstones(Version floor) = 0;
+  // Drops tombstones with version <= floor and calls `dropped` for each. `unchanged since v` and `range unchanged since
+  // v` with v < floor are false from then on where the key (any key of the range) may have been dropped: versions below
+  // the floor are not known.
+  virtual void drop_tombstones(Version floor, const std::function<void(std::string_view key)>& dropped) = 0;
   virtual Version tombstone_floor() const = 0;
 
   // Additive digest of all records (key id, type, value, version; tombstones included): equal states have equal hashes,
@@ -108,9 +110,11 @@ class Engine {
   // The same computed from scratch over the table; for verification.
   virtual Hash128 compute_state_hash() const = 0;
 
-  // Dirty tracking for checkpoints: takes up to `max` keys written (or loaded after mark) since they were last taken,
-  // with their current cells. Returns how many; 0: none left.
+  // Dirty tracking for checkpoints: keys written or loaded since they were last taken, each once, first in first out.
+  // Takes up to `max` of them, with their current cells; returns how many.
   virtual std::size_t take_dirty(std::size_t max, const std::function<void(const RecordView&)>& visit) = 0;
+  virtual std::size_t dirty_count() const = 0;
+  virtual void clear_dirty() = 0;
 
   virtual EngineStats stats() const = 0;
 };
