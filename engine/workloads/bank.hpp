@@ -1,0 +1,71 @@
+// bank: transfers between two distinct accounts drawn from the distribution; keys acct............ of 16 bytes, balance
+// 1000 at the start, amount 1 to 100, a FAIL guard source >= amount, ADD -amount and ADD +amount.
+//
+// Hot variants: every transfer touches account 0. transfers: in a random direction, guarded; the hot account starts
+// rich, so that its guard rarely fails. deposits: always from the other account to the hot one, without a guard, so
+// that balances may fall below 0 and nothing but commuting ADDs meet. Invariant: the total; in the guarded variants no
+// balance is below 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/workloads/distribution.hpp"
+#include "engine/workloads/invariant.hpp"
+#include "engine/workloads/key_name.hpp"
+#include "engine/workloads/random.hpp"
+#include "engine/workloads/sink.hpp"
+
+namespace kilokv::engine {
+
+inline constexpr std::int64_t kBankBalance = 1000;
+inline constexpr std::int64_t kBankAmountMax = 100;
+inline constexpr std::int64_t kHotBalance = 1'000'000'000;
+
+enum class HotAccount : std::uint8_t { none, transfers, deposits };
+
+// One transfer without the limits of a bank: what Bank draws and any writer of transfers can use.
+struct Transfer {
+  std::uint64_t source = 0;
+  std::uint64_t target = 0;
+  std::int64_t amount = 0;
+};
+
+class Bank {
+ public:
+  static constexpr std::string_view kPrefix = "acct";
+
+  // Requires: keys >= 2.
+  Bank(std::uint64_t keys, const DistributionOptions& distribution, HotAccount hot, std::uint64_t seed);
+
+  Transfer draw();
+
+  template <TransactionSink Sink>
+  void generate(Sink* sink, std::size_t transactions) {
+    for (std::size_t i = 0; i < transactions; ++i) {
+      const Transfer transfer = draw();
+      sink->begin(0, 0);
+      const std::uint32_t source = sink->key(KeyName(kPrefix, transfer.source).view());
+      const std::uint32_t target = sink->key(KeyName(kPrefix, transfer.target).view());
+      if (hot_ != HotAccount::deposits) {
+        sink->guard(GuardKind::greater_equal, OnFalse::fail, source, transfer.amount, kNone);
+      }
+      sink->op(OpKind::add, source, Operand::integer, -transfer.amount);
+      sink->op(OpKind::add, target, Operand::integer, transfer.amount);
+      sink->end();
+    }
+  }
+
+  void for_each_initial(const InitialVisitor& visit) const;
+  InvariantRule invariant() const;
+
+ private:
+  std::int64_t initial_balance(std::uint64_t account) const;
+
+  std::uint64_t keys_;
+  HotAccount hot_;
+  KeyDistribution accounts_;
+  Random random_;
+};
+
+}  // namespace kilokv::engine

@@ -1,0 +1,55 @@
+// Whether the state that a workload left behind is one that it may leave: a conserved total, or a property of every
+// record. Fed by any scan of all keys, the engine's or the network's.
+// Thread safety: one thread an object.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/base/types.hpp"
+
+namespace kilokv::engine {
+
+// What holds at every batch boundary, whatever committed.
+struct InvariantRule {
+  std::string statement = {};                      // for reports, such as "the balances sum to 100000000"
+  std::optional<std::int64_t> total = {};          // of all integers
+  std::optional<std::uint64_t> records = {};       // that are not deleted
+  std::optional<std::uint64_t> records_max = {};   // the most that are not deleted
+  bool never_negative = false;                     // no integer is below 0
+  std::optional<std::uint64_t> marked_bytes = {};  // every value is bytes of this size and begins with its key
+};
+
+class InvariantCheck {
+ public:
+  explicit InvariantCheck(InvariantRule rule) : rule_(std::move(rule)) {}
+
+  // One live record of the scan. `integer` counts where type is integer, `bytes` where it is bytes.
+  void add(std::string_view key, ValueType type, std::int64_t integer, std::string_view bytes);
+
+  // Call after the scan: what is violated, with expected and got; empty: the invariant holds.
+  std::string violation() const;
+  const std::string& statement() const { return rule_.statement; }
+  std::int64_t total() const { return total_; }
+  std::uint64_t records() const { return records_; }
+
+ private:
+  InvariantRule rule_;
+  std::int64_t total_ = 0;
+  std::uint64_t records_ = 0;
+  std::string bad_record_;  // the first one
+};
+
+// Receives the records that a workload starts from.
+struct InitialRecord {
+  std::string_view key = {};  // valid during the call alone
+  ValueType type = ValueType::integer;
+  std::int64_t integer = 0;
+  std::string_view bytes = {};  // of a value of type bytes; valid during the call alone
+};
+using InitialVisitor = std::function<void(const InitialRecord&)>;
+
+}  // namespace kilokv::engine

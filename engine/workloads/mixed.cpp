@@ -1,0 +1,51 @@
+#include "engine/workloads/mixed.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace kilokv::engine {
+
+Mixed::Mixed(std::uint64_t keys, std::uint64_t seed) : keys_(std::min(keys, kKeysMax)), random_(seed) {}
+
+std::int64_t Mixed::draw_integer() {
+  switch (random_.below(16)) {
+    case 0: return std::numeric_limits<std::int64_t>::max() - static_cast<std::int64_t>(random_.below(3));
+    case 1: return std::numeric_limits<std::int64_t>::min() + static_cast<std::int64_t>(random_.below(3));
+    default: return random_.between(-8, 8);
+  }
+}
+
+// Versions of the recent past, of never, and of the far future: all answers of the version guards occur.
+Version Mixed::draw_version() {
+  switch (random_.below(4)) {
+    case 0: return 0;
+    case 1: return kVersionMax;
+    default: return random_.below(std::min<std::uint64_t>(4 * transactions_, std::uint64_t{1} << 31) + 1);
+  }
+}
+
+Mixed::Range Mixed::draw_range() {
+  const std::uint64_t from = draw_key();
+  const std::uint64_t to = from + 1 + random_.below(keys_);
+  return {KeyName(kPrefix, from), KeyName(kPrefix, to), random_.chance(0.1)};
+}
+
+// Few different values, so that bytes_equal is sometimes true; the empty one is among them.
+std::string_view Mixed::draw_bytes() {
+  bytes_.assign(random_.below(4) * 5, static_cast<char>('a' + random_.below(2)));
+  return bytes_;
+}
+
+void Mixed::for_each_initial(const InitialVisitor& visit) const {
+  for (std::uint64_t i = 0; i < keys_; ++i) {
+    const KeyName name(kPrefix, i);
+    if (i % 3 == 1) visit({.key = name.view(), .integer = static_cast<std::int64_t>(i)});
+    if (i % 3 == 2) visit({.key = name.view(), .type = ValueType::bytes, .bytes = "aaaaa"});
+  }
+}
+
+InvariantRule Mixed::invariant() const {
+  return {.statement = "at most " + std::to_string(keys_) + " live records", .records_max = keys_};
+}
+
+}  // namespace kilokv::engine

@@ -1,0 +1,141 @@
+// mixed: every guard kind, operation, operand and value type at random over few keys, with else-lists, ranges, WAIT,
+// precedence, integers at the edge of 64 bits and operations on the wrong type. For differential tests: a strategy that
+// agrees with the referee on many such batches has met every rule of DESIGN section 2.
+// Invariant: at most `keys` live records, all of the workload's keys; what they hold is for the referee to say.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "engine/workloads/invariant.hpp"
+#include "engine/workloads/key_name.hpp"
+#include "engine/workloads/random.hpp"
+#include "engine/workloads/sink.hpp"
+
+namespace kilokv::engine {
+
+class Mixed {
+ public:
+  static constexpr std::string_view kPrefix = "mixd";
+  static constexpr std::uint64_t kKeysMax = 64;
+
+  // More than kKeysMax keys are cut to it: with more, transactions rarely meet.
+  Mixed(std::uint64_t keys, std::uint64_t seed);
+
+  template <TransactionSink Sink>
+  void generate(Sink* sink, std::size_t transactions) {
+    for (std::size_t i = 0; i < transactions; ++i) one(sink);
+  }
+
+  void for_each_initial(const InitialVisitor& visit) const;
+  InvariantRule invariant() const;
+
+ private:
+  struct Range {
+    KeyName from, to;
+    bool open_end;
+    std::string_view from_view() const { return from.view(); }
+    std::string_view to_view() const { return open_end ? std::string_view{} : to.view(); }
+  };
+
+  std::uint64_t draw_key() { return random_.below(keys_); }
+  std::int64_t draw_integer();
+  Version draw_version();
+  Range draw_range();
+  std::string_view draw_bytes();
+
+  template <TransactionSink Sink>
+  std::uint32_t key(Sink* sink) {
+    return sink->key(KeyName(kPrefix, draw_key()).view());
+  }
+
+  template <TransactionSink Sink>
+  void one(Sink* sink) {
+    ++transactions_;
+    const bool waits = random_.chance(0.3);
+    sink->begin(random_.chance(0.2) ? static_cast<std::uint8_t>(random_.below(4)) : 0, waits ? 1000 : 0);
+    const std::uint64_t guards = random_.below(4);
+    for (std::uint64_t i = 0; i < guards; ++i) guard(sink);
+    operations(sink, (guards == 0 ? 1 : 0) + random_.below(4));
+    if (random_.chance(0.4)) {
+      sink->begin_else();
+      operations(sink, random_.below(4));
+    }
+    sink->end();
+  }
+
+  template <TransactionSink Sink>
+  void guard(Sink* sink) {
+    const auto kind = static_cast<GuardKind>(kGuardKindMin + random_.below(kGuardKindMax - kGuardKindMin + 1));
+    const OnFalse on_false = random_.chance(0.4) ? OnFalse::wait : OnFalse::fail;
+    switch (kind) {
+      case GuardKind::range_unchanged: {
+        const Range range = draw_range();
+        return sink->range_guard(on_false, range.from_view(), range.to_view(), draw_version());
+      }
+      case GuardKind::bytes_equal: {
+        const std::uint32_t subject = key(sink);
+        return sink->guard(kind, on_false, subject, sink->value(draw_bytes()), kNone);
+      }
+      case GuardKind::version_equal:
+      case GuardKind::unchanged:
+        return sink->guard(kind, on_false, key(sink), static_cast<std::int64_t>(draw_version()), kNone);
+      case GuardKind::exists:
+      case GuardKind::absent: return sink->guard(kind, on_false, key(sink), 0, kNone);
+      default: {
+        const std::uint32_t subject = key(sink);
+        const bool with_other = random_.chance(0.3);
+        return sink->guard(kind, on_false, subject, with_other ? 0 : draw_integer(), with_other ? key(sink) : kNone);
+      }
+    }
+  }
+
+  template <TransactionSink Sink>
+  void operations(Sink* sink, std::uint64_t count) {
+    std::int64_t last_get = -1;  // index of an earlier GET of this list
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto kind = static_cast<OpKind>(kOpKindMin + random_.below(kOpKindMax - kOpKindMin + 1));
+      if (kind == OpKind::range_get || kind == OpKind::delete_range) {
+        const Range range = draw_range();
+        const auto limit = static_cast<std::uint32_t>(1 + random_.below(kind == OpKind::range_get ? 8 : 2));
+        sink->range_op(kind, range.from_view(), range.to_view(), limit);
+        continue;
+      }
+      const std::uint32_t subject = key(sink);
+      if (kind == OpKind::put || kind == OpKind::add) {
+        write(sink, kind, subject, last_get);
+      } else {
+        sink->op(kind, subject, Operand::integer, 0);
+      }
+      if (kind == OpKind::get && (last_get < 0 || random_.chance(0.5))) last_get = static_cast<std::int64_t>(i);
+    }
+  }
+
+  template <TransactionSink Sink>
+  void write(Sink* sink, OpKind kind, std::uint32_t subject, std::int64_t last_get) {
+    switch (random_.below(8)) {
+      case 0:
+      case 1:
+        if (last_get >= 0) return sink->op(kind, subject, Operand::get, last_get);
+        break;
+      case 2:
+        if (last_get >= 0) return sink->op(kind, subject, Operand::get_negated, last_get);
+        break;
+      case 3:
+        if (kind == OpKind::put) return sink->op(kind, subject, Operand::bytes, sink->value(draw_bytes()));
+        break;
+      case 4: return sink->op(kind, subject, Operand::commit_version, 0);
+      case 5: return sink->op(kind, subject, Operand::batch_time, 0);
+      default: break;
+    }
+    sink->op(kind, subject, Operand::integer, draw_integer());
+  }
+
+  std::uint64_t keys_;
+  Random random_;
+  std::uint64_t transactions_ = 0;
+  std::string bytes_;
+};
+
+}  // namespace kilokv::engine

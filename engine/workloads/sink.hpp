@@ -1,0 +1,33 @@
+// Where a generator writes its transactions: the shape of engine::ColumnsBuilder, so that the columns of the engine and
+// the batch of the network client are both filled directly, with no object per transaction between.
+//
+// Protocol, for each transaction: begin, then its guards, then its then-operations, optionally begin_else and its
+// else-operations, then end. key() and value() may be called anywhere between begin and end, and the index that they
+// return is used until end at most; the bytes passed to them are valid until end.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+
+#include "engine/base/types.hpp"
+#include "engine/txn/program.hpp"
+
+namespace kilokv::engine {
+
+template <class S>
+concept TransactionSink = requires(S& sink, std::uint8_t precedence, DurationUs wait_timeout_us, std::string_view bytes,
+                                   GuardKind guard, OnFalse on_false, std::uint32_t index, std::int64_t value,
+                                   Version version, OpKind op, Operand operand) {
+  sink.begin(precedence, wait_timeout_us);
+  { sink.key(bytes) } -> std::same_as<std::uint32_t>;
+  { sink.value(bytes) } -> std::same_as<std::uint32_t>;
+  sink.guard(guard, on_false, index, value, index);  // key, operand, other key or kNone
+  sink.range_guard(on_false, bytes, bytes, version);
+  sink.op(op, index, operand, value);
+  sink.range_op(op, bytes, bytes, index);
+  sink.begin_else();
+  sink.end();
+};
+
+}  // namespace kilokv::engine
