@@ -40,7 +40,8 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
   // `step` does what work there is without blocking on other workers and returns the monotonic time at which it wants
-  // to run again if nobody notifies it before (kNever: only when notified). A step may block on the disk.
+  // to run again if nobody notifies it before (kNever: only when notified). A step may block on the disk. The first
+  // step runs after the first notify(), so that workers can be wired before any runs.
   virtual std::unique_ptr<Worker> spawn(std::string name, std::function<TimeUs()> step) = 0;
 };
 

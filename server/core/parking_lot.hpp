@@ -1,0 +1,127 @@
+// Parked transactions: a WAIT guard was false at the end of their batch. They run again when a key of their guards was
+// written or their time is up, and cost nothing until then.
+//
+// Indexes: by guard key (every key of every guard: a lookup for each written key), by deadline (a heap), by request,
+// by id. A range guard needs none: once false it stays false.
+// Memory: see memory_bytes(); a one-key withdrawal takes under 512 bytes, all told.
+//
+// Thread safety: the executor thread alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/status.hpp"
+#include "engine/txn/columns.hpp"
+#include "server/core/commit_log.hpp"
+
+namespace kilokv::server {
+
+// What is parked beside the transaction itself.
+struct Parked {
+  std::uint64_t id = 0;         // 0: given by park(); kept when the transaction is parked again
+  std::shared_ptr<void> owner;  // whatever the caller needs to answer it
+  std::optional<SessionId> session;
+  std::uint64_t request = 0;  // number in the session
+  std::uint32_t index = 0;    // in the request
+  std::uint64_t arrival = 0;  // first arrival; unique, or ordered by index among those of one request
+  BatchNumber admitted_batch = 0;
+  TimeUs deadline_us = 0;   // against batch stamps
+  std::uint32_t guard = 0;  // the deciding guard
+  std::uint8_t precedence = 0;
+  std::string packed;  // filled by park() (engine::pack_transaction)
+};
+
+class ParkingLot {
+ public:
+  ParkingLot(std::uint64_t parked_max, std::uint64_t parked_bytes_max);
+  ~ParkingLot();
+  ParkingLot(const ParkingLot&) = delete;
+  ParkingLot& operator=(const ParkingLot&) = delete;
+
+  // Parks transaction t of `columns`; returns its id. RESOURCE_EXHAUSTED beyond either limit: it is not parked.
+  Result<std::uint64_t> park(const engine::TransactionColumns& columns, std::size_t t, Parked parked);
+
+  // Appends, in the order of their first arrival and each once, the ids that wait for any of the written keys.
+  // They stay parked.
+  void woken_by(std::span<const KeyId> written, std::vector<std::uint64_t>* ids);
+  // The same for those whose deadline is at or before `stamp_us`.
+  void due(TimeUs stamp_us, std::vector<std::uint64_t>* ids) const;
+  // The earliest deadline; kNever (core/environment.hpp) when nothing is parked.
+  TimeUs next_deadline_us() const;
+
+  // Null if there is none such (any more); valid until it is taken.
+  const Parked* find(std::uint64_t id) const;
+  // Requires: find(id) != nullptr.
+  Parked take(std::uint64_t id);
+
+  // Ids of a request's parked transactions, or of one of them, in order of index.
+  std::vector<std::uint64_t> of_request(const SessionId& session, std::uint64_t request,
+                                        std::optional<std::uint32_t> index) const;
+  // In order of id, after `after_id`, at most `limit`.
+  std::vector<const Parked*> list(std::uint64_t after_id, std::size_t limit) const;
+
+  std::size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
+  std::uint64_t memory_bytes() const { return memory_bytes_; }
+
+ private:
+  struct Entry;
+  struct Wait {  // an entry in the list of those that wait for a key
+    Entry* entry = nullptr;
+    Wait* previous = nullptr;
+    Wait* next = nullptr;
+    KeyId key;
+  };
+  struct Entry {
+    Parked parked;
+    std::unique_ptr<Wait[]> waits;
+    std::uint32_t wait_count = 0;
+    std::uint32_t heap_place = 0;
+    std::uint64_t collected = 0;        // the woken_by() call that last met it
+    Entry* request_previous = nullptr;  // the other parked ones of its request
+    Entry* request_next = nullptr;
+  };
+  struct RequestName {
+    SessionId session;
+    std::uint64_t number = 0;
+    friend bool operator==(const RequestName&, const RequestName&) = default;
+  };
+  struct KeyIdHash {
+    std::size_t operator()(const KeyId& key) const { return key.low; }
+  };
+  struct RequestNameHash {
+    std::size_t operator()(const RequestName& name) const;
+  };
+
+  Status check_limits(std::uint64_t bytes) const;
+  void link_keys(const engine::TransactionColumns& columns, std::size_t t, Entry* entry);
+  void unlink_keys(Entry* entry);
+  void link_request(Entry* entry);
+  void unlink_request(Entry* entry);
+  void heap_insert(Entry* entry);
+  void heap_remove(Entry* entry);
+  void heap_rise(std::size_t place);
+  void heap_sink(std::size_t place);
+  void heap_put(std::size_t place, Entry* entry);
+
+  const std::uint64_t parked_max_;
+  const std::uint64_t parked_bytes_max_;
+  std::map<std::uint64_t, Entry> entries_;
+  std::unordered_map<KeyId, Wait*, KeyIdHash> waiting_;
+  std::unordered_map<RequestName, Entry*, RequestNameHash> requests_;
+  std::vector<Entry*> heap_;  // by deadline
+  std::uint64_t last_id_ = 0;
+  std::uint64_t collection_ = 0;
+  std::uint64_t memory_bytes_ = 0;
+  std::vector<KeyId> keys_;  // scratch
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,125 @@
+// Sessions, and with them: a request is applied once, however often it is sent.
+//
+// A request (session, number) is in one of these states:
+//   absent     never seen, or acknowledged           begin() -> in flight (run everything)
+//   in flight  its transactions are queued, executing or parked; sinks are attached
+//                                                    begin() -> joins; last deliver() -> answered; abandon() -> resting
+//   resting    some results stored, nothing runs (after a crash or abandon())
+//                                                    begin() -> in flight (run the rest)
+//   answered   all results stored                    begin() -> answers at once
+// An acknowledgement makes it absent for good; so does the end of the session. One that is in flight then still answers
+// its sinks, and stores nothing.
+//
+// What is stored here is durable already: deliver() is called after the sync, the restore functions from the log.
+//
+// Thread safety: any thread. deliver() and abandon() of one request: one thread at a time. Locks: shard, then session,
+// released before the request's own, which is held while its sinks are called, so that a sink hears stored results
+// before live ones and never two calls at once. A sink must not come back with its own request from inside a call.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/status.hpp"
+#include "server/core/commit_log.hpp"
+#include "server/core/request.hpp"
+
+namespace kilokv::server {
+
+// See DatabaseOptions for meanings and knobs.
+struct SessionLimits {
+  std::uint64_t sessions_max = 0;
+  DurationUs session_lease_us_min = 0;
+  DurationUs session_lease_us_max = 0;
+  std::uint32_t session_requests_max = 0;
+  std::uint64_t session_bytes_max = 0;
+};
+
+// What begin() needs of a request.
+struct RequestHeader {
+  SessionId session;
+  std::uint64_t number = 0;
+  std::uint64_t acknowledged_through = 0;
+  Hash128 digest;
+  std::uint32_t transactions = 0;
+  std::shared_ptr<ResponseSink> sink;
+};
+
+struct Admission {
+  enum class Kind : std::uint8_t {
+    run,       // the caller runs all transactions, or `remaining`, and ends with deliver() or abandon()
+    joined,    // in flight already: the sink is attached
+    answered,  // the sink has had its last call
+    refused,   // with `status`; the sink was not called
+  };
+  Kind kind = Kind::refused;
+  Status status;
+  bool all_remaining = false;            // run: every transaction
+  std::vector<std::uint32_t> remaining;  // run, otherwise: these indices, increasing
+};
+
+class SessionTable {
+ public:
+  explicit SessionTable(const SessionLimits& limits);
+  ~SessionTable();
+
+  // Times are monotonic. INVALID_ARGUMENT: the lease is out of bounds; RESOURCE_EXHAUSTED: too many sessions.
+  // Requires: `id` was never used.
+  Status open(const SessionId& id, DurationUs lease_us, TimeUs now_us);
+  // FAILED_PRECONDITION: unknown or expired.
+  Status close(const SessionId& id);
+  Status touch(const SessionId& id, TimeUs now_us);
+  // Closes the sessions whose lease is over and returns them. A request in flight keeps its session alive.
+  std::vector<SessionId> expire(TimeUs now_us);
+  bool contains(const SessionId& id) const;
+
+  // Decides what happens to a request that came in, and renews the lease. Errors (refused): FAILED_PRECONDITION: no
+  // such session, or the number is 0 or acknowledged; INVALID_ARGUMENT: the number was used with other content;
+  // RESOURCE_EXHAUSTED: too many requests or stored bytes in this session. After a refusal nothing has changed.
+  Admission begin(const RequestHeader& header, TimeUs now_us);
+
+  // Some transactions of a request in flight have finished, durably: `live` goes to every attached sink, `encoded`
+  // (encode_results of the same) is stored.
+  void deliver(const SessionId& session, std::uint64_t number, const ResultSlice& live, std::string encoded);
+  // A request in flight will not finish now: every attached sink fails with `status`. What is stored stays.
+  void abandon(const SessionId& session, std::uint64_t number, const Status& status);
+
+  // Recovery, before anything else, from one thread; limits do not apply. Entries that repeat what is there already
+  // change nothing, so that the log can be replayed over a newer checkpoint. DATA_LOSS: results that do not parse.
+  Status restore(const StoredSession& session, TimeUs now_us);
+  Status restore(const SessionEntry& entry, TimeUs now_us);
+
+  // All sessions with their stored results, for a checkpoint: at least everything delivered before the call.
+  std::vector<StoredSession> snapshot() const;
+
+  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  struct RequestState;
+  struct Session;
+  struct SessionIdHash {
+    std::size_t operator()(const SessionId& id) const;
+  };
+  struct Shard {
+    mutable std::mutex mutex;
+    std::unordered_map<SessionId, std::shared_ptr<Session>, SessionIdHash> sessions;
+  };
+  static constexpr std::size_t kShards = 64;
+
+  Shard& shard_of(const SessionId& id);
+  const Shard& shard_of(const SessionId& id) const;
+  std::shared_ptr<Session> find(const SessionId& id) const;
+  void erase(const SessionId& id);
+
+  const SessionLimits limits_;
+  std::array<Shard, kShards> shards_;
+  std::atomic<std::uint64_t> count_{0};
+};
+
+}  // namespace kilokv::server

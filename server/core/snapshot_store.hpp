@@ -1,0 +1,100 @@
+// Before-images, for the later pages of a scan: how a key stood at the end of an older batch (a boundary).
+//
+// While a boundary is open, the cells that later batches overwrite are kept. The cell of a key at boundary N is the
+// earliest kept before-image of a batch after N; a key that has none was not written since, and stands in the table
+// as it stood at N. So a page is read by visiting the table's keys, tombstones included, and asking cell_at for each:
+// - a key that came into being after N has a before-image that is absent;
+// - a key deleted after N still has its tombstone in the table, and its before-image holds the value. That needs the
+//   tombstone to stay as long as the boundary: drop tombstones only up to drop_floor();
+// - a tombstone from before N may be dropped: the key is absent at N either way.
+// An image is kept only if a boundary needs it: of a key's writes, the first one after each open boundary.
+//
+// Thread safety: the executor thread alone.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "engine/engine.hpp"
+
+namespace kilokv::server {
+
+class SnapshotStore {
+ public:
+  // Called with every cell that is kept, and again when it is let go (Engine::retain and release).
+  using CellCallback = std::function<void(Cell)>;
+
+  SnapshotStore(std::uint64_t bytes_max, DurationUs age_us_max, std::uint64_t hash_seed, CellCallback retain,
+                CellCallback release);
+  ~SnapshotStore();
+  SnapshotStore(const SnapshotStore&) = delete;
+  SnapshotStore& operator=(const SnapshotStore&) = delete;
+
+  // Opens a boundary for one more reader. `boundary` is the newest executed batch, `version` the highest version that
+  // it can show, `now_us` monotonic.
+  void open(BatchNumber boundary, Version version, TimeUs now_us);
+  // A reader is done. A boundary without readers is dropped. Nothing happens if it is not open (any more).
+  void close(BatchNumber boundary);
+  // Whether pages at `boundary` can be read; if not: ABORTED, snapshot too old.
+  bool is_open(BatchNumber boundary) const { return open_.contains(boundary); }
+
+  // Called after every batch, with the cells of the keys that it wrote as they were before (Engine::before_images).
+  // Drops boundaries beyond the age; then, oldest first, those whose images do not fit in the bytes.
+  void record(BatchNumber batch, std::span<const engine::BeforeImage> images, TimeUs now_us);
+
+  // The cell of `key` at the boundary, if it was written since; none: as it is now. Requires: is_open(boundary).
+  std::optional<Cell> cell_at(std::string_view key, BatchNumber boundary) const;
+
+  // The highest tombstone floor, up to `wanted`, at which every open boundary still reads right.
+  Version drop_floor(Version wanted) const;
+
+  std::size_t boundaries() const { return open_.size(); }
+  std::size_t images() const { return images_.size(); }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  struct Image;
+  struct KeyImages {  // of one key, oldest first
+    Image* oldest = nullptr;
+    Image* newest = nullptr;
+  };
+  struct KeyHash {
+    using is_transparent = void;
+    std::uint64_t seed;
+    std::size_t operator()(std::string_view key) const;
+  };
+  using KeyMap = std::unordered_map<std::string, KeyImages, KeyHash, std::equal_to<>>;
+  struct Image {
+    BatchNumber batch = 0;  // that overwrote it
+    Cell cell;
+    KeyMap::value_type* key = nullptr;
+    Image* next = nullptr;  // of the same key, newer
+  };
+  struct Boundary {
+    Version version = 0;
+    TimeUs opened_us = 0;
+    std::uint32_t readers = 0;
+  };
+
+  void keep(BatchNumber batch, const engine::BeforeImage& image);
+  bool oldest_is_stale() const;
+  void free_oldest();
+  static std::uint64_t cost(std::string_view key) { return sizeof(Image) + key.size(); }
+
+  const std::uint64_t bytes_max_;
+  const DurationUs age_us_max_;
+  CellCallback retain_, release_;
+  std::map<BatchNumber, Boundary> open_;
+  std::deque<Image> images_;  // by batch, oldest first
+  KeyMap keys_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace kilokv::server
