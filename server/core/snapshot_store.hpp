@@ -18,8 +18,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 
 #include "engine/engine.hpp"
@@ -31,8 +29,7 @@ class SnapshotStore {
   // Called with every cell that is kept, and again when it is let go (Engine::retain and release).
   using CellCallback = std::function<void(Cell)>;
 
-  SnapshotStore(std::uint64_t bytes_max, DurationUs age_us_max, std::uint64_t hash_seed, CellCallback retain,
-                CellCallback release);
+  SnapshotStore(std::uint64_t bytes_max, DurationUs age_us_max, CellCallback retain, CellCallback release);
   ~SnapshotStore();
   SnapshotStore(const SnapshotStore&) = delete;
   SnapshotStore& operator=(const SnapshotStore&) = delete;
@@ -49,15 +46,16 @@ class SnapshotStore {
   // Drops boundaries beyond the age; then, oldest first, those whose images do not fit in the bytes.
   void record(BatchNumber batch, std::span<const engine::BeforeImage> images, TimeUs now_us);
 
-  // The cell of `key` at the boundary, if it was written since; none: as it is now. Requires: is_open(boundary).
-  std::optional<Cell> cell_at(std::string_view key, BatchNumber boundary) const;
+  // The cell of `key` (engine::hash_key) at the boundary, if it was written since; none: as it is now.
+  // Requires: is_open(boundary).
+  std::optional<Cell> cell_at(const KeyId& key, BatchNumber boundary) const;
 
   // The highest tombstone floor, up to `wanted`, at which every open boundary still reads right.
   Version drop_floor(Version wanted) const;
 
   std::size_t boundaries() const { return open_.size(); }
   std::size_t images() const { return images_.size(); }
-  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t bytes() const { return images_.size() * kImageBytes; }
 
  private:
   struct Image;
@@ -65,18 +63,17 @@ class SnapshotStore {
     Image* oldest = nullptr;
     Image* newest = nullptr;
   };
-  struct KeyHash {
-    using is_transparent = void;
-    std::uint64_t seed;
-    std::size_t operator()(std::string_view key) const;
+  struct KeyIdHash {  // a key id is a keyed hash already
+    std::size_t operator()(const KeyId& key) const { return key.low; }
   };
-  using KeyMap = std::unordered_map<std::string, KeyImages, KeyHash, std::equal_to<>>;
   struct Image {
     BatchNumber batch = 0;  // that overwrote it
     Cell cell;
-    KeyMap::value_type* key = nullptr;
+    KeyId key;
     Image* next = nullptr;  // of the same key, newer
   };
+  // With its share of the map; the byte values that an image retains are the engine's and are not counted.
+  static constexpr std::uint64_t kImageBytes = sizeof(Image) + 64;
   struct Boundary {
     Version version = 0;
     TimeUs opened_us = 0;
@@ -86,15 +83,13 @@ class SnapshotStore {
   void keep(BatchNumber batch, const engine::BeforeImage& image);
   bool oldest_is_stale() const;
   void free_oldest();
-  static std::uint64_t cost(std::string_view key) { return sizeof(Image) + key.size(); }
 
   const std::uint64_t bytes_max_;
   const DurationUs age_us_max_;
   CellCallback retain_, release_;
   std::map<BatchNumber, Boundary> open_;
   std::deque<Image> images_;  // by batch, oldest first
-  KeyMap keys_;
-  std::uint64_t bytes_ = 0;
+  std::unordered_map<KeyId, KeyImages, KeyIdHash> keys_;
 };
 
 }  // namespace kilokv::server
