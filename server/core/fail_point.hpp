@@ -1,0 +1,47 @@
+// Named points at which a test makes the real server fail. They are compiled in always and cost one relaxed load while
+// none is set.
+//
+// Set by the environment variable KILOKV_FAIL_POINTS, read once when the process starts:
+//   NAME=ACTION[:N] separated by `;`, such as storage.append.before_sync=kill:3;storage.append.skip_sync=always
+//   kill:N    the process sends itself SIGKILL at the N-th pass (default: the first)
+//   error:N   the N-th pass fails
+//   always    every pass fails
+// A malformed value ends the process at its start. What failing means is the point's own:
+//   storage.append.write         half of what goes to the write-ahead log is written; then an I/O error (or the kill)
+//   storage.append.before_sync   kill: written, not yet synced
+//   storage.append.sync          the sync fails with an I/O error, without one being tried
+//   storage.append.skip_sync     the sync is left out and reported as done: the planted bug of the sync test
+//   storage.append.after_sync    kill: synced, not yet answered
+//   storage.checkpoint.records   kill, error: before a group of state records is written
+//   storage.checkpoint.flush     kill, error: records and sessions written, not yet durable
+//   storage.checkpoint.commit    kill, error: records and sessions durable, the old checkpoint still counts
+//   storage.checkpoint.committed kill, error: the new checkpoint counts, what it replaces is not yet removed
+//   storage.trim.files           kill, error: the new start of the log is durable, its files are not yet removed
+// The storage.append points act on the write-ahead log's file, from the end of recovery on; a checkpoint or trim that
+// commits passes them too. Other parts name theirs after themselves (core.answer.before) and list them where they pass.
+//
+// Thread safety: all of it.
+#pragma once
+
+#include <atomic>
+#include <string_view>
+
+#include "engine/base/status.hpp"
+
+namespace kilokv::server {
+
+namespace internal {
+extern std::atomic<bool> fail_points_set;
+bool pass_fail_point(std::string_view name);
+}  // namespace internal
+
+inline bool fail_points_set() { return internal::fail_points_set.load(std::memory_order_relaxed); }
+
+// Whether the point fails now. Does not return when it is set to kill.
+inline bool fail_point(std::string_view name) { return fail_points_set() && internal::pass_fail_point(name); }
+
+// Replaces all points and their counts by those of `text` (empty: none). For tests in the same process.
+// INVALID_ARGUMENT names the entry that is malformed; nothing has changed then.
+Status set_fail_points(std::string_view text);
+
+}  // namespace kilokv::server
