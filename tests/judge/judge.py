@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Judges a history: is there one serial order of the transactions that explains every answer that clients got?
+
+The service names the order itself: every answer carries its place (batch, rank). The judge replays all transactions
+one by one at their places, over the state before the run, and compares outcomes, deciding guards, reads, ranges and
+versions; it checks that the order agrees with real time (what returned before another began stands before it), that
+nothing was applied twice, that versions follow the order, that no wait was given up too early, and that the state that
+was found at the end is the one that the replay leaves. It shares no code with the engine.
+
+A transaction without an answer may or may not have run. The judge assumes that it did not; what contradicts that on
+keys which such a transaction may have reached is reported as inconclusive, everything else as a violation.
+
+Limits: versions of deleted keys are taken to be remembered for the whole run (shorter than --tombstone-retention).
+Exit codes: 0 accepted, 1 violations, 2 inconclusive.
+"""
+
+import argparse
+import sys
+import time
+
+from history import History, Malformed, read_final_state, show, to_bound, to_key, to_value
+from model import Execution, State, Undone, VersionUnknown, first_false
+from taint import Taint
+
+ENOUGH = 10  # violations, then the judge stops
+
+
+class Judge:
+    def __init__(self, history):
+        self.history = history
+        self.state = State(history.initial)
+        self.violations = []
+        self.inconclusive = []
+        self.tainted = Taint(history.unknown)
+        self._last_version = max((version for _, version in history.initial.values()), default=0)
+        self._place = None
+        self._latest_here = self._latest_before = (-1, 0)  # latest invocation at, and before, _place; and its line
+
+    def judge(self, final_state=None):
+        for number, message in self.history.problems:
+            self.report(number, (), message)
+        for number, line in self.history.in_order():
+            if len(self.violations) >= ENOUGH:
+                return
+            try:
+                self._transaction(number, line)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise Malformed(f"line {number}: not a transaction: {error!r}") from None
+        if final_state is not None:
+            self._compare_final(final_state)
+
+    def report(self, number, keys, message):
+        where = f"line {number}: " if number else ""
+        (self.inconclusive if self.tainted.reaches(keys) else self.violations).append(where + message)
+
+    def _transaction(self, number, line):
+        self._check_real_time(number, line)
+        if line.get("scan") is not None:
+            self._scan(number, line)
+            return
+        touched = self.tainted.spread(line)
+        self._check_version(number, line["version"])
+        expected, failed, execution = self._replay(line)
+        reported = line["failed_guard"] if line["outcome"] in ("GUARD_FAILED", "WAIT_EXPIRED") else None
+        if (line["outcome"], reported) != (expected, failed):
+            got = name(line["outcome"], reported)
+            self.report(number, touched, f"expected {name(expected, failed)}, got {got}{self._explain(line, failed)}")
+            execution = self._believe(line)
+        elif expected == "WAIT_EXPIRED":
+            self._check_deadline(number, line)
+        self._compare_reads(number, line, execution.reads)
+        wrote = bool(execution.writes)
+        if wrote != (line["version"] is not None):
+            what = "something" if wrote else "nothing"
+            self.report(number, touched, f"it wrote {what}, but has version {line['version']}")
+        for key, value in execution.writes.items():
+            self.state.put(key, value, line["version"] or 0)
+
+    def _replay(self, line):
+        """What the transaction must answer at this place: outcome, failed guard, and its execution."""
+        execution = Execution(self.state, self._version_at(line), line["batch_time_us"])
+        try:
+            failed = first_false(line["guards"], self.state)
+            if failed is None:
+                execution.run(line["then"])
+                return "COMMITTED", None, execution
+            if line["guards"][failed].get("when_false", "fail") == "wait":
+                return "WAIT_EXPIRED", failed, execution
+            execution.run(line["else"])
+            return "GUARD_FAILED", failed, execution
+        except Undone as undone:
+            return undone.args[0], None, Execution(self.state, None, 0)
+        except VersionUnknown:  # nobody in its batch wrote, so it was undone; why, cannot be told
+            expected = line["outcome"] if line["outcome"] in ("OVERFLOW", "TYPE_MISMATCH") else "OVERFLOW"
+            return expected, None, Execution(self.state, None, 0)
+
+    def _version_at(self, line):
+        """The commit version that belongs to the place of the transaction, or None if nobody in its batch wrote."""
+        first = self.history.versions.get(line["batch"])
+        return None if first is None else first + line["rank"]
+
+    def _believe(self, line):
+        """After a violation: the execution that the reported outcome would have had, so that one error is not many."""
+        execution = Execution(self.state, line["version"], line["batch_time_us"])
+        try:
+            if line["outcome"] == "COMMITTED":
+                execution.run(line["then"])
+            elif line["outcome"] == "GUARD_FAILED":
+                execution.run(line["else"])
+        except (Undone, VersionUnknown):
+            pass
+        return execution
+
+    def _explain(self, line, failed):
+        """The keys of the guard that decides here, and of the one that was reported."""
+        parts = []
+        for index in sorted({failed, line.get("failed_guard")} - {None}):
+            if index < len(line["guards"]) and "key" in line["guards"][index]:
+                key = to_key(line["guards"][index]["key"])
+                value, version = self.state.get(key)
+                parts.append(f"guard {index}: key {key!r} is {show(value)}, version {version}, here")
+        return "; " + "; ".join(parts) if parts else ""
+
+    def _compare_reads(self, number, line, expected):
+        if line.get("reads_dropped"):
+            return
+        got = [(to_key(read["key"]), to_value(read["value"]), read["version"]) for read in line["reads"]]
+        if got == expected:
+            return
+        for (key, value, version), (got_key, got_value, got_version) in zip(expected, got):
+            if key != got_key:
+                self.report(number, (key, got_key), f"expected to read key {key!r}, got key {got_key!r}")
+                return
+            if (value, version) != (got_value, got_version) or type(value) is not type(got_value):
+                self.report(number, (key,), f"key {key!r}: expected {show(value)}, version {version}; "
+                            f"got {show(got_value)}, version {got_version}")
+                if version is not None and got_version is not None:
+                    self.state.put(key, got_value, got_version)  # one error is not many
+        if len(got) != len(expected):
+            rest = got[len(expected):] or expected[len(got):]
+            what = "too many" if len(got) > len(expected) else "missing"
+            self.report(number, [key for key, _, _ in rest],
+                        f"expected {len(expected)} reads, got {len(got)}; the first one {what} is key {rest[0][0]!r}")
+
+    def _scan(self, number, line):
+        scan = line["scan"]
+        execution = Execution(self.state, None, line["batch_time_us"])
+        limit = scan.get("limit") or None
+        self._compare_reads(number, line, execution.live(to_bound(scan.get("from")), to_bound(scan.get("to")), limit))
+
+    def _check_version(self, number, version):
+        if version is not None:
+            if version <= self._last_version:
+                self.report(number, (), f"version {version} is not greater than {self._last_version} before it")
+            self._last_version = max(version, self._last_version)
+
+    def _check_deadline(self, number, line):
+        admitted = self.history.stamp_at_least(line["admitted_batch"])
+        if admitted is not None and line["batch_time_us"] < admitted + line["wait_timeout_ms"] * 1000:
+            waited = line["batch_time_us"] - admitted
+            self.report(number, (), f"gave up waiting {waited} us after it was admitted; "
+                        f"its time is {line['wait_timeout_ms']} ms")
+
+    def _check_real_time(self, number, line):
+        invoke, returned = line["invoke_us"], line["return_us"]
+        if line.get("scan") is not None:
+            invoke = self.history.scan_invoke_us[(line["session"], line["request"], line["batch"])]
+        place = (line["batch"], line["rank"])
+        if place != self._place:  # boundary reads share a place: no order is claimed among them
+            self._latest_before, self._latest_here = max(self._latest_before, self._latest_here), (-1, 0)
+            self._place = place
+        if returned is not None and returned < self._latest_before[0]:
+            self.report(number, (), f"returned at {returned} us, before line {self._latest_before[1]} was invoked at "
+                        f"{self._latest_before[0]} us, but stands after it in the order")
+        self._latest_here = max(self._latest_here, (invoke, number))
+
+    def _compare_final(self, final):
+        expected = {key: cell for key, cell in self.state.cells.items() if cell[0] is not None}
+        for key in sorted(expected.keys() | final.keys()):
+            value, version = expected.get(key, (None, self.state.get(key)[1]))
+            got_value, got_version = final.get(key, (None, version))
+            if (value, version) != (got_value, got_version) or type(value) is not type(got_value):
+                self.report(0, (key,), f"final state, key {key!r}: expected {show(value)}, version {version}; "
+                            f"got {show(got_value)}, version {got_version}")
+                if len(self.violations) >= ENOUGH:
+                    return
+
+
+def name(outcome, failed):
+    return outcome if failed is None else f"{outcome} by guard {failed}"
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description="Judges a history file: strict serializability by replay.")
+    parser.add_argument("history", help="file written by kilokv-bench --history or kilokv txn")
+    parser.add_argument("--final-state", metavar="FILE", help="pairs found at the end: kilokv scan --output json")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    begin = time.monotonic()
+    try:
+        history = History(arguments.history)
+        judge = Judge(history)
+        judge.judge(read_final_state(arguments.final_state) if arguments.final_state else None)
+    except (Malformed, ValueError, OSError) as error:
+        print(f"REJECTED: {arguments.history}: {error}")
+        return 1
+    for message in judge.violations:
+        print(f"VIOLATION: {message}")
+    for message in judge.inconclusive[:ENOUGH]:
+        print(f"INCONCLUSIVE: {message}")
+    verdict = "REJECTED" if judge.violations else "INCONCLUSIVE" if judge.inconclusive else "ACCEPTED"
+    final = "final state compared" if arguments.final_state else "no final state"
+    print(f"{verdict}: {history.transactions} transactions, {len(history.times)} batches, "
+          f"{len(history.unknown)} of unknown fate, {final}, {time.monotonic() - begin:.1f} s")
+    return 1 if judge.violations else 2 if judge.inconclusive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
