@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "engine/base/status.hpp"
-#include "engine/engine.hpp"
 #include "engine/txn/columns.hpp"
 #include "server/core/commit_log.hpp"
 
@@ -96,10 +95,10 @@ class ParkingLot {
     friend bool operator==(const RequestName&, const RequestName&) = default;
   };
   struct KeyIdHash {
-    std::size_t operator()(const KeyId& key) const { return key.low; }
+    std::size_t operator()(const KeyId& key) const noexcept { return key.low; }
   };
   struct RequestNameHash {
-    std::size_t operator()(const RequestName& name) const;
+    std::size_t operator()(const RequestName& name) const noexcept;
   };
 
   Status check_limits(std::uint64_t bytes) const;

@@ -26,36 +26,44 @@ namespace kilokv::server {
 
 class SnapshotStore {
  public:
-  // Called with every cell that is kept, and again when it is let go (Engine::retain and release).
-  using CellCallback = std::function<void(Cell)>;
+  // Called with every cell of type bytes that is kept (Engine::retain); returns the size of its value.
+  using Retain = std::function<std::uint64_t(Cell)>;
+  // Called with the same cell when it is let go (Engine::release).
+  using Release = std::function<void(Cell)>;
 
-  SnapshotStore(std::uint64_t bytes_max, DurationUs age_us_max, CellCallback retain, CellCallback release);
+  SnapshotStore(std::uint64_t bytes_max, DurationUs age_us_max, Retain retain, Release release);
   ~SnapshotStore();
   SnapshotStore(const SnapshotStore&) = delete;
   SnapshotStore& operator=(const SnapshotStore&) = delete;
 
-  // Opens a boundary for one more reader. `boundary` is the newest executed batch, `version` the highest version that
-  // it can show, `now_us` monotonic.
-  void open(BatchNumber boundary, Version version, TimeUs now_us);
+  struct Boundary {
+    Version version = 0;  // the highest that it can show
+    TimeUs time_us = 0;   // the stamp of its batch
+    TimeUs opened_us = 0;
+    std::uint32_t readers = 0;
+  };
+
+  // Opens a boundary for one more reader. Requires: `boundary` is the newest executed batch; now_us is monotonic.
+  void open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us);
   // A reader is done. A boundary without readers is dropped. Nothing happens if it is not open (any more).
   void close(BatchNumber boundary);
-  // Whether pages at `boundary` can be read; if not: ABORTED, snapshot too old.
-  bool is_open(BatchNumber boundary) const { return open_.contains(boundary); }
+  // Null if it is not open (any more): ABORTED, snapshot too old. Valid until the next call that is not const.
+  const Boundary* find(BatchNumber boundary) const;
 
-  // Called after every batch, with the cells of the keys that it wrote as they were before (Engine::before_images).
-  // Drops boundaries beyond the age; then, oldest first, those whose images do not fit in the bytes.
+  // Called after every batch, also when no boundary is open (it then lets go, bit by bit, what the last one left),
+  // with the cells of the keys that it wrote as they were before (Engine::before_images). Drops boundaries beyond the
+  // age; then, oldest first, those whose images do not fit in the bytes.
   void record(BatchNumber batch, std::span<const engine::BeforeImage> images, TimeUs now_us);
 
   // The cell of `key` (engine::hash_key) at the boundary, if it was written since; none: as it is now.
-  // Requires: is_open(boundary).
+  // Requires: the boundary is open.
   std::optional<Cell> cell_at(const KeyId& key, BatchNumber boundary) const;
 
   // The highest tombstone floor, up to `wanted`, at which every open boundary still reads right.
   Version drop_floor(Version wanted) const;
 
-  std::size_t boundaries() const { return open_.size(); }
   std::size_t images() const { return images_.size(); }
-  std::uint64_t bytes() const { return images_.size() * kImageBytes; }
+  std::uint64_t bytes() const { return bytes_; }
 
  private:
   struct Image;
@@ -64,32 +72,28 @@ class SnapshotStore {
     Image* newest = nullptr;
   };
   struct KeyIdHash {  // a key id is a keyed hash already
-    std::size_t operator()(const KeyId& key) const { return key.low; }
+    std::size_t operator()(const KeyId& key) const noexcept { return key.low; }
   };
   struct Image {
     BatchNumber batch = 0;  // that overwrote it
     Cell cell;
     KeyId key;
-    Image* next = nullptr;  // of the same key, newer
+    std::uint64_t value_bytes = 0;  // of the retained value
+    Image* next = nullptr;          // of the same key, newer
   };
-  // With its share of the map; the byte values that an image retains are the engine's and are not counted.
-  static constexpr std::uint64_t kImageBytes = sizeof(Image) + 64;
-  struct Boundary {
-    Version version = 0;
-    TimeUs opened_us = 0;
-    std::uint32_t readers = 0;
-  };
-
+  static constexpr std::uint64_t kImageBytes = sizeof(Image) + 64;  // with its share of the map
   void keep(BatchNumber batch, const engine::BeforeImage& image);
   bool oldest_is_stale() const;
   void free_oldest();
 
   const std::uint64_t bytes_max_;
   const DurationUs age_us_max_;
-  CellCallback retain_, release_;
+  Retain retain_;
+  Release release_;
   std::map<BatchNumber, Boundary> open_;
   std::deque<Image> images_;  // by batch, oldest first
   std::unordered_map<KeyId, KeyImages, KeyIdHash> keys_;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace kilokv::server

@@ -1,0 +1,141 @@
+#include "server/core/digest.hpp"
+
+#define XXH_STATIC_LINKING_ONLY  // the state on the stack
+#include <xxhash.h>
+
+#include <array>
+#include <cstring>
+#include <string_view>
+
+namespace kilokv::server {
+namespace {
+
+using engine::GuardKind;
+using engine::kNone;
+using engine::Operand;
+using engine::OpKind;
+using engine::TransactionColumns;
+
+// Gathers small fields into blocks, because an update of the hash costs more than the few bytes of a field.
+class DigestWriter {
+ public:
+  DigestWriter() { XXH3_128bits_reset(&state_); }
+
+  template <class T>
+  void put(T value) {
+    if (used_ + sizeof value > block_.size()) {
+      flush();
+    }
+    std::memcpy(block_.data() + used_, &value, sizeof value);
+    used_ += sizeof value;
+  }
+
+  void put_bytes(std::string_view bytes) {
+    put(bytes.size());
+    if (used_ + bytes.size() > block_.size()) {
+      flush();
+    }
+    if (bytes.size() > block_.size()) {
+      XXH3_128bits_update(&state_, bytes.data(), bytes.size());
+      return;
+    }
+    std::memcpy(block_.data() + used_, bytes.data(), bytes.size());
+    used_ += bytes.size();
+  }
+
+  Hash128 finish() {
+    flush();
+    const XXH128_hash_t hash = XXH3_128bits_digest(&state_);
+    return {hash.low64, hash.high64};
+  }
+
+ private:
+  void flush() {
+    XXH3_128bits_update(&state_, block_.data(), used_);
+    used_ = 0;
+  }
+
+  XXH3_state_t state_;
+  std::array<char, 4096> block_;
+  std::size_t used_ = 0;
+};
+
+void put_guard(const TransactionColumns& columns, std::size_t g, DigestWriter* writer) {
+  const auto kind = static_cast<GuardKind>(columns.guard_kind[g]);
+  writer->put(columns.guard_kind[g]);
+  writer->put(columns.guard_on_false[g]);
+  if (kind == GuardKind::range_unchanged) {
+    writer->put_bytes(columns.range_from(columns.guard_key[g]));
+    writer->put_bytes(columns.range_to(columns.guard_key[g]));
+    writer->put(columns.guard_operand[g]);
+    return;
+  }
+  writer->put_bytes(columns.key(columns.guard_key[g]));
+  if (kind == GuardKind::exists || kind == GuardKind::absent) {
+    return;
+  }
+  const std::uint32_t other = columns.guard_other[g];
+  writer->put(static_cast<std::uint8_t>(other != kNone));
+  if (other != kNone) {
+    writer->put_bytes(columns.key(other));
+  } else if (kind == GuardKind::bytes_equal) {
+    writer->put_bytes(columns.value(static_cast<std::size_t>(columns.guard_operand[g])));
+  } else {
+    writer->put(columns.guard_operand[g]);
+  }
+}
+
+void put_operand(const TransactionColumns& columns, std::size_t m, DigestWriter* writer) {
+  writer->put(columns.op_operand[m]);
+  switch (static_cast<Operand>(columns.op_operand[m])) {
+    case Operand::bytes: writer->put_bytes(columns.value(static_cast<std::size_t>(columns.op_value[m]))); break;
+    case Operand::integer:
+    case Operand::get:
+    case Operand::get_negated: writer->put(columns.op_value[m]); break;
+    case Operand::commit_version:
+    case Operand::batch_time: break;
+  }
+}
+
+void put_operation(const TransactionColumns& columns, std::size_t m, DigestWriter* writer) {
+  writer->put(columns.op_kind[m]);
+  switch (static_cast<OpKind>(columns.op_kind[m])) {
+    case OpKind::get:
+    case OpKind::del: writer->put_bytes(columns.key(columns.op_key[m])); break;
+    case OpKind::put:
+    case OpKind::add:
+      writer->put_bytes(columns.key(columns.op_key[m]));
+      put_operand(columns, m, writer);
+      break;
+    case OpKind::range_get:
+    case OpKind::delete_range:
+      writer->put_bytes(columns.range_from(columns.op_key[m]));
+      writer->put_bytes(columns.range_to(columns.op_key[m]));
+      writer->put(columns.range_limit[columns.op_key[m]]);
+      break;
+  }
+}
+
+}  // namespace
+
+Hash128 digest_of(const TransactionColumns& columns) {
+  DigestWriter writer;
+  writer.put(columns.size());
+  for (std::size_t t = 0; t < columns.size(); ++t) {
+    const std::uint32_t guard_begin = columns.guard_begin(t), then_begin = columns.then_begin(t);
+    writer.put(columns.precedence[t]);
+    writer.put(columns.wait_timeout_us[t]);
+    writer.put(columns.guard_end[t] - guard_begin);
+    writer.put(columns.then_end[t] - then_begin);
+    writer.put(columns.else_end[t] - columns.then_end[t]);
+    for (std::uint32_t g = guard_begin; g < columns.guard_end[t]; ++g) {
+      put_guard(columns, g, &writer);
+    }
+    for (std::uint32_t m = then_begin; m < columns.else_end[t]; ++m) {
+      put_operation(columns, m, &writer);
+    }
+  }
+  return writer.finish();
+}
+
+}  // namespace kilokv::server
