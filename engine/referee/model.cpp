@@ -1,0 +1,233 @@
+#include "engine/referee/model.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/engine.hpp"
+
+namespace kilokv::engine {
+
+namespace {
+
+bool is_absent(const ModelValue& value) { return std::holds_alternative<std::monostate>(value); }
+bool is_bytes(const ModelValue& value) { return std::holds_alternative<std::string>(value); }
+// Absent counts as 0. Requires: not bytes.
+std::int64_t integer_of(const ModelValue& value) { return is_absent(value) ? 0 : std::get<std::int64_t>(value); }
+
+bool in_range(std::string_view key, std::string_view to) { return to.empty() || key < to; }
+
+bool compare(GuardKind kind, std::int64_t left, std::int64_t right) {
+  if (kind == GuardKind::equal) return left == right;
+  if (kind == GuardKind::not_equal) return left != right;
+  if (kind == GuardKind::less) return left < right;
+  if (kind == GuardKind::less_equal) return left <= right;
+  if (kind == GuardKind::greater) return left > right;
+  return left >= right;
+}
+
+// One run: the state, and over it the transaction's own writes.
+class Runner {
+ public:
+  Runner(const ModelState& state, const TransactionColumns& columns, Version commit_version, TimeUs batch_time_us)
+      : state_(state), columns_(columns), commit_version_(commit_version), batch_time_us_(batch_time_us) {}
+
+  ModelRun run(std::size_t t) {
+    const bool then_runs = guards(t);
+    if (run_.outcome == Outcome::type_mismatch || run_.outcome == Outcome::postponed) return run_;
+    const std::uint32_t begin = then_runs ? columns_.then_begin(t) : columns_.then_end[t];
+    const std::uint32_t end = then_runs ? columns_.then_end[t] : columns_.else_end[t];
+    run_.first_op = begin;
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const std::optional<Outcome> problem = operation(i);
+      if (!problem) continue;
+      ModelRun undone;
+      undone.outcome = *problem;
+      undone.failed_in = then_runs ? FailedIn::then_ops : FailedIn::else_ops;
+      undone.failed_index = i - begin;
+      return undone;
+    }
+    return run_;
+  }
+
+ private:
+  ModelCell see(std::string_view key) const {
+    if (const auto own = own_.find(key); own != own_.end()) return {own->second, commit_version_, true};
+    const auto found = state_.records.find(key);
+    if (found == state_.records.end()) return {};
+    return {found->second.value, found->second.version, false};
+  }
+
+  // The first `limit` live keys of [from, to) in key order, own writes included.
+  std::vector<std::pair<std::string, ModelCell>> see_range(std::uint32_t range) const {
+    const std::string_view from = columns_.range_from(range), to = columns_.range_to(range);
+    std::map<std::string, ModelCell> all;
+    for (auto it = state_.records.lower_bound(from); it != state_.records.end() && in_range(it->first, to); ++it) {
+      all[it->first] = see(it->first);
+    }
+    for (auto it = own_.lower_bound(from); it != own_.end() && in_range(it->first, to); ++it) {
+      all[it->first] = see(it->first);
+    }
+    std::vector<std::pair<std::string, ModelCell>> pairs;
+    for (const auto& [key, cell] : all) {
+      if (pairs.size() < columns_.range_limit[range] && !is_absent(cell.value)) pairs.emplace_back(key, cell);
+    }
+    return pairs;
+  }
+
+  // True: the then-list runs. Sets the outcome, and which guard decided, where one did.
+  bool guards(std::size_t t) {
+    for (std::uint32_t i = columns_.guard_begin(t); i < columns_.guard_end[t]; ++i) {
+      const std::optional<bool> holds = guard(i);
+      if (holds && *holds) continue;
+      run_.failed_in = FailedIn::guards;
+      run_.failed_index = i - columns_.guard_begin(t);
+      if (!holds) {
+        run_.outcome = Outcome::type_mismatch;
+      } else {
+        const bool is_range = static_cast<GuardKind>(columns_.guard_kind[i]) == GuardKind::range_unchanged;
+        if (!is_range) run_.guard = see(columns_.key(columns_.guard_key[i]));
+        const bool waits = static_cast<OnFalse>(columns_.guard_on_false[i]) == OnFalse::wait;
+        run_.outcome = waits ? Outcome::postponed : Outcome::guard_failed;
+      }
+      return false;
+    }
+    return true;
+  }
+
+  // None: it met the wrong type.
+  std::optional<bool> guard(std::uint32_t i) const {
+    const auto kind = static_cast<GuardKind>(columns_.guard_kind[i]);
+    const std::int64_t operand = columns_.guard_operand[i];
+    const auto version = static_cast<Version>(operand);
+    if (kind == GuardKind::range_unchanged) return range_unchanged(columns_.guard_key[i], version);
+    const std::string_view key = columns_.key(columns_.guard_key[i]);
+    const ModelCell cell = see(key);
+    switch (kind) {
+      case GuardKind::exists: return !is_absent(cell.value);
+      case GuardKind::absent: return is_absent(cell.value);
+      case GuardKind::version_equal: return cell.version == version;
+      case GuardKind::unchanged:
+        if (!state_.records.contains(key) && version < state_.tombstone_floor) return false;
+        return cell.version <= version;
+      case GuardKind::bytes_equal:
+        if (std::holds_alternative<std::int64_t>(cell.value)) return std::nullopt;
+        return is_bytes(cell.value) &&
+               std::get<std::string>(cell.value) == columns_.value(static_cast<std::size_t>(operand));
+      default: break;
+    }
+    const bool with_other = columns_.guard_other[i] != kNone;
+    const ModelValue other =
+        with_other ? see(columns_.key(columns_.guard_other[i])).value : ModelValue(columns_.guard_operand[i]);
+    if (is_bytes(cell.value) || is_bytes(other)) return std::nullopt;
+    return compare(kind, integer_of(cell.value), integer_of(other));
+  }
+
+  bool range_unchanged(std::uint32_t range, Version version) const {
+    if (version < state_.tombstone_floor) return false;
+    const std::string_view from = columns_.range_from(range), to = columns_.range_to(range);
+    for (auto it = state_.records.lower_bound(from); it != state_.records.end() && in_range(it->first, to); ++it) {
+      if (it->second.version > version) return false;
+    }
+    return true;
+  }
+
+  // The problem that undoes the transaction, if it has one.
+  std::optional<Outcome> operation(std::uint32_t i) {
+    const auto kind = static_cast<OpKind>(columns_.op_kind[i]);
+    ModelEffect& effect = run_.effects.emplace_back();
+    if (kind == OpKind::range_get || kind == OpKind::delete_range) {
+      effect.pairs = see_range(columns_.op_key[i]);
+      if (kind == OpKind::delete_range) {
+        for (const auto& [key, cell] : effect.pairs) write(key, {});
+        effect.wrote = !effect.pairs.empty();
+      }
+      return std::nullopt;
+    }
+    const std::string key(columns_.key(columns_.op_key[i]));
+    effect.cell = see(key);
+    if (kind == OpKind::get) return std::nullopt;
+    ModelValue value;  // of a DELETE: absent
+    if (kind != OpKind::del) {
+      const std::optional<Outcome> problem = operand(i, &value);
+      if (problem) return problem;
+    }
+    if (kind == OpKind::add) {
+      if (is_bytes(value) || is_bytes(effect.cell.value)) return Outcome::type_mismatch;
+      std::int64_t sum = 0;
+      if (__builtin_add_overflow(integer_of(effect.cell.value), integer_of(value), &sum)) return Outcome::overflow;
+      value = sum;
+    }
+    if (is_absent(value) && is_absent(effect.cell.value)) return std::nullopt;  // a delete of nothing
+    write(key, value);
+    effect.cell = see(key);
+    effect.wrote = true;
+    return std::nullopt;
+  }
+
+  std::optional<Outcome> operand(std::uint32_t i, ModelValue* value) const {
+    const std::int64_t constant = columns_.op_value[i];
+    switch (static_cast<Operand>(columns_.op_operand[i])) {
+      case Operand::integer: *value = constant; break;
+      case Operand::bytes: *value = std::string(columns_.value(static_cast<std::size_t>(constant))); break;
+      case Operand::get: *value = run_.effects[static_cast<std::size_t>(constant)].cell.value; break;
+      case Operand::get_negated: {
+        const ModelValue& read = run_.effects[static_cast<std::size_t>(constant)].cell.value;
+        if (is_bytes(read)) return Outcome::type_mismatch;
+        std::int64_t negated = 0;
+        if (__builtin_sub_overflow(std::int64_t{0}, integer_of(read), &negated)) return Outcome::overflow;
+        *value = is_absent(read) ? ModelValue() : ModelValue(negated);
+        break;
+      }
+      case Operand::commit_version: *value = static_cast<std::int64_t>(commit_version_); break;
+      case Operand::batch_time: *value = batch_time_us_; break;
+    }
+    return std::nullopt;
+  }
+
+  void write(const std::string& key, const ModelValue& value) {
+    own_[key] = value;
+    run_.writes.emplace_back(key, value);
+  }
+
+  const ModelState& state_;
+  const TransactionColumns& columns_;
+  const Version commit_version_;
+  const TimeUs batch_time_us_;
+  std::map<std::string, ModelValue, std::less<>> own_;
+  ModelRun run_;
+};
+
+}  // namespace
+
+void ModelState::drop_tombstones(Version floor) {
+  std::erase_if(records,
+                [&](const auto& entry) { return is_absent(entry.second.value) && entry.second.version <= floor; });
+  tombstone_floor = std::max(tombstone_floor, floor);
+}
+
+ModelState model_of(const Engine& engine) {
+  ModelState state;
+  state.tombstone_floor = engine.tombstone_floor();
+  engine.scan({}, {}, [&](const RecordView& record) {
+    ModelRecord copy{{}, version_of(record.cell.tag)};
+    switch (type_of(record.cell.tag)) {
+      case ValueType::absent: break;
+      case ValueType::integer: copy.value = static_cast<std::int64_t>(record.cell.word); break;
+      case ValueType::bytes: copy.value = std::string(record.bytes); break;
+    }
+    state.records.emplace_hint(state.records.end(), record.key, std::move(copy));
+    return true;
+  });
+  return state;
+}
+
+ModelRun run_on_model(const ModelState& state, const TransactionColumns& columns, std::size_t t, Version commit_version,
+                      TimeUs batch_time_us) {
+  return Runner(state, columns, commit_version, batch_time_us).run(t);
+}
+
+void apply_to_model(ModelState* state, const ModelRun& run, Version commit_version) {
+  for (const auto& [key, value] : run.writes) state->records[key] = {value, commit_version};
+}
+
+}  // namespace kilokv::engine

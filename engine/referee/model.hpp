@@ -1,0 +1,74 @@
+// The referee's own idea of the database: an ordered map of values, and an interpreter of one transaction that is as
+// plain as DESIGN section 2. It shares nothing with engine/txn/interpreter.hpp but the columns that it reads; speed
+// does not matter here. Thread safety: as of std::map.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/base/types.hpp"
+#include "engine/txn/columns.hpp"
+#include "engine/txn/program.hpp"
+
+namespace kilokv::engine {
+
+class Engine;
+
+using ModelValue = std::variant<std::monostate, std::int64_t, std::string>;  // monostate: absent
+
+struct ModelRecord {
+  ModelValue value;
+  Version version = 0;
+  friend bool operator==(const ModelRecord&, const ModelRecord&) = default;
+};
+
+// Every key that was ever written, tombstones included, until dropped. To check one batch, the records of the keys and
+// ranges that it names are enough.
+struct ModelState {
+  std::map<std::string, ModelRecord, std::less<>> records;
+  Version tombstone_floor = 0;
+
+  void drop_tombstones(Version floor);  // as Engine::drop_tombstones
+};
+
+// The state of an engine as a model.
+ModelState model_of(const Engine& engine);
+
+// A value as a transaction sees it.
+struct ModelCell {
+  ModelValue value;
+  Version version = 0;
+  bool own_write = false;  // by the same transaction: the version means nothing
+};
+
+// What one operation that ran did.
+struct ModelEffect {
+  ModelCell cell;                                        // GET: what it read; PUT, DELETE, ADD: what it left
+  bool wrote = false;                                    // this operation wrote
+  std::vector<std::pair<std::string, ModelCell>> pairs;  // of a range: read, or deleted (as they were before)
+};
+
+// What one run of a transaction gives: what it would answer and write. Nothing is applied.
+struct ModelRun {
+  Outcome outcome = Outcome::committed;  // committed, guard_failed, postponed, overflow or type_mismatch
+  FailedIn failed_in = FailedIn::none;
+  std::uint32_t failed_index = kNone;
+  ModelCell guard;                                         // the deciding guard's key; of a range guard: empty
+  std::uint32_t first_op = 0;                              // of the list that ran
+  std::vector<ModelEffect> effects;                        // by operation of that list; empty when undone
+  std::vector<std::pair<std::string, ModelValue>> writes;  // in the order of the operations; monostate: a delete
+};
+
+// Runs transaction t against the state as it would run at this commit version and batch time.
+ModelRun run_on_model(const ModelState& state, const TransactionColumns& columns, std::size_t t, Version commit_version,
+                      TimeUs batch_time_us);
+
+void apply_to_model(ModelState* state, const ModelRun& run, Version commit_version);
+
+}  // namespace kilokv::engine

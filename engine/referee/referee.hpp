@@ -1,0 +1,51 @@
+// The referee: one function that checks any execution of a batch. Given the state before it, the batch and everything
+// that the strategy reported, it replays the batch serially on a model (model.hpp) and compares every field.
+//
+// Used by the unit tests, the simulator, the benches' --verify, the check on the GPU, and the running server on a
+// sample of its batches. It trusts nothing that it is given but the columns, which must be valid. Thread safety: the
+// state belongs to the caller; else stateless. Source: DESIGN.md section 2 (the specification of a batch) and 7.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "engine/base/status.hpp"
+#include "engine/referee/model.hpp"
+#include "engine/txn/columns.hpp"
+#include "engine/txn/results.hpp"
+
+namespace kilokv::engine {
+
+class Engine;
+
+enum class RefereeMode : std::uint8_t {
+  // The specification itself: order by (precedence, arrival), the same passes, ranks and versions, bit for bit.
+  deterministic,
+  // Any serial order: the reported ranks are replayed. Beyond that, ranks are unique and in range, each pass finishes
+  // one precedence class before the next, and what is left postponed has a false WAIT guard in the final state.
+  any_order,
+};
+
+// One execution, by reference: what Engine::execute was given and what it filled in.
+struct Execution {
+  const BatchHeader& header;
+  const TransactionColumns& columns;
+  std::span<const std::uint8_t> last_try;
+  const BatchResults& results;
+  const WriteColumns& writes;
+  std::function<std::string_view(Cell)> bytes_of;  // of a value of type bytes, as Engine::bytes_of
+};
+
+// Compares outcomes, what failed, guard values, reads, ranges, ranks, versions, writes, passes and next_version.
+// What results.hpp leaves unspecified is not compared. On success `state` is the state after the batch, so that batches
+// can be chained; on failure it is somewhere between.
+// Errors: INTERNAL naming batch, transaction, field, expected and got: the first difference in serial order.
+[[nodiscard]] Status check_execution(const Execution& execution, RefereeMode mode, ModelState* state);
+
+// Compares every record of the engine with the model, tombstones included, and the kept state hash with the computed
+// one. Errors: INTERNAL naming the first difference.
+[[nodiscard]] Status check_state(const ModelState& state, const Engine& engine);
+
+}  // namespace kilokv::engine
