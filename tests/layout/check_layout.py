@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Checks what the compiler does not: that includes go one way, and what may stand where.
+
+The layers, from the bottom: engine/{base, platform, table, txn, stm, exec}, the engine's facade (files of engine/
+itself), over it engine/{referee, workloads, bench}; server/core over the facade; server/{storage, service, console} over
+core; server/main.cpp and server/config over all of the server. The client stands on the protocol alone.
+
+Prints FILE:LINE: rule, one violation a line. Exit codes: 0 none, 1 some.
+"""
+
+import argparse
+import os
+import re
+import sys
+
+ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", "engine/stm", "engine/exec", "engine"]
+ENGINE_FACE = ["engine/base", "engine/txn", "engine/engine.hpp"]
+PROTOCOL = "kilokv/v1"  # generated
+CLIENT_FACE = "client/lib/include"  # included as "kilokv/..."
+
+# Layer -> what it may include beside itself. A file belongs to the longest prefix that matches it.
+MAY_INCLUDE = {
+    **{layer: ENGINE_ORDER[:index] for index, layer in enumerate(ENGINE_ORDER)},
+    "engine/referee": ENGINE_FACE,
+    "engine/workloads": ENGINE_FACE,
+    "engine/bench": [*ENGINE_ORDER, "engine/referee", "engine/workloads"],
+    "server/core": [*ENGINE_FACE, "engine/referee"],
+    "server/storage": [*ENGINE_FACE, "server/core"],
+    "server/service": [*ENGINE_FACE, "server/core", PROTOCOL],
+    "server/console": [*ENGINE_FACE, "server/core"],
+    "server": [*ENGINE_FACE, "server/core", "server/storage", "server/service", "server/console"],
+    "client/lib/include": [],
+    "client/lib/src": [CLIENT_FACE, PROTOCOL],
+    "client/cli": [CLIENT_FACE],
+    "client/bank": [CLIENT_FACE, "engine/workloads", "engine/base", "engine/txn/program.hpp"],
+    "client/bench": [CLIENT_FACE, "engine/workloads", "engine/base", "engine/txn/program.hpp"],
+    "tests/unit/engine": ["engine"],
+    "tests": ["engine", "server", "client", CLIENT_FACE, PROTOCOL],
+}
+
+# Header prefix of a library -> the only places that may include it (tests may include anything).
+LIBRARIES = {
+    "rocksdb/": ["server/storage"],
+    "grpc": ["server/service", "client/lib/src"],
+    "google/protobuf/": ["server/service", "client/lib/src"],
+    "spdlog/": ["server/main.cpp", "server/config", "server/service"],
+    "toml++/": ["server/config"],
+    "CLI/": ["server/main.cpp", "server/config", "client/cli", "client/bank", "client/bench"],
+    "nlohmann/": ["server/console", "client"],
+    "xxhash": ["server"],
+    "isa-l": ["server/storage"],
+    "absl/": ["server", "client/lib/src", "client/bank", "client/bench"],
+    "gtest/": [],
+    "gmock/": [],
+}
+
+# Standard header -> the same. Core takes clock, threads and randomness as parameters, and so do strategies.
+REAL_WORLD = ["engine/exec", "engine/platform", "engine/bench", "server/core/threads", "server/storage", "server/service",
+              "server/console", "server/main.cpp", "server/config", "client"]
+STANDARD = {"thread": REAL_WORLD, "chrono": REAL_WORLD, "random": REAL_WORLD}
+
+# Text -> the places where it may (True) or may not (False) stand, and the rule.
+WORDS = [
+    (re.compile(r"__CUDA_ARCH__"), True, ["engine/platform", "tests/layout"], "__CUDA_ARCH__ is for engine/platform"),
+    (re.compile(r"std::atomic"), False, ["engine/stm"], "strategies take their atomics from the Platform"),
+    (re.compile(r"(?<![\w.~-])/(?:home|root|work|Users)/"), False, [""], "no path of somebody's machine"),
+    (re.compile(r"\b(?:TO" r"DO|FIX" r"ME)\b"), False, [""], "nothing half done: finish it, or leave it out"),
+]
+
+INCLUDE = re.compile(r'\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+SOURCES = (".hpp", ".cpp", ".cuh", ".cu", ".h", ".cc")
+SKIPPED = {".git", "build", ".cache", "__pycache__", ".venv", "node_modules"}
+
+
+def inside(path, place):
+    """Whether `path` is `place`, below it, or (for a place without an extension) a file of that stem."""
+    return not place or path == place or path.startswith(place + "/") or path.startswith(place + ".")
+
+
+def longest(path, places):
+    return max((place for place in places if inside(path, place)), key=len, default=None)
+
+
+def check_own(path, included, root):
+    """The rule that `path` breaks with #include "included", or None."""
+    layer = longest(path, MAY_INCLUDE)
+    target = included
+    if included.startswith("kilokv/") and not inside(included, PROTOCOL):
+        target = f"{CLIENT_FACE}/{included}"
+    if not inside(target, PROTOCOL) and not os.path.exists(os.path.join(root, target)):
+        return f'"{included}" is no file below the root'
+    target_layer = longest(target, MAY_INCLUDE)
+    if layer is None or target_layer == layer or any(
+            place == target_layer or inside(target, place) for place in MAY_INCLUDE[layer]):
+        return None
+    return f'{layer} may not include "{included}"'
+
+
+def check_library(path, included):
+    """The rule that `path` breaks with #include <included>, or None."""
+    places = STANDARD.get(included)
+    for library in LIBRARIES:
+        if included.startswith(library):
+            places = LIBRARIES[library]
+    if places is None or path.startswith("tests/") or any(inside(path, place) for place in places):
+        return None
+    return f"<{included}> may be included only in {', '.join([*places, 'tests'])}"
+
+
+def check_line(path, line, root):
+    """Yields the rules that the line breaks."""
+    for pattern, allowed_there, places, rule in WORDS:
+        if pattern.search(line) and any(inside(path, place) for place in places) != allowed_there:
+            yield rule
+    match = INCLUDE.match(line) if path.endswith(SOURCES) else None
+    if match:
+        broken = check_own(path, match[1], root) if match[1] else check_library(path, match[2])
+        if broken:
+            yield broken
+
+
+def files(root):
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED)
+        for name in sorted(names):
+            yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def violations(root):
+    for path in files(root):
+        try:
+            with open(os.path.join(root, path), encoding="utf-8") as lines:
+                for number, line in enumerate(lines, 1):
+                    for rule in check_line(path, line, root):
+                        yield f"{path}:{number}: {rule}"
+        except UnicodeDecodeError:
+            pass  # not text
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser = argparse.ArgumentParser(description="Checks the layers and what may stand where.")
+    parser.add_argument("--root", default=os.path.join(here, "..", ".."), help="of the checkout (default: this one)")
+    found = 0
+    for violation in violations(parser.parse_args().root):
+        print(violation)
+        found += 1
+    print(f"layout: {found} violations")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

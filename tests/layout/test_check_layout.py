@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""The layout check finds planted violations, and lets through what is allowed."""
+
+import os
+import tempfile
+import unittest
+
+from check_layout import violations
+
+
+class LayoutTest(unittest.TestCase):
+    def check(self, files):
+        """Violations in a checkout of these files and of the headers below."""
+        with tempfile.TemporaryDirectory() as root:
+            headers = ["engine/base/types.hpp", "engine/table/table.hpp", "engine/txn/program.hpp",
+                       "engine/stm/serial.hpp", "engine/engine.hpp", "engine/referee/referee.hpp",
+                       "engine/workloads/workload.hpp",
+                       "server/core/database.hpp", "server/storage/rocksdb_log.hpp", "server/service/service.hpp",
+                       "client/lib/include/kilokv/client.hpp", "client/bench/run.hpp"]
+            for path, text in {**{header: "" for header in headers}, **files}.items():
+                os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                    file.write(text)
+            return list(violations(root))
+
+    def assert_found(self, path, text, rule):
+        self.assertEqual(self.check({path: text + "\n"}), [f"{path}:1: {rule}"])
+
+    def test_allowed(self):
+        self.assertEqual(self.check({
+            "engine/stm/a.hpp": '#include "engine/table/table.hpp"\n#include "engine/txn/program.hpp"\n#include <vector>\n',
+            "engine/engine.cpp": '#include "engine/engine.hpp"\n#include "engine/stm/serial.hpp"\n',
+            "engine/bench/main.cpp": '#include "engine/stm/serial.hpp"\n#include "engine/referee/referee.hpp"\n',
+            "engine/bench/clock.cpp": "#include <chrono>\n",
+            "server/core/a.cpp": '#include "engine/engine.hpp"\n#include "engine/base/types.hpp"\n',
+            "server/core/threads.cpp": "#include <thread>\n",
+            "server/storage/a.cpp": '#include <rocksdb/db.h>\n#include "server/core/database.hpp"\n',
+            "server/service/a.cpp": '#include <grpcpp/grpcpp.h>\n#include "kilokv/v1/kilokv.pb.h"\n',
+            "server/main.cpp": '#include "server/storage/rocksdb_log.hpp"\n#include "server/service/service.hpp"\n',
+            "client/lib/src/a.cpp": '#include "kilokv/client.hpp"\n#include "kilokv/v1/kilokv.grpc.pb.h"\n',
+            "client/bench/a.cpp": '#include "engine/workloads/workload.hpp"\n#include "kilokv/client.hpp"\n',
+            "engine/platform/cuda.hpp": "#ifdef __CUDA_ARCH__\n#endif\n",
+            "tests/unit/core/a_test.cpp": '#include <gtest/gtest.h>\n#include "server/core/database.hpp"\n',
+            "docs/a.md": "kilokvd --data-dir ./data, homework/, ~/data\n",
+        }), [])
+
+    def test_upward_includes(self):
+        for path, included in [
+                ("engine/base/a.hpp", "engine/txn/program.hpp"), ("engine/table/a.hpp", "engine/stm/serial.hpp"),
+                ("engine/stm/a.hpp", "engine/engine.hpp"), ("engine/txn/a.cpp", "engine/referee/referee.hpp"),
+                ("engine/base/a.hpp", "server/core/database.hpp"), ("server/core/a.cpp", "engine/table/table.hpp"),
+                ("server/core/a.cpp", "server/storage/rocksdb_log.hpp"),
+                ("server/core/a.cpp", "server/service/service.hpp"), ("server/core/a.cpp", "kilokv/v1/kilokv.pb.h"),
+                ("server/storage/a.cpp", "server/service/service.hpp"),
+                ("server/service/a.cpp", "server/storage/rocksdb_log.hpp"),
+                ("client/cli/a.cpp", "kilokv/v1/kilokv.pb.h"), ("client/cli/a.cpp", "client/bench/run.hpp"),
+                ("client/bank/a.cpp", "engine/engine.hpp"), ("client/lib/src/a.cpp", "server/core/database.hpp")]:
+            layer = path.rsplit("/", 1)[0]
+            with self.subTest(path=path, included=included):
+                self.assert_found(path, f'#include "{included}"', f'{layer} may not include "{included}"')
+
+    def test_public_header_of_the_client_has_no_protocol(self):
+        self.assert_found("client/lib/include/kilokv/a.hpp", '#include "kilokv/v1/kilokv.pb.h"',
+                          'client/lib/include may not include "kilokv/v1/kilokv.pb.h"')
+
+    def test_unknown_header(self):
+        self.assert_found("engine/base/a.hpp", '#include "types.hpp"', '"types.hpp" is no file below the root')
+
+    def test_libraries(self):
+        for path, included in [
+                ("server/core/a.cpp", "rocksdb/db.h"), ("server/core/a.cpp", "grpcpp/grpcpp.h"),
+                ("server/main.cpp", "grpcpp/server.h"), ("client/cli/a.cpp", "google/protobuf/message.h"),
+                ("server/core/a.cpp", "spdlog/spdlog.h"), ("engine/base/a.cpp", "absl/strings/str_cat.h"),
+                ("server/core/a.cpp", "chrono"), ("server/core/a.cpp", "thread"), ("engine/stm/a.hpp", "random"),
+                ("engine/base/a.cpp", "gtest/gtest.h")]:
+            with self.subTest(path=path, included=included):
+                found = self.check({path: f"// first\n#include <{included}>\n"})
+                self.assertEqual(len(found), 1)
+                self.assertIn(f"{path}:2: <{included}> may be included only in ", found[0])
+
+    def test_words(self):
+        self.assert_found("engine/stm/a.hpp", "#ifdef __CUDA_ARCH__", "__CUDA_ARCH__ is for engine/platform")
+        self.assert_found("engine/stm/a.hpp", "std::atomic<int> a;", "strategies take their atomics from the Platform")
+        self.assert_found("docs/a.md", "see /ho" + "me/somebody/kilokv", "no path of somebody's machine")
+        self.assert_found("server/core/a.cpp", "// TO" + "DO later", "nothing half done: finish it, or leave it out")
+
+
+if __name__ == "__main__":
+    unittest.main()
