@@ -106,10 +106,11 @@ class RecoveryVisitor {
 };
 
 struct LogUsage {
-  std::uint64_t free_bytes = 0;      // on the file system
-  std::uint64_t reserved_bytes = 0;  // admitted, not yet appended
-  std::uint64_t log_bytes = 0;       // kept, the trimmed part not counted
-  BatchNumber first_batch = 0;       // oldest kept
+  std::uint64_t free_bytes = 0;              // on the file system
+  std::uint64_t reserved_bytes = 0;          // admitted, not yet appended
+  std::uint64_t log_bytes = 0;               // kept, the trimmed part not counted
+  std::uint64_t bytes_since_checkpoint = 0;  // of log records
+  BatchNumber first_batch = 0;               // oldest kept
 };
 
 // Thread safety: reserve/release/usage from any thread; append from the log worker alone; checkpoint calls from the

@@ -98,7 +98,6 @@ struct DatabaseStatus {
   engine::EngineStats engine;
   LogUsage log;
   double recovery_seconds = 0;
-  std::string strategy;
 };
 
 class Database {
@@ -149,9 +148,9 @@ class Database {
 
   virtual DatabaseStatus status() const = 0;
 
-  // Refuses new work, finishes what is queued, fails what is parked with UNAVAILABLE, writes a checkpoint. Returns when
-  // all is answered and durable, or when `deadline_us` (monotonic) has passed.
-  virtual void drain(TimeUs deadline_us) = 0;
+  // Refuses new work from now on, finishes what is queued, fails what is parked with UNAVAILABLE, writes a checkpoint,
+  // and calls `done`. Once.
+  virtual void drain(std::function<void()> done) = 0;
 };
 
 }  // namespace kilokv::server

@@ -1,0 +1,60 @@
+// Admission: the bounded queue between those who submit and the executor.
+//
+// Thread safety: all of it, any thread; take() by the executor alone. One lock per request, never per transaction.
+// On refusal nothing is charged and the caller still owns the request; once push() has it, the executor owns it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "engine/base/status.hpp"
+#include "server/core/database.hpp"
+#include "server/core/pipeline.hpp"
+
+namespace kilokv::server {
+
+// An upper estimate of what a request adds to the log: its writes, its stored results. Bytes. Results of reads are
+// counted with a flat rate (their sizes are not known yet); --disk-reserve covers the difference.
+std::uint64_t log_bytes_bound(const Request& request, const DatabaseOptions& options);
+
+class AdmissionQueue {
+ public:
+  AdmissionQueue(const DatabaseOptions& options, CommitLog* log) : options_(options), log_(log) {}
+
+  // Charges queue, log and parking lot for the run, or says which of them is full.
+  Status charge(RequestRun* run);
+  // Requires: charged.
+  void push(std::shared_ptr<RequestRun> run);
+
+  // The oldest run, left in its place until take() has all of it; null: empty.
+  std::shared_ptr<RequestRun> front() const;
+  // `count` transactions of the oldest run went into a batch.
+  void take(std::uint32_t count);
+
+  // Transactions in the queue, and when the oldest run came (monotonic; kNever: empty).
+  std::uint64_t transactions() const { return transactions_.load(std::memory_order_relaxed); }
+  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  TimeUs oldest_us() const;
+
+  // How many runs were pushed, and taken whole, since the start: a run pushed as the n-th is out of the queue when
+  // taken() >= n.
+  std::uint64_t pushed() const { return pushed_.load(std::memory_order_acquire); }
+  std::uint64_t taken() const { return taken_.load(std::memory_order_acquire); }
+
+  // All transactions of the run are answered: gives log space and parking places back.
+  void finished(const RequestRun& run);
+
+ private:
+  const DatabaseOptions& options_;
+  CommitLog* log_;
+  std::atomic<std::uint64_t> transactions_{0}, bytes_{0}, waiting_{0}, pushed_{0}, taken_{0};
+  mutable std::mutex mutex_;
+  std::deque<std::shared_ptr<RequestRun>> runs_;
+};
+
+}  // namespace kilokv::server

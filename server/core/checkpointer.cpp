@@ -1,0 +1,165 @@
+#include "server/core/checkpointer.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "server/core/fail_point.hpp"
+
+namespace kilokv::server {
+namespace {
+
+constexpr std::size_t kSliceRecords = 4096;
+constexpr DurationUs kPollUs = 500000;
+constexpr std::size_t kPositionSamples = 16;  // within the tombstone retention
+
+}  // namespace
+
+Checkpointer::Checkpointer(CoreContext* core, Executor* executor, const Position& last)
+    : core_(core), executor_(executor), last_batch_(last.batch), last_us_(core->environment.clock->monotonic_us()) {}
+
+void Checkpointer::request(std::function<void()> done) {
+  {
+    const std::scoped_lock lock(mutex_);
+    requests_.push_back(std::move(done));
+  }
+  core_->checkpoint_worker->notify();
+}
+
+bool Checkpointer::wanted(TimeUs now) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!requests_.empty()) return true;
+  }
+  if (core_->answered.batch() == last_batch_.load(std::memory_order_relaxed)) return false;
+  return now - last_us_ >= core_->options.checkpoint_interval_us ||
+         core_->log->usage().bytes_since_checkpoint >= core_->options.checkpoint_log_bytes;
+}
+
+void Checkpointer::begin() {
+  {
+    const std::scoped_lock lock(mutex_);
+    serving_.swap(requests_);
+  }
+  // Everything up to here is in the session table, and every key written up to here is marked in the engine.
+  covers_ = core_->answered.get();
+  if (const Status status = core_->log->checkpoint_begin(); !status.ok()) return core_->fail(status);
+  capturing_ = true;
+  executor_->post([this] {
+    auto slice = std::make_unique<Slice>();
+    drop_tombstones(slice.get());
+    capture(slice.get(), core_->engine->dirty_count());
+    captured_.push(std::move(slice));
+    core_->checkpoint_worker->notify();
+  });
+}
+
+void Checkpointer::ask(std::size_t left) {
+  executor_->post([this, left] {
+    auto slice = std::make_unique<Slice>();
+    capture(slice.get(), left);
+    captured_.push(std::move(slice));
+    core_->checkpoint_worker->notify();
+  });
+}
+
+// What was dropped at the last checkpoint leaves the stored state now: the floor that dropped it is durable meanwhile.
+void Checkpointer::drop_tombstones(Slice* slice) {
+  for (std::string& key : dropped_) {
+    if (core_->engine->find(key).cell == Cell{}) slice->dropped.push_back(std::move(key));
+  }
+  dropped_.clear();
+  const Position now = core_->executed.get();
+  const DurationUs retention = core_->options.tombstone_retention_us;
+  if (positions_.empty() || now.time_us - positions_.back().time_us >= retention / DurationUs{kPositionSamples}) {
+    positions_.push_back(now);
+  }
+  Version floor = 0;
+  while (!positions_.empty() && positions_.front().time_us <= now.time_us - retention) {
+    floor = positions_.front().next_version - 1;
+    positions_.pop_front();
+  }
+  floor = executor_->drop_floor(floor);
+  if (floor > core_->engine->tombstone_floor()) {
+    core_->engine->drop_tombstones(floor, [this](std::string_view key) { dropped_.emplace_back(key); });
+  }
+}
+
+void Checkpointer::capture(Slice* slice, std::size_t left) {
+  slice->executed = core_->executed.batch();
+  struct Place {
+    std::size_t key, key_bytes, value, value_bytes;
+  };
+  std::vector<Place> places;
+  const std::size_t taken =
+      core_->engine->take_dirty(std::min(left, kSliceRecords), [slice, &places](const engine::RecordView& record) {
+        StoredRecord stored;
+        stored.version = version_of(record.cell.tag);
+        stored.type = type_of(record.cell.tag);
+        if (stored.type == ValueType::integer) stored.integer = static_cast<std::int64_t>(record.cell.word);
+        places.push_back(
+            {slice->arena.size(), record.key.size(), slice->arena.size() + record.key.size(), record.bytes.size()});
+        slice->arena.append(record.key).append(record.bytes);
+        slice->records.push_back(stored);
+      });
+  const std::string_view arena = slice->arena;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    slice->records[i].key = arena.substr(places[i].key, places[i].key_bytes);
+    slice->records[i].bytes = arena.substr(places[i].value, places[i].value_bytes);
+  }
+  slice->left = taken == 0 ? 0 : left - std::min(left, taken);
+}
+
+bool Checkpointer::write(const Slice& slice) {
+  std::vector<std::string_view> dropped(slice.dropped.begin(), slice.dropped.end());
+  Status status = dropped.empty() ? Status() : core_->log->checkpoint_drop(dropped);
+  if (status.ok() && !slice.records.empty()) status = core_->log->checkpoint_records(slice.records);
+  if (!status.ok()) core_->fail(status);
+  return status.ok();
+}
+
+void Checkpointer::end(TimeUs now) {
+  fail_point("core.checkpoint.before_end");
+  RecoveredPosition covers;
+  covers.batch = covers_.batch;
+  covers.checkpoint_batch = covers_.batch;
+  covers.next_version = covers_.next_version;
+  covers.tombstone_floor = covers_.tombstone_floor;
+  covers.time_us = covers_.time_us;
+  covers.state_hash = covers_.state_hash;
+  Status status = core_->log->checkpoint_end(covers, core_->sessions.snapshot());
+  if (status.ok()) status = core_->log->trim(core_->environment.clock->wall_us());
+  if (!status.ok()) return core_->fail(status);
+  capturing_ = false;
+  last_us_ = now;
+  last_batch_.store(covers_.batch, std::memory_order_release);
+  for (const auto& done : std::exchange(serving_, {})) done();
+}
+
+TimeUs Checkpointer::step() {
+  const TimeUs now = core_->environment.clock->monotonic_us();
+  if (core_->stopped.load()) return kNever;
+  if (!capturing_) {
+    if (wanted(now)) begin();
+    return now + kPollUs;
+  }
+  if (waiting_ == nullptr) {
+    auto slices = captured_.take_all();  // one at most: the next is asked for when this one is written
+    if (slices.empty()) return kNever;
+    waiting_ = std::move(slices.front());
+    core_->at_boundary.add(waiting_->executed, [this] { core_->checkpoint_worker->notify(); });
+    core_->answer_worker->notify();
+  }
+  if (core_->durable.batch() < waiting_->executed) return kNever;
+  const std::unique_ptr<Slice> slice = std::move(waiting_);
+  if (!write(*slice)) return kNever;
+  if (slice->left > 0) {
+    ask(slice->left);
+    return kNever;
+  }
+  end(now);
+  return now + kPollUs;
+}
+
+}  // namespace kilokv::server

@@ -1,0 +1,67 @@
+// Folds what changed since the last checkpoint into the state family, so that start-up is short and the log can be
+// trimmed. Fuzzy: the executor copies changed records in slices between batches (a hot key once), this worker writes a
+// slice when the batches that it may show are durable, and only checkpoint_end makes the whole count.
+//
+// States: idle -> capturing (a slice is asked for or is being written) -> idle. A checkpoint begins when enough log has
+// been written, after --checkpoint-interval if anything changed, and on request.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/core/core_context.hpp"
+#include "server/core/executor.hpp"
+
+namespace kilokv::server {
+
+class Checkpointer {
+ public:
+  // `last`: the newest checkpoint that recovery found.
+  Checkpointer(CoreContext* core, Executor* executor, const Position& last);
+  TimeUs step();
+
+  // A checkpoint now; `done` is called when it counts. Any thread.
+  void request(std::function<void()> done);
+  BatchNumber last_batch() const { return last_batch_.load(std::memory_order_acquire); }
+
+ private:
+  // Records copied out of the table after `executed`.
+  struct Slice {
+    BatchNumber executed = 0;
+    std::vector<StoredRecord> records;  // views into arena
+    std::vector<std::string> dropped;   // keys that are no longer known
+    std::string arena;
+    std::size_t left = 0;  // dirty keys of this checkpoint that are not captured yet
+  };
+
+  bool wanted(TimeUs now);
+  void begin();
+  void ask(std::size_t left);                    // posts capture() to the executor
+  void drop_tombstones(Slice* slice);            // executor's thread
+  void capture(Slice* slice, std::size_t left);  // executor's thread
+  bool write(const Slice& slice);
+  void end(TimeUs now);
+
+  CoreContext* core_;
+  Executor* executor_;
+  std::atomic<BatchNumber> last_batch_;
+  TimeUs last_us_ = 0;
+  bool capturing_ = false;
+  Position covers_;
+  std::unique_ptr<Slice> waiting_;  // until its batches are durable
+  StageQueue<std::unique_ptr<Slice>> captured_;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> requests_, serving_;
+  // Executor's thread.
+  std::deque<Position> positions_;    // samples, to find the version that is --tombstone-retention old
+  std::vector<std::string> dropped_;  // at the last checkpoint; leave the stored state at the next
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,301 @@
+#include "server/core/database.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "server/core/answer_stage.hpp"
+#include "server/core/checkpointer.hpp"
+#include "server/core/core_context.hpp"
+#include "server/core/digest.hpp"
+#include "server/core/executor.hpp"
+#include "server/core/log_stage.hpp"
+#include "server/core/recovery.hpp"
+
+namespace kilokv::server {
+namespace {
+
+constexpr DurationUs kStatsIntervalUs = 100000;
+
+Status draining() {
+  return Status(StatusCode::unavailable, "the server is shutting down; in a session, send the request again");
+}
+
+class CoreDatabase final : public Database {
+ public:
+  CoreDatabase(const DatabaseOptions& options, const Environment& environment, CommitLog* log,
+               std::function<void(const Status&)> on_fatal)
+      : core_(options, environment, log) {
+    core_.on_fatal = std::move(on_fatal);
+  }
+
+  Status start(Recovery::EngineFactory create_engine);
+
+  const engine::KeyHashSecret& key_secret() const override { return core_.secret; }
+  const DatabaseOptions& options() const override { return core_.options; }
+  std::unique_ptr<Request> acquire_request() override { return core_.requests.take(); }
+  void submit(std::unique_ptr<Request> request) override;
+  void open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) override;
+  Status keep_alive(const SessionId& session) override {
+    return core_.sessions.touch(session, core_.environment.clock->monotonic_us());
+  }
+  void close_session(const SessionId& session, std::function<void(Status)> done) override;
+  void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override;
+  void list_parked(std::uint64_t after_id, std::uint32_t limit,
+                   std::function<void(std::vector<ParkedTransaction>)> done) override;
+  void cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) override;
+  DatabaseStatus status() const override;
+  void drain(std::function<void()> done) override;
+
+ private:
+  void spawn_workers();
+  std::shared_ptr<RequestRun> admit(std::unique_ptr<Request> request, Status* status);
+  void keep_only(const std::vector<std::uint32_t>& indices, Request* request);
+  void recycle(std::unique_ptr<Request> request);
+  void publish_engine_stats();
+
+  CoreContext core_;
+  std::atomic<bool> draining_{false};
+  double recovery_seconds_ = 0;
+  mutable std::mutex stats_mutex_;
+  engine::EngineStats engine_stats_;
+  TimeUs next_stats_us_ = 0;  // executor's thread
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<LogStage> log_stage_;
+  std::unique_ptr<AnswerStage> answer_stage_;
+  std::unique_ptr<Checkpointer> checkpointer_;
+  // Last, so that they stop first.
+  std::unique_ptr<Worker> executor_worker_, log_worker_, answer_worker_, checkpoint_worker_;
+};
+
+Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
+  const TimeUs begin = core_.environment.clock->monotonic_us();
+  Recovery recovery(core_.environment.clock, std::move(create_engine), &core_.sessions);
+  const Result<RecoveredPosition> position = core_.log->recover(&recovery);
+  if (!position.ok()) return position.status();
+  if (Status status = recovery.finish(*position); !status.ok()) return status;
+  core_.engine = recovery.take_engine();
+  core_.secret = recovery.secret();
+  const Position at{position->batch, position->next_version, position->tombstone_floor, position->time_us,
+                    position->state_hash};
+  core_.executed.set(at);
+  core_.durable.set(at);
+  core_.answered.set(at);
+  engine_stats_ = core_.engine->stats();
+  recovery_seconds_ = static_cast<double>(core_.environment.clock->monotonic_us() - begin) * 1e-6;
+  executor_ = std::make_unique<Executor>(&core_);
+  log_stage_ = std::make_unique<LogStage>(&core_);
+  answer_stage_ = std::make_unique<AnswerStage>(&core_);
+  Position checkpoint = at;
+  checkpoint.batch = position->checkpoint_batch;
+  checkpointer_ = std::make_unique<Checkpointer>(&core_, executor_.get(), checkpoint);
+  spawn_workers();
+  return {};
+}
+
+void CoreDatabase::spawn_workers() {
+  Scheduler* scheduler = core_.environment.scheduler;
+  executor_worker_ = scheduler->spawn("executor", [this] {
+    const TimeUs wake = executor_->step();
+    publish_engine_stats();
+    return wake;
+  });
+  log_worker_ = scheduler->spawn("log", [this] { return log_stage_->step(); });
+  answer_worker_ = scheduler->spawn("answer", [this] { return answer_stage_->step(); });
+  checkpoint_worker_ = scheduler->spawn("checkpoint", [this] { return checkpointer_->step(); });
+  core_.executor_worker = executor_worker_.get();
+  core_.log_worker = log_worker_.get();
+  core_.answer_worker = answer_worker_.get();
+  core_.checkpoint_worker = checkpoint_worker_.get();
+  executor_worker_->notify();
+  checkpoint_worker_->notify();
+}
+
+void CoreDatabase::publish_engine_stats() {
+  const TimeUs now = core_.environment.clock->monotonic_us();
+  if (now < next_stats_us_) return;
+  next_stats_us_ = now + kStatsIntervalUs;
+  const engine::EngineStats stats = core_.engine->stats();
+  const std::scoped_lock lock(stats_mutex_);
+  engine_stats_ = stats;
+}
+
+void CoreDatabase::recycle(std::unique_ptr<Request> request) {
+  request->transactions.clear();
+  request->session.reset();
+  request->sink.reset();
+  core_.requests.give(std::move(request));
+}
+
+// A retry after a crash runs only what has no result yet.
+void CoreDatabase::keep_only(const std::vector<std::uint32_t>& indices, Request* request) {
+  engine::TransactionColumns rest;
+  for (const std::uint32_t i : indices) rest.append(request->transactions, i, i + 1);
+  request->transactions = std::move(rest);
+}
+
+// Null with a status: refused. Null without: answered from the session, or joined to the one in flight.
+std::shared_ptr<RequestRun> CoreDatabase::admit(std::unique_ptr<Request> request, Status* status) {
+  auto run = std::make_shared<RequestRun>();
+  run->session = request->session;
+  run->number = request->number;
+  run->acknowledged_through = request->acknowledged_through;
+  run->transactions = static_cast<std::uint32_t>(request->transactions.size());
+  run->admitted_us = core_.environment.clock->monotonic_us();
+  if (request->session) {
+    request->digest = digest_of(request->transactions);
+    run->digest = request->digest;
+    Admission admission = core_.sessions.begin({*request->session, request->number, request->acknowledged_through,
+                                                request->digest, run->transactions, request->sink},
+                                               run->admitted_us);
+    if (admission.kind != Admission::Kind::run) {
+      *status = admission.status;
+      recycle(std::move(request));
+      return nullptr;
+    }
+    if (!admission.all_remaining) {
+      keep_only(admission.remaining, request.get());
+      run->indices = std::move(admission.remaining);
+    }
+  } else {
+    run->sink = request->sink;
+  }
+  run->to_run = static_cast<std::uint32_t>(request->transactions.size());
+  run->unanswered = run->to_run;
+  run->request = std::move(request);
+  return run;
+}
+
+void CoreDatabase::submit(std::unique_ptr<Request> request) {
+  const std::shared_ptr<ResponseSink> sink = request->sink;
+  Status status = draining_.load(std::memory_order_acquire) ? draining() : Status();
+  std::shared_ptr<RequestRun> run;
+  if (status.ok()) run = admit(std::move(request), &status);
+  if (run == nullptr) {
+    if (!status.ok()) {
+      core_.counters.refused.fetch_add(1, std::memory_order_relaxed);
+      sink->fail(status);
+    }
+    return;
+  }
+  status = core_.queue.charge(run.get());
+  if (!status.ok()) {
+    core_.counters.refused.fetch_add(1, std::memory_order_relaxed);
+    if (run->session) {
+      core_.sessions.abandon(*run->session, run->number, status);
+    } else {
+      sink->fail(status);
+    }
+    return recycle(std::move(run->request));
+  }
+  core_.queue.push(std::move(run));
+  core_.executor_worker->notify();
+}
+
+void CoreDatabase::open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) {
+  const DatabaseOptions& options = core_.options;
+  if (draining_.load(std::memory_order_acquire)) return done(draining(), 0);
+  if (lease_us == 0) lease_us = options.session_lease_us_default;
+  if (lease_us < options.session_lease_us_min || lease_us > options.session_lease_us_max) {
+    return done(
+        Status::invalid({"lease_us",
+                         std::to_string(options.session_lease_us_min) + " to " +
+                             std::to_string(options.session_lease_us_max) + " microseconds",
+                         std::to_string(lease_us) + " microseconds", "--session-lease-min, --session-lease-max"}),
+        0);
+  }
+  if (core_.sessions.count() >= options.sessions_max) {
+    return done(Status::exhausted({"sessions", std::to_string(options.sessions_max),
+                                   std::to_string(core_.sessions.count()) + " open", "--sessions-max"},
+                                  1000000),
+                0);
+  }
+  SessionEntry entry;
+  entry.kind = SessionEntry::Kind::opened;
+  entry.lease_us = lease_us;
+  const std::uint64_t id[2] = {core_.environment.random->next(), core_.environment.random->next()};
+  static_assert(sizeof id == sizeof entry.session.bytes);
+  std::memcpy(entry.session.bytes.data(), id, sizeof id);
+  executor_->post([this, entry, done = std::move(done)] {
+    executor_->add_session_entry(entry, [entry, done] { done(entry.session, entry.lease_us); });
+  });
+}
+
+void CoreDatabase::close_session(const SessionId& session, std::function<void(Status)> done) {
+  if (!core_.sessions.contains(session)) {
+    return done(Status(StatusCode::failed_precondition, "unknown or expired session"));
+  }
+  SessionEntry entry;
+  entry.kind = SessionEntry::Kind::closed;
+  entry.session = session;
+  executor_->post(
+      [this, entry, done = std::move(done)] { executor_->add_session_entry(entry, [done] { done(Status()); }); });
+}
+
+void CoreDatabase::scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) {
+  if (draining_.load(std::memory_order_acquire)) return done(draining());
+  executor_->post([this, request = std::move(request), done = std::move(done)] { executor_->scan(request, done); });
+}
+
+void CoreDatabase::list_parked(std::uint64_t after_id, std::uint32_t limit,
+                               std::function<void(std::vector<ParkedTransaction>)> done) {
+  executor_->post([this, after_id, limit, done = std::move(done)] { done(executor_->list_parked(after_id, limit)); });
+}
+
+void CoreDatabase::cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) {
+  if (draining_.load(std::memory_order_acquire)) return done(draining());
+  executor_->post([this, target, done = std::move(done)] { executor_->cancel(target, done); });
+}
+
+void CoreDatabase::drain(std::function<void()> done) {
+  if (draining_.exchange(true)) return;
+  executor_->post([this, done = std::move(done)] { executor_->drain([this, done] { checkpointer_->request(done); }); });
+}
+
+DatabaseStatus CoreDatabase::status() const {
+  DatabaseStatus status;
+  status.state = core_.stopped.load() ? DatabaseStatus::State::stopped
+                 : draining_.load()   ? DatabaseStatus::State::draining
+                                      : DatabaseStatus::State::ready;
+  const Position durable = core_.durable.get();
+  status.executed_batch = core_.executed.batch();
+  status.durable_batch = durable.batch;
+  status.checkpoint_batch = checkpointer_->last_batch();
+  status.next_version = durable.next_version;
+  status.state_hash = durable.state_hash;
+  const Counters& counters = core_.counters;
+  status.batches = counters.batches;
+  status.transactions = counters.transactions;
+  status.committed = counters.committed;
+  status.guard_failed = counters.guard_failed;
+  status.wait_expired = counters.wait_expired;
+  status.overflow = counters.overflow;
+  status.type_mismatch = counters.type_mismatch;
+  status.refused = counters.refused;
+  status.queued_transactions = core_.queue.transactions();
+  status.queued_bytes = core_.queue.bytes();
+  status.parked = core_.parked;
+  status.parked_bytes = core_.parked_bytes;
+  status.sessions = core_.sessions.count();
+  {
+    const std::scoped_lock lock(stats_mutex_);
+    status.engine = engine_stats_;
+  }
+  status.log = core_.log->usage();
+  status.recovery_seconds = recovery_seconds_;
+  return status;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Database>> Database::open(
+    const DatabaseOptions& options, const Environment& environment, CommitLog* log,
+    std::function<Result<std::unique_ptr<engine::Engine>>(const engine::KeyHashSecret&)> create_engine,
+    std::function<void(const Status&)> on_fatal) {
+  if (Status status = options.validate(); !status.ok()) return status;
+  auto database = std::make_unique<CoreDatabase>(options, environment, log, std::move(on_fatal));
+  if (Status status = database->start(std::move(create_engine)); !status.ok()) return status;
+  return std::unique_ptr<Database>(std::move(database));
+}
+
+}  // namespace kilokv::server

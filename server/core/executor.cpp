@@ -1,0 +1,301 @@
+#include "server/core/executor.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "engine/base/check.hpp"
+
+namespace kilokv::server {
+namespace {
+
+constexpr DurationUs kExpiryIntervalUs = 500000;
+
+// Ascending runs of LiveItem need increasing indices; parked transactions of one request come one by one.
+LiveItem item_of(const BatchPart& part, std::uint32_t t) {
+  return {t, part.run->index_of(part.first + (t - part.begin)), part.admitted_batch, false};
+}
+
+}  // namespace
+
+Executor::Executor(CoreContext* core)
+    : core_(core),
+      parking_(core->options.parked_max, core->options.parked_bytes_max),
+      snapshots_(
+          core->options.snapshot_bytes_max, core->options.snapshot_age_us_max,
+          [core](Cell cell) {
+            core->engine->retain(cell);
+            return core->engine->bytes_of(cell).size();
+          },
+          [core](Cell cell) { core->engine->release(cell); }) {}
+
+void Executor::post(std::function<void()> command) {
+  commands_.push(std::move(command));
+  core_->executor_worker->notify();
+}
+
+TimeUs Executor::step() {
+  if (core_->stopped.load()) return kNever;
+  // What was answered no longer needs the byte values that its batch replaced.
+  if (const BatchNumber answered = core_->answered.batch(); answered > released_through_) {
+    released_through_ = answered;
+    core_->engine->release_through(answered);
+  }
+  run_commands();
+  run_cancels();
+  const TimeUs now = core_->environment.clock->monotonic_us();
+  expire_sessions(now);
+  if (draining_ && drained()) finish_drain();
+  if (must_form(now)) {
+    run_batch();
+    return core_->environment.clock->monotonic_us();
+  }
+  return next_wake(now);
+}
+
+void Executor::run_commands() {
+  for (auto& command : commands_.take_all()) command();
+}
+
+// A cancel waits for what was queued before it: that is then either decided or parked.
+void Executor::run_cancels() {
+  while (!cancelling_.empty() && core_->queue.taken() >= cancelling_.front().queue_pushed) {
+    const Cancelling cancelling = std::move(cancelling_.front());
+    cancelling_.pop_front();
+    const Database::CancelTarget& target = cancelling.target;
+    std::vector<std::uint64_t> ids;
+    if (target.parked_id != 0) {
+      if (parking_.find(target.parked_id) != nullptr) ids.push_back(target.parked_id);
+    } else if (target.session) {
+      ids = parking_.of_request(*target.session, target.request, target.index);
+    }
+    for (const std::uint64_t id : ids) {
+      std::erase(woken_, id);
+      const Parked parked = parking_.take(id);
+      BatchPart part;
+      part.run = std::static_pointer_cast<RequestRun>(parked.owner);
+      part.whole = false;
+      part.items = {LiveItem{0, parked.index, parked.admitted_batch, true}};
+      pending_cancelled_.push_back(std::move(part));
+    }
+    publish_parked();
+    const std::uint64_t count = ids.size();
+    auto report = [done = cancelling.done, count] { done(count); };
+    if (count > 0) {
+      pending_durable_.push_back(std::move(report));
+    } else {
+      core_->at_boundary.add(core_->executed.batch(), std::move(report));
+      core_->answer_worker->notify();
+    }
+  }
+}
+
+void Executor::expire_sessions(TimeUs now) {
+  if (now < next_expiry_us_) return;
+  next_expiry_us_ = now + kExpiryIntervalUs;
+  for (const SessionId& session : core_->sessions.expire(now)) {
+    SessionEntry entry;
+    entry.kind = SessionEntry::Kind::closed;
+    entry.session = session;
+    pending_entries_.push_back(entry);
+  }
+}
+
+void Executor::add_session_entry(const SessionEntry& entry, std::function<void()> when_durable) {
+  pending_entries_.push_back(entry);
+  pending_durable_.push_back(std::move(when_durable));
+}
+
+TimeUs Executor::stamp() const { return std::max(core_->executed.get().time_us, core_->environment.clock->wall_us()); }
+
+bool Executor::must_form(TimeUs now) const {
+  const std::uint32_t in_flight = core_->in_flight.load(std::memory_order_acquire);
+  if (in_flight >= core_->options.batch_in_flight_max) return false;
+  const std::uint64_t waiting = core_->queue.transactions() + woken_.size();
+  const bool other_work = !pending_cancelled_.empty() || !pending_entries_.empty() || !pending_durable_.empty() ||
+                          (!parking_.empty() && parking_.next_deadline_us() <= stamp());
+  if (waiting == 0 && !other_work) return false;
+  if (in_flight == 0 || draining_) return true;
+  if (waiting >= core_->options.batch_max_transactions) return true;
+  const TimeUs oldest = core_->queue.oldest_us();
+  return oldest != kNever && now - oldest >= core_->options.batch_max_delay_us;
+}
+
+TimeUs Executor::next_wake(TimeUs now) const {
+  TimeUs wake = next_expiry_us_;
+  if (core_->in_flight.load() >= core_->options.batch_in_flight_max) return wake;  // the log stage notifies
+  if (const TimeUs oldest = core_->queue.oldest_us(); oldest != kNever) {
+    wake = std::min(wake, oldest + core_->options.batch_max_delay_us);
+  }
+  if (!parking_.empty()) {
+    wake = std::min(wake, now + std::max<TimeUs>(parking_.next_deadline_us() - stamp(), 0));
+  }
+  return wake;
+}
+
+void Executor::append_parked(Batch* batch) {
+  std::vector<std::uint64_t> ids = std::move(woken_);
+  woken_.clear();
+  if (!parking_.empty()) parking_.due(batch->header.time_us, &ids);
+  if (ids.empty()) return;
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  std::erase_if(ids, [this](std::uint64_t id) { return parking_.find(id) == nullptr; });
+  std::sort(ids.begin(), ids.end(),
+            [this](std::uint64_t a, std::uint64_t b) { return parking_.find(a)->arrival < parking_.find(b)->arrival; });
+  if (ids.size() > core_->options.batch_max_transactions) {
+    woken_.assign(ids.begin() + core_->options.batch_max_transactions, ids.end());
+    ids.resize(core_->options.batch_max_transactions);
+  }
+  for (const std::uint64_t id : ids) {
+    const Parked parked = parking_.take(id);
+    BatchPart part;
+    part.run = std::static_pointer_cast<RequestRun>(parked.owner);
+    if (part.run->failed) continue;
+    part.begin = static_cast<std::uint32_t>(batch->columns.size());
+    part.end = part.begin + 1;
+    part.admitted_batch = parked.admitted_batch;
+    part.first_arrival = parked.arrival;
+    part.parked_id = id;
+    part.deadline_us = parked.deadline_us;
+    part.whole = false;
+    part.items = {LiveItem{part.begin, parked.index, parked.admitted_batch, false}};
+    engine::unpack_transaction(parked.packed, &batch->columns);
+    batch->last_try.push_back(parked.deadline_us <= batch->header.time_us);
+    batch->parts.push_back(std::move(part));
+  }
+}
+
+void Executor::append_queued(Batch* batch) {
+  while (batch->columns.size() < core_->options.batch_max_transactions) {
+    const std::shared_ptr<RequestRun> run = core_->queue.front();
+    if (run == nullptr) return;
+    if (run->failed) {
+      core_->queue.take(run->to_run - run->batched);
+      continue;
+    }
+    const std::size_t room = core_->options.batch_max_transactions - batch->columns.size();
+    const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(run->to_run - run->batched, room));
+    BatchPart part;
+    part.run = run;
+    part.begin = static_cast<std::uint32_t>(batch->columns.size());
+    part.end = part.begin + count;
+    part.first = run->batched;
+    part.admitted_batch = batch->header.number;
+    part.first_arrival = next_arrival_;
+    next_arrival_ += count;
+    const engine::TransactionColumns& columns = run->request->transactions;
+    batch->columns.append(columns, run->batched, run->batched + count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      batch->last_try.push_back(columns.wait_timeout_us[run->batched + i] == 0);
+    }
+    if (!run->indices.empty()) {
+      part.whole = false;
+      for (std::uint32_t t = part.begin; t < part.end; ++t) part.items.push_back(item_of(part, t));
+    }
+    batch->parts.push_back(std::move(part));
+    core_->queue.take(count);
+    if (run->batched == run->to_run) {
+      run->request->transactions.clear();
+      run->request->sink.reset();
+      core_->requests.give(std::move(run->request));
+    }
+  }
+}
+
+void Executor::fill(Batch* batch) {
+  const Position before = core_->executed.get();
+  batch->header.number = before.batch + 1;
+  batch->header.time_us = stamp();
+  batch->header.first_version = before.next_version;
+  append_parked(batch);
+  append_queued(batch);
+  batch->parts.insert(batch->parts.end(), std::make_move_iterator(pending_cancelled_.begin()),
+                      std::make_move_iterator(pending_cancelled_.end()));
+  pending_cancelled_.clear();
+  batch->session_entries.swap(pending_entries_);
+  batch->when_durable.swap(pending_durable_);
+}
+
+void Executor::run_batch() {
+  std::unique_ptr<Batch> batch = core_->batches.take();
+  fill(batch.get());
+  const Status status =
+      core_->engine->execute(batch->header, batch->columns, batch->last_try, &batch->results, &batch->writes);
+  if (!status.ok()) return fail_batch(std::move(batch), status);
+  count_outcomes(*batch);
+  if (postponed_ > 0) park_postponed(batch.get());
+  if (!parking_.empty()) wake_parked(*batch);
+  publish_parked();
+  snapshots_.record(batch->header.number, core_->engine->before_images(), core_->environment.clock->monotonic_us());
+  batch->after = {batch->header.number, batch->results.next_version, core_->engine->tombstone_floor(),
+                  batch->header.time_us, core_->engine->state_hash()};
+  core_->executed.set(batch->after);
+  core_->in_flight.fetch_add(1, std::memory_order_relaxed);
+  core_->to_log.push(std::move(batch));
+  core_->log_worker->notify();
+  if (!unparkable_.empty()) {
+    fail_runs(std::move(unparkable_), parking_full_, nullptr);
+    unparkable_.clear();
+  }
+}
+
+// The engine refused the whole batch (the table is full) and has run nothing: neither number nor versions are used up.
+// Session entries and cancellations do not need the table and go into the next batch.
+void Executor::fail_batch(std::unique_ptr<Batch> batch, const Status& status) {
+  pending_entries_.insert(pending_entries_.begin(), batch->session_entries.begin(), batch->session_entries.end());
+  pending_durable_.insert(pending_durable_.begin(), std::make_move_iterator(batch->when_durable.begin()),
+                          std::make_move_iterator(batch->when_durable.end()));
+  std::vector<std::shared_ptr<RequestRun>> failed;
+  for (BatchPart& part : batch->parts) {
+    if (part.begin == part.end) {
+      pending_cancelled_.push_back(std::move(part));
+    } else if (failed.empty() || failed.back() != part.run) {
+      failed.push_back(std::move(part.run));
+    }
+  }
+  fail_runs(std::move(failed), status, nullptr);
+  batch->clear();
+  core_->batches.give(std::move(batch));
+}
+
+// Ends runs without results, in the answer worker, after everything that was executed so far.
+void Executor::fail_runs(std::vector<std::shared_ptr<RequestRun>> runs, const Status& status,
+                         std::function<void()> done) {
+  for (const auto& run : runs) run->failed = true;
+  core_->at_boundary.add(core_->executed.batch(), [core = core_, runs = std::move(runs), status, done] {
+    std::set<const RequestRun*> seen;
+    for (const auto& run : runs) {
+      if (!seen.insert(run.get()).second) continue;
+      if (run->session) {
+        core->sessions.abandon(*run->session, run->number, status);
+      } else {
+        run->sink->fail(status);
+      }
+      core->queue.finished(*run);
+      core->counters.refused.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (done) done();
+  });
+  core_->answer_worker->notify();
+}
+
+void Executor::count_outcomes(const Batch& batch) {
+  std::array<std::uint64_t, 8> counts{};
+  for (const std::uint8_t outcome : batch.results.outcome) ++counts[outcome & 7];
+  const auto of = [&counts](engine::Outcome outcome) { return counts[static_cast<std::size_t>(outcome)]; };
+  Counters& counters = core_->counters;
+  constexpr auto relaxed = std::memory_order_relaxed;
+  counters.batches.fetch_add(1, relaxed);
+  counters.transactions.fetch_add(batch.columns.size() - of(engine::Outcome::postponed), relaxed);
+  counters.committed.fetch_add(of(engine::Outcome::committed), relaxed);
+  counters.guard_failed.fetch_add(of(engine::Outcome::guard_failed), relaxed);
+  counters.wait_expired.fetch_add(of(engine::Outcome::wait_expired), relaxed);
+  counters.overflow.fetch_add(of(engine::Outcome::overflow), relaxed);
+  counters.type_mismatch.fetch_add(of(engine::Outcome::type_mismatch), relaxed);
+  postponed_ = of(engine::Outcome::postponed);
+}
+
+}  // namespace kilokv::server

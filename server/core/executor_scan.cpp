@@ -1,0 +1,77 @@
+// The executor's part that reads scan pages.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "server/core/executor.hpp"
+
+namespace kilokv::server {
+namespace {
+
+Status too_old(BatchNumber boundary) {
+  return Status(StatusCode::aborted, "the snapshot at batch " + std::to_string(boundary) +
+                                         " is too old: its pages are no longer kept (--snapshot-age-max, "
+                                         "--snapshot-bytes-max); start the scan again");
+}
+
+ScanPage::Pair pair_of(const engine::Engine& engine, std::string_view key, Cell cell) {
+  ScanPage::Pair pair{std::string(key), type_of(cell.tag), 0, {}, version_of(cell.tag)};
+  if (pair.type == ValueType::integer) pair.integer = static_cast<std::int64_t>(cell.word);
+  if (pair.type == ValueType::bytes) pair.bytes = engine.bytes_of(cell);
+  return pair;
+}
+
+}  // namespace
+
+void Executor::read_page(const ScanRequest& request, ScanPage* page) const {
+  const std::uint32_t limit =
+      request.limit == 0 ? core_->options.scan_pairs_max : std::min(request.limit, core_->options.scan_pairs_max);
+  const bool older = page->boundary != core_->executed.batch();
+  std::uint64_t bytes = 0;
+  core_->engine->scan(request.from, request.to, [&](const engine::RecordView& record) {
+    Cell cell = record.cell;
+    if (older) {
+      const KeyId id = engine::hash_key(record.key, core_->secret);
+      cell = snapshots_.cell_at(id, page->boundary).value_or(cell);
+    }
+    if (type_of(cell.tag) == ValueType::absent) return true;
+    if (page->pairs.size() == limit || bytes >= core_->options.scan_bytes_max) {
+      page->more = true;
+      page->next_from = record.key;
+      return false;
+    }
+    page->pairs.push_back(pair_of(*core_->engine, record.key, cell));
+    bytes += record.key.size() + page->pairs.back().bytes.size() + 16;
+    return true;
+  });
+}
+
+void Executor::scan(const ScanRequest& request, std::function<void(Result<ScanPage>)> done) {
+  const Position now = core_->executed.get();
+  ScanPage page;
+  page.boundary = request.boundary.value_or(now.batch);
+  page.boundary_version = now.next_version - 1;
+  page.batch_time_us = now.time_us;
+  if (page.boundary != now.batch) {
+    const SnapshotStore::Boundary* kept = snapshots_.find(page.boundary);
+    if (kept == nullptr) return done(too_old(page.boundary));
+    page.boundary_version = kept->version;
+    page.batch_time_us = kept->time_us;
+  }
+  read_page(request, &page);
+  // A reader holds its boundary from the first page that has more to come until the last one.
+  const bool held = request.boundary.has_value();
+  if (request.keep_boundary && page.more && !held) {
+    snapshots_.open(page.boundary, page.boundary_version, page.batch_time_us, core_->environment.clock->monotonic_us());
+  } else if (held && (!request.keep_boundary || !page.more)) {
+    snapshots_.close(page.boundary);
+  }
+  core_->at_boundary.add(page.boundary, [page = std::make_shared<ScanPage>(std::move(page)), done = std::move(done)] {
+    done(std::move(*page));
+  });
+  core_->answer_worker->notify();
+}
+
+}  // namespace kilokv::server
