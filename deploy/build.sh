@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Configures (once) and builds. Programs land in build/<preset>/bin.
+#
+#   deploy/build.sh [--preset release] [TARGET ...]    default: everything
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=release
+if [ "${1:-}" = --preset ]; then
+  preset=$2
+  shift 2
+fi
+
+# One compiler for each core, as long as each has about 1.5 GiB of memory.
+jobs=$(nproc)
+memory_kib=$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo 2>/dev/null || true)
+if [ -n "$memory_kib" ] && [ $((memory_kib / 1572864)) -lt "$jobs" ]; then
+  jobs=$((memory_kib / 1572864 > 0 ? memory_kib / 1572864 : 1))
+fi
+
+if [ ! -f "build/$preset/build.ninja" ]; then
+  cmake --preset "$preset" -Wno-dev
+fi
+if [ $# -eq 0 ]; then
+  set -- all
+fi
+cmake --build "build/$preset" --parallel "$jobs" --target "$@"

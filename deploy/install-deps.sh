@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs the Debian 12 packages that KiloKV needs. Does nothing, quickly, when all of them are there.
+#
+#   deploy/install-deps.sh          to build, test and check
+#   deploy/install-deps.sh build    to build only
+#
+# Uses sudo when not root. The CUDA toolkit is optional and never installed: where nvcc is found, it is used.
+set -euo pipefail
+
+build_packages=(
+  build-essential cmake ninja-build ccache git pkg-config ca-certificates
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+  librocksdb-dev libspdlog-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
+  libxxhash-dev libisal-dev libabsl-dev libgtest-dev libgmock-dev python3
+)
+check_packages=(clang-format clang-tidy strace procps)
+
+case "${1:-all}" in
+  build) wanted=("${build_packages[@]}") ;;
+  all) wanted=("${build_packages[@]}" "${check_packages[@]}") ;;
+  *)
+    echo "usage: $0 [build]" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "$0: needs Debian 12 (or a system with its packages); elsewhere install the like of: ${wanted[*]}" >&2
+  exit 1
+fi
+
+installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' 2>/dev/null | sed -n 's/ installed$//p')
+missing=()
+for package in "${wanted[@]}"; do
+  grep -qxF -- "$package" <<<"$installed" || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  echo "packages: all ${#wanted[@]} are installed"
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "$0: run it as root, or install sudo; missing packages: ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+echo "packages: installing ${missing[*]}"
+"${as_root[@]}" apt-get update -q </dev/null
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Everything that has to hold before a change goes in: installs what is missing, checks the formatting, builds, and runs
+# the tests (the check of the layers is one of them).
+#
+#   deploy/test.sh [--preset NAME] [--label REGEX] [--quick] [--tidy] [-j JOBS]
+#
+#   --preset NAME   build preset (default: release); asan and tsan for the sanitizers
+#   --label REGEX   only tests with such a label: unit, integration, crash
+#   --quick         only the unit tests
+#   --tidy          clang-tidy over the engine and the server's core, too (minutes)
+#   -j JOBS         tests at a time (default, and at most: the number of cores)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=release label= tidy=no jobs=$(nproc)
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --preset) preset=$2; shift ;;
+    --label) label=$2; shift ;;
+    --quick) label=unit ;;
+    --tidy) tidy=yes ;;
+    -j) jobs=$(($2 < jobs ? $2 : jobs)); shift ;;
+    *)
+      sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+      exit 2
+      ;;
+  esac
+  shift
+done
+
+deploy/install-deps.sh
+
+find engine server client tests -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' |
+  xargs clang-format --dry-run --Werror
+echo "formatting: as .clang-format says"
+
+deploy/build.sh --preset "$preset"
+
+if [ "$tidy" = yes ]; then
+  find engine server/core -name '*.cpp' | sort |
+    xargs -n 4 -P "$(nproc)" clang-tidy -p "build/$preset" --quiet --warnings-as-errors='*' 2>/dev/null
+  echo "clang-tidy: clean"
+fi
+
+ctest --test-dir "build/$preset" --parallel "$jobs" --output-on-failure ${label:+--label-regex "$label"} </dev/null
