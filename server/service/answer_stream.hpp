@@ -1,0 +1,116 @@
+// The write side of a stream of answers: at most one write is under way, the rest wait in order, and the RPC is
+// finished once, after them. Whoever still owes answers holds the stream by shared_ptr, so it survives the RPC's end:
+// what comes then is dropped.
+//
+// States: open -> (finish_when_sent) closing -> finished; open or closing -> (client gone) finished.
+// Thread safety: all members; gRPC may run reactions of one RPC at the same time.
+// gRPC calls no reaction from within StartWrite, StartRead or Finish, so they may be called with the mutex held.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace kilokv::server {
+
+// Reactor: grpc::ServerWriteReactor<ByteBuffer> or grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>.
+template <class Reactor>
+class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerStream<Reactor>> {
+ public:
+  // Keeps the stream alive until gRPC has let go of it. Requires: called once, before gRPC sees the reactor.
+  AnswerStream* adopted_by_rpc() {
+    self_ = this->shared_from_this();
+    return this;
+  }
+
+ protected:
+  AnswerStream(grpc::CallbackServerContext* context, std::uint64_t answer_bytes_max)
+      : context_(context), answer_bytes_max_(answer_bytes_max) {}
+
+  // For subclasses; each is called with mutex_ held.
+  void write(grpc::ByteBuffer answer) {
+    if (finish_ || finished_) return;
+    unsent_bytes_ += answer.Length();
+    queue_.push_back(std::move(answer));
+    // A client that does not read must not fill the memory. Nothing more can be said to it: cut it off.
+    if (unsent_bytes_ > answer_bytes_max_) return context_->TryCancel();
+    if (!writing_) write_next();
+  }
+
+  // Ends the RPC with `status` when everything queued has been sent. Later calls change nothing.
+  void finish_when_sent(grpc::Status status) {
+    if (finish_ || finished_) return;
+    finish_ = std::move(status);
+    if (!writing_ && queue_.empty()) finish_now();
+  }
+
+  // The client is gone: ends the RPC without waiting for anything.
+  void abandon() {
+    while (queue_.size() > (writing_ ? 1 : 0)) queue_.pop_back();
+    unsent_bytes_ = 0;
+    if (finished_) return;
+    finish_ = grpc::Status::CANCELLED;
+    finish_now();
+  }
+
+  // An answer left the queue.
+  virtual void on_sent() {}
+
+  grpc::CallbackServerContext* context() { return context_; }  // Requires: not finished
+  bool finished() const { return finished_; }
+  bool closing() const { return finish_.has_value(); }
+  std::uint64_t unsent_bytes() const { return unsent_bytes_; }
+
+  std::mutex mutex_;
+
+ private:
+  void OnWriteDone(bool ok) final {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    if (!ok || finished_) return abandon();
+    unsent_bytes_ -= queue_.front().Length();
+    queue_.pop_front();
+    if (!queue_.empty()) {
+      write_next();
+    } else if (finish_) {
+      finish_now();
+    }
+    on_sent();
+  }
+
+  void OnCancel() final {
+    const std::lock_guard lock(mutex_);
+    abandon();
+  }
+
+  void OnDone() override {
+    const std::shared_ptr<void> self = std::move(self_);  // the last of gRPC's use; may destroy this on return
+  }
+
+  void write_next() {
+    writing_ = true;
+    this->StartWrite(&queue_.front());
+  }
+
+  void finish_now() {
+    finished_ = true;
+    this->Finish(*finish_);
+  }
+
+  grpc::CallbackServerContext* const context_;
+  const std::uint64_t answer_bytes_max_;
+  std::deque<grpc::ByteBuffer> queue_;  // the front is being written while writing_
+  std::uint64_t unsent_bytes_ = 0;      // of queue_
+  bool writing_ = false;
+  bool finished_ = false;
+  std::optional<grpc::Status> finish_;  // how to end once the queue is empty
+  std::shared_ptr<void> self_;
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,255 @@
+// What only rows can get wrong is checked here: oneofs that are not set, parts that do not belong together, numbers
+// wider than their column. Everything else is checked once for both forms, by engine::validate.
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "server/service/decode.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using engine::ColumnsBuilder;
+using engine::GuardKind;
+using engine::OnFalse;
+using engine::Operand;
+using engine::OpKind;
+
+// Where a message stands in its request; spelled out only when an error needs it.
+struct Path {
+  int transaction = 0;
+  const char* list = nullptr;  // guards, then, else; null: the transaction itself
+  int index = 0;
+  Path in(const char* name, int i) const { return {transaction, name, i}; }
+  std::string field(const char* name) const {
+    std::string text = "transactions[" + std::to_string(transaction) + "].";
+    if (list != nullptr) text += std::string(list) + "[" + std::to_string(index) + "].";
+    return text + name;
+  }
+};
+
+Status refuse(const Path& path, const char* field, std::string limit, std::string met) {
+  return Status::invalid({.field = path.field(field), .limit = std::move(limit), .met = std::move(met), .knob = ""});
+}
+
+constexpr const char* name_of(v1::Guard::OperandCase operand) {
+  switch (operand) {
+    case v1::Guard::kInteger: return "integer";
+    case v1::Guard::kOtherKey: return "other_key";
+    case v1::Guard::kVersion: return "version";
+    case v1::Guard::kBytes: return "bytes";
+    case v1::Guard::OPERAND_NOT_SET: return "not set";
+  }
+  return "not set";
+}
+
+constexpr const char* name_of(v1::Operand::KindCase operand) {
+  switch (operand) {
+    case v1::Operand::kInteger: return "integer";
+    case v1::Operand::kBytes: return "bytes";
+    case v1::Operand::kGet: return "get";
+    case v1::Operand::kGetNegated: return "get_negated";
+    case v1::Operand::kCommitVersion: return "commit_version";
+    case v1::Operand::kBatchTime: return "batch_time";
+    case v1::Operand::KIND_NOT_SET: return "not set";
+  }
+  return "not set";
+}
+
+const std::string& name_of(v1::GuardKind kind) { return v1::GuardKind_Name(kind); }
+const std::string& name_of(v1::OperationKind kind) { return v1::OperationKind_Name(kind); }
+
+// A key or a range, as the kind needs it: exactly one of them.
+template <class Message>
+Status check_target(const Path& path, const Message& message, bool needs_range) {
+  if (needs_range == message.has_range() && (!needs_range || message.key().empty())) return {};
+  const std::string& kind = name_of(message.kind());
+  if (!needs_range) return refuse(path, "range", "no range for " + kind, "set");
+  if (!message.has_range()) return refuse(path, "range", "a range for " + kind, "not set");
+  return refuse(path, "key", "no key for " + kind, "set");
+}
+
+Status check_guard_operand(const Path& path, const v1::Guard& guard, const char* allowed, bool good) {
+  if (good) return {};
+  return refuse(path, "operand", std::string(allowed) + " for " + v1::GuardKind_Name(guard.kind()),
+                name_of(guard.operand_case()));
+}
+
+Status add_compare(const Path& path, const v1::Guard& guard, OnFalse on_false, ColumnsBuilder* builder) {
+  const bool with_key = guard.operand_case() == v1::Guard::kOtherKey;
+  Status status =
+      check_guard_operand(path, guard, "integer or other_key", with_key || guard.operand_case() == v1::Guard::kInteger);
+  if (!status.ok()) return status;
+  const std::uint32_t key = builder->key(guard.key());
+  const std::uint32_t other = with_key ? builder->key(guard.other_key()) : engine::kNone;
+  builder->guard(static_cast<GuardKind>(guard.kind()), on_false, key, guard.integer(), other);
+  return {};
+}
+
+Status add_version_guard(const Path& path, const v1::Guard& guard, OnFalse on_false, ColumnsBuilder* builder) {
+  Status status = check_guard_operand(path, guard, "version", guard.operand_case() == v1::Guard::kVersion);
+  if (!status.ok()) return status;
+  if (guard.version() > kVersionMax) {
+    return refuse(path, "version", std::to_string(kVersionMax), std::to_string(guard.version()));
+  }
+  if (guard.kind() == v1::GUARD_KIND_RANGE_UNCHANGED) {
+    builder->range_guard(on_false, guard.range().from(), guard.range().to(), guard.version());
+  } else {
+    builder->guard(static_cast<GuardKind>(guard.kind()), on_false, builder->key(guard.key()),
+                   static_cast<std::int64_t>(guard.version()));
+  }
+  return {};
+}
+
+Status add_guard(const Path& path, const v1::Guard& guard, ColumnsBuilder* builder) {
+  if (!v1::OnFalse_IsValid(guard.on_false())) {
+    return refuse(path, "on_false", "ON_FALSE_FAIL (0) or ON_FALSE_WAIT (1)", std::to_string(guard.on_false()));
+  }
+  const auto on_false = static_cast<OnFalse>(guard.on_false());
+  switch (guard.kind()) {
+    case v1::GUARD_KIND_EXISTS:
+    case v1::GUARD_KIND_ABSENT: {
+      Status status =
+          check_guard_operand(path, guard, "no operand", guard.operand_case() == v1::Guard::OPERAND_NOT_SET);
+      if (!status.ok()) return status;
+      builder->guard(static_cast<GuardKind>(guard.kind()), on_false, builder->key(guard.key()), 0);
+      return {};
+    }
+    case v1::GUARD_KIND_EQUAL:
+    case v1::GUARD_KIND_NOT_EQUAL:
+    case v1::GUARD_KIND_LESS:
+    case v1::GUARD_KIND_LESS_EQUAL:
+    case v1::GUARD_KIND_GREATER:
+    case v1::GUARD_KIND_GREATER_EQUAL: return add_compare(path, guard, on_false, builder);
+    case v1::GUARD_KIND_VERSION_EQUAL:
+    case v1::GUARD_KIND_UNCHANGED:
+    case v1::GUARD_KIND_RANGE_UNCHANGED: return add_version_guard(path, guard, on_false, builder);
+    case v1::GUARD_KIND_BYTES_EQUAL: {
+      Status status = check_guard_operand(path, guard, "bytes", guard.operand_case() == v1::Guard::kBytes);
+      if (!status.ok()) return status;
+      const std::uint32_t key = builder->key(guard.key());
+      builder->guard(GuardKind::bytes_equal, on_false, key, builder->value(guard.bytes()));
+      return {};
+    }
+    default: break;  // open enum: any number can arrive
+  }
+  return refuse(path, "kind", "a GuardKind, 1 to 12", std::to_string(guard.kind()));
+}
+
+Status check_guard_target(const Path& path, const v1::Guard& guard) {
+  if (!v1::GuardKind_IsValid(guard.kind())) return {};  // add_guard refuses it
+  return check_target(path, guard, guard.kind() == v1::GUARD_KIND_RANGE_UNCHANGED);
+}
+
+// PUT or ADD: the operation with its operand.
+Status add_write(const Path& path, const v1::Operation& operation, OpKind kind, ColumnsBuilder* builder) {
+  const v1::Operand& operand = operation.operand();
+  const std::uint32_t key = builder->key(operation.key());
+  switch (operand.kind_case()) {
+    case v1::Operand::kInteger: builder->op(kind, key, Operand::integer, operand.integer()); return {};
+    case v1::Operand::kBytes:
+      if (kind == OpKind::add) break;
+      builder->op(kind, key, Operand::bytes, builder->value(operand.bytes()));
+      return {};
+    case v1::Operand::kGet: builder->op(kind, key, Operand::get, operand.get()); return {};
+    case v1::Operand::kGetNegated: builder->op(kind, key, Operand::get_negated, operand.get_negated()); return {};
+    case v1::Operand::kCommitVersion:
+      if (!operand.commit_version()) return refuse(path, "operand.commit_version", "true", "false");
+      builder->op(kind, key, Operand::commit_version);
+      return {};
+    case v1::Operand::kBatchTime:
+      if (!operand.batch_time()) return refuse(path, "operand.batch_time", "true", "false");
+      builder->op(kind, key, Operand::batch_time);
+      return {};
+    case v1::Operand::KIND_NOT_SET: break;
+  }
+  const char* allowed = kind == OpKind::add ? "an operand other than bytes for " : "an operand for ";
+  return refuse(path, "operand", allowed + v1::OperationKind_Name(operation.kind()), name_of(operand.kind_case()));
+}
+
+Status add_operation(const Path& path, const v1::Operation& operation, ColumnsBuilder* builder) {
+  switch (operation.kind()) {
+    case v1::OPERATION_KIND_GET:
+    case v1::OPERATION_KIND_DELETE:
+      builder->op(static_cast<OpKind>(operation.kind()), builder->key(operation.key()));
+      return {};
+    case v1::OPERATION_KIND_PUT: return add_write(path, operation, OpKind::put, builder);
+    case v1::OPERATION_KIND_ADD: return add_write(path, operation, OpKind::add, builder);
+    case v1::OPERATION_KIND_RANGE_GET:
+    case v1::OPERATION_KIND_DELETE_RANGE:
+      builder->range_op(static_cast<OpKind>(operation.kind()), operation.range().from(), operation.range().to(),
+                        operation.limit());
+      return {};
+    default: break;  // open enum: any number can arrive
+  }
+  return refuse(path, "kind", "an OperationKind, 1 to 6", std::to_string(operation.kind()));
+}
+
+// Parts of an operation that its kind does not have, or lacks.
+Status check_operation_parts(const Path& path, const v1::Operation& operation) {
+  const auto kind = operation.kind();
+  if (!v1::OperationKind_IsValid(kind)) return {};  // add_operation refuses it
+  const bool needs_range = kind == v1::OPERATION_KIND_RANGE_GET || kind == v1::OPERATION_KIND_DELETE_RANGE;
+  const bool needs_operand = kind == v1::OPERATION_KIND_PUT || kind == v1::OPERATION_KIND_ADD;
+  Status status = check_target(path, operation, needs_range);
+  if (!status.ok()) return status;
+  if (!needs_operand && operation.has_operand()) {
+    return refuse(path, "operand", "no operand for " + v1::OperationKind_Name(kind), "set");
+  }
+  if (!needs_range && operation.limit() != 0) {
+    return refuse(path, "limit", "0 for " + v1::OperationKind_Name(kind), std::to_string(operation.limit()));
+  }
+  return {};
+}
+
+Status add_operations(const Path& path, const char* list,
+                      const google::protobuf::RepeatedPtrField<v1::Operation>& operations, ColumnsBuilder* builder) {
+  for (int i = 0; i < operations.size(); ++i) {
+    Status status = check_operation_parts(path.in(list, i), operations[i]);
+    if (status.ok()) status = add_operation(path.in(list, i), operations[i], builder);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+Status add_transaction(const Path& path, const v1::Transaction& transaction, ColumnsBuilder* builder) {
+  if (transaction.precedence() > 255) {
+    return refuse(path, "precedence", "255", std::to_string(transaction.precedence()));
+  }
+  // Beyond the signed range is beyond every limit: the largest value is refused in its place.
+  constexpr auto kTimeoutMax = static_cast<std::uint64_t>(std::numeric_limits<DurationUs>::max());
+  builder->begin(static_cast<std::uint8_t>(transaction.precedence()),
+                 static_cast<DurationUs>(std::min<std::uint64_t>(transaction.wait_timeout_us(), kTimeoutMax)));
+  for (int i = 0; i < transaction.guards_size(); ++i) {
+    const Path guard_path = path.in("guards", i);
+    Status status = check_guard_target(guard_path, transaction.guards(i));
+    if (status.ok()) status = add_guard(guard_path, transaction.guards(i), builder);
+    if (!status.ok()) return status;
+  }
+  Status status = add_operations(path, "then", transaction.then(), builder);
+  if (!status.ok()) return status;
+  builder->begin_else();
+  status = add_operations(path, "else", transaction.else_(), builder);
+  builder->end();
+  return status;
+}
+
+}  // namespace
+
+Status decode(const v1::Transaction& transaction, const DecodeContext& context, engine::TransactionColumns* columns) {
+  ColumnsBuilder builder(columns, context.secret);
+  Status status = add_transaction(Path{}, transaction, &builder);
+  return status.ok() ? engine::validate(*columns, context.limits) : status;
+}
+
+Status decode(const v1::TransactionRows& rows, const DecodeContext& context, engine::TransactionColumns* columns) {
+  ColumnsBuilder builder(columns, context.secret);
+  for (int i = 0; i < rows.transactions_size(); ++i) {
+    Status status = add_transaction(Path{.transaction = i}, rows.transactions(i), &builder);
+    if (!status.ok()) return status;
+  }
+  return engine::validate(*columns, context.limits);
+}
+
+}  // namespace kilokv::server

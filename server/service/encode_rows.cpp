@@ -1,0 +1,133 @@
+#include "server/service/encode.hpp"
+
+namespace kilokv::server {
+namespace {
+
+constexpr std::uint64_t kResultBytes = 48;  // about one TransactionResult without reads
+constexpr std::uint64_t kReadBytes = 24;    // about one Read without key and value
+
+std::uint64_t read_bytes(const ReadValue& value) { return kReadBytes + value.key.size() + value.bytes.size(); }
+
+void fill_value(ValueType type, std::int64_t integer, std::string_view bytes, v1::Read* message) {
+  switch (type) {
+    case ValueType::absent: message->mutable_value(); break;
+    case ValueType::integer: message->mutable_value()->set_integer(integer); break;
+    case ValueType::bytes: message->mutable_value()->set_bytes(bytes.data(), bytes.size()); break;
+  }
+}
+
+v1::StatusResponse::State state_of(DatabaseStatus::State state) {
+  switch (state) {
+    case DatabaseStatus::State::recovering: return v1::StatusResponse::STATE_RECOVERING;
+    case DatabaseStatus::State::ready: return v1::StatusResponse::STATE_READY;
+    case DatabaseStatus::State::draining: return v1::StatusResponse::STATE_DRAINING;
+    case DatabaseStatus::State::stopped: return v1::StatusResponse::STATE_STOPPED;
+  }
+  return v1::StatusResponse::STATE_UNSPECIFIED;
+}
+
+}  // namespace
+
+void fill_result(const TransactionResult& result, v1::TransactionResult* message) {
+  message->set_index(result.index);
+  message->set_outcome(result.cancelled ? v1::OUTCOME_CANCELLED : static_cast<v1::Outcome>(result.outcome));
+  message->set_failed_in(static_cast<v1::FailedIn>(result.failed_in));
+  if (result.failed_in != engine::FailedIn::none) message->set_failed_index(result.failed_index);
+  message->set_version(result.version.value_or(0));
+  message->set_batch(result.batch);
+  message->set_rank(result.rank);
+  message->set_admitted_batch(result.admitted_batch);
+  message->set_batch_time_us(result.batch_time_us);
+  message->set_reads_dropped(result.reads_dropped);
+}
+
+void fill_read(const ReadValue& value, v1::Read* message) {
+  message->set_key(value.key.data(), value.key.size());
+  fill_value(value.type, value.integer, value.bytes, message);
+  message->set_version(value.version.value_or(0));
+  message->set_own_write(!value.version.has_value());
+}
+
+void fill_page(const ScanPage& page, v1::ScanResponse* message) {
+  message->set_boundary(page.boundary);
+  message->set_boundary_version(page.boundary_version);
+  message->set_batch_time_us(page.batch_time_us);
+  message->set_more(page.more);
+  message->set_next_from(page.next_from);
+  message->mutable_pairs()->Reserve(static_cast<int>(page.pairs.size()));
+  for (const ScanPage::Pair& pair : page.pairs) {
+    v1::Read* read = message->add_pairs();
+    read->set_key(pair.key);
+    fill_value(pair.type, pair.integer, pair.bytes, read);
+    read->set_version(pair.version);
+  }
+}
+
+void fill_parked(const ParkedTransaction& parked, v1::ParkedTransaction* message) {
+  message->set_id(parked.id);
+  if (parked.session) message->set_session(parked.session->bytes.data(), parked.session->bytes.size());
+  message->set_request(parked.request);
+  message->set_index(parked.index);
+  message->set_guard(parked.guard);
+  message->set_guard_key(parked.guard_key);
+  message->set_admitted_batch(parked.admitted_batch);
+  message->set_deadline_us(parked.deadline_us);
+}
+
+void fill_status(const DatabaseStatus& status, v1::StatusResponse* message) {
+  message->set_state(state_of(status.state));
+  message->set_recovery_seconds(status.recovery_seconds);
+  message->set_executed_batch(status.executed_batch);
+  message->set_durable_batch(status.durable_batch);
+  message->set_checkpoint_batch(status.checkpoint_batch);
+  message->set_next_version(status.next_version);
+  message->set_state_hash(&status.state_hash, sizeof(status.state_hash));
+  message->set_batches(status.batches);
+  message->set_transactions(status.transactions);
+  message->set_committed(status.committed);
+  message->set_guard_failed(status.guard_failed);
+  message->set_wait_expired(status.wait_expired);
+  message->set_overflow(status.overflow);
+  message->set_type_mismatch(status.type_mismatch);
+  message->set_refused(status.refused);
+  message->set_queued_transactions(status.queued_transactions);
+  message->set_queued_bytes(status.queued_bytes);
+  message->set_parked(status.parked);
+  message->set_parked_bytes(status.parked_bytes);
+  message->set_sessions(status.sessions);
+  message->set_records(status.engine.records);
+  message->set_tombstones(status.engine.tombstones);
+  message->set_table_slots(status.engine.table_slots);
+  message->set_table_memory_bytes(status.engine.memory_bytes);
+  message->set_disk_free_bytes(status.log.free_bytes);
+  message->set_log_reserved_bytes(status.log.reserved_bytes);
+  message->set_log_bytes(status.log.log_bytes);
+  message->set_first_log_batch(status.log.first_batch);
+}
+
+RowsEncoder::RowsEncoder(std::function<v1::ResultRows*()> next, std::uint64_t message_bytes_max)
+    : next_(std::move(next)), bytes_max_(message_bytes_max) {}
+
+void RowsEncoder::transaction(const TransactionResult& result) {
+  if (rows_ == nullptr || bytes_ >= bytes_max_) {
+    rows_ = next_();
+    bytes_ = 0;
+  }
+  result_ = rows_->add_results();
+  fill_result(result, result_);
+  bytes_ += kResultBytes;
+}
+
+void RowsEncoder::guard_value(const ReadValue& value) {
+  fill_read(value, result_->mutable_guard_value());
+  bytes_ += read_bytes(value);
+}
+
+void RowsEncoder::read(std::uint32_t operation, const ReadValue& value) {
+  v1::Read* read = result_->add_reads();
+  read->set_operation(operation);
+  fill_read(value, read);
+  bytes_ += read_bytes(value);
+}
+
+}  // namespace kilokv::server

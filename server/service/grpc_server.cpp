@@ -1,0 +1,50 @@
+#include "server/service/grpc_server.hpp"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <utility>
+
+namespace kilokv::server {
+
+Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen, KiloKvService* service,
+                                                      std::uint64_t message_bytes_max) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(service);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(message_bytes_max * kMessageSlack));
+  builder.SetMaxSendMessageSize(-1);
+  // Otherwise a second server on the same port would quietly take half of the connections.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr || port == 0) {
+    return Status(StatusCode::unavailable, "cannot listen on " + listen + " (--listen): is the port in use?");
+  }
+  std::string endpoint = listen.substr(0, listen.rfind(':') + 1) + std::to_string(port);
+  std::unique_ptr<GrpcServer> started(new GrpcServer(std::move(server), std::move(endpoint), port));
+  started->set_serving(false);
+  return started;
+}
+
+GrpcServer::GrpcServer(std::unique_ptr<grpc::Server> server, std::string endpoint, int port)
+    : server_(std::move(server)), endpoint_(std::move(endpoint)), port_(port) {}
+
+GrpcServer::~GrpcServer() { shut_down(std::chrono::milliseconds(0)); }
+
+void GrpcServer::set_serving(bool serving) {
+  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
+  health->SetServingStatus(serving);
+  health->SetServingStatus(v1::KiloKV::service_full_name(), serving);
+}
+
+void GrpcServer::shut_down(std::chrono::milliseconds grace) {
+  server_->Shutdown(std::chrono::system_clock::now() + grace);
+  server_->Wait();
+}
+
+}  // namespace kilokv::server

@@ -1,0 +1,31 @@
+#include "server/service/identity.hpp"
+
+#include <algorithm>
+
+namespace kilokv::server {
+
+Result<SessionId> parse_session(const std::string& bytes, const char* field) {
+  SessionId session;
+  if (bytes.size() != session.bytes.size()) {
+    return Status::invalid({.field = field,
+                            .limit = std::to_string(session.bytes.size()) + " bytes",
+                            .met = std::to_string(bytes.size()) + " bytes",
+                            .knob = ""});
+  }
+  std::copy(bytes.begin(), bytes.end(), session.bytes.begin());
+  return session;
+}
+
+Result<RequestIdentity> parse_identity(const v1::RequestId& id) {
+  RequestIdentity identity{.session = {}, .number = id.number(), .acknowledged_through = id.acknowledged_through()};
+  if (id.session().empty()) return identity;
+  Result<SessionId> session = parse_session(id.session(), "id.session");
+  if (!session.ok()) return session.status();
+  if (id.number() == 0) {
+    return Status::invalid({.field = "id.number", .limit = "1 or more in a session", .met = "0", .knob = ""});
+  }
+  identity.session = *session;
+  return identity;
+}
+
+}  // namespace kilokv::server

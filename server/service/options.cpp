@@ -1,0 +1,40 @@
+#include "server/service/options.hpp"
+
+#include <string>
+
+namespace kilokv::server {
+namespace {
+
+Status check_range(const char* knob, std::uint64_t met, std::uint64_t min, std::uint64_t max) {
+  if (met >= min && met <= max) return {};
+  return Status::invalid({.field = knob,
+                          .limit = std::to_string(min) + " to " + std::to_string(max),
+                          .met = std::to_string(met),
+                          .knob = knob});
+}
+
+}  // namespace
+
+Status ServiceOptions::validate() const {
+  constexpr std::uint64_t kGrpcMessageMax = std::uint64_t{1} << 31;  // gRPC measures messages with an int
+  struct Knob {
+    const char* name;
+    std::uint64_t value, min, max;
+  };
+  for (const Knob& knob : {Knob{"--message-bytes-max", message_bytes_max, 1024, kGrpcMessageMax / kMessageSlack - 1},
+                           {"--stream-requests-max", stream_requests_max, 1, 1u << 20},
+                           {"--stream-bytes-max", stream_bytes_max, 1024, std::uint64_t{1} << 40},
+                           {"--stream-answer-bytes-max", stream_answer_bytes_max, 1 << 20, std::uint64_t{1} << 40},
+                           {"--key-bytes-max", limits.key_bytes_max, 1, engine::kKeyBytesMax},
+                           {"--value-bytes-max", limits.value_bytes_max, 1, 1u << 30},
+                           {"--guards-max", limits.guards_max, 1, 1u << 20},
+                           {"--operations-max", limits.operations_max, 1, 1u << 20},
+                           {"--range-keys-max", limits.range_keys_max, 1, 1u << 24},
+                           {"--request-transactions-max", limits.request_transactions_max, 1, 1u << 24}}) {
+    Status status = check_range(knob.name, knob.value, knob.min, knob.max);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace kilokv::server

@@ -1,0 +1,362 @@
+#include "server/service/service.hpp"
+
+#include <functional>
+#include <utility>
+
+#include "server/service/batch_call.hpp"
+#include "server/service/decode.hpp"
+#include "server/service/encode.hpp"
+#include "server/service/identity.hpp"
+#include "server/service/message_buffer.hpp"
+#include "server/service/status_map.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using KStatus = kilokv::Status;  // the handlers' class has a method of that name
+
+constexpr std::uint32_t kParkedDefault = 1000;
+constexpr std::uint32_t kParkedMax = 10000;
+
+// Ends a unary RPC. It lives in gRPC until then, so nothing needs to be kept alive here.
+class UnaryEnd {
+ public:
+  UnaryEnd(grpc::CallbackServerContext* context, grpc::ServerUnaryReactor* reactor)
+      : context_(context), reactor_(reactor) {}
+  grpc::ServerUnaryReactor* operator()(const KStatus& status) const {
+    reactor_->Finish(to_grpc(status, context_));
+    return reactor_;
+  }
+
+ private:
+  grpc::CallbackServerContext* context_;
+  grpc::ServerUnaryReactor* reactor_;
+};
+
+// The answer of the one transaction of Execute.
+class ExecuteAnswer final : public ResponseSink {
+ public:
+  ExecuteAnswer(UnaryEnd end, v1::ExecuteResponse* response) : end_(end), response_(response) {}
+  void results(const ResultSlice& slice, bool last) override {
+    v1::ResultRows rows;
+    RowsEncoder encoder([&] { return &rows; }, 0);
+    slice.visit(&encoder);
+    if (rows.results_size() > 0) response_->mutable_result()->Swap(rows.mutable_results(0));
+    if (last) end_({});
+  }
+  void fail(const KStatus& status) override { end_(status); }
+
+ private:
+  UnaryEnd end_;
+  v1::ExecuteResponse* response_;
+};
+
+// The answer of Get: the reads of its one transaction.
+class GetAnswer final : public ResponseSink, private ResultVisitor {
+ public:
+  GetAnswer(UnaryEnd end, v1::GetResponse* response) : end_(end), response_(response) {}
+  void results(const ResultSlice& slice, bool last) override {
+    slice.visit(this);
+    if (last) end_({});
+  }
+  void fail(const KStatus& status) override { end_(status); }
+
+ private:
+  void transaction(const TransactionResult& result) override {
+    response_->set_batch(result.batch);
+    response_->set_rank(result.rank);
+    response_->set_admitted_batch(result.admitted_batch);
+    response_->set_batch_time_us(result.batch_time_us);
+  }
+  void guard_value(const ReadValue&) override {}
+  void read(std::uint32_t operation, const ReadValue& value) override {
+    v1::Read* read = response_->add_reads();
+    read->set_operation(operation);
+    fill_read(value, read);
+  }
+
+  UnaryEnd end_;
+  v1::GetResponse* response_;
+};
+
+KStatus check_limit(const char* field, std::uint64_t met, std::uint64_t limit, const char* unit, const char* knob) {
+  if (met <= limit) return {};
+  return KStatus::invalid(
+      {.field = field, .limit = std::to_string(limit) + unit, .met = std::to_string(met) + unit, .knob = knob});
+}
+
+KStatus check_keys(const v1::GetRequest& request, const engine::TransactionLimits& limits) {
+  if (request.keys().empty()) {
+    return KStatus::invalid({.field = "keys", .limit = "at least 1 key", .met = "0 keys", .knob = ""});
+  }
+  const auto keys = static_cast<std::uint64_t>(request.keys_size());
+  KStatus status = check_limit("keys", keys, limits.operations_max, " keys", "--operations-max");
+  for (int i = 0; i < request.keys_size() && status.ok(); ++i) {
+    const std::size_t bytes = request.keys(i).size();
+    if (bytes >= 1 && bytes <= limits.key_bytes_max) continue;
+    status = KStatus::invalid({.field = "keys[" + std::to_string(i) + "]",
+                               .limit = "1 to " + std::to_string(limits.key_bytes_max) + " bytes",
+                               .met = std::to_string(bytes) + " bytes",
+                               .knob = "--key-bytes-max"});
+  }
+  return status;
+}
+
+KStatus check_scan(const v1::ScanRequest& request, const ServiceOptions& options, const DatabaseOptions& database) {
+  const std::uint64_t key_bytes_max = options.limits.key_bytes_max;
+  KStatus status = check_limit("range.from", request.range().from().size(), key_bytes_max, " bytes", "--key-bytes-max");
+  if (status.ok()) {
+    status = check_limit("range.to", request.range().to().size(), key_bytes_max, " bytes", "--key-bytes-max");
+  }
+  if (status.ok())
+    status = check_limit("limit", request.limit(), database.scan_pairs_max, " pairs", "--scan-pairs-max");
+  if (status.ok() && !request.range().to().empty() && request.range().from() >= request.range().to()) {
+    status =
+        KStatus::invalid({.field = "range.to", .limit = "greater than range.from", .met = "not greater", .knob = ""});
+  }
+  return status;
+}
+
+// 0 asks for the default.
+Result<DurationUs> lease_of(const v1::OpenSessionRequest& request, const DatabaseOptions& options) {
+  if (request.lease_us() == 0) return options.session_lease_us_default;
+  const auto min_us = static_cast<std::uint64_t>(options.session_lease_us_min);
+  if (request.lease_us() < min_us) {
+    return KStatus::invalid({.field = "lease_us",
+                             .limit = "at least " + std::to_string(min_us) + " us",
+                             .met = std::to_string(request.lease_us()) + " us",
+                             .knob = "--session-lease-min"});
+  }
+  KStatus status = check_limit("lease_us", request.lease_us(), static_cast<std::uint64_t>(options.session_lease_us_max),
+                               " us", "--session-lease-max");
+  if (!status.ok()) return status;
+  return static_cast<DurationUs>(request.lease_us());
+}
+
+Result<Database::CancelTarget> target_of(const v1::CancelRequest& request) {
+  Database::CancelTarget target;
+  switch (request.target_case()) {
+    case v1::CancelRequest::kParkedId: target.parked_id = request.parked_id(); return target;
+    case v1::CancelRequest::kTransactions: {
+      Result<SessionId> session = parse_session(request.transactions().session(), "transactions.session");
+      if (!session.ok()) return session.status();
+      target.session = *session;
+      target.request = request.transactions().number();
+      if (request.transactions().has_index()) target.index = request.transactions().index();
+      return target;
+    }
+    case v1::CancelRequest::TARGET_NOT_SET: break;
+  }
+  return KStatus::invalid({.field = "target", .limit = "parked_id or transactions", .met = "not set", .knob = ""});
+}
+
+}  // namespace
+
+KiloKvService::KiloKvService(ServiceOptions options, ServerInfo info)
+    : options_(std::move(options)), info_(std::move(info)) {}
+
+void KiloKvService::close() {
+  gate_.close();
+  std::vector<std::weak_ptr<SessionStream>> streams;
+  {
+    const std::lock_guard lock(streams_mutex_);
+    streams.swap(streams_);
+  }
+  for (const auto& weak : streams) {
+    if (const auto stream = weak.lock()) stream->end(gate_.get().status());
+  }
+}
+
+grpc::ServerUnaryReactor* KiloKvService::Execute(grpc::CallbackServerContext* context,
+                                                 const v1::ExecuteRequest* request, v1::ExecuteResponse* response) {
+  auto* reactor = context->DefaultReactor();
+  const KStatus status = submit_execute(context, *request, response, reactor);
+  if (!status.ok()) UnaryEnd(context, reactor)(status);
+  return reactor;
+}
+
+KStatus KiloKvService::submit_execute(grpc::CallbackServerContext* context, const v1::ExecuteRequest& message,
+                                      v1::ExecuteResponse* response, grpc::ServerUnaryReactor* reactor) {
+  Result<Database*> database = gate_.get();
+  if (!database.ok()) return database.status();
+  KStatus status = check_message_bytes(message.ByteSizeLong(), options_.message_bytes_max);
+  if (!status.ok()) return status;
+  Result<RequestIdentity> identity = parse_identity(message.id());
+  if (!identity.ok()) return identity.status();
+  std::unique_ptr<Request> request = (*database)->acquire_request();
+  status = decode(message.transaction(), {(*database)->key_secret(), options_.limits}, &request->transactions);
+  if (!status.ok()) return status;
+  request->session = identity->session;
+  request->number = identity->number;
+  request->acknowledged_through = identity->acknowledged_through;
+  request->sink = std::make_shared<ExecuteAnswer>(UnaryEnd(context, reactor), response);
+  (*database)->submit(std::move(request));
+  return {};
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* KiloKvService::ExecuteBatch(grpc::CallbackServerContext* context,
+                                                                        const grpc::ByteBuffer* request) {
+  auto call = std::make_shared<BatchCall>(context, &options_);
+  call->adopted_by_rpc();
+  call->submit(gate_, *request);
+  return call.get();
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KiloKvService::Session(
+    grpc::CallbackServerContext* context) {
+  auto stream = std::make_shared<SessionStream>(context, &gate_, &options_);
+  stream->adopted_by_rpc();
+  {
+    const std::lock_guard lock(streams_mutex_);
+    std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
+    streams_.push_back(stream);
+  }
+  stream->start();
+  return stream.get();
+}
+
+grpc::ServerUnaryReactor* KiloKvService::OpenSession(grpc::CallbackServerContext* context,
+                                                     const v1::OpenSessionRequest* request,
+                                                     v1::OpenSessionResponse* response) {
+  auto* reactor = context->DefaultReactor();
+  const UnaryEnd end(context, reactor);
+  Result<Database*> database = gate_.get();
+  if (!database.ok()) return end(database.status());
+  Result<DurationUs> lease_us = lease_of(*request, (*database)->options());
+  if (!lease_us.ok()) return end(lease_us.status());
+  (*database)->open_session(*lease_us, [end, response](Result<SessionId> session, DurationUs granted_us) {
+    if (session.ok()) {
+      response->set_session(session->bytes.data(), session->bytes.size());
+      response->set_lease_us(static_cast<std::uint64_t>(granted_us));
+    }
+    end(session.status());
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* KiloKvService::KeepSessionAlive(grpc::CallbackServerContext* context,
+                                                          const v1::KeepSessionAliveRequest* request,
+                                                          v1::KeepSessionAliveResponse*) {
+  auto* reactor = context->DefaultReactor();
+  const UnaryEnd end(context, reactor);
+  Result<Database*> database = gate_.get();
+  if (!database.ok()) return end(database.status());
+  Result<SessionId> session = parse_session(request->session(), "session");
+  return end(session.ok() ? (*database)->keep_alive(*session) : session.status());
+}
+
+grpc::ServerUnaryReactor* KiloKvService::CloseSession(grpc::CallbackServerContext* context,
+                                                      const v1::CloseSessionRequest* request,
+                                                      v1::CloseSessionResponse*) {
+  auto* reactor = context->DefaultReactor();
+  const UnaryEnd end(context, reactor);
+  Result<Database*> database = gate_.get();
+  if (!database.ok()) return end(database.status());
+  Result<SessionId> session = parse_session(request->session(), "session");
+  if (!session.ok()) return end(session.status());
+  (*database)->close_session(*session, end);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* KiloKvService::Get(grpc::CallbackServerContext* context, const v1::GetRequest* request,
+                                             v1::GetResponse* response) {
+  auto* reactor = context->DefaultReactor();
+  const KStatus status = submit_get(context, *request, response, reactor);
+  if (!status.ok()) UnaryEnd(context, reactor)(status);
+  return reactor;
+}
+
+KStatus KiloKvService::submit_get(grpc::CallbackServerContext* context, const v1::GetRequest& message,
+                                  v1::GetResponse* response, grpc::ServerUnaryReactor* reactor) {
+  Result<Database*> database = gate_.get();
+  if (!database.ok()) return database.status();
+  KStatus status = check_message_bytes(message.ByteSizeLong(), options_.message_bytes_max);
+  if (status.ok()) status = check_keys(message, options_.limits);
+  if (!status.ok()) return status;
+  std::unique_ptr<Request> request = (*database)->acquire_request();
+  engine::ColumnsBuilder builder(&request->transactions, (*database)->key_secret());
+  builder.begin();
+  for (const std::string& key : message.keys()) builder.op(engine::OpKind::get, builder.key(key));
+  builder.end();
+  status = engine::validate(request->transactions, options_.limits);
+  if (!status.ok()) return status;
+  request->sink = std::make_shared<GetAnswer>(UnaryEnd(context, reactor), response);
+  (*database)->submit(std::move(request));
+  return {};
+}
+
+grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* context, const v1::ScanRequest* request,
+                                              v1::ScanResponse* response) {
+  auto* reactor = context->DefaultReactor();
+  const UnaryEnd end(context, reactor);
+  Result<Database*> database = gate_.get();
+  if (!database.ok()) return end(database.status());
+  const KStatus status = check_scan(*request, options_, (*database)->options());
+  if (!status.ok()) return end(status);
+  ScanRequest scan{.from = request->range().from(),
+                   .to = request->range().to(),
+                   .limit = request->limit(),
+                   .boundary = {},
+                   .keep_boundary = request->keep_boundary()};
+  if (request->boundary() != 0) scan.boundary = request->boundary();
+  (*database)->scan(std::move(scan), [end, response](Result<ScanPage> page) {
+    if (page.ok()) fill_page(*page, response);
+    end(page.status());
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext* context,
+                                                    const v1::ListParkedRequest* request,
+                                                    v1::ListParkedResponse* response) {
+  auto* reactor = context->DefaultReactor();
+  const UnaryEnd end(context, reactor);
+  Result<Database*> database = gate_.get();
+  if (!database.ok()) return end(database.status());
+  const KStatus status = check_limit("limit", request->limit(), kParkedMax, " transactions", "");
+  if (!status.ok()) return end(status);
+  const std::uint32_t limit = request->limit() == 0 ? kParkedDefault : request->limit();
+  // One more than asked for tells whether there are more.
+  (*database)->list_parked(request->after_id(), limit + 1, [=](std::vector<ParkedTransaction> parked) {
+    response->set_more(parked.size() > limit);
+    for (std::size_t i = 0; i < parked.size() && i < limit; ++i) fill_parked(parked[i], response->add_parked());
+    end({});
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* context, const v1::CancelRequest* request,
+                                                v1::CancelResponse* response) {
+  auto* reactor = context->DefaultReactor();
+  const UnaryEnd end(context, reactor);
+  Result<Database*> database = gate_.get();
+  if (!database.ok()) return end(database.status());
+  Result<Database::CancelTarget> target = target_of(*request);
+  if (!target.ok()) return end(target.status());
+  (*database)->cancel(std::move(*target), [end, response](Result<std::uint64_t> cancelled) {
+    if (cancelled.ok()) response->set_cancelled(*cancelled);
+    end(cancelled.status());
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* context, const v1::StatusRequest*,
+                                                v1::StatusResponse* response) {
+  auto* reactor = context->DefaultReactor();
+  // Answered in every state: what the server is doing is the question.
+  DatabaseStatus status;
+  if (Result<Database*> database = gate_.get(); database.ok()) {
+    status = (*database)->status();
+  } else if (gate_.closed()) {
+    status.state = DatabaseStatus::State::draining;
+  }
+  fill_status(status, response);
+  response->set_server_version(info_.version);
+  response->set_strategy(info_.strategy);
+  response->set_device(info_.device);
+  response->set_uptime_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+}  // namespace kilokv::server

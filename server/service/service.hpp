@@ -1,0 +1,82 @@
+// The KiloKV service: each handler validates, delegates to the database and maps the error; nothing else.
+//
+// Handlers run on gRPC's threads and never block. A unary RPC is finished by the answer, whenever that comes; a client
+// that has gone, or whose deadline has passed, cancels nothing in the database.
+// Thread safety: all of it. The database given to serve() must outlive every RPC.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kilokv/v1/kilokv.grpc.pb.h"
+#include "server/service/gate.hpp"
+#include "server/service/options.hpp"
+#include "server/service/session_stream.hpp"
+
+namespace kilokv::server {
+
+// The bulk calls take raw bytes (message_buffer.hpp), the others parsed messages.
+using KiloKvMethods = v1::KiloKV::WithCallbackMethod_Execute<v1::KiloKV::WithRawCallbackMethod_ExecuteBatch<
+    v1::KiloKV::WithRawCallbackMethod_Session<v1::KiloKV::WithCallbackMethod_OpenSession<
+        v1::KiloKV::WithCallbackMethod_KeepSessionAlive<v1::KiloKV::WithCallbackMethod_CloseSession<
+            v1::KiloKV::WithCallbackMethod_Get<v1::KiloKV::WithCallbackMethod_Scan<
+                v1::KiloKV::WithCallbackMethod_ListParked<v1::KiloKV::WithCallbackMethod_Cancel<
+                    v1::KiloKV::WithCallbackMethod_Status<v1::KiloKV::Service>>>>>>>>>>>;
+
+// What Status says about the program, database or not.
+struct ServerInfo {
+  std::string version;
+  std::string strategy;
+  std::string device;  // cpu or cuda
+};
+
+class KiloKvService final : public KiloKvMethods {
+ public:
+  KiloKvService(ServiceOptions options, ServerInfo info);
+
+  // Until then every request gets UNAVAILABLE, "recovering".
+  void serve(Database* database) { gate_.open(database); }
+  // From now on every request gets UNAVAILABLE, "draining"; streams end once the answers at hand are sent.
+  void close();
+
+  grpc::ServerUnaryReactor* Execute(grpc::CallbackServerContext* context, const v1::ExecuteRequest* request,
+                                    v1::ExecuteResponse* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* ExecuteBatch(grpc::CallbackServerContext* context,
+                                                           const grpc::ByteBuffer* request) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Session(grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* OpenSession(grpc::CallbackServerContext* context, const v1::OpenSessionRequest* request,
+                                        v1::OpenSessionResponse* response) override;
+  grpc::ServerUnaryReactor* KeepSessionAlive(grpc::CallbackServerContext* context,
+                                             const v1::KeepSessionAliveRequest* request,
+                                             v1::KeepSessionAliveResponse* response) override;
+  grpc::ServerUnaryReactor* CloseSession(grpc::CallbackServerContext* context, const v1::CloseSessionRequest* request,
+                                         v1::CloseSessionResponse* response) override;
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const v1::GetRequest* request,
+                                v1::GetResponse* response) override;
+  grpc::ServerUnaryReactor* Scan(grpc::CallbackServerContext* context, const v1::ScanRequest* request,
+                                 v1::ScanResponse* response) override;
+  grpc::ServerUnaryReactor* ListParked(grpc::CallbackServerContext* context, const v1::ListParkedRequest* request,
+                                       v1::ListParkedResponse* response) override;
+  grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* context, const v1::CancelRequest* request,
+                                   v1::CancelResponse* response) override;
+  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const v1::StatusRequest* request,
+                                   v1::StatusResponse* response) override;
+
+ private:
+  kilokv::Status submit_execute(grpc::CallbackServerContext* context, const v1::ExecuteRequest& request,
+                                v1::ExecuteResponse* response, grpc::ServerUnaryReactor* reactor);
+  kilokv::Status submit_get(grpc::CallbackServerContext* context, const v1::GetRequest& request,
+                            v1::GetResponse* response, grpc::ServerUnaryReactor* reactor);
+
+  const ServiceOptions options_;
+  const ServerInfo info_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  DatabaseGate gate_;
+  std::mutex streams_mutex_;
+  std::vector<std::weak_ptr<SessionStream>> streams_;  // the open ones, and some that have ended
+};
+
+}  // namespace kilokv::server

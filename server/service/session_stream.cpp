@@ -1,0 +1,151 @@
+#include "server/service/session_stream.hpp"
+
+#include <google/protobuf/arena.h>
+
+#include <vector>
+
+#include "server/service/decode.hpp"
+#include "server/service/encode.hpp"
+#include "server/service/identity.hpp"
+#include "server/service/message_buffer.hpp"
+#include "server/service/status_map.hpp"
+
+namespace kilokv::server {
+
+// The answers of one request.
+class SessionStream::Answer final : public ResponseSink {
+ public:
+  Answer(std::shared_ptr<SessionStream> stream, const v1::SessionRequest& message, std::uint64_t bytes)
+      : stream_(std::move(stream)), number_(message.number()), bytes_(bytes), as_columns_(message.has_columns()) {}
+
+  void results(const ResultSlice& slice, bool last) override {
+    auto messages = encode_slice<v1::SessionResponse>(slice, as_columns_, stream_->options_->message_bytes_max);
+    messages.back().set_last(last);
+    std::vector<grpc::ByteBuffer> buffers;
+    for (v1::SessionResponse& message : messages) {
+      message.set_number(number_);
+      buffers.push_back(serialize_message(message));
+    }
+    send(std::move(buffers), last);
+  }
+
+  void fail(const Status& status) override {
+    v1::SessionResponse message;
+    message.set_number(number_);
+    message.set_last(true);
+    fill_error(status, message.mutable_error());
+    send({serialize_message(message)}, true);
+  }
+
+ private:
+  void send(std::vector<grpc::ByteBuffer> buffers, bool last) {
+    const std::lock_guard lock(stream_->mutex_);
+    for (grpc::ByteBuffer& buffer : buffers) stream_->write(std::move(buffer));
+    if (last) stream_->answered(bytes_);
+  }
+
+  const std::shared_ptr<SessionStream> stream_;
+  const std::uint64_t number_;
+  const std::uint64_t bytes_;
+  const bool as_columns_;
+};
+
+void SessionStream::start() {
+  const std::lock_guard lock(mutex_);
+  read_on();
+}
+
+void SessionStream::end(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  if (!finished()) finish_when_sent(to_grpc(status, context()));
+}
+
+void SessionStream::OnReadDone(bool ok) {
+  Status status;
+  if (ok) {
+    grpc::ByteBuffer buffer;
+    buffer.Swap(&incoming_);
+    status = take(std::move(buffer));
+  }
+  if (!status.ok()) end(status);
+  const std::lock_guard lock(mutex_);
+  reading_ = false;
+  half_closed_ = !ok;
+  if (half_closed_ && requests_in_flight_ == 0) finish_when_sent(grpc::Status::OK);
+  read_on();
+}
+
+Status SessionStream::take(grpc::ByteBuffer buffer) {
+  const std::uint64_t bytes = buffer.Length();
+  google::protobuf::Arena arena;
+  auto* message = google::protobuf::Arena::CreateMessage<v1::SessionRequest>(&arena);
+  Status status = parse_message(&buffer, message);
+  if (!status.ok()) return status;
+  if (!bound_) {
+    status = bind(*message);
+    if (!status.ok()) return status;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    ++requests_in_flight_;
+    request_bytes_ += bytes;
+  }
+  auto answer = std::make_shared<Answer>(std::static_pointer_cast<SessionStream>(shared_from_this()), *message, bytes);
+  status = submit(*message, bytes, answer);
+  if (!status.ok()) answer->fail(status);
+  return {};
+}
+
+Status SessionStream::bind(const v1::SessionRequest& message) {
+  if (!message.session().empty()) {
+    Result<SessionId> session = parse_session(message.session(), "session");
+    if (!session.ok()) return session.status();
+    session_ = *session;
+  }
+  bound_ = true;
+  return {};
+}
+
+Status SessionStream::submit(const v1::SessionRequest& message, std::uint64_t bytes, std::shared_ptr<Answer> answer) {
+  Result<Database*> database = gate_->get();
+  if (!database.ok()) return database.status();
+  Status status = check_message_bytes(bytes, options_->message_bytes_max);
+  if (!status.ok()) return status;
+  if (message.number() == 0) {
+    return Status::invalid({.field = "number", .limit = "1 or more", .met = "0", .knob = ""});
+  }
+  if (!message.session().empty()) {
+    Result<SessionId> session = parse_session(message.session(), "session");
+    if (!session.ok()) return session.status();
+    if (session_ != *session) {
+      return Status::invalid(
+          {.field = "session", .limit = "empty or that of the first message", .met = "another session", .knob = ""});
+    }
+  }
+  std::unique_ptr<Request> request = (*database)->acquire_request();
+  status = decode_transactions(message, {(*database)->key_secret(), options_->limits}, &request->transactions);
+  if (!status.ok()) return status;
+  request->session = session_;
+  request->number = message.number();
+  request->acknowledged_through = message.acknowledged_through();
+  request->sink = std::move(answer);
+  (*database)->submit(std::move(request));
+  return {};
+}
+
+void SessionStream::answered(std::uint64_t bytes) {
+  --requests_in_flight_;
+  request_bytes_ -= bytes;
+  if (half_closed_ && requests_in_flight_ == 0) finish_when_sent(grpc::Status::OK);
+  read_on();
+}
+
+void SessionStream::read_on() {
+  if (reading_ || half_closed_ || closing()) return;
+  if (requests_in_flight_ >= options_->stream_requests_max) return;
+  if (request_bytes_ + unsent_bytes() >= options_->stream_bytes_max) return;
+  reading_ = true;
+  StartRead(&incoming_);
+}
+
+}  // namespace kilokv::server

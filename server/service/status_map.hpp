@@ -1,0 +1,22 @@
+// The one place where a Status becomes what gRPC carries: a code, a message, and an ErrorDetail.
+// Thread safety: pure functions.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/status.h>
+
+#include "engine/base/status.hpp"
+#include "kilokv/v1/kilokv.pb.h"
+
+namespace kilokv::server {
+
+grpc::StatusCode to_grpc_code(StatusCode code);
+
+// The status that ends an RPC. A violation or retry delay goes into the trailing metadata `kilokv-error-bin`.
+// Requires: the RPC of `context` has not been finished.
+grpc::Status to_grpc(const Status& status, grpc::ServerContextBase* context);
+
+// The same for an error inside a stream that goes on.
+void fill_error(const Status& status, v1::Error* error);
+
+}  // namespace kilokv::server
