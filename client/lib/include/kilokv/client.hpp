@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "kilokv/batch.hpp"
@@ -53,6 +54,9 @@ struct Progress {
   const Error& error;
 };
 using ProgressCallback = std::function<void(const Progress&)>;
+
+// Microseconds of the clock that requests are timed with.
+std::int64_t monotonic_us();
 
 struct RequestResult {  // of one request: the results, and how they were reached
   Results results;
@@ -106,7 +110,7 @@ class Client {
 
   virtual Expected<Results> get(const std::vector<std::string>& keys, const CallOptions& options = {}) = 0;
   // Visits all pairs of [from, to) at one boundary, page by page, until `visit` returns false. `to` empty: no upper
-  // bound.
+  // bound. The timeout is for each page.
   virtual Expected<ScanPosition> scan(std::string_view from, std::string_view to,
                                       const std::function<bool(const Pair&)>& visit,
                                       const ScanOptions& options = {}) = 0;
@@ -121,6 +125,9 @@ class Client {
 
 // Numbers its requests, sends them over one stream, reconnects and sends again (under the same numbers) after a lost
 // connection or a restart of the server, until the deadline. Acknowledges results once the callback has returned.
+// Errors: failed_precondition when the session is gone (its lease ran out): open another one.
+// In a callback execute() and resume() are refused, and execute_async() does not block; a Session must not be destroyed
+// there. The destructor ends what is in flight as `cancelled` (the server goes on with it) and waits for callbacks.
 class Session {
  public:
   virtual ~Session() = default;
@@ -130,9 +137,11 @@ class Session {
   virtual Expected<RequestResult> execute(const Batch& batch, const CallOptions& options = {}) = 0;
   // Sends; returns the request number at once (it blocks only while requests_in_flight_max are in flight). The batch
   // may be reused as soon as it returns.
+  // Misuse of the batch is reported through the callback, like every error.
   virtual std::uint64_t execute_async(const Batch& batch, ProgressCallback callback,
                                       const CallOptions& options = {}) = 0;
-  // Asks again for a request whose deadline passed before all was answered; same content, same number.
+  // Asks again for a request whose deadline passed before all was answered; same content, same number and encoding.
+  // The last 1,024 requests can be resumed.
   virtual Expected<RequestResult> resume(std::uint64_t request, const Batch& batch,
                                          const CallOptions& options = {}) = 0;
   virtual std::uint32_t attempts(std::uint64_t request) const = 0;  // of one in flight, or of the last finished ones

@@ -1,6 +1,11 @@
 // Interactive transactions: read, decide in the client, buffer writes, commit. Optimistic: commit sends one transaction
 // with `version ==` for every key read and `range unchanged` for every range scanned; when one is false, nothing is
 // written and commit says `conflict`. run() repeats until it commits.
+//
+// Each read is strictly serializable by itself, but reads at different times may be inconsistent with each other until
+// commit has validated them: a body must not do anything outside of the database on the strength of what it read.
+// A transaction that only reads is validated by commit too. What is read and written counts against the server's
+// limits of one transaction (--guards-max, --operations-max). Thread safety: one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +27,8 @@ enum class CommitResult : std::uint8_t { committed, conflict };
 
 class InteractiveTransaction {
  public:
-  // Requires: `session` outlives it; its client too.
+  // Requires: `session` outlives it; its client too. `session` null: a lost answer to commit is `unavailable`, its fate
+  // unknown.
   InteractiveTransaction(Client* client, Session* session, CallOptions options = {});
   InteractiveTransaction(InteractiveTransaction&&) noexcept;
   ~InteractiveTransaction();
@@ -37,9 +43,10 @@ class InteractiveTransaction {
   // Ends the transaction. After `conflict` or an error it can only be destroyed.
   Expected<CommitResult> commit();
   std::optional<std::uint64_t> version() const;  // commit version, after a commit that wrote
-  std::string conflicting_key() const;           // after a conflict
+  std::string conflicting_key() const;           // after a conflict; of a scan: the start of its range
 
-  // Runs `body` in a new transaction until it commits; an Error from `body` or from commit ends it.
+  // Runs `body` in a new transaction until it commits; an Error from `body` or from commit ends it. After attempts_max
+  // conflicts: aborted, naming the key of the last one.
   static Error run(Client* client, Session* session, const std::function<Error(InteractiveTransaction&)>& body,
                    std::uint32_t attempts_max = 100);
 

@@ -1,0 +1,265 @@
+// Client over a Connection: one short function for each call of the service.
+#include "kilokv/client.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "client/lib/src/connection.hpp"
+#include "client/lib/src/encode.hpp"
+#include "client/lib/src/hex.hpp"
+#include "client/lib/src/result_columns.hpp"
+#include "client/lib/src/session.hpp"
+
+namespace kilokv::client {
+namespace {
+
+const char* state_name(v1::StatusResponse::State state) {
+  switch (state) {
+    case v1::StatusResponse::STATE_RECOVERING: return "recovering";
+    case v1::StatusResponse::STATE_READY: return "ready";
+    case v1::StatusResponse::STATE_DRAINING: return "draining";
+    case v1::StatusResponse::STATE_STOPPED: return "stopped";
+    default: return "unknown";
+  }
+}
+
+ServerStatus to_status(const v1::StatusResponse& response) {
+  ServerStatus status;
+  status.version = response.server_version();
+  status.state = state_name(response.state());
+  status.strategy = response.strategy();
+  status.device = response.device();
+  status.state_hash = to_hex(response.state_hash());
+  status.uptime_seconds = response.uptime_seconds();
+  status.recovery_seconds = response.recovery_seconds();
+  const auto* fields = v1::StatusResponse::descriptor();
+  for (int i = 0; i < fields->field_count(); ++i) {
+    const auto* field = fields->field(i);
+    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_UINT64) continue;
+    status.counters[field->name()] = response.GetReflection()->GetUInt64(response, field);
+  }
+  return status;
+}
+
+Pair to_pair(v1::Read* read) {
+  Pair pair;
+  pair.key = std::move(*read->mutable_key());
+  pair.version = read->version();
+  if (read->value().has_bytes()) {
+    pair.value = std::move(*read->mutable_value()->mutable_bytes());
+  } else {
+    pair.value = read->value().integer();
+  }
+  return pair;
+}
+
+ParkedTransaction to_parked(const v1::ParkedTransaction& from) {
+  ParkedTransaction parked;
+  parked.id = from.id();
+  parked.session = to_hex(from.session());
+  parked.request = from.request();
+  parked.index = from.index();
+  parked.guard = from.guard();
+  parked.guard_key = from.guard_key();
+  parked.admitted_batch = from.admitted_batch();
+  parked.deadline_us = from.deadline_us();
+  return parked;
+}
+
+class RemoteClient final : public Client {
+ public:
+  explicit RemoteClient(const ClientOptions& options) : connection_(std::make_shared<Connection>(options)) {}
+
+  Expected<std::unique_ptr<Session>> open_session(const SessionOptions& options) override {
+    v1::OpenSessionRequest request;
+    request.set_lease_us(options.lease_us);
+    v1::OpenSessionResponse response;
+    // A session that was opened twice by a retry ends with its lease.
+    const Error error = call("OpenSession", {},
+                             [&](auto* stub, auto* context) { return stub->OpenSession(context, request, &response); });
+    if (error) return error;
+    auto state = std::make_shared<SessionState>(connection_, response.session(), response.lease_us(),
+                                                options.requests_in_flight_max);
+    return std::unique_ptr<Session>(std::make_unique<SessionHandle>(std::move(state)));
+  }
+
+  Expected<Results> execute(const Batch& batch, const CallOptions& options) override {
+    if (Error error = check_batch(batch)) return error;
+    const TimePoint deadline = connection_->deadline(options);
+    Results results;
+    const Error error = batch.size() == 1 ? execute_one(batch, deadline, &results)
+                                          : execute_many(batch, options.encoding, deadline, &results);
+    if (error) return error;
+    return results;
+  }
+
+  Expected<Results> get(const std::vector<std::string>& keys, const CallOptions& options) override {
+    v1::GetRequest request;
+    for (const std::string& key : keys) request.add_keys(key);
+    v1::GetResponse response;
+    Error error =
+        call("Get", options, [&](auto* stub, auto* context) { return stub->Get(context, request, &response); });
+    if (error) return error;
+    auto rows = std::make_unique<v1::ResultRows>();
+    v1::TransactionResult* row = rows->add_results();
+    row->set_outcome(v1::OUTCOME_COMMITTED);
+    row->mutable_reads()->Swap(response.mutable_reads());
+    row->set_batch(response.batch());
+    row->set_rank(response.rank());
+    row->set_admitted_batch(response.admitted_batch());
+    row->set_batch_time_us(response.batch_time_us());
+    Results results;
+    error = add(std::move(rows), 1, &results);
+    if (error) return error;
+    return results;
+  }
+
+  Expected<ScanPosition> scan(std::string_view from, std::string_view to, const std::function<bool(const Pair&)>& visit,
+                              const ScanOptions& options) override {
+    v1::ScanRequest request;
+    request.mutable_range()->set_from(std::string(from));
+    request.mutable_range()->set_to(std::string(to));
+    request.set_limit(options.page_pairs);
+    request.set_keep_boundary(true);
+    v1::ScanResponse page;
+    do {
+      const Error error =
+          call("Scan", options.call, [&](auto* stub, auto* context) { return stub->Scan(context, request, &page); });
+      if (error) return error;
+      for (v1::Read& read : *page.mutable_pairs()) {
+        if (!visit(to_pair(&read))) return position_of(page);
+      }
+      request.set_boundary(page.boundary());
+      request.mutable_range()->set_from(page.next_from());
+    } while (page.more());
+    return position_of(page);
+  }
+
+  Expected<std::vector<ParkedTransaction>> list_parked(const CallOptions& options) override {
+    v1::ListParkedRequest request;
+    v1::ListParkedResponse response;
+    std::vector<ParkedTransaction> all;
+    do {
+      const Error error = call("ListParked", options, [&](auto* stub, auto* context) {
+        return stub->ListParked(context, request, &response);
+      });
+      if (error) return error;
+      for (const v1::ParkedTransaction& parked : response.parked()) all.push_back(to_parked(parked));
+      if (!all.empty()) request.set_after_id(all.back().id);
+    } while (response.more() && response.parked_size() != 0);
+    return all;
+  }
+
+  Expected<std::uint64_t> cancel_parked(std::uint64_t id, const CallOptions& options) override {
+    v1::CancelRequest request;
+    request.set_parked_id(id);
+    v1::CancelResponse response;
+    const Error error =
+        call("Cancel", options, [&](auto* stub, auto* context) { return stub->Cancel(context, request, &response); });
+    if (error) return error;
+    return response.cancelled();
+  }
+
+  Expected<std::uint64_t> cancel(std::string_view session_hex, std::uint64_t request,
+                                 std::optional<std::uint32_t> index, const CallOptions& options) override {
+    const auto id = from_hex(session_hex);
+    if (!id) return make_error(ErrorCode::invalid_argument, "a session id is hexadecimal digits");
+    return cancel_request(connection_.get(), *id, request, index, options);
+  }
+
+  Expected<ServerStatus> status(const CallOptions& options) override {
+    v1::StatusResponse response;
+    const Error error =
+        call("Status", options, [&](auto* stub, auto* context) { return stub->Status(context, {}, &response); });
+    if (error) return error;
+    return to_status(response);
+  }
+
+  const ClientOptions& options() const override { return connection_->options(); }
+
+ private:
+  // Calls that may be applied twice without harm.
+  template <class Attempt>
+  Error call(const char* name, const CallOptions& options, const Attempt& attempt) {
+    return connection_->call(name, connection_->deadline(options), Retry::always, attempt);
+  }
+
+  template <class Message>
+  static Error add(std::unique_ptr<Message> message, std::size_t transactions, Results* results) {
+    std::vector<std::uint32_t> fresh;
+    results->columns().reset(transactions);
+    return results->columns().add(std::move(message), &fresh);
+  }
+
+  static ScanPosition position_of(const v1::ScanResponse& page) {
+    return {page.boundary(), page.boundary_version(), page.batch_time_us()};
+  }
+
+  Error execute_one(const Batch& batch, TimePoint deadline, Results* results) {
+    v1::ExecuteRequest request;
+    fill_transaction(batch, 0, request.mutable_transaction());
+    v1::ExecuteResponse response;
+    const Error error = connection_->call("Execute", deadline, Retry::when_refused, [&](auto* stub, auto* context) {
+      return stub->Execute(context, request, &response);
+    });
+    if (error) return error;
+    auto rows = std::make_unique<v1::ResultRows>();
+    rows->add_results()->Swap(response.mutable_result());
+    return add(std::move(rows), 1, results);
+  }
+
+  Error execute_many(const Batch& batch, Encoding encoding, TimePoint deadline, Results* results) {
+    v1::ExecuteBatchRequest request;
+    fill_transactions(batch, encoding, &request);
+    Error malformed;
+    const Error error =
+        connection_->call("ExecuteBatch", deadline, Retry::when_refused, [&](auto* stub, auto* context) {
+          results->columns().reset(batch.size());
+          const auto reader = stub->ExecuteBatch(context, request);
+          v1::ExecuteBatchResponse response;
+          while (!malformed && reader->Read(&response)) malformed = add_slice(&response, results);
+          if (malformed) context->TryCancel();
+          const grpc::Status status = reader->Finish();
+          // What was refused after a first answer is not sent again: part of it ran.
+          if (status.ok() || results->columns().answered == 0) return status;
+          return grpc::Status(grpc::StatusCode::UNAVAILABLE, status.error_message());
+        });
+    if (malformed) return malformed;
+    if (error) return error;
+    if (results->columns().complete()) return {};
+    return make_error(ErrorCode::internal, "the server did not answer every transaction of the batch");
+  }
+
+  static Error add_slice(v1::ExecuteBatchResponse* response, Results* results) {
+    std::vector<std::uint32_t> fresh;
+    if (response->has_columns()) {
+      return results->columns().add(std::unique_ptr<v1::ResultColumns>(response->release_columns()), &fresh);
+    }
+    if (!response->has_rows()) return {};
+    return results->columns().add(std::unique_ptr<v1::ResultRows>(response->release_rows()), &fresh);
+  }
+
+  std::shared_ptr<Connection> connection_;
+};
+
+}  // namespace
+
+std::int64_t monotonic_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now().time_since_epoch()).count();
+}
+
+Expected<std::unique_ptr<Client>> Client::connect(const ClientOptions& options) {
+  std::unique_ptr<Client> client = std::make_unique<RemoteClient>(options);
+  CallOptions call;
+  call.timeout_us = options.connect_timeout_us;
+  const auto status = client->status(call);
+  if (status.ok()) return client;
+  Error error = status.error();
+  if (error.code == ErrorCode::unimplemented) {
+    error.message = options.endpoint + " speaks gRPC but is not a KiloKV server (" + error.message + ")";
+  }
+  return error;
+}
+
+}  // namespace kilokv::client

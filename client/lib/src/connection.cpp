@@ -1,0 +1,99 @@
+// Channels, deadlines and retries (connection.hpp).
+#include "client/lib/src/connection.hpp"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+namespace kilokv::client {
+namespace {
+
+// Pings go out only while a call is open and the connection has been silent. Servers with the defaults of gRPC tolerate
+// them: a client may send two without data in between, and the renewals of a session's lease are data.
+grpc::ChannelArguments channel_arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);  // also the shortest time for one attempt
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own for each channel
+  arguments.SetMaxReceiveMessageSize(-1);                   // the server bounds what it answers
+  arguments.SetMaxSendMessageSize(-1);                      // the server says what is too large, and which knob
+  return arguments;
+}
+
+bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+std::string explain(const std::string& message, const std::string& endpoint) {
+  if (contains(message, "Connection refused")) return "nothing listens at " + endpoint + ": is kilokvd running there?";
+  if (contains(message, "DNS resolution") || contains(message, "resolv")) {
+    return "the host of " + endpoint + " cannot be resolved: check the name";
+  }
+  if (contains(message, "http1") || contains(message, "HTTP/2") || contains(message, "Trying to connect") ||
+      contains(message, "settings frame")) {
+    return "something at " + endpoint + " answers, but not in gRPC: is it another port, or TLS?";
+  }
+  if (contains(message, "Socket closed") || contains(message, "Connection reset") || contains(message, "GOAWAY")) {
+    return "the connection to " + endpoint +
+           " was closed: the server ended or restarts, or the port is not kilokvd's " + "plain-text port (TLS?)";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::chrono::microseconds Backoff::next(std::uint64_t retry_after_us) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  const std::uint64_t full = std::min(max_us_, min_us_ << std::min(retries_, std::uint32_t{20}));
+  ++retries_;
+  const std::uint64_t delay = std::max(full, retry_after_us);
+  return std::chrono::microseconds(delay / 2 + std::uniform_int_distribution<std::uint64_t>(0, delay / 2)(random) +
+                                   (retry_after_us > full ? delay / 2 : 0));
+}
+
+Connection::Connection(const ClientOptions& options) : options_(options) {
+  for (std::uint32_t i = 0; i < std::max(options.connections, 1u); ++i) {
+    channels_.push_back(
+        grpc::CreateCustomChannel(options.endpoint, grpc::InsecureChannelCredentials(), channel_arguments()));
+  }
+}
+
+TimePoint Connection::deadline(const CallOptions& options) const {
+  // A year stands for "no end": it cannot overflow the clocks.
+  constexpr std::uint64_t kLongestUs = std::uint64_t{365} * 86400 * 1'000'000;
+  const std::uint64_t timeout_us = std::min(options.timeout_us.value_or(options_.request_timeout_us), kLongestUs);
+  return Clock::now() + std::chrono::microseconds(timeout_us);
+}
+
+std::shared_ptr<grpc::Channel> Connection::channel() {
+  return channels_[next_channel_.fetch_add(1, std::memory_order_relaxed) % channels_.size()];
+}
+
+void Connection::set_deadline(TimePoint deadline, grpc::ClientContext* context) {
+  const auto left = std::chrono::duration_cast<std::chrono::system_clock::duration>(deadline - Clock::now());
+  context->set_deadline(std::chrono::system_clock::now() + left);
+}
+
+Error Connection::describe(Error error) const {
+  if (error.code != ErrorCode::unavailable && error.code != ErrorCode::deadline_exceeded) return error;
+  const std::string explanation = explain(error.message, options_.endpoint);
+  if (!explanation.empty()) error.message = explanation + " (" + error.message + ")";
+  return error;
+}
+
+bool Connection::wait_before_retry(const Error& error, Retry retry, TimePoint deadline, Backoff* backoff) {
+  const bool refused = error.code == ErrorCode::resource_exhausted && error.retry_after_us != 0;
+  const bool lost = error.code == ErrorCode::unavailable;
+  if (!refused && !(lost && retry == Retry::always)) return false;
+  const TimePoint again = Clock::now() + backoff->next(error.retry_after_us);
+  if (again >= deadline) return false;
+  std::this_thread::sleep_until(again);
+  return true;
+}
+
+}  // namespace kilokv::client

@@ -1,0 +1,78 @@
+// The channels of a client, its timers, and calls with deadline and retry.
+// Thread safety: any thread.
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/status.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/lib/src/error.hpp"
+#include "client/lib/src/timers.hpp"
+#include "kilokv/client.hpp"
+#include "kilokv/v1/kilokv.grpc.pb.h"
+
+namespace kilokv::client {
+
+// Delays between retries: doubled from the minimum to the maximum, each drawn from its upper half.
+class Backoff {
+ public:
+  explicit Backoff(const ClientOptions& options) : min_us_(options.backoff_us_min), max_us_(options.backoff_us_max) {}
+  // At least `retry_after_us`, which the server asked for.
+  std::chrono::microseconds next(std::uint64_t retry_after_us = 0);
+  void reset() { retries_ = 0; }
+
+ private:
+  std::uint64_t min_us_, max_us_;
+  std::uint32_t retries_ = 0;
+};
+
+enum class Retry : std::uint8_t {
+  when_refused,  // the server said that it did not run and when to come again
+  always,        // also when the fate is unknown: the call may be applied twice
+};
+
+class Connection {
+ public:
+  explicit Connection(const ClientOptions& options);
+
+  const ClientOptions& options() const { return options_; }
+  Timers& timers() { return timers_; }
+  TimePoint deadline(const CallOptions& options) const;
+  // Round robin over the connections.
+  std::shared_ptr<grpc::Channel> channel();
+
+  // `attempt` makes the call once: Status(Stub*, ClientContext*). `name` is for messages.
+  template <class Attempt>
+  Error call(const char* name, TimePoint deadline, Retry retry, const Attempt& attempt) {
+    Backoff backoff(options_);
+    for (;;) {
+      grpc::ClientContext context;
+      set_deadline(deadline, &context);
+      const auto stub = v1::KiloKV::NewStub(channel());
+      const grpc::Status status = attempt(stub.get(), &context);
+      if (status.ok()) return {};
+      Error error = describe(to_error(status, context, where(name)));
+      if (!wait_before_retry(error, retry, deadline, &backoff)) return error;
+    }
+  }
+
+  // The server's word is left as it is; failures of the transport are explained.
+  Error describe(Error error) const;
+  std::string where(const char* name) const { return std::string(name) + " at " + options_.endpoint; }
+  static void set_deadline(TimePoint deadline, grpc::ClientContext* context);
+
+ private:
+  static bool wait_before_retry(const Error& error, Retry retry, TimePoint deadline, Backoff* backoff);
+
+  ClientOptions options_;
+  Timers timers_;
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;
+  std::atomic<std::size_t> next_channel_{0};
+};
+
+}  // namespace kilokv::client

@@ -1,0 +1,146 @@
+// Encoding of batches (encode.hpp).
+#include "client/lib/src/encode.hpp"
+
+#include <google/protobuf/arena.h>
+#include <google/protobuf/io/coded_stream.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "client/lib/src/batch_columns.hpp"
+#include "kilokv/v1/kilokv.pb.h"
+
+namespace kilokv::client {
+namespace {
+
+using google::protobuf::io::CodedOutputStream;
+constexpr std::uint32_t kLengthDelimited = 2;
+
+grpc::Slice encode_field(const google::protobuf::MessageLite& message, int field) {
+  const std::size_t length = message.ByteSizeLong();
+  const std::uint32_t tag = static_cast<std::uint32_t>(field) << 3 | kLengthDelimited;
+  const auto length32 = static_cast<std::uint32_t>(length);
+  const std::size_t head = CodedOutputStream::VarintSize32(tag) + CodedOutputStream::VarintSize32(length32);
+  grpc::Slice slice(head + length);
+  auto* out = const_cast<std::uint8_t*>(slice.begin());  // a fresh slice has no other reader
+  out = CodedOutputStream::WriteVarint32ToArray(tag, out);
+  out = CodedOutputStream::WriteVarint32ToArray(length32, out);
+  message.SerializeWithCachedSizesToArray(out);
+  return slice;
+}
+
+void set_range(const Batch::Columns& c, std::uint32_t range, v1::KeyRange* out) {
+  out->set_from(std::string(c.range_from(range)));
+  out->set_to(std::string(c.range_to(range)));
+}
+
+void set_guard(const Batch::Columns& c, int g, v1::Guard* out) {
+  const auto at = static_cast<std::size_t>(g);
+  const v1::TransactionColumns& m = c.message;
+  const auto kind = static_cast<v1::GuardKind>(m.guard_kind()[at]);
+  out->set_kind(kind);
+  if (!m.guard_on_false().empty()) out->set_on_false(static_cast<v1::OnFalse>(m.guard_on_false()[at]));
+  const std::uint32_t key = m.guard_key(g);
+  const std::int64_t operand = m.guard_operand(g);
+  if (kind == v1::GUARD_KIND_RANGE_UNCHANGED) {
+    set_range(c, key, out->mutable_range());
+  } else {
+    const std::string_view bytes = c.key(key);
+    out->set_key(bytes.data(), bytes.size());
+  }
+  if (kind == v1::GUARD_KIND_BYTES_EQUAL) {
+    out->set_bytes(std::string(c.value(operand)));
+  } else if (kind >= v1::GUARD_KIND_VERSION_EQUAL) {
+    out->set_version(static_cast<std::uint64_t>(operand));
+  } else if (kind >= v1::GUARD_KIND_EQUAL) {
+    const std::uint32_t other = m.guard_other_key_size() == 0 ? kNoKey : m.guard_other_key(g);
+    if (other == kNoKey) {
+      out->set_integer(operand);
+    } else {
+      out->set_other_key(std::string(c.key(other)));
+    }
+  }
+}
+
+void set_operand(const Batch::Columns& c, int o, v1::Operand* out) {
+  const std::string& kinds = c.message.operation_operand();
+  const std::int64_t value = c.message.operation_value(o);
+  switch (kinds.empty() ? v1::OPERAND_KIND_INTEGER : static_cast<v1::OperandKind>(kinds[static_cast<std::size_t>(o)])) {
+    case v1::OPERAND_KIND_BYTES: out->set_bytes(std::string(c.value(value))); break;
+    case v1::OPERAND_KIND_GET: out->set_get(static_cast<std::uint32_t>(value)); break;
+    case v1::OPERAND_KIND_GET_NEGATED: out->set_get_negated(static_cast<std::uint32_t>(value)); break;
+    case v1::OPERAND_KIND_COMMIT_VERSION: out->set_commit_version(true); break;
+    case v1::OPERAND_KIND_BATCH_TIME: out->set_batch_time(true); break;
+    default: out->set_integer(value); break;
+  }
+}
+
+void set_operation(const Batch::Columns& c, int o, v1::Operation* out) {
+  const auto kind = static_cast<v1::OperationKind>(c.message.operation_kind()[static_cast<std::size_t>(o)]);
+  const std::uint32_t key = c.message.operation_key(o);
+  out->set_kind(kind);
+  if (kind == v1::OPERATION_KIND_RANGE_GET || kind == v1::OPERATION_KIND_DELETE_RANGE) {
+    set_range(c, key, out->mutable_range());
+    out->set_limit(c.message.range_limit(static_cast<int>(key)));
+    return;
+  }
+  const std::string_view bytes = c.key(key);
+  out->set_key(bytes.data(), bytes.size());
+  if (kind == v1::OPERATION_KIND_PUT || kind == v1::OPERATION_KIND_ADD) set_operand(c, o, out->mutable_operand());
+}
+
+void set_transaction(const Batch::Columns& c, int t, v1::Transaction* out) {
+  const v1::TransactionColumns& m = c.message;
+  const auto index = [](std::uint32_t i) { return static_cast<int>(i); };
+  for (int g = index(c.guard_begin(t)); g < index(m.guard_ends(t)); ++g) set_guard(c, g, out->add_guards());
+  for (int o = index(c.then_begin(t)); o < index(m.then_ends(t)); ++o) set_operation(c, o, out->add_then());
+  for (int o = index(m.then_ends(t)); o < index(c.else_end(t)); ++o) set_operation(c, o, out->add_else_());
+  out->set_precedence(c.transaction_precedence(t));
+  out->set_wait_timeout_us(c.transaction_wait_timeout_us(t));
+}
+
+void set_transactions(const Batch::Columns& c, v1::TransactionRows* out) {
+  out->mutable_transactions()->Reserve(c.size());
+  for (int t = 0; t < c.size(); ++t) set_transaction(c, t, out->add_transactions());
+}
+
+}  // namespace
+
+Error check_batch(const Batch& batch) {
+  const Batch::Columns& c = batch.columns();
+  std::string problem = c.misuse;
+  if (problem.empty() && c.open) problem = "the last transaction of the batch has no end()";
+  if (problem.empty() && batch.empty()) problem = "the batch holds no transaction";
+  if (problem.empty()) return {};
+  Error error;
+  error.code = ErrorCode::invalid_argument;
+  error.message = "misuse of Batch: " + problem;
+  return error;
+}
+
+void fill_transaction(const Batch& batch, int t, v1::Transaction* out) { set_transaction(batch.columns(), t, out); }
+
+void fill_transactions(const Batch& batch, Encoding encoding, v1::ExecuteBatchRequest* out) {
+  if (encoding == Encoding::columns) {
+    *out->mutable_columns() = batch.columns().message;
+  } else {
+    set_transactions(batch.columns(), out->mutable_rows());
+  }
+}
+
+grpc::Slice encode_transactions(const Batch& batch, Encoding encoding) {
+  if (encoding == Encoding::columns) {
+    return encode_field(batch.columns().message, v1::SessionRequest::kColumnsFieldNumber);
+  }
+  google::protobuf::Arena arena;
+  auto* rows = google::protobuf::Arena::CreateMessage<v1::TransactionRows>(&arena);
+  set_transactions(batch.columns(), rows);
+  return encode_field(*rows, v1::SessionRequest::kRowsFieldNumber);
+}
+
+grpc::ByteBuffer join(const google::protobuf::MessageLite& head, const grpc::Slice& payload) {
+  const grpc::Slice slices[] = {grpc::Slice(head.SerializeAsString()), payload};
+  return grpc::ByteBuffer(slices, 2);
+}
+
+}  // namespace kilokv::client

@@ -1,0 +1,86 @@
+// Errors (error.hpp).
+#include "client/lib/src/error.hpp"
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+namespace kilokv::client {
+namespace {
+
+constexpr const char* kDetailKey = "kilokv-error-bin";
+
+struct CodeName {
+  ErrorCode code;
+  const char* name;
+};
+// In the order of the gRPC codes, 0 to 16.
+constexpr std::array<CodeName, 17> kCodes = {{{ErrorCode::none, "OK"},
+                                              {ErrorCode::cancelled, "CANCELLED"},
+                                              {ErrorCode::unknown, "UNKNOWN"},
+                                              {ErrorCode::invalid_argument, "INVALID_ARGUMENT"},
+                                              {ErrorCode::deadline_exceeded, "DEADLINE_EXCEEDED"},
+                                              {ErrorCode::not_found, "NOT_FOUND"},
+                                              {ErrorCode::unknown, "ALREADY_EXISTS"},
+                                              {ErrorCode::permission_denied, "PERMISSION_DENIED"},
+                                              {ErrorCode::resource_exhausted, "RESOURCE_EXHAUSTED"},
+                                              {ErrorCode::failed_precondition, "FAILED_PRECONDITION"},
+                                              {ErrorCode::aborted, "ABORTED"},
+                                              {ErrorCode::invalid_argument, "OUT_OF_RANGE"},
+                                              {ErrorCode::unimplemented, "UNIMPLEMENTED"},
+                                              {ErrorCode::internal, "INTERNAL"},
+                                              {ErrorCode::unavailable, "UNAVAILABLE"},
+                                              {ErrorCode::data_loss, "DATA_LOSS"},
+                                              {ErrorCode::unauthenticated, "UNAUTHENTICATED"}}};
+
+void set_detail(const v1::ErrorDetail& detail, Error* error) {
+  error->field = detail.field();
+  error->limit = detail.limit();
+  error->met = detail.met();
+  error->knob = detail.knob();
+  error->retry_after_us = detail.retry_after_us();
+}
+
+}  // namespace
+
+const char* to_string(ErrorCode code) {
+  for (const CodeName& entry : kCodes) {
+    if (entry.code == code) return entry.name;
+  }
+  return "UNKNOWN";
+}
+
+ErrorCode error_code(std::uint32_t grpc_code) {
+  return grpc_code < kCodes.size() ? kCodes[grpc_code].code : ErrorCode::unknown;
+}
+
+Error make_error(ErrorCode code, std::string message) {
+  Error error;
+  error.code = code;
+  error.message = std::move(message);
+  return error;
+}
+
+Error to_error(const grpc::Status& status, const grpc::ClientContext& context, std::string_view where) {
+  Error error;
+  error.code = error_code(static_cast<std::uint32_t>(status.error_code()));
+  error.message = std::string(where) + ": " + status.error_message();
+  const auto& metadata = context.GetServerTrailingMetadata();
+  const auto found = metadata.find(kDetailKey);
+  v1::ErrorDetail detail;
+  if (found != metadata.end() && detail.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()))) {
+    set_detail(detail, &error);
+  }
+  return error;
+}
+
+Error to_error(const v1::Error& error) {
+  Error out;
+  out.code = error_code(error.code());
+  if (out.code == ErrorCode::none) out.code = ErrorCode::unknown;
+  out.message = error.message();
+  set_detail(error.detail(), &out);
+  return out;
+}
+
+}  // namespace kilokv::client

@@ -1,0 +1,20 @@
+// From gRPC statuses and the service's error messages to Error.
+#pragma once
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/status.h>
+
+#include <string_view>
+
+#include "kilokv/error.hpp"
+#include "kilokv/v1/kilokv.pb.h"
+
+namespace kilokv::client {
+
+ErrorCode error_code(std::uint32_t grpc_code);
+Error make_error(ErrorCode code, std::string message);
+// `where` names the call and the endpoint; the context gives the ErrorDetail that the server attached.
+Error to_error(const grpc::Status& status, const grpc::ClientContext& context, std::string_view where);
+Error to_error(const v1::Error& error);
+
+}  // namespace kilokv::client

@@ -1,0 +1,197 @@
+// Interactive transactions (interactive.hpp): reads are remembered with their versions, writes are buffered, commit is
+// one transaction.
+#include "kilokv/interactive.hpp"
+
+#include <chrono>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "client/lib/src/connection.hpp"
+#include "client/lib/src/error.hpp"
+
+namespace kilokv::client {
+namespace {
+
+struct KnownValue {
+  Value value;
+  std::uint64_t version = 0;
+};
+struct KnownRange {
+  std::string from, to;
+  std::uint64_t boundary_version = 0;
+};
+
+Value to_value(const ValueView& view) {
+  if (const auto* integer = std::get_if<std::int64_t>(&view)) return *integer;
+  if (const auto* bytes = std::get_if<std::string_view>(&view)) return std::string(*bytes);
+  return std::monostate{};
+}
+
+bool in_range(const std::string& key, std::string_view from, std::string_view to) {
+  return key >= from && (to.empty() || key < to);
+}
+
+}  // namespace
+
+struct InteractiveTransaction::State {
+  Client* client;
+  Session* session;
+  CallOptions options;
+  std::map<std::string, KnownValue, std::less<>> reads;
+  std::vector<KnownRange> ranges;
+  std::map<std::string, Value, std::less<>> writes;
+  std::optional<std::uint64_t> version;
+  std::string conflicting_key;
+  bool ended = false;
+
+  Error check_open() const {
+    return ended ? make_error(ErrorCode::failed_precondition, "the interactive transaction has ended") : Error{};
+  }
+  std::vector<Pair> merge_writes(std::vector<Pair> pairs, std::string_view from, std::string_view to) const;
+  Batch build(std::vector<std::string>* guarded) const;
+};
+
+// The pairs of a scan as this transaction sees them; both sides are in key order.
+std::vector<Pair> InteractiveTransaction::State::merge_writes(std::vector<Pair> pairs, std::string_view from,
+                                                              std::string_view to) const {
+  std::map<std::string, Pair> merged;
+  for (Pair& pair : pairs) merged.emplace(pair.key, std::move(pair));
+  for (auto write = writes.lower_bound(from); write != writes.end() && in_range(write->first, from, to); ++write) {
+    if (std::holds_alternative<std::monostate>(write->second)) {
+      merged.erase(write->first);
+    } else if (const auto* integer = std::get_if<std::int64_t>(&write->second)) {
+      merged[write->first] = Pair{write->first, *integer, 0};
+    } else {
+      merged[write->first] = Pair{write->first, std::get<std::string>(write->second), 0};
+    }
+  }
+  std::vector<Pair> result;
+  result.reserve(merged.size());
+  for (auto& entry : merged) result.push_back(std::move(entry.second));
+  return result;
+}
+
+// `guarded` receives, for each guard, the key that it stands for.
+Batch InteractiveTransaction::State::build(std::vector<std::string>* guarded) const {
+  Batch batch;
+  batch.begin();
+  for (const auto& [key, known] : reads) {
+    batch.guard_version(batch.key(key), known.version);
+    guarded->push_back(key);
+  }
+  for (const KnownRange& range : ranges) {
+    batch.guard_range_unchanged(range.from, range.to, range.boundary_version);
+    guarded->push_back(range.from);
+  }
+  for (const auto& [key, value] : writes) {
+    const Key at = batch.key(key);
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      batch.put(at, *integer);
+    } else if (const auto* bytes = std::get_if<std::string>(&value)) {
+      batch.put(at, std::string_view(*bytes));
+    } else {
+      batch.del(at);
+    }
+  }
+  batch.end();
+  return batch;
+}
+
+InteractiveTransaction::InteractiveTransaction(Client* client, Session* session, CallOptions options)
+    : state_(std::make_unique<State>()) {
+  state_->client = client;
+  state_->session = session;
+  state_->options = options;
+}
+InteractiveTransaction::InteractiveTransaction(InteractiveTransaction&&) noexcept = default;
+InteractiveTransaction::~InteractiveTransaction() = default;
+
+Expected<Value> InteractiveTransaction::get(std::string_view key) {
+  if (Error error = state_->check_open()) return error;
+  if (const auto own = state_->writes.find(key); own != state_->writes.end()) return own->second;
+  if (const auto known = state_->reads.find(key); known != state_->reads.end()) return known->second.value;
+  const auto results = state_->client->get({std::string(key)}, state_->options);
+  if (!results) return results.error();
+  if (results->read_count(0) != 1) return make_error(ErrorCode::internal, "the server answered a get without a read");
+  const ReadView read = results->read(0, 0);
+  const Value value = to_value(read.value);
+  state_->reads.emplace(key, KnownValue{value, read.version.value_or(0)});
+  return value;
+}
+
+Expected<std::vector<Pair>> InteractiveTransaction::scan(std::string_view from, std::string_view to) {
+  if (Error error = state_->check_open()) return error;
+  std::vector<Pair> pairs;
+  ScanOptions options;
+  options.call = state_->options;
+  const auto collect = [&pairs](const Pair& pair) {
+    pairs.push_back(pair);
+    return true;
+  };
+  const auto position = state_->client->scan(from, to, collect, options);
+  if (!position) return position.error();
+  state_->ranges.push_back({std::string(from), std::string(to), position->boundary_version});
+  return state_->merge_writes(std::move(pairs), from, to);
+}
+
+void InteractiveTransaction::put(std::string_view key, std::int64_t value) {
+  state_->writes.insert_or_assign(std::string(key), value);
+}
+void InteractiveTransaction::put(std::string_view key, std::string_view bytes) {
+  state_->writes.insert_or_assign(std::string(key), std::string(bytes));
+}
+void InteractiveTransaction::del(std::string_view key) {
+  state_->writes.insert_or_assign(std::string(key), std::monostate{});
+}
+
+Expected<CommitResult> InteractiveTransaction::commit() {
+  if (Error error = state_->check_open()) return error;
+  state_->ended = true;
+  std::vector<std::string> guarded;
+  if (state_->reads.empty() && state_->ranges.empty() && state_->writes.empty()) return CommitResult::committed;
+  const Batch batch = state_->build(&guarded);
+  Results results;
+  if (state_->session != nullptr) {
+    auto answer = state_->session->execute(batch, state_->options);
+    if (!answer) return answer.error();
+    results = std::move(answer->results);
+  } else {
+    auto answer = state_->client->execute(batch, state_->options);
+    if (!answer) return answer.error();
+    results = std::move(*answer);
+  }
+  const ResultView result = results.at(0);
+  if (result.outcome == Outcome::committed) {
+    state_->version = result.version;
+    return CommitResult::committed;
+  }
+  if (result.outcome == Outcome::guard_failed && result.failed_index < guarded.size()) {
+    state_->conflicting_key = guarded[result.failed_index];
+    return CommitResult::conflict;
+  }
+  return make_error(ErrorCode::internal, std::string("commit ended as ") + to_string(result.outcome));
+}
+
+std::optional<std::uint64_t> InteractiveTransaction::version() const { return state_->version; }
+std::string InteractiveTransaction::conflicting_key() const { return state_->conflicting_key; }
+
+Error InteractiveTransaction::run(Client* client, Session* session,
+                                  const std::function<Error(InteractiveTransaction&)>& body,
+                                  std::uint32_t attempts_max) {
+  Backoff backoff(client->options());
+  std::string key;
+  for (std::uint32_t attempt = 0; attempt < attempts_max; ++attempt) {
+    InteractiveTransaction transaction(client, session);
+    if (Error error = body(transaction)) return error;
+    const auto committed = transaction.commit();
+    if (!committed) return committed.error();
+    if (*committed == CommitResult::committed) return {};
+    key = transaction.conflicting_key();
+    std::this_thread::sleep_for(backoff.next());
+  }
+  return make_error(ErrorCode::aborted,
+                    "conflicts on every one of " + std::to_string(attempts_max) + " attempts; the last on key " + key);
+}
+
+}  // namespace kilokv::client

@@ -1,0 +1,94 @@
+// The face of a session (session.hpp).
+#include "client/lib/src/session.hpp"
+
+#include <future>
+#include <utility>
+
+#include "client/lib/src/hex.hpp"
+
+namespace kilokv::client {
+
+SessionHandle::SessionHandle(std::shared_ptr<SessionState> state) : state_(std::move(state)) { state_->start(); }
+
+SessionHandle::~SessionHandle() {
+  state_->close();
+  // Best effort: an unknown session or an absent server is no harm, the lease ends it.
+  constexpr auto kCloseTimeout = std::chrono::seconds(1);
+  const Error ignored = state_->connection().call("CloseSession", Clock::now() + kCloseTimeout, Retry::when_refused,
+                                                  [&](auto* stub, auto* context) {
+                                                    v1::CloseSessionRequest request;
+                                                    v1::CloseSessionResponse response;
+                                                    request.set_session(state_->id());
+                                                    return stub->CloseSession(context, request, &response);
+                                                  });
+  static_cast<void>(ignored);
+}
+
+std::string SessionHandle::id() const { return to_hex(state_->id()); }
+
+Expected<RequestResult> SessionHandle::execute(const Batch& batch, const CallOptions& options) {
+  return submit_and_wait(0, batch, options);
+}
+
+Expected<RequestResult> SessionHandle::resume(std::uint64_t request, const Batch& batch, const CallOptions& options) {
+  return submit_and_wait(request, batch, options);
+}
+
+Expected<RequestResult> SessionHandle::submit_and_wait(std::uint64_t number, const Batch& batch,
+                                                       const CallOptions& options) {
+  if (SessionState::in_listener()) {
+    return make_error(ErrorCode::failed_precondition, "a callback must not wait: use execute_async()");
+  }
+  std::promise<Expected<RequestResult>> promise;
+  auto future = promise.get_future();
+  const auto listener = [&promise](PendingRequest& request, const std::vector<std::uint32_t>&, bool done,
+                                   const Error& error) {
+    if (!done) return;
+    if (error) {
+      promise.set_value(error);
+      return;
+    }
+    RequestResult result;
+    result.results = std::move(request.results);
+    result.request = request.number;
+    result.attempts = request.attempts;
+    result.invoke_us = request.invoke_us;
+    result.return_us = request.return_us;
+    promise.set_value(std::move(result));
+  };
+  state_->submit(number, batch, listener, options);
+  return future.get();
+}
+
+std::uint64_t SessionHandle::execute_async(const Batch& batch, ProgressCallback callback, const CallOptions& options) {
+  return state_->submit(
+      0, batch,
+      [callback = std::move(callback)](PendingRequest& request, const std::vector<std::uint32_t>& fresh, bool done,
+                                       const Error& error) {
+        callback(Progress{request.results, fresh, done, error});
+      },
+      options);
+}
+
+std::uint32_t SessionHandle::attempts(std::uint64_t request) const { return state_->attempts(request); }
+
+Expected<std::uint64_t> SessionHandle::cancel(std::uint64_t request, std::optional<std::uint32_t> index) {
+  return cancel_request(&state_->connection(), state_->id(), request, index, {});
+}
+
+Expected<std::uint64_t> cancel_request(Connection* connection, const std::string& id, std::uint64_t request,
+                                       std::optional<std::uint32_t> index, const CallOptions& options) {
+  v1::CancelRequest message;
+  v1::CancelTransactions* target = message.mutable_transactions();
+  target->set_session(id);
+  target->set_number(request);
+  if (index) target->set_index(*index);
+  v1::CancelResponse response;
+  const Error error =
+      connection->call("Cancel", connection->deadline(options), Retry::always,
+                       [&](auto* stub, auto* context) { return stub->Cancel(context, message, &response); });
+  if (error) return error;
+  return response.cancelled();
+}
+
+}  // namespace kilokv::client

@@ -1,0 +1,33 @@
+// The face of a session: public calls over SessionState.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "client/lib/src/session_state.hpp"
+
+namespace kilokv::client {
+
+class SessionHandle final : public Session {
+ public:
+  explicit SessionHandle(std::shared_ptr<SessionState> state);
+  ~SessionHandle() override;
+
+  std::string id() const override;
+  Expected<RequestResult> execute(const Batch& batch, const CallOptions& options) override;
+  std::uint64_t execute_async(const Batch& batch, ProgressCallback callback, const CallOptions& options) override;
+  Expected<RequestResult> resume(std::uint64_t request, const Batch& batch, const CallOptions& options) override;
+  std::uint32_t attempts(std::uint64_t request) const override;
+  Expected<std::uint64_t> cancel(std::uint64_t request, std::optional<std::uint32_t> index) override;
+
+ private:
+  Expected<RequestResult> submit_and_wait(std::uint64_t number, const Batch& batch, const CallOptions& options);
+
+  std::shared_ptr<SessionState> state_;
+};
+
+// Cancel in the session `id` (16 bytes).
+Expected<std::uint64_t> cancel_request(Connection* connection, const std::string& id, std::uint64_t request,
+                                       std::optional<std::uint32_t> index, const CallOptions& options);
+
+}  // namespace kilokv::client

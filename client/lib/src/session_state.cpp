@@ -1,0 +1,360 @@
+// Sessions (session_state.hpp).
+#include "client/lib/src/session_state.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/lib/src/encode.hpp"
+#include "client/lib/src/result_columns.hpp"
+
+namespace kilokv::client {
+namespace {
+
+thread_local bool t_in_listener = false;
+
+// Sent again under the same number, a request is applied once, so only a clear refusal ends it.
+bool retryable(const Error& error, bool of_stream) {
+  switch (error.code) {
+    case ErrorCode::none:
+    case ErrorCode::cancelled:
+    case ErrorCode::deadline_exceeded:
+    case ErrorCode::internal:
+    case ErrorCode::unknown: return of_stream;
+    case ErrorCode::unavailable: return true;
+    // Without a delay it is not the service that is full: a message was too large for gRPC.
+    case ErrorCode::resource_exhausted: return !of_stream || error.retry_after_us != 0;
+    case ErrorCode::invalid_argument:
+    case ErrorCode::not_found:
+    case ErrorCode::permission_denied:
+    case ErrorCode::failed_precondition:
+    case ErrorCode::aborted:
+    case ErrorCode::unimplemented:
+    case ErrorCode::data_loss:
+    case ErrorCode::unauthenticated: return false;
+  }
+  return false;
+}
+
+Error deadline_error(const PendingRequest& request, const std::string& where) {
+  if (request.refusal && request.state != PendingRequest::State::sent) {
+    Error error = request.refusal;
+    error.message =
+        "gave up at the deadline after " + std::to_string(request.attempts) + " attempts; the last: " + error.message;
+    return error;
+  }
+  return make_error(ErrorCode::deadline_exceeded, where + ": no answer to request " + std::to_string(request.number) +
+                                                      " within its deadline; resume it to learn its results");
+}
+
+}  // namespace
+
+SessionState::SessionState(std::shared_ptr<Connection> connection, std::string id, std::uint64_t lease_us,
+                           std::uint32_t requests_in_flight_max)
+    : connection_(std::move(connection)),
+      channel_(connection_->channel()),
+      id_(std::move(id)),
+      lease_us_(lease_us),
+      requests_in_flight_max_(std::max(requests_in_flight_max, 1u)),
+      reconnect_backoff_(connection_->options()) {}
+
+void SessionState::start() { schedule_renewal(lease_us_ / 3); }
+
+bool SessionState::in_listener() { return t_in_listener; }
+
+std::uint64_t SessionState::submit(std::uint64_t number, const Batch& batch, PendingRequest::Listener listener,
+                                   const CallOptions& options) {
+  auto request = std::make_shared<PendingRequest>(connection_->options());
+  Error error = check_batch(batch);
+  if (!error) request->payload = encode_transactions(batch, options.encoding);
+  request->results.columns().reset(batch.size());
+  request->listener = std::move(listener);
+  const TimePoint deadline = connection_->deadline(options);
+
+  Lock lock(mutex_);
+  if (!t_in_listener) {
+    changed_.wait(lock, [&] { return pending_.size() < requests_in_flight_max_ || ended_ || closing_; });
+  }
+  if (number == 0) {
+    number = next_number_++;
+  } else if (!error && (number >= next_number_ || pending_.contains(number) || number <= acknowledged_through_)) {
+    error = make_error(ErrorCode::failed_precondition, "request " + std::to_string(number) +
+                                                           " cannot be resumed: it is in flight, acknowledged or new");
+  }
+  request->number = number;
+  request->invoke_us = monotonic_us();
+  if (!error && closing_) error = make_error(ErrorCode::cancelled, "the session is closed");
+  if (!error) error = ended_;
+  if (error) {
+    ++listeners_running_;
+    connection_->timers().at(Clock::now(), [self = shared_from_this(), request, error] {
+      Lock relock(self->mutex_);
+      --self->listeners_running_;
+      self->last_call(request, {}, error, &relock);
+    });
+    return number;
+  }
+  given_up_.erase(number);
+  pending_.emplace(number, request);
+  request->deadline_timer = connection_->timers().at(deadline, [weak = weak_from_this(), number] {
+    if (const auto self = weak.lock()) self->on_deadline(number);
+  });
+  queue_.push_back(number);
+  pump();
+  return number;
+}
+
+void SessionState::pump() {
+  if (closing_ || reconnecting_ || writing_) return;
+  while (!queue_.empty() && !pending_.contains(queue_.front())) queue_.pop_front();
+  if (queue_.empty()) return;
+  if (stream_ == nullptr) {
+    stream_ = new SessionStream(shared_from_this(), channel_);
+    stream_usable_ = true;
+    stream_greeted_ = false;
+    stream_->start();
+  }
+  if (!stream_usable_) return;
+  PendingRequest& request = *pending_.at(queue_.front());
+  queue_.pop_front();
+  v1::SessionRequest head;
+  head.set_number(request.number);
+  head.set_acknowledged_through(acknowledged_through_);
+  if (!stream_greeted_) head.set_session(id_);
+  stream_greeted_ = true;
+  writing_ = true;
+  ++request.attempts;
+  request.state = PendingRequest::State::sent;
+  stream_->write(join(head, request.payload), !queue_.empty());
+}
+
+void SessionState::pump_at(TimePoint time) {
+  reconnecting_ = true;
+  connection_->timers().at(time, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    Lock lock(self->mutex_);
+    self->reconnecting_ = false;
+    self->pump();
+  });
+}
+
+void SessionState::on_written(bool ok) {
+  Lock lock(mutex_);
+  writing_ = false;
+  if (ok) pump();
+}
+
+void SessionState::on_stream_broken() {
+  Lock lock(mutex_);
+  stream_usable_ = false;
+}
+
+void SessionState::on_response(v1::SessionResponse* response) {
+  Lock lock(mutex_);
+  reconnect_backoff_.reset();
+  const auto found = pending_.find(response->number());
+  if (found == pending_.end()) return;  // given up meanwhile, or a repetition
+  const RequestPointer request = found->second;
+  if (!response->has_error()) {
+    receive(request, response, &lock);
+    return;
+  }
+  const Error error = to_error(response->error());
+  if (retryable(error, false)) {
+    refuse(request, error);
+  } else {
+    end(request, error, &lock);
+  }
+}
+
+void SessionState::receive(const RequestPointer& request, v1::SessionResponse* response, Lock* lock) {
+  request->in_callback = true;
+  ++listeners_running_;
+  lock->unlock();
+  Results::Columns& results = request->results.columns();
+  fresh_.clear();
+  Error error;
+  if (response->has_columns()) {
+    error = results.add(std::unique_ptr<v1::ResultColumns>(response->release_columns()), &fresh_);
+  } else if (response->has_rows()) {
+    error = results.add(std::unique_ptr<v1::ResultRows>(response->release_rows()), &fresh_);
+  }
+  if (!error && response->last() && !results.complete()) {
+    error = make_error(ErrorCode::internal, "the server ended request " + std::to_string(request->number) +
+                                                " without answering all of its transactions");
+  }
+  request->return_us = monotonic_us();
+  const bool done = results.complete() || error;
+  if (!done && !fresh_.empty()) {
+    t_in_listener = true;
+    request->listener(*request, fresh_, false, Error{});
+    t_in_listener = false;
+  }
+  lock->lock();
+  --listeners_running_;
+  request->in_callback = false;
+  if (done) {
+    take_out(request);
+    last_call(request, fresh_, error, lock);
+  } else if (request->end_error) {
+    take_out(request);
+    last_call(request, {}, request->end_error, lock);
+  }
+}
+
+void SessionState::refuse(const RequestPointer& request, const Error& error) {
+  request->refusal = error;
+  request->state = PendingRequest::State::delayed;
+  const TimePoint again = Clock::now() + request->backoff.next(error.retry_after_us);
+  request->retry_timer = connection_->timers().at(again, [weak = weak_from_this(), number = request->number] {
+    if (const auto self = weak.lock()) self->on_retry(number);
+  });
+}
+
+void SessionState::on_retry(std::uint64_t number) {
+  Lock lock(mutex_);
+  const auto found = pending_.find(number);
+  if (found == pending_.end() || found->second->state != PendingRequest::State::delayed) return;
+  found->second->state = PendingRequest::State::queued;
+  queue_.push_back(number);
+  pump();
+}
+
+void SessionState::on_deadline(std::uint64_t number) {
+  Lock lock(mutex_);
+  const auto found = pending_.find(number);
+  if (found == pending_.end()) return;
+  const RequestPointer request = found->second;
+  end(request, deadline_error(*request, where()), &lock);
+}
+
+void SessionState::on_stream_end(Error error) {
+  Lock lock(mutex_);
+  stream_ = nullptr;
+  stream_usable_ = writing_ = false;
+  changed_.notify_all();
+  if (closing_ || ended_) return;
+  error = connection_->describe(std::move(error));
+  const bool again = retryable(error, true);
+  if (error.code == ErrorCode::failed_precondition) ended_ = error;
+  std::vector<RequestPointer> failed;
+  queue_.clear();
+  for (const auto& [number, request] : pending_) {
+    if (ended_ || (!again && request->state == PendingRequest::State::sent)) {
+      failed.push_back(request);
+    } else if (request->state != PendingRequest::State::delayed) {
+      if (request->state == PendingRequest::State::sent) request->refusal = error;
+      request->state = PendingRequest::State::queued;
+      queue_.push_back(number);
+    }
+  }
+  if (!queue_.empty()) pump_at(Clock::now() + reconnect_backoff_.next(error.retry_after_us));
+  end_all(failed, error, &lock);
+}
+
+void SessionState::end(const RequestPointer& request, const Error& error, Lock* lock) {
+  if (request->in_callback) {
+    request->end_error = error;
+    return;
+  }
+  take_out(request);
+  last_call(request, {}, error, lock);
+}
+
+void SessionState::end_all(const std::vector<RequestPointer>& requests, const Error& error, Lock* lock) {
+  for (const RequestPointer& request : requests) {
+    if (pending_.contains(request->number)) end(request, error, lock);
+  }
+}
+
+void SessionState::take_out(const RequestPointer& request) {
+  pending_.erase(request->number);
+  connection_->timers().cancel(request->deadline_timer);
+  connection_->timers().cancel(request->retry_timer);
+  attempts_[request->number % kAttemptsKept] = {request->number, request->attempts};
+  changed_.notify_all();
+}
+
+void SessionState::last_call(const RequestPointer& request, const std::vector<std::uint32_t>& fresh, const Error& error,
+                             Lock* lock) {
+  ++listeners_running_;
+  lock->unlock();
+  t_in_listener = true;
+  request->listener(*request, fresh, true, error);
+  t_in_listener = false;
+  lock->lock();
+  acknowledge(*request, error);
+  --listeners_running_;
+  changed_.notify_all();
+}
+
+void SessionState::acknowledge(const PendingRequest& request, const Error& error) {
+  const bool unknown = error && request.attempts != 0 && error.code != ErrorCode::invalid_argument;
+  (unknown ? given_up_ : ended_beyond_).insert(request.number);
+  while (!given_up_.empty() && *given_up_.begin() + kResumeWindow < next_number_) {
+    ended_beyond_.insert(given_up_.extract(given_up_.begin()));
+  }
+  while (!ended_beyond_.empty() && *ended_beyond_.begin() <= acknowledged_through_ + 1) {
+    acknowledged_through_ = std::max(acknowledged_through_, *ended_beyond_.begin());
+    ended_beyond_.erase(ended_beyond_.begin());
+  }
+}
+
+std::uint32_t SessionState::attempts(std::uint64_t number) const {
+  Lock lock(mutex_);
+  const auto found = pending_.find(number);
+  if (found != pending_.end()) return found->second->attempts;
+  const Attempts& kept = attempts_[number % kAttemptsKept];
+  return kept.number == number ? kept.count : 0;
+}
+
+void SessionState::schedule_renewal(std::uint64_t delay_us) {
+  const auto delay = std::chrono::microseconds(std::max<std::uint64_t>(delay_us, 100'000));
+  connection_->timers().at(Clock::now() + delay, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->renew_lease();
+  });
+}
+
+void SessionState::renew_lease() {
+  {
+    Lock lock(mutex_);
+    if (closing_ || ended_) return;
+  }
+  struct Call {
+    grpc::ClientContext context;
+    v1::KeepSessionAliveRequest request;
+    v1::KeepSessionAliveResponse response;
+    std::unique_ptr<v1::KiloKV::Stub> stub;
+  };
+  auto call = std::make_shared<Call>();
+  call->stub = v1::KiloKV::NewStub(channel_);
+  call->request.set_session(id_);
+  Connection::set_deadline(Clock::now() + std::chrono::microseconds(std::max<std::uint64_t>(lease_us_ / 3, 1'000'000)),
+                           &call->context);
+  call->stub->async()->KeepSessionAlive(
+      &call->context, &call->request, &call->response, [call, weak = weak_from_this()](const grpc::Status& status) {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) {
+          Lock lock(self->mutex_);
+          self->ended_ = to_error(status, call->context, self->where());
+          self->changed_.notify_all();
+          return;  // what is in flight hears it from the stream
+        }
+        self->schedule_renewal(status.ok() ? self->lease_us_ / 3
+                                           : std::min<std::uint64_t>(self->lease_us_ / 10, 1'000'000));
+      });
+}
+
+void SessionState::close() {
+  Lock lock(mutex_);
+  closing_ = true;
+  changed_.notify_all();
+  std::vector<RequestPointer> open;
+  for (const auto& entry : pending_) open.push_back(entry.second);
+  end_all(open, make_error(ErrorCode::cancelled, "the session was closed before the answer came"), &lock);
+  if (stream_ != nullptr) stream_->cancel();
+  changed_.wait(lock, [&] { return stream_ == nullptr && listeners_running_ == 0; });
+}
+
+}  // namespace kilokv::client
