@@ -1,0 +1,60 @@
+// Role: see amount.hpp.
+#include "client/bank/amount.hpp"
+
+#include <limits>
+
+#include "client/bench/text.hpp"
+
+namespace kilokv::bank {
+namespace {
+
+constexpr std::uint64_t kCentsMax = std::numeric_limits<Cents>::max();
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Multiplies by ten and adds; false if the result does not fit.
+bool push_digit(std::uint64_t* number, char digit) {
+  const auto value = static_cast<std::uint64_t>(digit - '0');
+  if (*number > (kCentsMax - value) / 10) return false;
+  *number = *number * 10 + value;
+  return true;
+}
+
+// The whole part without its commas; none if a group is not of three digits.
+std::optional<std::string> without_commas(std::string_view whole) {
+  if (whole.find(',') == std::string_view::npos) return std::string(whole);
+  std::string digits;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    const bool comma_place = (whole.size() - i) % 4 == 0;
+    if ((whole[i] == ',') != comma_place) return std::nullopt;
+    if (!comma_place) digits += whole[i];
+  }
+  if (whole.front() == ',') return std::nullopt;
+  return digits;
+}
+
+}  // namespace
+
+std::optional<Cents> parse_amount(std::string_view text) {
+  const std::size_t point = text.find('.');
+  const auto whole = without_commas(text.substr(0, point));
+  if (!whole || whole->empty()) return std::nullopt;
+  std::string decimals(point == std::string_view::npos ? "" : text.substr(point + 1));
+  if (point != std::string_view::npos && (decimals.empty() || decimals.size() > 2)) return std::nullopt;
+  decimals.resize(2, '0');
+  std::uint64_t cents = 0;
+  for (const char c : *whole + decimals) {
+    if (!is_digit(c) || !push_digit(&cents, c)) return std::nullopt;
+  }
+  return static_cast<Cents>(cents);
+}
+
+std::string format_amount(Cents amount) {
+  const bool negative = amount < 0;
+  const auto cents =
+      negative ? std::uint64_t{0} - static_cast<std::uint64_t>(amount) : static_cast<std::uint64_t>(amount);
+  const std::uint64_t rest = cents % 100;
+  return (negative ? "-" : "") + bench::grouped(cents / 100) + (rest < 10 ? ".0" : ".") + std::to_string(rest);
+}
+
+}  // namespace kilokv::bank

@@ -1,0 +1,56 @@
+// Lets the generators of engine/workloads write into a batch of the network client (engine/workloads/sink.hpp states
+// the protocol). Byte values and operands that name an operation have no place of their own in a client batch, so
+// value() keeps the bytes and op() the operations of the list until end.
+//
+// Thread safety: none. Holds no transaction: a call on the sink is a call on the batch.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "engine/workloads/sink.hpp"
+#include "kilokv/batch.hpp"
+
+namespace kilokv::bench {
+
+class BatchSink {
+ public:
+  explicit BatchSink(client::Batch* batch) : batch_(batch) {}
+
+  void begin(std::uint8_t precedence, DurationUs wait_timeout_us) {
+    values_.clear();
+    batch_->begin({.precedence = precedence, .wait_timeout_us = static_cast<std::uint64_t>(wait_timeout_us)});
+  }
+  std::uint32_t key(std::string_view bytes) { return static_cast<std::uint32_t>(batch_->key(bytes)); }
+  std::uint32_t value(std::string_view bytes) {
+    values_.push_back(bytes);
+    return static_cast<std::uint32_t>(values_.size() - 1);
+  }
+  void guard(engine::GuardKind kind, engine::OnFalse on_false, std::uint32_t key, std::int64_t operand,
+             std::uint32_t other = engine::kNone);
+  void range_guard(engine::OnFalse on_false, std::string_view from, std::string_view to, Version version) {
+    batch_->guard_range_unchanged(from, to, version, static_cast<client::OnFalse>(on_false));
+  }
+  void op(engine::OpKind kind, std::uint32_t key, engine::Operand operand = engine::Operand::integer,
+          std::int64_t value = 0);
+  void range_op(engine::OpKind kind, std::string_view from, std::string_view to, std::uint32_t limit) {
+    if (kind == engine::OpKind::range_get) {
+      batch_->range_get(from, to, limit);
+    } else {
+      batch_->delete_range(from, to, limit);
+    }
+  }
+  void begin_else() { batch_->otherwise(); }
+  void end() { batch_->end(); }
+
+ private:
+  client::Operand operand_of(engine::Operand operand, std::int64_t value) const;
+
+  client::Batch* batch_;
+  std::vector<std::string_view> values_;  // of the open transaction
+};
+
+static_assert(engine::TransactionSink<BatchSink>);
+
+}  // namespace kilokv::bench

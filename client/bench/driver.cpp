@@ -1,0 +1,97 @@
+// Role: see driver.hpp.
+#include "client/bench/driver.hpp"
+
+#include <utility>
+
+#include "client/bench/batch_sink.hpp"
+#include "client/bench/clock.hpp"
+
+namespace kilokv::bench {
+namespace {
+
+// The server said no before running anything; otherwise the fate is unknown.
+bool never_ran(client::ErrorCode code) {
+  switch (code) {
+    case client::ErrorCode::invalid_argument:
+    case client::ErrorCode::resource_exhausted:
+    case client::ErrorCode::permission_denied:
+    case client::ErrorCode::unauthenticated:
+    case client::ErrorCode::unimplemented: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+Driver::Driver(const RunOptions& options, engine::Workload workload, const Window& window, std::uint32_t place,
+               std::uint32_t drivers)
+    : options_(options), window_(window), workload_(std::move(workload)) {
+  if (options_.rate_per_s <= 0) return;
+  const double requests_per_s = options_.rate_per_s / options_.batch_size / drivers;
+  const double offset_us = 1e6 / requests_per_s * place / drivers;  // the drivers take turns
+  pacer_.emplace(window_.start_us + static_cast<std::int64_t>(offset_us), requests_per_s);
+}
+
+Tally Driver::measured() const {
+  const std::lock_guard lock(mutex_);
+  return measured_;
+}
+
+Counts Driver::whole() const {
+  const std::lock_guard lock(mutex_);
+  return whole_;
+}
+
+Tally Driver::take_interval() {
+  Tally fresh;
+  const std::lock_guard lock(mutex_);
+  std::swap(fresh, interval_);
+  return fresh;
+}
+
+std::string Driver::first_error() const {
+  const std::lock_guard lock(mutex_);
+  return first_error_;
+}
+
+void Driver::generate(client::Batch* batch) {
+  BatchSink sink(batch);
+  workload_.generate(&sink, options_.batch_size);
+}
+
+void Driver::count(const Counts& counts, std::int64_t start_us) {
+  const std::int64_t now_us = steady_now_us();
+  const std::uint64_t answered = counts.answered();
+  const std::lock_guard lock(mutex_);
+  whole_.merge(counts);
+  interval_.counts.merge(counts);
+  interval_.latency_us.record(now_us - start_us, answered);
+  if (now_us < window_.begin_us || now_us >= window_.end_us) return;
+  measured_.counts.merge(counts);
+  measured_.latency_us.record(now_us - start_us, answered);
+}
+
+bool Driver::count_failure(const client::Error& error, std::uint64_t missing) {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t Counts::*const field = never_ran(error.code) ? &Counts::errors : &Counts::unknown;
+  whole_.*field += missing;
+  if (first_error_.empty()) first_error_ = std::string(client::to_string(error.code)) + ": " + error.message;
+  // A full server refuses, and a call without a session loses answers in a restart; both pass.
+  return error.code == client::ErrorCode::resource_exhausted ||
+         (options_.unary && error.code == client::ErrorCode::unavailable);
+}
+
+void Driver::add_retries(std::uint64_t retries) {
+  const std::lock_guard lock(mutex_);
+  whole_.retries += retries;
+  interval_.counts.retries += retries;
+}
+
+void Driver::count_not_sent() {
+  std::uint64_t requests = 0;
+  for (; pacer_ && pacer_->due_us() < window_.end_us; ++requests) pacer_->take();
+  const std::lock_guard lock(mutex_);
+  whole_.not_sent += requests * options_.batch_size;
+}
+
+}  // namespace kilokv::bench

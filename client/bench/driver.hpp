@@ -1,0 +1,67 @@
+// A source of load: generates requests, sends them, counts the answers. Two kinds: StreamDriver keeps many requests in
+// flight from one thread; CallDriver makes one blocking call after the other.
+//
+// Time: the steady clock, microseconds. A driver sends until Window::end_us and then waits for what is in flight;
+// answers between begin_us and end_us are measured, all answers are counted. Thread safety: run() by one thread; the
+// rest from any.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "client/bench/pacer.hpp"
+#include "client/bench/run_options.hpp"
+#include "client/bench/tally.hpp"
+#include "engine/workloads/workload.hpp"
+#include "kilokv/client.hpp"
+
+namespace kilokv::bench {
+
+struct Window {
+  std::int64_t start_us = 0;  // first request
+  std::int64_t begin_us = 0;  // first measured answer
+  std::int64_t end_us = 0;
+};
+
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  // Sends and counts until the window ends, all is answered, or an error says that more would be useless.
+  virtual void run() = 0;
+
+  Tally measured() const;
+  Counts whole() const;
+  Tally take_interval();            // since the last call
+  std::string first_error() const;  // empty: none
+
+ protected:
+  // One of `drivers` equal ones; `place` in [0, drivers).
+  Driver(const RunOptions& options, engine::Workload workload, const Window& window, std::uint32_t place,
+         std::uint32_t drivers);
+
+  // Appends the next request.
+  void generate(client::Batch* batch);
+  // Transactions answered now, of a request that should have started at `start_us`.
+  void count(const Counts& counts, std::int64_t start_us);
+  // A request that ended with an error and `missing` transactions without an answer.
+  // Returns whether to go on.
+  bool count_failure(const client::Error& error, std::uint64_t missing);
+  void add_retries(std::uint64_t retries);
+  // Open loop: what was due and could not be sent.
+  void count_not_sent();
+
+  const RunOptions options_;
+  const Window window_;
+  std::optional<Pacer> pacer_;  // none: closed loop
+
+ private:
+  engine::Workload workload_;
+  mutable std::mutex mutex_;
+  Tally measured_, interval_;
+  Counts whole_;
+  std::string first_error_;
+};
+
+}  // namespace kilokv::bench

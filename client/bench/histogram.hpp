@@ -1,0 +1,38 @@
+// Latency histogram with a bounded relative error, after HdrHistogram (Gil Tene): buckets are linear within a power of
+// two and the powers of two are logarithmic, so any value is known to three significant digits and recording is an
+// index computation and an increment.
+//
+// Values are microseconds, 0 to kValueMax; larger ones count as kValueMax. max() is exact.
+// Thread safety: none; one histogram per thread, merged at the end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace kilokv::bench {
+
+class Histogram {
+ public:
+  static constexpr std::int64_t kValueMax = (std::int64_t{1} << 36) - 1;  // 19 hours
+
+  Histogram();
+  void record(std::int64_t value, std::uint64_t count = 1);
+  void merge(const Histogram& other);
+  void clear();
+
+  std::uint64_t count() const { return count_; }
+  std::int64_t max() const { return max_; }
+  double mean() const;
+  // The smallest recorded value, to three digits, that at least `fraction` of all values do not exceed. 0 if empty.
+  // Requires: 0 <= fraction <= 1.
+  std::int64_t quantile(double fraction) const;
+
+ private:
+  std::vector<std::uint64_t> buckets_;
+  std::uint64_t count_ = 0;
+  std::int64_t max_ = 0;
+  double sum_ = 0;
+};
+
+}  // namespace kilokv::bench

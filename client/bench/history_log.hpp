@@ -1,0 +1,42 @@
+// The history file of a run: the pairs that were there before, then every transaction with its answer, in the format of
+// kilokv/history.hpp. Thread safety: add() and add_unanswered() from any thread.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "client/bench/run_options.hpp"
+#include "kilokv/history.hpp"
+
+namespace kilokv::bench {
+
+class HistoryLog {
+ public:
+  // Creates the file and writes its header: `config_json`, and all pairs of the database with their versions.
+  static client::Expected<std::unique_ptr<HistoryLog>> open(const RunOptions& options, const std::string& config_json,
+                                                            client::Client* client);
+
+  void add(const client::Session& session, const client::Batch& batch, const client::RequestResult& result);
+  // A request that was given up: its number is not known, and is written as 0.
+  void add_unanswered(const client::Session& session, const client::Batch& batch, std::int64_t invoke_us,
+                      const client::Error& error);
+  std::string close();  // what went wrong, for a person; empty: all is written
+
+ private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  HistoryLog(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+  void write(const std::string& lines);
+  client::HistoryContext context(const client::Session& session) const;
+
+  const std::string path_;
+  const std::int64_t began_us_ = client::monotonic_us();
+  std::mutex mutex_;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+  bool failed_ = false;
+};
+
+}  // namespace kilokv::bench

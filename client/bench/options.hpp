@@ -1,0 +1,41 @@
+// The flags of kilokv-bench, and what they mean: one RunOptions for each point of the sweep.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "client/bench/run_options.hpp"
+
+namespace kilokv::bench {
+
+class Flags {
+ public:
+  // Registers the flags with `command`. With `lists` every axis takes several values: --batch-size 1,16,128.
+  Flags(CLI::App* command, bool lists);
+  Flags(const Flags&) = delete;
+  Flags& operator=(const Flags&) = delete;
+
+  // Every combination, the last axis fastest. The error names the flag and what it takes.
+  client::Expected<std::vector<RunOptions>> runs() const;
+  const std::string& json_path() const { return json_path_; }  // "-": standard output; empty: no JSON
+
+ private:
+  void add_axes(CLI::App* command, bool lists);
+  void add_settings(CLI::App* command);
+
+  std::vector<std::string> workloads_{"bank"}, distributions_{"uniform"}, encodings_{"columns"};
+  std::vector<std::uint64_t> keys_{100'000};
+  std::vector<std::uint32_t> batch_sizes_{1024}, connections_{1}, in_flight_{4};
+  std::vector<double> rates_{0};
+  RunOptions base_;
+  bool no_load_ = false;
+  std::string pair_order_ = "withdrawals-first";
+  std::string json_path_;
+};
+
+// Reads a duration flag such as 500ms into microseconds.
+CLI::Option* add_duration(CLI::App* command, const std::string& name, std::int64_t* microseconds,
+                          const std::string& description);
+
+}  // namespace kilokv::bench

@@ -1,0 +1,165 @@
+// Role: see report.hpp.
+#include "client/bench/report.hpp"
+
+#include <fstream>
+#include <thread>
+
+#include "client/bench/text.hpp"
+
+namespace kilokv::bench {
+namespace {
+
+using client::Outcome;
+using Json = nlohmann::ordered_json;
+
+double per_second(std::uint64_t count, std::int64_t microseconds) {
+  return microseconds == 0 ? 0 : static_cast<double>(count) * 1e6 / static_cast<double>(microseconds);
+}
+
+std::string rate(std::uint64_t count, std::int64_t microseconds) {
+  return grouped(static_cast<std::uint64_t>(per_second(count, microseconds)));
+}
+
+std::string cpu_model() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+const char* encoding_name(const RunOptions& options) {
+  if (options.unary) return "unary";
+  return options.encoding == client::Encoding::columns ? "columns" : "rows";
+}
+
+const char* order_name(engine::PairOrder order) {
+  switch (order) {
+    case engine::PairOrder::withdrawals_first: return "withdrawals-first";
+    case engine::PairOrder::precedence: return "precedence";
+    case engine::PairOrder::deposits_first: return "deposits-first";
+  }
+  return "?";
+}
+
+Json latency_json(const Histogram& latency_us) {
+  return {{"p50", latency_us.quantile(0.5)},    {"p90", latency_us.quantile(0.9)}, {"p99", latency_us.quantile(0.99)},
+          {"p999", latency_us.quantile(0.999)}, {"max", latency_us.max()},         {"mean", latency_us.mean()}};
+}
+
+Json outcomes_json(const Counts& counts) {
+  return {{"committed", counts.of(Outcome::committed)},
+          {"guard_failed", counts.of(Outcome::guard_failed)},
+          {"wait_expired", counts.of(Outcome::wait_expired)},
+          {"overflow", counts.of(Outcome::overflow)},
+          {"type_mismatch", counts.of(Outcome::type_mismatch)}};
+}
+
+std::string title(const RunOptions& options) {
+  std::string text = options.workload.name + ", " + grouped(options.workload.keys) + " keys " +
+                     to_string(options.workload.distribution) + "; ";
+  text += options.unary ? "one transaction a call"
+                        : "batches of " + grouped(options.batch_size) + " (" + encoding_name(options) + ")";
+  text += "; " + std::to_string(options.connections) + (options.connections == 1 ? " connection" : " connections") +
+          " x " + std::to_string(options.in_flight) + " in flight; ";
+  text += options.rate_per_s > 0 ? "open loop at " + grouped(static_cast<std::uint64_t>(options.rate_per_s)) + "/s"
+                                 : "closed loop";
+  return text + "; " + seconds(options.duration_us, 1) + " after " + seconds(options.warmup_us, 1) + " of warm-up";
+}
+
+}  // namespace
+
+Json config_json(const RunOptions& options) {
+  Json config = {{"workload", options.workload.name},
+                 {"keys", options.workload.keys},
+                 {"distribution", to_string(options.workload.distribution)},
+                 {"seed", options.workload.seed},
+                 {"encoding", encoding_name(options)},
+                 {"batch_size", options.batch_size},
+                 {"connections", options.connections},
+                 {"in_flight", options.in_flight},
+                 {"rate_per_s", options.rate_per_s > 0 ? Json(options.rate_per_s) : Json(nullptr)},
+                 {"duration_us", options.duration_us},
+                 {"warmup_us", options.warmup_us},
+                 {"give_up_after_us", options.give_up_after_us},
+                 {"history", !options.history_path.empty()}};
+  if (options.workload.name == "bank-semantic") {
+    config["wait_share"] = options.workload.semantic.wait_share;
+    config["wait_timeout_us"] = options.workload.semantic.wait_timeout_us;
+    config["pair_order"] = order_name(options.workload.semantic.order);
+  }
+  if (options.workload.name == "ycsb-a") config["value_size_bytes"] = options.workload.ycsb.payload_bytes;
+  return config;
+}
+
+Json to_json(const RunReport& report) {
+  const Counts& measured = report.measured.counts;
+  Json json = outcomes_json(measured);
+  json["committed_per_s"] = per_second(measured.of(Outcome::committed), report.measured_us);
+  json["errors"] = report.whole.errors;
+  json["unknown"] = report.whole.unknown;
+  json["not_sent"] = report.whole.not_sent;
+  json["requests_sent_again"] = report.whole.retries;
+  json["measured_seconds"] = static_cast<double>(report.measured_us) / 1e6;
+  json["latency_us"] = latency_json(report.measured.latency_us);
+  json["whole_run"] = outcomes_json(report.whole);
+  json["whole_run"]["requests"] = report.whole.requests;
+  json["load"] = {{"written", report.load.written},
+                  {"there_already", report.load.there_already},
+                  {"seconds", static_cast<double>(report.load.elapsed_us) / 1e6}};
+  json["verified"] = {{"invariant", report.state.statement}, {"holds", report.state.violation.empty()},
+                      {"violation", report.state.violation}, {"records", report.state.records},
+                      {"total", report.state.total},         {"boundary", report.state.boundary}};
+  json["failure"] = report.failure.empty() ? Json(nullptr) : Json(report.failure);
+  json["config"] = config_json(report.options);
+  json["server"] = {
+      {"version", report.server.version}, {"strategy", report.server.strategy}, {"device", report.server.device}};
+  json["hardware"] = {{"cpu", cpu_model()}, {"cores", std::thread::hardware_concurrency()}};
+  json["commit"] = KILOKV_COMMIT;
+  return json;
+}
+
+std::string to_text(const RunReport& report) {
+  const Counts& counts = report.measured.counts;
+  Table table({"outcome", "transactions", "per second"});
+  for (std::size_t i = 1; i < kOutcomes; ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    if (counts.of(outcome) == 0 && outcome != Outcome::committed) continue;
+    table.row({client::to_string(outcome), grouped(counts.of(outcome)), rate(counts.of(outcome), report.measured_us)});
+  }
+  const Histogram& latency = report.measured.latency_us;
+  std::string text = title(report.options) + "\n\n" + table.render("  ") + "\n  latency  ";
+  for (const auto& [name, fraction] : {std::pair("p50 ", 0.5), {"p90 ", 0.9}, {"p99 ", 0.99}, {"p99.9 ", 0.999}}) {
+    text += name + short_duration(latency.quantile(fraction)) + "  ";
+  }
+  text += "max " + short_duration(latency.max()) + "\n";
+  text += "  errors " + grouped(report.whole.errors) + "  unknown " + grouped(report.whole.unknown) +
+          "  requests sent again " + grouped(report.whole.retries);
+  if (report.whole.not_sent != 0) text += "  due but not sent " + grouped(report.whole.not_sent);
+  text += "\n  check    " + report.state.statement + ": " +
+          (report.state.violation.empty() ? "holds" : "VIOLATED: " + report.state.violation) + " (" +
+          grouped(report.state.records) + " records at boundary " + grouped(report.state.boundary) + ")\n";
+  return text;
+}
+
+std::string sweep_table(const std::vector<RunReport>& reports) {
+  Table table({"workload", "keys", "distribution", "as", "batch", "conns", "in flight", "rate/s", "committed/s",
+               "not committed/s", "p50", "p99", "p99.9", "check"});
+  for (const RunReport& report : reports) {
+    const RunOptions& options = report.options;
+    const Counts& counts = report.measured.counts;
+    const std::uint64_t committed = counts.of(Outcome::committed);
+    const Histogram& latency = report.measured.latency_us;
+    table.row({options.workload.name, grouped(options.workload.keys), to_string(options.workload.distribution),
+               encoding_name(options), grouped(options.batch_size), std::to_string(options.connections),
+               std::to_string(options.in_flight),
+               options.rate_per_s > 0 ? grouped(static_cast<std::uint64_t>(options.rate_per_s)) : "closed",
+               rate(committed, report.measured_us), rate(counts.answered() - committed, report.measured_us),
+               short_duration(latency.quantile(0.5)), short_duration(latency.quantile(0.99)),
+               short_duration(latency.quantile(0.999)), report.failure.empty() ? "holds" : "FAILED"});
+  }
+  return table.render();
+}
+
+}  // namespace kilokv::bench

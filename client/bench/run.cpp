@@ -1,0 +1,206 @@
+// Role: see run.hpp.
+#include "client/bench/run.hpp"
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "client/bench/call_driver.hpp"
+#include "client/bench/clock.hpp"
+#include "client/bench/report.hpp"
+#include "client/bench/steady_scan.hpp"
+#include "client/bench/stream_driver.hpp"
+#include "client/bench/text.hpp"
+
+namespace kilokv::bench {
+namespace {
+
+constexpr std::int64_t kProgressIntervalUs = 1'000'000;
+
+class Runner {
+ public:
+  Runner(const RunOptions& options, const ProgressLine& progress) : options_(options), progress_(progress) {}
+
+  client::Expected<RunReport> run() {
+    for (const auto step : {&Runner::connect, &Runner::load, &Runner::check_before, &Runner::open_history}) {
+      if (const client::Error error = (this->*step)()) return error;
+    }
+    if (const client::Error error = make_drivers()) return error;
+    drive();
+    collect();
+    if (const client::Error error = check_after()) return error;
+    return std::move(report_);
+  }
+
+ private:
+  client::Error connect();
+  client::Error load();
+  client::Error check_before();
+  client::Error open_history();
+  client::Error make_drivers();
+  void drive();
+  void collect();
+  client::Error check_after();
+  std::string progress_line(std::int64_t now_us);
+  client::Expected<engine::Workload> workload(std::uint64_t stream) const;
+
+  const RunOptions options_;
+  const ProgressLine& progress_;
+  RunReport report_;
+  std::unique_ptr<client::Client> client_;
+  std::vector<std::unique_ptr<client::Session>> sessions_;
+  std::unique_ptr<HistoryLog> history_;
+  Window window_;
+  std::vector<std::unique_ptr<Driver>> drivers_;
+};
+
+client::Expected<engine::Workload> Runner::workload(std::uint64_t stream) const {
+  engine::WorkloadOptions with_stream = options_.workload;
+  with_stream.stream = stream;
+  auto made = engine::Workload::create(with_stream);
+  if (!made.ok()) return make_error(client::ErrorCode::invalid_argument, made.status().message());
+  return std::move(*made);
+}
+
+client::Error Runner::connect() {
+  report_.options = options_;
+  client::ClientOptions client_options;
+  client_options.endpoint = options_.endpoint;
+  client_options.connections = options_.connections;
+  client_options.request_timeout_us = static_cast<std::uint64_t>(options_.give_up_after_us);
+  auto client = client::Client::connect(client_options);
+  if (!client) return client.error();
+  client_ = std::move(*client);
+  // The lease outlives any restart that the run rides through.
+  const client::SessionOptions session_options{
+      .lease_us = static_cast<std::uint64_t>(2 * options_.give_up_after_us + 60'000'000),
+      .requests_in_flight_max = options_.in_flight + 1};
+  for (std::uint32_t i = 0; i < options_.connections; ++i) {
+    auto session = client_->open_session(session_options);
+    if (!session) return session.error();
+    sessions_.push_back(std::move(*session));
+  }
+  auto status = client_->status();
+  if (!status) return status.error();
+  report_.server = std::move(*status);
+  return {};
+}
+
+client::Error Runner::load() {
+  if (!options_.load) return {};
+  auto generator = workload(0);
+  if (!generator) return generator.error();
+  auto loaded = load_initial_records(sessions_.front().get(), *generator, options_);
+  if (!loaded) return loaded.error();
+  report_.load = *loaded;
+  progress_("loaded " + grouped(loaded->written) + " records in " + seconds(loaded->elapsed_us) + ", " +
+            grouped(loaded->there_already) + " were there");
+  return {};
+}
+
+// A database that other runs have used must still be one of this workload, or the check at the end would blame this
+// run.
+client::Error Runner::check_before() {
+  if (options_.load && report_.load.there_already == 0) return {};
+  auto generator = workload(0);
+  if (!generator) return generator.error();
+  const auto state = check_state(client_.get(), *generator, options_.give_up_after_us);
+  if (!state) return state.error();
+  if (state->violation.empty()) return {};
+  return make_error(client::ErrorCode::failed_precondition,
+                    "the database is not one of workload " + options_.workload.name +
+                        " with these options, before the run (" + state->violation + "): use a fresh one");
+}
+
+client::Error Runner::open_history() {
+  if (options_.history_path.empty()) return {};
+  auto history = HistoryLog::open(options_, config_json(options_).dump(), client_.get());
+  if (!history) return history.error();
+  history_ = std::move(*history);
+  return {};
+}
+
+client::Error Runner::make_drivers() {
+  const std::int64_t now_us = steady_now_us();
+  window_ = {now_us, now_us + options_.warmup_us, now_us + options_.warmup_us + options_.duration_us};
+  report_.measured_us = options_.duration_us;
+  const bool calls = options_.unary || history_ != nullptr;
+  const std::uint32_t drivers = options_.connections * (calls ? options_.in_flight : 1);
+  for (std::uint32_t i = 0; i < drivers; ++i) {
+    auto generator = workload(i);
+    if (!generator) return generator.error();
+    client::Session* session = sessions_[i % sessions_.size()].get();
+    if (calls) {
+      const CallTarget target{client_.get(), options_.unary ? nullptr : session, history_.get()};
+      drivers_.push_back(std::make_unique<CallDriver>(options_, std::move(*generator), window_, i, target));
+    } else {
+      drivers_.push_back(std::make_unique<StreamDriver>(options_, std::move(*generator), window_, i, session));
+    }
+  }
+  return {};
+}
+
+void Runner::drive() {
+  std::vector<std::future<void>> running;
+  for (const auto& driver : drivers_) {
+    running.push_back(std::async(std::launch::async, [&driver] { driver->run(); }));
+  }
+  std::int64_t tick_us = window_.start_us;
+  while (!running.empty()) {
+    tick_us += kProgressIntervalUs;
+    const auto tick = at_steady_us(tick_us);
+    while (!running.empty() && running.back().wait_until(tick) == std::future_status::ready) running.pop_back();
+    progress_(progress_line(steady_now_us()));
+  }
+}
+
+std::string Runner::progress_line(std::int64_t now_us) {
+  Tally interval;
+  for (const auto& driver : drivers_) interval.merge(driver->take_interval());
+  std::string line = fixed(static_cast<double>(now_us - window_.start_us) / 1e6, 1) + " s";
+  if (now_us < window_.begin_us) line += " (warm-up)";
+  if (now_us >= window_.end_us) line += " (waiting for the last answers)";
+  line += "  committed " + grouped(interval.counts.of(client::Outcome::committed));
+  line += "  guard failed " + grouped(interval.counts.of(client::Outcome::guard_failed));
+  if (const auto expired = interval.counts.of(client::Outcome::wait_expired)) line += "  expired " + grouped(expired);
+  line += "  p50 " + short_duration(interval.latency_us.quantile(0.5));
+  line += "  p99 " + short_duration(interval.latency_us.quantile(0.99));
+  if (interval.counts.retries != 0) line += "  sent again " + grouped(interval.counts.retries);
+  return line;
+}
+
+void Runner::collect() {
+  for (const auto& driver : drivers_) {
+    report_.measured.merge(driver->measured());
+    report_.whole.merge(driver->whole());
+    if (report_.failure.empty()) report_.failure = driver->first_error();
+  }
+  if (report_.whole.unknown != 0) {
+    report_.failure = "the fate of " + grouped(report_.whole.unknown) + " transactions is unknown: " + report_.failure;
+  } else if (report_.whole.errors != 0) {
+    report_.failure = "the server refused " + grouped(report_.whole.errors) + " transactions: " + report_.failure;
+  }
+}
+
+client::Error Runner::check_after() {
+  auto generator = workload(0);
+  if (!generator) return generator.error();
+  auto state = check_state(client_.get(), *generator, options_.give_up_after_us);
+  if (!state) return state.error();
+  report_.state = std::move(*state);
+  if (!report_.state.violation.empty()) {
+    report_.failure = "INVARIANT VIOLATED: " + report_.state.statement + ": " + report_.state.violation;
+  }
+  if (history_ != nullptr && report_.failure.empty()) report_.failure = history_->close();
+  return {};
+}
+
+}  // namespace
+
+client::Expected<RunReport> run(const RunOptions& options, const ProgressLine& progress) {
+  return Runner(options, progress).run();
+}
+
+}  // namespace kilokv::bench

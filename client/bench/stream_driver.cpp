@@ -1,0 +1,79 @@
+// Role: see stream_driver.hpp.
+#include "client/bench/stream_driver.hpp"
+
+#include <utility>
+
+#include "client/bench/clock.hpp"
+
+namespace kilokv::bench {
+
+StreamDriver::StreamDriver(const RunOptions& options, engine::Workload workload, const Window& window,
+                           std::uint32_t place, client::Session* session)
+    : Driver(options, std::move(workload), window, place, options.connections), session_(session) {
+  for (std::uint32_t i = 0; i < options.in_flight; ++i) {
+    slots_.push_back(std::make_unique<Slot>());
+    free_.push_back(slots_.back().get());
+  }
+}
+
+void StreamDriver::run() {
+  while (Slot* slot = next_slot()) send(slot);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return free_.size() == slots_.size(); });
+  lock.unlock();
+  for (const auto& slot : slots_) count_retries(*slot);
+  count_not_sent();
+}
+
+StreamDriver::Slot* StreamDriver::next_slot() {
+  std::unique_lock lock(mutex_);
+  const auto end = at_steady_us(window_.end_us);
+  if (!changed_.wait_until(lock, end, [this] { return stopped_ || !free_.empty(); }) || stopped_) return nullptr;
+  std::int64_t start_us = steady_now_us();
+  if (pacer_) {
+    if (pacer_->due_us() >= window_.end_us) return nullptr;
+    changed_.wait_until(lock, at_steady_us(pacer_->due_us()), [this] { return stopped_; });
+    if (stopped_ || steady_now_us() >= window_.end_us) return nullptr;
+    start_us = pacer_->take();
+  }
+  if (start_us >= window_.end_us) return nullptr;
+  Slot* slot = free_.back();
+  free_.pop_back();
+  slot->start_us = start_us;
+  return slot;
+}
+
+void StreamDriver::send(Slot* slot) {
+  count_retries(*slot);
+  slot->batch.clear();
+  slot->answered = 0;
+  generate(&slot->batch);
+  const client::CallOptions call{.timeout_us = static_cast<std::uint64_t>(options_.give_up_after_us),
+                                 .encoding = options_.encoding};
+  slot->request = session_->execute_async(
+      slot->batch, [this, slot](const client::Progress& progress) { on_progress(slot, progress); }, call);
+}
+
+void StreamDriver::count_retries(const Slot& slot) {
+  if (slot.request == 0) return;
+  const std::uint32_t attempts = session_->attempts(slot.request);
+  if (attempts > 1) add_retries(attempts - 1);
+}
+
+void StreamDriver::on_progress(Slot* slot, const client::Progress& progress) {
+  Counts counts;
+  for (const std::uint32_t index : progress.indices) {
+    ++counts.outcomes[static_cast<std::size_t>(progress.results.outcome(index))];
+  }
+  slot->answered += progress.indices.size();
+  if (progress.done) counts.requests = 1;
+  count(counts, slot->start_us);
+  if (!progress.done) return;
+  const bool go_on = !progress.error || count_failure(progress.error, options_.batch_size - slot->answered);
+  const std::lock_guard lock(mutex_);
+  if (!go_on) stopped_ = true;
+  free_.push_back(slot);
+  changed_.notify_one();
+}
+
+}  // namespace kilokv::bench

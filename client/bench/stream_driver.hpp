@@ -1,0 +1,43 @@
+// Keeps `in_flight` requests in flight on one session, from one thread. Requests live in slots that are used again: in
+// the steady state a transaction costs its generation and one look at its outcome, and no allocation.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "client/bench/driver.hpp"
+
+namespace kilokv::bench {
+
+class StreamDriver : public Driver {
+ public:
+  // Requires: `session` outlives it.
+  StreamDriver(const RunOptions& options, engine::Workload workload, const Window& window, std::uint32_t place,
+               client::Session* session);
+  void run() override;
+
+ private:
+  struct Slot {
+    client::Batch batch;
+    std::int64_t start_us = 0;
+    std::uint64_t request = 0;  // the last one sent from here; 0: none yet
+    std::uint64_t answered = 0;
+  };
+
+  Slot* next_slot();  // free, with its start; null: the run is over
+  void send(Slot* slot);
+  void count_retries(const Slot& slot);  // of its last request, when that has ended
+  void on_progress(Slot* slot, const client::Progress& progress);
+
+  client::Session* session_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Slot*> free_;
+  bool stopped_ = false;  // by an error
+};
+
+}  // namespace kilokv::bench

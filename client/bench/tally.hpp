@@ -1,0 +1,49 @@
+// What a run counted. Thread safety: none; each driver has its own under its lock, the runner merges.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "client/bench/histogram.hpp"
+#include "kilokv/results.hpp"
+
+namespace kilokv::bench {
+
+inline constexpr std::size_t kOutcomes = 7;  // client::Outcome
+
+struct Counts {
+  std::array<std::uint64_t, kOutcomes> outcomes{};  // transactions, by outcome
+  std::uint64_t errors = 0;                         // transactions that never ran: the server refused them
+  std::uint64_t unknown = 0;                        // transactions whose fate stayed unknown
+  std::uint64_t requests = 0;
+  std::uint64_t retries = 0;   // requests sent again
+  std::uint64_t not_sent = 0;  // transactions due before the end (open loop) for which no request was free
+
+  std::uint64_t of(client::Outcome outcome) const { return outcomes[static_cast<std::size_t>(outcome)]; }
+  std::uint64_t answered() const {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t count : outcomes) sum += count;
+    return sum;
+  }
+  void merge(const Counts& other) {
+    for (std::size_t i = 0; i < kOutcomes; ++i) outcomes[i] += other.outcomes[i];
+    errors += other.errors;
+    unknown += other.unknown;
+    requests += other.requests;
+    retries += other.retries;
+    not_sent += other.not_sent;
+  }
+};
+
+struct Tally {
+  Counts counts;
+  Histogram latency_us;  // of each transaction, from the start that it should have had
+
+  void merge(const Tally& other) {
+    counts.merge(other.counts);
+    latency_us.merge(other.latency_us);
+  }
+};
+
+}  // namespace kilokv::bench

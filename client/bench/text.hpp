@@ -1,0 +1,37 @@
+// Text for people: numbers with thousands separators, durations, and tables; and durations as flags read them.
+// Pure functions; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kilokv::bench {
+
+std::string grouped(std::uint64_t number);  // 1234567 -> 1,234,567
+// Three significant digits with the unit that fits: 87 us, 1.23 ms, 4.56 s.
+std::string short_duration(std::int64_t microseconds);
+std::string fixed(double number, int decimals);
+// The time of a thing in a table that happened once: 0.41 s.
+std::string seconds(std::int64_t microseconds, int decimals = 2);
+
+// `500ms`, `3s`, `10us`, `2m`, `1h`, `1.5s`; 0 needs no unit. None if it is anything else, or negative.
+std::optional<std::int64_t> parse_duration_us(std::string_view text);
+
+// A table of aligned columns: the first column to the left, the others to the right.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
+  void row(std::vector<std::string> cells);  // missing cells are empty
+  void rule();                               // a line between rows
+  std::string render(std::string_view indent = "") const;
+
+ private:
+  std::vector<std::string> header_;
+  std::vector<std::vector<std::string>> rows_;  // an empty row is a rule
+};
+
+}  // namespace kilokv::bench
