@@ -101,16 +101,16 @@ class ParkingLot {
     std::size_t operator()(const RequestName& name) const noexcept;
   };
 
+  static std::uint64_t cost(const Parked& parked, std::size_t waits);
   Status check_limits(std::uint64_t bytes) const;
-  void link_keys(const engine::TransactionColumns& columns, std::size_t t, Entry* entry);
+  void collect_keys(const engine::TransactionColumns& columns, std::size_t t);
+  void link_keys(Entry* entry);
   void unlink_keys(Entry* entry);
   void link_request(Entry* entry);
   void unlink_request(Entry* entry);
-  void heap_insert(Entry* entry);
-  void heap_remove(Entry* entry);
-  void heap_rise(std::size_t place);
-  void heap_sink(std::size_t place);
   void heap_put(std::size_t place, Entry* entry);
+  void heap_rise(std::size_t place, Entry* entry);
+  void heap_remove(Entry* entry);
 
   const std::uint64_t parked_max_;
   const std::uint64_t parked_bytes_max_;

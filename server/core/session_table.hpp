@@ -12,9 +12,9 @@
 //
 // What is stored here is durable already: deliver() is called after the sync, the restore functions from the log.
 //
-// Thread safety: any thread. deliver() and abandon() of one request: one thread at a time. Locks: shard, then session,
-// released before the request's own, which is held while its sinks are called, so that a sink hears stored results
-// before live ones and never two calls at once. A sink must not come back with its own request from inside a call.
+// Thread safety: any thread. A request's lock is held while its sinks are called, so that a sink hears stored results
+// before live ones and never two calls at once; no other lock is held then. So a sink may come back with another
+// request from inside a call, but not with one that is in flight. Order of locks: request, then session; shards alone.
 #pragma once
 
 #include <array>
@@ -22,12 +22,15 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "engine/base/status.hpp"
 #include "server/core/commit_log.hpp"
+#include "server/core/environment.hpp"
 #include "server/core/request.hpp"
 
 namespace kilokv::server {
@@ -75,13 +78,14 @@ class SessionTable {
   // FAILED_PRECONDITION: unknown or expired.
   Status close(const SessionId& id);
   Status touch(const SessionId& id, TimeUs now_us);
-  // Closes the sessions whose lease is over and returns them. A request in flight keeps its session alive.
+  // Closes the sessions whose lease is over (up to a quarter second late, which makes it cheap to call often) and
+  // returns them. A request in flight keeps its session alive.
   std::vector<SessionId> expire(TimeUs now_us);
   bool contains(const SessionId& id) const;
 
   // Decides what happens to a request that came in, and renews the lease. Errors (refused): FAILED_PRECONDITION: no
   // such session, or the number is 0 or acknowledged; INVALID_ARGUMENT: the number was used with other content;
-  // RESOURCE_EXHAUSTED: too many requests or stored bytes in this session. After a refusal nothing has changed.
+  // RESOURCE_EXHAUSTED: too many requests or stored bytes in this session (its acknowledgement counts all the same).
   Admission begin(const RequestHeader& header, TimeUs now_us);
 
   // Some transactions of a request in flight have finished, durably: `live` goes to every attached sink, `encoded`
@@ -108,14 +112,24 @@ class SessionTable {
   };
   struct Shard {
     mutable std::mutex mutex;
+    std::atomic<TimeUs> next_expiry_us{kNever};  // no lease ends before
     std::unordered_map<SessionId, std::shared_ptr<Session>, SessionIdHash> sessions;
   };
   static constexpr std::size_t kShards = 64;
 
-  Shard& shard_of(const SessionId& id);
-  const Shard& shard_of(const SessionId& id) const;
+  Shard& shard_of(const SessionId& id) { return shards_[id.bytes[15] % kShards]; }
+  const Shard& shard_of(const SessionId& id) const { return shards_[id.bytes[15] % kShards]; }
   std::shared_ptr<Session> find(const SessionId& id) const;
+  void insert(const std::shared_ptr<Session>& session, TimeUs now_us);
   void erase(const SessionId& id);
+  void expire_shard(Shard* shard, TimeUs now_us, std::vector<SessionId>* expired);
+  static Status enter(Session* session, const RequestHeader& header, TimeUs now_us);
+  Status check_room(const Session& session) const;
+  Admission admit_new(Session* session, const RequestHeader& header) const;
+  std::optional<Admission> admit_known(Session* session, RequestState* request, const RequestHeader& header) const;
+  static std::shared_ptr<RequestState> in_flight(const Session& session, std::uint64_t number);
+  static Status restore_results(Session* session, std::uint64_t number, const Hash128& digest,
+                                std::uint32_t transactions, std::string_view bytes);
 
   const SessionLimits limits_;
   std::array<Shard, kShards> shards_;

@@ -1,0 +1,211 @@
+// Requests of sessions: admission of first sends and retries, delivery, abandonment.
+#include <string>
+#include <utility>
+
+#include "engine/base/check.hpp"
+#include "server/core/session_state.hpp"
+#include "server/core/session_table.hpp"
+
+namespace kilokv::server {
+
+static constexpr std::int64_t kRetryAfterUs = 100'000;  // until a client has had the time to acknowledge something
+
+static StoredSlice parse_checked(const std::string& bytes) {
+  Result<StoredSlice> slice = StoredSlice::parse(bytes);
+  KILOKV_CHECK(slice.ok());
+  return std::move(*slice);
+}
+
+void SessionTable::RequestState::show_stored(ResponseSink* sink) const {
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    sink->results(parse_checked(stored[i]), complete() && i + 1 == stored.size());
+  }
+}
+
+std::vector<std::uint32_t> SessionTable::RequestState::remaining() const {
+  std::vector<bool> done(transactions);
+  IndexMarker marker(&done);
+  for (const std::string& bytes : stored) {
+    parse_checked(bytes).visit(&marker);
+  }
+  std::vector<std::uint32_t> indices;
+  for (std::uint32_t i = 0; i < transactions; ++i) {
+    if (!done[i]) {
+      indices.push_back(i);
+    }
+  }
+  return indices;
+}
+
+// Checks the header, then lets it renew the lease and acknowledge. Requires the session's lock.
+Status SessionTable::enter(Session* session, const RequestHeader& header, TimeUs now_us) {
+  if (session->closed) {
+    return unknown_session();
+  }
+  const std::uint64_t acknowledged = std::max(session->acknowledged_through, header.acknowledged_through);
+  if (header.number <= acknowledged) {
+    return Status(StatusCode::failed_precondition, "request number " + std::to_string(header.number) +
+                                                       " is acknowledged already (acknowledged_through " +
+                                                       std::to_string(acknowledged) + "): its results are gone");
+  }
+  session->renew(now_us);
+  session->acknowledge(header.acknowledged_through);
+  return {};
+}
+
+Status SessionTable::check_room(const Session& session) const {
+  if (session.requests.size() >= limits_.session_requests_max) {
+    return Status::exhausted({"acknowledged_through", std::to_string(limits_.session_requests_max) + " requests",
+                              std::to_string(session.requests.size() + 1) + " requests", "--session-requests-max"},
+                             kRetryAfterUs);
+  }
+  if (session.stored_bytes >= limits_.session_bytes_max) {
+    return Status::exhausted({"acknowledged_through", std::to_string(limits_.session_bytes_max) + " bytes",
+                              std::to_string(session.stored_bytes) + " bytes", "--session-bytes-max"},
+                             kRetryAfterUs);
+  }
+  return {};
+}
+
+// Requires the session's lock, and that the session does not know the number.
+Admission SessionTable::admit_new(Session* session, const RequestHeader& header) const {
+  if (Status full = check_room(*session); !full.ok()) {
+    return {Admission::Kind::refused, std::move(full), false, {}};
+  }
+  auto request = std::make_shared<RequestState>(header.digest, header.transactions);
+  request->sinks.push_back(header.sink);
+  request->in_flight = true;
+  ++session->in_flight;
+  session->requests.emplace_hint(session->requests.end(), header.number, std::move(request));
+  return {Admission::Kind::run, {}, true, {}};
+}
+
+Admission SessionTable::begin(const RequestHeader& header, TimeUs now_us) {
+  const std::shared_ptr<Session> session = find(header.session);
+  if (session == nullptr) {
+    return {Admission::Kind::refused, unknown_session(), false, {}};
+  }
+  for (;;) {
+    std::shared_ptr<RequestState> request;
+    {
+      const std::scoped_lock lock(session->mutex);
+      if (Status status = enter(session.get(), header, now_us); !status.ok()) {
+        return {Admission::Kind::refused, std::move(status), false, {}};
+      }
+      request = session->request(header.number);
+      if (request == nullptr) {
+        return admit_new(session.get(), header);
+      }
+    }
+    if (std::optional<Admission> admission = admit_known(session.get(), request.get(), header)) {
+      return std::move(*admission);
+    }
+  }
+}
+
+// None: the request has left the table meanwhile.
+std::optional<Admission> SessionTable::admit_known(Session* session, RequestState* request,
+                                                   const RequestHeader& header) const {
+  if (request->digest != header.digest || request->transactions != header.transactions) {
+    return Admission{
+        Admission::Kind::refused,
+        Status(StatusCode::invalid_argument, "request number " + std::to_string(header.number) +
+                                                 " was used before, with other content: a retry must be the same"),
+        false,
+        {}};
+  }
+  const std::scoped_lock request_lock(request->mutex);
+  Admission admission;
+  {
+    const std::scoped_lock lock(session->mutex);
+    if (session->request(header.number).get() != request) {
+      return std::nullopt;
+    }
+    if (request->in_flight) {
+      admission.kind = Admission::Kind::joined;
+    } else if (request->complete()) {
+      admission.kind = Admission::Kind::answered;
+    } else {
+      admission.kind = Admission::Kind::run;
+      request->in_flight = true;
+      ++session->in_flight;
+    }
+  }
+  if (admission.kind == Admission::Kind::run) {
+    admission.all_remaining = request->stored.empty();
+    if (!admission.all_remaining) {
+      admission.remaining = request->remaining();
+    }
+  }
+  request->show_stored(header.sink.get());
+  if (admission.kind != Admission::Kind::answered) {
+    request->sinks.push_back(header.sink);
+  }
+  return admission;
+}
+
+void SessionTable::deliver(const SessionId& session_id, std::uint64_t number, const ResultSlice& live,
+                           std::string encoded) {
+  const std::shared_ptr<Session> session = find(session_id);
+  const std::shared_ptr<RequestState> request = session == nullptr ? nullptr : in_flight(*session, number);
+  if (request == nullptr) {
+    return;
+  }
+  bool session_over = false;
+  {
+    const std::scoped_lock request_lock(request->mutex);
+    KILOKV_CHECK(live.size() <= request->transactions - request->finished);
+    request->finished += live.size();
+    const bool last = request->complete();
+    {
+      const std::scoped_lock lock(session->mutex);
+      if (!request->dropped) {
+        request->stored_bytes += encoded.size();
+        session->stored_bytes += encoded.size();
+        request->stored.push_back(std::move(encoded));
+      }
+      if (last) {
+        session_over = session->land(number, request.get(), /*keep=*/true);
+      }
+    }
+    for (const std::shared_ptr<ResponseSink>& sink : request->sinks) {
+      sink->results(live, last);
+    }
+    if (last) {
+      request->sinks.clear();
+    }
+  }
+  if (session_over) {
+    erase(session_id);
+  }
+}
+
+void SessionTable::abandon(const SessionId& session_id, std::uint64_t number, const Status& status) {
+  const std::shared_ptr<Session> session = find(session_id);
+  const std::shared_ptr<RequestState> request = session == nullptr ? nullptr : in_flight(*session, number);
+  if (request == nullptr) {
+    return;
+  }
+  bool session_over = false;
+  {
+    const std::scoped_lock request_lock(request->mutex);
+    {
+      const std::scoped_lock lock(session->mutex);
+      session_over = session->land(number, request.get(), /*keep=*/!request->stored.empty());
+    }
+    for (const std::shared_ptr<ResponseSink>& sink : std::exchange(request->sinks, {})) {
+      sink->fail(status);
+    }
+  }
+  if (session_over) {
+    erase(session_id);
+  }
+}
+
+std::shared_ptr<SessionTable::RequestState> SessionTable::in_flight(const Session& session, std::uint64_t number) {
+  const std::scoped_lock lock(session.mutex);
+  std::shared_ptr<RequestState> request = session.request(number);
+  return request != nullptr && request->in_flight ? request : nullptr;
+}
+
+}  // namespace kilokv::server

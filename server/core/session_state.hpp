@@ -1,0 +1,125 @@
+// What SessionTable keeps of a session and of a request; shared by its sources (session_table, session_requests,
+// session_recovery) and by nobody else. Which lock guards what stands with the members.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/core/session_table.hpp"
+#include "server/core/stored_results.hpp"
+
+namespace kilokv::server {
+
+Status unknown_session();
+
+// Marks the indices of a slice; counts those that were marked before, or that the request does not have.
+class IndexMarker : public ResultVisitor {
+ public:
+  explicit IndexMarker(std::vector<bool>* marks) : marks_(marks) {}
+  void transaction(const TransactionResult& result) override {
+    if (result.index >= marks_->size()) {
+      ++out_of_range;
+    } else if ((*marks_)[result.index]) {
+      ++repeated;
+    } else {
+      (*marks_)[result.index] = true;
+    }
+  }
+  void guard_value(const ReadValue& /*value*/) override {}
+  void read(std::uint32_t /*operation*/, const ReadValue& /*value*/) override {}
+
+  std::uint32_t repeated = 0;
+  std::uint32_t out_of_range = 0;
+
+ private:
+  std::vector<bool>* marks_;
+};
+
+struct SessionTable::RequestState {
+  RequestState(const Hash128& content_digest, std::uint32_t transaction_count)
+      : digest(content_digest), transactions(transaction_count) {}
+
+  const Hash128 digest;
+  const std::uint32_t transactions;
+
+  // Guarded by the session's mutex.
+  bool in_flight = false;
+  bool dropped = false;  // acknowledged, or the session ended, while in flight: stores nothing more
+  std::uint64_t stored_bytes = 0;
+
+  // Guarded by this mutex.
+  mutable std::mutex mutex;
+  std::vector<std::string> stored;
+  std::uint32_t finished = 0;
+  std::vector<std::shared_ptr<ResponseSink>> sinks;
+  std::vector<bool> restored;  // recovery only: the indices that `stored` holds
+
+  bool complete() const { return finished == transactions; }
+
+  void show_stored(ResponseSink* sink) const;
+  std::vector<std::uint32_t> remaining() const;  // indices without a stored result
+};
+
+struct SessionTable::Session {
+  Session(const SessionId& session_id, DurationUs lease, TimeUs now_us)
+      : id(session_id), lease_us(lease), deadline_us(now_us + lease) {}
+
+  const SessionId id;
+  const DurationUs lease_us;
+
+  mutable std::mutex mutex;
+  bool closed = false;  // stays in the table until nothing of it is in flight
+  TimeUs deadline_us;
+  std::uint64_t acknowledged_through = 0;
+  std::uint64_t stored_bytes = 0;
+  std::uint32_t in_flight = 0;
+  std::map<std::uint64_t, std::shared_ptr<RequestState>> requests;
+
+  // All below require the mutex.
+  void renew(TimeUs now_us) { deadline_us = std::max(deadline_us, now_us + lease_us); }
+
+  std::shared_ptr<RequestState> request(std::uint64_t number) const {
+    const auto it = requests.find(number);
+    return it == requests.end() ? nullptr : it->second;
+  }
+
+  void acknowledge(std::uint64_t through) {
+    if (through > acknowledged_through) {
+      acknowledged_through = through;
+      drop(requests.upper_bound(through));
+    }
+  }
+
+  // Forgets the requests before `end`; those in flight when they are done.
+  void drop(std::map<std::uint64_t, std::shared_ptr<RequestState>>::iterator end) {
+    for (auto it = requests.begin(); it != end;) {
+      RequestState& state = *it->second;
+      stored_bytes -= std::exchange(state.stored_bytes, 0);
+      state.dropped = true;
+      it = state.in_flight ? std::next(it) : requests.erase(it);
+    }
+  }
+
+  void close() {
+    closed = true;
+    drop(requests.end());
+  }
+
+  // Returns whether the session has nothing left to stay for.
+  bool land(std::uint64_t number, RequestState* state, bool keep) {
+    state->in_flight = false;
+    --in_flight;
+    if (state->dropped || !keep) {
+      requests.erase(number);
+    }
+    return closed && in_flight == 0;
+  }
+};
+
+}  // namespace kilokv::server
