@@ -1,0 +1,15 @@
+# Writes OUTPUT, a header with the commit of SOURCE and BUILD_TYPE; leaves it alone where nothing changed.
+execute_process(
+  COMMAND git -C ${SOURCE} describe --always --abbrev=12 --dirty --exclude=*
+  OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+if(failed)
+  set(commit unknown)
+endif()
+file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT
+"#pragma once
+
+namespace kilokv::engine::bench {
+inline constexpr const char* kCommit = \"@commit@\";
+inline constexpr const char* kBuildType = \"@BUILD_TYPE@\";
+}  // namespace kilokv::engine::bench
+")

@@ -1,0 +1,114 @@
+#include "engine/bench/flags.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <system_error>
+
+namespace kilokv::engine::bench {
+
+namespace {
+
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+Status invalid(const std::string& name, const std::string& takes, std::string_view met) {
+  return Status::invalid({name, takes, std::string(met), "--" + name});
+}
+
+std::optional<double> parse_seconds(std::string_view text) {
+  const bool in_milliseconds = text.ends_with("ms");
+  if (!in_milliseconds && !text.ends_with("s")) return std::nullopt;
+  text.remove_suffix(in_milliseconds ? 2 : 1);
+  const auto number = parse_number<double>(text);
+  if (!number || !std::isfinite(*number) || *number <= 0) return std::nullopt;
+  return in_milliseconds ? *number / 1000 : *number;
+}
+
+std::string text_of(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", number);
+  return text;
+}
+
+}  // namespace
+
+Flag number_flag(const std::string& name, const std::string& unit, const std::string& help, std::uint64_t low,
+                 std::uint64_t high, std::uint64_t* target) {
+  const std::string takes = std::to_string(low) + " to " + std::to_string(high) + " " + unit;
+  return {name, "N", std::to_string(*target) + " " + unit, help, [=](std::string_view text) {
+            const auto number = parse_number<std::uint64_t>(text);
+            if (!number || *number < low || *number > high) return invalid(name, takes, text);
+            *target = *number;
+            return Status();
+          }};
+}
+
+Flag share_flag(const std::string& name, const std::string& help, double* target) {
+  return {name, "SHARE", text_of(*target), help, [=](std::string_view text) {
+            const auto number = parse_number<double>(text);
+            if (!number || !(*number >= 0 && *number <= 1)) return invalid(name, "0 to 1", text);
+            *target = *number;
+            return Status();
+          }};
+}
+
+Flag duration_flag(const std::string& name, const std::string& help, double* target_seconds) {
+  return {name, "TIME", text_of(*target_seconds) + "s", help, [=](std::string_view text) {
+            const auto seconds = parse_seconds(text);
+            if (!seconds) return invalid(name, "a duration such as 500ms or 3s", text);
+            *target_seconds = *seconds;
+            return Status();
+          }};
+}
+
+Flag switch_flag(const std::string& name, const std::string& help, bool* target) {
+  return {name, "", "off", help, [=](std::string_view) {
+            *target = true;
+            return Status();
+          }};
+}
+
+Status parse_flags(const std::vector<Flag>& flags, const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    const std::size_t equals = argument.find('=');
+    const Flag* flag = nullptr;
+    for (const Flag& candidate : flags) {
+      if (argument.substr(0, equals) == "--" + candidate.name) flag = &candidate;
+    }
+    if (flag == nullptr) {
+      return {StatusCode::invalid_argument, "unknown flag " + arguments[i] + "; --help lists the flags"};
+    }
+    const bool is_switch = flag->value.empty(), has_value = equals != std::string_view::npos;
+    if (is_switch && has_value) return invalid(flag->name, "no value", argument.substr(equals + 1));
+    if (!is_switch && !has_value && i + 1 == arguments.size()) return invalid(flag->name, flag->value, "nothing");
+    std::string_view value;
+    if (has_value) {
+      value = argument.substr(equals + 1);
+    } else if (!is_switch) {
+      value = arguments[++i];
+    }
+    if (Status status = flag->set(value); !status.ok()) return status;
+  }
+  return {};
+}
+
+std::string describe_flags(const std::vector<Flag>& flags) {
+  constexpr std::size_t kHelpColumn = 24;
+  std::string text;
+  for (const Flag& flag : flags) {
+    std::string left = "  --" + flag.name + (flag.value.empty() ? "" : " " + flag.value);
+    left += left.size() < kHelpColumn ? std::string(kHelpColumn - left.size(), ' ') : "  ";
+    text += left + flag.help + " (default " + flag.default_value + ")\n";
+  }
+  return text;
+}
+
+}  // namespace kilokv::engine::bench

@@ -1,0 +1,18 @@
+// What a measurement was taken with: hardware, compiler, commit.
+#pragma once
+
+#include <string>
+
+namespace kilokv::engine::bench {
+
+struct Machine {
+  std::string cpu;  // model name, or "unknown"
+  unsigned cores = 0;
+  std::string compiler;
+  std::string build_type;
+  std::string commit;  // of the sources, with -dirty where they were changed; or "unknown"
+};
+
+Machine this_machine();
+
+}  // namespace kilokv::engine::bench

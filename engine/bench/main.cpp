@@ -1,0 +1,71 @@
+// kilokv-engine-bench: the engine alone, no server: throughput of the workloads, the referee's verdict with --verify,
+// or the ratio to a hand-written loop with --baseline. Exit codes: 0 done and everything checked holds; 1 a check
+// failed or the run could not be done; 2 wrong usage.
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "engine/bench/hand_written.hpp"
+#include "engine/bench/options.hpp"
+#include "engine/bench/report.hpp"
+#include "engine/bench/runner.hpp"
+
+namespace {
+
+using namespace kilokv;
+using namespace kilokv::engine;
+using namespace kilokv::engine::bench;
+
+constexpr int kExitFailed = 1, kExitUsage = 2;
+
+int complain(const Status& status, int exit_code) {
+  std::fprintf(stderr, "kilokv-engine-bench: %s\n", status.message().c_str());
+  return exit_code;
+}
+
+void print(const BenchOptions& options, const std::string& table, const std::string& json) {
+  std::fputs(table.c_str(), options.json ? stderr : stdout);
+  if (options.json) std::fputs(json.c_str(), stdout);
+}
+
+int run_baseline(const BenchOptions& options) {
+  const auto report = measure_baseline(options);
+  if (!report.ok()) return complain(report.status(), kExitFailed);
+  print(options, baseline_table(options, *report), baseline_json(options, *report));
+  return 0;
+}
+
+int run_workloads(const BenchOptions& options) {
+  std::vector<WorkloadReport> reports;
+  for (const WorkloadOptions& workload : selected_workloads(options)) {
+    auto run = WorkloadRun::create(options, workload);
+    if (!run.ok()) return complain(run.status(), kExitFailed);
+    Status status = (*run)->run();
+    if (status.ok()) status = (*run)->check_invariant();
+    if (!status.ok()) {
+      std::fprintf(stderr, "workload %s, seed %llu\n", workload.name.c_str(),
+                   static_cast<unsigned long long>(workload.seed));
+      return complain(status, kExitFailed);
+    }
+    reports.push_back((*run)->report());
+  }
+  print(options, workload_table(options, reports), workload_json(options, reports));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  BenchOptions options;
+  const std::vector<Flag> flags = bench_flags(&options);
+  Status status = parse_flags(flags, std::vector<std::string>(argv + 1, argv + argc));
+  if (status.ok() && options.help) {
+    std::printf("Usage: kilokv-engine-bench [FLAGS]\nRuns workloads on the engine alone, in this process.\n\n%s",
+                describe_flags(flags).c_str());
+    return 0;
+  }
+  if (status.ok()) status = check_options(options);
+  if (!status.ok()) return complain(status, kExitUsage);
+  return options.baseline ? run_baseline(options) : run_workloads(options);
+}

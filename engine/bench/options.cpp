@@ -1,0 +1,126 @@
+#include "engine/bench/options.hpp"
+
+#include <algorithm>
+
+#include "engine/engine.hpp"
+
+namespace kilokv::engine::bench {
+
+namespace {
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : "|") + word;
+  return all;
+}
+
+Flag choice_flag(const std::string& name, const std::vector<std::string>& choices, const std::string& help,
+                 std::string* target) {
+  return {name, joined(choices), *target, help, [=](std::string_view text) {
+            if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+              return Status::invalid({name, joined(choices), std::string(text), "--" + name});
+            }
+            *target = text;
+            return Status();
+          }};
+}
+
+Flag wait_order_flag(PairOrder* target) {
+  return {"wait-order", "ORDER", "withdrawals-first",
+          "bank-semantic: withdrawals-first, precedence (so sent, sorted by the engine) or deposits-first",
+          [=](std::string_view text) {
+            if (text == "withdrawals-first") {
+              *target = PairOrder::withdrawals_first;
+            } else if (text == "precedence") {
+              *target = PairOrder::precedence;
+            } else if (text == "deposits-first") {
+              *target = PairOrder::deposits_first;
+            } else {
+              return Status::invalid(
+                  {"wait-order", "withdrawals-first, precedence or deposits-first", std::string(text), "--wait-order"});
+            }
+            return Status();
+          }};
+}
+
+Flag distribution_flag(DistributionOptions* target) {
+  return {"distribution", "NAME", to_string(*target), "which keys: uniform, zipf:THETA or zipf-ordered:THETA",
+          [=](std::string_view text) {
+            auto parsed = parse_distribution(text);
+            if (parsed.ok()) *target = *parsed;
+            return parsed.status();
+          }};
+}
+
+}  // namespace
+
+std::vector<Flag> bench_flags(BenchOptions* options) {
+  std::vector<std::string> workloads = Workload::names();
+  workloads.push_back("all");
+  return {
+      choice_flag("device", {"cpu"}, "where batches run", &options->device),
+      choice_flag("strategy", Engine::strategies(), "how batches run", &options->strategy),
+      choice_flag("workload", workloads, "what to run; all: each, bank also under zipf:0.99", &options->workload),
+      number_flag("keys", "keys", "accounts, customers or rows; mixed takes at most 64", 2, std::uint64_t{1} << 32,
+                  &options->keys),
+      distribution_flag(&options->distribution),
+      number_flag("threads", "threads", "serial runs on one", 1, 1024, &options->threads),
+      number_flag("batch", "transactions", "of each batch", 1, 1'000'000, &options->batch_transactions),
+      number_flag("batches", "batches", "to run per workload; 0: as many as --duration allows", 0, 1'000'000'000,
+                  &options->batches),
+      duration_flag("duration", "of execution per workload, while --batches is 0", &options->duration_seconds),
+      number_flag("seed", "(a number)", "of the generators; the same seed gives the same transactions", 0, ~0ull,
+                  &options->seed),
+      share_flag("wait-share", "bank-semantic: share of transactions in pairs of withdrawal and deposit",
+                 &options->semantic.wait_share),
+      number_flag("wait-lag", "transactions", "bank-semantic: withdrawals sent before the deposit of the first", 1,
+                  65'536, &options->wait_lag),
+      wait_order_flag(&options->semantic.order),
+      number_flag("payload", "bytes", "ycsb-a: size of a value", 0, 1 << 20, &options->payload_bytes),
+      number_flag("operations", "operations", "ycsb-a: of each transaction", 1, 1024, &options->operations),
+      share_flag("update-share", "ycsb-a: share of operations that write", &options->update_share),
+      switch_flag("verify", "check every batch with the referee; no throughput is reported", &options->verify),
+      switch_flag("baseline", "bank against a hand-written loop over the same table, in turn", &options->baseline),
+      number_flag("pairs", "pairs", "of alternating runs of --baseline, each as long as --duration", 1, 1000,
+                  &options->pairs),
+      switch_flag("json", "one JSON document on the standard output; the table goes to the error output",
+                  &options->json),
+      switch_flag("help", "print this and exit", &options->help),
+  };
+}
+
+Status check_options(const BenchOptions& options) {
+  if (options.strategy == "serial" && options.threads != 1) {
+    return Status::invalid(
+        {"threads", "1 thread with --strategy serial", std::to_string(options.threads) + " threads", "--threads"});
+  }
+  if (options.baseline && (options.verify || options.workload != "bank")) {
+    return {StatusCode::invalid_argument, "--baseline measures --workload bank, without --verify"};
+  }
+  return {};
+}
+
+std::vector<WorkloadOptions> selected_workloads(const BenchOptions& options) {
+  WorkloadOptions base{.name = options.workload,
+                       .keys = options.keys,
+                       .distribution = options.distribution,
+                       .seed = options.seed,
+                       .stream = 0,
+                       .semantic = options.semantic,
+                       .ycsb = {static_cast<std::uint32_t>(options.payload_bytes),
+                                static_cast<std::uint32_t>(options.operations), options.update_share}};
+  base.semantic.wait_lag = static_cast<std::uint32_t>(options.wait_lag);
+  if (options.workload != "all") return {base};
+  std::vector<WorkloadOptions> all;
+  for (const std::string& name : Workload::names()) {
+    base.name = name;
+    all.push_back(base);
+    if (name != "bank") continue;
+    all.back().distribution = DistributionOptions{};
+    all.push_back(base);
+    all.back().distribution = DistributionOptions{.theta = 0.99, .scrambled = true};
+  }
+  return all;
+}
+
+}  // namespace kilokv::engine::bench

@@ -1,0 +1,46 @@
+// What kilokv-engine-bench is asked to do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/base/status.hpp"
+#include "engine/bench/flags.hpp"
+#include "engine/workloads/workload.hpp"
+
+namespace kilokv::engine::bench {
+
+struct BenchOptions {
+  std::string device = "cpu";
+  std::string strategy = "serial";
+  std::string workload = "bank";  // or all
+  std::uint64_t keys = 100'000;
+  DistributionOptions distribution;
+  std::uint64_t threads = 1;
+  std::uint64_t batch_transactions = 1024;
+  std::uint64_t batches = 0;  // 0: by duration
+  double duration_seconds = 2;
+  std::uint64_t seed = 1;
+  BankSemanticOptions semantic;
+  std::uint64_t wait_lag = 64;
+  std::uint64_t payload_bytes = 100;
+  std::uint64_t operations = 1;
+  double update_share = 0.5;
+  bool verify = false;
+  bool baseline = false;
+  std::uint64_t pairs = 5;  // of the baseline
+  bool json = false;
+  bool help = false;
+};
+
+// The flags that set `options`; their defaults are the values that stand there now.
+std::vector<Flag> bench_flags(BenchOptions* options);
+
+// INVALID_ARGUMENT for what the flags cannot check one by one.
+Status check_options(const BenchOptions& options);
+
+// The workloads to run: one, or with `all` every one, bank under uniform and under zipf:0.99.
+std::vector<WorkloadOptions> selected_workloads(const BenchOptions& options);
+
+}  // namespace kilokv::engine::bench

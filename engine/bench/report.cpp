@@ -1,0 +1,180 @@
+#include "engine/bench/report.hpp"
+
+#include <cstdio>
+
+#include "engine/bench/json.hpp"
+#include "engine/bench/machine.hpp"
+
+namespace kilokv::engine::bench {
+
+namespace {
+
+template <class... Arguments>
+std::string format(const char* pattern, Arguments... arguments) {
+  char text[512];
+  std::snprintf(text, sizeof text, pattern, arguments...);
+  return text;
+}
+
+unsigned long long wide(std::uint64_t number) { return number; }
+
+std::string header(const BenchOptions& options) {
+  const Machine machine = this_machine();
+  return format(
+      "strategy %s, device %s, %llu thread(s), batches of %llu, seed %llu\n%s, %u core(s), %s, %s, commit %s\n\n",
+      options.strategy.c_str(), options.device.c_str(), wide(options.threads), wide(options.batch_transactions),
+      wide(options.seed), machine.cpu.c_str(), machine.cores, machine.compiler.c_str(), machine.build_type.c_str(),
+      machine.commit.c_str());
+}
+
+// The opening fields of every document; the caller closes the object.
+void open_document(JsonWriter* json, const BenchOptions& options) {
+  const Machine machine = this_machine();
+  json->begin_object();
+  json->string("format", "kilokv-engine-bench-1");
+  json->string("device", options.device);
+  json->string("strategy", options.strategy);
+  json->integer("threads", options.threads);
+  json->integer("batch_transactions", options.batch_transactions);
+  json->integer("seed", options.seed);
+  json->begin_object("machine");
+  json->string("cpu", machine.cpu);
+  json->integer("cores", machine.cores);
+  json->string("compiler", machine.compiler);
+  json->string("build_type", machine.build_type);
+  json->string("commit", machine.commit);
+  json->end_object();
+}
+
+double per_record(const EngineStats& stats) {
+  const std::size_t records = stats.records + stats.tombstones;
+  return records == 0 ? 0 : static_cast<double>(stats.memory_bytes) / static_cast<double>(records);
+}
+
+const char* name_of(PairOrder order) {
+  switch (order) {
+    case PairOrder::withdrawals_first: return "withdrawals-first";
+    case PairOrder::precedence: return "precedence";
+    case PairOrder::deposits_first: return "deposits-first";
+  }
+  return "unknown";
+}
+
+void write_axes(JsonWriter* json, const WorkloadOptions& workload) {
+  json->string("workload", workload.name);
+  json->integer("keys", workload.keys);
+  json->string("distribution", to_string(workload.distribution));
+  if (workload.name == "bank-semantic") {
+    json->number("wait_share", workload.semantic.wait_share);
+    json->integer("wait_lag", workload.semantic.wait_lag);
+    json->string("wait_order", name_of(workload.semantic.order));
+  }
+  if (workload.name == "ycsb-a") {
+    json->integer("payload_bytes", workload.ycsb.payload_bytes);
+    json->integer("operations", workload.ycsb.operations);
+    json->number("update_share", workload.ycsb.update_share);
+  }
+}
+
+void write_counts(JsonWriter* json, const Counts& counts) {
+  json->integer("batches", counts.batches);
+  json->integer("transactions", counts.transactions);
+  json->integer("passes", counts.passes);
+  json->integer("writes", counts.writes);
+  json->integer("range_pairs", counts.range_pairs);
+  json->integer("committed", counts.committed);
+  json->integer("guard_failed", counts.guard_failed);
+  json->integer("wait_expired", counts.wait_expired);
+  json->integer("overflow", counts.overflow);
+  json->integer("type_mismatch", counts.type_mismatch);
+  json->integer("postponed", counts.postponed);
+}
+
+}  // namespace
+
+std::string workload_table(const BenchOptions& options, const std::vector<WorkloadReport>& reports) {
+  std::string text = header(options);
+  text += format("%-14s %-12s %9s %12s %8s %10s %9s %9s %8s %8s %8s %8s %11s\n", "workload", "distribution", "keys",
+                 "transactions", "passes", "committed", "guard", "expired", "overflow", "mismatch", "postpone",
+                 "B/record", options.verify ? "verified" : "ns/txn  M/s");
+  for (const WorkloadReport& report : reports) {
+    const Counts& counts = report.counts;
+    text += format("%-14s %-12s %9llu %12llu %8llu %10llu %9llu %9llu %8llu %8llu %8llu %8.1f ",
+                   report.workload.name.c_str(), to_string(report.workload.distribution).c_str(),
+                   wide(report.workload.keys), wide(counts.transactions), wide(counts.passes), wide(counts.committed),
+                   wide(counts.guard_failed), wide(counts.wait_expired), wide(counts.overflow),
+                   wide(counts.type_mismatch), wide(counts.postponed), per_record(report.stats));
+    text += report.verified
+                ? format("%11s\n", "every batch")
+                : format("%6.1f %5.2f\n", report.nanoseconds_per_transaction(), report.transactions_per_second() / 1e6);
+  }
+  for (const WorkloadReport& report : reports) {
+    text += format("\n%s: holds: %s", report.workload.name.c_str(), report.invariant.c_str());
+  }
+  return text + "\n";
+}
+
+std::string workload_json(const BenchOptions& options, const std::vector<WorkloadReport>& reports) {
+  JsonWriter json;
+  open_document(&json, options);
+  json.begin_array("workloads");
+  for (const WorkloadReport& report : reports) {
+    json.begin_object();
+    write_axes(&json, report.workload);
+    write_counts(&json, report.counts);
+    json.string("verified", report.verified ? "every batch by the referee, the final state" : "the invariant only");
+    json.string("invariant", report.invariant);
+    json.integer("records", report.stats.records);
+    json.number("bytes_per_record", per_record(report.stats));
+    if (!report.verified) {
+      json.number("seconds", report.seconds);
+      json.number("transactions_per_second", report.transactions_per_second());
+      json.number("nanoseconds_per_transaction", report.nanoseconds_per_transaction());
+    }
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  return json.text() + "\n";
+}
+
+std::string baseline_table(const BenchOptions& options, const BaselineReport& report) {
+  std::string text = header(options);
+  text +=
+      format("bank, %llu accounts, %s; millions of transactions a second\n\n%6s %10s %13s %7s\n", wide(options.keys),
+             to_string(options.distribution).c_str(), "pair", options.strategy.c_str(), "hand-written", "ratio");
+  for (std::size_t i = 0; i < report.pairs.size(); ++i) {
+    const BaselinePair& pair = report.pairs[i];
+    text += format("%6zu %10.2f %13.2f %7.3f\n", i + 1, pair.strategy_per_second / 1e6,
+                   pair.hand_written_per_second / 1e6, pair.ratio());
+  }
+  const BaselinePair median = report.median();
+  return text + format("%6s %10.2f %13.2f %7.3f\n", "median", median.strategy_per_second / 1e6,
+                       median.hand_written_per_second / 1e6, report.median_ratio());
+}
+
+std::string baseline_json(const BenchOptions& options, const BaselineReport& report) {
+  JsonWriter json;
+  open_document(&json, options);
+  json.begin_object("baseline");
+  json.string("workload", "bank");
+  json.integer("keys", options.keys);
+  json.string("distribution", to_string(options.distribution));
+  json.begin_array("pairs");
+  for (const BaselinePair& pair : report.pairs) {
+    json.begin_object();
+    json.number("strategy_per_second", pair.strategy_per_second);
+    json.number("hand_written_per_second", pair.hand_written_per_second);
+    json.number("ratio", pair.ratio());
+    json.end_object();
+  }
+  json.end_array();
+  json.number("strategy_per_second_median", report.median().strategy_per_second);
+  json.number("hand_written_per_second_median", report.median().hand_written_per_second);
+  json.number("ratio_median", report.median_ratio());
+  json.end_object();
+  json.end_object();
+  return json.text() + "\n";
+}
+
+}  // namespace kilokv::engine::bench

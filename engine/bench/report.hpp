@@ -1,0 +1,19 @@
+// How results are shown: a table for people, one JSON document for programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/bench/hand_written.hpp"
+#include "engine/bench/options.hpp"
+#include "engine/bench/runner.hpp"
+
+namespace kilokv::engine::bench {
+
+std::string workload_table(const BenchOptions& options, const std::vector<WorkloadReport>& reports);
+std::string workload_json(const BenchOptions& options, const std::vector<WorkloadReport>& reports);
+
+std::string baseline_table(const BenchOptions& options, const BaselineReport& report);
+std::string baseline_json(const BenchOptions& options, const BaselineReport& report);
+
+}  // namespace kilokv::engine::bench

@@ -1,0 +1,149 @@
+#include "engine/bench/runner.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "engine/referee/referee.hpp"
+
+namespace kilokv::engine::bench {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr TimeUs kFirstStampUs = 1'000'000;  // stamps are a part of the input, so they come from no clock
+constexpr Version kLoadVersion = 1;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+}  // namespace
+
+void Counts::add(const BatchResults& results, const WriteColumns& batch_writes) {
+  ++batches;
+  transactions += results.outcome.size();
+  passes += results.passes;
+  writes += batch_writes.size();
+  range_pairs += results.pair_cell.size();
+  for (const std::uint8_t outcome : results.outcome) {
+    switch (static_cast<Outcome>(outcome)) {
+      case Outcome::undecided: break;
+      case Outcome::committed: ++committed; break;
+      case Outcome::guard_failed: ++guard_failed; break;
+      case Outcome::wait_expired: ++wait_expired; break;
+      case Outcome::overflow: ++overflow; break;
+      case Outcome::type_mismatch: ++type_mismatch; break;
+      case Outcome::postponed: ++postponed; break;
+    }
+  }
+}
+
+double WorkloadReport::nanoseconds_per_transaction() const {
+  return counts.transactions == 0 ? 0 : seconds * 1e9 / static_cast<double>(counts.transactions);
+}
+
+double WorkloadReport::transactions_per_second() const {
+  return seconds == 0 ? 0 : static_cast<double>(counts.transactions) / seconds;
+}
+
+Result<std::unique_ptr<WorkloadRun>> WorkloadRun::create(const BenchOptions& options,
+                                                         const WorkloadOptions& workload_options) {
+  auto workload = Workload::create(workload_options);
+  if (!workload.ok()) return workload.status();
+  EngineOptions engine_options;
+  engine_options.strategy = options.strategy;
+  engine_options.secret = {options.seed, ~options.seed};
+  engine_options.expected_records = workload_options.keys;
+  auto engine = Engine::create(engine_options);
+  if (!engine.ok()) return engine.status();
+  std::unique_ptr<WorkloadRun> run(new WorkloadRun(options, std::move(*workload), std::move(*engine)));
+  run->secret_ = engine_options.secret;
+  if (Status status = run->load(); !status.ok()) return status;
+  return run;
+}
+
+WorkloadRun::WorkloadRun(const BenchOptions& options, Workload workload, std::unique_ptr<Engine> engine)
+    : options_(options), workload_(std::move(workload)), engine_(std::move(engine)) {
+  report_.workload = workload_.options();
+  header_ = {0, kFirstStampUs, kLoadVersion + 1};
+}
+
+Status WorkloadRun::load() {
+  Status status;
+  workload_.for_each_initial([&](const InitialRecord& record) {
+    if (status.ok()) status = engine_->load(record.key, kLoadVersion, record.type, record.integer, record.bytes);
+  });
+  engine_->clear_dirty();
+  if (status.ok() && options_.verify) model_ = model_of(*engine_);
+  return status;
+}
+
+void WorkloadRun::generate_chunk() {
+  chunk_.resize(kChunkBatches);
+  for (TransactionColumns& columns : chunk_) {
+    columns.clear();
+    ColumnsBuilder builder(&columns, secret_);
+    workload_.generate(&builder, options_.batch_transactions);
+  }
+}
+
+Status WorkloadRun::run() {
+  const Clock::time_point start = Clock::now();
+  const std::uint64_t batches_before = report_.counts.batches;
+  const double seconds_before = report_.seconds;
+  const auto is_done = [&] {
+    if (options_.batches != 0) return report_.counts.batches - batches_before >= options_.batches;
+    const double seconds = options_.verify ? seconds_since(start) : report_.seconds - seconds_before;
+    return seconds >= options_.duration_seconds;
+  };
+  while (!is_done()) {
+    generate_chunk();
+    for (const TransactionColumns& columns : chunk_) {
+      if (Status status = run_batch(columns); !status.ok()) return status;
+      if (is_done()) break;
+    }
+  }
+  report_.verified = options_.verify;
+  report_.stats = engine_->stats();
+  return model_ ? check_state(*model_, *engine_) : Status();
+}
+
+Status WorkloadRun::run_batch(const TransactionColumns& columns) {
+  ++header_.number;
+  header_.time_us += 1000;
+  // Nothing is parked here: who waits for its batch only expires, the others are counted as postponed and dropped.
+  last_try_.resize(columns.size());
+  for (std::size_t t = 0; t < columns.size(); ++t) last_try_[t] = columns.wait_timeout_us[t] == 0 ? 1 : 0;
+
+  const Clock::time_point start = Clock::now();
+  if (Status status = engine_->execute(header_, columns, last_try_, &results_, &writes_); !status.ok()) return status;
+  report_.seconds += seconds_since(start);
+  if (model_) {
+    if (Status status = verify_batch(header_, columns); !status.ok()) return status;
+  }
+  const Clock::time_point release_start = Clock::now();
+  engine_->release_through(header_.number);
+  report_.seconds += seconds_since(release_start);
+  report_.counts.add(results_, writes_);
+  header_.first_version = results_.next_version;
+  return {};
+}
+
+Status WorkloadRun::verify_batch(const BatchHeader& header, const TransactionColumns& columns) {
+  const auto bytes_of = [&](Cell cell) { return engine_->bytes_of(cell); };
+  return check_execution({header, columns, last_try_, results_, writes_, bytes_of}, RefereeMode::deterministic,
+                         &*model_);
+}
+
+Status WorkloadRun::check_invariant() {
+  InvariantCheck invariant = workload_.invariant();
+  engine_->scan({}, {}, [&](const RecordView& record) {
+    invariant.add(record.key, type_of(record.cell.tag), static_cast<std::int64_t>(record.cell.word), record.bytes);
+    return true;
+  });
+  report_.invariant = invariant.statement();
+  if (const std::string violation = invariant.violation(); !violation.empty()) {
+    return {StatusCode::internal, "invariant of " + workload_.options().name + ": " + violation};
+  }
+  return {};
+}
+
+}  // namespace kilokv::engine::bench

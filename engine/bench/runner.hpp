@@ -1,0 +1,73 @@
+// Runs one workload on one engine: load, then batches, timed or verified, then the workload's invariant.
+// Generating, counting and verifying are outside of the measured time: it holds Engine::execute and release_through
+// alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/status.hpp"
+#include "engine/bench/options.hpp"
+#include "engine/engine.hpp"
+#include "engine/referee/model.hpp"
+#include "engine/workloads/workload.hpp"
+
+namespace kilokv::engine::bench {
+
+// What the batches of one workload gave, by outcome.
+struct Counts {
+  std::uint64_t batches = 0, transactions = 0, passes = 0, writes = 0, range_pairs = 0;
+  std::uint64_t committed = 0, guard_failed = 0, wait_expired = 0, overflow = 0, type_mismatch = 0, postponed = 0;
+  void add(const BatchResults& results, const WriteColumns& batch_writes);
+};
+
+struct WorkloadReport {
+  WorkloadOptions workload;
+  Counts counts;
+  double seconds = 0;  // of execution
+  bool verified = false;
+  std::string invariant;  // what was checked at the end
+  EngineStats stats;
+  double nanoseconds_per_transaction() const;
+  double transactions_per_second() const;
+};
+
+// An engine with a workload's initial records, which runs batches of it.
+class WorkloadRun {
+ public:
+  static Result<std::unique_ptr<WorkloadRun>> create(const BenchOptions& options, const WorkloadOptions& workload);
+
+  // Runs further batches, options.batches or as many as options.duration_seconds allows; the report adds up.
+  // Errors: INTERNAL from the referee.
+  Status run();
+  // Feeds the final state to the workload's invariant. Errors: INTERNAL naming what is violated.
+  Status check_invariant();
+  const WorkloadReport& report() const { return report_; }
+
+ private:
+  // Enough to make the switch between generating and running rare, few enough to stay in the cache.
+  static constexpr std::size_t kChunkBatches = 32;
+
+  WorkloadRun(const BenchOptions& options, Workload workload, std::unique_ptr<Engine> engine);
+  Status load();
+  void generate_chunk();
+  Status run_batch(const TransactionColumns& columns);
+  Status verify_batch(const BatchHeader& header, const TransactionColumns& columns);
+
+  BenchOptions options_;
+  Workload workload_;
+  std::unique_ptr<Engine> engine_;
+  KeyHashSecret secret_;
+  std::vector<TransactionColumns> chunk_;
+  Column<std::uint8_t> last_try_;
+  BatchResults results_;
+  WriteColumns writes_;
+  BatchHeader header_;
+  std::optional<ModelState> model_;  // with --verify
+  WorkloadReport report_;
+};
+
+}  // namespace kilokv::engine::bench
