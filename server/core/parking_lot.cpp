@@ -74,14 +74,14 @@ const Parked* ParkingLot::find(std::uint64_t id) const {
   return it == entries_.end() ? nullptr : &it->second.parked;
 }
 
-void ParkingLot::woken_by(std::span<const KeyId> written, std::vector<std::uint64_t>* ids) {
+void ParkingLot::woken_by(std::span<const engine::BeforeImage> written, std::vector<std::uint64_t>* ids) {
   if (entries_.empty()) {
     return;
   }
   ++collection_;
   std::vector<const Parked*> found;
-  for (const KeyId& key : written) {
-    const auto it = waiting_.find(key);
+  for (const engine::BeforeImage& image : written) {
+    const auto it = waiting_.find(image.id);
     for (Wait* wait = it == waiting_.end() ? nullptr : it->second; wait != nullptr; wait = wait->next) {
       if (std::exchange(wait->entry->collected, collection_) != collection_) {
         found.push_back(&wait->entry->parked);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/base/status.hpp"
+#include "engine/engine.hpp"
 #include "engine/txn/columns.hpp"
 #include "server/core/commit_log.hpp"
 
@@ -51,7 +52,7 @@ class ParkingLot {
 
   // Appends, in the order of their first arrival and each once, the ids that wait for any of the keys that a batch
   // wrote (Engine::before_images). They stay parked.
-  void woken_by(std::span<const KeyId> written, std::vector<std::uint64_t>* ids);
+  void woken_by(std::span<const engine::BeforeImage> written, std::vector<std::uint64_t>* ids);
   // The same for those whose deadline is at or before `stamp_us`.
   void due(TimeUs stamp_us, std::vector<std::uint64_t>* ids) const;
   // The earliest deadline; kNever (core/environment.hpp) when nothing is parked.
