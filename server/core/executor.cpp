@@ -12,6 +12,7 @@ namespace kilokv::server {
 namespace {
 
 constexpr DurationUs kExpiryIntervalUs = 500000;
+constexpr DurationUs kCommandsUsMax = 1000;
 
 // Ascending runs of LiveItem need increasing indices; parked transactions of one request come one by one.
 LiveItem item_of(const BatchPart& part, std::uint32_t t) {
@@ -55,8 +56,13 @@ TimeUs Executor::step() {
   return next_wake(now);
 }
 
+// Batches are not held up by many commands at once: what is left runs after the next batch.
 void Executor::run_commands() {
-  for (auto& command : commands_.take_all()) command();
+  const TimeUs end = core_->environment.clock->monotonic_us() + kCommandsUsMax;
+  while (auto command = commands_.take()) {
+    (*command)();
+    if (core_->environment.clock->monotonic_us() >= end) return;
+  }
 }
 
 // A cancel waits for what was queued before it: that is then either decided or parked.
@@ -124,6 +130,7 @@ bool Executor::must_form(TimeUs now) const {
 }
 
 TimeUs Executor::next_wake(TimeUs now) const {
+  if (!commands_.empty()) return now;
   TimeUs wake = next_expiry_us_;
   if (core_->in_flight.load() >= core_->options.batch_in_flight_max) return wake;  // the log stage notifies
   if (const TimeUs oldest = core_->queue.oldest_us(); oldest != kNever) {

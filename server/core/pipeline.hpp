@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -105,6 +106,13 @@ class StageQueue {
     const std::scoped_lock lock(mutex_);
     std::vector<T> taken(std::make_move_iterator(items_.begin()), std::make_move_iterator(items_.end()));
     items_.clear();
+    return taken;
+  }
+  std::optional<T> take() {
+    const std::scoped_lock lock(mutex_);
+    if (items_.empty()) return std::nullopt;
+    std::optional<T> taken = std::move(items_.front());
+    items_.pop_front();
     return taken;
   }
   bool empty() const {

@@ -1,0 +1,66 @@
+// A CommitLog in memory, for tests of the core: what append() took is durable, crash by building a new Database on the
+// same log. Keeps its own copies of everything; replays like the real one, over a fuzzy checkpoint.
+//
+// Thread safety: as CommitLog demands; tests run it in one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/core/commit_log.hpp"
+
+namespace kilokv::server {
+
+class MemoryLog : public CommitLog {
+ public:
+  Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override;
+  Status reserve(std::uint64_t bytes) override;
+  void release(std::uint64_t bytes) override { reserved_ -= bytes; }
+  Status append(std::span<const LogRecord> records) override;
+  Status checkpoint_begin() override { return {}; }
+  Status checkpoint_records(std::span<const StoredRecord> records) override;
+  Status checkpoint_drop(std::span<const std::string_view> keys) override;
+  Status checkpoint_end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) override;
+  Status trim(TimeUs now_us) override;
+  LogUsage usage() const override;
+
+  // Faults.
+  void fail_next_append() { fail_append_ = true; }
+  void set_reserve_limit(std::uint64_t bytes) { reserve_limit_ = bytes; }
+
+  std::size_t appends() const { return appends_; }  // groups, each with one sync
+  std::size_t records() const { return records_.size(); }
+  BatchNumber checkpoint() const { return covers_.batch; }
+  std::uint64_t reserved() const { return reserved_; }
+
+ private:
+  struct Write {
+    std::string key, bytes;
+    StoredRecord record;  // without views
+  };
+  struct Session {
+    SessionEntry entry;  // without views
+    std::string results;
+  };
+  struct Record {
+    engine::BatchHeader header;
+    Version next_version = 1, tombstone_floor = 0;
+    Hash128 state_hash;
+    std::vector<Write> writes;
+    std::vector<Session> sessions;
+  };
+  Status replay(const Record& record, RecoveryVisitor* visitor) const;
+
+  std::map<BatchNumber, Record> records_;
+  std::map<std::string, Write> state_;
+  std::vector<StoredSession> sessions_;
+  RecoveredPosition covers_, last_;
+  std::uint64_t reserved_ = 0, reserve_limit_ = UINT64_MAX;
+  std::size_t appends_ = 0;
+  bool fail_append_ = false;
+};
+
+}  // namespace kilokv::server
