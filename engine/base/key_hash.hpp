@@ -15,6 +15,7 @@ struct KeyHashSecret {
   std::uint64_t high = 0;
 };
 
+// Never the id of all zeros, which marks an empty slot. Any number of bytes; about 10 ns for 16.
 KeyId hash_key(std::string_view key, const KeyHashSecret& secret);
 
 }  // namespace kilokv::engine

@@ -99,6 +99,8 @@ class ColumnsBuilder {
   void end();
 
  private:
+  std::uint32_t range(std::string_view from, std::string_view to, std::uint32_t limit);
+
   TransactionColumns* columns_;
   const struct KeyHashSecret* secret_;
   bool in_else_ = false;

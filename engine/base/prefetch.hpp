@@ -1,0 +1,22 @@
+// Hints to the cache. Never faults, whatever the address; without effect where the compiler knows no such hint.
+#pragma once
+
+namespace kilokv::engine {
+
+inline void prefetch_for_write(const void* address) {
+#if defined(__GNUC__)
+  __builtin_prefetch(address, 1, 3);
+#else
+  static_cast<void>(address);
+#endif
+}
+
+inline void prefetch_for_read(const void* address) {
+#if defined(__GNUC__)
+  __builtin_prefetch(address, 0, 3);
+#else
+  static_cast<void>(address);
+#endif
+}
+
+}  // namespace kilokv::engine

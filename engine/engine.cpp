@@ -1,0 +1,180 @@
+// The engine in host memory, with one of the host's strategies.
+
+#include "engine/engine.hpp"
+
+#include <algorithm>
+
+#include "engine/base/check.hpp"
+#include "engine/exec/collect_writes.hpp"
+#include "engine/exec/host_access.hpp"
+#include "engine/exec/resolver.hpp"
+#include "engine/stm/order.hpp"
+#include "engine/stm/serial.hpp"
+#include "engine/table/record_store.hpp"
+#include "engine/txn/view.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+class HostEngine final : public Engine {
+ public:
+  explicit HostEngine(const EngineOptions& options)
+      : store_(options.secret, options.expected_records, options.table_records_max) {}
+
+  Status execute(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& last_try,
+                 BatchResults* results, WriteColumns* writes) override {
+    const std::size_t n = columns.size();
+    KILOKV_CHECK(last_try.size() == n);
+    KILOKV_CHECK(header.first_version + std::uint64_t{kWaitPassesMax} * n <= kVersionMax);
+    forget_batch();
+    results->reset(columns);
+    writes->clear();
+    if (Status resolved = resolver_.resolve(columns, header.number, &store_); !resolved.ok()) return resolved;
+    access_.open(header, columns, resolver_, &store_, results);
+    order_by_precedence(columns.precedence.data(), n, &order_);
+    waiting_.resize(n);
+    results->passes = run_serial(view_of(header, columns, tombstone_floor_), view_of(results), last_try.data(),
+                                 order_.empty() ? nullptr : order_.data(), waiting_.data(), access_);
+    results->next_version = header.first_version + std::uint64_t{results->passes} * n;
+    writes_.collect(columns, *results, results->passes <= 1 && order_.empty(), writes);
+    settle(header.number);
+    return {};
+  }
+
+  const std::vector<BeforeImage>& before_images() const override {
+    if (before_images_.empty()) {
+      before_images_.reserve(access_.first_written().size());
+      for (const SlotImage& image : access_.first_written()) {
+        before_images_.push_back({store_.key(image.slot), store_.table()[image.slot].id, image.before});
+      }
+    }
+    return before_images_;
+  }
+
+  bool guard_decided(const TransactionColumns& columns, std::size_t t, std::uint32_t guard_index) const override {
+    const BatchView view = view_of(BatchHeader{}, columns, tombstone_floor_);
+    Cell seen;
+    return evaluate_guard(view, LookupAccess(store_, columns), columns.guard_begin(t) + guard_index, &seen) !=
+           Verdict::is_false;
+  }
+
+  std::string_view bytes_of(Cell cell) const override { return BlobStore::bytes(cell.word); }
+  void release_through(BatchNumber batch) override { store_.blobs().release_through(batch); }
+  void retain(Cell cell) override {
+    if (type_of(cell.tag) == ValueType::bytes) store_.blobs().retain(cell.word);
+  }
+  void release(Cell cell) override {
+    if (type_of(cell.tag) == ValueType::bytes) store_.blobs().release(cell.word);
+  }
+
+  RecordView find(std::string_view key) const override { return record_at(store_.find(key), key); }
+
+  void scan(std::string_view from, std::string_view to,
+            const std::function<bool(const RecordView&)>& visit) const override {
+    store_.scan(from, to, [&](std::uint32_t slot, std::string_view key) { return visit(record_at(slot, key)); });
+  }
+
+  Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
+              std::string_view bytes) override {
+    forget_batch();
+    if (version == 0) return {};  // never written is how it starts
+    const KeyId id = hash_key(key, store_.secret());
+    std::uint32_t slot = store_.table().find(id);
+    if (slot == store_.table().absent_slot()) {
+      if (!store_.insert(id, key)) return store_full();
+      slot = store_.table().find(id);
+    }
+    const Cell before = store_.table()[slot].cell;
+    if (version_of(before.tag) >= version) return {};
+    Cell cell{0, make_tag(version, type)};
+    if (type == ValueType::integer) cell.word = static_cast<std::uint64_t>(integer);
+    if (type == ValueType::bytes) cell.word = store_.blobs().add(bytes);
+    store_.table()[slot].cell = cell;
+    store_.settle(slot, before, 0);
+    if (type == ValueType::bytes) store_.blobs().release(cell.word);  // the record has its own reference
+    store_.blobs().release_through(0);
+    return {};
+  }
+
+  void drop_tombstones(Version floor, const std::function<void(std::string_view)>& dropped) override {
+    forget_batch();
+    tombstone_floor_ = std::max(tombstone_floor_, floor);
+    store_.drop_tombstones(floor, dropped);
+  }
+  Version tombstone_floor() const override { return tombstone_floor_; }
+
+  Hash128 state_hash() const override { return store_.hash(); }
+  Hash128 compute_state_hash() const override { return store_.compute_hash(); }
+
+  std::size_t take_dirty(std::size_t max, const std::function<void(const RecordView&)>& visit) override {
+    std::size_t taken = 0;
+    for (; taken < max; ++taken) {
+      const std::uint32_t slot = store_.take_dirty();
+      if (slot == store_.table().absent_slot()) break;
+      visit(record_at(slot, store_.key(slot)));
+    }
+    return taken;
+  }
+  std::size_t dirty_count() const override { return store_.dirty_count(); }
+  void clear_dirty() override { store_.clear_dirty(); }
+
+  EngineStats stats() const override {
+    return {store_.live(), store_.tombstones(), store_.table().capacity(), store_.memory_bytes()};
+  }
+
+ private:
+  static Status store_full() {
+    return Status(StatusCode::resource_exhausted, "the table is full: raise --table-records-max");
+  }
+
+  RecordView record_at(std::uint32_t slot, std::string_view key) const {
+    const Cell cell = store_.table()[slot].cell;
+    return {key, cell, type_of(cell.tag) == ValueType::bytes ? BlobStore::bytes(cell.word) : std::string_view{}};
+  }
+
+  // The last batch's slots may move from here on.
+  void forget_batch() {
+    access_.forget();
+    before_images_.clear();
+  }
+
+  // Brings hash, counts, dirty marks and byte values up to date with the slots that the batch wrote.
+  void settle(BatchNumber batch) {
+    constexpr std::size_t kPrefetchAhead = 12;
+    const std::vector<SlotImage>& written = access_.first_written();
+    for (std::size_t i = 0; i < written.size(); ++i) {
+      if (i + kPrefetchAhead < written.size()) {
+        const std::uint32_t ahead = written[i + kPrefetchAhead].slot;
+        if (!store_.table().dirty(ahead)) store_.table().prefetch_key_ref(ahead);
+      }
+      store_.settle(written[i].slot, written[i].before, batch);
+    }
+    if (!resolver_.has_unwritten(store_)) return;
+    before_images();  // while the slots are where they were
+    resolver_.forget_unwritten(&store_);
+  }
+
+  RecordStore store_;
+  Version tombstone_floor_ = 0;
+  BatchResolver resolver_;
+  HostAccess access_;
+  WriteCollector writes_;
+  std::vector<std::uint32_t> order_, waiting_;
+  mutable std::vector<BeforeImage> before_images_;  // built when first asked for
+};
+
+}  // namespace
+
+std::vector<std::string> Engine::strategies() { return {"serial"}; }
+
+Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
+  const std::vector<std::string> known = strategies();
+  if (std::find(known.begin(), known.end(), options.strategy) == known.end()) {
+    std::string names;
+    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+    return Status::invalid({"strategy", "one of " + names, options.strategy, "--strategy"});
+  }
+  return std::unique_ptr<Engine>(std::make_unique<HostEngine>(options));
+}
+
+}  // namespace kilokv::engine

@@ -1,0 +1,79 @@
+#include "engine/exec/host_access.hpp"
+
+namespace kilokv::engine {
+
+bool range_unchanged(const RecordStore& store, const TransactionColumns& columns, std::uint32_t range, Version since) {
+  bool unchanged = true;
+  store.scan(columns.range_from(range), columns.range_to(range), [&](std::uint32_t slot, std::string_view) {
+    unchanged = version_of(store.table()[slot].cell.tag) <= since;
+    return unchanged;
+  });
+  return unchanged;
+}
+
+void HostAccess::open(const BatchHeader& header, const TransactionColumns& columns, const BatchResolver& resolver,
+                      RecordStore* store, BatchResults* results) {
+  slots_ = store->table().ref().slots;
+  slot_of_key_ = resolver.slot_of_key();
+  value_word_ = resolver.value_word();
+  first_version_ = header.first_version;
+  columns_ = &columns;
+  store_ = store;
+  results_ = results;
+  undo_.clear();
+  first_written_.clear();
+  ranges_run_.clear();
+}
+
+void HostAccess::undo() {
+  for (auto write = undo_.rbegin(); write != undo_.rend(); ++write) slots_[write->slot].cell = write->before;
+  undo_.clear();
+  first_written_.resize(first_written_mark_);
+  if (ranges_run_.empty()) return;
+  const std::uint32_t pairs = results_->range_begin[ranges_run_.front()];
+  for (const std::uint32_t range : ranges_run_) results_->range_begin[range] = results_->range_end[range] = 0;
+  results_->pair_cell.resize(pairs);
+  results_->pair_flags.resize(pairs);
+  results_->pair_key_end.resize(pairs);
+  results_->pair_key_bytes.resize(pairs == 0 ? 0 : results_->pair_key_end.back());
+}
+
+void HostAccess::open_range(std::uint32_t range) {
+  ranges_run_.push_back(range);
+  results_->range_begin[range] = results_->range_end[range] = static_cast<std::uint32_t>(results_->pair_cell.size());
+}
+
+void HostAccess::add_pair(std::string_view key, Cell cell, Version own) {
+  results_->pair_key_bytes.insert(results_->pair_key_bytes.end(), key.begin(), key.end());
+  results_->pair_key_end.push_back(static_cast<std::uint32_t>(results_->pair_key_bytes.size()));
+  results_->pair_cell.push_back(cell);
+  results_->pair_flags.push_back(version_of(cell.tag) == own ? BatchResults::kOwnWrite : 0);
+}
+
+void HostAccess::range_get(std::uint32_t range, Version own) {
+  open_range(range);
+  std::uint32_t left = columns_->range_limit[range];
+  store_->scan(columns_->range_from(range), columns_->range_to(range), [&](std::uint32_t slot, std::string_view key) {
+    const Cell cell = slots_[slot].cell;
+    if (type_of(cell.tag) == ValueType::absent) return true;
+    add_pair(key, cell, own);
+    return --left > 0;
+  });
+  results_->range_end[range] = static_cast<std::uint32_t>(results_->pair_cell.size());
+}
+
+bool HostAccess::delete_range(std::uint32_t range, Version own) {
+  open_range(range);
+  std::uint32_t left = columns_->range_limit[range];
+  store_->scan(columns_->range_from(range), columns_->range_to(range), [&](std::uint32_t slot, std::string_view key) {
+    const Cell cell = slots_[slot].cell;
+    if (type_of(cell.tag) == ValueType::absent) return true;
+    add_pair(key, cell, own);
+    write_slot(slot, Cell{0, make_tag(own, ValueType::absent)});
+    return --left > 0;
+  });
+  results_->range_end[range] = static_cast<std::uint32_t>(results_->pair_cell.size());
+  return results_->range_end[range] != results_->range_begin[range];
+}
+
+}  // namespace kilokv::engine

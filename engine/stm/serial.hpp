@@ -1,0 +1,61 @@
+// `serial`: the specification of a batch (DESIGN section 2), literally, on one thread. The oracle for all others.
+//
+// Transactions stand in positions 0 to n-1 by (precedence, arrival). Pass 0 runs them one by one; those whose deciding
+// guard is WAIT are postponed without effect, and each further pass runs the postponed ones again in the same order.
+// The passes end when nobody waits, when a pass has finished none (pass 0 included: then there is no second pass), or
+// after kWaitPassesMax of them, pass 0 included. rank = pass x n + position; who is left has rank passes x n +
+// position.
+//
+// Cost: a pass touches only those that it runs. No allocation. Runs on any platform: see txn/interpreter.hpp for
+// Access.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/host_device.hpp"
+#include "engine/txn/interpreter.hpp"
+#include "engine/txn/program.hpp"
+#include "engine/txn/view.hpp"
+
+namespace kilokv::engine {
+
+// Runs the batch and fills every column of the results that it views. Returns the number of passes (0: empty batch).
+// `order`: position -> transaction, or null where they are the same. `waiting`: room for n positions.
+// `last_try`: [n], as in Engine::execute.
+template <class Access>
+KILOKV_HOST_DEVICE inline std::uint32_t run_serial(BatchView batch, ResultView results, const std::uint8_t* last_try,
+                                                   const std::uint32_t* order, std::uint32_t* waiting, Access& access) {
+  const std::uint32_t n = batch.size;
+  if (n == 0) return 0;
+  std::uint32_t waiting_count = 0;
+  for (std::uint32_t position = 0; position < n; ++position) {
+    const std::uint32_t t = order != nullptr ? order[position] : position;
+    if (run_transaction(batch, results, access, t, position) == Outcome::postponed) {
+      waiting[waiting_count++] = position;
+    }
+  }
+  std::uint32_t passes = 1;
+  std::uint32_t finished = n - waiting_count;
+  while (waiting_count > 0 && finished > 0 && passes < kWaitPassesMax) {
+    std::uint32_t still_waiting = 0;
+    for (std::uint32_t i = 0; i < waiting_count; ++i) {
+      const std::uint32_t position = waiting[i];
+      const std::uint32_t t = order != nullptr ? order[position] : position;
+      if (run_transaction(batch, results, access, t, passes * n + position) == Outcome::postponed) {
+        waiting[still_waiting++] = position;
+      }
+    }
+    finished = waiting_count - still_waiting;
+    waiting_count = still_waiting;
+    ++passes;
+  }
+  for (std::uint32_t i = 0; i < waiting_count; ++i) {
+    const std::uint32_t position = waiting[i];
+    const std::uint32_t t = order != nullptr ? order[position] : position;
+    results.rank[t] = passes * n + position;
+    if (last_try[t] != 0) results.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
+  }
+  return passes;
+}
+
+}  // namespace kilokv::engine

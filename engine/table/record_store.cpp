@@ -1,0 +1,102 @@
+#include "engine/table/record_store.hpp"
+
+namespace kilokv::engine {
+
+Hash128 RecordStore::digest(KeyId id, Cell cell) const {
+  const bool bytes = type_of(cell.tag) == ValueType::bytes;
+  return record_digest(id, cell.tag, bytes ? BlobStore::content_hash(cell.word) : Hash128{cell.word, cell.word});
+}
+
+bool RecordStore::insert(KeyId id, std::string_view key) {
+  if (table_.size() >= records_max_) return false;
+  const std::optional<std::uint32_t> ref = keys_.add(key);
+  if (!ref) return false;
+  table_.insert(id, *ref);
+  index_.insert(*ref);
+  return true;
+}
+
+void RecordStore::remove(std::uint32_t slot) {
+  const std::uint32_t ref = table_.key_ref(slot);
+  count(table_[slot].cell, static_cast<std::size_t>(-1));
+  hash_ = hash_ - digest(table_[slot].id, table_[slot].cell);
+  if (table_.dirty(slot)) --dirty_count_;
+  table_.erase(slot);
+  index_.erase(ref);
+  keys_.remove(ref);
+}
+
+void RecordStore::count(Cell cell, std::size_t one) {
+  if (type_of(cell.tag) != ValueType::absent) {
+    live_ += one;
+  } else if (cell.tag != 0) {
+    tombstones_ += one;
+  }
+}
+
+void RecordStore::mark_dirty(std::uint32_t slot) {
+  table_.set_dirty(slot, true);
+  dirty_.push_back(table_.key_ref(slot));
+  ++dirty_count_;
+}
+
+void RecordStore::settle(std::uint32_t slot, Cell before, BatchNumber batch) {
+  const Slot& now = table_[slot];
+  hash_ = hash_ + (digest(now.id, now.cell) - digest(now.id, before));
+  if (type_of(before.tag) != type_of(now.cell.tag) || before.tag == 0) {
+    count(before, static_cast<std::size_t>(-1));
+    count(now.cell, 1);
+  }
+  if (type_of(now.cell.tag) == ValueType::bytes) blobs_.retain(now.cell.word);
+  if (type_of(before.tag) == ValueType::bytes) blobs_.release_after(batch, before.word);
+  if (!table_.dirty(slot)) mark_dirty(slot);
+}
+
+void RecordStore::drop_tombstones(Version floor, const std::function<void(std::string_view)>& dropped) {
+  if (tombstones_ == 0) return;
+  for (std::uint32_t slot = 0; slot < table_.capacity();) {
+    const Tag tag = table_[slot].cell.tag;
+    if (tag == 0 || type_of(tag) != ValueType::absent || version_of(tag) > floor) {
+      ++slot;
+      continue;
+    }
+    if (dropped) dropped(key(slot));
+    remove(slot);  // may move another record here: look again
+  }
+}
+
+std::uint32_t RecordStore::take_dirty() {
+  while (!dirty_.empty()) {
+    const std::uint32_t ref = dirty_.front();
+    dirty_.pop_front();
+    const std::string_view key = keys_.view(ref);
+    if (key.empty()) continue;
+    const std::uint32_t slot = find(key);
+    if (!table_.dirty(slot)) continue;
+    table_.set_dirty(slot, false);
+    --dirty_count_;
+    return slot;
+  }
+  return table_.absent_slot();
+}
+
+void RecordStore::clear_dirty() {
+  dirty_.clear();
+  dirty_count_ = 0;
+  table_.clear_dirty();
+}
+
+Hash128 RecordStore::compute_hash() const {
+  Hash128 sum;
+  for (std::uint32_t slot = 0; slot < table_.capacity(); ++slot) {
+    sum = sum + digest(table_[slot].id, table_[slot].cell);
+  }
+  return sum;
+}
+
+std::size_t RecordStore::memory_bytes() const {
+  return table_.memory_bytes() + keys_.memory_bytes() + index_.memory_bytes() + blobs_.memory_bytes() +
+         dirty_.size() * sizeof(std::uint32_t);
+}
+
+}  // namespace kilokv::engine

@@ -1,0 +1,247 @@
+// Runs one transaction: the rules of DESIGN section 2, written once for every strategy and platform. Pure and free of
+// allocation; all access to records goes through `Access`.
+//
+// Access (a class of the strategy or executor; `key`, `range`, `value` are indices into the batch's columns):
+//   Cell read(key)                     the record as this transaction sees it, its own writes included
+//   void write(key, Cell)              its own write; undone by undo()
+//   void begin(), void undo()          opens a transaction's writes; takes back all since begin()
+//   bool bytes_equal(Cell, value)      compares a bytes value with a constant
+//   uint64_t value_word(value)         the word of a record that holds this constant
+//   bool range_unchanged(range, since) no key of the range has a version > since
+//   void range_get(range, own)         returns pairs; those of version `own` are marked as own writes
+//   bool delete_range(range, own)      deletes pairs with version `own`; whether there was one
+//
+// Where the design is silent:
+//   - Guards see the state before the transaction; they are evaluated even when no operation follows.
+//   - A compare with two keys is a TYPE_MISMATCH when either holds bytes; guard_cell is the first key's.
+//   - ADD checks its operand first, then the record: bytes in either is a TYPE_MISMATCH, absent in either counts as 0.
+//     ADD of 0 to an absent key writes 0. PUT of an equal value is a write, with a new version.
+//   - A DELETE after the transaction's own PUT of a key that was never written leaves a tombstone: it wrote.
+//   - When the else-operations of a failed guard overflow or meet the wrong type, that is the outcome, with failed_in
+//     else_ops; nothing is left of the guard's failure.
+//   - RANGE_GET and DELETE_RANGE see the transaction's own writes; their limits count keys that are not deleted.
+//   - `unchanged since v` on a key without a version, with v below the tombstone floor, is false: the key may have been
+//     deleted after v and forgotten.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/host_device.hpp"
+#include "engine/base/types.hpp"
+#include "engine/txn/program.hpp"
+#include "engine/txn/view.hpp"
+
+namespace kilokv::engine {
+
+enum class Verdict : std::uint8_t { is_true, is_false, type_mismatch };
+
+// A sum, or that it leaves the signed 64-bit range.
+struct CheckedSum {
+  std::int64_t sum;
+  bool overflow;
+};
+
+KILOKV_HOST_DEVICE inline CheckedSum checked_add(std::int64_t a, std::int64_t b) {
+  const std::uint64_t sum = static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b);
+  const bool overflow = ((static_cast<std::uint64_t>(a) ^ sum) & (static_cast<std::uint64_t>(b) ^ sum)) >> 63 != 0;
+  return {static_cast<std::int64_t>(sum), overflow};
+}
+
+KILOKV_HOST_DEVICE inline bool compare(GuardKind kind, std::int64_t left, std::int64_t right) {
+  switch (kind) {
+    case GuardKind::equal: return left == right;
+    case GuardKind::not_equal: return left != right;
+    case GuardKind::less: return left < right;
+    case GuardKind::less_equal: return left <= right;
+    case GuardKind::greater: return left > right;
+    default: return left >= right;
+  }
+}
+
+// Evaluates guard g on the state that `access` shows. `seen`: its key's cell (a range guard: zero).
+template <class Access>
+KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchView& batch, const Access& access, std::uint32_t g,
+                                                 Cell* seen) {
+  const auto kind = static_cast<GuardKind>(batch.guard_kind[g]);
+  const std::int64_t operand = batch.guard_operand[g];
+  const auto verdict = [](bool holds) { return holds ? Verdict::is_true : Verdict::is_false; };
+  if (kind == GuardKind::range_unchanged) {
+    *seen = Cell{};
+    const auto since = static_cast<Version>(operand);
+    return verdict(since >= batch.tombstone_floor && access.range_unchanged(batch.guard_key[g], since));
+  }
+  const Cell cell = access.read(batch.guard_key[g]);
+  *seen = cell;
+  const ValueType type = type_of(cell.tag);
+  switch (kind) {
+    case GuardKind::exists: return verdict(type != ValueType::absent);
+    case GuardKind::absent: return verdict(type == ValueType::absent);
+    case GuardKind::version_equal: return verdict(version_of(cell.tag) == static_cast<Version>(operand));
+    case GuardKind::unchanged: {
+      const Version known = cell.tag == 0 ? batch.tombstone_floor : version_of(cell.tag);
+      return verdict(known <= static_cast<Version>(operand));
+    }
+    case GuardKind::bytes_equal:
+      if (type == ValueType::integer) return Verdict::type_mismatch;
+      return verdict(type == ValueType::bytes && access.bytes_equal(cell, static_cast<std::uint32_t>(operand)));
+    default: {
+      std::int64_t right = operand;
+      if (batch.guard_other[g] != kNone) {
+        const Cell other = access.read(batch.guard_other[g]);
+        if (type_of(other.tag) == ValueType::bytes) return Verdict::type_mismatch;
+        right = static_cast<std::int64_t>(other.word);
+      }
+      if (type == ValueType::bytes) return Verdict::type_mismatch;
+      return verdict(compare(kind, static_cast<std::int64_t>(cell.word), right));  // absent: the word is 0
+    }
+  }
+}
+
+// An operand's value, or the outcome that it forces.
+struct OperandValue {
+  std::uint64_t word = 0;
+  ValueType type = ValueType::integer;
+  Outcome outcome = Outcome::committed;
+};
+
+template <class Access>
+KILOKV_HOST_DEVICE inline OperandValue load_operand(const BatchView& batch, const ResultView& results,
+                                                    const Access& access, std::uint32_t list_begin, std::uint32_t i,
+                                                    Version version) {
+  const std::int64_t value = batch.op_value[i];
+  switch (static_cast<Operand>(batch.op_operand[i])) {
+    case Operand::integer: return {static_cast<std::uint64_t>(value)};
+    case Operand::bytes: return {access.value_word(static_cast<std::uint32_t>(value)), ValueType::bytes};
+    case Operand::commit_version: return {version};
+    case Operand::batch_time: return {static_cast<std::uint64_t>(batch.time_us)};
+    default: break;
+  }
+  const Cell read = results.op_cell[list_begin + static_cast<std::uint32_t>(value)];
+  OperandValue loaded{read.word, type_of(read.tag)};
+  if (static_cast<Operand>(batch.op_operand[i]) == Operand::get) return loaded;
+  if (loaded.type == ValueType::bytes)
+    loaded.outcome = Outcome::type_mismatch;
+  else if (loaded.word == std::uint64_t{1} << 63)
+    loaded.outcome = Outcome::overflow;
+  loaded.word = 0 - loaded.word;
+  return loaded;
+}
+
+// What an operation came to: committed, or the outcome that undoes the transaction.
+struct OperationEffect {
+  Outcome outcome = Outcome::committed;
+  bool wrote = false;
+};
+
+template <class Access>
+KILOKV_HOST_DEVICE inline OperationEffect write_operation(const BatchView& batch, const ResultView& results,
+                                                          Access& access, std::uint32_t list_begin, std::uint32_t i,
+                                                          Version version) {
+  const auto kind = static_cast<OpKind>(batch.op_kind[i]);
+  const std::uint32_t key = batch.op_key[i];
+  OperandValue operand{0, ValueType::absent};
+  if (kind != OpKind::del) operand = load_operand(batch, results, access, list_begin, i, version);
+  if (operand.outcome != Outcome::committed) return {operand.outcome};
+  if (kind == OpKind::add) {
+    const Cell before = access.read(key);
+    if (operand.type == ValueType::bytes || type_of(before.tag) == ValueType::bytes) return {Outcome::type_mismatch};
+    const CheckedSum sum = checked_add(static_cast<std::int64_t>(before.word), static_cast<std::int64_t>(operand.word));
+    if (sum.overflow) return {Outcome::overflow};
+    operand = {static_cast<std::uint64_t>(sum.sum)};
+  }
+  if (operand.type == ValueType::absent) {
+    const Cell before = access.read(key);
+    if (type_of(before.tag) == ValueType::absent) {
+      results.op_cell[i] = before;
+      results.op_flags[i] = 0;
+      return {};
+    }
+  }
+  const Cell after{operand.word, make_tag(version, operand.type)};
+  access.write(key, after);
+  results.op_cell[i] = after;
+  results.op_flags[i] = BatchResults::kWrote;
+  return {Outcome::committed, true};
+}
+
+template <class Access>
+KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchView& batch, const ResultView& results,
+                                                        Access& access, std::uint32_t list_begin, std::uint32_t i,
+                                                        Version version) {
+  switch (static_cast<OpKind>(batch.op_kind[i])) {
+    case OpKind::get: {
+      const Cell cell = access.read(batch.op_key[i]);
+      results.op_cell[i] = cell;
+      results.op_flags[i] = version_of(cell.tag) == version ? BatchResults::kOwnWrite : 0;
+      return {};
+    }
+    case OpKind::range_get:
+      access.range_get(batch.op_key[i], version);
+      results.op_cell[i] = Cell{};
+      results.op_flags[i] = 0;
+      return {};
+    case OpKind::delete_range: {
+      const bool wrote = access.delete_range(batch.op_key[i], version);
+      results.op_cell[i] = Cell{};
+      results.op_flags[i] = wrote ? BatchResults::kWrote : 0;
+      return {Outcome::committed, wrote};
+    }
+    default: return write_operation(batch, results, access, list_begin, i, version);
+  }
+}
+
+// Runs transaction t with the given rank: fills its results, leaves its writes in `access`. Returns its outcome;
+// `postponed`: a WAIT guard decided, and nothing was written.
+template <class Access>
+KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchView& batch, const ResultView& results, Access& access,
+                                                  std::uint32_t t, std::uint32_t rank) {
+  const Version version = batch.first_version + rank;
+  const auto finish = [&](Outcome outcome, FailedIn failed_in, std::uint32_t failed_index, Cell cell, bool wrote) {
+    results.outcome[t] = static_cast<std::uint8_t>(outcome);
+    results.failed_in[t] = static_cast<std::uint8_t>(failed_in);
+    results.failed_index[t] = failed_index;
+    results.rank[t] = rank;
+    results.wrote[t] = wrote ? 1 : 0;
+    results.guard_cell[t] = cell;
+    return outcome;
+  };
+  Outcome outcome = Outcome::committed;
+  FailedIn failed_in = FailedIn::none;
+  std::uint32_t failed_index = kNone;
+  Cell guard_cell{};
+  std::uint32_t begin = t == 0 ? 0 : batch.else_end[t - 1];
+  std::uint32_t end = batch.then_end[t];
+  const std::uint32_t guard_begin = t == 0 ? 0 : batch.guard_end[t - 1];
+  for (std::uint32_t g = guard_begin; g < batch.guard_end[t]; ++g) {
+    Cell seen;
+    const Verdict verdict = evaluate_guard(batch, access, g, &seen);
+    if (verdict == Verdict::is_true) continue;
+    if (verdict == Verdict::type_mismatch) {
+      return finish(Outcome::type_mismatch, FailedIn::guards, g - guard_begin, Cell{}, false);
+    }
+    if (static_cast<OnFalse>(batch.guard_on_false[g]) == OnFalse::wait) {
+      return finish(Outcome::postponed, FailedIn::guards, g - guard_begin, seen, false);
+    }
+    outcome = Outcome::guard_failed;
+    failed_in = FailedIn::guards;
+    failed_index = g - guard_begin;
+    guard_cell = seen;
+    begin = end;
+    end = batch.else_end[t];
+    break;
+  }
+  access.begin();
+  bool wrote = false;
+  for (std::uint32_t i = begin; i < end; ++i) {
+    const OperationEffect effect = run_operation(batch, results, access, begin, i, version);
+    if (effect.outcome != Outcome::committed) {
+      access.undo();
+      const FailedIn list = outcome == Outcome::committed ? FailedIn::then_ops : FailedIn::else_ops;
+      return finish(effect.outcome, list, i - begin, Cell{}, false);
+    }
+    wrote |= effect.wrote;
+  }
+  return finish(outcome, failed_in, failed_index, guard_cell, wrote);
+}
+
+}  // namespace kilokv::engine

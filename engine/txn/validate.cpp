@@ -1,0 +1,408 @@
+#include "engine/txn/validate.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kilokv::engine {
+namespace {
+
+std::string count_of(std::uint64_t count, const char* unit) { return std::to_string(count) + " " + unit; }
+
+Status invalid(std::string field, std::string limit, std::string met, const char* knob = "") {
+  return Status::invalid({std::move(field), std::move(limit), std::move(met), knob});
+}
+
+Status column_length(const char* name, std::size_t expected, std::size_t met) {
+  return invalid(std::string("columns.") + name, count_of(expected, "elements, as its group has"),
+                 count_of(met, "elements"));
+}
+
+// Whether `ends` never decreases and ends at `total`.
+bool ends_cover(const Column<std::uint32_t>& ends, std::size_t total) {
+  std::uint32_t previous = 0;
+  bool sorted = true;
+  for (const std::uint32_t end : ends) {
+    sorted &= end >= previous;
+    previous = end;
+  }
+  return sorted && previous == total;
+}
+
+Status ends_broken(const char* name, std::size_t total) {
+  return invalid(std::string("columns.") + name, "ends that never decrease, the last one " + std::to_string(total), "");
+}
+
+// Runs the checks in the order: lengths of columns, ends, element sizes, transactions. Each relies on those before it.
+class Validator {
+ public:
+  Validator(const TransactionColumns& columns, const TransactionLimits& limits) : c_(columns), limits_(limits) {}
+
+  Status run() {
+    if (Status s = check_lengths(); !s.ok()) return s;
+    if (Status s = check_ends(); !s.ok()) return s;
+    if (Status s = check_sizes(); !s.ok()) return s;
+    range_used_.assign(c_.range_limit.size(), 0);
+    for (std::size_t t = 0; t < c_.size(); ++t) {
+      if (!transaction_ok(t)) [[unlikely]]
+        return explain(t);
+    }
+    if (ranges_used_ != c_.range_limit.size()) {
+      return invalid("columns.range_limit", "each range used by one guard or operation",
+                     count_of(c_.range_limit.size() - ranges_used_, "unused ranges"));
+    }
+    return {};
+  }
+
+ private:
+  Status check_lengths() const {
+    struct Length {
+      const char* name;
+      std::size_t expected, met;
+    };
+    const std::size_t n = c_.guard_end.size(), k = c_.key_end.size(), g = c_.guard_kind.size(), m = c_.op_kind.size(),
+                      r = c_.range_limit.size();
+    for (const Length& l : {Length{"precedence", n, c_.precedence.size()},
+                            {"wait_timeout_us", n, c_.wait_timeout_us.size()},
+                            {"then_ends", n, c_.then_end.size()},
+                            {"else_ends", n, c_.else_end.size()},
+                            {"key_ids", k, c_.key_id.size()},
+                            {"guard_on_false", g, c_.guard_on_false.size()},
+                            {"guard_key", g, c_.guard_key.size()},
+                            {"guard_other_key", g, c_.guard_other.size()},
+                            {"guard_operand", g, c_.guard_operand.size()},
+                            {"operation_operand", m, c_.op_operand.size()},
+                            {"operation_key", m, c_.op_key.size()},
+                            {"operation_value", m, c_.op_value.size()},
+                            {"range_from_ends", r, c_.range_from_end.size()},
+                            {"range_to_ends", r, c_.range_to_end.size()}}) {
+      if (l.expected != l.met) return column_length(l.name, l.expected, l.met);
+    }
+    if (n == 0) return invalid("transactions", "at least 1 transaction", "0 transactions");
+    if (n > limits_.request_transactions_max) {
+      return invalid("transactions", count_of(limits_.request_transactions_max, "transactions"),
+                     count_of(n, "transactions"), "--request-transactions-max");
+    }
+    return {};
+  }
+
+  Status check_ends() const {
+    if (!ends_cover(c_.guard_end, c_.guard_kind.size())) return ends_broken("guard_ends", c_.guard_kind.size());
+    if (!ends_cover(c_.else_end, c_.op_kind.size())) return ends_broken("else_ends", c_.op_kind.size());
+    bool between = true;
+    for (std::size_t t = 0; t < c_.size(); ++t) {
+      between &= c_.then_end[t] >= c_.then_begin(t) && c_.then_end[t] <= c_.else_end[t];
+    }
+    if (!between) return invalid("columns.then_ends", "between the else_ends around them", "");
+    if (!ends_cover(c_.key_end, c_.key_bytes.size())) return ends_broken("key_ends", c_.key_bytes.size());
+    if (!ends_cover(c_.value_end, c_.value_bytes.size())) return ends_broken("value_ends", c_.value_bytes.size());
+    if (!ends_cover(c_.range_to_end, c_.range_bytes.size())) return ends_broken("range_to_ends", c_.range_bytes.size());
+    between = true;
+    for (std::size_t i = 0; i < c_.range_limit.size(); ++i) {
+      between &= c_.range_from_end[i] >= (i == 0 ? 0 : c_.range_to_end[i - 1]);
+      between &= c_.range_from_end[i] <= c_.range_to_end[i];
+    }
+    if (!between) return invalid("columns.range_from_ends", "between the range_to_ends around them", "");
+    return {};
+  }
+
+  // Sizes of keys and values that no transaction refers to are checked too; what refers to them is looked for only when
+  // one is wrong.
+  Status check_sizes() const {
+    const std::uint32_t key_bytes_max = std::min(limits_.key_bytes_max, kKeyBytesMax);
+    std::uint32_t previous = 0;
+    for (std::size_t i = 0; i < c_.key_end.size(); ++i) {
+      const std::uint32_t bytes = c_.key_end[i] - previous;
+      previous = c_.key_end[i];
+      if (bytes - 1 >= key_bytes_max) [[unlikely]] {  // 0 wraps around
+        return invalid(owner_of_key(i), "1 to " + count_of(key_bytes_max, "bytes"), count_of(bytes, "bytes"),
+                       "--key-bytes-max");
+      }
+    }
+    previous = 0;
+    for (std::size_t i = 0; i < c_.value_end.size(); ++i) {
+      const std::uint32_t bytes = c_.value_end[i] - previous;
+      previous = c_.value_end[i];
+      if (bytes > limits_.value_bytes_max) {
+        return invalid(owner_of_value(i), count_of(limits_.value_bytes_max, "bytes"), count_of(bytes, "bytes"),
+                       "--value-bytes-max");
+      }
+    }
+    return {};
+  }
+
+  bool transaction_ok(std::size_t t) {
+    const std::uint32_t guards = c_.guard_end[t] - c_.guard_begin(t);
+    const std::uint32_t operations = c_.else_end[t] - c_.then_begin(t);
+    if (guards + operations == 0 || guards > limits_.guards_max || operations > limits_.operations_max) return false;
+    if (c_.wait_timeout_us[t] < 0 || c_.wait_timeout_us[t] > limits_.wait_timeout_us_max) return false;
+    for (std::uint32_t g = c_.guard_begin(t); g < c_.guard_end[t]; ++g) {
+      if (!guard_ok(g)) return false;
+    }
+    return list_ok(c_.then_begin(t), c_.then_end[t]) && list_ok(c_.then_end[t], c_.else_end[t]);
+  }
+
+  bool list_ok(std::uint32_t begin, std::uint32_t end) {
+    for (std::uint32_t i = begin; i < end; ++i) {
+      if (!operation_ok(begin, i)) return false;
+    }
+    return true;
+  }
+
+  bool key_ok(std::uint32_t i) const { return i < c_.key_end.size(); }
+  bool value_ok(std::int64_t i) const { return i >= 0 && static_cast<std::uint64_t>(i) < c_.value_end.size(); }
+  static bool version_ok(std::int64_t v) { return v >= 0 && static_cast<Version>(v) <= kVersionMax; }
+
+  bool guard_ok(std::uint32_t g) {
+    const std::int64_t operand = c_.guard_operand[g];
+    if (c_.guard_on_false[g] > static_cast<std::uint8_t>(OnFalse::wait)) return false;
+    const auto kind = static_cast<GuardKind>(c_.guard_kind[g]);
+    if (kind == GuardKind::range_unchanged) {
+      return version_ok(operand) && c_.guard_other[g] == kNone && use_range(c_.guard_key[g], true);
+    }
+    if (!key_ok(c_.guard_key[g])) return false;
+    const bool other_ok = c_.guard_other[g] == kNone;
+    switch (kind) {
+      case GuardKind::exists:
+      case GuardKind::absent: return other_ok;
+      case GuardKind::equal:
+      case GuardKind::not_equal:
+      case GuardKind::less:
+      case GuardKind::less_equal:
+      case GuardKind::greater:
+      case GuardKind::greater_equal: return other_ok || key_ok(c_.guard_other[g]);
+      case GuardKind::version_equal:
+      case GuardKind::unchanged: return other_ok && version_ok(operand);
+      case GuardKind::bytes_equal: return other_ok && value_ok(operand);
+      case GuardKind::range_unchanged: break;
+    }
+    return false;
+  }
+
+  bool operation_ok(std::uint32_t list_begin, std::uint32_t i) {
+    const auto kind = static_cast<OpKind>(c_.op_kind[i]);
+    switch (kind) {
+      case OpKind::get:
+      case OpKind::del: return c_.op_operand[i] == 0 && key_ok(c_.op_key[i]);
+      case OpKind::put:
+      case OpKind::add: return key_ok(c_.op_key[i]) && operand_ok(list_begin, i, kind);
+      case OpKind::range_get:
+      case OpKind::delete_range: return c_.op_operand[i] == 0 && use_range(c_.op_key[i], false);
+    }
+    return false;
+  }
+
+  bool operand_ok(std::uint32_t list_begin, std::uint32_t i, OpKind kind) const {
+    const std::int64_t value = c_.op_value[i];
+    switch (static_cast<Operand>(c_.op_operand[i])) {
+      case Operand::integer:
+      case Operand::commit_version:
+      case Operand::batch_time: return true;
+      case Operand::bytes: return kind == OpKind::put && value_ok(value);
+      case Operand::get:
+      case Operand::get_negated:
+        return value >= 0 && value < i - list_begin &&
+               c_.op_kind[list_begin + static_cast<std::uint32_t>(value)] == static_cast<std::uint8_t>(OpKind::get);
+    }
+    return false;
+  }
+
+  bool range_ok(std::uint32_t i, bool in_guard) const {
+    const std::string_view from = c_.range_from(i), to = c_.range_to(i);
+    const std::uint32_t limit = c_.range_limit[i];
+    const std::uint32_t key_bytes_max = std::min(limits_.key_bytes_max, kKeyBytesMax);
+    if (from.size() > key_bytes_max || to.size() > key_bytes_max) return false;
+    if (!to.empty() && from >= to) return false;
+    return in_guard ? limit == 0 : limit >= 1 && limit <= limits_.range_keys_max;
+  }
+
+  bool use_range(std::uint32_t i, bool in_guard) {
+    if (i >= c_.range_limit.size() || range_used_[i] != 0 || !range_ok(i, in_guard)) return false;
+    range_used_[i] = 1;
+    ++ranges_used_;
+    return true;
+  }
+
+  // The error paths: what exactly is wrong with transaction t.
+  Status explain(std::size_t t) const;
+  Status explain_guard(const std::string& path, std::uint32_t g) const;
+  Status explain_operation(const std::string& path, std::uint32_t list_begin, std::uint32_t i) const;
+  Status explain_range(const std::string& path, std::uint32_t i, bool in_guard) const;
+  std::string guard_path(std::uint32_t g) const;
+  std::string operation_path(std::uint32_t i) const;
+  std::string owner_of_key(std::size_t key) const;
+  std::string owner_of_value(std::size_t value) const;
+
+  const TransactionColumns& c_;
+  const TransactionLimits& limits_;
+  std::vector<std::uint8_t> range_used_;
+  std::size_t ranges_used_ = 0;
+};
+
+std::string Validator::guard_path(std::uint32_t g) const {
+  const auto t = std::upper_bound(c_.guard_end.begin(), c_.guard_end.end(), g) - c_.guard_end.begin();
+  return "transactions[" + std::to_string(t) + "].guards[" + std::to_string(g - c_.guard_begin(t)) + "]";
+}
+
+std::string Validator::operation_path(std::uint32_t i) const {
+  const auto t = std::upper_bound(c_.else_end.begin(), c_.else_end.end(), i) - c_.else_end.begin();
+  const bool in_else = i >= c_.then_end[t];
+  const std::uint32_t begin = in_else ? c_.then_end[t] : c_.then_begin(t);
+  return "transactions[" + std::to_string(t) + (in_else ? "].else[" : "].then[") + std::to_string(i - begin) + "]";
+}
+
+std::string Validator::owner_of_key(std::size_t key) const {
+  for (std::uint32_t g = 0; g < c_.guard_kind.size(); ++g) {
+    const bool range = c_.guard_kind[g] == static_cast<std::uint8_t>(GuardKind::range_unchanged);
+    if (!range && c_.guard_key[g] == key) return guard_path(g) + ".key";
+    if (!range && c_.guard_other[g] == key) return guard_path(g) + ".other_key";
+  }
+  for (std::uint32_t i = 0; i < c_.op_kind.size(); ++i) {
+    if (c_.op_kind[i] <= static_cast<std::uint8_t>(OpKind::add) && c_.op_key[i] == key) {
+      return operation_path(i) + ".key";
+    }
+  }
+  return "columns.keys[" + std::to_string(key) + "]";
+}
+
+std::string Validator::owner_of_value(std::size_t value) const {
+  for (std::uint32_t g = 0; g < c_.guard_kind.size(); ++g) {
+    const bool bytes = c_.guard_kind[g] == static_cast<std::uint8_t>(GuardKind::bytes_equal);
+    if (bytes && c_.guard_operand[g] == static_cast<std::int64_t>(value)) return guard_path(g) + ".bytes";
+  }
+  for (std::uint32_t i = 0; i < c_.op_kind.size(); ++i) {
+    const bool bytes = c_.op_operand[i] == static_cast<std::uint8_t>(Operand::bytes);
+    if (bytes && c_.op_value[i] == static_cast<std::int64_t>(value)) return operation_path(i) + ".operand.bytes";
+  }
+  return "columns.values[" + std::to_string(value) + "]";
+}
+
+Status Validator::explain(std::size_t t) const {
+  const std::string path = "transactions[" + std::to_string(t) + "]";
+  const std::uint32_t guards = c_.guard_end[t] - c_.guard_begin(t);
+  const std::uint32_t operations = c_.else_end[t] - c_.then_begin(t);
+  if (guards + operations == 0) return invalid(path, "at least 1 guard or operation", "empty");
+  if (guards > limits_.guards_max) {
+    return invalid(path + ".guards", count_of(limits_.guards_max, "guards"), count_of(guards, "guards"),
+                   "--guards-max");
+  }
+  if (operations > limits_.operations_max) {
+    return invalid(path + ".operations", count_of(limits_.operations_max, "operations, both lists together"),
+                   count_of(operations, "operations"), "--operations-max");
+  }
+  if (c_.wait_timeout_us[t] < 0 || c_.wait_timeout_us[t] > limits_.wait_timeout_us_max) {
+    return invalid(path + ".wait_timeout_us", count_of(limits_.wait_timeout_us_max, "us"),
+                   std::to_string(c_.wait_timeout_us[t]) + " us", "--wait-timeout-max");
+  }
+  for (std::uint32_t g = c_.guard_begin(t); g < c_.guard_end[t]; ++g) {
+    if (Status s = explain_guard(guard_path(g), g); !s.ok()) return s;
+  }
+  for (std::uint32_t i = c_.then_begin(t); i < c_.else_end[t]; ++i) {
+    const std::uint32_t list_begin = i < c_.then_end[t] ? c_.then_begin(t) : c_.then_end[t];
+    if (Status s = explain_operation(operation_path(i), list_begin, i); !s.ok()) return s;
+  }
+  // Only a range that two share is left: each use alone is fine.
+  return invalid(path, "each range used by one guard or operation", "a range used twice");
+}
+
+Status Validator::explain_guard(const std::string& path, std::uint32_t g) const {
+  const std::uint8_t kind = c_.guard_kind[g];
+  if (kind < kGuardKindMin || kind > kGuardKindMax) {
+    return invalid(path + ".kind", "a known guard kind, 1 to 12", std::to_string(kind));
+  }
+  if (c_.guard_on_false[g] > 1) {
+    return invalid(path + ".on_false", "FAIL (0) or WAIT (1)", std::to_string(c_.guard_on_false[g]));
+  }
+  if (static_cast<GuardKind>(kind) == GuardKind::range_unchanged) {
+    if (Status s = explain_range(path, c_.guard_key[g], true); !s.ok()) return s;
+  } else if (!key_ok(c_.guard_key[g])) {
+    return invalid(path + ".key", "an index below " + count_of(c_.key_end.size(), "keys"),
+                   std::to_string(c_.guard_key[g]));
+  }
+  const bool compares = kind >= static_cast<std::uint8_t>(GuardKind::equal) &&
+                        kind <= static_cast<std::uint8_t>(GuardKind::greater_equal);
+  if (c_.guard_other[g] != kNone && !(compares && key_ok(c_.guard_other[g]))) {
+    return invalid(path + ".other_key",
+                   compares ? "an index below " + count_of(c_.key_end.size(), "keys") : "none for this kind",
+                   std::to_string(c_.guard_other[g]));
+  }
+  const std::int64_t operand = c_.guard_operand[g];
+  switch (static_cast<GuardKind>(kind)) {
+    case GuardKind::version_equal:
+    case GuardKind::unchanged:
+    case GuardKind::range_unchanged:
+      if (!version_ok(operand)) {
+        return invalid(path + ".version", "0 to 2^60 - 1", std::to_string(static_cast<std::uint64_t>(operand)));
+      }
+      return {};
+    case GuardKind::bytes_equal:
+      if (!value_ok(operand)) {
+        return invalid(path + ".bytes", "an index below " + count_of(c_.value_end.size(), "values"),
+                       std::to_string(operand));
+      }
+      return {};
+    default: return {};
+  }
+}
+
+Status Validator::explain_operation(const std::string& path, std::uint32_t list_begin, std::uint32_t i) const {
+  const std::uint8_t kind = c_.op_kind[i];
+  const std::int64_t value = c_.op_value[i];
+  if (kind < kOpKindMin || kind > kOpKindMax) {
+    return invalid(path + ".kind", "a known operation kind, 1 to 6", std::to_string(kind));
+  }
+  const bool ranged = kind >= static_cast<std::uint8_t>(OpKind::range_get);
+  if (!ranged && !key_ok(c_.op_key[i])) {
+    return invalid(path + ".key", "an index below " + count_of(c_.key_end.size(), "keys"),
+                   std::to_string(c_.op_key[i]));
+  }
+  if (kind != static_cast<std::uint8_t>(OpKind::put) && kind != static_cast<std::uint8_t>(OpKind::add)) {
+    if (c_.op_operand[i] != 0) {
+      return invalid(path + ".operand", "none for this kind", std::to_string(c_.op_operand[i]));
+    }
+    return ranged ? explain_range(path, c_.op_key[i], false) : Status{};
+  }
+  if (operand_ok(list_begin, i, static_cast<OpKind>(kind))) return {};
+  switch (static_cast<Operand>(c_.op_operand[i])) {
+    case Operand::bytes:
+      if (kind == static_cast<std::uint8_t>(OpKind::add)) {
+        return invalid(path + ".operand.bytes", "an integer operand for ADD", "bytes");
+      }
+      return invalid(path + ".operand.bytes", "an index below " + count_of(c_.value_end.size(), "values"),
+                     std::to_string(value));
+    case Operand::get:
+    case Operand::get_negated:
+      return invalid(path + ".operand.get", "the index of an earlier GET of the same list", std::to_string(value));
+    default: return invalid(path + ".operand", "a known operand, 0 to 5", std::to_string(c_.op_operand[i]));
+  }
+}
+
+Status Validator::explain_range(const std::string& path, std::uint32_t i, bool in_guard) const {
+  if (i >= c_.range_limit.size()) {
+    return invalid(path + ".range", "an index below " + count_of(c_.range_limit.size(), "ranges"), std::to_string(i));
+  }
+  const std::uint32_t key_bytes_max = std::min(limits_.key_bytes_max, kKeyBytesMax);
+  const std::string_view from = c_.range_from(i), to = c_.range_to(i);
+  for (const auto& [name, bound] : {std::pair{".range.from", from}, {".range.to", to}}) {
+    if (bound.size() > key_bytes_max) {
+      return invalid(path + name, count_of(key_bytes_max, "bytes"), count_of(bound.size(), "bytes"), "--key-bytes-max");
+    }
+  }
+  if (!to.empty() && from >= to) return invalid(path + ".range.to", "empty or greater than `from`", "not greater");
+  const std::uint32_t limit = c_.range_limit[i];
+  if (in_guard && limit != 0) return invalid(path + ".limit", "0 in a guard", std::to_string(limit));
+  if (!in_guard && (limit == 0 || limit > limits_.range_keys_max)) {
+    return invalid(path + ".limit", "1 to " + count_of(limits_.range_keys_max, "keys"), count_of(limit, "keys"),
+                   "--range-keys-max");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status validate(const TransactionColumns& columns, const TransactionLimits& limits) {
+  return Validator(columns, limits).run();
+}
+
+}  // namespace kilokv::engine
