@@ -109,12 +109,12 @@ class History:
 
     def _place(self, number, offset, line, seen):
         self.transactions += 1
-        if line["session"] is not None:
+        outcome = line["outcome"]
+        if line["session"] and outcome is not None:
             name = (line["request"], line["index"])
             first = seen.setdefault(line["session"], {}).setdefault(name, number)
             if first != number:
                 self.problems.append((number, f"request {name[0]}, index {name[1]} was answered in line {first}, too"))
-        outcome = line["outcome"]
         if outcome == "CANCELLED":  # decided, wrote nothing, has no place
             return
         if outcome is None:

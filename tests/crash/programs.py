@@ -1,0 +1,154 @@
+"""Starts the real programs for the crash tests: the server on a folder of its own, and clients against it.
+
+The programs are found in $KILOKV_BIN_DIR, or in build/release/bin.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BIN = pathlib.Path(os.environ.get("KILOKV_BIN_DIR", ROOT / "build" / "release" / "bin"))
+JUDGE = ROOT / "tests" / "judge" / "judge.py"
+
+
+def until(condition, what, seconds=30):
+    """Polls until the condition holds, and returns what it returned."""
+    end = time.monotonic() + seconds
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds} s")
+        time.sleep(0.005)
+
+
+class Server:
+    """A kilokvd of this test. Starting again after a kill keeps the folder and the port."""
+
+    def __init__(self, folder, *flags, environment=None, tracer=()):
+        self.folder = pathlib.Path(folder)
+        self.log = self.folder / "kilokvd.log"
+        self.endpoint = None
+        self._flags, self._environment, self._tracer = flags, environment or {}, tracer
+        self._process = None
+        self.starts = 0
+
+    def start(self, wait=True):
+        assert self._process is None
+        self.starts += 1
+        listen = self.endpoint or "127.0.0.1:0"
+        command = [*self._tracer, BIN / "kilokvd", "--data-dir", self.folder / "data", "--listen", listen, *self._flags]
+        with open(self.log, "ab") as log:
+            self._seen = log.tell()
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                             env={**os.environ, **self._environment})
+        self.pid = self._process.pid
+        if wait:
+            self.wait_ready()
+
+    def wait_ready(self, seconds=60):
+        self.endpoint = until(self._ready_endpoint, "kilokvd ready", seconds)
+
+    def _ready_endpoint(self):
+        text = self.log.read_bytes()[self._seen:].decode(errors="replace")
+        if self._process.poll() is not None:
+            raise AssertionError(f"kilokvd ended with {self._process.returncode}:\n{text[-4000:]}")
+        match = re.search(r"kilokvd ready.*?endpoint=(\S+)", text)
+        return match and match[1]
+
+    def kill(self):
+        """SIGKILL: nothing is flushed, nothing is said."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stop(self, seconds=60):
+        """SIGTERM: drains."""
+        self._process.terminate()
+        code = self._process.wait(timeout=seconds)
+        self._process = None
+        return code
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.kill()
+        if kind is not None:
+            print(f"--- end of the server's log ({self.starts} starts)")
+            print(self.log.read_text(errors="replace")[-4000:])
+
+    def command(self, program, *arguments):
+        return [str(part) for part in (BIN / program, "--endpoint", self.endpoint, *arguments)]
+
+    def client(self, *arguments, stdin="", codes=(0,)):
+        """Runs `kilokv` with these arguments; returns what it printed."""
+        run = subprocess.run(self.command("kilokv", *arguments), input=stdin, capture_output=True, text=True, check=False,
+                             timeout=120)
+        assert run.returncode in codes, f"kilokv {arguments}: exit {run.returncode}: {run.stdout}{run.stderr}"
+        return run.stdout
+
+    def transactions(self, *transactions, batch=True, codes=(0, 1)):
+        """Sends them by `kilokv txn`; returns their history lines by index."""
+        return parse_lines(self.client(*transaction_arguments(batch), stdin=as_lines(transactions), codes=codes))
+
+    def start_transactions(self, *transactions):
+        """The same as one request in the background; finish with history()."""
+        process = subprocess.Popen(self.command("kilokv", *transaction_arguments(True)), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process.stdin.write(as_lines(transactions))
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def parked(self):
+        """How many transactions wait on the server."""
+        return json.loads(self.client("--output", "json", "status"))["parked"]
+
+    def value(self, key):
+        """The integer of a key; 0 if it is absent."""
+        return int(self.client("get", key, codes=(0, 1)).strip() or 0)
+
+    def scan_to(self, path):
+        with open(path, "w", encoding="utf-8") as output:
+            subprocess.run(self.command("kilokv", "--output", "json", "scan"), stdout=output, check=True, timeout=300)
+
+
+def transaction_arguments(batch):
+    return ["--timeout", "60s", "txn", *(["--batch"] if batch else [])]
+
+
+def as_lines(transactions):
+    return "".join(json.dumps(transaction) + "\n" for transaction in transactions)
+
+
+def parse_lines(text):
+    lines = [json.loads(line) for line in text.splitlines()]
+    return sorted((line for line in lines if "outcome" in line), key=lambda line: (line["request"], line["index"]))
+
+
+def history(process):
+    """The history lines of start_transactions(), when it ends."""
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode in (0, 1), f"kilokv txn: exit {process.returncode}: {output}{errors}"
+    return parse_lines(output)
+
+
+def temporary_folder():
+    return tempfile.TemporaryDirectory(prefix="kilokv-test-")
+
+
+def add(key, delta):
+    return {"op": "add", "key": key, "delta": delta}
+
+
+def wait_for(key, at_least):
+    return {"key": key, "is": "ge", "value": at_least, "when_false": "wait"}
