@@ -1,0 +1,68 @@
+#include "server/storage/acknowledged_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "server/storage/bytes.hpp"
+#include "server/storage/crc32c.hpp"
+#include "server/storage/directory.hpp"
+
+namespace kilokv::server::storage {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x4B434141;  // "AACK"
+
+struct Content {
+  std::uint32_t magic = kMagic;
+  std::uint32_t crc = 0;  // of the batch
+  BatchNumber batch = 0;
+};
+
+std::uint32_t crc_of(BatchNumber batch) {
+  std::string bytes;
+  put(&bytes, batch);
+  return crc32c(bytes);
+}
+
+Status failed(const std::string& what) { return {StatusCode::internal, what + ": " + std::strerror(errno)}; }
+
+}  // namespace
+
+AcknowledgedFile::~AcknowledgedFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+Result<BatchNumber> AcknowledgedFile::open(const std::string& directory) {
+  const std::string path = directory + "/" + kAcknowledgedFileName;
+  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+  if (file_ < 0) return failed("cannot open " + path);
+  Content content;
+  const ssize_t got = ::pread(file_, &content, sizeof content, 0);
+  if (got < 0) return failed("cannot read " + path);
+  if (got == 0) {
+    if (Status status = write(0); !status.ok()) return status;
+    if (::fsync(file_) != 0) return failed("cannot sync " + path);
+    if (Status status = sync_directory(directory); !status.ok()) return status;
+    return BatchNumber{0};
+  }
+  if (got != sizeof content || content.magic != kMagic || content.crc != crc_of(content.batch)) {
+    return Status(StatusCode::data_loss, path +
+                                             " is malformed; it says how far the log was acknowledged. If the log "
+                                             "is known to be whole, remove the file and start again");
+  }
+  return content.batch;
+}
+
+Status AcknowledgedFile::write(BatchNumber batch) const {
+  const Content content{.magic = kMagic, .crc = crc_of(batch), .batch = batch};
+  if (::pwrite(file_, &content, sizeof content, 0) != sizeof content)
+    return failed("cannot write " + std::string(kAcknowledgedFileName));
+  return {};
+}
+
+}  // namespace kilokv::server::storage

@@ -1,0 +1,74 @@
+// Little-endian bytes in and out, for every format of storage. A reader never reads past its end: it turns bad, gives
+// zeros from then on, and is asked once at the end.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace kilokv::server::storage {
+
+static_assert(std::endian::native == std::endian::little, "formats are copied as they lie in memory");
+
+template <class T>
+void put(std::string* out, T value) {
+  static_assert(std::is_trivially_copyable_v<T> && std::has_unique_object_representations_v<T>);
+  out->append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+template <class T>
+T load(const char* from) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view rest) : rest_(rest) {}
+
+  std::string_view bytes(std::uint64_t count) {
+    if (count > rest_.size()) {
+      good_ = false;
+      rest_ = {};
+      return {};
+    }
+    const std::string_view taken = rest_.substr(0, count);
+    rest_.remove_prefix(count);
+    return taken;
+  }
+
+  template <class T>
+  T get() {
+    const std::string_view taken = bytes(sizeof(T));
+    return taken.size() == sizeof(T) ? load<T>(taken.data()) : T{};
+  }
+
+  std::string_view rest() const { return rest_; }
+  void fail() { good_ = false; }
+  bool good() const { return good_; }
+  bool finished() const { return good_ && rest_.empty(); }
+
+ private:
+  std::string_view rest_;
+  bool good_ = true;
+};
+
+// Big-endian, so that numbers sort as keys.
+inline std::string ordered_key(std::uint64_t number) {
+  std::string key(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) key[i] = static_cast<char>(number >> (56 - 8 * i));
+  return key;
+}
+
+inline std::uint64_t number_of_key(std::string_view key) {
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < 8; ++i) number = number << 8 | static_cast<unsigned char>(key[i]);
+  return number;
+}
+
+}  // namespace kilokv::server::storage

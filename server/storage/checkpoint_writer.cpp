@@ -1,0 +1,125 @@
+#include "server/storage/checkpoint_writer.hpp"
+
+#include "engine/base/check.hpp"
+#include "server/core/fail_point.hpp"
+#include "server/storage/log_record.hpp"
+
+namespace kilokv::server::storage {
+namespace {
+
+constexpr std::size_t kWriteBytes = std::size_t{1} << 20;  // small enough to let an append in between
+
+Status fail_at(const char* point) {
+  if (!fail_point(point)) return {};
+  return {StatusCode::internal, std::string("fail point ") + point};
+}
+
+rocksdb::WriteOptions unlogged() {
+  rocksdb::WriteOptions options;
+  options.disableWAL = true;
+  return options;
+}
+
+rocksdb::WriteOptions synced() {
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return options;
+}
+
+}  // namespace
+
+void CheckpointWriter::restore(const Checkpoint& current, std::uint64_t generation) {
+  current_ = current;
+  generation_ = generation;
+}
+
+Status CheckpointWriter::begin() {
+  ++generation_;
+  batch_.Clear();
+  return {};
+}
+
+Status CheckpointWriter::put(std::span<const StoredRecord> records) {
+  if (Status status = fail_at("storage.checkpoint.records"); !status.ok()) return status;
+  for (const StoredRecord& record : records) {
+    value_.clear();
+    encode_state(record, &value_);
+    batch_.Put(store_->family(Family::state), rocksdb::Slice(record.key.data(), record.key.size()), value_);
+    if (batch_.GetDataSize() < kWriteBytes) continue;
+    if (Status status = write(Family::state); !status.ok()) return status;
+  }
+  return write(Family::state);
+}
+
+Status CheckpointWriter::drop(std::span<const std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    batch_.Delete(store_->family(Family::state), rocksdb::Slice(key.data(), key.size()));
+    if (batch_.GetDataSize() < kWriteBytes) continue;
+    if (Status status = write(Family::state); !status.ok()) return status;
+  }
+  return write(Family::state);
+}
+
+// Writes what is gathered. Waits where the family has buffers to flush: more would stop every writer of the database.
+Status CheckpointWriter::write(Family family) {
+  if (batch_.Count() == 0) return {};
+  const char* const doing = "writing a checkpoint";
+  if (store_->property(family, "rocksdb.num-immutable-mem-table") >= 2) {
+    const rocksdb::Status flushed = store_->db()->Flush(rocksdb::FlushOptions(), store_->family(family));
+    if (!flushed.ok()) return store_->status_of(flushed, doing);
+  }
+  const rocksdb::Status written = store_->db()->Write(unlogged(), &batch_);
+  batch_.Clear();
+  return store_->status_of(written, doing);
+}
+
+Status CheckpointWriter::write_sessions(std::span<const StoredSession> sessions) {
+  const std::string prefix = ordered_key(generation_);
+  for (const StoredSession& session : sessions) {
+    std::string key = prefix;
+    storage::put(&key, session.session.bytes);
+    batch_.Put(store_->family(Family::sessions), key, encode_session(session));
+    if (batch_.GetDataSize() < kWriteBytes) continue;
+    if (Status status = write(Family::sessions); !status.ok()) return status;
+  }
+  return write(Family::sessions);
+}
+
+Result<std::uint32_t> CheckpointWriter::record_crc(BatchNumber batch) const {
+  if (batch == current_.covers.batch) return current_.record_crc;
+  const std::string doing = "checkpointing through batch " + std::to_string(batch);
+  rocksdb::PinnableSlice bytes;
+  const rocksdb::Status found =
+      store_->db()->Get(rocksdb::ReadOptions(), store_->family(Family::log), ordered_key(batch), &bytes);
+  if (!found.ok()) return store_->status_of(found, doing);
+  const Result<RecordView> record = RecordView::parse({bytes.data(), bytes.size()});
+  if (!record.ok()) return Status(record.status().code(), doing + ": " + record.status().message());
+  return record->crc();
+}
+
+Status CheckpointWriter::end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) {
+  KILOKV_CHECK(covers.batch >= current_.covers.batch);
+  const Result<std::uint32_t> crc = record_crc(covers.batch);
+  if (!crc.ok()) return crc.status();
+  if (Status status = write_sessions(sessions); !status.ok()) return status;
+  if (Status status = fail_at("storage.checkpoint.flush"); !status.ok()) return status;
+  const rocksdb::Status flushed =
+      store_->db()->Flush(rocksdb::FlushOptions(), {store_->family(Family::state), store_->family(Family::sessions)});
+  if (!flushed.ok()) return store_->status_of(flushed, "flushing a checkpoint");
+
+  if (Status status = fail_at("storage.checkpoint.commit"); !status.ok()) return status;
+  Checkpoint next{.covers = covers, .record_crc = *crc, .generation = generation_, .session_count = sessions.size()};
+  next.covers.checkpoint_batch = covers.batch;
+  const rocksdb::Status committed =
+      store_->db()->Put(synced(), store_->family(Family::metadata), kCheckpointKey, encode_checkpoint(next));
+  if (!committed.ok()) return store_->status_of(committed, "committing a checkpoint");
+  current_ = next;
+
+  if (Status status = fail_at("storage.checkpoint.committed"); !status.ok()) return status;
+  // Not synced: older generations are not read, and the next checkpoint removes what this one could not.
+  const rocksdb::Status removed =
+      store_->db()->DeleteRange(unlogged(), store_->family(Family::sessions), ordered_key(0), ordered_key(generation_));
+  return store_->status_of(removed, "removing the sessions of the last checkpoint");
+}
+
+}  // namespace kilokv::server::storage

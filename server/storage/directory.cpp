@@ -1,0 +1,33 @@
+#include "server/storage/directory.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace kilokv::server::storage {
+
+Status sync_directory(const std::string& directory) {
+  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return {StatusCode::internal, "cannot open " + directory + ": " + std::strerror(errno)};
+  const bool synced = ::fsync(file) == 0;
+  const int error = errno;
+  ::close(file);
+  if (synced) return {};
+  return {StatusCode::internal, "cannot sync " + directory + ": " + std::strerror(error)};
+}
+
+Status ensure_directory(const std::string& directory) {
+  if (::mkdir(directory.c_str(), 0750) == 0) {
+    const std::filesystem::path parent = (std::filesystem::path(directory) / "").parent_path().parent_path();
+    return sync_directory(parent.empty() ? "." : parent.string());
+  }
+  if (errno == EEXIST) return {};
+  return {StatusCode::failed_precondition,
+          "data directory " + directory + " cannot be created: " + std::strerror(errno) + " (--data-dir)"};
+}
+
+}  // namespace kilokv::server::storage

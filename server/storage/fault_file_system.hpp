@@ -1,0 +1,15 @@
+// RocksDB's file system with the storage.append fail points (core/fail_point.hpp) in its write-ahead log, so that tests
+// see what RocksDB itself makes of a torn write or a failed sync. In place only while fail points are set.
+#pragma once
+
+#include <rocksdb/env.h>
+
+#include <atomic>
+#include <memory>
+
+namespace kilokv::server::storage {
+
+// The points act once `armed` is true. `armed` must outlive the environment.
+std::unique_ptr<rocksdb::Env> make_fault_environment(const std::atomic<bool>* armed);
+
+}  // namespace kilokv::server::storage

@@ -1,0 +1,213 @@
+#include "server/storage/log_record.hpp"
+
+#include <string>
+
+#include "engine/base/check.hpp"
+#include "server/storage/crc32c.hpp"
+
+namespace kilokv::server::storage {
+namespace {
+
+constexpr std::size_t kCrcBytes = 4;
+
+void put_sessions(std::span<const SessionEntry> entries, std::string* out) {
+  for (const SessionEntry& entry : entries) {
+    put(out, static_cast<std::uint8_t>(entry.kind));
+    put(out, entry.session.bytes);
+    switch (entry.kind) {
+      case SessionEntry::Kind::opened: put(out, entry.lease_us); break;
+      case SessionEntry::Kind::closed: break;
+      case SessionEntry::Kind::results:
+        put(out, entry.request);
+        put(out, entry.acknowledged_through);
+        put(out, entry.digest);
+        put(out, entry.transactions);
+        KILOKV_CHECK(entry.results.size() <= UINT32_MAX);
+        put(out, static_cast<std::uint32_t>(entry.results.size()));
+        out->append(entry.results);
+        break;
+    }
+  }
+}
+
+void put_writes(const engine::WriteColumns& writes, std::string* out) {
+  const std::size_t count = writes.size();
+  put_integer_column(out, count, [&](std::size_t i) { return std::int64_t{writes.type[i]}; });
+  put_integer_column(out, count, [&](std::size_t i) {
+    return std::int64_t{writes.rank[i]} - (i == 0 ? 0 : std::int64_t{writes.rank[i - 1]});
+  });
+  put_integer_column(out, count, [&](std::size_t i) { return writes.word[i]; });
+  put_integer_column(out, count, [&](std::size_t i) {
+    return std::int64_t{writes.key_end[i]} - (i == 0 ? 0 : std::int64_t{writes.key_end[i - 1]});
+  });
+  put_integer_column(out, writes.value_end.size(), [&](std::size_t i) {
+    return std::int64_t{writes.value_end[i]} - (i == 0 ? 0 : std::int64_t{writes.value_end[i - 1]});
+  });
+  out->append(writes.key_bytes.data(), writes.key_bytes.size());
+  out->append(writes.value_bytes.data(), writes.value_bytes.size());
+}
+
+Status damaged(const std::string& reason) { return {StatusCode::data_loss, "log record: " + reason}; }
+
+// One entry; nothing is known about the rest of the bytes.
+SessionEntry read_session(Reader* reader) {
+  SessionEntry entry;
+  entry.kind = static_cast<SessionEntry::Kind>(reader->get<std::uint8_t>());
+  entry.session.bytes = reader->get<decltype(entry.session.bytes)>();
+  switch (entry.kind) {
+    case SessionEntry::Kind::opened: entry.lease_us = reader->get<DurationUs>(); break;
+    case SessionEntry::Kind::closed: break;
+    case SessionEntry::Kind::results:
+      entry.request = reader->get<std::uint64_t>();
+      entry.acknowledged_through = reader->get<std::uint64_t>();
+      entry.digest = reader->get<Hash128>();
+      entry.transactions = reader->get<std::uint32_t>();
+      entry.results = reader->bytes(reader->get<std::uint32_t>());
+      break;
+    default: reader->fail();
+  }
+  return entry;
+}
+
+}  // namespace
+
+std::uint32_t encode_record(const LogRecord& record, std::uint32_t previous_crc, std::string* out) {
+  static const engine::WriteColumns kNoWrites;
+  const engine::WriteColumns& writes = record.writes != nullptr ? *record.writes : kNoWrites;
+  KILOKV_CHECK(writes.size() <= UINT32_MAX && record.sessions.size() <= UINT32_MAX);
+  const std::size_t begin = out->size();
+  put(out, kRecordMagic);
+  put(out, kRecordFormat);
+  put(out, std::uint16_t{0});
+  put(out, previous_crc);
+  put(out, record.transactions);
+  put(out, record.header.number);
+  put(out, record.header.time_us);
+  put(out, record.header.first_version);
+  put(out, record.next_version);
+  put(out, record.tombstone_floor);
+  put(out, record.state_hash);
+  put(out, static_cast<std::uint32_t>(writes.size()));
+  put(out, static_cast<std::uint32_t>(record.sessions.size()));
+  put(out, std::uint64_t{writes.key_bytes.size()});
+  put(out, std::uint64_t{writes.value_bytes.size()});
+  KILOKV_CHECK(out->size() - begin == kRecordHeaderBytes);
+  put_writes(writes, out);
+  put_sessions(record.sessions, out);
+  const std::uint32_t crc = crc32c(std::string_view(*out).substr(begin));
+  put(out, crc);
+  return crc;
+}
+
+Result<RecordView> RecordView::parse(std::string_view bytes) {
+  if (bytes.size() < sizeof kRecordMagic + kCrcBytes) return damaged("only " + std::to_string(bytes.size()) + " bytes");
+  RecordView view;
+  view.crc_ = load<std::uint32_t>(bytes.data() + bytes.size() - kCrcBytes);
+  bytes.remove_suffix(kCrcBytes);
+  if (crc32c(bytes) != view.crc_) return damaged("checksum mismatch");
+  Reader reader(bytes);
+  if (reader.get<std::uint32_t>() != kRecordMagic) return damaged("not a log record");
+  const auto format = reader.get<std::uint16_t>();
+  const auto flags = reader.get<std::uint16_t>();
+  if (format != kRecordFormat || flags != 0) {
+    return Status(StatusCode::failed_precondition, "log record has format " + std::to_string(format) + ", flags " +
+                                                       std::to_string(flags) +
+                                                       "; this version reads format 1, flags 0");
+  }
+  view.previous_crc_ = reader.get<std::uint32_t>();
+  view.transactions_ = reader.get<std::uint32_t>();
+  view.header_.number = reader.get<BatchNumber>();
+  view.header_.time_us = reader.get<TimeUs>();
+  view.header_.first_version = reader.get<Version>();
+  view.next_version_ = reader.get<Version>();
+  view.tombstone_floor_ = reader.get<Version>();
+  view.state_hash_ = reader.get<Hash128>();
+  view.writes_ = reader.get<std::uint32_t>();
+  view.sessions_ = reader.get<std::uint32_t>();
+  const auto key_bytes = reader.get<std::uint64_t>();
+  const auto value_bytes = reader.get<std::uint64_t>();
+  if (Status status = view.parse_writes(&reader, key_bytes, value_bytes); !status.ok()) return status;
+  view.session_entries_ = reader.rest();
+  if (Status status = view.parse_sessions(&reader, view.sessions_); !status.ok()) return status;
+  if (!reader.finished()) return damaged("bytes after its end");
+  return view;
+}
+
+// Everything that visit_writes relies on is checked here, so that a visit never stops half way.
+Status RecordView::parse_writes(Reader* reader, std::uint64_t key_bytes, std::uint64_t value_bytes) {
+  type_ = IntegerColumn(reader, writes_);
+  if (!reader->good()) return damaged("types are cut short");
+  std::size_t values = 0;
+  for (std::size_t i = 0; i < writes_; ++i) {
+    const std::int64_t type = type_[i];
+    if (type < 0 || type > static_cast<std::int64_t>(ValueType::bytes)) return damaged("unknown value type");
+    values += type == static_cast<std::int64_t>(ValueType::bytes);
+  }
+  rank_step_ = IntegerColumn(reader, writes_);
+  word_ = IntegerColumn(reader, writes_);
+  key_bytes_ = IntegerColumn(reader, writes_);
+  value_bytes_ = IntegerColumn(reader, values);
+  keys_ = reader->bytes(key_bytes);
+  values_ = reader->bytes(value_bytes);
+  if (!reader->good()) return damaged("columns are cut short");
+  std::uint64_t rank = 0;
+  for (std::size_t i = 0; i < writes_; ++i) {
+    if (rank_step_[i] < 0 || rank_step_[i] > UINT32_MAX) return damaged("ranks go back");
+    rank += static_cast<std::uint64_t>(rank_step_[i]);
+    if (key_bytes_[i] < 0 || static_cast<std::uint64_t>(key_bytes_[i]) > key_bytes) return damaged("key length");
+    key_bytes -= static_cast<std::uint64_t>(key_bytes_[i]);
+  }
+  for (std::size_t i = 0; i < values; ++i) {
+    if (value_bytes_[i] < 0 || static_cast<std::uint64_t>(value_bytes_[i]) > value_bytes)
+      return damaged("value length");
+    value_bytes -= static_cast<std::uint64_t>(value_bytes_[i]);
+  }
+  if (key_bytes != 0 || value_bytes != 0) return damaged("lengths do not add up");
+  if (writes_ > 0 && (header_.first_version + rank >= next_version_ || next_version_ > kVersionMax)) {
+    return damaged("a version is beyond the batch");
+  }
+  return {};
+}
+
+Status RecordView::parse_sessions(Reader* reader, std::uint32_t sessions) {
+  for (std::uint32_t i = 0; i < sessions && reader->good(); ++i) read_session(reader);
+  return reader->good() ? Status() : damaged("session entries are cut short or unknown");
+}
+
+Status RecordView::visit(RecoveryVisitor* visitor) const {
+  if (Status status = visitor->batch_begin(header_, tombstone_floor_); !status.ok()) return status;
+  if (Status status = visit_writes(visitor); !status.ok()) return status;
+  if (Status status = visit_sessions(visitor); !status.ok()) return status;
+  return visitor->batch_end(state_hash_);
+}
+
+Status RecordView::visit_writes(RecoveryVisitor* visitor) const {
+  StoredRecord write;
+  Version version = header_.first_version;
+  std::size_t key = 0, value = 0, values = 0;
+  for (std::size_t i = 0; i < writes_; ++i) {
+    version += static_cast<Version>(rank_step_[i]);
+    write.version = version;
+    write.type = static_cast<ValueType>(type_[i]);
+    write.integer = word_[i];
+    write.key = keys_.substr(key, static_cast<std::size_t>(key_bytes_[i]));
+    key += write.key.size();
+    write.bytes = {};
+    if (write.type == ValueType::bytes) {
+      write.bytes = values_.substr(value, static_cast<std::size_t>(value_bytes_[values++]));
+      value += write.bytes.size();
+    }
+    if (Status status = visitor->batch_write(write); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status RecordView::visit_sessions(RecoveryVisitor* visitor) const {
+  Reader reader(session_entries_);
+  for (std::uint32_t i = 0; i < sessions_; ++i) {
+    if (Status status = visitor->batch_session(read_session(&reader)); !status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace kilokv::server::storage

@@ -1,0 +1,65 @@
+// One batch as bytes, and back (docs/log-format.md). No RocksDB.
+//
+// Invariants: the last four bytes are the CRC-32C of all before them; each record carries that CRC of the record before
+// it, so a record that is missing, doubled or out of place is found. Encoding allocates nothing once the buffer has
+// grown.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/base/status.hpp"
+#include "engine/base/types.hpp"
+#include "engine/txn/results.hpp"
+#include "server/core/commit_log.hpp"
+#include "server/storage/integer_column.hpp"
+
+namespace kilokv::server::storage {
+
+inline constexpr std::uint32_t kRecordMagic = 0x474F4C4B;  // "KLOG"
+inline constexpr std::uint16_t kRecordFormat = 1;
+inline constexpr std::size_t kRecordHeaderBytes = 96;
+
+// Appends the record to `out` and returns its CRC, which the next one carries as its `previous_crc`.
+// Requires: record.header.number >= 1; the columns are consistent.
+std::uint32_t encode_record(const LogRecord& record, std::uint32_t previous_crc, std::string* out);
+
+// A checked view of an encoded record; valid while its bytes are.
+class RecordView {
+ public:
+  // Errors: DATA_LOSS, with the reason, for anything that encode_record cannot have written; FAILED_PRECONDITION for an
+  // intact record of an unknown format.
+  static Result<RecordView> parse(std::string_view bytes);
+
+  const engine::BatchHeader& header() const { return header_; }
+  Version next_version() const { return next_version_; }
+  Version tombstone_floor() const { return tombstone_floor_; }
+  std::uint32_t transactions() const { return transactions_; }
+  Hash128 state_hash() const { return state_hash_; }
+  std::uint32_t previous_crc() const { return previous_crc_; }
+  std::uint32_t crc() const { return crc_; }
+
+  // batch_begin, the writes, the session entries, batch_end.
+  Status visit(RecoveryVisitor* visitor) const;
+
+ private:
+  Status parse_writes(Reader* reader, std::uint64_t key_bytes, std::uint64_t value_bytes);
+  Status parse_sessions(Reader* reader, std::uint32_t sessions);
+  Status visit_writes(RecoveryVisitor* visitor) const;
+  Status visit_sessions(RecoveryVisitor* visitor) const;
+
+  engine::BatchHeader header_;
+  Version next_version_ = 0;
+  Version tombstone_floor_ = 0;
+  Hash128 state_hash_;
+  std::uint32_t transactions_ = 0;
+  std::uint32_t previous_crc_ = 0;
+  std::uint32_t crc_ = 0;
+  std::uint32_t writes_ = 0;
+  std::uint32_t sessions_ = 0;
+  IntegerColumn type_, rank_step_, word_, key_bytes_, value_bytes_;
+  std::string_view keys_, values_, session_entries_;
+};
+
+}  // namespace kilokv::server::storage

@@ -1,0 +1,232 @@
+#include "server/storage/recovery.hpp"
+
+#include <rocksdb/write_batch.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "server/storage/crc32c.hpp"
+
+namespace kilokv::server::storage {
+namespace {
+
+std::string_view view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+std::string hex_of(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    text += kDigits[static_cast<unsigned char>(c) >> 4];
+    text += kDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return text;
+}
+
+Status lost(const std::string& message) { return {StatusCode::data_loss, message}; }
+
+}  // namespace
+
+Result<RecoveredPosition> Recovery::run() {
+  for (const auto step :
+       {&Recovery::identify, &Recovery::read_checkpoint, &Recovery::visit_state, &Recovery::visit_sessions,
+        &Recovery::read_segments, &Recovery::visit_log, &Recovery::acknowledge_recovered}) {
+    if (Status status = (this->*step)(); !status.ok()) return status;
+  }
+  return position_;
+}
+
+Status Recovery::identify() {
+  const Result<std::optional<std::string>> format = metadata(kFormatKey);
+  if (!format.ok()) return format.status();
+  if (!*format) {
+    if (Status status = create_identity(); !status.ok()) return status;
+  } else {
+    Reader reader(**format);
+    const auto met = reader.get<std::uint32_t>();
+    if (!reader.finished()) return damaged("metadata", lost("the format number is malformed"));
+    if (met != kDatabaseFormat) {
+      return damaged("metadata", {StatusCode::failed_precondition, "the database has format " + std::to_string(met) +
+                                                                       "; this version reads format " +
+                                                                       std::to_string(kDatabaseFormat)});
+    }
+  }
+  const Result<std::optional<std::string>> stored = metadata(kIdentityKey);
+  if (!stored.ok()) return stored.status();
+  if (!*stored) return damaged("metadata", lost("the database identity is missing"));
+  const Result<DatabaseIdentity> identity = decode_identity(**stored);
+  if (!identity.ok()) return damaged("metadata", identity.status());
+  // The chain of records begins with the database's id, so that no other database's record fits.
+  std::string id;
+  put(&id, identity->id);
+  last_crc_ = crc32c(id);
+
+  const Result<BatchNumber> acknowledged = acknowledged_->open(store_->directory());
+  if (!acknowledged.ok()) return acknowledged.status();
+  durable_ = *acknowledged;
+  return visitor_->identity(*identity);
+}
+
+Status Recovery::create_identity() {
+  DatabaseIdentity identity;
+  std::array<unsigned char, 32> random{};
+  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
+    return {StatusCode::internal, std::string("getrandom: ") + std::strerror(errno)};
+  }
+  std::memcpy(identity.id.data(), random.data(), identity.id.size());
+  std::memcpy(&identity.key_secret.low, random.data() + 16, 8);
+  std::memcpy(&identity.key_secret.high, random.data() + 24, 8);
+  std::string format;
+  put(&format, kDatabaseFormat);
+  rocksdb::WriteBatch batch;
+  batch.Put(store_->family(Family::metadata), kFormatKey, format);
+  batch.Put(store_->family(Family::metadata), kIdentityKey, encode_identity(identity));
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return store_->status_of(store_->db()->Write(options, &batch), "creating the database's identity");
+}
+
+Status Recovery::read_checkpoint() {
+  checkpoint_.record_crc = last_crc_;
+  const Result<std::optional<std::string>> stored = metadata(kCheckpointKey);
+  if (!stored.ok()) return stored.status();
+  if (*stored) {
+    const Result<Checkpoint> checkpoint = decode_checkpoint(**stored);
+    if (!checkpoint.ok()) return damaged("metadata", checkpoint.status());
+    checkpoint_ = *checkpoint;
+  }
+  position_ = checkpoint_.covers;
+  last_crc_ = checkpoint_.record_crc;
+  durable_ = std::max(durable_, checkpoint_.covers.batch);
+  return {};
+}
+
+Status Recovery::visit_state() {
+  const std::unique_ptr<rocksdb::Iterator> it = scan(Family::state);
+  StoredRecord record;
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    record.key = view_of(it->key());
+    if (Status status = decode_state(view_of(it->value()), &record); !status.ok()) {
+      return damaged("state of key " + hex_of(record.key), status);
+    }
+    if (Status status = visitor_->state_record(record); !status.ok()) return status;
+  }
+  return store_->status_of(it->status(), "reading the state");
+}
+
+Status Recovery::visit_sessions() {
+  const std::unique_ptr<rocksdb::Iterator> it = scan(Family::sessions);
+  std::uint64_t count = 0;
+  StoredSession session;
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    Reader key(view_of(it->key()));
+    const std::string_view generation = key.bytes(8);
+    session.session.bytes = key.get<decltype(session.session.bytes)>();
+    if (!key.finished()) return damaged("sessions", lost("a key is malformed"));
+    generation_ = number_of_key(generation);
+    if (generation_ != checkpoint_.generation) continue;  // of an older or an unfinished checkpoint
+    ++count;
+    if (Status status = decode_session(view_of(it->value()), &session); !status.ok()) {
+      return damaged("session " + hex_of(view_of(it->key()).substr(8)), status);
+    }
+    if (Status status = visitor_->session(session); !status.ok()) return status;
+  }
+  if (Status status = store_->status_of(it->status(), "reading the sessions"); !status.ok()) return status;
+  generation_ = std::max(generation_, checkpoint_.generation);
+  if (count == checkpoint_.session_count) return {};
+  return damaged("sessions", lost("the checkpoint has " + std::to_string(checkpoint_.session_count) + ", found " +
+                                  std::to_string(count)));
+}
+
+Status Recovery::read_segments() {
+  const Result<std::optional<std::string>> start = metadata(kLogStartKey);
+  if (!start.ok()) return start.status();
+  if (*start) {
+    if ((*start)->size() != 8) return damaged("metadata", lost("the start of the log is malformed"));
+    history_begin_ = number_of_key(**start);
+  }
+  const std::unique_ptr<rocksdb::Iterator> it = scan(Family::metadata);
+  const std::string_view prefix = kSegmentPrefix;
+  for (it->Seek(kSegmentPrefix); it->Valid() && it->key().starts_with(kSegmentPrefix); it->Next()) {
+    LogSegment segment;
+    Status status = lost("a log segment's key is malformed");
+    if (it->key().size() == prefix.size() + 8) {
+      segment.first_batch = number_of_key(view_of(it->key()).substr(prefix.size()));
+      status = decode_segment(view_of(it->value()), &segment);
+    }
+    if (!status.ok()) return damaged("metadata", status);
+    history_->restore(segment);
+    history_begin_ = segment.last_batch + 1;
+    durable_ = std::max(durable_, segment.last_batch);
+  }
+  return store_->status_of(it->status(), "reading the log's segments");
+}
+
+Status Recovery::visit_log() {
+  const std::unique_ptr<rocksdb::Iterator> it = scan(Family::log);
+  BatchNumber next = std::min(checkpoint_.covers.batch + 1, history_begin_);
+  for (it->Seek(ordered_key(next)); it->Valid(); it->Next(), ++next) {
+    if (it->key().size() != 8) return damaged("log", lost("a key is malformed"));
+    const BatchNumber batch = number_of_key(view_of(it->key()));
+    if (batch != next) {
+      return damaged(
+          "log", lost("batch " + std::to_string(next) + " is missing, batch " + std::to_string(batch) + " follows"));
+    }
+    if (Status status = visit_record(batch, view_of(it->value())); !status.ok()) return status;
+  }
+  if (Status status = store_->status_of(it->status(), "reading the log at batch " + std::to_string(next));
+      !status.ok()) {
+    return status;
+  }
+  if (durable_ < next) return {};
+  return damaged("log", lost("it ends at batch " + std::to_string(next - 1) + ", but batch " +
+                             std::to_string(durable_) + " was acknowledged"));
+}
+
+// A record that the checkpoint covers is read for its size alone: those before it are counted by their segment.
+Status Recovery::visit_record(BatchNumber batch, std::string_view bytes) {
+  const std::string where = "log at batch " + std::to_string(batch);
+  const Result<RecordView> record = RecordView::parse(bytes);
+  if (!record.ok()) return damaged(where, record.status());
+  if (record->header().number != batch) return damaged(where, lost("holds another batch's record"));
+  if (batch >= history_begin_) history_->add(batch, record->header().time_us, bytes.size());
+  if (batch <= checkpoint_.covers.batch) return {};
+  if (record->previous_crc() != last_crc_) return damaged(where, lost("does not follow the record before it"));
+  if (record->header().first_version < position_.next_version || record->header().time_us < position_.time_us) {
+    return damaged(where, lost("its versions or its time go back"));
+  }
+  last_crc_ = record->crc();
+  position_.batch = batch;
+  position_.next_version = record->next_version();
+  position_.tombstone_floor = record->tombstone_floor();
+  position_.time_us = record->header().time_us;
+  position_.state_hash = record->state_hash();
+  position_.log_bytes_since_checkpoint += bytes.size();
+  return record->visit(visitor_);
+}
+
+// What was recovered is shown to clients from now on, acknowledged before or not. It is durable: opening the database
+// flushed what the write-ahead log held.
+Status Recovery::acknowledge_recovered() { return acknowledged_->write(position_.batch); }
+
+Result<std::optional<std::string>> Recovery::metadata(const char* key) const {
+  std::string value;
+  const rocksdb::Status found =
+      store_->db()->Get(rocksdb::ReadOptions(), store_->family(Family::metadata), key, &value);
+  if (found.IsNotFound()) return std::optional<std::string>();
+  if (!found.ok()) return store_->status_of(found, std::string("reading metadata ") + key);
+  return std::optional<std::string>(std::move(value));
+}
+
+std::unique_ptr<rocksdb::Iterator> Recovery::scan(Family family) const {
+  rocksdb::ReadOptions options;
+  options.readahead_size = std::size_t{2} << 20;
+  return std::unique_ptr<rocksdb::Iterator>(store_->db()->NewIterator(options, store_->family(family)));
+}
+
+Status Recovery::damaged(const std::string& where, const Status& status) const {
+  return {status.code(), "data directory " + store_->directory() + ", " + where + ": " + status.message()};
+}
+
+}  // namespace kilokv::server::storage

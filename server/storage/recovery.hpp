@@ -1,0 +1,62 @@
+// Start-up: verifies and visits everything that the directory holds, in the order of RecoveryVisitor, and finds where
+// the database stands. In a new directory it creates the database's identity.
+//
+// Invariants: every batch after the checkpoint, up to the highest known to be durable, is there once, intact, and
+// follows the one before it; otherwise DATA_LOSS.
+#pragma once
+
+#include <rocksdb/iterator.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/storage/acknowledged_file.hpp"
+#include "server/storage/log_history.hpp"
+#include "server/storage/log_record.hpp"
+#include "server/storage/store.hpp"
+#include "server/storage/stored_values.hpp"
+
+namespace kilokv::server::storage {
+
+class Recovery {
+ public:
+  // All outlive it. `history` and `acknowledged` are new; they are filled and opened.
+  Recovery(Store* store, RecoveryVisitor* visitor, LogHistory* history, AcknowledgedFile* acknowledged)
+      : store_(store), visitor_(visitor), history_(history), acknowledged_(acknowledged) {}
+
+  Result<RecoveredPosition> run();
+
+  // After run().
+  const Checkpoint& checkpoint() const { return checkpoint_; }
+  std::uint64_t generation() const { return generation_; }  // the highest of any session record
+  std::uint32_t last_crc() const { return last_crc_; }      // of the last record
+
+ private:
+  Status identify();
+  Status create_identity();
+  Status read_checkpoint();
+  Status visit_state();
+  Status visit_sessions();
+  Status read_segments();
+  Status visit_log();
+  Status visit_record(BatchNumber batch, std::string_view bytes);
+  Status acknowledge_recovered();
+
+  Result<std::optional<std::string>> metadata(const char* key) const;
+  std::unique_ptr<rocksdb::Iterator> scan(Family family) const;
+  Status damaged(const std::string& where, const Status& status) const;
+
+  Store* const store_;
+  RecoveryVisitor* const visitor_;
+  LogHistory* const history_;
+  AcknowledgedFile* const acknowledged_;
+  Checkpoint checkpoint_;
+  RecoveredPosition position_;
+  BatchNumber durable_ = 0;        // at least so far the log must reach
+  BatchNumber history_begin_ = 1;  // the first batch that no stored segment counts
+  std::uint64_t generation_ = 0;
+  std::uint32_t last_crc_ = 0;
+};
+
+}  // namespace kilokv::server::storage

@@ -1,0 +1,179 @@
+#include "server/storage/rocksdb_log.hpp"
+
+#include <rocksdb/convenience.h>
+#include <rocksdb/write_batch.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/check.hpp"
+#include "server/core/fail_point.hpp"
+#include "server/storage/acknowledged_file.hpp"
+#include "server/storage/checkpoint_writer.hpp"
+#include "server/storage/disk_space.hpp"
+#include "server/storage/log_history.hpp"
+#include "server/storage/log_record.hpp"
+#include "server/storage/recovery.hpp"
+#include "server/storage/store.hpp"
+
+namespace kilokv::server {
+namespace storage {
+namespace {
+
+std::uint64_t free_bytes_of(const std::string& path) {
+  struct statvfs file_system = {};
+  if (::statvfs(path.c_str(), &file_system) != 0) return 0;
+  return std::uint64_t{file_system.f_bavail} * file_system.f_frsize;
+}
+
+// Trimming in steps of a sixteenth keeps both limits to within that; beyond 16 MiB nobody would notice.
+std::uint64_t segment_bytes(const StorageOptions& options) {
+  return std::clamp(options.history_bytes_max / 16, std::uint64_t{4} << 10, std::uint64_t{16} << 20);
+}
+
+rocksdb::WriteOptions synced() {
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return options;
+}
+
+std::string segment_key(const LogSegment& segment) { return kSegmentPrefix + ordered_key(segment.first_batch); }
+
+class RocksdbLog final : public CommitLog {
+ public:
+  RocksdbLog(const StorageOptions& options, std::unique_ptr<std::atomic<bool>> armed, std::unique_ptr<Store> store)
+      : options_(options),
+        armed_(std::move(armed)),
+        store_(std::move(store)),
+        history_(segment_bytes(options)),
+        space_(options.disk_reserve_bytes, [this] { return sample_disk(); }),
+        checkpoint_(store_.get()) {}
+
+  Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override;
+  Status reserve(std::uint64_t bytes) override { return space_.reserve(bytes); }
+  void release(std::uint64_t bytes) override { space_.release(bytes); }
+  Status append(std::span<const LogRecord> records) override;
+  Status checkpoint_begin() override { return checkpoint_.begin(); }
+  Status checkpoint_records(std::span<const StoredRecord> records) override { return checkpoint_.put(records); }
+  Status checkpoint_drop(std::span<const std::string_view> keys) override { return checkpoint_.drop(keys); }
+  Status checkpoint_end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) override;
+  Status trim(TimeUs now_us) override;
+  LogUsage usage() const override;
+
+ private:
+  DiskSpace::Sample sample_disk() const;
+  void gather(const LogRecord& record);
+
+  const StorageOptions options_;
+  const std::unique_ptr<std::atomic<bool>>
+      armed_;  // the fail points, from the end of recovery on; the store refers to it
+  const std::unique_ptr<Store> store_;
+  LogHistory history_;
+  DiskSpace space_;
+  CheckpointWriter checkpoint_;
+  std::atomic<BatchNumber> last_batch_{0};  // durable
+
+  // The log worker's.
+  AcknowledgedFile acknowledged_;
+  std::string record_;
+  rocksdb::WriteBatch batch_;
+  std::uint32_t last_crc_ = 0;
+  std::uint64_t gathered_bytes_ = 0;
+  BatchNumber gathered_batch_ = 0;
+  bool failed_ = false;
+};
+
+DiskSpace::Sample RocksdbLog::sample_disk() const {
+  constexpr const char* kBuffered = "rocksdb.cur-size-all-mem-tables";
+  const std::string& directory = store_->directory();
+  return {.free_bytes = options_.free_bytes ? options_.free_bytes(directory) : free_bytes_of(directory),
+          .unflushed_bytes = store_->property(Family::log, kBuffered) + store_->property(Family::state, kBuffered)};
+}
+
+Result<RecoveredPosition> RocksdbLog::recover(RecoveryVisitor* visitor) {
+  Recovery recovery(store_.get(), visitor, &history_, &acknowledged_);
+  Result<RecoveredPosition> position = recovery.run();
+  if (!position.ok()) return position;
+  checkpoint_.restore(recovery.checkpoint(), recovery.generation());
+  last_crc_ = recovery.last_crc();
+  gathered_batch_ = position->batch;
+  last_batch_.store(position->batch, std::memory_order_release);
+  armed_->store(true, std::memory_order_relaxed);
+  return position;
+}
+
+void RocksdbLog::gather(const LogRecord& record) {
+  KILOKV_CHECK(record.header.number == gathered_batch_ + 1);
+  gathered_batch_ = record.header.number;
+  record_.clear();
+  last_crc_ = encode_record(record, last_crc_, &record_);
+  gathered_bytes_ += record_.size();
+  batch_.Put(store_->family(Family::log), ordered_key(gathered_batch_), record_);
+  const auto segment = history_.add(gathered_batch_, record.header.time_us, record_.size());
+  if (segment) batch_.Put(store_->family(Family::metadata), segment_key(*segment), encode_segment(*segment));
+}
+
+Status RocksdbLog::append(std::span<const LogRecord> records) {
+  if (failed_) return {StatusCode::internal, "the commit log has failed before: nothing more is written to it"};
+  if (records.empty()) return {};
+  batch_.Clear();
+  gathered_bytes_ = 0;
+  for (const LogRecord& record : records) gather(record);
+  const rocksdb::Status written = store_->db()->Write(synced(), &batch_);
+  Status status = store_->status_of(written, "appending batch " + std::to_string(gathered_batch_));
+  if (status.ok()) status = acknowledged_.write(gathered_batch_);
+  failed_ = !status.ok();
+  if (failed_) return status;
+  space_.appended(gathered_bytes_);
+  last_batch_.store(gathered_batch_, std::memory_order_release);
+  return {};
+}
+
+Status RocksdbLog::checkpoint_end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) {
+  KILOKV_CHECK(covers.batch <= last_batch_.load(std::memory_order_acquire));
+  return checkpoint_.end(covers, sessions);
+}
+
+// The new start is durable before the files go: a range tombstone is not needed to hide what is left of them, and would
+// make files overlap that otherwise never do. What no whole file holds alone goes with a later trim.
+Status RocksdbLog::trim(TimeUs now_us) {
+  const BatchNumber covered = checkpoint_.current().covers.batch;
+  const auto dropped = history_.trim(covered, now_us - options_.history_retention_us, options_.history_bytes_max);
+  if (dropped.empty()) return {};
+  const std::string start = ordered_key(dropped.back().last_batch + 1);
+  rocksdb::WriteBatch batch;
+  for (const LogSegment& segment : dropped) batch.Delete(store_->family(Family::metadata), segment_key(segment));
+  batch.Put(store_->family(Family::metadata), kLogStartKey, start);
+  const rocksdb::Status written = store_->db()->Write(synced(), &batch);
+  if (!written.ok()) return store_->status_of(written, "trimming the log");
+  if (fail_point("storage.trim.files")) return {StatusCode::internal, "fail point storage.trim.files"};
+  const rocksdb::Slice end(start);
+  const rocksdb::Status deleted = rocksdb::DeleteFilesInRange(store_->db(), store_->family(Family::log), nullptr, &end,
+                                                              /*include_end=*/false);
+  return store_->status_of(deleted, "removing trimmed files");
+}
+
+LogUsage RocksdbLog::usage() const {
+  return {.free_bytes = space_.free_bytes(),
+          .reserved_bytes = space_.reserved_bytes(),
+          .log_bytes = history_.bytes(),
+          .first_batch = history_.first_batch()};
+}
+
+}  // namespace
+}  // namespace storage
+
+Result<std::unique_ptr<CommitLog>> open_rocksdb_log(const StorageOptions& options) {
+  if (Status status = options.validate(); !status.ok()) return status;
+  auto armed = std::make_unique<std::atomic<bool>>(false);
+  auto store = storage::Store::open(options, armed.get());
+  if (!store.ok()) return store.status();
+  return std::unique_ptr<CommitLog>(
+      std::make_unique<storage::RocksdbLog>(options, std::move(armed), std::move(*store)));
+}
+
+}  // namespace kilokv::server

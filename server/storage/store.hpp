@@ -1,0 +1,55 @@
+// The RocksDB database and its column families: how it is opened, with which options and why, and what its errors mean.
+#pragma once
+
+#include <rocksdb/db.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "engine/base/status.hpp"
+#include "server/storage/rocksdb_log.hpp"
+
+namespace kilokv::server::storage {
+
+// `unused` is RocksDB's default family, which it demands; it stays empty.
+enum class Family : std::size_t { unused, log, state, sessions, metadata };
+inline constexpr std::array<const char*, 5> kFamilyNames = {"default", "log", "state", "sessions", "metadata"};
+
+inline constexpr char kFormatKey[] = "format";
+inline constexpr char kIdentityKey[] = "identity";
+inline constexpr char kCheckpointKey[] = "checkpoint";
+inline constexpr char kLogStartKey[] = "log-start";   // the first batch that trimming left
+inline constexpr char kSegmentPrefix[] = "segment/";  // then the first batch, big-endian
+
+class Store {
+ public:
+  // Errors: as open_rocksdb_log. `armed`: see fault_file_system.hpp.
+  static Result<std::unique_ptr<Store>> open(const StorageOptions& options, const std::atomic<bool>* armed);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  rocksdb::DB* db() const { return db_.get(); }
+  rocksdb::ColumnFamilyHandle* family(Family family) const { return families_[static_cast<std::size_t>(family)]; }
+  const std::string& directory() const { return directory_; }
+
+  // A number that RocksDB keeps, such as rocksdb.cur-size-all-mem-tables; 0 if it does not know it.
+  std::uint64_t property(Family family, const char* name) const;
+
+  // What a RocksDB status is to our callers: DATA_LOSS for corruption, else INTERNAL. `doing`: "appending batch 7".
+  Status status_of(const rocksdb::Status& status, const std::string& doing) const;
+
+ private:
+  Store() = default;
+  Status open_database(const StorageOptions& options, const std::atomic<bool>* armed);
+
+  std::string directory_;
+  std::unique_ptr<rocksdb::Env> environment_;  // null: RocksDB's own
+  std::unique_ptr<rocksdb::DB> db_;
+  std::array<rocksdb::ColumnFamilyHandle*, kFamilyNames.size()> families_{};
+};
+
+}  // namespace kilokv::server::storage

@@ -1,0 +1,140 @@
+#include "server/storage/store_options.hpp"
+
+#include <rocksdb/table.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "server/storage/store.hpp"
+
+namespace kilokv::server {
+
+namespace {
+constexpr std::uint64_t kBufferBytesMin = std::uint64_t{64} << 10;
+constexpr std::uint64_t kBufferBytesMax = std::uint64_t{1} << 30;
+
+Status check_range(const char* field, std::uint64_t met, std::uint64_t least, std::uint64_t most, const char* knob) {
+  if (met >= least && met <= most) return {};
+  return Status::invalid({.field = field,
+                          .limit = std::to_string(least) + " to " + std::to_string(most) + " bytes",
+                          .met = std::to_string(met) + " bytes",
+                          .knob = knob});
+}
+}  // namespace
+
+Status StorageOptions::validate() const {
+  if (data_dir.empty()) {
+    return Status::invalid({.field = "data directory", .limit = "a path", .met = "empty", .knob = "--data-dir"});
+  }
+  if (history_retention_us < 0) {
+    return Status::invalid({.field = "history retention",
+                            .limit = "0 us or more",
+                            .met = std::to_string(history_retention_us) + " us",
+                            .knob = "--history-retention"});
+  }
+  constexpr std::uint64_t kAny = std::uint64_t{1} << 60;
+  Status status = check_range("history bytes", history_bytes_max, 0, kAny, "--history-bytes-max");
+  if (status.ok()) status = check_range("disk reserve", disk_reserve_bytes, 0, kAny, "--disk-reserve");
+  if (status.ok()) {
+    status = check_range("log buffer", log_buffer_bytes, kBufferBytesMin, kBufferBytesMax, "--log-buffer");
+  }
+  if (status.ok()) {
+    status = check_range("state buffer", state_buffer_bytes, kBufferBytesMin, kBufferBytesMax, "--state-buffer");
+  }
+  if (status.ok()) {
+    status = check_range("write-ahead log", write_ahead_log_bytes_max, kBufferBytesMin, kAny, "--write-ahead-log-max");
+  }
+  return status;
+}
+
+namespace storage {
+namespace {
+
+// A family that throttles its writer throttles every writer of the database, the commit log first. Nothing here does:
+// memory is bounded by max_write_buffer_number and by the checkpoint, which waits for its own flushes.
+void never_slow_down(rocksdb::ColumnFamilyOptions* family) {
+  family->level0_slowdown_writes_trigger = std::numeric_limits<int>::max();
+  family->level0_stop_writes_trigger = std::numeric_limits<int>::max();
+  family->soft_pending_compaction_bytes_limit = 0;
+  family->hard_pending_compaction_bytes_limit = 0;
+}
+
+rocksdb::ColumnFamilyOptions base_options() {
+  rocksdb::ColumnFamilyOptions family;
+  rocksdb::BlockBasedTableOptions table;
+  table.format_version = 5;
+  table.checksum = rocksdb::kXXH3;
+  table.no_block_cache = true;  // every read is a scan, at start-up
+  family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  family.compression = rocksdb::kNoCompression;  // the processor is dearer than the disk; columns are narrow already
+  family.bottommost_compression = rocksdb::kDisableCompressionOption;
+  never_slow_down(&family);
+  return family;
+}
+
+// Batch numbers only grow: files never overlap, so that "compaction" moves them to the last level without reading them,
+// and trimming deletes them whole.
+rocksdb::ColumnFamilyOptions log_options(const StorageOptions& options) {
+  rocksdb::ColumnFamilyOptions family = base_options();
+  family.write_buffer_size = options.log_buffer_bytes;
+  family.max_write_buffer_number = 8;  // a flush that is late by seven buffers stops the writer: the bound on memory
+  family.num_levels = 2;
+  family.level0_file_num_compaction_trigger = 2;
+  family.target_file_size_base = options.log_buffer_bytes;
+  family.max_bytes_for_level_base = std::uint64_t{1} << 50;
+  return family;
+}
+
+rocksdb::ColumnFamilyOptions state_options(const StorageOptions& options) {
+  rocksdb::ColumnFamilyOptions family = base_options();
+  family.write_buffer_size = options.state_buffer_bytes;
+  family.max_write_buffer_number = 8;  // never reached: the checkpoint waits at two
+  family.target_file_size_base = options.state_buffer_bytes;
+  family.max_bytes_for_level_base = 4 * options.state_buffer_bytes;
+  return family;
+}
+
+rocksdb::ColumnFamilyOptions small_options() {
+  rocksdb::ColumnFamilyOptions family = base_options();
+  family.write_buffer_size = std::size_t{1} << 20;
+  return family;
+}
+
+}  // namespace
+
+rocksdb::DBOptions database_options(const StorageOptions& options) {
+  rocksdb::DBOptions database;
+  database.create_if_missing = true;
+  database.create_missing_column_families = true;
+  database.paranoid_checks = true;
+  // Cuts a damaged end. What is not an end was found before (wal_check.hpp), and the chain of the records would show
+  // it.
+  database.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  database.recycle_log_file_num = 0;  // a reused file's old content would look like a damaged end
+  database.max_total_wal_size = options.write_ahead_log_bytes_max;
+  database.max_bgerror_resume_count = 0;  // an error that was seen stays one: the server stops
+  database.max_background_jobs = 2;
+  database.max_open_files = -1;
+  database.bytes_per_sync = std::uint64_t{1} << 20;  // files reach the disk bit by bit, not in the way of a log sync
+  database.use_fsync = false;
+  database.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  database.max_log_file_size = std::size_t{4} << 20;
+  database.keep_log_file_num = 4;
+  database.stats_dump_period_sec = 0;
+  database.stats_persist_period_sec = 0;
+  return database;
+}
+
+std::vector<rocksdb::ColumnFamilyDescriptor> family_options(const StorageOptions& options) {
+  rocksdb::ColumnFamilyOptions sessions = base_options();
+  sessions.write_buffer_size = std::size_t{16} << 20;
+  sessions.max_write_buffer_number = 8;
+  return {{kFamilyNames[0], small_options()},
+          {kFamilyNames[1], log_options(options)},
+          {kFamilyNames[2], state_options(options)},
+          {kFamilyNames[3], sessions},
+          {kFamilyNames[4], small_options()}};
+}
+
+}  // namespace storage
+}  // namespace kilokv::server

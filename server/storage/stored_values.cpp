@@ -1,0 +1,161 @@
+#include "server/storage/stored_values.hpp"
+
+#include "engine/base/check.hpp"
+#include "server/storage/bytes.hpp"
+
+namespace kilokv::server::storage {
+namespace {
+
+constexpr std::uint8_t kValueFormat = 1;  // of each of the values here
+
+Status malformed(const char* what) { return {StatusCode::data_loss, std::string(what) + " is malformed or cut short"}; }
+
+Status check_format(Reader* reader, const char* what) {
+  const auto format = reader->get<std::uint8_t>();
+  if (!reader->good()) return malformed(what);
+  if (format == kValueFormat) return {};
+  return {StatusCode::failed_precondition,
+          std::string(what) + " has format " + std::to_string(format) + "; this version reads format 1"};
+}
+
+void put_sized(std::string* out, std::string_view bytes) {
+  KILOKV_CHECK(bytes.size() <= UINT32_MAX);
+  put(out, static_cast<std::uint32_t>(bytes.size()));
+  out->append(bytes);
+}
+
+}  // namespace
+
+std::string encode_identity(const DatabaseIdentity& identity) {
+  std::string out;
+  put(&out, kValueFormat);
+  put(&out, identity.id);
+  put(&out, identity.key_secret.low);
+  put(&out, identity.key_secret.high);
+  return out;
+}
+
+Result<DatabaseIdentity> decode_identity(std::string_view bytes) {
+  Reader reader(bytes);
+  if (Status status = check_format(&reader, "database identity"); !status.ok()) return status;
+  DatabaseIdentity identity;
+  identity.id = reader.get<decltype(identity.id)>();
+  identity.key_secret.low = reader.get<std::uint64_t>();
+  identity.key_secret.high = reader.get<std::uint64_t>();
+  if (!reader.finished()) return malformed("database identity");
+  return identity;
+}
+
+void encode_state(const StoredRecord& record, std::string* out) {
+  put(out, kValueFormat);
+  put(out, static_cast<std::uint8_t>(record.type));
+  put(out, record.version);
+  switch (record.type) {
+    case ValueType::absent: break;
+    case ValueType::integer: put(out, record.integer); break;
+    case ValueType::bytes: out->append(record.bytes); break;
+  }
+}
+
+Status decode_state(std::string_view bytes, StoredRecord* record) {
+  Reader reader(bytes);
+  if (Status status = check_format(&reader, "state record"); !status.ok()) return status;
+  record->type = static_cast<ValueType>(reader.get<std::uint8_t>());
+  record->version = reader.get<Version>();
+  record->integer = 0;
+  record->bytes = {};
+  switch (record->type) {
+    case ValueType::absent: break;
+    case ValueType::integer: record->integer = reader.get<std::int64_t>(); break;
+    case ValueType::bytes: record->bytes = reader.bytes(reader.rest().size()); break;
+    default: reader.fail();
+  }
+  return reader.finished() && record->version <= kVersionMax ? Status() : malformed("state record");
+}
+
+std::string encode_session(const StoredSession& session) {
+  std::string out;
+  put(&out, kValueFormat);
+  put(&out, session.lease_us);
+  put(&out, session.acknowledged_through);
+  put(&out, std::uint64_t{session.requests.size()});
+  for (const StoredSession::Request& request : session.requests) {
+    put(&out, request.number);
+    put(&out, request.digest);
+    put(&out, request.transactions);
+    put(&out, std::uint64_t{request.results.size()});
+    for (const std::string& results : request.results) put_sized(&out, results);
+  }
+  return out;
+}
+
+Status decode_session(std::string_view bytes, StoredSession* session) {
+  Reader reader(bytes);
+  if (Status status = check_format(&reader, "session record"); !status.ok()) return status;
+  session->lease_us = reader.get<DurationUs>();
+  session->acknowledged_through = reader.get<std::uint64_t>();
+  const auto requests = reader.get<std::uint64_t>();
+  session->requests.clear();
+  for (std::uint64_t i = 0; i < requests && reader.good(); ++i) {
+    StoredSession::Request& request = session->requests.emplace_back();
+    request.number = reader.get<std::uint64_t>();
+    request.digest = reader.get<Hash128>();
+    request.transactions = reader.get<std::uint32_t>();
+    const auto results = reader.get<std::uint64_t>();
+    for (std::uint64_t j = 0; j < results && reader.good(); ++j) {
+      request.results.emplace_back(reader.bytes(reader.get<std::uint32_t>()));
+    }
+  }
+  return reader.finished() ? Status() : malformed("session record");
+}
+
+std::string encode_checkpoint(const Checkpoint& checkpoint) {
+  std::string out;
+  put(&out, kValueFormat);
+  put(&out, checkpoint.covers.batch);
+  put(&out, checkpoint.covers.next_version);
+  put(&out, checkpoint.covers.tombstone_floor);
+  put(&out, checkpoint.covers.time_us);
+  put(&out, checkpoint.covers.state_hash);
+  put(&out, checkpoint.record_crc);
+  put(&out, checkpoint.generation);
+  put(&out, checkpoint.session_count);
+  return out;
+}
+
+Result<Checkpoint> decode_checkpoint(std::string_view bytes) {
+  Reader reader(bytes);
+  if (Status status = check_format(&reader, "checkpoint"); !status.ok()) return status;
+  Checkpoint checkpoint;
+  checkpoint.covers.batch = reader.get<BatchNumber>();
+  checkpoint.covers.checkpoint_batch = checkpoint.covers.batch;
+  checkpoint.covers.next_version = reader.get<Version>();
+  checkpoint.covers.tombstone_floor = reader.get<Version>();
+  checkpoint.covers.time_us = reader.get<TimeUs>();
+  checkpoint.covers.state_hash = reader.get<Hash128>();
+  checkpoint.record_crc = reader.get<std::uint32_t>();
+  checkpoint.generation = reader.get<std::uint64_t>();
+  checkpoint.session_count = reader.get<std::uint64_t>();
+  if (!reader.finished()) return malformed("checkpoint");
+  return checkpoint;
+}
+
+std::string encode_segment(const LogSegment& segment) {
+  std::string out;
+  put(&out, kValueFormat);
+  put(&out, segment.last_batch);
+  put(&out, segment.last_time_us);
+  put(&out, segment.bytes);
+  return out;
+}
+
+Status decode_segment(std::string_view bytes, LogSegment* segment) {
+  Reader reader(bytes);
+  if (Status status = check_format(&reader, "log segment"); !status.ok()) return status;
+  segment->last_batch = reader.get<BatchNumber>();
+  segment->last_time_us = reader.get<TimeUs>();
+  segment->bytes = reader.get<std::uint64_t>();
+  return reader.finished() && segment->last_batch >= segment->first_batch ? Status() : malformed("log segment");
+}
+
+}  // namespace kilokv::server::storage

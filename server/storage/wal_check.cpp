@@ -1,0 +1,109 @@
+#include "server/storage/wal_check.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "server/storage/bytes.hpp"
+#include "server/storage/crc32c.hpp"
+
+namespace kilokv::server::storage {
+namespace {
+
+constexpr std::size_t kBlockBytes = 32768;
+constexpr std::size_t kFragmentHeaderBytes = 7;
+enum FragmentType : std::uint8_t { kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
+
+struct Fragment {
+  FragmentType type = kFull;
+  std::size_t bytes = 0;  // with its header
+};
+
+// The fragment at the begin of `block`, if it is intact.
+std::optional<Fragment> fragment_at(std::string_view block) {
+  if (block.size() < kFragmentHeaderBytes) return std::nullopt;
+  const std::size_t length = load<std::uint16_t>(block.data() + 4);
+  const auto type = static_cast<std::uint8_t>(block[6]);
+  if (type < kFull || type > kLast || kFragmentHeaderBytes + length > block.size()) return std::nullopt;
+  // Masked, so that a file which holds such fragments as data does not look like one.
+  const std::uint32_t unmasked = load<std::uint32_t>(block.data()) - 0xA282EAD8u;
+  if (std::rotl(unmasked, 15) != crc32c(block.substr(6, 1 + length))) return std::nullopt;
+  return Fragment{static_cast<FragmentType>(type), kFragmentHeaderBytes + length};
+}
+
+std::string_view block_of(std::string_view file, std::size_t offset) {
+  return file.substr(offset, kBlockBytes - offset % kBlockBytes);
+}
+
+// Where the first write begins that cannot be read to its end; the file's size if there is none.
+std::size_t first_damage(std::string_view file) {
+  std::size_t offset = 0, write = 0;
+  bool inside = false;
+  while (offset < file.size()) {
+    const std::string_view block = block_of(file, offset);
+    if (kBlockBytes - offset % kBlockBytes < kFragmentHeaderBytes) {
+      offset += block.size();  // the writer leaves a rest too short for a header empty
+      continue;
+    }
+    const std::optional<Fragment> fragment = fragment_at(block);
+    if (!inside) write = offset;
+    if (!fragment || inside != (fragment->type == kMiddle || fragment->type == kLast)) return write;
+    inside = fragment->type == kFirst || fragment->type == kMiddle;
+    offset += fragment->bytes;
+  }
+  return inside ? write : file.size();
+}
+
+// Whether a write begins, intact, anywhere after `offset`. Lengths there may be damaged, so every byte is tried.
+bool write_begins_after(std::string_view file, std::size_t offset) {
+  for (std::size_t at = offset + 1; at < file.size(); ++at) {
+    const std::optional<Fragment> fragment = fragment_at(block_of(file, at));
+    if (fragment && (fragment->type == kFull || fragment->type == kFirst)) return true;
+  }
+  return false;
+}
+
+Result<std::vector<std::filesystem::path>> log_files(const std::string& directory) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".log") files.push_back(it->path());
+  }
+  if (error) return Status(StatusCode::internal, "cannot list " + directory + ": " + error.message());
+  std::sort(files.begin(), files.end());  // numbers of six digits or more: shorter ones are older
+  std::stable_sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
+    return a.filename().native().size() < b.filename().native().size();
+  });
+  return files;
+}
+
+}  // namespace
+
+Status check_write_ahead_logs(const std::string& directory) {
+  const Result<std::vector<std::filesystem::path>> files = log_files(directory);
+  if (!files.ok()) return files.status();
+  std::string damage;  // of an earlier file: a loss as soon as anything follows
+  for (const std::filesystem::path& path : *files) {
+    std::ifstream in(path, std::ios::binary);
+    const std::string file((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    if (!in) return {StatusCode::internal, "cannot read " + path.string()};
+    const std::size_t end = first_damage(file);
+    if (!damage.empty() && end > 0) return {StatusCode::data_loss, damage + "; " + path.string() + " follows it"};
+    if (end == file.size()) continue;
+    if (damage.empty()) {
+      damage = path.string() + ": the write at byte " + std::to_string(end) +
+               " is damaged, and later writes show that it was acknowledged";
+    }
+    if (write_begins_after(file, end)) return {StatusCode::data_loss, damage};
+  }
+  return {};
+}
+
+}  // namespace kilokv::server::storage
