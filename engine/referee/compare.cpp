@@ -102,8 +102,7 @@ class TransactionComparison {
     const std::uint32_t range = execution_.columns.op_key[op];
     const std::uint32_t begin = results_.range_begin[range], end = results_.range_end[range];
     if (begin > end || end > results_.pair_cell.size()) {
-      return field(name + " pairs", "within the pair columns",
-                   "[" + std::to_string(begin) + ", " + std::to_string(end) + ")");
+      return field(name + " pairs", "a part of the pair columns", std::to_string(begin) + " to " + std::to_string(end));
     }
     field(name + " pairs", expected.pairs.size(), end - begin);
     for (std::size_t i = 0; i < expected.pairs.size() && status_.ok(); ++i) {
