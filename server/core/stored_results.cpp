@@ -1,6 +1,6 @@
 // Layout, version 1. v: LEB128 varint of 64 bits; z: zigzag varint of a signed difference or integer.
 //
-//   slice:  version 1 byte | transactions v | batch v | batch time z | rows
+//   slice:  version 1 byte | transactions v | batch v | batch time z | rows | end 1 byte: 128
 //   row:    head 1 byte | fields by head and extension | items
 //     head: bits 0-2 outcome | 8 index skips: skip v | 16 wrote | 32 admitted batch changes: z | 64 extension byte
 //     extension: 1 cancelled | 2 failed: failed_in 1 byte, failed_index v | 4 version base changes: z
@@ -28,7 +28,7 @@ constexpr char kFormatVersion = 1;
 
 constexpr std::uint8_t kOutcomeMask = 7, kIndexSkips = 8, kWrote = 16, kAdmittedChanges = 32, kExtended = 64;
 constexpr std::uint8_t kCancelled = 1, kFailed = 2, kBaseChanges = 4, kExtensionMask = 7;
-constexpr std::uint8_t kItem = 128, kItemKindMask = 3, kItemVersion = 16, kItemMask = 0x9F;
+constexpr std::uint8_t kEnd = 128, kItem = 128, kItemKindMask = 3, kItemVersion = 16, kItemMask = 0x9F;
 constexpr int kItemTypeShift = 2;
 enum class ItemKind : std::uint8_t { reads_dropped = 1, guard_value = 2, read = 3 };
 
@@ -82,6 +82,7 @@ class Encoder : public ResultVisitor {
     if (size_ == 0) {
       begin(0, 0);
     }
+    out_->push_back(static_cast<char>(kEnd));
   }
 
  private:
@@ -176,7 +177,7 @@ class Reader {
 
   bool ok() const { return ok_; }
   bool at_end() const { return place_ == bytes_.size(); }
-  bool at_item() const { return !at_end() && (static_cast<std::uint8_t>(bytes_[place_]) & kItem) != 0; }
+  bool at_item() const { return (peek() & kItem) != 0 && peek() != kEnd; }
   std::uint8_t peek() const { return at_end() ? 0 : static_cast<std::uint8_t>(bytes_[place_]); }
 
   std::uint8_t byte() { return require(place_ < bytes_.size()) ? static_cast<std::uint8_t>(bytes_[place_++]) : 0; }
@@ -331,7 +332,7 @@ bool decode(std::string_view bytes, SliceHeader* header, ResultVisitor* visitor)
       read_item(&reader, visitor);
     }
   }
-  return reader.ok() && reader.at_end();
+  return reader.byte() == kEnd && reader.ok() && reader.at_end();
 }
 
 class NullVisitor : public ResultVisitor {
