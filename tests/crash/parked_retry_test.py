@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A crash leaves half of a request committed, for the other half was parked. The client sends the request again under the
-same number: it gets the old results, and only the rest runs."""
+"""A crash leaves half of a request committed, for the other half was parked. The client sends the request again under
+the same number: it gets the old results, and only the rest runs."""
 
 import unittest
 

@@ -91,8 +91,8 @@ class Server:
 
     def client(self, *arguments, stdin="", codes=(0,)):
         """Runs `kilokv` with these arguments; returns what it printed."""
-        run = subprocess.run(self.command("kilokv", *arguments), input=stdin, capture_output=True, text=True, check=False,
-                             timeout=120)
+        command = self.command("kilokv", *arguments)
+        run = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120)
         assert run.returncode in codes, f"kilokv {arguments}: exit {run.returncode}: {run.stdout}{run.stderr}"
         return run.stdout
 

@@ -110,7 +110,7 @@ class Execution:
         if type(field) is dict:
             if "get" in field:
                 value = self._gets[field["get"]]
-                return in_range(-integer(value)) if field.get("negate") else value
+                return in_range(-integer(value)) if field.get("negate") and value is not None else value
             if field.get("batch_time"):
                 return self.batch_time_us
             if field.get("commit_version"):
@@ -139,8 +139,8 @@ class Execution:
 
     def _add(self, _, operation):
         key = to_key(operation["key"])
-        value = integer(self._look(key)[0])
-        self.writes[key] = in_range(value + integer(self._operand(operation["delta"])))
+        delta = self._operand(operation["delta"])  # before the key: if both are wrong, the operand decides
+        self.writes[key] = in_range(integer(delta) + integer(self._look(key)[0]))
 
     def live(self, begin, end, limit):
         """The first `limit` pairs of [begin, end), own writes included."""

@@ -116,13 +116,13 @@ class Simulator:
             operand = operation.get("value", operation.get("delta"))
             if isinstance(operand, dict) and "get" in operand:
                 operand = gets[operand["get"]]
-                if operation.get("value", operation.get("delta")).get("negate"):
+                if operation.get("value", operation.get("delta")).get("negate") and operand is not None:
                     operand = bounded(-number(operand))
             elif isinstance(operand, dict):
                 inputs = {"commit_version": version, "batch_time": self.now_us}
                 operand = next((inputs[name] for name in operand if name in inputs), None) or Bytes(operand["b64"])
             if operation["op"] == "add":
-                writes[key] = bounded(number(value) + number(operand))
+                writes[key] = bounded(number(operand) + number(value))
             elif operation["op"] == "put" and operand is not None:
                 writes[key] = operand
             elif value is not None:
