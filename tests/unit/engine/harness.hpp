@@ -1,0 +1,72 @@
+// A test harness for a machine that has a compiler and CMake alone. One program for each *_test.cpp; harness.cpp has main.
+//   TEST(name) { EXPECT_EQ(a, b); EXPECT_TRUE(c); ASSERT_TRUE(d); ... }
+// EXPECT_... goes on after a failure, ASSERT_... ends the test. A program takes names of tests; none: all of them.
+#pragma once
+
+#include <cstddef>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace kilokv::test {
+
+using TestFunction = void (*)();
+
+// Adds a test to the program's list; true, so that it can initialise a constant.
+bool register_test(const char* name, TestFunction function);
+void report_failure(const char* file, int line, const std::string& text);
+// The test that runs has failed so far.
+bool has_failed();
+
+template <class T>
+std::string show(const T& value) {
+  std::ostringstream out;
+  if constexpr (std::is_enum_v<T>) {
+    out << static_cast<long long>(value);
+  } else if constexpr (std::is_same_v<T, unsigned char>) {
+    out << static_cast<int>(value);
+  } else if constexpr (requires { out << value; }) {
+    out << value;
+  } else {
+    out << "(" << sizeof(T) << " bytes)";
+  }
+  return out.str();
+}
+
+template <class A, class B>
+bool expect_equal(const A& a, const B& b, const char* a_text, const char* b_text, const char* file, int line) {
+  bool equal = false;
+  if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && !std::is_same_v<A, bool> && !std::is_same_v<B, bool>) {
+    equal = std::is_signed_v<A> == std::is_signed_v<B> ? a == static_cast<std::common_type_t<A, B>>(b)
+                                                       : static_cast<long long>(a) == static_cast<long long>(b);
+  } else {
+    equal = a == b;
+  }
+  if (!equal) report_failure(file, line, std::string(a_text) + " == " + b_text + "\n  " + show(a) + "\n  " + show(b));
+  return equal;
+}
+
+}  // namespace kilokv::test
+
+#define TEST(name)                                                                              \
+  static void test_##name();                                                                    \
+  static const bool registered_##name = kilokv::test::register_test(#name, test_##name);        \
+  static void test_##name()
+
+#define EXPECT_EQ(a, b) static_cast<void>(kilokv::test::expect_equal((a), (b), #a, #b, __FILE__, __LINE__))
+#define EXPECT_TRUE(condition) \
+  static_cast<void>((condition) || (kilokv::test::report_failure(__FILE__, __LINE__, #condition), false))
+#define EXPECT_FALSE(condition) EXPECT_TRUE(!(condition))
+#define ASSERT_EQ(a, b)                                                                     \
+  do {                                                                                      \
+    if (!kilokv::test::expect_equal((a), (b), #a, #b, __FILE__, __LINE__)) return;          \
+  } while (false)
+#define ASSERT_TRUE(condition)                                          \
+  do {                                                                  \
+    if (!(condition)) {                                                 \
+      kilokv::test::report_failure(__FILE__, __LINE__, #condition);     \
+      return;                                                           \
+    }                                                                   \
+  } while (false)
+#define FAIL(text) kilokv::test::report_failure(__FILE__, __LINE__, (text))
