@@ -1,4 +1,5 @@
 # Writes OUTPUT, a header with the commit of SOURCE and BUILD_TYPE; leaves it alone where nothing changed.
+cmake_minimum_required(VERSION 3.25)
 execute_process(
   COMMAND git -C ${SOURCE} describe --always --abbrev=12 --dirty --exclude=*
   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)

@@ -1,6 +1,7 @@
 // The yardstick of --baseline: bank transfers as a loop written by hand over the engine's record table, with nothing
 // of the engine around it: one thread, key ids known before, random access prefetched; it reports nothing, checks the
-// balance and moves the amount. The engine runs the same transfers, in turn with it.
+// balance, moves the amount and stamps the versions. The engine runs transfers of the same generator, in turn with it.
+// Both are measured by the processor time of their thread, so that what else runs on the machine disturbs them less.
 #pragma once
 
 #include <cstdint>

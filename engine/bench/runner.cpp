@@ -1,6 +1,5 @@
 #include "engine/bench/runner.hpp"
 
-#include <chrono>
 #include <utility>
 
 #include "engine/referee/referee.hpp"
@@ -9,11 +8,8 @@ namespace kilokv::engine::bench {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr TimeUs kFirstStampUs = 1'000'000;  // stamps are a part of the input, so they come from no clock
 constexpr Version kLoadVersion = 1;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 }  // namespace
 
@@ -86,12 +82,12 @@ void WorkloadRun::generate_chunk() {
 }
 
 Status WorkloadRun::run() {
-  const Clock::time_point start = Clock::now();
+  const Stopwatch run_watch;
   const std::uint64_t batches_before = report_.counts.batches;
   const double seconds_before = report_.seconds;
   const auto is_done = [&] {
     if (options_.batches != 0) return report_.counts.batches - batches_before >= options_.batches;
-    const double seconds = options_.verify ? seconds_since(start) : report_.seconds - seconds_before;
+    const double seconds = options_.verify ? run_watch.seconds() : report_.seconds - seconds_before;
     return seconds >= options_.duration_seconds;
   };
   while (!is_done()) {
@@ -113,18 +109,23 @@ Status WorkloadRun::run_batch(const TransactionColumns& columns) {
   last_try_.resize(columns.size());
   for (std::size_t t = 0; t < columns.size(); ++t) last_try_[t] = columns.wait_timeout_us[t] == 0 ? 1 : 0;
 
-  const Clock::time_point start = Clock::now();
+  const Stopwatch execute_watch;
   if (Status status = engine_->execute(header_, columns, last_try_, &results_, &writes_); !status.ok()) return status;
-  report_.seconds += seconds_since(start);
+  add_time(execute_watch);
   if (model_) {
     if (Status status = verify_batch(header_, columns); !status.ok()) return status;
   }
-  const Clock::time_point release_start = Clock::now();
+  const Stopwatch release_watch;
   engine_->release_through(header_.number);
-  report_.seconds += seconds_since(release_start);
+  add_time(release_watch);
   report_.counts.add(results_, writes_);
   header_.first_version = results_.next_version;
   return {};
+}
+
+void WorkloadRun::add_time(const Stopwatch& watch) {
+  report_.seconds += watch.seconds();
+  report_.processor_seconds += watch.processor_seconds();
 }
 
 Status WorkloadRun::verify_batch(const BatchHeader& header, const TransactionColumns& columns) {

@@ -11,6 +11,7 @@
 
 #include "engine/base/status.hpp"
 #include "engine/bench/options.hpp"
+#include "engine/bench/stopwatch.hpp"
 #include "engine/engine.hpp"
 #include "engine/referee/model.hpp"
 #include "engine/workloads/workload.hpp"
@@ -27,7 +28,8 @@ struct Counts {
 struct WorkloadReport {
   WorkloadOptions workload;
   Counts counts;
-  double seconds = 0;  // of execution
+  double seconds = 0;            // of execution
+  double processor_seconds = 0;  // of the executing thread, meanwhile
   bool verified = false;
   std::string invariant;  // what was checked at the end
   EngineStats stats;
@@ -55,6 +57,7 @@ class WorkloadRun {
   Status load();
   void generate_chunk();
   Status run_batch(const TransactionColumns& columns);
+  void add_time(const Stopwatch& watch);
   Status verify_batch(const BatchHeader& header, const TransactionColumns& columns);
 
   BenchOptions options_;

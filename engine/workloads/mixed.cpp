@@ -8,7 +8,7 @@ namespace kilokv::engine {
 Mixed::Mixed(std::uint64_t keys, std::uint64_t seed) : keys_(std::min(keys, kKeysMax)), random_(seed) {}
 
 std::int64_t Mixed::draw_integer() {
-  switch (random_.below(16)) {
+  switch (random_.below(8)) {
     case 0: return std::numeric_limits<std::int64_t>::max() - static_cast<std::int64_t>(random_.below(3));
     case 1: return std::numeric_limits<std::int64_t>::min() + static_cast<std::int64_t>(random_.below(3));
     default: return random_.between(-8, 8);
