@@ -1,0 +1,349 @@
+// 350 lines: the table of all settings is most of it, and belongs in one place.
+#include "server/config.hpp"
+
+#include <toml++/toml.h>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <map>
+#include <variant>
+#include <vector>
+
+#include "server/config_value.hpp"
+#include "server/version.hpp"
+
+namespace kilokv::server {
+namespace {
+
+enum class Unit { text, count, size, duration };
+
+// The limits are 32 bits wide in the columns, the rest 64.
+using Target = std::variant<std::string*, std::uint32_t*, std::uint64_t*, DurationUs*>;
+
+struct Setting {
+  const char* group;
+  const char* name;  // without the dashes
+  Unit unit;
+  Target target;
+  const char* help;
+};
+
+void add_program(ServerOptions* o, std::vector<Setting>* s) {
+  constexpr auto kGroup = "Server";
+  s->insert(s->end(),
+            {{kGroup, "data-dir", Unit::text, &o->storage.data_dir, "directory of the database; created when missing"},
+             {kGroup, "listen", Unit::text, &o->listen, "HOST:PORT of the gRPC service; port 0 picks a free one"},
+             {kGroup, "port-file", Unit::text, &o->port_file, "write the port to this file when ready"},
+             {kGroup, "strategy", Unit::text, &o->strategy, "how the engine executes a batch: serial"},
+             {kGroup, "device", Unit::text, &o->device, "where the engine runs: auto or cpu"},
+             {kGroup, "drain-timeout", Unit::duration, &o->drain_timeout_us,
+              "after SIGTERM or SIGINT, how long to finish what was accepted; a second signal ends at once"},
+             {kGroup, "log-level", Unit::text, &o->log_level, "trace, debug, info, warning, error, critical or off"},
+             {kGroup, "log-file", Unit::text, &o->log_file, "append log lines to this file; empty: standard error"}});
+}
+
+void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
+  constexpr auto kBatches = "Batches";
+  constexpr auto kAdmission = "Admission and waiting";
+  s->insert(
+      s->end(),
+      {{kBatches, "batch-max-transactions", Unit::count, &o->batch_max_transactions, "transactions in one batch"},
+       {kBatches, "batch-max-delay", Unit::duration, &o->batch_max_delay_us,
+        "how long a batch may wait for more, while an earlier one is in flight; an idle server does not wait"},
+       {kBatches, "batch-in-flight-max", Unit::count, &o->batch_in_flight_max, "batches executed, not yet durable"},
+       {kAdmission, "queue-transactions-max", Unit::count, &o->queue_transactions_max,
+        "transactions accepted, not yet in a batch; beyond it RESOURCE_EXHAUSTED"},
+       {kAdmission, "queue-bytes-max", Unit::size, &o->queue_bytes_max, "the same in bytes"},
+       {kAdmission, "parked-max", Unit::count, &o->parked_max, "transactions that wait for a guard"},
+       {kAdmission, "parked-bytes-max", Unit::size, &o->parked_bytes_max, "the same in bytes"}});
+}
+
+void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {
+  constexpr auto kSessions = "Sessions";
+  constexpr auto kReads = "Snapshots and scans";
+  s->insert(s->end(),
+            {{kSessions, "sessions-max", Unit::count, &o->sessions_max, "sessions open at once"},
+             {kSessions, "session-lease-min", Unit::duration, &o->session_lease_us_min,
+              "shortest lease a client may ask for"},
+             {kSessions, "session-lease-default", Unit::duration, &o->session_lease_us_default,
+              "lease when the client asks for none"},
+             {kSessions, "session-lease-max", Unit::duration, &o->session_lease_us_max, "longest lease"},
+             {kSessions, "session-requests-max", Unit::count, &o->session_requests_max,
+              "requests of one session, in flight or with stored results"},
+             {kSessions, "session-bytes-max", Unit::size, &o->session_bytes_max, "stored results of one session"},
+             {kSessions, "result-bytes-max", Unit::size, &o->result_bytes_max,
+              "stored result of one transaction; beyond it version and outcome only"},
+             {kReads, "snapshot-bytes-max", Unit::size, &o->snapshot_bytes_max, "before-images kept for scans"},
+             {kReads, "snapshot-age-max", Unit::duration, &o->snapshot_age_us_max, "age of the oldest boundary kept"},
+             {kReads, "scan-pairs-max", Unit::count, &o->scan_pairs_max, "pairs in one page"},
+             {kReads, "scan-bytes-max", Unit::size, &o->scan_bytes_max, "bytes in one page"}});
+}
+
+void add_storage(ServerOptions* options, std::vector<Setting>* s) {
+  constexpr auto kCheckpoints = "Checkpoints";
+  constexpr auto kStorage = "Storage";
+  DatabaseOptions* o = &options->database;
+  StorageOptions* storage = &options->storage;
+  s->insert(s->end(),
+            {{kCheckpoints, "checkpoint-log-bytes", Unit::size, &o->checkpoint_log_bytes,
+              "log written since the last checkpoint that starts the next"},
+             {kCheckpoints, "checkpoint-interval", Unit::duration, &o->checkpoint_interval_us,
+              "time since the last checkpoint that starts the next"},
+             {kCheckpoints, "tombstone-retention", Unit::duration, &o->tombstone_retention_us,
+              "how long the version of a deleted key is kept"},
+             {kStorage, "history-retention", Unit::duration, &storage->history_retention_us,
+              "how long log records behind the checkpoint are kept"},
+             {kStorage, "history-bytes-max", Unit::size, &storage->history_bytes_max, "at most so much of them"},
+             {kStorage, "disk-reserve", Unit::size, &storage->disk_reserve_bytes,
+              "free space of the file system that new work may not use"},
+             {kStorage, "log-buffer", Unit::size, &storage->log_buffer_bytes, "one memory buffer of the log"},
+             {kStorage, "state-buffer", Unit::size, &storage->state_buffer_bytes, "one memory buffer of the state"},
+             {kStorage, "write-ahead-log-max", Unit::size, &storage->write_ahead_log_bytes_max,
+              "write-ahead log that is read again at start-up"}});
+}
+
+void add_limits(ServerOptions* options, std::vector<Setting>* s) {
+  constexpr auto kMessages = "Messages and streams";
+  constexpr auto kLimits = "Limits of a transaction";
+  ServiceOptions* o = &options->service;
+  engine::TransactionLimits* limits = &o->limits;
+  s->insert(s->end(),
+            {{kMessages, "message-bytes-max", Unit::size, &o->message_bytes_max, "one request message"},
+             {kMessages, "request-transactions-max", Unit::count, &limits->request_transactions_max,
+              "transactions in one request"},
+             {kMessages, "stream-requests-max", Unit::count, &o->stream_requests_max,
+              "requests in flight on one stream; reading pauses at it"},
+             {kMessages, "stream-bytes-max", Unit::size, &o->stream_bytes_max,
+              "bytes in flight on one stream; reading pauses at it"},
+             {kMessages, "stream-answer-bytes-max", Unit::size, &o->stream_answer_bytes_max,
+              "answers that a client has not taken; beyond it its stream is cut"},
+             {kLimits, "key-bytes-max", Unit::size, &limits->key_bytes_max, "one key"},
+             {kLimits, "value-bytes-max", Unit::size, &limits->value_bytes_max, "one value"},
+             {kLimits, "guards-max", Unit::count, &limits->guards_max, "guards"},
+             {kLimits, "operations-max", Unit::count, &limits->operations_max, "operations, both lists together"},
+             {kLimits, "range-keys-max", Unit::count, &limits->range_keys_max, "keys of one range operation"},
+             {kLimits, "wait-timeout-max", Unit::duration, &options->database.wait_timeout_us_max, "wait_timeout"}});
+}
+
+std::vector<Setting> settings_of(ServerOptions* options) {
+  std::vector<Setting> settings;
+  add_program(options, &settings);
+  add_batching(&options->database, &settings);
+  add_sessions_and_reads(&options->database, &settings);
+  add_storage(options, &settings);
+  add_limits(options, &settings);
+  return settings;
+}
+
+const char* placeholder(Unit unit) {
+  switch (unit) {
+    case Unit::text: return "TEXT";
+    case Unit::count: return "COUNT";
+    case Unit::size: return "SIZE";
+    case Unit::duration: return "DURATION";
+  }
+  return "";
+}
+
+const char* description(Unit unit) {
+  switch (unit) {
+    case Unit::text: return "a text";
+    case Unit::count: return "a whole number";
+    case Unit::size: return "a size such as 4096, 64KiB, 1MiB or 2GiB";
+    case Unit::duration: return "a duration such as 500us, 1ms, 3s, 2m or 24h";
+  }
+  return "";
+}
+
+std::string format(const Setting& setting) {
+  if (const auto* text = std::get_if<std::string*>(&setting.target)) return **text;
+  if (const auto* duration = std::get_if<DurationUs*>(&setting.target)) return format_duration(**duration);
+  const auto* narrow = std::get_if<std::uint32_t*>(&setting.target);
+  const std::uint64_t value = narrow != nullptr ? **narrow : *std::get<std::uint64_t*>(setting.target);
+  return setting.unit == Unit::size ? format_size(value) : std::to_string(value);
+}
+
+// Whether `text` is of the setting's kind; then its target holds it.
+bool assign(const Setting& setting, const std::string& text) {
+  if (auto* target = std::get_if<std::string*>(&setting.target)) {
+    **target = text;
+    return true;
+  }
+  if (auto* target = std::get_if<DurationUs*>(&setting.target)) {
+    const auto value = parse_duration(text);
+    if (value) **target = *value;
+    return value.has_value();
+  }
+  const auto value = setting.unit == Unit::size ? parse_size(text) : parse_count(text);
+  if (!value) return false;
+  if (auto* target = std::get_if<std::uint32_t*>(&setting.target)) {
+    if (*value > std::numeric_limits<std::uint32_t>::max()) return false;
+    **target = static_cast<std::uint32_t>(*value);
+  } else {
+    *std::get<std::uint64_t*>(setting.target) = *value;
+  }
+  return true;
+}
+
+Status invalid(std::string message) { return Status(StatusCode::invalid_argument, std::move(message)); }
+
+// A value and where it comes from, such as kilokvd.toml:3: batch-max-delay.
+struct Given {
+  std::string text;
+  std::string source;
+};
+using GivenByName = std::map<std::string, Given>;
+
+std::string variable_of(const std::string& name) {
+  std::string variable = "KILOKV_";
+  for (const char c : name) {
+    variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return variable;
+}
+
+void read_environment(const std::vector<Setting>& settings, const ReadEnvironment& environment, GivenByName* given) {
+  for (const Setting& setting : settings) {
+    const std::string variable = variable_of(setting.name);
+    if (const char* text = environment(variable.c_str())) (*given)[setting.name] = {text, variable};
+  }
+}
+
+Status read_file(const std::string& path, const std::vector<Setting>& settings, GivenByName* given) {
+  toml::table table;
+  try {
+    table = toml::parse_file(path);
+  } catch (const toml::parse_error& error) {
+    return invalid(path + ":" + std::to_string(error.source().begin.line) + ": " + std::string(error.description()));
+  }
+  for (const auto& [key, node] : table) {
+    const std::string name(key.str());
+    const std::string source = path + ":" + std::to_string(key.source().begin.line) + ": " + name;
+    const bool known = std::any_of(settings.begin(), settings.end(), [&](const Setting& s) { return name == s.name; });
+    if (!known) return invalid(source + ": unknown key; kilokvd --help lists the flags, which are the keys");
+    if (const auto text = node.value_exact<std::string>()) {
+      (*given)[name] = {*text, source};
+    } else if (const auto number = node.value_exact<std::int64_t>()) {
+      (*given)[name] = {std::to_string(*number), source};
+    } else {
+      return invalid(source + ": the value must be a string or a whole number");
+    }
+  }
+  return {};
+}
+
+Status assign_all(const std::vector<Setting>& settings, const GivenByName& given) {
+  for (const Setting& setting : settings) {
+    const auto found = given.find(setting.name);
+    if (found == given.end() || assign(setting, found->second.text)) continue;
+    return invalid(found->second.source + " is \"" + found->second.text + "\": it must be " +
+                   description(setting.unit));
+  }
+  return {};
+}
+
+// The flags as CLI11 sees them: texts, so that all sources are parsed in one way.
+struct Flags {
+  CLI::App app{"kilokvd: transactional key-value database service", "kilokvd"};
+  std::map<std::string, std::string> texts;  // by name; nodes stay where CLI11 writes to
+  std::string config_file;
+  bool check_config = false;
+
+  explicit Flags(const std::vector<Setting>& settings) {
+    app.set_help_flag("-h,--help", "print this and exit");
+    app.set_version_flag("--version", std::string("kilokvd ") + kVersion + " (commit " + kCommit + ")",
+                         "print version and commit and exit");
+    app.add_option("--config", config_file, "read settings from this TOML file")->type_name("FILE");
+    app.add_flag("--check-config", check_config, "check all settings, say whether they are good, and exit");
+    for (const Setting& setting : settings) {
+      const std::string text = format(setting);
+      app.add_option("--" + std::string(setting.name), texts[setting.name], setting.help)
+          ->group(setting.group)
+          ->option_text(std::string(placeholder(setting.unit)) + (text.empty() ? "" : " [" + text + "]"));
+    }
+    app.footer(
+        "Brackets hold defaults. SIZE: bytes, or with KiB, MiB, GiB, TiB. DURATION: with us, ms, s, m or h.\n"
+        "Every --some-name is also the environment variable KILOKV_SOME_NAME and the key some-name of the\n"
+        "--config file; a flag wins over the environment, the environment over the file.");
+    app.get_formatter()->column_width(44);
+  }
+};
+
+Status check_choice(const char* knob, const std::string& met, const std::vector<std::string>& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), met) != allowed.end()) return {};
+  std::string list;
+  for (const std::string& choice : allowed) list += (list.empty() ? "" : ", ") + choice;
+  return invalid(std::string(knob) + " is \"" + met + "\": it must be one of " + list);
+}
+
+Status check_listen(const std::string& listen) {
+  const std::size_t colon = listen.rfind(':');
+  if (colon != std::string::npos && colon != 0) {
+    const auto port = parse_count(std::string_view(listen).substr(colon + 1));
+    if (port && *port <= 65535) return {};
+  }
+  return invalid("--listen is \"" + listen + "\": it must be HOST:PORT with a port from 0 to 65535");
+}
+
+}  // namespace
+
+Status ServerOptions::validate() const {
+  Status status = check_listen(listen);
+  if (status.ok() && device == "cuda") {
+    status = invalid("--device is \"cuda\": this build has no strategy for CUDA; it must be auto or cpu");
+  }
+  if (status.ok()) status = check_choice("--device", device, {"auto", "cpu"});
+  if (status.ok()) status = check_choice("--strategy", strategy, engine::Engine::strategies());
+  if (status.ok()) {
+    status = check_choice("--log-level", log_level, {"trace", "debug", "info", "warning", "error", "critical", "off"});
+  }
+  if (status.ok()) status = storage.validate();
+  if (status.ok()) status = service.validate();
+  if (status.ok()) status = database.validate();
+  return status;
+}
+
+Result<CommandLine> parse_command_line(int argc, const char* const* argv, const ReadEnvironment& environment) {
+  CommandLine line;
+  const std::vector<Setting> settings = settings_of(&line.options);
+  Flags flags(settings);
+  try {
+    flags.app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return CommandLine{.action = CommandLine::Action::print, .text = flags.app.help(), .options = {}};
+  } catch (const CLI::CallForVersion& version) {
+    return CommandLine{.action = CommandLine::Action::print, .text = version.what() + std::string("\n"), .options = {}};
+  } catch (const CLI::ParseError& error) {
+    return invalid(error.what());
+  }
+
+  if (flags.config_file.empty()) {
+    if (const char* file = environment("KILOKV_CONFIG")) flags.config_file = file;
+  }
+  GivenByName given;
+  if (!flags.config_file.empty()) {
+    Status status = read_file(flags.config_file, settings, &given);
+    if (!status.ok()) return status;
+  }
+  read_environment(settings, environment, &given);
+  for (const auto& [name, text] : flags.texts) {
+    if (flags.app.count("--" + name) > 0) given[name] = {text, "--" + name};
+  }
+  Status status = assign_all(settings, given);
+  if (!status.ok()) return status;
+  line.options.service.limits.wait_timeout_us_max = line.options.database.wait_timeout_us_max;
+  status = line.options.validate();
+  if (!status.ok()) return status;
+  if (flags.check_config) line.action = CommandLine::Action::check_config;
+  return line;
+}
+
+std::string help_text() {
+  ServerOptions defaults;
+  return Flags(settings_of(&defaults)).app.help();
+}
+
+}  // namespace kilokv::server

@@ -1,0 +1,74 @@
+#include "server/config_value.hpp"
+
+#include <charconv>
+#include <limits>
+#include <span>
+
+namespace kilokv::server {
+namespace {
+
+struct UnitName {
+  std::string_view name;
+  std::uint64_t factor;
+};
+
+// From small to large.
+constexpr UnitName kSizes[] = {{"B", 1},
+                               {"KiB", std::uint64_t{1} << 10},
+                               {"MiB", std::uint64_t{1} << 20},
+                               {"GiB", std::uint64_t{1} << 30},
+                               {"TiB", std::uint64_t{1} << 40}};
+constexpr UnitName kDurations[] = {{"us", 1}, {"ms", 1000}, {"s", 1000000}, {"m", 60000000}, {"h", 3600000000}};
+
+// Splits "64KiB" into its number and the rest.
+std::optional<std::uint64_t> take_number(std::string_view* text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc{}) return {};
+  text->remove_prefix(static_cast<std::size_t>(end - text->data()));
+  return number;
+}
+
+std::optional<std::uint64_t> parse_with_unit(std::string_view text, std::span<const UnitName> units,
+                                             std::uint64_t max) {
+  const std::optional<std::uint64_t> number = take_number(&text);
+  if (!number) return {};
+  for (const UnitName& unit : units) {
+    if (text == unit.name && *number <= max / unit.factor) return *number * unit.factor;
+  }
+  return {};
+}
+
+std::string format_with_unit(std::uint64_t value, std::span<const UnitName> units) {
+  const UnitName* best = &units[0];
+  for (const UnitName& unit : units) {
+    if (value != 0 && value % unit.factor == 0) best = &unit;
+  }
+  return std::to_string(value / best->factor) + std::string(best->name);
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_count(std::string_view text) {
+  const std::optional<std::uint64_t> number = take_number(&text);
+  return text.empty() ? number : std::nullopt;
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  if (const auto plain = parse_count(text)) return plain;
+  return parse_with_unit(text, kSizes, std::numeric_limits<std::uint64_t>::max());
+}
+
+std::optional<DurationUs> parse_duration(std::string_view text) {
+  if (text == "0") return 0;
+  const auto value = parse_with_unit(text, kDurations, std::numeric_limits<DurationUs>::max());
+  return value ? std::optional(static_cast<DurationUs>(*value)) : std::nullopt;
+}
+
+std::string format_size(std::uint64_t bytes) { return format_with_unit(bytes, kSizes); }
+
+std::string format_duration(DurationUs duration_us) {
+  return duration_us == 0 ? "0" : format_with_unit(static_cast<std::uint64_t>(duration_us), kDurations);
+}
+
+}  // namespace kilokv::server

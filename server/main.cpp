@@ -1,0 +1,177 @@
+// kilokvd: wires options, log, storage, engine, database and service; the one place that knows every part.
+//
+// Life: open the port (UNAVAILABLE, "recovering") -> recover -> ready -> signal -> drain -> end. When durability is
+// lost the process ends at once and answers nothing more.
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <future>
+#include <memory>
+
+#include "engine/engine.hpp"
+#include "server/config.hpp"
+#include "server/core/threads.hpp"
+#include "server/service/grpc_server.hpp"
+#include "server/shutdown_signal.hpp"
+#include "server/storage/rocksdb_log.hpp"
+#include "server/version.hpp"
+
+namespace kilokv::server {
+namespace {
+
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;
+constexpr std::chrono::milliseconds kSendGrace{5000};  // for answers that are on their way when draining has ended
+
+Status start_logging(const ServerOptions& options) {
+  try {
+    auto logger = options.log_file.empty() ? spdlog::stderr_color_mt("kilokvd")
+                                           : spdlog::basic_logger_mt("kilokvd", options.log_file);
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%fZ %^%l%$ %v", spdlog::pattern_time_type::utc);
+    logger->set_level(spdlog::level::from_str(options.log_level));
+    logger->flush_on(spdlog::level::info);
+    spdlog::set_default_logger(std::move(logger));
+  } catch (const spdlog::spdlog_ex& error) {
+    return Status(StatusCode::invalid_argument, std::string("--log-file: ") + error.what());
+  }
+  return {};
+}
+
+// Whole or not at all: whoever sees the file reads a port.
+Status write_port_file(const std::string& path, int port) {
+  const std::string draft = path + ".new";
+  std::ofstream file(draft);
+  file << port << '\n';
+  file.close();
+  if (file.good() && std::rename(draft.c_str(), path.c_str()) == 0) return {};
+  return Status(StatusCode::invalid_argument, "--port-file: cannot write " + path);
+}
+
+[[noreturn]] void end_after_fatal(const Status& status) {
+  spdlog::critical("kilokvd fatal code={} error=\"{}\" action=\"ending without answering\"", to_string(status.code()),
+                   status.message());
+  spdlog::default_logger()->flush();
+  std::_Exit(kExitFailure);
+}
+
+class Server {
+ public:
+  explicit Server(const ServerOptions& options)
+      : options_(options),
+        service_(options.service, {.version = kVersion, .strategy = options.strategy, .device = "cpu"}) {}
+
+  Status open() {
+    Result<std::unique_ptr<GrpcServer>> grpc =
+        GrpcServer::start(options_.listen, &service_, options_.service.message_bytes_max);
+    if (!grpc.ok()) return grpc.status();
+    grpc_ = std::move(*grpc);
+    spdlog::info("kilokvd recovering endpoint={} data_dir={} version={} commit={}", grpc_->endpoint(),
+                 options_.storage.data_dir, kVersion, kCommit);
+    Result<std::unique_ptr<CommitLog>> log = open_rocksdb_log(options_.storage);
+    if (!log.ok()) return log.status();
+    log_ = std::move(*log);
+    Status status = open_database();
+    if (!status.ok()) return status;
+    service_.serve(database_.get());
+    grpc_->set_serving(true);
+    if (!options_.port_file.empty()) status = write_port_file(options_.port_file, grpc_->port());
+    if (status.ok()) log_ready();
+    return status;
+  }
+
+  // Finishes what was accepted. UNAVAILABLE when that takes longer than the drain timeout: then not every RPC has
+  // ended, and the process must end without destroying what they use.
+  Status drain() {
+    grpc_->set_serving(false);
+    auto drained = std::make_shared<std::promise<void>>();
+    std::future<void> done = drained->get_future();
+    database_->drain([drained] { drained->set_value(); });
+    if (done.wait_for(std::chrono::microseconds(options_.drain_timeout_us)) != std::future_status::ready) {
+      return Status(StatusCode::unavailable, "--drain-timeout has passed");
+    }
+    service_.close();
+    grpc_->shut_down(kSendGrace);
+    return {};
+  }
+
+ private:
+  Status open_database() {
+    const Environment environment{.clock = &clock_, .random = &random_, .scheduler = &scheduler_};
+    const auto create_engine = [this](const engine::KeyHashSecret& secret) {
+      return engine::Engine::create({.strategy = options_.strategy, .secret = secret});
+    };
+    Result<std::unique_ptr<Database>> database =
+        Database::open(options_.database, environment, log_.get(), create_engine, end_after_fatal);
+    if (!database.ok()) return database.status();
+    database_ = std::move(*database);
+    return {};
+  }
+
+  void log_ready() const {
+    const DatabaseStatus status = database_->status();
+    spdlog::info("kilokvd ready endpoint={} strategy={} device=cpu batch={} records={} recovery_seconds={:.3f}",
+                 grpc_->endpoint(), options_.strategy, status.durable_batch, status.engine.records,
+                 status.recovery_seconds);
+  }
+
+  const ServerOptions& options_;
+  SystemClock clock_;
+  SystemRandom random_;
+  ThreadScheduler scheduler_;
+  // Destroyed from the bottom up: first the port, so that no RPC is left, then what the RPCs use.
+  std::unique_ptr<CommitLog> log_;
+  std::unique_ptr<Database> database_;
+  KiloKvService service_;
+  std::unique_ptr<GrpcServer> grpc_;
+};
+
+int run(const ServerOptions& options) {
+  Status status = start_logging(options);
+  if (!status.ok()) {
+    std::fprintf(stderr, "kilokvd: %s\n", status.message().c_str());
+    return kExitUsage;
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  ShutdownSignal shutdown;
+  Server server(options);
+  status = server.open();
+  if (!status.ok()) {
+    spdlog::critical("kilokvd cannot start code={} error=\"{}\"", to_string(status.code()), status.message());
+    return kExitFailure;
+  }
+  shutdown.arm();
+  const int signal = shutdown.wait();
+  spdlog::info("kilokvd draining signal={} timeout_us={}", signal, options.drain_timeout_us);
+  status = server.drain();
+  if (!status.ok()) {
+    spdlog::warn("kilokvd ended before all was answered reason=\"{}\"", status.message());
+    std::_Exit(kExitFailure);
+  }
+  spdlog::info("kilokvd stopped");
+  return 0;
+}
+
+}  // namespace
+}  // namespace kilokv::server
+
+int main(int argc, char** argv) {
+  using kilokv::server::CommandLine;
+  kilokv::Result<CommandLine> line =
+      kilokv::server::parse_command_line(argc, argv, [](const char* name) { return std::getenv(name); });
+  if (!line.ok()) {
+    std::fprintf(stderr, "kilokvd: %s\n", line.status().message().c_str());
+    return kilokv::server::kExitUsage;
+  }
+  switch (line->action) {
+    case CommandLine::Action::print: std::fputs(line->text.c_str(), stdout); return 0;
+    case CommandLine::Action::check_config: std::puts("kilokvd: the settings are good"); return 0;
+    case CommandLine::Action::run: break;
+  }
+  return kilokv::server::run(line->options);
+}
