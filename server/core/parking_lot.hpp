@@ -3,7 +3,7 @@
 //
 // Indexes: by guard key (every key of every guard: a lookup for each written key), by deadline (a heap), by request,
 // by id. A range guard needs none: once false it stays false.
-// Memory: see memory_bytes(); a one-key withdrawal takes under 512 bytes, all told.
+// Memory: a one-key withdrawal in a session takes about 650 bytes, all told, a third of it the packed transaction.
 //
 // Thread safety: the executor thread alone.
 #pragma once
