@@ -43,8 +43,8 @@ class HostEngine final : public Engine {
 
   const std::vector<BeforeImage>& before_images() const override {
     if (before_images_.empty()) {
-      before_images_.reserve(access_.first_written().size());
-      for (const SlotImage& image : access_.first_written()) {
+      for (const SlotImage& image : access_.log()) {
+        if (version_of(image.before.tag) >= access_.first_version()) continue;
         before_images_.push_back({store_.key(image.slot), store_.table()[image.slot].id, image.before});
       }
     }
@@ -85,12 +85,13 @@ class HostEngine final : public Engine {
       slot = store_.table().find(id);
     }
     const Cell before = store_.table()[slot].cell;
-    if (version_of(before.tag) >= version) return {};
+    if (version_of(before.tag) > version) return {};
     Cell cell{0, make_tag(version, type)};
     if (type == ValueType::integer) cell.word = static_cast<std::uint64_t>(integer);
     if (type == ValueType::bytes) cell.word = store_.blobs().add(bytes);
     store_.table()[slot].cell = cell;
-    store_.settle(slot, before, 0);
+    const SlotImage image{slot, before};
+    store_.settle({&image, 1}, version, 0);
     if (type == ValueType::bytes) store_.blobs().release(cell.word);  // the record has its own reference
     store_.blobs().release_through(0);
     return {};
@@ -140,15 +141,7 @@ class HostEngine final : public Engine {
 
   // Brings hash, counts, dirty marks and byte values up to date with the slots that the batch wrote.
   void settle(BatchNumber batch) {
-    constexpr std::size_t kPrefetchAhead = 12;
-    const std::vector<SlotImage>& written = access_.first_written();
-    for (std::size_t i = 0; i < written.size(); ++i) {
-      if (i + kPrefetchAhead < written.size()) {
-        const std::uint32_t ahead = written[i + kPrefetchAhead].slot;
-        if (!store_.table().dirty(ahead)) store_.table().prefetch_key_ref(ahead);
-      }
-      store_.settle(written[i].slot, written[i].before, batch);
-    }
+    store_.settle(access_.log(), access_.first_version(), batch);
     if (!resolver_.has_unwritten(store_)) return;
     before_images();  // while the slots are where they were
     resolver_.forget_unwritten(&store_);

@@ -93,8 +93,8 @@ class Engine {
   virtual void scan(std::string_view from, std::string_view to,
                     const std::function<bool(const RecordView&)>& visit) const = 0;
 
-  // Recovery: puts a record as it was, tombstones included; the newer version wins, so that a replay over a fuzzy
-  // checkpoint is idempotent.
+  // Recovery: puts a record as it was, tombstones included. An older version never replaces a newer one, so that a replay
+  // over a fuzzy checkpoint is idempotent; of equal versions (one transaction wrote the key twice) the later call wins.
   [[nodiscard]] virtual Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
                                     std::string_view bytes) = 0;
 
