@@ -91,7 +91,7 @@ class HostEngine final : public Engine {
     if (type == ValueType::bytes) cell.word = store_.blobs().add(bytes);
     store_.table()[slot].cell = cell;
     const SlotImage image{slot, before};
-    store_.settle({&image, 1}, version, 0);
+    store_.settle({&image, 1}, version + 1, 0);
     if (type == ValueType::bytes) store_.blobs().release(cell.word);  // the record has its own reference
     store_.blobs().release_through(0);
     return {};
