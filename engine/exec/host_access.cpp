@@ -20,15 +20,16 @@ void HostAccess::open(const BatchHeader& header, const TransactionColumns& colum
   columns_ = &columns;
   store_ = store;
   results_ = results;
-  undo_.clear();
-  first_written_.clear();
+  op_kind_ = columns.op_kind.data();
+  op_key_ = columns.op_key.data();
+  operations_ = static_cast<std::uint32_t>(columns.op_kind.size());
+  if (log_.size() < operations_) log_.resize(operations_);
+  log_size_ = 0;
   ranges_run_.clear();
 }
 
 void HostAccess::undo() {
-  for (auto write = undo_.rbegin(); write != undo_.rend(); ++write) slots_[write->slot].cell = write->before;
-  undo_.clear();
-  first_written_.resize(first_written_mark_);
+  for (; log_size_ > undo_begin_; --log_size_) slots_[log_[log_size_ - 1].slot].cell = log_[log_size_ - 1].before;
   if (ranges_run_.empty()) return;
   const std::uint32_t pairs = results_->range_begin[ranges_run_.front()];
   for (const std::uint32_t range : ranges_run_) results_->range_begin[range] = results_->range_end[range] = 0;
@@ -69,6 +70,7 @@ bool HostAccess::delete_range(std::uint32_t range, Version own) {
     const Cell cell = slots_[slot].cell;
     if (type_of(cell.tag) == ValueType::absent) return true;
     add_pair(key, cell, own);
+    log_.emplace_back();
     write_slot(slot, Cell{0, make_tag(own, ValueType::absent)});
     return --left > 0;
   });

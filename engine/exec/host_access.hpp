@@ -1,13 +1,13 @@
 // The host's access to records for the interpreter (txn/interpreter.hpp): reads and writes slots in place.
 //
-// Every write is kept in an undo log until the next transaction begins. The first write of a record in the batch (its
-// version is still below the batch's first) also notes its cell before: settled after the batch, once per record, into
-// hash, counts and dirty marks, and handed out as before-images.
+// Every write is logged with the cell that it replaced. The entries since begin() undo a transaction. Those that
+// replaced a version from before the batch are, one for each record that was written, the batch's before-images.
 //
 // One thread. Keeps its capacity: nothing is allocated in the steady state.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/base/types.hpp"
@@ -17,12 +17,6 @@
 #include "engine/txn/results.hpp"
 
 namespace kilokv::engine {
-
-// A slot and what it held.
-struct SlotImage {
-  std::uint32_t slot;
-  Cell before;
-};
 
 // Whether no key of range i has a version above `since`.
 bool range_unchanged(const RecordStore& store, const TransactionColumns& columns, std::uint32_t range, Version since);
@@ -36,8 +30,7 @@ class HostAccess {
   Cell read(std::uint32_t key) const { return slots_[slot_of_key_[key]].cell; }
   void write(std::uint32_t key, Cell cell) { write_slot(slot_of_key_[key], cell); }
   void begin() {
-    undo_.clear();
-    first_written_mark_ = first_written_.size();
+    undo_begin_ = log_size_;
     if (!ranges_run_.empty()) ranges_run_.clear();
   }
   void undo();
@@ -51,16 +44,26 @@ class HostAccess {
   void range_get(std::uint32_t range, Version own);
   bool delete_range(std::uint32_t range, Version own);
 
-  // Each record that the batch wrote, once, in the order of the first writes.
-  const std::vector<SlotImage>& first_written() const { return first_written_; }
-  void forget() { first_written_.clear(); }
+  // The operation with this index in the columns is about to run: asks for what a later one needs.
+  void ahead(std::uint32_t operation) const {
+    const std::uint32_t later = operation + kPrefetchAhead;
+    if (later < operations_ && op_kind_[later] < static_cast<std::uint8_t>(OpKind::range_get)) {
+      prefetch_for_write(slots_ + slot_of_key_[op_key_[later]]);
+    }
+  }
+
+  // The writes of the batch, in order, with the cells that they replaced; the before-images are those whose version is
+  // below the batch's first.
+  std::span<const SlotImage> log() const { return {log_.data(), log_size_}; }
+  Version first_version() const { return first_version_; }
+  void forget() { log_size_ = 0; }
 
  private:
+  static constexpr std::uint32_t kPrefetchAhead = 16;  // operations
+
   void write_slot(std::uint32_t slot, Cell cell) {
-    Cell& current = slots_[slot].cell;
-    undo_.push_back({slot, current});
-    if (version_of(current.tag) < first_version_) first_written_.push_back({slot, current});
-    current = cell;
+    log_[log_size_++] = {slot, slots_[slot].cell};
+    slots_[slot].cell = cell;
   }
   void open_range(std::uint32_t range);
   void add_pair(std::string_view key, Cell cell, Version own);
@@ -72,9 +75,12 @@ class HostAccess {
   const TransactionColumns* columns_ = nullptr;
   RecordStore* store_ = nullptr;
   BatchResults* results_ = nullptr;
-  std::vector<SlotImage> undo_;
-  std::vector<SlotImage> first_written_;
-  std::size_t first_written_mark_ = 0;
+  const std::uint8_t* op_kind_ = nullptr;
+  const std::uint32_t* op_key_ = nullptr;
+  std::uint32_t operations_ = 0;
+  std::vector<SlotImage> log_;  // room for every operation's write, and for the deletes of ranges so far
+  std::size_t log_size_ = 0;
+  std::size_t undo_begin_ = 0;
   std::vector<std::uint32_t> ranges_run_;  // by the running transaction
 };
 

@@ -27,19 +27,13 @@ KILOKV_HOST_DEVICE inline std::uint32_t run_serial(BatchView batch, ResultView r
                                                    const std::uint32_t* order, std::uint32_t* waiting, Access& access) {
   const std::uint32_t n = batch.size;
   if (n == 0) return 0;
-  std::uint32_t waiting_count = 0;
-  for (std::uint32_t position = 0; position < n; ++position) {
-    const std::uint32_t t = order != nullptr ? order[position] : position;
-    if (run_transaction(batch, results, access, t, position) == Outcome::postponed) {
-      waiting[waiting_count++] = position;
-    }
-  }
-  std::uint32_t passes = 1;
-  std::uint32_t finished = n - waiting_count;
-  while (waiting_count > 0 && finished > 0 && passes < kWaitPassesMax) {
+  std::uint32_t passes = 0;
+  std::uint32_t waiting_count = n;  // before pass 0 all of them are, in their positions
+  std::uint32_t finished = 0;
+  do {
     std::uint32_t still_waiting = 0;
     for (std::uint32_t i = 0; i < waiting_count; ++i) {
-      const std::uint32_t position = waiting[i];
+      const std::uint32_t position = passes == 0 ? i : waiting[i];
       const std::uint32_t t = order != nullptr ? order[position] : position;
       if (run_transaction(batch, results, access, t, passes * n + position) == Outcome::postponed) {
         waiting[still_waiting++] = position;
@@ -48,7 +42,7 @@ KILOKV_HOST_DEVICE inline std::uint32_t run_serial(BatchView batch, ResultView r
     finished = waiting_count - still_waiting;
     waiting_count = still_waiting;
     ++passes;
-  }
+  } while (waiting_count > 0 && finished > 0 && passes < kWaitPassesMax);
   for (std::uint32_t i = 0; i < waiting_count; ++i) {
     const std::uint32_t position = waiting[i];
     const std::uint32_t t = order != nullptr ? order[position] : position;

@@ -2,11 +2,6 @@
 
 namespace kilokv::engine {
 
-Hash128 RecordStore::digest(KeyId id, Cell cell) const {
-  const bool bytes = type_of(cell.tag) == ValueType::bytes;
-  return record_digest(id, cell.tag, bytes ? BlobStore::content_hash(cell.word) : Hash128{cell.word, cell.word});
-}
-
 bool RecordStore::insert(KeyId id, std::string_view key) {
   if (table_.size() >= records_max_) return false;
   const std::optional<std::uint32_t> ref = keys_.add(key);
@@ -19,7 +14,7 @@ bool RecordStore::insert(KeyId id, std::string_view key) {
 void RecordStore::remove(std::uint32_t slot) {
   const std::uint32_t ref = table_.key_ref(slot);
   count(table_[slot].cell, static_cast<std::size_t>(-1));
-  hash_ = hash_ - digest(table_[slot].id, table_[slot].cell);
+  hash_ -= digest(table_[slot].id, table_[slot].cell);
   if (table_.dirty(slot)) --dirty_count_;
   table_.erase(slot);
   index_.erase(ref);
@@ -34,22 +29,27 @@ void RecordStore::count(Cell cell, std::size_t one) {
   }
 }
 
-void RecordStore::mark_dirty(std::uint32_t slot) {
-  table_.set_dirty(slot, true);
-  dirty_.push_back(table_.key_ref(slot));
-  ++dirty_count_;
-}
-
-void RecordStore::settle(std::uint32_t slot, Cell before, BatchNumber batch) {
+void RecordStore::settle_one(std::uint32_t slot, Cell before, BatchNumber batch) {
   const Slot& now = table_[slot];
-  hash_ = hash_ + (digest(now.id, now.cell) - digest(now.id, before));
+  hash_ += digest(now.id, now.cell) - digest(now.id, before);
   if (type_of(before.tag) != type_of(now.cell.tag) || before.tag == 0) {
     count(before, static_cast<std::size_t>(-1));
     count(now.cell, 1);
   }
   if (type_of(now.cell.tag) == ValueType::bytes) blobs_.retain(now.cell.word);
   if (type_of(before.tag) == ValueType::bytes) blobs_.release_after(batch, before.word);
-  if (!table_.dirty(slot)) mark_dirty(slot);
+  if (table_.dirty(slot)) return;
+  table_.set_dirty(slot, true);
+  dirty_.push_back(now.id.high);
+  ++dirty_count_;
+}
+
+void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch) {
+  constexpr std::size_t kPrefetchAhead = 16;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    if (i + kPrefetchAhead < images.size()) table_.prefetch_slot(images[i + kPrefetchAhead].slot);
+    if (version_of(images[i].before.tag) < ignored_from) settle_one(images[i].slot, images[i].before, batch);
+  }
 }
 
 void RecordStore::drop_tombstones(Version floor, const std::function<void(std::string_view)>& dropped) {
@@ -67,12 +67,9 @@ void RecordStore::drop_tombstones(Version floor, const std::function<void(std::s
 
 std::uint32_t RecordStore::take_dirty() {
   while (!dirty_.empty()) {
-    const std::uint32_t ref = dirty_.front();
+    const std::uint32_t slot = table_.find_dirty(dirty_.front());
     dirty_.pop_front();
-    const std::string_view key = keys_.view(ref);
-    if (key.empty()) continue;
-    const std::uint32_t slot = find(key);
-    if (!table_.dirty(slot)) continue;
+    if (slot == table_.absent_slot()) continue;
     table_.set_dirty(slot, false);
     --dirty_count_;
     return slot;
@@ -87,16 +84,16 @@ void RecordStore::clear_dirty() {
 }
 
 Hash128 RecordStore::compute_hash() const {
-  Hash128 sum;
+  Wide sum = 0;
   for (std::uint32_t slot = 0; slot < table_.capacity(); ++slot) {
-    sum = sum + digest(table_[slot].id, table_[slot].cell);
+    sum += digest(table_[slot].id, table_[slot].cell);
   }
-  return sum;
+  return from_wide(sum);
 }
 
 std::size_t RecordStore::memory_bytes() const {
   return table_.memory_bytes() + keys_.memory_bytes() + index_.memory_bytes() + blobs_.memory_bytes() +
-         dirty_.size() * sizeof(std::uint32_t);
+         dirty_.size() * sizeof(std::uint64_t);
 }
 
 }  // namespace kilokv::engine

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <span>
 #include <string_view>
 
 #include "engine/base/key_hash.hpp"
@@ -22,6 +23,12 @@
 #include "engine/table/state_hash.hpp"
 
 namespace kilokv::engine {
+
+// A slot and what it held.
+struct SlotImage {
+  std::uint32_t slot;
+  Cell before;
+};
 
 class RecordStore {
  public:
@@ -35,7 +42,6 @@ class RecordStore {
 
   std::uint32_t find(std::string_view key) const { return table_.find(hash_key(key, secret_)); }
   std::string_view key(std::uint32_t slot) const { return keys_.view(table_.key_ref(slot)); }
-  Hash128 digest(KeyId id, Cell cell) const;
 
   // Adds a key that was never written. False: the table or the arena is full, nothing changed.
   // Requires: `id` is the key's and not in the table. Slot indices move.
@@ -43,9 +49,10 @@ class RecordStore {
   // Forgets a key. Slot indices move. Requires: its record is settled as absent.
   void remove(std::uint32_t slot);
 
-  // Accounts for a record's change from `before` to what its slot holds now: hash, counts, dirty mark, references to
-  // byte values (the one given up is released with `batch`).
-  void settle(std::uint32_t slot, Cell before, BatchNumber batch);
+  // Accounts for the changes of records from what `images` hold to what their slots hold now: hash, counts, dirty
+  // marks, references to byte values (those given up are released with `batch`). Images whose version is `ignored_from`
+  // or above are left out. Requires: of each record at most one image that is not.
+  void settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch);
 
   // Calls f(slot, key) for the records of [from, to) in key order until it returns false; deleted and never written
   // ones included.
@@ -64,13 +71,17 @@ class RecordStore {
 
   std::size_t live() const { return live_; }
   std::size_t tombstones() const { return tombstones_; }
-  Hash128 hash() const { return hash_; }
+  Hash128 hash() const { return from_wide(hash_); }
   Hash128 compute_hash() const;
   std::size_t memory_bytes() const;
 
  private:
+  static Wide digest(KeyId id, Cell cell) {
+    const bool bytes = type_of(cell.tag) == ValueType::bytes;
+    return record_digest(id, cell.tag, bytes ? BlobStore::content_hash(cell.word) : Hash128{cell.word, 0});
+  }
+  void settle_one(std::uint32_t slot, Cell before, BatchNumber batch);
   void count(Cell cell, std::size_t one);
-  void mark_dirty(std::uint32_t slot);
 
   KeyHashSecret secret_;
   std::size_t records_max_;
@@ -78,11 +89,11 @@ class RecordStore {
   KeyArena keys_;
   OrderedIndex index_;
   BlobStore blobs_;
-  Hash128 hash_;
+  Wide hash_ = 0;
   std::size_t live_ = 0, tombstones_ = 0;
-  // Key references of dirty records in the order in which they became dirty. An entry whose record is gone or no longer
-  // dirty is skipped when its turn comes.
-  std::deque<std::uint32_t> dirty_;
+  // High halves of the ids of dirty records, in the order in which they became dirty: half an id finds the record (of
+  // two that share it, and are dirty, each has an entry). One whose record is gone is skipped when its turn comes.
+  std::deque<std::uint64_t> dirty_;
   std::size_t dirty_count_ = 0;
 };
 

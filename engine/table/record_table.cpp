@@ -77,6 +77,13 @@ void RecordTable::erase(std::uint32_t slot) {
   --size_;
 }
 
+std::uint32_t RecordTable::find_dirty(std::uint64_t id_high) const {
+  for (std::uint32_t i = TableRef{nullptr, capacity_}.home(id_high); occupied(i); i = next(i)) {
+    if (slots_[i].id.high == id_high && dirty(i)) return i;
+  }
+  return absent_slot();
+}
+
 void RecordTable::set_dirty(std::uint32_t slot, bool dirty) {
   const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
   dirty_[slot / 64] = dirty ? dirty_[slot / 64] | bit : dirty_[slot / 64] & ~bit;

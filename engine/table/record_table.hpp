@@ -60,6 +60,11 @@ class RecordTable {
   TableRef ref() { return {slots_.data(), capacity_}; }
   std::uint32_t find(KeyId id) const { return const_cast<RecordTable*>(this)->ref().find(id); }
   void prefetch(KeyId id) const { prefetch_for_write(slots_.data() + TableRef{nullptr, capacity_}.home(id.high)); }
+  // The slot and its dirty mark.
+  void prefetch_slot(std::uint32_t slot) const {
+    prefetch_for_write(slots_.data() + slot);
+    prefetch_for_write(dirty_.data() + slot / 64);
+  }
   std::uint32_t absent_slot() const { return capacity_; }
 
   // Adds a record with an all-zero cell; may grow, which moves every slot.
@@ -73,9 +78,10 @@ class RecordTable {
   bool occupied(std::uint32_t slot) const { return slots_[slot].id != KeyId{}; }
 
   std::uint32_t key_ref(std::uint32_t slot) const { return key_refs_[slot]; }
-  void prefetch_key_ref(std::uint32_t slot) const { prefetch_for_read(key_refs_.data() + slot); }
   bool dirty(std::uint32_t slot) const { return (dirty_[slot / 64] >> (slot % 64) & 1) != 0; }
   void set_dirty(std::uint32_t slot, bool dirty);
+  // A dirty record whose id has this high half; absent_slot() if there is none.
+  std::uint32_t find_dirty(std::uint64_t id_high) const;
   void clear_dirty() { dirty_ = ZeroedArray<std::uint64_t>(dirty_.size()); }
 
   std::size_t size() const { return size_; }

@@ -5,6 +5,7 @@
 //   Cell read(key)                     the record as this transaction sees it, its own writes included
 //   void write(key, Cell)              its own write; undone by undo()
 //   void begin(), void undo()          opens a transaction's writes; takes back all since begin()
+//   void ahead(operation)              a hint: this operation runs next
 //   bool bytes_equal(Cell, value)      compares a bytes value with a constant
 //   uint64_t value_word(value)         the word of a record that holds this constant
 //   bool range_unchanged(range, since) no key of the range has a version > since
@@ -233,6 +234,7 @@ KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchView& batch, const 
   access.begin();
   bool wrote = false;
   for (std::uint32_t i = begin; i < end; ++i) {
+    access.ahead(i);
     const OperationEffect effect = run_operation(batch, results, access, begin, i, version);
     if (effect.outcome != Outcome::committed) {
       access.undo();
