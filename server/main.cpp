@@ -67,6 +67,7 @@ class Server {
         service_(options.service, {.version = kVersion, .strategy = options.strategy, .device = "cpu"}) {}
 
   Status open() {
+    if (!options_.port_file.empty()) std::remove(options_.port_file.c_str());  // that of an earlier run would mislead
     Result<std::unique_ptr<GrpcServer>> grpc =
         GrpcServer::start(options_.listen, &service_, options_.service.message_bytes_max);
     if (!grpc.ok()) return grpc.status();
