@@ -248,6 +248,29 @@ TEST(ragged_results_are_refused) {
   EXPECT_TRUE(caught(scenario, "shape"));
 }
 
+// Each waits for the one after it: every pass finishes one, until the limit of passes cuts the chain off.
+TEST(chain_beyond_the_limit_of_passes_is_accepted_and_its_tampering_caught) {
+  constexpr std::uint32_t kLinks = kWaitPassesMax + 4;
+  RefereeScenario scenario;
+  for (std::uint32_t i = 0; i < kLinks; ++i) {
+    scenario.builder.begin(0, i % 2 == 0 ? 1000 : 0);
+    if (i + 1 < kLinks) {
+      const std::uint32_t after = scenario.builder.key("link" + std::to_string(i + 1));
+      scenario.builder.guard(GuardKind::exists, OnFalse::wait, after, 0);
+    }
+    scenario.builder.op(OpKind::put, scenario.builder.key("link" + std::to_string(i)), Operand::integer, 1);
+    scenario.builder.end();
+  }
+  scenario.execute();
+  EXPECT_EQ(scenario.results.passes, kWaitPassesMax);
+  EXPECT_EQ(static_cast<int>(scenario.results.outcome[0]), static_cast<int>(Outcome::postponed));
+  EXPECT_EQ(static_cast<int>(scenario.results.outcome[1]), static_cast<int>(Outcome::wait_expired));
+  EXPECT_EQ(scenario.check(RefereeMode::deterministic).message(), "");
+  EXPECT_EQ(scenario.check(RefereeMode::any_order).message(), "");
+  scenario.results.rank[1] = 1;
+  EXPECT_TRUE(caught(scenario, "rank"));
+}
+
 // Two blind writes of one key, run in the order 1, 0.
 void make_swapped(RefereeScenario* scenario) {
   for (const std::int64_t value : {2, 1}) {
