@@ -1,0 +1,43 @@
+#include "server/core/fail_point.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kilokv::server {
+namespace {
+
+TEST(FailPoint, IsSilentUnlessSet) {
+  EXPECT_FALSE(fail_points_set());
+  EXPECT_FALSE(fail_point("some.point"));
+}
+
+TEST(FailPoint, FailsAtItsPassOrAlways) {
+  ASSERT_TRUE(set_fail_points("a.third=error:3;;b.each=always").ok());
+  std::string passes;
+  for (int i = 0; i < 5; ++i) passes += fail_point("a.third") ? 'x' : '.';
+  EXPECT_EQ(passes, "..x..");
+  EXPECT_TRUE(fail_point("b.each") && fail_point("b.each"));
+  EXPECT_FALSE(fail_point("c.other"));
+  ASSERT_TRUE(set_fail_points("").ok());
+  EXPECT_FALSE(fail_points_set());
+}
+
+TEST(FailPointDeathTest, KillsTheProcessAtItsPass) {
+  EXPECT_EXIT(
+      {
+        if (!set_fail_points("a.point=kill:2").ok()) _exit(1);
+        fail_point("a.point");
+        fail_point("a.point");
+        _exit(2);
+      },
+      testing::KilledBySignal(SIGKILL), "");
+}
+
+TEST(FailPoint, RefusesWhatIsMalformed) {
+  for (const char* text : {"a", "=kill", "a=", "a=die", "a=kill:0", "a=kill:", "a=kill:x", "a=always:2", "b=kill;a"}) {
+    EXPECT_EQ(set_fail_points(text).code(), StatusCode::invalid_argument) << text;
+  }
+  EXPECT_FALSE(fail_points_set());
+}
+
+}  // namespace
+}  // namespace kilokv::server

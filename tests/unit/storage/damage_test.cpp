@@ -1,0 +1,235 @@
+// Damage of every kind to the files of a closed database: what was acknowledged comes back whole, or the start refuses
+// with DATA_LOSS and says where. Only an end that nobody was told of is cut.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "server/storage/acknowledged_file.hpp"
+#include "server/storage/bytes.hpp"
+#include "server/storage/store.hpp"
+#include "tests/unit/storage/log_fixture.hpp"
+
+namespace kilokv::server::storage {
+namespace {
+
+// A directory as a killed process leaves it: copied while the log is open, so that its content is in the write-ahead
+// log. `previous` is the state of the acknowledgement before the last batch.
+class DamageTest : public testing::Test {
+ protected:
+  static constexpr BatchNumber kBatches = 12;
+
+  void SetUp() override {
+    OpenLog log(options_for(directory_));
+    log.append(1, kBatches - 1);
+    previous_acknowledged_ = read_file(directory_ + "/" + kAcknowledgedFileName);
+    before_last_ = read_file(newest_write_ahead_log(directory_)).size();
+    log.append(kBatches, kBatches);
+    copy_directory(directory_, killed_);
+    wal_ = newest_write_ahead_log(killed_);
+    content_ = read_file(wal_);
+  }
+
+  // A fresh copy with other content in its write-ahead log.
+  StorageOptions with_log(const std::string& content, bool last_was_acknowledged) {
+    const std::string copy = temporary_.path("copy");
+    copy_directory(killed_, copy);
+    write_file(copy + "/" + std::filesystem::path(wal_).filename().string(), content);
+    if (!last_was_acknowledged) write_file(copy + "/" + kAcknowledgedFileName, previous_acknowledged_);
+    return options_for(copy);
+  }
+
+  TemporaryDirectory temporary_;
+  const std::string directory_ = temporary_.path("data");
+  const std::string killed_ = temporary_.path("killed");
+  std::string wal_, content_, previous_acknowledged_;
+  std::size_t before_last_ = 0;  // bytes of the write-ahead log before the last batch
+};
+
+TEST_F(DamageTest, AKilledProcessLosesNothing) {
+  ASSERT_LT(before_last_, content_.size());
+  OpenLog log(options_for(killed_));
+  EXPECT_EQ(log.transcript.lines, sample_lines(1, kBatches));
+}
+
+TEST_F(DamageTest, ATornEndIsCutAtEveryByte) {
+  for (std::size_t size = before_last_; size < content_.size(); ++size) {
+    const StorageOptions options = with_log(content_.substr(0, size), false);
+    OpenLog log(options);
+    ASSERT_EQ(log.position.batch, kBatches - 1) << "cut at " << size;
+    ASSERT_EQ(log.transcript.lines, sample_lines(1, kBatches - 1));
+    if (size % 16 != 0) continue;  // and it goes on from there
+    log.append(kBatches, kBatches + 1);
+    log.log.reset();
+    OpenLog again(options);
+    ASSERT_EQ(again.transcript.lines, sample_lines(1, kBatches + 1));
+  }
+}
+
+TEST_F(DamageTest, AnAcknowledgedBatchIsNeverCut) {
+  for (std::size_t size = before_last_; size < content_.size(); size += 5) {
+    const Status status = open_status(with_log(content_.substr(0, size), true));
+    ASSERT_EQ(status.code(), StatusCode::data_loss) << "cut at " << size;
+    ASSERT_NE(status.message().find("batch 12 was acknowledged"), std::string::npos) << status.message();
+  }
+}
+
+TEST_F(DamageTest, AFlippedByteInTheEndIsCutOnlyIfNobodyWasToldOfIt) {
+  for (std::size_t i = before_last_; i < content_.size(); i += 3) {
+    std::string damaged = content_;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x40);
+    ASSERT_EQ(open_status(with_log(damaged, true)).code(), StatusCode::data_loss) << "byte " << i;
+    Transcript transcript;
+    const Status status = open_status(with_log(damaged, false), &transcript);
+    ASSERT_TRUE(status.ok()) << "byte " << i << ": " << status.message();
+    ASSERT_EQ(transcript.lines, sample_lines(1, kBatches - 1));
+  }
+}
+
+TEST_F(DamageTest, AFlippedByteBeforeTheEndIsAlwaysALoss) {
+  for (std::size_t i = 0; i < before_last_; i += 7) {
+    std::string damaged = content_;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
+    const Status status = open_status(with_log(damaged, false));
+    ASSERT_EQ(status.code(), StatusCode::data_loss) << "byte " << i;
+    ASSERT_NE(status.message().find(".log"), std::string::npos) << status.message();
+  }
+}
+
+TEST_F(DamageTest, ZeroesInTheEndAreATornWrite) {
+  for (std::size_t size : {before_last_, before_last_ + 20}) {
+    std::string torn = content_.substr(0, size);
+    torn.resize(content_.size() + 40000, '\0');
+    Transcript transcript;
+    const Status status = open_status(with_log(torn, false), &transcript);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(transcript.lines, sample_lines(1, kBatches - 1));
+  }
+}
+
+TEST_F(DamageTest, AMissingWriteAheadLogIsALoss) {
+  std::filesystem::remove(wal_);
+  const Status status = open_status(options_for(killed_));
+  EXPECT_EQ(status.code(), StatusCode::data_loss);
+  EXPECT_NE(status.message().find("was acknowledged"), std::string::npos) << status.message();
+}
+
+TEST_F(DamageTest, MissingFilesOfTheDatabaseAreALossAndNeverANewDatabase) {
+  std::filesystem::remove(killed_ + "/CURRENT");
+  const Status status = open_status(options_for(killed_));
+  EXPECT_EQ(status.code(), StatusCode::data_loss);
+  EXPECT_NE(status.message().find("CURRENT"), std::string::npos) << status.message();
+}
+
+TEST_F(DamageTest, AMalformedAcknowledgementIsALoss) {
+  write_file(killed_ + "/" + kAcknowledgedFileName, "0123456789abcdef");
+  EXPECT_EQ(open_status(options_for(killed_)).code(), StatusCode::data_loss);
+}
+
+// The same after a start, which moved the records into a table file.
+TEST_F(DamageTest, AFlippedByteInATableFileIsALossThatNamesTheFile) {
+  { OpenLog log(options_for(killed_)); }
+  std::size_t found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(killed_)) {
+    if (entry.path().extension() != ".sst") continue;
+    const std::string content = read_file(entry.path().string());
+    for (std::size_t i = 0; i < content.size(); i += 97) {
+      const std::string copy = temporary_.path("copy");
+      copy_directory(killed_, copy);
+      std::string damaged = content;
+      damaged[i] = static_cast<char>(damaged[i] ^ 1);
+      write_file(copy + "/" + entry.path().filename().string(), damaged);
+      Transcript transcript;
+      const Status status = open_status(options_for(copy), &transcript);
+      if (status.ok()) {  // a byte of the file's properties that nobody reads
+        ASSERT_EQ(transcript.lines, sample_lines(1, kBatches));
+        continue;
+      }
+      ++found;
+      ASSERT_EQ(status.code(), StatusCode::data_loss) << "byte " << i << ": " << status.message();
+      ASSERT_NE(status.message().find(".sst"), std::string::npos) << status.message();
+    }
+  }
+  EXPECT_GT(found, 5u);
+}
+
+// Changes that no checksum of RocksDB sees: records removed, doubled, exchanged, of another database.
+class TamperTest : public DamageTest {
+ protected:
+  void tamper(const std::function<void(Store*)>& change) {
+    auto store = Store::open(options_for(killed_), nullptr);
+    ASSERT_TRUE(store.ok()) << store.status().message();
+    change(store->get());
+  }
+
+  static std::string get(Store* store, BatchNumber batch) {
+    std::string value;
+    EXPECT_TRUE(store->db()->Get({}, store->family(Family::log), ordered_key(batch), &value).ok());
+    return value;
+  }
+
+  void expect_loss(const std::string& part) {
+    const Status status = open_status(options_for(killed_));
+    EXPECT_EQ(status.code(), StatusCode::data_loss) << status.message();
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  }
+};
+
+TEST_F(TamperTest, AMissingBatchIsNamed) {
+  tamper([](Store* store) { ASSERT_TRUE(store->db()->Delete({}, store->family(Family::log), ordered_key(5)).ok()); });
+  expect_loss("batch 5 is missing");
+}
+
+TEST_F(TamperTest, AMissingEndIsNamed) {
+  tamper([](Store* store) {
+    ASSERT_TRUE(store->db()->Delete({}, store->family(Family::log), ordered_key(kBatches)).ok());
+  });
+  expect_loss("ends at batch 11, but batch 12 was acknowledged");
+}
+
+TEST_F(TamperTest, AnExchangedBatchIsNamed) {
+  tamper([](Store* store) {
+    ASSERT_TRUE(store->db()->Put({}, store->family(Family::log), ordered_key(5), get(store, 6)).ok());
+  });
+  expect_loss("log at batch 5: holds another batch's record");
+}
+
+TEST_F(TamperTest, AFlippedByteInARecordIsNamed) {
+  tamper([](Store* store) {
+    std::string value = get(store, 8);
+    value[100] = static_cast<char>(value[100] ^ 1);
+    ASSERT_TRUE(store->db()->Put({}, store->family(Family::log), ordered_key(8), value).ok());
+  });
+  expect_loss("log at batch 8: log record: checksum mismatch");
+}
+
+TEST_F(TamperTest, ABatchOfAnotherDatabaseDoesNotFit) {
+  const std::string other = temporary_.path("other");
+  {
+    OpenLog log(options_for(other));
+    log.append(1, 3);
+  }
+  std::string foreign;
+  {
+    auto store = Store::open(options_for(other), nullptr);
+    ASSERT_TRUE(store.ok());
+    foreign = get(store->get(), 1);
+  }
+  tamper([&](Store* store) {
+    ASSERT_TRUE(store->db()->Put({}, store->family(Family::log), ordered_key(1), foreign).ok());
+  });
+  expect_loss("log at batch 1: does not follow the record before it");
+}
+
+TEST_F(TamperTest, AMalformedStateRecordIsNamed) {
+  tamper([](Store* store) { ASSERT_TRUE(store->db()->Put({}, store->family(Family::state), "ab", "\x01\x09").ok()); });
+  expect_loss("state of key 6162");
+}
+
+TEST_F(TamperTest, AMissingIdentityIsNamed) {
+  tamper(
+      [](Store* store) { ASSERT_TRUE(store->db()->Delete({}, store->family(Family::metadata), kIdentityKey).ok()); });
+  expect_loss("identity");
+}
+
+}  // namespace
+}  // namespace kilokv::server::storage

@@ -1,0 +1,98 @@
+// What the tests of storage share: temporary directories, batches, and a visitor that writes down what it is told.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/txn/results.hpp"
+#include "server/core/commit_log.hpp"
+#include "server/storage/rocksdb_log.hpp"
+
+namespace kilokv::server::storage {
+
+// Removed with all that is in it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void copy_directory(const std::string& from, const std::string& to);
+
+// The write-ahead log with the highest number.
+std::string newest_write_ahead_log(const std::string& directory);
+std::string newest_with_extension(const std::string& directory, const std::string& extension);
+
+std::string read_file(const std::string& path);
+void write_file(const std::string& path, const std::string& content);
+
+// Reads back as lines of text, so that a difference is readable.
+class Transcript final : public RecoveryVisitor {
+ public:
+  Status identity(const DatabaseIdentity& identity) override;
+  Status state_record(const StoredRecord& record) override;
+  Status session(const StoredSession& session) override;
+  Status batch_begin(const engine::BatchHeader& header, Version tombstone_floor) override;
+  Status batch_write(const StoredRecord& record) override;
+  Status batch_session(const SessionEntry& entry) override;
+  Status batch_end(Hash128 state_hash) override;
+
+  std::vector<std::string> lines;  // all but the identity
+  DatabaseIdentity seen_identity;
+};
+
+// A batch that owns what a LogRecord refers to.
+struct Batch {
+  explicit Batch(BatchNumber number);
+  void write_integer(std::uint32_t rank, const std::string& key, std::int64_t value);
+  void write_bytes(std::uint32_t rank, const std::string& key, const std::string& value);
+  void erase(std::uint32_t rank, const std::string& key);
+  LogRecord record() const;
+  // What a Transcript says of it.
+  std::vector<std::string> lines() const;
+
+  engine::BatchHeader header;
+  Version next_version = 0;
+  Version tombstone_floor = 0;
+  std::uint32_t transactions = 0;
+  Hash128 state_hash;
+  engine::WriteColumns writes;
+  std::vector<SessionEntry> sessions;
+
+ private:
+  void write(std::uint32_t rank, const std::string& key, ValueType type, std::int64_t word);
+};
+
+// Batch `number` with writes of every type, a session entry of every kind, and nothing at every seventh.
+Batch sample_batch(BatchNumber number);
+RecoveredPosition position_after(const Batch& batch);
+
+StorageOptions options_for(const std::string& directory);
+
+// A log that was opened and recovered. The test fails if that did.
+struct OpenLog {
+  explicit OpenLog(const StorageOptions& options);
+  void append(BatchNumber from, BatchNumber to);  // sample batches, one call each
+
+  std::unique_ptr<CommitLog> log;
+  Transcript transcript;
+  RecoveredPosition position;
+};
+
+// What opening and recovering a damaged directory says.
+Status open_status(const StorageOptions& options, Transcript* transcript = nullptr);
+
+// What a Transcript of sample batches [from, to] says.
+std::vector<std::string> sample_lines(BatchNumber from, BatchNumber to);
+
+}  // namespace kilokv::server::storage

@@ -1,0 +1,71 @@
+#include "server/storage/stored_values.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/storage/log_fixture.hpp"
+
+namespace kilokv::server::storage {
+namespace {
+
+TEST(StoredValues, StateRoundTripsAndIsChecked) {
+  const std::vector<StoredRecord> records = {
+      {.key = "a", .version = 5, .type = ValueType::integer, .integer = -7, .bytes = {}},
+      {.key = "a", .version = kVersionMax, .type = ValueType::bytes, .integer = 0, .bytes = "content"},
+      {.key = "a", .version = 6, .type = ValueType::bytes, .integer = 0, .bytes = ""},
+      {.key = "a", .version = 7, .type = ValueType::absent, .integer = 0, .bytes = {}}};
+  for (const StoredRecord& record : records) {
+    std::string bytes;
+    encode_state(record, &bytes);
+    StoredRecord read{.key = "a", .bytes = {}};
+    ASSERT_TRUE(decode_state(bytes, &read).ok());
+    Transcript expected, met;
+    EXPECT_TRUE(expected.state_record(record).ok() && met.state_record(read).ok());
+    EXPECT_EQ(met.lines, expected.lines);
+    EXPECT_EQ(decode_state(bytes.substr(0, 9), &read).code(), StatusCode::data_loss);
+    std::string unknown = bytes;
+    unknown[1] = 9;
+    EXPECT_EQ(decode_state(unknown, &read).code(), StatusCode::data_loss);
+    unknown = bytes;
+    unknown[0] = 2;
+    EXPECT_EQ(decode_state(unknown, &read).code(), StatusCode::failed_precondition);
+  }
+}
+
+TEST(StoredValues, SessionRoundTripsAndEveryCutIsFound) {
+  StoredSession session;
+  session.lease_us = 1234;
+  session.acknowledged_through = 9;
+  session.requests = {{.number = 10, .digest = {.low = 1, .high = 2}, .transactions = 4, .results = {"one", ""}},
+                      {.number = 12, .digest = {.low = 3, .high = 4}, .transactions = 1, .results = {}}};
+  const std::string bytes = encode_session(session);
+  StoredSession read;
+  ASSERT_TRUE(decode_session(bytes, &read).ok());
+  Transcript expected, met;
+  EXPECT_TRUE(expected.session(session).ok() && met.session(read).ok());
+  EXPECT_EQ(met.lines, expected.lines);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    EXPECT_EQ(decode_session(bytes.substr(0, i), &read).code(), StatusCode::data_loss);
+  }
+  EXPECT_EQ(decode_session(bytes + "x", &read).code(), StatusCode::data_loss);
+}
+
+TEST(StoredValues, MetadataRoundTripsAndEveryCutIsFound) {
+  Checkpoint checkpoint{
+      .covers = position_after(sample_batch(3)), .record_crc = 77, .generation = 4, .session_count = 5};
+  const std::string bytes = encode_checkpoint(checkpoint);
+  const Result<Checkpoint> read = decode_checkpoint(bytes);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(encode_checkpoint(*read), bytes);
+  EXPECT_EQ(read->covers.checkpoint_batch, 3u);
+  for (std::size_t i = 0; i < bytes.size(); ++i) EXPECT_FALSE(decode_checkpoint(bytes.substr(0, i)).ok());
+
+  const LogSegment segment{.first_batch = 5, .last_batch = 9, .last_time_us = -3, .bytes = 100};
+  LogSegment read_segment{.first_batch = 5};
+  ASSERT_TRUE(decode_segment(encode_segment(segment), &read_segment).ok());
+  EXPECT_EQ(encode_segment(read_segment), encode_segment(segment));
+  read_segment.first_batch = 10;
+  EXPECT_FALSE(decode_segment(encode_segment(segment), &read_segment).ok());
+}
+
+}  // namespace
+}  // namespace kilokv::server::storage
