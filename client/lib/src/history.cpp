@@ -233,7 +233,7 @@ void append_history(const Batch& batch, const Results& results, std::size_t inde
                     std::string* out) {
   append_sender(context, index, out);
   append_transaction(batch.columns(), static_cast<int>(index), out);
-  if (results.outcome(index) == Outcome::unknown) {
+  if (index >= results.size() || results.outcome(index) == Outcome::unknown) {
     out->append(", \"outcome\": null, \"error\": \"").append(to_string(context.error)).append("\"");
   } else {
     append_result(results, index, out);

@@ -147,6 +147,12 @@ ResultView view(const v1::TransactionResult& row) {
 
 Error malformed() { return make_error(ErrorCode::internal, "the server sent results that contradict themselves"); }
 
+// Requires nothing of `index`: beyond the request there is no answer.
+Results::Columns::Place place_of(const Results::Columns& columns, std::size_t index) {
+  return index < columns.place.size() ? columns.place[index]
+                                      : Results::Columns::Place{Results::Columns::kUnanswered, 0};
+}
+
 const v1::TransactionResult& row_at(const RowsSlice& slice, std::uint32_t position) {
   return slice->results(static_cast<int>(position));
 }
@@ -213,7 +219,7 @@ Results::~Results() = default;
 std::size_t Results::size() const { return columns_->place.size(); }
 
 Outcome Results::outcome(std::size_t index) const {
-  const Columns::Place place = columns_->place[index];
+  const Columns::Place place = place_of(*columns_, index);
   if (place.slice == Columns::kUnanswered) return Outcome::unknown;
   const auto& slice = columns_->slices[place.slice];
   if (const auto* columns = std::get_if<ColumnsSlice>(&slice)) {
@@ -223,7 +229,7 @@ Outcome Results::outcome(std::size_t index) const {
 }
 
 ResultView Results::at(std::size_t index) const {
-  const Columns::Place place = columns_->place[index];
+  const Columns::Place place = place_of(*columns_, index);
   if (place.slice == Columns::kUnanswered) return {};
   const auto& slice = columns_->slices[place.slice];
   if (const auto* columns = std::get_if<ColumnsSlice>(&slice)) return view(*columns, place.position);
@@ -231,7 +237,7 @@ ResultView Results::at(std::size_t index) const {
 }
 
 std::size_t Results::read_count(std::size_t index) const {
-  const Columns::Place place = columns_->place[index];
+  const Columns::Place place = place_of(*columns_, index);
   if (place.slice == Columns::kUnanswered) return 0;
   const auto& slice = columns_->slices[place.slice];
   if (const auto* columns = std::get_if<ColumnsSlice>(&slice)) {
@@ -243,7 +249,7 @@ std::size_t Results::read_count(std::size_t index) const {
 }
 
 ReadView Results::read(std::size_t index, std::size_t i) const {
-  const Columns::Place place = columns_->place[index];
+  const Columns::Place place = place_of(*columns_, index);
   const auto& slice = columns_->slices[place.slice];
   if (const auto* columns = std::get_if<ColumnsSlice>(&slice)) {
     const Ends& ends = columns->message->read_ends();

@@ -65,7 +65,8 @@ std::uint64_t SessionHandle::execute_async(const Batch& batch, ProgressCallback 
       0, batch,
       [callback = std::move(callback)](PendingRequest& request, const std::vector<std::uint32_t>& fresh, bool done,
                                        const Error& error) {
-        callback(Progress{request.results, fresh, done, error});
+        callback(Progress{request.results, fresh, done, error, request.number, request.attempts, request.invoke_us,
+                          request.return_us});
       },
       options);
 }

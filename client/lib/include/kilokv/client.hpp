@@ -41,9 +41,13 @@ struct SessionOptions {
 };
 
 struct CallOptions {
-  std::optional<std::uint64_t> timeout_us;  // microseconds; retries included; none: ClientOptions::request_timeout_us
+  std::optional<std::uint64_t> timeout_us =
+      {};  // microseconds; retries included; none: ClientOptions::request_timeout_us
   Encoding encoding = Encoding::columns;
 };
+
+// Microseconds of the clock that requests are timed with.
+std::int64_t monotonic_us();
 
 // Called as transactions finish: `indices` of the request have their results now. The last call has done = true; with
 // an error, those without a result are unknown (in a session: learn them with Session::resume).
@@ -52,11 +56,11 @@ struct Progress {
   const std::vector<std::uint32_t>& indices;
   bool done = false;
   const Error& error;
+  std::uint64_t request = 0;                  // its number in the session
+  std::uint32_t attempts = 0;                 // how often it was sent
+  std::int64_t invoke_us = 0, return_us = 0;  // monotonic_us() of the first send and of this answer
 };
 using ProgressCallback = std::function<void(const Progress&)>;
-
-// Microseconds of the clock that requests are timed with.
-std::int64_t monotonic_us();
 
 struct RequestResult {  // of one request: the results, and how they were reached
   Results results;
@@ -72,7 +76,7 @@ struct Pair {
 };
 struct ScanOptions {
   std::uint32_t page_pairs = 0;  // 0: the server's page limit
-  CallOptions call;
+  CallOptions call = {};
 };
 struct ScanPosition {
   std::uint64_t boundary = 0, boundary_version = 0;

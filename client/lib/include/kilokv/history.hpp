@@ -24,19 +24,20 @@ namespace kilokv::client {
 
 // Who sent a transaction, and when. Times are of monotonic_us(); lines tell them relative to began_us.
 struct HistoryContext {
-  std::string session;  // hex; empty: none
+  std::string session = {};  // hex; empty: none
   std::uint64_t request = 0;
   std::uint32_t attempts = 1;
   std::int64_t began_us = 0;
-  std::int64_t invoke_us = 0;             // first send
-  std::optional<std::int64_t> return_us;  // the answer; none: it never came
-  ErrorCode error = ErrorCode::none;      // why there is no answer; told where the outcome is unknown
+  std::int64_t invoke_us = 0;                  // first send
+  std::optional<std::int64_t> return_us = {};  // the answer; none: it never came
+  ErrorCode error = ErrorCode::none;           // why there is no answer; told where the outcome is unknown
 };
 
 // The first line. `config_json`: a JSON object, taken as it is. `initial`: the pairs that were there before.
 std::string history_header(std::string_view config_json, const std::vector<Pair>& initial);
 
-// Transaction `index` of the batch and its result. Requires: the batch was sent without misuse.
+// Transaction `index` of the batch and its result (none came: `results` may be empty). Requires: the batch was sent
+// without misuse.
 void append_history(const Batch& batch, const Results& results, std::size_t index, const HistoryContext& context,
                     std::string* out);
 // Every transaction of a request that was answered. Request, attempts and times are those of `result`.

@@ -1,0 +1,232 @@
+// The commands of kilokv (commands.hpp); txn is in txn_command.cpp.
+#include "client/cli/commands.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace kilokv::client {
+namespace {
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Sends one transaction in a session, so that it is applied once however often it has to be sent. Prints nothing.
+Expected<RequestResult> send(const CommonOptions& common, const Batch& batch) {
+  auto client = connect(common);
+  if (!client) return client.error();
+  auto session = (*client)->open_session();
+  if (!session) return session.error();
+  return (*session)->execute(batch);
+}
+
+// Reports what did not commit; else prints `text` or, as JSON, outcome and version with the `extra` fields.
+ExitCode print_outcome(const CommonOptions& common, const RequestResult& sent, const std::string& text,
+                       const nlohmann::json& extra = nlohmann::json::object()) {
+  const ResultView result = sent.results.at(0);
+  if (result.outcome != Outcome::committed) return report(result);
+  if (common.output == OutputFormat::text) {
+    std::cout << text << '\n';
+    return ExitCode::ok;
+  }
+  nlohmann::json line = extra;
+  line["outcome"] = to_string(result.outcome);
+  line["version"] = result.version ? nlohmann::json(*result.version) : nlohmann::json();
+  line["batch"] = result.batch;
+  line["rank"] = result.rank;
+  std::cout << line.dump() << '\n';
+  return ExitCode::ok;
+}
+
+std::string version_text(const RequestResult& sent) {
+  const auto version = sent.results.at(0).version;
+  return version ? "version " + std::to_string(*version) : "nothing to write";
+}
+
+void print_read(const CommonOptions& common, const ReadView& read) {
+  if (common.output == OutputFormat::json) {
+    std::cout << read_json(read.key, read.value, read.version) << '\n';
+  } else {
+    std::cout << key_text(read.key) << '\t' << value_text(read.value) << '\n';
+  }
+}
+
+nlohmann::json to_json(const ParkedTransaction& parked) {
+  return {{"id", parked.id},
+          {"session", parked.session},
+          {"request", parked.request},
+          {"index", parked.index},
+          {"guard", parked.guard},
+          {"guard_key", key_text(parked.guard_key)},
+          {"admitted_batch", parked.admitted_batch},
+          {"deadline_us", parked.deadline_us}};
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<Client>> connect(const CommonOptions& common) {
+  ClientOptions options;
+  options.endpoint = common.endpoint;
+  options.connect_timeout_us = common.timeout_us;
+  options.request_timeout_us = common.timeout_us;
+  return Client::connect(options);
+}
+
+std::string prefix_end(std::string prefix) {
+  while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
+  if (!prefix.empty()) prefix.back() = static_cast<char>(prefix.back() + 1);
+  return prefix;
+}
+
+ExitCode run_put(const CommonOptions& common, const std::string& key, const std::string& value, bool as_bytes) {
+  std::string text = value;
+  if (value == "-") text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  Batch batch;
+  batch.begin();
+  const auto integer = parse_integer(text);
+  if (integer && !as_bytes) {
+    batch.put(batch.key(key), *integer);
+  } else {
+    batch.put(batch.key(key), std::string_view(text));
+  }
+  batch.end();
+  const auto sent = send(common, batch);
+  return sent ? print_outcome(common, *sent, version_text(*sent)) : report(sent.error());
+}
+
+ExitCode run_get(const CommonOptions& common, const std::vector<std::string>& keys) {
+  const auto client = connect(common);
+  if (!client) return report(client.error());
+  const auto results = (*client)->get(keys);
+  if (!results) return report(results.error());
+  ExitCode code = ExitCode::ok;
+  const bool plain = keys.size() == 1 && common.output == OutputFormat::text;
+  for (std::size_t i = 0; i < results->read_count(0); ++i) {
+    const ReadView read = results->read(0, i);
+    const bool absent = std::holds_alternative<std::monostate>(read.value);
+    if (absent) code = ExitCode::not_done;
+    if (!plain) {
+      print_read(common, read);
+    } else if (absent) {
+      std::cerr << "kilokv: key " << key_text(read.key) << " is absent\n";
+    } else if (const auto* bytes = std::get_if<std::string_view>(&read.value)) {
+      std::cout << *bytes << '\n';
+    } else {
+      std::cout << value_text(read.value) << '\n';
+    }
+  }
+  return code;
+}
+
+ExitCode run_del(const CommonOptions& common, const std::vector<std::string>& keys) {
+  Batch batch;
+  batch.begin();
+  for (const std::string& key : keys) batch.del(batch.key(key));
+  batch.end();
+  const auto sent = send(common, batch);
+  return sent ? print_outcome(common, *sent, version_text(*sent)) : report(sent.error());
+}
+
+ExitCode run_add(const CommonOptions& common, const std::string& key, std::int64_t delta) {
+  Batch batch;
+  batch.begin();
+  const Key at = batch.key(key);
+  batch.add(at, delta);
+  batch.get(at);  // what it has become
+  batch.end();
+  const auto sent = send(common, batch);
+  if (!sent) return report(sent.error());
+  if (sent->results.read_count(0) != 1) return print_outcome(common, *sent, version_text(*sent));
+  const ValueView value = sent->results.read(0, 0).value;
+  const auto* integer = std::get_if<std::int64_t>(&value);
+  return print_outcome(common, *sent, value_text(value), {{"value", integer ? *integer : 0}});
+}
+
+ExitCode run_scan(const CommonOptions& common, const ScanArguments& arguments) {
+  const auto client = connect(common);
+  if (!client) return report(client.error());
+  const std::string from = arguments.prefix.value_or(arguments.from);
+  const std::string to = arguments.prefix ? prefix_end(*arguments.prefix) : arguments.to;
+  std::uint64_t printed = 0;
+  const auto visit = [&](const Pair& pair) {
+    ReadView read;
+    read.key = pair.key;
+    read.value = view_of(pair);
+    read.version = pair.version;
+    print_read(common, read);
+    return ++printed != arguments.limit;
+  };
+  ScanOptions options;
+  constexpr std::uint64_t kPagePairs = 10'000;
+  if (arguments.limit != 0 && arguments.limit < kPagePairs) {
+    options.page_pairs = static_cast<std::uint32_t>(arguments.limit);
+  }
+  const auto position = (*client)->scan(from, to, visit, options);
+  return position ? ExitCode::ok : report(position.error());
+}
+
+ExitCode run_parked_list(const CommonOptions& common) {
+  const auto client = connect(common);
+  if (!client) return report(client.error());
+  const auto parked = (*client)->list_parked();
+  if (!parked) return report(parked.error());
+  if (common.output == OutputFormat::text) {
+    std::printf("%-10s %-32s %10s %6s %6s  %s\n", "ID", "SESSION", "REQUEST", "INDEX", "GUARD", "WAITS FOR KEY");
+  }
+  for (const ParkedTransaction& p : *parked) {
+    if (common.output == OutputFormat::json) {
+      std::printf("%s\n", to_json(p).dump().c_str());
+    } else {
+      std::printf("%-10llu %-32s %10llu %6u %6u  %s\n", static_cast<unsigned long long>(p.id), p.session.c_str(),
+                  static_cast<unsigned long long>(p.request), p.index, p.guard, key_text(p.guard_key).c_str());
+    }
+  }
+  return ExitCode::ok;
+}
+
+ExitCode run_parked_cancel(const CommonOptions& common, const CancelArguments& arguments) {
+  const auto client = connect(common);
+  if (!client) return report(client.error());
+  const auto cancelled = arguments.parked_id != 0
+                             ? (*client)->cancel_parked(arguments.parked_id)
+                             : (*client)->cancel(arguments.session, arguments.request, arguments.index);
+  if (!cancelled) return report(cancelled.error());
+  if (common.output == OutputFormat::json) {
+    std::cout << nlohmann::json{{"cancelled", *cancelled}}.dump() << '\n';
+  } else {
+    std::cout << "cancelled " << *cancelled << '\n';
+  }
+  return *cancelled == 0 ? ExitCode::not_done : ExitCode::ok;
+}
+
+ExitCode run_status(const CommonOptions& common) {
+  const auto client = connect(common);
+  if (!client) return report(client.error());
+  const auto status = (*client)->status();
+  if (!status) return report(status.error());
+  nlohmann::ordered_json fields = {{"state", status->state},
+                                   {"server_version", status->version},
+                                   {"strategy", status->strategy},
+                                   {"device", status->device},
+                                   {"uptime_seconds", status->uptime_seconds},
+                                   {"recovery_seconds", status->recovery_seconds},
+                                   {"state_hash", status->state_hash}};
+  for (const auto& [name, value] : status->counters) fields[name] = value;
+  if (common.output == OutputFormat::json) {
+    std::cout << fields.dump() << '\n';
+    return ExitCode::ok;
+  }
+  for (const auto& field : fields.items()) {
+    const std::string value = field.value().is_string() ? field.value().get<std::string>() : field.value().dump();
+    std::printf("%-22s %s\n", field.key().c_str(), value.c_str());
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace kilokv::client

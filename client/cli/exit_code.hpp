@@ -1,0 +1,38 @@
+// Exit codes of kilokv, for scripts. docs/client.md lists them.
+#pragma once
+
+#include "kilokv/error.hpp"
+
+namespace kilokv::client {
+
+enum class ExitCode : int {
+  ok = 0,
+  not_done = 1,          // a guard failed or a transaction did not commit; get: a key is absent
+  usage = 2,             // the command line or an input line is wrong; nothing was sent for it
+  invalid_argument = 3,  // the server refused the input
+  unavailable = 4,       // no server, no answer in time, or it is full
+  other = 5,
+};
+
+inline ExitCode exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::none: return ExitCode::ok;
+    case ErrorCode::invalid_argument: return ExitCode::invalid_argument;
+    case ErrorCode::unavailable:
+    case ErrorCode::deadline_exceeded:
+    case ErrorCode::resource_exhausted: return ExitCode::unavailable;
+    case ErrorCode::cancelled:
+    case ErrorCode::not_found:
+    case ErrorCode::permission_denied:
+    case ErrorCode::failed_precondition:
+    case ErrorCode::aborted:
+    case ErrorCode::unimplemented:
+    case ErrorCode::internal:
+    case ErrorCode::data_loss:
+    case ErrorCode::unauthenticated:
+    case ErrorCode::unknown: return ExitCode::other;
+  }
+  return ExitCode::other;
+}
+
+}  // namespace kilokv::client

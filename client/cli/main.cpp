@@ -1,0 +1,138 @@
+// kilokv: the command line client. Names the arguments of each command (commands.hpp) and says what they mean.
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "client/cli/commands.hpp"
+
+namespace kilokv::client {
+namespace {
+
+constexpr const char* kFooter =
+    "Exit codes: 0 done; 1 a guard failed, a transaction did not commit, or a key is absent; 2 wrong usage; 3 the "
+    "server\nrefused the input; 4 no server, no answer in time, or it is full; 5 anything else.";
+
+// What the chosen command does, once the command line is read.
+using Action = std::function<ExitCode()>;
+
+CLI::App* add_command(CLI::App* app, const char* name, const char* description, const char* examples) {
+  CLI::App* command = app->add_subcommand(name, description);
+  command->footer(std::string("Examples:\n") + examples);
+  return command;
+}
+
+void add_common(CLI::App* app, CommonOptions* common) {
+  const std::map<std::string, OutputFormat> formats = {{"text", OutputFormat::text}, {"json", OutputFormat::json}};
+  const std::map<std::string, std::uint64_t> units = {
+      {"us", 1}, {"ms", 1'000}, {"s", 1'000'000}, {"m", 60'000'000}, {"h", 3'600'000'000}};
+  app->add_option("--endpoint", common->endpoint, "HOST:PORT of kilokvd")->capture_default_str();
+  app->add_option("--output", common->output, "text or json (one object a line); default text")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->option_text("text|json");
+  app->add_option("--timeout", common->timeout_us, "longest time to connect, and for each request; default 5s")
+      ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED))
+      ->option_text("DURATION, such as 500ms or 5s");
+}
+
+void add_writes(CLI::App* app, const CommonOptions* common, Action* action) {
+  struct Arguments {
+    std::string key, value;
+    std::vector<std::string> keys;
+    std::int64_t delta = 0;
+    bool as_bytes = false;
+  };
+  const auto a = std::make_shared<Arguments>();
+  CLI::App* put =
+      add_command(app, "put", "Write a value; prints its version",
+                  "  kilokv put stock:42 100\n  kilokv put name --string 100\n  kilokv put page - <page.html");
+  put->add_option("key", a->key)->required();
+  put->add_option("value", a->value, "an integer if it is written as one, else bytes; -: read from standard input")
+      ->required();
+  put->add_flag("--bytes,--string", a->as_bytes, "bytes, even if it looks like an integer");
+  put->callback([=] { *action = [=] { return run_put(*common, a->key, a->value, a->as_bytes); }; });
+
+  CLI::App* get =
+      add_command(app, "get", "Read keys at one moment", "  kilokv get stock:42\n  kilokv --output json get alice bob");
+  get->add_option("key", a->keys)->required();
+  get->callback([=] { *action = [=] { return run_get(*common, a->keys); }; });
+
+  CLI::App* del = add_command(app, "del", "Delete keys, all at once; prints the version", "  kilokv del stock:42");
+  del->add_option("key", a->keys)->required();
+  del->callback([=] { *action = [=] { return run_del(*common, a->keys); }; });
+
+  CLI::App* add = add_command(app, "add", "Add to an integer (absent counts as 0); prints what it has become",
+                              "  kilokv add stock:42 10\n  kilokv add stock:42 -3");
+  add->add_option("key", a->key)->required();
+  add->add_option("delta", a->delta)->required();
+  add->callback([=] { *action = [=] { return run_add(*common, a->key, a->delta); }; });
+}
+
+void add_scan(CLI::App* app, const CommonOptions* common, Action* action) {
+  const auto a = std::make_shared<ScanArguments>();
+  CLI::App* scan = add_command(app, "scan", "Print pairs in key order, all as of one moment",
+                               "  kilokv scan\n  kilokv scan a m --limit 10\n  kilokv scan --prefix stock:");
+  CLI::Option* from = scan->add_option("from", a->from, "first key");
+  scan->add_option("to", a->to, "end, not included; none: to the last key");
+  scan->add_option("--prefix", a->prefix, "all keys that begin with it")->excludes(from);
+  scan->add_option("--limit", a->limit, "stop after so many pairs; 0: all")->capture_default_str();
+  scan->callback([=] { *action = [=] { return run_scan(*common, *a); }; });
+}
+
+void add_parked(CLI::App* app, const CommonOptions* common, Action* action) {
+  const auto a = std::make_shared<CancelArguments>();
+  CLI::App* parked = add_command(app, "parked", "Transactions that wait on the server",
+                                 "  kilokv parked list\n  kilokv parked cancel 17");
+  parked->require_subcommand(1);
+  CLI::App* list = add_command(parked, "list", "List them, the oldest first", "  kilokv --output json parked list");
+  list->callback([=] { *action = [=] { return run_parked_list(*common); }; });
+  CLI::App* cancel = add_command(parked, "cancel", "Cancel one, or what a request still has open; exit 1 if none was",
+                                 "  kilokv parked cancel 17\n  kilokv parked cancel --session 5f...a1 --request 3");
+  CLI::Option* id = cancel->add_option("id", a->parked_id, "as parked list shows it")->check(CLI::PositiveNumber);
+  CLI::Option* session = cancel->add_option("--session", a->session, "session id, hexadecimal")->excludes(id);
+  CLI::Option* request = cancel->add_option("--request", a->request, "its number in the session")->needs(session);
+  session->needs(request);
+  cancel->add_option("--index", a->index, "one transaction of it; none: all")->needs(request);
+  cancel->callback([=] {
+    if (id->empty() && session->empty()) throw CLI::RequiredError("id, or --session and --request,");
+    *action = [=] { return run_parked_cancel(*common, *a); };
+  });
+}
+
+void add_txn(CLI::App* app, const CommonOptions* common, Action* action) {
+  const auto a = std::make_shared<TxnArguments>();
+  CLI::App* txn =
+      add_command(app, "txn", "Run transactions: JSON lines in, one history line out for each (docs/history.md)",
+                  "  echo '{\"guards\": [{\"key\": \"alice\", \"is\": \"ge\", \"value\": 10}],\n"
+                  "         \"then\": [{\"op\": \"add\", \"key\": \"alice\", \"delta\": -10},\n"
+                  "                  {\"op\": \"add\", \"key\": \"bob\", \"delta\": 10}]}' | tr -d '\\n' | kilokv txn\n"
+                  "  kilokv txn --batch transfers.jsonl");
+  txn->add_option("file", a->file, "JSON lines; -: standard input")->capture_default_str();
+  txn->add_flag("--batch", a->batch, "send all lines as one request; they have no order among themselves");
+  txn->callback([=] { *action = [=] { return run_txn(*common, *a); }; });
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("kilokv: command line client of KiloKV, a transactional key-value database", "kilokv");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.fallthrough();
+  CommonOptions common;
+  Action action;
+  add_common(&app, &common);
+  add_writes(&app, &common, &action);
+  add_scan(&app, &common, &action);
+  add_parked(&app, &common, &action);
+  add_txn(&app, &common, &action);
+  CLI::App* status = add_command(&app, "status", "What the server is doing", "  kilokv --output json status");
+  status->callback([&] { action = [&] { return run_status(common); }; });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);
+  }
+  return static_cast<int>(action());
+}
+
+}  // namespace
+}  // namespace kilokv::client
+
+int main(int argc, char** argv) { return kilokv::client::run(argc, argv); }

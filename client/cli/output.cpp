@@ -1,0 +1,84 @@
+// Output of kilokv (output.hpp).
+#include "client/cli/output.hpp"
+
+#include <absl/strings/escaping.h>
+
+#include <iostream>
+
+#include "kilokv/history.hpp"
+
+namespace kilokv::client {
+namespace {
+
+std::string escape(std::string_view bytes) { return absl::CHexEscape(absl::string_view(bytes.data(), bytes.size())); }
+
+const char* advice(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::unavailable: return "check --endpoint and that kilokvd runs there; a longer --timeout waits for it";
+    case ErrorCode::deadline_exceeded: return "a longer --timeout waits longer; what was sent may still be applied";
+    case ErrorCode::resource_exhausted: return "the server is full: try again later, or raise the knob it names";
+    case ErrorCode::failed_precondition: return "run the command again: it opens a new session";
+    case ErrorCode::unimplemented: return "the server is older than this client, or not KiloKV";
+    default: return nullptr;
+  }
+}
+
+void print_part(const char* name, const std::string& value) {
+  if (!value.empty()) std::cerr << "  " << name << ": " << value << '\n';
+}
+
+}  // namespace
+
+std::string value_text(const ValueView& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
+  if (const auto* bytes = std::get_if<std::string_view>(&value))
+    return std::string("\"").append(escape(*bytes)).append("\"");
+  return "(absent)";
+}
+
+std::string key_text(std::string_view key) { return escape(key); }
+
+std::string read_json(std::string_view key, const ValueView& value, std::optional<std::uint64_t> version) {
+  std::string out = "{\"key\": ";
+  append_history_key(key, &out);
+  out.append(", \"value\": ");
+  if (const auto* bytes = std::get_if<std::string_view>(&value)) {
+    append_history_bytes(*bytes, &out);
+  } else if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+    out.append(std::to_string(*integer));
+  } else {
+    out.append("null");
+  }
+  out.append(", \"version\": ").append(version ? std::to_string(*version) : "null").append("}");
+  return out;
+}
+
+ValueView view_of(const Pair& pair) {
+  if (const auto* integer = std::get_if<std::int64_t>(&pair.value)) return *integer;
+  return std::string_view(std::get<std::string>(pair.value));
+}
+
+ExitCode report(const Error& error) {
+  std::cerr << "kilokv: " << to_string(error.code) << ": " << error.message << '\n';
+  print_part("field", error.field);
+  print_part("limit", error.limit);
+  print_part("met", error.met);
+  print_part("knob", error.knob);
+  if (const char* text = advice(error.code)) std::cerr << "  " << text << '\n';
+  return exit_code(error.code);
+}
+
+ExitCode report(const ResultView& result) {
+  std::cerr << "kilokv: not committed: " << to_string(result.outcome);
+  if (result.failed_in != FailedIn::none) {
+    constexpr const char* kLists[] = {"", "guard", "then-operation", "else-operation"};
+    std::cerr << " at " << kLists[static_cast<int>(result.failed_in)] << ' ' << result.failed_index;
+  }
+  if (result.guard_value) {
+    std::cerr << ": " << key_text(result.guard_value->key) << " is " << value_text(result.guard_value->value);
+  }
+  std::cerr << '\n';
+  return ExitCode::not_done;
+}
+
+}  // namespace kilokv::client

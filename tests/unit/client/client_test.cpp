@@ -1,0 +1,225 @@
+#include "kilokv/client.hpp"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "tests/unit/client/fake_server.hpp"
+#include "tests/unit/client/test_batch.hpp"
+
+namespace kilokv::client {
+namespace {
+
+CallOptions within(std::uint64_t timeout_us) {
+  CallOptions options;
+  options.timeout_us = timeout_us;
+  return options;
+}
+
+class ClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto client = Client::connect(server_.client_options());
+    ASSERT_TRUE(client) << client.error().message;
+    client_ = std::move(*client);
+  }
+
+  FakeServer server_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(ClientTest, ExecutesOneAndMany) {
+  const auto one = client_->execute(adds(1));
+  ASSERT_TRUE(one) << one.error().message;
+  EXPECT_EQ(one->at(0).version, 7u);
+  const auto many = client_->execute(adds(4));
+  ASSERT_TRUE(many) << many.error().message;
+  ASSERT_EQ(many->size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(many->at(i).batch, i + 1);
+  EXPECT_EQ(client_->execute(Batch()).error().code, ErrorCode::invalid_argument);
+}
+
+TEST_F(ClientTest, WithoutASessionOnlyARefusalIsSentAgain) {
+  std::atomic<int> calls = 0;
+  server_.on_execute = [&](const auto&, auto*, grpc::ServerContext* context) {
+    v1::ErrorDetail detail;
+    detail.set_retry_after_us(1000);
+    if (++calls < 3) return FakeServer::with_detail(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", detail, context);
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "lost");
+  };
+  const Error error = client_->execute(adds(1)).error();
+  EXPECT_EQ(error.code, ErrorCode::unavailable);
+  EXPECT_EQ(calls, 3) << "two refusals, and a loss that must not be repeated";
+}
+
+TEST_F(ClientTest, ErrorsCarryTheDetailOfTheServer) {
+  server_.on_execute = [](const auto&, auto*, grpc::ServerContext* context) {
+    v1::ErrorDetail detail;
+    detail.set_field("transaction.then[0].key");
+    detail.set_limit("1024 bytes");
+    detail.set_met("2048 bytes");
+    detail.set_knob("--key-bytes-max");
+    return FakeServer::with_detail(grpc::StatusCode::INVALID_ARGUMENT, "too long", detail, context);
+  };
+  const Error error = client_->execute(adds(1)).error();
+  EXPECT_EQ(error.code, ErrorCode::invalid_argument);
+  EXPECT_EQ(error.field, "transaction.then[0].key");
+  EXPECT_EQ(error.limit, "1024 bytes");
+  EXPECT_EQ(error.met, "2048 bytes");
+  EXPECT_EQ(error.knob, "--key-bytes-max");
+  EXPECT_NE(error.message.find("Execute at 127.0.0.1:"), std::string::npos) << error.message;
+}
+
+TEST_F(ClientTest, GetReturnsReadsAndRetries) {
+  std::atomic<int> calls = 0;
+  server_.on_get = [&](const v1::GetRequest& request, v1::GetResponse* response) -> grpc::Status {
+    if (++calls < 3) return {grpc::StatusCode::UNAVAILABLE, "starting"};
+    for (const std::string& key : request.keys()) {
+      v1::Read* read = response->add_reads();
+      read->set_key(key);
+      read->mutable_value()->set_integer(5);
+      read->set_version(6);
+    }
+    response->set_batch(9);
+    return {};
+  };
+  const auto results = client_->get({"a", "b"});
+  ASSERT_TRUE(results) << results.error().message;
+  ASSERT_EQ(results->read_count(0), 2u);
+  EXPECT_EQ(results->read(0, 1).key, "b");
+  EXPECT_EQ(results->read(0, 1).value, ValueView{std::int64_t{5}});
+  EXPECT_EQ(results->at(0).batch, 9u);
+  EXPECT_EQ(calls, 3);
+}
+
+TEST_F(ClientTest, ScanVisitsPagesAtOneBoundary) {
+  std::vector<std::uint64_t> boundaries;
+  server_.on_scan = [&](const v1::ScanRequest& request, v1::ScanResponse* response) -> grpc::Status {
+    boundaries.push_back(request.boundary());
+    EXPECT_TRUE(request.keep_boundary());
+    EXPECT_EQ(request.limit(), 1u);
+    EXPECT_EQ(request.range().to(), "z");
+    const std::string key = request.range().from().empty() ? "a" : request.range().from();
+    v1::Read* read = response->add_pairs();
+    read->set_key(key);
+    read->mutable_value()->set_bytes("v" + key);
+    response->set_boundary(17);
+    response->set_boundary_version(170);
+    response->set_more(key != "c");
+    response->set_next_from(std::string(1, static_cast<char>(key[0] + 1)));
+    return {};
+  };
+  ScanOptions options;
+  options.page_pairs = 1;
+  std::string keys;
+  const auto position = client_->scan(
+      "", "z",
+      [&](const Pair& pair) {
+        keys += pair.key;
+        return true;
+      },
+      options);
+  ASSERT_TRUE(position) << position.error().message;
+  EXPECT_EQ(keys, "abc");
+  EXPECT_EQ(position->boundary, 17u);
+  EXPECT_EQ(position->boundary_version, 170u);
+  EXPECT_EQ(boundaries, (std::vector<std::uint64_t>{0, 17, 17}));
+  keys.clear();
+  ASSERT_TRUE(client_->scan(
+      "", "z",
+      [&](const Pair& pair) {
+        keys += pair.key;
+        return false;
+      },
+      options));
+  EXPECT_EQ(keys, "a");
+}
+
+TEST_F(ClientTest, ListsCancelsAndTellsStatus) {
+  const auto parked = client_->list_parked();
+  ASSERT_TRUE(parked);
+  ASSERT_EQ(parked->size(), 3u);
+  EXPECT_EQ((*parked)[2].guard_key, "k3");
+  EXPECT_EQ(client_->cancel_parked(2).value(), 1u);
+  EXPECT_EQ(client_->cancel("00ff", 1, {}).value(), 1u);
+  EXPECT_EQ(client_->cancel("xyz", 1, {}).error().code, ErrorCode::invalid_argument);
+  const auto status = client_->status();
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->state, "ready");
+  EXPECT_EQ(status->counters.at("committed"), 42u);
+}
+
+TEST_F(ClientTest, EveryCallHasADeadline) {
+  std::promise<void> release;
+  server_.on_get = [released = release.get_future().share()](const auto&, auto*) -> grpc::Status {
+    released.wait();
+    return {};
+  };
+  EXPECT_EQ(client_->get({"a"}, within(50'000)).error().code, ErrorCode::deadline_exceeded);
+  release.set_value();
+}
+
+// A socket on 127.0.0.1: bound, listening or neither.
+class Socket {
+ public:
+  Socket() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address_;
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&address_), length), 0);
+    EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&address_), &length), 0);
+  }
+  ~Socket() { ::close(fd_); }
+  int fd() const { return fd_; }
+  std::string endpoint() const { return "127.0.0.1:" + std::to_string(ntohs(address_.sin_port)); }
+
+ private:
+  int fd_;
+  sockaddr_in address_{};
+};
+
+Error connect_error(const std::string& endpoint) {
+  ClientOptions options;
+  options.endpoint = endpoint;
+  options.connect_timeout_us = 700'000;
+  auto client = Client::connect(options);
+  EXPECT_FALSE(client.ok());
+  return client.error();
+}
+
+TEST(Connect, SaysThatNothingListens) {
+  const Socket bound;
+  const Error error = connect_error(bound.endpoint());
+  EXPECT_EQ(error.code, ErrorCode::unavailable) << error.message;
+  EXPECT_NE(error.message.find("nothing listens at " + bound.endpoint()), std::string::npos) << error.message;
+}
+
+TEST(Connect, SaysThatSomethingElseListens) {
+  const Socket listener;
+  ASSERT_EQ(::listen(listener.fd(), 16), 0);
+  std::thread web([&] {
+    const std::string_view answer = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+    int peer;
+    while ((peer = ::accept(listener.fd(), nullptr, nullptr)) >= 0) {
+      EXPECT_GT(::write(peer, answer.data(), answer.size()), 0);
+      ::close(peer);
+    }
+  });
+  const Error error = connect_error(listener.endpoint());
+  ::shutdown(listener.fd(), SHUT_RDWR);
+  web.join();
+  EXPECT_NE(error.message.find("TLS"), std::string::npos) << error.message;
+}
+
+TEST(Connect, SaysThatTheHostIsUnknown) {
+  const Error error = connect_error("no-such-host.invalid:7070");
+  EXPECT_NE(error.message.find("cannot be resolved"), std::string::npos) << error.message;
+}
+
+}  // namespace
+}  // namespace kilokv::client

@@ -1,0 +1,321 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <set>
+
+#include "tests/unit/client/fake_server.hpp"
+#include "tests/unit/client/test_batch.hpp"
+
+namespace kilokv::client {
+namespace {
+
+class SessionTest : public ::testing::Test {
+ protected:
+  void open(const SessionOptions& options = {}) {
+    auto client = Client::connect(server_.client_options());
+    ASSERT_TRUE(client) << client.error().message;
+    client_ = std::move(*client);
+    auto session = client_->open_session(options);
+    ASSERT_TRUE(session) << session.error().message;
+    session_ = std::move(*session);
+  }
+
+  static CallOptions within(std::uint64_t timeout_us, Encoding encoding = Encoding::columns) {
+    CallOptions options;
+    options.timeout_us = timeout_us;
+    options.encoding = encoding;
+    return options;
+  }
+
+  static v1::SessionResponse refusal(std::uint64_t number, grpc::StatusCode code, std::uint64_t retry_after_us) {
+    v1::SessionResponse response;
+    response.set_number(number);
+    response.set_last(true);
+    response.mutable_error()->set_code(static_cast<std::uint32_t>(code));
+    response.mutable_error()->set_message("refused");
+    response.mutable_error()->mutable_detail()->set_retry_after_us(retry_after_us);
+    response.mutable_error()->mutable_detail()->set_knob("--some-knob");
+    return response;
+  }
+
+  FakeServer server_;
+  std::unique_ptr<Client> client_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(SessionTest, AnswersColumnsAndRows) {
+  open();
+  EXPECT_EQ(session_->id().size(), 32u);
+  const auto columns = session_->execute(adds(3), within(5'000'000));
+  ASSERT_TRUE(columns) << columns.error().message;
+  EXPECT_EQ(columns->request, 1u);
+  EXPECT_EQ(columns->attempts, 1u);
+  EXPECT_LE(columns->invoke_us, columns->return_us);
+  EXPECT_EQ(columns->results.at(2).version, 102u);
+  const auto rows = session_->execute(adds(2), within(5'000'000, Encoding::rows));
+  ASSERT_TRUE(rows) << rows.error().message;
+  EXPECT_EQ(rows->request, 2u);
+  EXPECT_EQ(rows->results.at(1).version, 101u);
+  EXPECT_TRUE(server_.seen()[1].has_rows());
+}
+
+TEST_F(SessionTest, ALostStreamIsOpenedAgainAndTheRequestAppliedOnce) {
+  std::atomic<int> left = 3;
+  server_.on_request = [&](const auto& request, const auto& write) -> std::optional<grpc::Status> {
+    if (left.fetch_sub(1) <= 0) return server_.answer(request, write);
+    if (left == 0) server_.apply(request);  // the third time it runs, but the answer is lost
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone");
+  };
+  open();
+  const auto result = session_->execute(adds(2), within(10'000'000));
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->attempts, 4u);
+  EXPECT_EQ(session_->attempts(1), 4u);
+  EXPECT_EQ(server_.times_applied(1), 1u);
+  for (const auto& request : server_.seen()) EXPECT_EQ(request.number(), 1u);
+}
+
+TEST_F(SessionTest, PartsThatComeAgainAreReportedOnce) {
+  std::atomic<int> attempt = 0;
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    v1::SessionResponse part;
+    part.set_number(request.number());
+    if (attempt++ == 0) {
+      *part.mutable_columns() = FakeServer::committed(2, 1);
+      part.mutable_columns()->add_index(1);
+      part.mutable_columns()->add_index(3);
+      write(part);
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone");
+    }
+    *part.mutable_columns() = FakeServer::committed(4, 2);
+    part.set_last(true);
+    write(part);
+    return std::nullopt;
+  };
+  open();
+  std::multiset<std::uint32_t> reported;
+  std::promise<void> done;
+  session_->execute_async(adds(4), [&](const Progress& progress) {
+    reported.insert(progress.indices.begin(), progress.indices.end());
+    for (const std::uint32_t i : progress.indices) EXPECT_EQ(progress.results.at(i).batch, i % 2 == 1 ? 1u : 2u);
+    if (progress.done) {
+      EXPECT_FALSE(progress.error);
+      done.set_value();
+    }
+  });
+  done.get_future().wait();
+  EXPECT_EQ(reported, (std::multiset<std::uint32_t>{0, 1, 2, 3}));
+}
+
+TEST_F(SessionTest, WaitsAsLongAsTheServerAsks) {
+  std::atomic<int> left = 2;
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (left.fetch_sub(1) <= 0) return server_.answer(request, write);
+    write(refusal(request.number(), grpc::StatusCode::RESOURCE_EXHAUSTED, 60'000));
+    return std::nullopt;
+  };
+  open();
+  const auto result = session_->execute(adds(1), within(10'000'000));
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->attempts, 3u);
+  EXPECT_GE(result->return_us - result->invoke_us, 120'000);
+}
+
+TEST_F(SessionTest, ARefusalThatLastsIsToldAtTheDeadline) {
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    write(refusal(request.number(), grpc::StatusCode::RESOURCE_EXHAUSTED, 30'000));
+    return std::nullopt;
+  };
+  open();
+  const Error error = session_->execute(adds(1), within(200'000)).error();
+  EXPECT_EQ(error.code, ErrorCode::resource_exhausted) << error.message;
+  EXPECT_EQ(error.knob, "--some-knob");
+  EXPECT_NE(error.message.find("attempts"), std::string::npos);
+}
+
+TEST_F(SessionTest, InvalidArgumentEndsTheRequestAlone) {
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (request.number() != 1) return server_.answer(request, write);
+    write(refusal(1, grpc::StatusCode::INVALID_ARGUMENT, 0));
+    return std::nullopt;
+  };
+  open();
+  const Error error = session_->execute(adds(1)).error();
+  EXPECT_EQ(error.code, ErrorCode::invalid_argument);
+  EXPECT_EQ(error.knob, "--some-knob");
+  EXPECT_TRUE(session_->execute(adds(1)));
+  EXPECT_TRUE(session_->execute(adds(1)));
+  EXPECT_EQ(server_.seen().back().acknowledged_through(), 2u);
+}
+
+TEST_F(SessionTest, RidesThroughARestartOfTheServer) {
+  open();
+  ASSERT_TRUE(session_->execute(adds(1)));
+  server_.stop();
+  std::promise<Error> ended;
+  session_->execute_async(adds(5), [&](const Progress& progress) {
+    if (progress.done) ended.set_value(progress.error);
+  });
+  server_.start();
+  const Error error = ended.get_future().get();
+  EXPECT_FALSE(error) << error.message;
+  EXPECT_EQ(server_.times_applied(2), 1u);
+}
+
+TEST_F(SessionTest, WithoutAServerItSaysSoAtTheDeadline) {
+  open();
+  server_.stop();
+  const Error error = session_->execute(adds(1), within(300'000)).error();
+  EXPECT_EQ(error.code, ErrorCode::unavailable) << error.message;
+  server_.start();
+}
+
+TEST_F(SessionTest, ADeadlineLeavesTheNumberToBeResumed) {
+  std::atomic<bool> mute = true;
+  server_.on_request = [&](const auto& request, const auto& write) -> std::optional<grpc::Status> {
+    if (!mute || request.number() != 2) return server_.answer(request, write);
+    server_.apply(request);
+    return std::nullopt;
+  };
+  open();
+  ASSERT_TRUE(session_->execute(adds(1)));
+  const Batch batch = adds(3);
+  const Error error = session_->execute(batch, within(50'000)).error();
+  EXPECT_EQ(error.code, ErrorCode::deadline_exceeded) << error.message;
+  ASSERT_TRUE(session_->execute(adds(1)));
+  ASSERT_TRUE(session_->execute(adds(1)));
+  EXPECT_EQ(server_.seen().back().acknowledged_through(), 1u) << "the open number holds it back";
+  mute = false;
+  const auto resumed = session_->resume(2, batch, within(5'000'000));
+  ASSERT_TRUE(resumed) << resumed.error().message;
+  EXPECT_EQ(resumed->results.outcome(2), Outcome::committed);
+  EXPECT_EQ(server_.times_applied(2), 1u);
+  ASSERT_TRUE(session_->execute(adds(1)));
+  EXPECT_EQ(server_.seen().back().acknowledged_through(), 4u);
+  EXPECT_EQ(session_->resume(2, batch).error().code, ErrorCode::failed_precondition);
+  EXPECT_EQ(session_->resume(99, batch).error().code, ErrorCode::failed_precondition);
+}
+
+TEST_F(SessionTest, AcknowledgesOnlyWhatHasReturned) {
+  open();
+  std::promise<void> in_callback, may_return, returned;
+  session_->execute_async(adds(1), [&](const Progress& progress) {
+    if (!progress.done) return;
+    in_callback.set_value();
+    may_return.get_future().wait();
+    returned.set_value();
+  });
+  in_callback.get_future().wait();
+  std::promise<void> second;
+  session_->execute_async(adds(1), [&](const Progress&) { second.set_value(); });
+  may_return.set_value();
+  second.get_future().wait();
+  ASSERT_TRUE(session_->execute(adds(1)));
+  ASSERT_TRUE(session_->execute(adds(1)));
+  const auto seen = server_.seen();
+  EXPECT_EQ(seen[1].acknowledged_through(), 0u);
+  EXPECT_GE(seen[3].acknowledged_through(), 2u);
+}
+
+TEST_F(SessionTest, AnExpiredSessionEndsClearly) {
+  open();
+  ASSERT_TRUE(session_->execute(adds(1)));
+  server_.on_request = [](const auto&, const auto&) -> std::optional<grpc::Status> {
+    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the session expired");
+  };
+  const Error error = session_->execute(adds(1), within(5'000'000)).error();
+  EXPECT_EQ(error.code, ErrorCode::failed_precondition);
+  EXPECT_NE(error.message.find("the session expired"), std::string::npos);
+  const std::size_t before = server_.seen().size();
+  EXPECT_EQ(session_->execute(adds(1), within(5'000'000)).error().code, ErrorCode::failed_precondition);
+  EXPECT_EQ(server_.seen().size(), before) << "it is not asked again";
+}
+
+TEST_F(SessionTest, ALeaseThatCannotBeRenewedEndsTheSession) {
+  server_.lease_us = 300'000;
+  std::promise<void> asked;
+  std::atomic<bool> once = false;
+  server_.on_keep_alive = [&]() -> grpc::Status {
+    if (!once.exchange(true)) asked.set_value();
+    return {grpc::StatusCode::FAILED_PRECONDITION, "expired"};
+  };
+  open();
+  asked.get_future().wait();
+  Error error;  // it is refused as soon as the answer has arrived
+  for (int i = 0; i < 10'000 && !error; ++i) error = session_->execute(adds(1)).error();
+  EXPECT_EQ(error.code, ErrorCode::failed_precondition) << error.message;
+}
+
+TEST_F(SessionTest, ACallbackMaySendAtTheLimitOfRequestsInFlight) {
+  SessionOptions options;
+  options.requests_in_flight_max = 1;
+  open(options);
+  std::promise<void> done;
+  std::atomic<int> left = 100;
+  const Batch batch = adds(2);
+  ProgressCallback next = [&](const Progress& progress) {
+    if (!progress.done) return;
+    EXPECT_EQ(session_->execute(batch).error().code, ErrorCode::failed_precondition) << "it must not wait here";
+    if (--left == 0) {
+      done.set_value();
+    } else {
+      session_->execute_async(batch, next);
+    }
+  };
+  session_->execute_async(batch, next);
+  done.get_future().wait();
+  EXPECT_EQ(server_.times_applied(100), 1u);
+}
+
+TEST_F(SessionTest, MisuseIsReportedThroughTheCallback) {
+  open();
+  std::promise<Error> ended;
+  session_->execute_async(Batch(), [&](const Progress& progress) {
+    EXPECT_TRUE(progress.done);
+    ended.set_value(progress.error);
+  });
+  EXPECT_EQ(ended.get_future().get().code, ErrorCode::invalid_argument);
+  ASSERT_TRUE(session_->execute(adds(1)));
+  EXPECT_EQ(server_.seen().back().acknowledged_through(), 1u);
+}
+
+TEST_F(SessionTest, DestructionEndsWhatIsInFlight) {
+  server_.on_request = [](const auto&, const auto&) -> std::optional<grpc::Status> { return std::nullopt; };
+  open();
+  std::atomic<int> cancelled = 0;
+  for (int i = 0; i < 10; ++i) {
+    session_->execute_async(adds(1), [&](const Progress& progress) {
+      if (progress.done && progress.error.code == ErrorCode::cancelled) ++cancelled;
+    });
+  }
+  session_.reset();
+  EXPECT_EQ(cancelled, 10);
+}
+
+TEST_F(SessionTest, AnAnswerThatMissesTransactionsIsAnError) {
+  server_.on_request = [](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    v1::SessionResponse response;
+    response.set_number(request.number());
+    response.set_last(true);
+    *response.mutable_columns() = FakeServer::committed(1);
+    write(response);
+    return std::nullopt;
+  };
+  open();
+  EXPECT_EQ(session_->execute(adds(2)).error().code, ErrorCode::internal);
+}
+
+TEST_F(SessionTest, AMessageThatIsTooLargeForTheServerFailsAlone) {
+  open();
+  ASSERT_TRUE(session_->execute(adds(1)));
+  Batch large;
+  large.begin();
+  large.put(large.key("k"), std::string_view(std::string(5 << 20, 'x')));
+  large.end();
+  EXPECT_EQ(session_->execute(large, within(10'000'000)).error().code, ErrorCode::resource_exhausted);
+  EXPECT_TRUE(session_->execute(adds(1)));
+}
+
+}  // namespace
+}  // namespace kilokv::client

@@ -1,0 +1,93 @@
+#include "client/cli/transaction_json.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "client/cli/commands.hpp"
+#include "kilokv/history.hpp"
+
+namespace kilokv::client {
+namespace {
+
+using nlohmann::json;
+
+// The history line of what was read, reduced to the transaction itself.
+json read_back(const std::string& line) {
+  Batch batch;
+  const auto appended = append_transaction(line, &batch);
+  EXPECT_TRUE(appended) << appended.error().message;
+  std::string out;
+  append_history(batch, Results(), 0, {}, &out);
+  json written = json::parse(out);
+  for (const char* name : {"session", "request", "index", "attempts", "invoke_us", "return_us", "outcome", "error"}) {
+    written.erase(name);
+  }
+  return written;
+}
+
+TEST(TransactionJson, WhatIsWrittenCanBeRead) {
+  const std::string line = R"json({"precedence": 2, "wait_timeout_ms": 250,
+    "guards": [{"is": "exists", "key": "a", "when_false": "fail"}, {"is": "absent", "key": "b", "when_false": "wait"},
+               {"is": "ge", "key": "a", "value": -9, "when_false": "fail"},
+               {"is": "ne", "key": "a", "other": {"b64": "AP8="}, "when_false": "fail"},
+               {"is": "version", "key": "a", "version": 3, "when_false": "fail"},
+               {"is": "unchanged", "key": "a", "version": 12, "when_false": "fail"},
+               {"is": "bytes_eq", "key": "a", "value": {"b64": "aGk="}, "when_false": "fail"},
+               {"is": "range_unchanged", "from": "f", "to": "g", "version": 13, "when_false": "fail"}],
+    "then": [{"op": "get", "key": "a"}, {"op": "put", "key": "b", "value": {"b64": "dg=="}},
+             {"op": "add", "key": "b", "delta": {"get": 0, "negate": true}},
+             {"op": "put", "key": "b", "value": {"get": 0}}, {"op": "add", "key": "b", "delta": -4},
+             {"op": "put", "key": "a", "value": {"commit_version": true}},
+             {"op": "put", "key": "a", "value": {"batch_time": true}}],
+    "else": [{"op": "delete", "key": "a"}, {"op": "range_get", "from": "a", "to": "", "limit": 7},
+             {"op": "delete_range", "from": "a", "to": "b", "limit": 8}]})json";
+  EXPECT_EQ(read_back(line), json::parse(line));
+}
+
+TEST(TransactionJson, AStringIsAByteValue) {
+  const json written = read_back(R"({"then": [{"op": "put", "key": "k", "value": "v"}]})");
+  EXPECT_EQ(written["then"][0]["value"], json::parse(R"({"b64": "dg=="})"));
+}
+
+TEST(TransactionJson, AHeaderIsPassedOver) {
+  Batch batch;
+  EXPECT_FALSE(append_transaction(R"({"format": "kilokv-history-1", "config": {}, "initial": []})", &batch).value());
+  EXPECT_TRUE(batch.empty());
+}
+
+TEST(TransactionJson, ErrorsNameTheField) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{", "parse error"},
+      {"[]", "not a JSON object"},
+      {R"({"thne": []})", "unknown field \"thne\""},
+      {R"({"then": 3})", "\"then\" is not a list"},
+      {R"({"then": [{"op": "get", "key": "a"}, {"op": "get"}]})", "then[1]: \"key\" is missing"},
+      {R"({"then": [{"op": "jump", "key": "a"}]})", "unknown \"op\""},
+      {R"({"then": [{"op": "add", "key": "a", "delta": 1.5}]})", "\"delta\" is not an integer"},
+      {R"({"then": [{"op": "add", "key": "a", "delta": 9223372036854775808}]})", "\"delta\" is not an integer"},
+      {R"({"then": [{"op": "range_get", "from": "a"}]})", "\"limit\" is missing"},
+      {R"({"guards": [{"key": "a", "is": "eq", "value": "x"}]})", "guards[0]: \"value\" is not an integer"},
+      {R"({"guards": [{"key": "a", "is": "near"}]})", "unknown guard"},
+      {R"({"guards": [{"key": {"b64": "*"}, "is": "exists"}]})", "\"key\" is neither"},
+      {R"({"guards": [{"key": "a", "is": "exists", "when_false": "maybe"}]})", "\"when_false\""},
+      {R"({"precedence": 256, "then": []})", "\"precedence\""},
+      {R"({"wait_timeout_ms": -1, "then": []})", "\"wait_timeout_ms\""},
+  };
+  for (const auto& [line, expected] : cases) {
+    Batch batch;
+    const auto appended = append_transaction(line, &batch);
+    ASSERT_FALSE(appended.ok()) << line;
+    EXPECT_NE(appended.error().message.find(expected), std::string::npos) << line << ": " << appended.error().message;
+  }
+}
+
+TEST(PrefixEnd, IsTheFirstKeyAfterAllThatBeginWithIt) {
+  EXPECT_EQ(prefix_end("stock:"), "stock;");
+  EXPECT_EQ(prefix_end("a\xff\xff"), "b");
+  EXPECT_EQ(prefix_end("\xff"), "");
+  EXPECT_EQ(prefix_end(""), "");
+}
+
+}  // namespace
+}  // namespace kilokv::client
