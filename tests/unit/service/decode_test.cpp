@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <functional>
+#include <sstream>
 
 #include "tests/unit/service/messages.hpp"
 
@@ -217,6 +219,31 @@ TEST(DecodeColumns, RefusesBadValues) {
   message.add_wait_timeout_us(~std::uint64_t{0});
   message.add_wait_timeout_us(0);
   EXPECT_EQ(try_decode(message).violation()->knob, "--wait-timeout-max");
+}
+
+// docs/columnar-layout.md shows a message byte by byte: it must say what the page says that it says.
+TEST(DecodeColumns, TheDocumentedExample) {
+  std::ifstream file(KILOKV_DOCS_DIR "/columnar-layout.md");
+  std::string line, bytes;
+  while (std::getline(file, line) && line != "```hex") {
+  }
+  while (std::getline(file, line) && line != "```") {
+    std::istringstream tokens(line);
+    for (std::string token; tokens >> token;) bytes.push_back(static_cast<char>(std::stoi(token, nullptr, 16)));
+  }
+  EXPECT_EQ(bytes.size(), 105u);
+  v1::TransactionColumns message;
+  ASSERT_TRUE(message.ParseFromString(bytes));
+  engine::TransactionColumns columns;
+  const Status status = decode(message, test::kContext, &columns);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_EQ(columns.size(), 2u);
+  EXPECT_EQ(columns.guard_kind[0], static_cast<std::uint8_t>(engine::GuardKind::greater_equal));
+  EXPECT_EQ(columns.key(columns.guard_key[0]), "alice");
+  EXPECT_EQ(columns.guard_operand[0], 30);
+  EXPECT_EQ(columns.op_kind[2], static_cast<std::uint8_t>(engine::OpKind::get));
+  EXPECT_EQ(columns.key(columns.op_key[2]), "carol");
+  EXPECT_EQ(columns.op_value[0], -30);
 }
 
 // Changes one column of the message: an element, or its length.

@@ -1,0 +1,141 @@
+#include "server/config.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "server/config_value.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Result<CommandLine> parse(std::vector<const char*> arguments, const Variables& variables = {}) {
+  arguments.insert(arguments.begin(), "kilokvd");
+  return parse_command_line(static_cast<int>(arguments.size()), arguments.data(), [&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+// A configuration file that lives as long as the test.
+class ConfigFile {
+ public:
+  explicit ConfigFile(const std::string& text)
+      : path_(testing::TempDir() + "kilokvd-" + std::to_string(::getpid()) + ".toml") {
+    std::ofstream(path_) << text;
+  }
+  ~ConfigFile() { std::remove(path_.c_str()); }
+  const char* path() const { return path_.c_str(); }
+
+ private:
+  std::string path_;
+};
+
+void expect_error(const Result<CommandLine>& line, const std::string& part) {
+  ASSERT_FALSE(line.ok());
+  EXPECT_NE(line.status().message().find(part), std::string::npos) << line.status().message();
+}
+
+TEST(ConfigValue, Durations) {
+  EXPECT_EQ(parse_duration("500us"), 500);
+  EXPECT_EQ(parse_duration("3s"), 3000000);
+  EXPECT_EQ(parse_duration("24h"), DurationUs{24} * 3600 * 1000000);
+  EXPECT_EQ(parse_duration("0"), 0);
+  for (const char* bad : {"", "5", "5x", "-1s", "1 s", "9223372036854775807s", "s"})
+    EXPECT_FALSE(parse_duration(bad)) << bad;
+  EXPECT_EQ(format_duration(1500000), "1500ms");
+  EXPECT_EQ(format_duration(60000000), "1m");
+}
+
+TEST(ConfigValue, Sizes) {
+  EXPECT_EQ(parse_size("64KiB"), 65536u);
+  EXPECT_EQ(parse_size("4096"), 4096u);
+  for (const char* bad : {"", "KiB", "1kb", "-1", "99999999999999TiB", "1.5MiB"}) EXPECT_FALSE(parse_size(bad)) << bad;
+  EXPECT_EQ(format_size(std::uint64_t{4} << 20), "4MiB");
+  EXPECT_EQ(format_size(1000), "1000B");
+}
+
+TEST(Config, FlagBeatsEnvironmentBeatsFileBeatsDefault) {
+  const ConfigFile file("batch-max-delay = \"2ms\"\nqueue-bytes-max = \"1MiB\"\nparked-max = 5\n");
+  const Variables variables{{"KILOKV_BATCH_MAX_DELAY", "3ms"}, {"KILOKV_QUEUE_BYTES_MAX", "2MiB"}};
+  const auto line = parse({"--config", file.path(), "--batch-max-delay", "4ms"}, variables);
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  EXPECT_EQ(line->options.database.batch_max_delay_us, 4000);
+  EXPECT_EQ(line->options.database.queue_bytes_max, std::uint64_t{2} << 20);
+  EXPECT_EQ(line->options.database.parked_max, 5u);
+  EXPECT_EQ(line->options.database.batch_max_transactions, DatabaseOptions().batch_max_transactions);
+}
+
+TEST(Config, TheFileCanBeNamedByTheEnvironment) {
+  const ConfigFile file("parked-max = 5\n");
+  const auto line = parse({}, {{"KILOKV_CONFIG", file.path()}});
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  EXPECT_EQ(line->options.database.parked_max, 5u);
+}
+
+TEST(Config, WaitTimeoutLimitsRequestsToo) {
+  const auto line = parse({"--wait-timeout-max", "5s"});
+  ASSERT_TRUE(line.ok());
+  EXPECT_EQ(line->options.database.wait_timeout_us_max, 5000000);
+  EXPECT_EQ(line->options.service.limits.wait_timeout_us_max, 5000000);
+}
+
+TEST(Config, ErrorsNameSourceValueAndWhatIsAllowed) {
+  expect_error(parse({"--batch-max-delay", "5x"}), "--batch-max-delay is \"5x\": it must be a duration");
+  expect_error(parse({}, {{"KILOKV_QUEUE_BYTES_MAX", "lots"}}),
+               "KILOKV_QUEUE_BYTES_MAX is \"lots\": it must be a size");
+  expect_error(parse({"--batch-max-transactions", "5000000000"}), "--batch-max-transactions is \"5000000000\"");
+  expect_error(parse({"--batch-max-transactions", "0"}), "--batch-max-transactions");
+  expect_error(parse({"--device", "cuda"}), "no strategy for CUDA");
+  expect_error(parse({"--device", "tpu"}), "auto, cpu");
+  expect_error(parse({"--strategy", "magic"}), "--strategy is \"magic\": it must be one of");
+  expect_error(parse({"--log-level", "loud"}), "warning");
+  expect_error(parse({"--listen", "7070"}), "HOST:PORT");
+  expect_error(parse({"--listen", "127.0.0.1:70000"}), "0 to 65535");
+  expect_error(parse({"--no-such-flag"}), "--no-such-flag");
+  expect_error(parse({"--message-bytes-max", "1GiB"}), "--message-bytes-max");
+  expect_error(parse({"--key-bytes-max", "4KiB"}), "--key-bytes-max");
+}
+
+TEST(Config, ErrorsInTheFileNameFileAndLine) {
+  const ConfigFile unknown("parked-max = 5\nbatch-max-dealy = \"1ms\"\n");
+  expect_error(parse({"--config", unknown.path()}), std::string(unknown.path()) + ":2: batch-max-dealy: unknown key");
+}
+
+TEST(Config, ABadValueInTheFileNamesFileAndLine) {
+  const ConfigFile bad("\nbatch-max-delay = \"soon\"\n");
+  expect_error(parse({"--config", bad.path()}), ":2: batch-max-delay is \"soon\"");
+}
+
+TEST(Config, AMalformedFileNamesFileAndLine) {
+  const ConfigFile malformed("parked-max = 5\nparked-bytes-max = = 3\n");
+  expect_error(parse({"--config", malformed.path()}), std::string(malformed.path()) + ":2:");
+  expect_error(parse({"--config", "no-such-file.toml"}), "no-such-file.toml");
+}
+
+TEST(Config, HelpVersionAndCheck) {
+  const auto help = parse({"--help"});
+  ASSERT_TRUE(help.ok());
+  EXPECT_EQ(help->action, CommandLine::Action::print);
+  EXPECT_EQ(help->text, help_text());
+  EXPECT_NE(parse({"--version"})->text.find("commit"), std::string::npos);
+  EXPECT_EQ(parse({"--check-config"})->action, CommandLine::Action::check_config);
+}
+
+// docs/configuration.md holds what --help prints, so that neither can drift.
+TEST(Config, TheDocumentHoldsTheHelpText) {
+  std::ifstream file(KILOKV_DOCS_DIR "/configuration.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_NE(text.str().find("```text\n" + help_text() + "```\n"), std::string::npos)
+      << "put this between ```text and ``` in docs/configuration.md:\n"
+      << help_text();
+}
+
+}  // namespace
+}  // namespace kilokv::server

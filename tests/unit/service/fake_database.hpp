@@ -1,0 +1,104 @@
+// A Database for tests of the gRPC face: it keeps what is submitted until the test answers it.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "server/core/database.hpp"
+
+namespace kilokv::server::test {
+
+// Every transaction of the request committed in batch 1.
+class CommittedSlice final : public ResultSlice {
+ public:
+  explicit CommittedSlice(std::uint32_t size) : size_(size) {}
+  std::uint32_t size() const override { return size_; }
+  void visit(ResultVisitor* visitor) const override {
+    for (std::uint32_t i = 0; i < size_; ++i) {
+      TransactionResult result;
+      result.index = result.rank = i;
+      result.outcome = engine::Outcome::committed;
+      result.batch = result.admitted_batch = 1;
+      result.version = 100 + i;
+      visitor->transaction(result);
+    }
+  }
+
+ private:
+  std::uint32_t size_;
+};
+
+class FakeDatabase final : public Database {
+ public:
+  const engine::KeyHashSecret& key_secret() const override { return secret_; }
+  const DatabaseOptions& options() const override { return options_; }
+  std::unique_ptr<Request> acquire_request() override { return std::make_unique<Request>(); }
+
+  void submit(std::unique_ptr<Request> request) override {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(std::move(request));
+    ++submitted_;
+    changed_.notify_all();
+  }
+
+  // Waits for the next request. Null after 10 seconds.
+  std::unique_ptr<Request> take() {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, std::chrono::seconds(10), [this] { return !requests_.empty(); })) return nullptr;
+    std::unique_ptr<Request> request = std::move(requests_.front());
+    requests_.pop_front();
+    return request;
+  }
+  static void commit(Request* request) {
+    request->sink->results(CommittedSlice(static_cast<std::uint32_t>(request->transactions.size())), true);
+  }
+  std::uint64_t submitted() {
+    const std::lock_guard lock(mutex_);
+    return submitted_;
+  }
+
+  void open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) override {
+    SessionId session;
+    session.bytes.fill('s');
+    done(session, lease_us);
+  }
+  Status keep_alive(const SessionId&) override { return Status(StatusCode::failed_precondition, "unknown session"); }
+  void close_session(const SessionId&, std::function<void(Status)> done) override { done({}); }
+  void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override {
+    if (request.boundary) return done(Status(StatusCode::aborted, "snapshot too old"));
+    ScanPage page;
+    page.boundary = 4;
+    page.pairs.push_back({.key = request.from, .type = ValueType::bytes, .integer = 0, .bytes = "v", .version = 3});
+    done(std::move(page));
+  }
+  void list_parked(std::uint64_t after_id, std::uint32_t limit,
+                   std::function<void(std::vector<ParkedTransaction>)> done) override {
+    std::vector<ParkedTransaction> parked(limit);
+    for (ParkedTransaction& p : parked) p.id = ++after_id;
+    done(std::move(parked));
+  }
+  void cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) override {
+    done(target.parked_id == 0 ? std::uint64_t{2} : std::uint64_t{1});
+  }
+  DatabaseStatus status() const override {
+    DatabaseStatus status;
+    status.state = DatabaseStatus::State::ready;
+    status.durable_batch = 17;
+    return status;
+  }
+  void drain(std::function<void()> done) override { done(); }
+
+ private:
+  const engine::KeyHashSecret secret_{};
+  const DatabaseOptions options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::unique_ptr<Request>> requests_;
+  std::uint64_t submitted_ = 0;
+};
+
+}  // namespace kilokv::server::test

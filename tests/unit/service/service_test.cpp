@@ -1,0 +1,335 @@
+// The gRPC face over a fake database, through a real channel.
+#include "server/service/service.hpp"
+
+#include <grpcpp/create_channel.h>
+#include <gtest/gtest.h>
+
+#include "server/service/grpc_server.hpp"
+#include "tests/unit/service/fake_database.hpp"
+#include "tests/unit/service/messages.hpp"
+
+namespace kilokv::server {
+namespace {
+
+constexpr auto kDeadline = std::chrono::seconds(20);
+
+class ServiceTest : public testing::Test {
+ protected:
+  ServiceTest() : ServiceTest(ServiceOptions()) {}
+  explicit ServiceTest(const ServiceOptions& options)
+      : service_(options, {.version = "1.2.3", .strategy = "serial", .device = "cpu"}) {
+    auto started = GrpcServer::start("127.0.0.1:0", &service_, options.message_bytes_max);
+    EXPECT_TRUE(started.ok());
+    server_ = std::move(*started);
+    stub_ = v1::KiloKV::NewStub(grpc::CreateChannel(server_->endpoint(), grpc::InsecureChannelCredentials()));
+  }
+
+  static std::unique_ptr<grpc::ClientContext> context() {
+    auto context = std::make_unique<grpc::ClientContext>();
+    context->set_deadline(std::chrono::system_clock::now() + kDeadline);
+    return context;
+  }
+
+  static v1::ErrorDetail detail_of(const grpc::ClientContext& context) {
+    v1::ErrorDetail detail;
+    const auto found = context.GetServerTrailingMetadata().find("kilokv-error-bin");
+    if (found != context.GetServerTrailingMetadata().end()) {
+      detail.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()));
+    }
+    return detail;
+  }
+
+  static v1::ExecuteRequest execute_request() {
+    v1::ExecuteRequest request;
+    *request.mutable_transaction() = test::transfer("a", "b", 1);
+    return request;
+  }
+
+  static v1::SessionRequest session_request(std::uint64_t number) {
+    v1::SessionRequest request;
+    request.set_number(number);
+    *request.mutable_rows()->add_transactions() = test::transfer("a", "b", 1);
+    return request;
+  }
+
+  test::FakeDatabase database_;
+  KiloKvService service_;
+  std::unique_ptr<GrpcServer> server_;
+  std::unique_ptr<v1::KiloKV::Stub> stub_;
+};
+
+TEST_F(ServiceTest, IsUnavailableWhileRecoveringAndAfterClose) {
+  v1::ExecuteResponse response;
+  grpc::Status status = stub_->Execute(context().get(), execute_request(), &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(status.error_message(), "recovering");
+  v1::StatusResponse state;
+  ASSERT_TRUE(stub_->Status(context().get(), {}, &state).ok());
+  EXPECT_EQ(state.state(), v1::StatusResponse::STATE_RECOVERING);
+  EXPECT_EQ(state.server_version(), "1.2.3");
+
+  service_.serve(&database_);
+  ASSERT_TRUE(stub_->Status(context().get(), {}, &state).ok());
+  EXPECT_EQ(state.state(), v1::StatusResponse::STATE_READY);
+  EXPECT_EQ(state.durable_batch(), 17u);
+  service_.close();
+  status = stub_->Execute(context().get(), execute_request(), &response);
+  EXPECT_EQ(status.error_message(), "draining");
+}
+
+TEST_F(ServiceTest, ExecuteAnswersWhenTheDatabaseDoes) {
+  service_.serve(&database_);
+  std::thread answerer([this] { test::FakeDatabase::commit(database_.take().get()); });
+  v1::ExecuteResponse response;
+  const grpc::Status status = stub_->Execute(context().get(), execute_request(), &response);
+  answerer.join();
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.result().outcome(), v1::OUTCOME_COMMITTED);
+  EXPECT_EQ(response.result().version(), 100u);
+}
+
+TEST_F(ServiceTest, ErrorsCarryTheirDetail) {
+  service_.serve(&database_);
+  v1::ExecuteRequest request = execute_request();
+  request.mutable_transaction()->mutable_then(0)->set_key(std::string(2048, 'x'));
+  auto refused = context();
+  v1::ExecuteResponse response;
+  EXPECT_EQ(stub_->Execute(refused.get(), request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(detail_of(*refused).knob(), "--key-bytes-max");
+  EXPECT_EQ(detail_of(*refused).field(), "transactions[0].then[0].key");
+
+  std::thread answerer([this] {
+    database_.take()->sink->fail(Status::exhausted({"queue", "5", "6", "--queue-transactions-max"}, 1234));
+  });
+  auto exhausted = context();
+  EXPECT_EQ(stub_->Execute(exhausted.get(), execute_request(), &response).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  answerer.join();
+  EXPECT_EQ(detail_of(*exhausted).retry_after_us(), 1234u);
+}
+
+TEST_F(ServiceTest, RefusesMalformedIdentities) {
+  service_.serve(&database_);
+  v1::ExecuteResponse response;
+  v1::ExecuteRequest request = execute_request();
+  request.mutable_id()->set_session("short");
+  auto bad_session = context();
+  EXPECT_EQ(stub_->Execute(bad_session.get(), request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(detail_of(*bad_session).field(), "id.session");
+  request.mutable_id()->set_session(std::string(16, 's'));
+  auto no_number = context();
+  EXPECT_EQ(stub_->Execute(no_number.get(), request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(detail_of(*no_number).field(), "id.number");
+}
+
+TEST_F(ServiceTest, BatchIsAnsweredInItsOwnForm) {
+  service_.serve(&database_);
+  v1::TransactionRows rows;
+  for (int i = 0; i < 3; ++i) *rows.add_transactions() = test::transfer("a", "b", 1);
+  engine::TransactionColumns columns;
+  ASSERT_TRUE(decode(rows, test::kContext, &columns).ok());
+  for (const bool as_columns : {false, true}) {
+    v1::ExecuteBatchRequest request;
+    if (as_columns) {
+      *request.mutable_columns() = test::to_message(columns);
+    } else {
+      *request.mutable_rows() = rows;
+    }
+    auto call = context();
+    auto reader = stub_->ExecuteBatch(call.get(), request);
+    test::FakeDatabase::commit(database_.take().get());
+    v1::ExecuteBatchResponse response;
+    ASSERT_TRUE(reader->Read(&response));
+    EXPECT_EQ(response.has_columns(), as_columns);
+    EXPECT_EQ(as_columns ? response.columns().rank_size() : response.rows().results_size(), 3);
+    EXPECT_FALSE(reader->Read(&response));
+    EXPECT_TRUE(reader->Finish().ok());
+  }
+}
+
+TEST_F(ServiceTest, OverlongMessageIsRefusedByName) {
+  service_.serve(&database_);
+  v1::SessionRequest big = session_request(7);
+  big.mutable_rows()->mutable_transactions(0)->mutable_then(0)->set_key(std::string(5 << 20, 'x'));
+  auto call = context();
+  auto stream = stub_->Session(call.get());
+  ASSERT_TRUE(stream->Write(big));
+  v1::SessionResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.number(), 7u);
+  EXPECT_TRUE(response.last());
+  EXPECT_EQ(response.error().code(), static_cast<std::uint32_t>(grpc::StatusCode::INVALID_ARGUMENT));
+  EXPECT_EQ(response.error().detail().knob(), "--message-bytes-max");
+  // The stream goes on.
+  ASSERT_TRUE(stream->Write(session_request(8)));
+  test::FakeDatabase::commit(database_.take().get());
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.number(), 8u);
+  EXPECT_FALSE(response.has_error());
+  stream->WritesDone();
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(ServiceTest, StreamAnswersInAnyOrderAndEndsAfterTheLast) {
+  service_.serve(&database_);
+  auto call = context();
+  auto stream = stub_->Session(call.get());
+  v1::SessionRequest first = session_request(1);
+  first.set_session(std::string(16, 's'));
+  ASSERT_TRUE(stream->Write(first));
+  ASSERT_TRUE(stream->Write(session_request(2)));
+  ASSERT_TRUE(stream->WritesDone());
+  const auto one = database_.take();
+  const auto two = database_.take();
+  ASSERT_TRUE(one && two);
+  EXPECT_TRUE(one->session.has_value());
+  EXPECT_EQ(one->session, two->session);
+  EXPECT_EQ(two->number, 2u);
+  test::FakeDatabase::commit(two.get());
+  v1::SessionResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.number(), 2u);
+  test::FakeDatabase::commit(one.get());
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.number(), 1u);
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(ServiceTest, MalformedSessionEndsTheStream) {
+  service_.serve(&database_);
+  auto call = context();
+  auto stream = stub_->Session(call.get());
+  v1::SessionRequest request = session_request(1);
+  request.set_session("short");
+  ASSERT_TRUE(stream->Write(request));
+  v1::SessionResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(detail_of(*call).field(), "session");
+}
+
+TEST_F(ServiceTest, AnotherSessionInALaterMessageIsRefused) {
+  service_.serve(&database_);
+  auto call = context();
+  auto stream = stub_->Session(call.get());
+  ASSERT_TRUE(stream->Write(session_request(1)));
+  v1::SessionRequest other = session_request(2);
+  other.set_session(std::string(16, 't'));
+  ASSERT_TRUE(stream->Write(other));
+  v1::SessionResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.number(), 2u);
+  EXPECT_EQ(response.error().detail().field(), "session");
+  call->TryCancel();
+  stream->Finish();
+  test::FakeDatabase::commit(database_.take().get());
+}
+
+TEST_F(ServiceTest, AnswersForAClientThatIsGoneAreDropped) {
+  service_.serve(&database_);
+  std::unique_ptr<Request> request;
+  {
+    auto call = context();
+    auto stream = stub_->Session(call.get());
+    ASSERT_TRUE(stream->Write(session_request(1)));
+    request = database_.take();
+    ASSERT_NE(request, nullptr);
+    call->TryCancel();
+    EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  server_->shut_down(std::chrono::milliseconds(0));  // returns only when gRPC has let go of the stream
+  test::FakeDatabase::commit(request.get());
+}
+
+TEST_F(ServiceTest, CloseEndsIdleStreams) {
+  service_.serve(&database_);
+  auto call = context();
+  auto stream = stub_->Session(call.get());
+  ASSERT_TRUE(stream->Write(session_request(1)));
+  test::FakeDatabase::commit(database_.take().get());
+  v1::SessionResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  service_.close();
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_EQ(stream->Finish().error_message(), "draining");
+}
+
+ServiceOptions narrow_stream() {
+  ServiceOptions options;
+  options.stream_requests_max = 4;
+  return options;
+}
+
+class NarrowStreamTest : public ServiceTest {
+ protected:
+  NarrowStreamTest() : ServiceTest(narrow_stream()) {}
+};
+
+TEST_F(NarrowStreamTest, ReadsNoFurtherThanItsLimit) {
+  service_.serve(&database_);
+  auto call = context();
+  auto stream = stub_->Session(call.get());
+  for (std::uint64_t number = 1; number <= 20; ++number) ASSERT_TRUE(stream->Write(session_request(number)));
+  std::deque<std::unique_ptr<Request>> held;
+  for (int i = 0; i < 4; ++i) held.push_back(database_.take());
+  v1::SessionResponse response;
+  for (std::uint64_t answered = 1; answered <= 20; ++answered) {
+    // Never more than 4 unanswered, whatever was sent.
+    EXPECT_LE(database_.submitted(), answered - 1 + 4);
+    test::FakeDatabase::commit(held.front().get());
+    held.pop_front();
+    ASSERT_TRUE(stream->Read(&response));
+    EXPECT_EQ(response.number(), answered);
+    if (answered <= 16) held.push_back(database_.take());
+  }
+  stream->WritesDone();
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(ServiceTest, TheOtherCalls) {
+  service_.serve(&database_);
+  v1::OpenSessionResponse opened;
+  ASSERT_TRUE(stub_->OpenSession(context().get(), {}, &opened).ok());
+  EXPECT_EQ(opened.session().size(), 16u);
+  EXPECT_EQ(opened.lease_us(), 60000000u);
+  v1::OpenSessionRequest short_lease;
+  short_lease.set_lease_us(5);
+  auto call = context();
+  EXPECT_FALSE(stub_->OpenSession(call.get(), short_lease, &opened).ok());
+  EXPECT_EQ(detail_of(*call).knob(), "--session-lease-min");
+
+  v1::KeepSessionAliveRequest keep;
+  keep.set_session(std::string(16, 's'));
+  v1::KeepSessionAliveResponse kept;
+  EXPECT_EQ(stub_->KeepSessionAlive(context().get(), keep, &kept).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+
+  v1::ScanRequest scan;
+  scan.mutable_range()->set_from("f");
+  v1::ScanResponse page;
+  ASSERT_TRUE(stub_->Scan(context().get(), scan, &page).ok());
+  EXPECT_EQ(page.pairs(0).value().bytes(), "v");
+  scan.set_boundary(3);
+  EXPECT_EQ(stub_->Scan(context().get(), scan, &page).error_code(), grpc::StatusCode::ABORTED);
+  scan.mutable_range()->set_to("e");
+  EXPECT_EQ(stub_->Scan(context().get(), scan, &page).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+
+  v1::ListParkedRequest list;
+  list.set_limit(3);
+  v1::ListParkedResponse parked;
+  ASSERT_TRUE(stub_->ListParked(context().get(), list, &parked).ok());
+  EXPECT_EQ(parked.parked_size(), 3);
+  EXPECT_TRUE(parked.more());
+
+  v1::CancelResponse cancelled;
+  EXPECT_EQ(stub_->Cancel(context().get(), {}, &cancelled).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  v1::GetResponse got;
+  auto no_keys = context();
+  EXPECT_EQ(stub_->Get(no_keys.get(), {}, &got).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(detail_of(*no_keys).field(), "keys");
+}
+
+}  // namespace
+}  // namespace kilokv::server
