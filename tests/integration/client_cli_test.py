@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""kilokv as a script uses it: what each command prints, and its exit codes."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from programs import BIN, Server, until  # noqa: E402
+
+
+class CommandLine(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="kilokv-cli-")
+        cls.server = Server(cls.folder.name)
+        cls.server.__enter__()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.__exit__(None, None, None)
+        cls.folder.cleanup()
+
+    def kilokv(self, *words, code=0, stdin=b"", endpoint=None):
+        """Standard output and standard error of one run."""
+        command = [str(BIN / "kilokv"), "--endpoint", endpoint or self.server.endpoint, *words]
+        run = subprocess.run(command, input=stdin, capture_output=True, timeout=60, check=False)
+        self.assertEqual(run.returncode, code, f"{words}\n{run.stdout}{run.stderr}")
+        return run.stdout, run.stderr.decode()
+
+    def json(self, *words, **options):
+        out, _ = self.kilokv("--output", "json", *words, **options)
+        return [json.loads(line) for line in out.splitlines()]
+
+    def txn(self, *transactions, words=(), code=0):
+        lines = "".join(json.dumps(transaction) + "\n" for transaction in transactions).encode()
+        out, error = self.kilokv("txn", *words, stdin=lines, code=code)
+        return [json.loads(line) for line in out.splitlines()], error
+
+    def test_put_get_del(self):
+        self.assertRegex(self.kilokv("put", "p/int", "-12")[0], rb"^version \d+\n$")
+        self.kilokv("put", "p/text", "hello world")
+        self.kilokv("put", "p/forced", "--string", "12")
+        self.kilokv("put", "p/stdin", "-", stdin=b"\x00\xff\n")
+        self.assertEqual(self.kilokv("get", "p/int")[0], b"-12\n")
+        self.assertEqual(self.kilokv("get", "p/stdin")[0], b"\x00\xff\n\n")
+        self.assertEqual(self.kilokv("get", "p/text", "p/none", "p/forced", code=1)[0],
+                         b'p/text\t"hello world"\np/none\t(absent)\np/forced\t"12"\n')
+        read = self.json("get", "p/stdin")[0]
+        self.assertEqual(read["value"], {"b64": "AP8K"})
+        self.assertGreater(read["version"], 0)
+        self.kilokv("del", "p/int", "p/text")
+        out, error = self.kilokv("get", "p/int", code=1)
+        self.assertEqual(out, b"")
+        self.assertIn("absent", error)
+        self.assertEqual(self.kilokv("del", "p/int")[0], b"nothing to write\n")
+
+    def test_add(self):
+        self.assertEqual(self.kilokv("add", "a/n", "5")[0], b"5\n")
+        self.assertEqual(self.kilokv("add", "a/n", "-7")[0], b"-2\n")
+        line = self.json("add", "a/n", "1")[0]
+        self.assertEqual((line["value"], line["outcome"]), (-1, "COMMITTED"))
+        self.kilokv("put", "a/text", "words")
+        self.assertIn("TYPE_MISMATCH", self.kilokv("add", "a/text", "1", code=1)[1])
+
+    def test_scan(self):
+        for i in range(5):
+            self.kilokv("put", f"scan/{i}", str(i))
+        self.assertEqual(self.kilokv("scan", "scan/1", "scan/3")[0], b"scan/1\t1\nscan/2\t2\n")
+        self.assertEqual(len(self.json("scan", "--prefix", "scan/")), 5)
+        self.assertEqual([p["value"] for p in self.json("scan", "--prefix", "scan/", "--limit", "2")], [0, 1])
+
+    def test_txn(self):
+        deposit = {"then": [{"op": "add", "key": "t/a", "delta": 30}]}
+        transfer = {"guards": [{"key": "t/a", "is": "ge", "value": 20}],
+                    "then": [{"op": "add", "key": "t/a", "delta": -20}, {"op": "add", "key": "t/b", "delta": 20},
+                             {"op": "get", "key": "t/b"}],
+                    "else": [{"op": "get", "key": "t/a"}]}
+        lines, _ = self.txn(deposit, transfer, transfer, code=1)
+        self.assertEqual([line["outcome"] for line in lines], ["COMMITTED", "COMMITTED", "GUARD_FAILED"])
+        self.assertEqual([line["request"] for line in lines], [1, 2, 3])
+        self.assertEqual(lines[1]["reads"], [{"key": "t/b", "value": 20, "version": None}])
+        self.assertEqual(lines[2]["failed_guard"], 0)
+        self.assertEqual(lines[2]["reads"][0]["value"], 10)
+        self.assertLess(lines[0]["version"], lines[1]["version"])
+        again, _ = self.txn(*lines[:1])
+        self.assertEqual(again[0]["then"], lines[0]["then"], "a history line can be sent again")
+
+    def test_txn_as_one_request(self):
+        withdraw = {"guards": [{"key": "t/w", "is": "ge", "value": 5, "when_false": "wait"}], "precedence": 1,
+                    "then": [{"op": "add", "key": "t/w", "delta": -5}]}
+        deposit = {"then": [{"op": "add", "key": "t/w", "delta": 5}]}
+        lines, _ = self.txn(withdraw, deposit, words=("--batch",))
+        self.assertEqual([line["outcome"] for line in lines], ["COMMITTED", "COMMITTED"])
+        self.assertEqual([(line["request"], line["index"]) for line in lines], [(1, 0), (1, 1)])
+        self.assertEqual(lines[0]["batch"], lines[1]["batch"])
+
+    def test_txn_errors(self):
+        good = {"then": [{"op": "add", "key": "t/e", "delta": 1}]}
+        lines, error = self.txn(good, {"thne": []}, good, code=2)
+        self.assertEqual(len(lines), 1)
+        self.assertIn("line 2: unknown field", error)
+        lines, _ = self.txn(good, {"thne": []}, words=("--batch",), code=2)
+        self.assertEqual(lines, [])
+        lines, error = self.txn({"then": [{"op": "get", "key": "k" * 2000}]}, good, code=3)
+        self.assertEqual([line["outcome"] for line in lines], [None, "COMMITTED"])
+        self.assertEqual(lines[0]["error"], "INVALID_ARGUMENT")
+        self.assertIn("--key-bytes-max", error)
+        self.assertIn("cannot read", self.kilokv("txn", "no/such/file", code=2)[1])
+
+    def test_parked(self):
+        wait = {"guards": [{"key": "park/x", "is": "exists", "when_false": "wait"}], "wait_timeout_ms": 60000,
+                "then": [{"op": "get", "key": "park/x"}]}
+        process = subprocess.Popen([str(BIN / "kilokv"), "--endpoint", self.server.endpoint, "--timeout", "60s", "txn"],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process.stdin.write(json.dumps(wait).encode() + b"\n")
+        process.stdin.close()
+        parked = until(lambda: self.json("parked", "list"), "one is parked")[0]
+        self.assertEqual(parked["guard_key"], "park/x")
+        self.assertIn(b"park/x", self.kilokv("parked", "list")[0])
+        self.assertEqual(self.kilokv("parked", "cancel", str(parked["id"]))[0], b"cancelled 1\n")
+        line = json.loads(process.stdout.read())
+        process.stdout.close()
+        self.assertEqual(line["outcome"], "CANCELLED")
+        self.assertEqual(process.wait(), 1)
+        self.kilokv("parked", "cancel", str(parked["id"]), code=1)
+        self.kilokv("parked", "cancel", code=2)
+
+    def test_status(self):
+        self.assertEqual(self.json("status")[0]["state"], "ready")
+        self.assertIn(b"strategy               serial", self.kilokv("status")[0])
+
+    def test_no_server(self):
+        out, error = self.kilokv("--timeout", "300ms", "get", "a", endpoint="127.0.0.1:1", code=4)
+        self.assertEqual(out, b"")
+        self.assertIn("nothing listens at 127.0.0.1:1", error)
+
+    def test_refused_by_the_server(self):
+        self.assertIn("--key-bytes-max", self.kilokv("put", "k" * 2000, "1", code=3)[1])
+
+    def test_usage(self):
+        for words in ((), ("put", "k"), ("jump",), ("--timeout", "5", "status"), ("--output", "xml", "status"),
+                      ("add", "k", "much"), ("scan", "a", "--prefix", "a")):
+            self.assertNotEqual(self.kilokv(*words, code=2)[1], "")
+        for words in ((), ("put",), ("get",), ("del",), ("add",), ("scan",), ("parked",), ("parked", "cancel"),
+                      ("txn",), ("status",)):
+            out, _ = self.kilokv(*words, "--help")
+            self.assertTrue(words == () or b"Examples:" in out, words)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
