@@ -27,7 +27,9 @@ namespace {
 
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
-constexpr std::chrono::milliseconds kSendGrace{5000};  // for answers that are on their way when draining has ended
+// For answers that are on their way when draining has ended. It always passes in full where a client keeps an idle
+// connection and does not look at it.
+constexpr std::chrono::milliseconds kSendGrace{1000};
 
 Status start_logging(const ServerOptions& options) {
   try {

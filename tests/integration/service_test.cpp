@@ -305,7 +305,8 @@ TEST(Service, HealthSaysServing) {
   grpc::ClientContext context;
   set_deadline(&context);
   grpc::CompletionQueue queue;
-  auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(), &queue);
+  const grpc::Slice no_fields;
+  auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(&no_fields, 1), &queue);
   call->StartCall();
   grpc::ByteBuffer reply;
   grpc::Status status;
