@@ -28,8 +28,10 @@ class HostEngine final : public Engine {
     KILOKV_CHECK(header.first_version + std::uint64_t{kWaitPassesMax} * n <= kVersionMax);
     forget_batch();
     results->reset(columns);
-    writes->clear();
-    if (Status resolved = resolver_.resolve(columns, header.number, &store_); !resolved.ok()) return resolved;
+    if (Status resolved = resolver_.resolve(columns, header.number, &store_); !resolved.ok()) {
+      writes->clear();
+      return resolved;
+    }
     access_.open(header, columns, resolver_, &store_, results);
     order_by_precedence(columns.precedence.data(), n, &order_);
     waiting_.resize(n);

@@ -7,7 +7,7 @@ namespace kilokv::engine {
 namespace {
 
 // How far ahead slots are asked for: enough loads in flight to hide a miss to memory.
-constexpr std::size_t kPrefetchAhead = 24;
+constexpr std::size_t kPrefetchAhead = 32;
 constexpr std::int64_t kRetryAfterUs = 1000000;
 
 bool creates(std::uint8_t kind) {

@@ -29,27 +29,34 @@ void RecordStore::count(Cell cell, std::size_t one) {
   }
 }
 
-void RecordStore::settle_one(std::uint32_t slot, Cell before, BatchNumber batch) {
-  const Slot& now = table_[slot];
-  hash_ += digest(now.id, now.cell) - digest(now.id, before);
-  if (type_of(before.tag) != type_of(now.cell.tag) || before.tag == 0) {
-    count(before, static_cast<std::size_t>(-1));
-    count(now.cell, 1);
-  }
-  if (type_of(now.cell.tag) == ValueType::bytes) blobs_.retain(now.cell.word);
+// What changes when a record appears, goes, changes its type, or holds bytes.
+void RecordStore::settle_kind(Cell before, Cell after, BatchNumber batch) {
+  count(before, static_cast<std::size_t>(-1));
+  count(after, 1);
+  if (type_of(after.tag) == ValueType::bytes) blobs_.retain(after.word);
   if (type_of(before.tag) == ValueType::bytes) blobs_.release_after(batch, before.word);
-  if (table_.dirty(slot)) return;
-  table_.set_dirty(slot, true);
-  dirty_.push_back(now.id.high);
-  ++dirty_count_;
 }
 
 void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch) {
   constexpr std::size_t kPrefetchAhead = 16;
+  const Slot* const slots = table_.ref().slots;
+  Wide hash = hash_;
   for (std::size_t i = 0; i < images.size(); ++i) {
     if (i + kPrefetchAhead < images.size()) table_.prefetch_slot(images[i + kPrefetchAhead].slot);
-    if (version_of(images[i].before.tag) < ignored_from) settle_one(images[i].slot, images[i].before, batch);
+    const std::uint32_t slot = images[i].slot;
+    const Cell before = images[i].before;
+    if (version_of(before.tag) >= ignored_from) continue;
+    const Slot& now = slots[slot];
+    hash += digest(now.id, now.cell) - digest(now.id, before);
+    if (type_of(before.tag) != ValueType::integer || type_of(now.cell.tag) != ValueType::integer) {
+      settle_kind(before, now.cell, batch);
+    }
+    if (table_.dirty(slot)) continue;
+    table_.set_dirty(slot, true);
+    dirty_.push_back(now.id.high);
+    ++dirty_count_;
   }
+  hash_ = hash;
 }
 
 void RecordStore::drop_tombstones(Version floor, const std::function<void(std::string_view)>& dropped) {

@@ -80,7 +80,7 @@ class RecordStore {
     const bool bytes = type_of(cell.tag) == ValueType::bytes;
     return record_digest(id, cell.tag, bytes ? BlobStore::content_hash(cell.word) : Hash128{cell.word, 0});
   }
-  void settle_one(std::uint32_t slot, Cell before, BatchNumber batch);
+  void settle_kind(Cell before, Cell after, BatchNumber batch);
   void count(Cell cell, std::size_t one);
 
   KeyHashSecret secret_;

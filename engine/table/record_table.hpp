@@ -59,7 +59,11 @@ class RecordTable {
 
   TableRef ref() { return {slots_.data(), capacity_}; }
   std::uint32_t find(KeyId id) const { return const_cast<RecordTable*>(this)->ref().find(id); }
-  void prefetch(KeyId id) const { prefetch_for_write(slots_.data() + TableRef{nullptr, capacity_}.home(id.high)); }
+  void prefetch(KeyId id) const {
+    const Slot* const home = slots_.data() + TableRef{nullptr, capacity_}.home(id.high);
+    prefetch_for_write(home);
+    prefetch_for_write(home + 2);  // the next line: every other probe runs into it
+  }
   // The slot and its dirty mark.
   void prefetch_slot(std::uint32_t slot) const {
     prefetch_for_write(slots_.data() + slot);
