@@ -10,4 +10,4 @@ cd "$(dirname "$0")/.."
 
 deploy/install-deps.sh build
 deploy/build.sh kilokvd kilokv kilokv-bank
-exec build/release/bin/kilokv-bank demo "$@"
+exec build/release/bin/kilokv-bank demo --server build/release/bin/kilokvd "$@"

@@ -15,7 +15,8 @@ import time
 
 from programs import BIN, JUDGE, Server, temporary_folder
 
-ACCOUNTS = 1000
+ACCOUNTS = 1000  # of the load tester, with 10.00 each; the audit counts them
+EXPECTED = "11000.00"  # with the bank's own
 
 
 def kill_again_and_again(server, bench, kills, rng):
@@ -88,7 +89,7 @@ def main():
         check_report(report, options.answers)
         server.scan_to(folder / "final.jsonl")
         run([sys.executable, str(JUDGE), str(folder / "history.jsonl"), "--final-state", str(folder / "final.jsonl")])
-        run([*bank, "audit", "--expect", "1000.00"])
+        run([*bank, "audit", "--expect", EXPECTED])
 
         server.kill()
         server.start()
