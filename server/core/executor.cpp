@@ -206,6 +206,7 @@ void Executor::append_queued(Batch* batch) {
     core_->queue.take(count);
     if (run->batched == run->to_run) {
       run->request->transactions.clear();
+      run->request->session.reset();
       run->request->sink.reset();
       core_->requests.give(std::move(run->request));
     }
