@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 
@@ -145,6 +146,11 @@ std::optional<Entry> parse_entry_key(std::string_view key) {
   entry.counterpart = key;
   if (key.empty() || key.find('/') != std::string_view::npos) return std::nullopt;
   return entry;
+}
+
+std::int64_t entry_clock_us() {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::microseconds>(system_clock::now().time_since_epoch()).count();
 }
 
 std::int64_t entry_time_us(std::string_view id) {

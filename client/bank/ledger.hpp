@@ -85,6 +85,8 @@ struct Entry {
 };
 // None if `key` is not that of an entry. Views into `key`.
 std::optional<Entry> parse_entry_key(std::string_view key);
+// The clock of entry ids: microseconds since the Unix epoch.
+std::int64_t entry_clock_us();
 // When the client made the id; 0 if it is not one of ours.
 std::int64_t entry_time_us(std::string_view id);
 

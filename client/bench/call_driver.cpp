@@ -9,8 +9,8 @@
 namespace kilokv::bench {
 
 CallDriver::CallDriver(const RunOptions& options, engine::Workload workload, const Window& window, std::uint32_t place,
-                       const CallTarget& target)
-    : Driver(options, std::move(workload), window, place, options.connections * options.in_flight), target_(target) {}
+                       client::Client* client)
+    : Driver(options, std::move(workload), window, place, options.connections * options.in_flight), client_(client) {}
 
 void CallDriver::run() {
   std::int64_t start_us = 0;
@@ -33,29 +33,15 @@ bool CallDriver::next_start(std::int64_t* start_us) {
 bool CallDriver::call(std::int64_t start_us) {
   batch_.clear();
   generate(&batch_);
-  const auto results = execute();
+  client::CallOptions options;
+  options.timeout_us = static_cast<std::uint64_t>(options_.give_up_after_us);
+  const auto results = client_->execute(batch_, options);
   if (!results) return count_failure(results.error(), batch_.size());
   Counts counts;
   counts.requests = 1;
   for (std::size_t i = 0; i < results->size(); ++i) ++counts.outcomes[static_cast<std::size_t>(results->outcome(i))];
   count(counts, start_us);
   return true;
-}
-
-client::Expected<client::Results> CallDriver::execute() {
-  const client::CallOptions options{.timeout_us = static_cast<std::uint64_t>(options_.give_up_after_us),
-                                    .encoding = options_.encoding};
-  if (target_.session == nullptr) return target_.client->execute(batch_, options);
-  const std::int64_t invoke_us = client::monotonic_us();
-  auto answer = target_.session->execute(batch_, options);
-  if (!answer) {
-    if (target_.history != nullptr)
-      target_.history->add_unanswered(*target_.session, batch_, invoke_us, answer.error());
-    return answer.error();
-  }
-  if (answer->attempts > 1) add_retries(answer->attempts - 1);
-  if (target_.history != nullptr) target_.history->add(*target_.session, batch_, *answer);
-  return std::move(answer->results);
 }
 
 }  // namespace kilokv::bench

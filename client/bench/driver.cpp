@@ -81,12 +81,6 @@ bool Driver::count_failure(const client::Error& error, std::uint64_t missing) {
          (options_.unary && error.code == client::ErrorCode::unavailable);
 }
 
-void Driver::add_retries(std::uint64_t retries) {
-  const std::lock_guard lock(mutex_);
-  whole_.retries += retries;
-  interval_.counts.retries += retries;
-}
-
 void Driver::count_not_sent() {
   std::uint64_t requests = 0;
   for (; pacer_ && pacer_->due_us() < window_.end_us; ++requests) pacer_->take();

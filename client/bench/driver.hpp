@@ -48,7 +48,6 @@ class Driver {
   // A request that ended with an error and `missing` transactions without an answer.
   // Returns whether to go on.
   bool count_failure(const client::Error& error, std::uint64_t missing);
-  void add_retries(std::uint64_t retries);
   // Open loop: what was due and could not be sent.
   void count_not_sent();
 

@@ -27,28 +27,26 @@ client::Expected<std::unique_ptr<HistoryLog>> HistoryLog::open(const RunOptions&
   return log;
 }
 
-client::HistoryContext HistoryLog::context(const client::Session& session) const {
+void HistoryLog::add(const std::string& session, const client::Batch& batch, const client::Progress& progress) {
   client::HistoryContext context;
-  context.session = session.id();
+  context.session = session;
+  context.request = progress.request;
+  context.attempts = progress.attempts;
   context.began_us = began_us_;
-  return context;
-}
-
-void HistoryLog::add(const client::Session& session, const client::Batch& batch, const client::RequestResult& result) {
+  context.invoke_us = progress.invoke_us;
+  context.return_us = progress.return_us;
   std::string lines;
-  client::append_history(batch, result, context(session), &lines);
-  write(lines);
-}
-
-void HistoryLog::add_unanswered(const client::Session& session, const client::Batch& batch, std::int64_t invoke_us,
-                                const client::Error& error) {
-  client::HistoryContext unanswered = context(session);
-  unanswered.invoke_us = invoke_us;
-  unanswered.error = error.code;
-  client::Results none;
-  std::string lines;
-  for (std::size_t index = 0; index < batch.size(); ++index) {
-    client::append_history(batch, none, index, unanswered, &lines);
+  for (const std::uint32_t index : progress.indices) {
+    client::append_history(batch, progress.results, index, context, &lines);
+  }
+  if (progress.error) {
+    context.return_us.reset();
+    context.error = progress.error.code;
+    for (std::size_t index = 0; index < batch.size(); ++index) {
+      const bool answered =
+          index < progress.results.size() && progress.results.outcome(index) != client::Outcome::unknown;
+      if (!answered) client::append_history(batch, progress.results, index, context, &lines);
+    }
   }
   write(lines);
 }

@@ -1,5 +1,5 @@
 // The history file of a run: the pairs that were there before, then every transaction with its answer, in the format of
-// kilokv/history.hpp. Thread safety: add() and add_unanswered() from any thread.
+// kilokv/history.hpp. Thread safety: add() from any thread.
 #pragma once
 
 #include <cstdio>
@@ -18,10 +18,8 @@ class HistoryLog {
   static client::Expected<std::unique_ptr<HistoryLog>> open(const RunOptions& options, const std::string& config_json,
                                                             client::Client* client);
 
-  void add(const client::Session& session, const client::Batch& batch, const client::RequestResult& result);
-  // A request that was given up: its number is not known, and is written as 0.
-  void add_unanswered(const client::Session& session, const client::Batch& batch, std::int64_t invoke_us,
-                      const client::Error& error);
+  // The transactions of `batch` that were answered now, and after an error those that never were.
+  void add(const std::string& session, const client::Batch& batch, const client::Progress& progress);
   std::string close();  // what went wrong, for a person; empty: all is written
 
  private:
@@ -30,7 +28,6 @@ class HistoryLog {
   };
   HistoryLog(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
   void write(const std::string& lines);
-  client::HistoryContext context(const client::Session& session) const;
 
   const std::string path_;
   const std::int64_t began_us_ = client::monotonic_us();

@@ -54,6 +54,7 @@ class Runner {
   std::unique_ptr<HistoryLog> history_;
   Window window_;
   std::vector<std::unique_ptr<Driver>> drivers_;
+  std::int64_t last_progress_us_ = 0;
 };
 
 client::Expected<engine::Workload> Runner::workload(std::uint64_t stream) const {
@@ -126,17 +127,15 @@ client::Error Runner::make_drivers() {
   const std::int64_t now_us = steady_now_us();
   window_ = {now_us, now_us + options_.warmup_us, now_us + options_.warmup_us + options_.duration_us};
   report_.measured_us = options_.duration_us;
-  const bool calls = options_.unary || history_ != nullptr;
-  const std::uint32_t drivers = options_.connections * (calls ? options_.in_flight : 1);
+  const std::uint32_t drivers = options_.connections * (options_.unary ? options_.in_flight : 1);
   for (std::uint32_t i = 0; i < drivers; ++i) {
     auto generator = workload(i);
     if (!generator) return generator.error();
-    client::Session* session = sessions_[i % sessions_.size()].get();
-    if (calls) {
-      const CallTarget target{client_.get(), options_.unary ? nullptr : session, history_.get()};
-      drivers_.push_back(std::make_unique<CallDriver>(options_, std::move(*generator), window_, i, target));
+    if (options_.unary) {
+      drivers_.push_back(std::make_unique<CallDriver>(options_, std::move(*generator), window_, i, client_.get()));
     } else {
-      drivers_.push_back(std::make_unique<StreamDriver>(options_, std::move(*generator), window_, i, session));
+      drivers_.push_back(std::make_unique<StreamDriver>(options_, std::move(*generator), window_, i, sessions_[i].get(),
+                                                        history_.get()));
     }
   }
   return {};
@@ -148,6 +147,7 @@ void Runner::drive() {
     running.push_back(std::async(std::launch::async, [&driver] { driver->run(); }));
   }
   std::int64_t tick_us = window_.start_us;
+  last_progress_us_ = window_.start_us;
   while (!running.empty()) {
     tick_us += kProgressIntervalUs;
     const auto tick = at_steady_us(tick_us);
@@ -159,12 +159,18 @@ void Runner::drive() {
 std::string Runner::progress_line(std::int64_t now_us) {
   Tally interval;
   for (const auto& driver : drivers_) interval.merge(driver->take_interval());
-  std::string line = fixed(static_cast<double>(now_us - window_.start_us) / 1e6, 1) + " s";
+  const double interval_s = static_cast<double>(std::max<std::int64_t>(1, now_us - last_progress_us_)) / 1e6;
+  last_progress_us_ = now_us;
+  const auto rate = [&](client::Outcome outcome) {
+    return grouped(static_cast<std::uint64_t>(static_cast<double>(interval.counts.of(outcome)) / interval_s)) + "/s";
+  };
+  std::string line = seconds(now_us - window_.start_us, 1);
   if (now_us < window_.begin_us) line += " (warm-up)";
-  if (now_us >= window_.end_us) line += " (waiting for the last answers)";
-  line += "  committed " + grouped(interval.counts.of(client::Outcome::committed));
-  line += "  guard failed " + grouped(interval.counts.of(client::Outcome::guard_failed));
-  if (const auto expired = interval.counts.of(client::Outcome::wait_expired)) line += "  expired " + grouped(expired);
+  if (now_us >= window_.end_us) line += " (the last answers)";
+  line += "  committed " + rate(client::Outcome::committed) + "  guard failed " + rate(client::Outcome::guard_failed);
+  if (interval.counts.of(client::Outcome::wait_expired) != 0) {
+    line += "  expired " + rate(client::Outcome::wait_expired);
+  }
   line += "  p50 " + short_duration(interval.latency_us.quantile(0.5));
   line += "  p99 " + short_duration(interval.latency_us.quantile(0.99));
   if (interval.counts.retries != 0) line += "  sent again " + grouped(interval.counts.retries);

@@ -8,8 +8,11 @@
 namespace kilokv::bench {
 
 StreamDriver::StreamDriver(const RunOptions& options, engine::Workload workload, const Window& window,
-                           std::uint32_t place, client::Session* session)
-    : Driver(options, std::move(workload), window, place, options.connections), session_(session) {
+                           std::uint32_t place, client::Session* session, HistoryLog* history)
+    : Driver(options, std::move(workload), window, place, options.connections),
+      session_(session),
+      session_id_(session->id()),
+      history_(history) {
   for (std::uint32_t i = 0; i < options.in_flight; ++i) {
     slots_.push_back(std::make_unique<Slot>());
     free_.push_back(slots_.back().get());
@@ -21,7 +24,6 @@ void StreamDriver::run() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return free_.size() == slots_.size(); });
   lock.unlock();
-  for (const auto& slot : slots_) count_retries(*slot);
   count_not_sent();
 }
 
@@ -44,20 +46,13 @@ StreamDriver::Slot* StreamDriver::next_slot() {
 }
 
 void StreamDriver::send(Slot* slot) {
-  count_retries(*slot);
   slot->batch.clear();
   slot->answered = 0;
   generate(&slot->batch);
   const client::CallOptions call{.timeout_us = static_cast<std::uint64_t>(options_.give_up_after_us),
                                  .encoding = options_.encoding};
-  slot->request = session_->execute_async(
+  session_->execute_async(
       slot->batch, [this, slot](const client::Progress& progress) { on_progress(slot, progress); }, call);
-}
-
-void StreamDriver::count_retries(const Slot& slot) {
-  if (slot.request == 0) return;
-  const std::uint32_t attempts = session_->attempts(slot.request);
-  if (attempts > 1) add_retries(attempts - 1);
 }
 
 void StreamDriver::on_progress(Slot* slot, const client::Progress& progress) {
@@ -66,8 +61,12 @@ void StreamDriver::on_progress(Slot* slot, const client::Progress& progress) {
     ++counts.outcomes[static_cast<std::size_t>(progress.results.outcome(index))];
   }
   slot->answered += progress.indices.size();
-  if (progress.done) counts.requests = 1;
+  if (progress.done) {
+    counts.requests = 1;
+    counts.retries = progress.attempts > 1 ? progress.attempts - 1 : 0;
+  }
   count(counts, slot->start_us);
+  if (history_ != nullptr) history_->add(session_id_, slot->batch, progress);
   if (!progress.done) return;
   const bool go_on = !progress.error || count_failure(progress.error, options_.batch_size - slot->answered);
   const std::lock_guard lock(mutex_);

@@ -6,33 +6,35 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "client/bench/driver.hpp"
+#include "client/bench/history_log.hpp"
 
 namespace kilokv::bench {
 
 class StreamDriver : public Driver {
  public:
-  // Requires: `session` outlives it.
+  // Requires: `session` and `history` (null: none is kept) outlive it.
   StreamDriver(const RunOptions& options, engine::Workload workload, const Window& window, std::uint32_t place,
-               client::Session* session);
+               client::Session* session, HistoryLog* history);
   void run() override;
 
  private:
   struct Slot {
     client::Batch batch;
     std::int64_t start_us = 0;
-    std::uint64_t request = 0;  // the last one sent from here; 0: none yet
     std::uint64_t answered = 0;
   };
 
   Slot* next_slot();  // free, with its start; null: the run is over
   void send(Slot* slot);
-  void count_retries(const Slot& slot);  // of its last request, when that has ended
   void on_progress(Slot* slot, const client::Progress& progress);
 
   client::Session* session_;
+  const std::string session_id_;
+  HistoryLog* history_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,0 +1,30 @@
+// The audit: one scan at one batch boundary, so that it sees all accounts and statements at one moment, however much
+// money moves meanwhile. Checks that no balance is below zero, that every balance is the sum of its statement, and that
+// both halves of every transfer are there.
+//
+// The accounts of the load tester (keys acct............) are money, too: they have balances and no statements.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "client/bank/amount.hpp"
+#include "kilokv/client.hpp"
+
+namespace kilokv::bank {
+
+struct AuditReport {
+  std::uint64_t boundary = 0;                          // batch number
+  std::map<std::string, Cents, std::less<>> balances;  // of the ledger
+  std::uint64_t entries = 0;
+  std::uint64_t load_tester_accounts = 0;
+  Cents total = 0;                    // of both kinds of accounts
+  std::vector<std::string> problems;  // the first ones; empty: the books are right
+  std::uint64_t problem_count = 0;
+};
+
+client::Expected<AuditReport> audit(client::Client* client, std::int64_t give_up_after_us);
+
+}  // namespace kilokv::bank

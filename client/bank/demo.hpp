@@ -1,0 +1,66 @@
+// The demo: many clients move money through a server that is killed and started again in the middle, and an audit then
+// proves from what the clients were told that not a cent was lost.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "client/bank/audit.hpp"
+#include "client/bank/demo_books.hpp"
+#include "kilokv/client.hpp"
+
+namespace kilokv::bank {
+
+struct DemoOptions {
+  std::string endpoint;  // HOST:PORT of a running server; empty: start one of our own
+  std::string server;    // path of kilokvd
+  std::string data_dir;  // of our own server; empty: a temporary one, removed after a good end
+  std::int64_t duration_us = 10'000'000;
+  std::uint32_t clients = 16;
+  std::uint32_t accounts = 1'000;
+  std::uint32_t request_transactions = 16;
+  std::uint64_t seed = 1;
+  bool kill = true;  // our own server, at half time
+  std::int64_t give_up_after_us = 60'000'000;
+};
+
+struct KillReport {
+  bool killed = false;
+  std::int64_t at_us = 0;               // since the clients began
+  std::int64_t listening_after_us = 0;  // since the kill
+  std::int64_t answers_after_us = 0;    // since the kill: the longest time without any answer
+};
+
+struct Check {
+  std::string name, detail;
+  bool holds = false;
+};
+
+struct DemoReport {
+  DemoOptions options;
+  client::ServerStatus server;
+  std::int64_t elapsed_us = 0;
+  Books books{0};
+  Cents opened = 0;  // all balances at the start
+  KillReport kill;
+  AuditReport audit;
+  std::int64_t audit_us = 0;
+  std::vector<Check> checks;
+  std::string data_dir;  // left behind after a bad end; empty: nothing was
+  bool proven() const;   // all checks hold
+};
+
+// What is going on, for a progress line. Numbers are since the clients began.
+struct DemoProgress {
+  std::int64_t elapsed_us = 0;
+  std::uint64_t answers = 0;
+  std::string event;  // if not empty, something worth a line of its own
+};
+
+// An Error: it did not come to an audit.
+client::Expected<DemoReport> run_demo(const DemoOptions& options,
+                                      const std::function<void(const DemoProgress&)>& progress);
+
+}  // namespace kilokv::bank

@@ -1,0 +1,73 @@
+// What the demo's clients remember: for each thing they do how it ended, and for each account how much it must have
+// changed by what the server acknowledged. The audit compares the server's books with these.
+//
+// Thread safety: Clipboard: all functions. The rest: none.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client/bank/amount.hpp"
+#include "client/bench/histogram.hpp"
+
+namespace kilokv::bank {
+
+// What clients do, and how each must end.
+enum class Activity : std::uint8_t {
+  transfer,          // between two customers: made, or refused for want of money
+  pay_hot,           // everybody pays into one account: made, or refused
+  early_withdrawal,  // sent before the deposit that covers it, waits on the server: made
+  deposit,           // covers an early withdrawal: made
+  overdraft,         // more than there is: refused
+  to_nobody,         // to an account that does not exist: refused
+  hopeless_wait,     // waits for money that never comes: expired
+};
+inline constexpr std::size_t kActivities = 7;
+const char* to_string(Activity activity);
+
+enum class Ending : std::uint8_t { made, refused, expired, unknown };
+inline constexpr std::size_t kEndings = 4;
+bool expected(Activity activity, Ending ending);
+
+struct ActivityCount {
+  std::array<std::uint64_t, kEndings> endings{};
+  std::uint64_t waited = 0;  // made in a later batch than the one that it arrived in
+  bench::Histogram latency_us;
+  std::uint64_t of(Ending ending) const { return endings[static_cast<std::size_t>(ending)]; }
+};
+
+// One client's, or the sum of all.
+struct Books {
+  explicit Books(std::size_t accounts) : change(accounts) {}
+  void merge(const Books& other);
+  const ActivityCount& of(Activity activity) const { return counts[static_cast<std::size_t>(activity)]; }
+  ActivityCount& of(Activity activity) { return counts[static_cast<std::size_t>(activity)]; }
+  std::uint64_t total(Ending ending) const;
+
+  std::array<ActivityCount, kActivities> counts;
+  std::vector<Cents> change;  // by account
+  Cents paid_in = 0, paid_out = 0;
+  std::uint64_t sent_again = 0;  // calls
+  std::string first_surprise;    // what ended as it must not
+};
+
+// What all clients and the supervisor share while the demo runs.
+class Clipboard {
+ public:
+  void answered(std::int64_t now_us, std::uint64_t transactions);
+  std::uint64_t answers() const { return answers_.load(std::memory_order_relaxed); }
+  std::int64_t longest_silence_us() const { return longest_silence_us_.load(std::memory_order_relaxed); }
+
+  std::atomic<bool> closing{false};  // clients finish what they have begun
+
+ private:
+  std::atomic<std::uint64_t> answers_{0};
+  std::atomic<std::int64_t> last_us_{0}, longest_silence_us_{0};
+};
+
+}  // namespace kilokv::bank

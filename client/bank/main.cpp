@@ -1,0 +1,204 @@
+// kilokv-bank: a bank ledger on KiloKV. Commands: commands.hpp; the demo: demo.hpp; the keys: ledger.hpp.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+
+#include "client/bank/commands.hpp"
+#include "client/bank/demo_report.hpp"
+#include "client/bench/text.hpp"
+
+namespace {
+
+namespace bank = kilokv::bank;
+namespace client = kilokv::client;
+using bank::Cents;
+
+struct Flags {
+  client::ClientOptions client;
+  std::string account, counterpart;
+  Cents amount = 0;
+  std::int64_t wait_us = 0, timeout_us = 10'000'000;
+  std::uint32_t lines = 20;
+  std::optional<Cents> expected;
+  bank::DemoOptions demo;
+  std::string json_path;
+};
+
+std::int64_t read_duration(const std::string& text) {
+  const auto parsed = kilokv::bench::parse_duration_us(text);
+  if (!parsed) throw CLI::ValidationError(text + " is not a duration such as 500ms or 3s");
+  return *parsed;
+}
+
+Cents read_amount(const std::string& text) {
+  const auto parsed = bank::parse_amount(text);
+  if (!parsed) throw CLI::ValidationError(text + " is not an amount such as 12.34");
+  return *parsed;
+}
+
+void add_duration(CLI::App* command, const std::string& name, std::int64_t* value, const std::string& text) {
+  command
+      ->add_option_function<std::string>(
+          name, [value](const std::string& word) { *value = read_duration(word); }, text)
+      ->type_name("DURATION");
+}
+
+CLI::Option* add_amount(CLI::App* command, const std::string& name, Cents* value, const std::string& text) {
+  return command
+      ->add_option_function<std::string>(
+          name, [value](const std::string& word) { *value = read_amount(word); }, text)
+      ->type_name("AMOUNT");
+}
+
+CLI::Option* add_account(CLI::App* command, const std::string& name, std::string* value) {
+  const auto check = [](const std::string& word) {
+    return bank::valid_account(word) ? std::string()
+                                     : word + " is not the name of an account: 1 to 64 of A-Z a-z 0-9 . _ -";
+  };
+  return command->add_option(name, *value)->required()->check(CLI::Validator(check, ""));
+}
+
+int with_client(Flags* flags, const std::function<int(client::Client*)>& command) {
+  flags->client.request_timeout_us = static_cast<std::uint64_t>(flags->timeout_us);
+  flags->client.connect_timeout_us = flags->client.request_timeout_us;
+  auto connected = client::Client::connect(flags->client);
+  return connected ? command(connected->get()) : bank::report_error(connected.error());
+}
+
+int move_money(Flags* flags, bank::Kind kind) {
+  if (flags->amount == 0 && kind != bank::Kind::opened) {
+    std::cerr << "kilokv-bank: the amount must be more than 0.00\n";
+    return bank::kUsage;
+  }
+  if (kind == bank::Kind::transfer && flags->account == flags->counterpart) {
+    std::cerr << "kilokv-bank: a transfer needs two accounts\n";
+    return bank::kUsage;
+  }
+  bank::Movement movement;
+  movement.kind = kind;
+  movement.account = flags->account;
+  movement.counterpart = flags->counterpart;
+  movement.amount = flags->amount;
+  movement.wait_us = static_cast<std::uint64_t>(flags->wait_us);
+  return with_client(flags, [&](client::Client* client) { return bank::move_money(client, movement); });
+}
+
+int demo(Flags* flags) {
+  bank::DemoOptions& options = flags->demo;
+  if (options.server.empty()) {
+    options.server = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "kilokvd").string();
+  }
+  bank::ProgressPrinter printer(isatty(STDERR_FILENO) != 0, options.duration_us);
+  const auto report = bank::run_demo(options, [&](const bank::DemoProgress& progress) { printer.print(progress); });
+  printer.finish();
+  if (!report) return bank::report_error(report.error());
+  if (flags->json_path != "-") std::cout << bank::to_text(*report);
+  const std::string json = bank::to_json(*report).dump(2) + "\n";
+  if (flags->json_path == "-") std::cout << json;
+  if (!flags->json_path.empty() && flags->json_path != "-" &&
+      !(std::ofstream(flags->json_path) << json << std::flush)) {
+    std::cerr << "kilokv-bank: cannot write " << flags->json_path << "\n";
+    return bank::kOther;
+  }
+  return report->proven() ? bank::kDone : bank::kRefused;
+}
+
+void add_movements(CLI::App* app, Flags* flags, std::function<int()>* chosen) {
+  const auto movement = [&](const std::string& name, const std::string& text, bank::Kind kind) {
+    CLI::App* command = app->add_subcommand(name, text);
+    add_account(command, kind == bank::Kind::transfer ? "from" : "account", &flags->account);
+    if (kind == bank::Kind::transfer) add_account(command, "to", &flags->counterpart);
+    command->callback([=] { *chosen = [=] { return move_money(flags, kind); }; });
+    return command;
+  };
+  CLI::App* open = movement("open", "Open an account", bank::Kind::opened);
+  add_amount(open, "--balance", &flags->amount, "what it starts with; default 0.00");
+  CLI::App* deposit = movement("deposit", "Pay money in", bank::Kind::deposit);
+  CLI::App* withdraw = movement("withdraw", "Take money out", bank::Kind::withdrawal);
+  CLI::App* transfer = movement("transfer", "Move money between two accounts", bank::Kind::transfer);
+  for (CLI::App* command : {deposit, withdraw, transfer}) {
+    add_amount(command, "amount,--amount", &flags->amount, "such as 12.34")->required();
+  }
+  for (CLI::App* command : {withdraw, transfer}) {
+    add_duration(command, "--wait", &flags->wait_us,
+                 "wait on the server for the money, such as 3s; default: refuse at once");
+  }
+}
+
+void add_reports(CLI::App* app, Flags* flags, std::function<int()>* chosen) {
+  CLI::App* statement = app->add_subcommand("statement", "The last entries of an account, and its balance");
+  add_account(statement, "account", &flags->account);
+  statement->add_option("--lines", flags->lines, "entries shown")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000));
+  statement->callback([=] {
+    *chosen = [=] {
+      return with_client(flags,
+                         [=](client::Client* c) { return bank::print_statement(c, flags->account, flags->lines); });
+    };
+  });
+  CLI::App* audit = app->add_subcommand(
+      "audit", "Check all books at one moment: balances, statements, transfers. The load tester's accounts count");
+  const auto expect = [flags](const std::string& word) { flags->expected = read_amount(word); };
+  audit->add_option_function<std::string>("--expect", expect, "fail unless all accounts hold this in total")
+      ->type_name("AMOUNT");
+  audit->callback([=] {
+    *chosen = [=] {
+      return with_client(flags, [=](client::Client* c) { return bank::print_audit(c, flags->expected); });
+    };
+  });
+}
+
+void add_demo(CLI::App* app, Flags* flags, std::function<int()>* chosen) {
+  CLI::App* command = app->add_subcommand(
+      "demo", "Many clients, a server that is killed in the middle, and an audit that proves that not a cent was lost");
+  bank::DemoOptions& options = flags->demo;
+  command->add_option("--endpoint", options.endpoint,
+                      "HOST:PORT of a running server (which is not killed); default: start one");
+  command->add_option("--server", options.server, "kilokvd to start; default: the one beside this program");
+  command->add_option("--data-dir", options.data_dir,
+                      "where the server that it starts keeps its data; default: a temporary folder");
+  add_duration(command, "--duration", &options.duration_us, "how long clients work; default 10s");
+  command->add_option("--clients", options.clients, "clients, each with its session")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--accounts", options.accounts, "customers")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 1'000'000));
+  command->add_option("--batch-size", options.request_transactions, "transactions of a request")
+      ->capture_default_str()
+      ->check(CLI::Range(4, 1024));
+  command->add_option("--seed", options.seed, "of what clients do")->capture_default_str();
+  command->add_flag("--kill,!--no-kill", options.kill, "kill and restart the server at half time (the default)");
+  command->add_option("--json", flags->json_path,
+                      "write the report as JSON to this file; -: standard output, instead of the table");
+  command->callback([=] { *chosen = [=] { return demo(flags); }; });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  std::function<int()> chosen;
+  CLI::App app("A bank ledger on KiloKV. Amounts are exact to the cent: 12.34.");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--endpoint", flags.client.endpoint, "HOST:PORT of the server")->capture_default_str();
+  add_duration(&app, "--timeout", &flags.timeout_us, "of a call, retries included; default 10s");
+  app.footer(
+      "Exit codes: 0 done; 1 refused, or the books are wrong; 2 usage; 3 malformed; 4 no server; 5 anything else.\n"
+      "Example: kilokv-bank open alice --balance 100.00 && kilokv-bank withdraw alice 12.34 --wait 3s");
+  add_movements(&app, &flags, &chosen);
+  add_reports(&app, &flags, &chosen);
+  add_demo(&app, &flags, &chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? bank::kDone : bank::kUsage;
+  }
+  return chosen();
+}

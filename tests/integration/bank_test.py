@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""kilokv-bank as a person uses it: its commands with their exit codes, and the demo with its kill."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from programs import BIN, Server  # noqa: E402
+
+
+def bank(*words, code=0, timeout=60):
+    done = subprocess.run([str(BIN / "kilokv-bank"), *words], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          timeout=timeout)
+    assert done.returncode == code, f"exit {done.returncode}, expected {code}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+class Commands(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="kilokv-bank-")
+        cls.server = Server(cls.folder.name)
+        cls.server.__enter__()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.__exit__(None, None, None)
+        cls.folder.cleanup()
+
+    def bank(self, *words, code=0):
+        return bank("--endpoint", self.server.endpoint, *words, code=code)
+
+    def test_a_day_at_the_bank(self):
+        self.assertIn("alice 100.00", self.bank("open", "alice", "--balance", "100"))
+        self.assertIn("bob 0.00", self.bank("open", "bob"))
+        self.assertIn("already", self.bank("open", "alice", code=1))
+        self.assertIn("alice 112.34", self.bank("deposit", "alice", "12.34"))
+        self.assertIn("bob 2.34", self.bank("transfer", "alice", "bob", "2.34"))
+        self.assertIn("bob has 2.34, 5.00 needed", self.bank("withdraw", "bob", "5.00", code=1))
+        self.assertIn("when the time was up", self.bank("withdraw", "bob", "5.00", "--wait", "200ms", code=1))
+        self.assertIn("no account carol", self.bank("transfer", "alice", "carol", "1.00", code=1))
+        statement = self.bank("statement", "alice")
+        for text in ("opened", "deposit", "transfer", "-2.34", "balance 110.00"):
+            self.assertIn(text, statement)
+        self.assertIn("no account carol", self.bank("statement", "carol", code=1))
+        self.bank("audit", "--expect", "112.34")
+        self.assertIn("expected a total of 112.35", self.bank("audit", "--expect", "112.35", code=1))
+
+    def test_a_withdrawal_waits_for_its_deposit(self):
+        self.bank("open", "waiting.account")
+        early = threading.Thread(target=lambda: self.bank("withdraw", "waiting.account", "7.00", "--wait", "30s"))
+        early.start()
+        self.bank("deposit", "waiting.account", "7.00")
+        early.join(60)
+        self.assertFalse(early.is_alive())
+        self.assertIn("balance 0.00", self.bank("statement", "waiting.account"))
+        self.bank("withdraw", "waiting.account", "0.01", code=1)
+
+    def test_usage(self):
+        for words in (["deposit", "alice", "1.234"], ["deposit", "alice", "0"], ["open", "a/b"], ["transfer", "a", "a", "1"],
+                      ["deposit", "alice"], ["withdraw", "alice", "1", "--wait", "soon"], ["nonsense"]):
+            self.bank(*words, code=2)
+
+    def test_no_server(self):
+        bank("--endpoint", "127.0.0.1:1", "--timeout", "1s", "audit", code=4)
+
+
+class Demo(unittest.TestCase):
+    def test_with_a_kill(self):
+        text = bank("demo", "--server", str(BIN / "kilokvd"), "--duration", "4s", "--clients", "8", timeout=120)
+        self.assertIn("Proven: the books are right to the cent.", text)
+        self.assertIn("killed (SIGKILL)", text)
+        self.assertEqual(text.count("[ ok ]"), 6)
+
+    def test_against_a_running_server(self):
+        with tempfile.TemporaryDirectory(prefix="kilokv-bank-") as folder, Server(folder) as server:
+            path = pathlib.Path(folder) / "report.json"
+            words = ["demo", "--endpoint", server.endpoint, "--duration", "2s", "--clients", "4", "--accounts", "50"]
+            for _ in range(2):  # a second demo has accounts of its own
+                bank(*words, "--json", str(path), timeout=120)
+            report = json.loads(path.read_text())
+            self.assertTrue(report["proven"])
+            self.assertFalse(report["kill"]["killed"])
+            made = {name: activity["made"] for name, activity in report["activities"].items()}
+            self.assertGreater(made["withdrawals before their deposit"], 0)
+            self.assertEqual(made["waits for money that never comes"], 0)
+            bank("--endpoint", server.endpoint, "audit")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Short runs of kilokv-bench against a real server: every workload, both loops, both encodings, histories, sweeps."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from programs import BIN, JUDGE, Server  # noqa: E402
+
+SHORT = ["--duration", "500ms", "--warmup", "100ms", "--keys", "1000", "--batch-size", "64"]
+FIELDS = {"committed", "committed_per_s", "guard_failed", "wait_expired", "errors", "unknown", "latency_us", "config"}
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="kilokv-bench-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.server = Server(folder.name)
+        self.server.__enter__()
+        self.addCleanup(self.server.__exit__, None, None, None)
+
+    def bench(self, *words, code=0):
+        command = [str(BIN / "kilokv-bench"), *words, "--endpoint", self.server.endpoint, "--json", "-"]
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return json.loads(done.stdout) if done.stdout else done.stderr
+
+    def check(self, report):
+        self.assertLessEqual(FIELDS, set(report))
+        self.assertLessEqual({"p50", "p90", "p99", "p999", "max"}, set(report["latency_us"]))
+        self.assertGreater(report["committed"], 0)
+        self.assertEqual((report["errors"], report["unknown"]), (0, 0))
+        self.assertTrue(report["verified"]["holds"])
+
+    def test_bank_closed_loop(self):
+        self.check(self.bench("run", *SHORT))
+
+    def test_bank_rows(self):
+        self.check(self.bench("run", *SHORT, "--encoding", "rows"))
+
+    def test_bank_open_loop(self):
+        report = self.bench("run", *SHORT, "--rate", "5000", "--duration", "1s")
+        self.check(report)
+        done = report["committed"] + report["guard_failed"]
+        self.assertAlmostEqual(done / 5000, 1, delta=0.2)
+
+    def test_bank_unary(self):
+        self.check(self.bench("run", *SHORT, "--unary", "--in-flight", "16"))
+
+    def test_bank_zipf_two_connections(self):
+        self.check(self.bench("run", *SHORT, "--distribution", "zipf:0.99", "--connections", "2"))
+
+    def test_hot(self):
+        self.check(self.bench("run", *SHORT, "--workload", "hot"))
+
+    def test_hot_deposits(self):
+        self.check(self.bench("run", *SHORT, "--workload", "hot-deposits"))
+
+    def test_bank_semantic_in_batches(self):
+        report = self.bench("run", *SHORT, "--workload", "bank-semantic")
+        self.check(report)
+        self.assertEqual(report["wait_expired"], 0)
+
+    def test_bank_semantic_across_requests(self):
+        report = self.bench("run", *SHORT, "--workload", "bank-semantic", "--batch-size", "1", "--in-flight", "16")
+        self.check(report)
+
+    def test_ycsb(self):
+        self.check(self.bench("run", *SHORT, "--workload", "ycsb-a", "--value-size", "1KiB"))
+
+    def test_a_second_run_finds_the_records(self):
+        self.check(self.bench("run", *SHORT))
+        report = self.bench("run", *SHORT)
+        self.check(report)
+        self.assertEqual((report["load"]["written"], report["load"]["there_already"]), (0, 1000))
+
+    def test_sweep(self):
+        reports = self.bench("sweep", *SHORT[:-2], "--batch-size", "1,64", "--connections", "1,2")
+        self.assertEqual(len(reports), 4)
+        for report in reports:
+            self.check(report)
+
+    def test_history_is_judged(self):
+        history, final = self.folder / "history.jsonl", self.folder / "final.jsonl"
+        self.check(self.bench("run", *SHORT, "--history", str(history), "--rate", "20000"))
+        self.server.scan_to(final)
+        judged = subprocess.run([sys.executable, str(JUDGE), str(history), "--final-state", str(final)],
+                                capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+        self.assertEqual(judged.returncode, 0, judged.stdout + judged.stderr)
+
+    def test_a_foreign_change_is_found(self):
+        self.check(self.bench("run", *SHORT))
+        subprocess.run([str(BIN / "kilokv"), "--endpoint", self.server.endpoint, "add", "acct000000000007", "1"],
+                       check=True, capture_output=True, stdin=subprocess.DEVNULL)
+        self.assertIn("expected 1000000, got 1000001", self.bench("run", *SHORT, code=5))
+
+    def test_usage_and_no_server(self):
+        self.assertIn("--batch-size", self.bench("run", "--batch-size", "0", code=2))
+        command = [str(BIN / "kilokv-bench"), "run", "--endpoint", "127.0.0.1:1", "--give-up-after", "1s"]
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+        self.assertEqual(done.returncode, 4, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,47 @@
+// The report holds what the contract names, and says so when a run ended badly.
+#include "client/bench/report.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kilokv::bench {
+namespace {
+
+RunReport sample() {
+  RunReport report;
+  report.measured_us = 2'000'000;
+  report.measured.counts.outcomes[static_cast<std::size_t>(client::Outcome::committed)] = 3'000;
+  report.measured.counts.outcomes[static_cast<std::size_t>(client::Outcome::guard_failed)] = 5;
+  report.whole = report.measured.counts;
+  for (std::int64_t value = 1; value <= 1'000; ++value) report.measured.latency_us.record(value);
+  report.state.statement = "the balances sum to 5";
+  return report;
+}
+
+TEST(Report, JsonHasTheContractsFields) {
+  const auto json = to_json(sample());
+  EXPECT_EQ(json["committed"], 3'000);
+  EXPECT_DOUBLE_EQ(json["committed_per_s"], 1'500);
+  EXPECT_EQ(json["guard_failed"], 5);
+  for (const char* field : {"wait_expired", "errors", "unknown"}) EXPECT_EQ(json[field], 0) << field;
+  EXPECT_EQ(json["latency_us"]["p50"], 500);
+  EXPECT_EQ(json["latency_us"]["p90"], 900);
+  EXPECT_EQ(json["latency_us"]["p99"], 990);
+  EXPECT_EQ(json["latency_us"]["p999"], 999);
+  EXPECT_EQ(json["latency_us"]["max"], 1'000);
+  EXPECT_EQ(json["config"]["workload"], "bank");
+  EXPECT_EQ(json["verified"]["holds"], true);
+  EXPECT_TRUE(json["failure"].is_null());
+}
+
+TEST(Report, AViolationShows) {
+  RunReport report = sample();
+  report.state.violation = "total: expected 5, got 4";
+  report.failure = "INVARIANT VIOLATED";
+  EXPECT_EQ(to_json(report)["verified"]["holds"], false);
+  EXPECT_NE(to_text(report).find("VIOLATED: total: expected 5, got 4"), std::string::npos);
+  EXPECT_NE(sweep_table({report}).find("FAILED"), std::string::npos);
+  EXPECT_EQ(sweep_table({sample()}).find("FAILED"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kilokv::bench
