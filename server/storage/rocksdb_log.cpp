@@ -57,7 +57,7 @@ class RocksdbLog final : public CommitLog {
   Status reserve(std::uint64_t bytes) override { return space_.reserve(bytes); }
   void release(std::uint64_t bytes) override { space_.release(bytes); }
   Status append(std::span<const LogRecord> records) override;
-  Status checkpoint_begin() override { return checkpoint_.begin(); }
+  Status checkpoint_begin() override;
   Status checkpoint_records(std::span<const StoredRecord> records) override { return checkpoint_.put(records); }
   Status checkpoint_drop(std::span<const std::string_view> keys) override { return checkpoint_.drop(keys); }
   Status checkpoint_end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) override;
@@ -76,6 +76,10 @@ class RocksdbLog final : public CommitLog {
   DiskSpace space_;
   CheckpointWriter checkpoint_;
   std::atomic<BatchNumber> last_batch_{0};  // durable
+  // Of log records, counted from the checkpoint that recovery began with: all, and those before the last checkpoint.
+  std::atomic<std::uint64_t> appended_bytes_{0};
+  std::atomic<std::uint64_t> checkpointed_bytes_{0};
+  std::uint64_t checkpoint_begin_bytes_ = 0;  // the checkpoint worker's
 
   // The log worker's.
   AcknowledgedFile acknowledged_;
@@ -101,6 +105,7 @@ Result<RecoveredPosition> RocksdbLog::recover(RecoveryVisitor* visitor) {
   checkpoint_.restore(recovery.checkpoint(), recovery.generation());
   last_crc_ = recovery.last_crc();
   gathered_batch_ = position->batch;
+  appended_bytes_.store(position->log_bytes_since_checkpoint, std::memory_order_relaxed);
   last_batch_.store(position->batch, std::memory_order_release);
   armed_->store(true, std::memory_order_relaxed);
   return position;
@@ -129,13 +134,21 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
   failed_ = !status.ok();
   if (failed_) return status;
   space_.appended(gathered_bytes_);
+  appended_bytes_.fetch_add(gathered_bytes_, std::memory_order_relaxed);
   last_batch_.store(gathered_batch_, std::memory_order_release);
   return {};
 }
 
+Status RocksdbLog::checkpoint_begin() {
+  checkpoint_begin_bytes_ = appended_bytes_.load(std::memory_order_relaxed);
+  return checkpoint_.begin();
+}
+
 Status RocksdbLog::checkpoint_end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) {
   KILOKV_CHECK(covers.batch <= last_batch_.load(std::memory_order_acquire));
-  return checkpoint_.end(covers, sessions);
+  Status status = checkpoint_.end(covers, sessions);
+  if (status.ok()) checkpointed_bytes_.store(checkpoint_begin_bytes_, std::memory_order_relaxed);
+  return status;
 }
 
 // The new start is durable before the files go: a range tombstone is not needed to hide what is left of them, and would
@@ -161,6 +174,8 @@ LogUsage RocksdbLog::usage() const {
   return {.free_bytes = space_.free_bytes(),
           .reserved_bytes = space_.reserved_bytes(),
           .log_bytes = history_.bytes(),
+          .bytes_since_checkpoint =
+              appended_bytes_.load(std::memory_order_relaxed) - checkpointed_bytes_.load(std::memory_order_relaxed),
           .first_batch = history_.first_batch()};
 }
 

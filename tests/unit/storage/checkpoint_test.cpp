@@ -74,6 +74,23 @@ TEST_F(CheckpointTest, EverythingCoveredLeavesNothingToReplay) {
   log.append(6, 8);
 }
 
+TEST_F(CheckpointTest, CountsTheBytesSinceTheLastOne) {
+  std::uint64_t after = 0;
+  {
+    OpenLog log(options_for(directory_));
+    EXPECT_EQ(log.log->usage().bytes_since_checkpoint, 0u);
+    log.append(1, 10);
+    EXPECT_EQ(log.log->usage().bytes_since_checkpoint, log.log->usage().log_bytes);
+    ASSERT_TRUE(checkpoint(log.log.get(), 10, 10, 0).ok());
+    EXPECT_EQ(log.log->usage().bytes_since_checkpoint, 0u);
+    log.append(11, 12);
+    after = log.log->usage().bytes_since_checkpoint;
+    EXPECT_GT(after, 0u);
+  }
+  OpenLog log(options_for(directory_));
+  EXPECT_EQ(log.log->usage().bytes_since_checkpoint, after);
+}
+
 TEST_F(CheckpointTest, DroppedRecordsAreGone) {
   {
     OpenLog log(options_for(directory_));
