@@ -1,6 +1,7 @@
 #include "server/core/parking_lot.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace kilokv::server {
 namespace {
 
 constexpr std::int64_t kRetryAfterUs = 1'000'000;
+constexpr std::size_t kFilterPlacesPerKey = 4;
 constexpr std::uint64_t kAllocationBytes = 16;  // what the allocator adds
 
 void sort_by_arrival(std::vector<const Parked*>* found, std::vector<std::uint64_t>* ids) {
@@ -81,6 +83,9 @@ void ParkingLot::woken_by(std::span<const engine::BeforeImage> written, std::vec
   ++collection_;
   std::vector<const Parked*> found;
   for (const engine::BeforeImage& image : written) {
+    if (filter_place(image.id) == 0) {
+      continue;
+    }
     const auto it = waiting_.find(image.id);
     for (Wait* wait = it == waiting_.end() ? nullptr : it->second; wait != nullptr; wait = wait->next) {
       if (std::exchange(wait->entry->collected, collection_) != collection_) {
@@ -152,8 +157,9 @@ std::uint64_t ParkingLot::cost(const Parked& parked, std::size_t waits) {
   constexpr std::uint64_t kHashNodeBytes = 2 * sizeof(void*) + kAllocationBytes;
   constexpr std::uint64_t kTreeNodeBytes = 5 * sizeof(void*) + kAllocationBytes;
   return sizeof(Entry) + kTreeNodeBytes + sizeof(Entry*) + parked.packed.size() + kAllocationBytes +
-         waits * (sizeof(Wait) + sizeof(KeyId) + sizeof(Wait*) + kHashNodeBytes) + kAllocationBytes +
-         (parked.session ? sizeof(RequestName) + sizeof(Entry*) + kHashNodeBytes : 0);
+         waits * (sizeof(Wait) + sizeof(KeyId) + sizeof(Wait*) + kHashNodeBytes +
+                  kFilterPlacesPerKey * sizeof(std::uint32_t)) +
+         kAllocationBytes + (parked.session ? sizeof(RequestName) + sizeof(Entry*) + kHashNodeBytes : 0);
 }
 
 // Into keys_, each once.
@@ -182,8 +188,22 @@ void ParkingLot::link_keys(Entry* entry) {
     wait = {entry, nullptr, first, keys_[i]};
     if (first != nullptr) {
       first->previous = &wait;
+    } else {
+      count_key(wait.key);
     }
     first = &wait;
+  }
+}
+
+// A key is new in waiting_. The filter grows with the keys, so that one place in four is taken at most.
+void ParkingLot::count_key(const KeyId& key) {
+  if (waiting_.size() * kFilterPlacesPerKey <= filter_.size()) {
+    ++filter_place(key);
+    return;
+  }
+  filter_.assign(std::bit_ceil(2 * waiting_.size() * kFilterPlacesPerKey), 0);
+  for (const auto& [waited, first] : waiting_) {
+    ++filter_place(waited);
   }
 }
 
@@ -199,6 +219,7 @@ void ParkingLot::unlink_keys(Entry* entry) {
       waiting_[wait.key] = wait.next;
     } else {
       waiting_.erase(wait.key);
+      --filter_place(wait.key);
     }
   }
 }

@@ -3,7 +3,7 @@
 //
 // Indexes: by guard key (every key of every guard: a lookup for each written key), by deadline (a heap), by request,
 // by id. A range guard needs none: once false it stays false.
-// Memory: a one-key withdrawal in a session takes about 650 bytes, all told, a third of it the packed transaction.
+// Memory: a one-key withdrawal in a session takes about 610 bytes of heap, 180 of them the packed transaction.
 //
 // Thread safety: the executor thread alone.
 #pragma once
@@ -106,6 +106,8 @@ class ParkingLot {
   Status check_limits(std::uint64_t bytes) const;
   void collect_keys(const engine::TransactionColumns& columns, std::size_t t);
   void link_keys(Entry* entry);
+  void count_key(const KeyId& key);
+  std::uint32_t& filter_place(const KeyId& key) { return filter_[key.low & (filter_.size() - 1)]; }
   void unlink_keys(Entry* entry);
   void link_request(Entry* entry);
   void unlink_request(Entry* entry);
@@ -117,6 +119,8 @@ class ParkingLot {
   const std::uint64_t parked_bytes_max_;
   std::map<std::uint64_t, Entry> entries_;
   std::unordered_map<KeyId, Wait*, KeyIdHash> waiting_;
+  // How many keys of waiting_ fall into each place: most written keys nobody waits for, and one load tells.
+  std::vector<std::uint32_t> filter_{0};
   std::unordered_map<RequestName, Entry*, RequestNameHash> requests_;
   std::vector<Entry*> heap_;  // by deadline
   std::uint64_t last_id_ = 0;

@@ -100,6 +100,21 @@ TEST(ParkingLotTest, TheOtherKeyOfACompareWakesAndARangeDoesNot) {
   EXPECT_EQ(woken(&lot, {3, 8}), Ids{});
 }
 
+TEST(ParkingLotTest, WithoutAKeyToWaitForOnlyTimeWakes) {
+  TransactionColumns columns;
+  ColumnsBuilder builder(&columns, kSecret);
+  builder.begin(0, 1000);
+  builder.range_guard(OnFalse::wait, key_name(1), key_name(9), 5);
+  builder.op(OpKind::add, builder.key(key_name(3)), Operand::integer, 1);
+  builder.end();
+  ParkingLot lot(100, kNoLimit);
+  const Result<std::uint64_t> id = lot.park(columns, 0, parked(1, 40));
+  ASSERT_TRUE(id.ok());
+  EXPECT_EQ(woken(&lot, {3}), Ids{});
+  EXPECT_EQ(due(lot, 39), Ids{});
+  EXPECT_EQ(due(lot, 40), Ids{*id});
+}
+
 TEST(ParkingLotTest, GivesBackWhatWasParkedAndKeepsItsIdWhenParkedAgain) {
   ParkingLot lot(100, kNoLimit);
   Parked what = parked(3, 77);
@@ -204,7 +219,7 @@ class RandomRun {
   void add() {
     Model::Entry entry;
     for (std::uint64_t count = 1 + random_() % 3; count > 0; --count) {
-      entry.keys.push_back(random_() % 10);
+      entry.keys.push_back(random_() % 40);
     }
     entry.parked.arrival = (++arrivals_ * 7919) % 10'007;
     entry.parked.deadline_us = static_cast<TimeUs>(random_() % 50);
@@ -219,7 +234,7 @@ class RandomRun {
   }
 
   void compare() {
-    const std::vector<std::uint64_t> keys{random_() % 10, random_() % 10};
+    const std::vector<std::uint64_t> keys{random_() % 40, random_() % 40};
     ASSERT_EQ(woken(&lot_, keys), model_.select([&](const Model::Entry& entry) {
       return std::find_first_of(entry.keys.begin(), entry.keys.end(), keys.begin(), keys.end()) != entry.keys.end();
     }));

@@ -128,9 +128,10 @@ TEST_F(SessionTableTest, AnAcknowledgedRequestInFlightStillAnswersAndIsNotStored
   RequestHeader next = header(2, 1, sink());
   next.acknowledged_through = 1;
   EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
-  deliver(1, {1});
+  table_.deliver(kId, 1, slice_of({1}), std::string(kTestLimits.session_bytes_max, 'x'));
   EXPECT_TRUE(first->last());
   EXPECT_TRUE(table_.snapshot().front().requests.empty());
+  EXPECT_EQ(begin(3, 1, sink()).kind, Kind::run);  // its bytes do not count
   EXPECT_EQ(refusal(header(1, 2, sink())).code(), StatusCode::failed_precondition);
 }
 
@@ -282,8 +283,14 @@ TEST_F(SessionTableTest, EntriesOfTheLogAcknowledgeAndClose) {
   SessionEntry acknowledging = results_entry(kId, 2, 1, bytes);
   acknowledging.acknowledged_through = 1;
   EXPECT_TRUE(table_.restore(acknowledging, now_us_).ok());
-  EXPECT_TRUE(table_.restore(results_entry(kId, 1, 1, bytes), now_us_).ok());
+  RecordedResult large;
+  large.result.outcome = engine::Outcome::committed;
+  large.reads.push_back({0, "key", ValueType::bytes, 0, std::string(kTestLimits.session_bytes_max, 'x'), 1});
+  const std::string large_bytes = encoded(RecordedSlice({large}));
+  EXPECT_TRUE(table_.restore(results_entry(kId, 1, 1, large_bytes), now_us_).ok());
   EXPECT_EQ(refusal(header(1, 1, sink())).code(), StatusCode::failed_precondition);
+  EXPECT_EQ(begin(9, 1, sink()).kind, Kind::run);  // what was acknowledged does not count
+  table_.abandon(kId, 9, Status(StatusCode::unavailable, "draining"));
   EXPECT_EQ(table_.snapshot().front().requests.size(), 1u);
   for (int replay = 0; replay < 2; ++replay) {
     EXPECT_TRUE(table_.restore({SessionEntry::Kind::closed, kId, 0, 0, 0, {}, 0, {}}, now_us_).ok());
