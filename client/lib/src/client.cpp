@@ -259,6 +259,10 @@ Expected<std::unique_ptr<Client>> Client::connect(const ClientOptions& options) 
   if (error.code == ErrorCode::unimplemented) {
     error.message = options.endpoint + " speaks gRPC but is not a KiloKV server (" + error.message + ")";
   }
+  if (error.code == ErrorCode::deadline_exceeded) {
+    error.message = "no answer from " + options.endpoint + ": a wrong host, a firewall, or a server that hangs (" +
+                    error.message + ")";
+  }
   return error;
 }
 

@@ -58,8 +58,9 @@ std::chrono::microseconds Backoff::next(std::uint64_t retry_after_us) {
 
 Connection::Connection(const ClientOptions& options) : options_(options) {
   for (std::uint32_t i = 0; i < std::max(options.connections, 1u); ++i) {
-    channels_.push_back(
-        grpc::CreateCustomChannel(options.endpoint, grpc::InsecureChannelCredentials(), channel_arguments()));
+    auto channel = grpc::CreateCustomChannel(options.endpoint, grpc::InsecureChannelCredentials(), channel_arguments());
+    auto stub = v1::KiloKV::NewStub(channel);
+    links_.push_back({std::move(channel), std::move(stub)});
   }
 }
 
@@ -70,8 +71,8 @@ TimePoint Connection::deadline(const CallOptions& options) const {
   return Clock::now() + std::chrono::microseconds(timeout_us);
 }
 
-std::shared_ptr<grpc::Channel> Connection::channel() {
-  return channels_[next_channel_.fetch_add(1, std::memory_order_relaxed) % channels_.size()];
+const Connection::Link& Connection::next() {
+  return links_[next_link_.fetch_add(1, std::memory_order_relaxed) % links_.size()];
 }
 
 void Connection::set_deadline(TimePoint deadline, grpc::ClientContext* context) {

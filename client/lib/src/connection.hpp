@@ -43,8 +43,13 @@ class Connection {
   const ClientOptions& options() const { return options_; }
   Timers& timers() { return timers_; }
   TimePoint deadline(const CallOptions& options) const;
+  // One connection and its stub, which holds nothing but the names of the calls.
+  struct Link {
+    std::shared_ptr<grpc::Channel> channel;
+    std::unique_ptr<v1::KiloKV::Stub> stub;
+  };
   // Round robin over the connections.
-  std::shared_ptr<grpc::Channel> channel();
+  const Link& next();
 
   // `attempt` makes the call once: Status(Stub*, ClientContext*). `name` is for messages.
   template <class Attempt>
@@ -53,8 +58,7 @@ class Connection {
     for (;;) {
       grpc::ClientContext context;
       set_deadline(deadline, &context);
-      const auto stub = v1::KiloKV::NewStub(channel());
-      const grpc::Status status = attempt(stub.get(), &context);
+      const grpc::Status status = attempt(next().stub.get(), &context);
       if (status.ok()) return {};
       Error error = describe(to_error(status, context, where(name)));
       if (!wait_before_retry(error, retry, deadline, &backoff)) return error;
@@ -71,8 +75,8 @@ class Connection {
 
   ClientOptions options_;
   Timers timers_;
-  std::vector<std::shared_ptr<grpc::Channel>> channels_;
-  std::atomic<std::size_t> next_channel_{0};
+  std::vector<Link> links_;
+  std::atomic<std::size_t> next_link_{0};
 };
 
 }  // namespace kilokv::client

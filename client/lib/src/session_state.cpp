@@ -51,7 +51,7 @@ Error deadline_error(const PendingRequest& request, const std::string& where) {
 SessionState::SessionState(std::shared_ptr<Connection> connection, std::string id, std::uint64_t lease_us,
                            std::uint32_t requests_in_flight_max)
     : connection_(std::move(connection)),
-      channel_(connection_->channel()),
+      link_(connection_->next()),
       id_(std::move(id)),
       lease_us_(lease_us),
       requests_in_flight_max_(std::max(requests_in_flight_max, 1u)),
@@ -108,7 +108,7 @@ void SessionState::pump() {
   while (!queue_.empty() && !pending_.contains(queue_.front())) queue_.pop_front();
   if (queue_.empty()) return;
   if (stream_ == nullptr) {
-    stream_ = new SessionStream(shared_from_this(), channel_);
+    stream_ = new SessionStream(shared_from_this(), link_.channel);
     stream_usable_ = true;
     stream_greeted_ = false;
     stream_->start();
@@ -235,21 +235,32 @@ void SessionState::on_stream_end(Error error) {
   changed_.notify_all();
   if (closing_ || ended_) return;
   error = connection_->describe(std::move(error));
-  const bool again = retryable(error, true);
   if (error.code == ErrorCode::failed_precondition) ended_ = error;
-  std::vector<RequestPointer> failed;
+  const std::vector<RequestPointer> failed = culprits(error);
   queue_.clear();
   for (const auto& [number, request] : pending_) {
-    if (ended_ || (!again && request->state == PendingRequest::State::sent)) {
-      failed.push_back(request);
-    } else if (request->state != PendingRequest::State::delayed) {
-      if (request->state == PendingRequest::State::sent) request->refusal = error;
-      request->state = PendingRequest::State::queued;
-      queue_.push_back(number);
-    }
+    if (request->state == PendingRequest::State::delayed) continue;
+    if (std::find(failed.begin(), failed.end(), request) != failed.end()) continue;
+    if (request->state == PendingRequest::State::sent) request->refusal = error;
+    request->state = PendingRequest::State::queued;
+    queue_.push_back(number);
   }
   if (!queue_.empty()) pump_at(Clock::now() + reconnect_backoff_.next(error.retry_after_us));
   end_all(failed, error, &lock);
+}
+
+std::vector<SessionState::RequestPointer> SessionState::culprits(const Error& error) const {
+  std::vector<RequestPointer> found;
+  if (retryable(error, true)) return found;
+  for (const auto& entry : pending_) {
+    if (ended_ || entry.second->state == PendingRequest::State::sent) found.push_back(entry.second);
+  }
+  // A message was too large for gRPC: the largest one. The others only shared its stream.
+  if (error.code == ErrorCode::resource_exhausted && !found.empty()) {
+    const auto by_size = [](const auto& a, const auto& b) { return a->payload.size() < b->payload.size(); };
+    found = {*std::max_element(found.begin(), found.end(), by_size)};
+  }
+  return found;
 }
 
 void SessionState::end(const RequestPointer& request, const Error& error, Lock* lock) {
@@ -324,14 +335,12 @@ void SessionState::renew_lease() {
     grpc::ClientContext context;
     v1::KeepSessionAliveRequest request;
     v1::KeepSessionAliveResponse response;
-    std::unique_ptr<v1::KiloKV::Stub> stub;
   };
   auto call = std::make_shared<Call>();
-  call->stub = v1::KiloKV::NewStub(channel_);
   call->request.set_session(id_);
   Connection::set_deadline(Clock::now() + std::chrono::microseconds(std::max<std::uint64_t>(lease_us_ / 3, 1'000'000)),
                            &call->context);
-  call->stub->async()->KeepSessionAlive(
+  link_.stub->async()->KeepSessionAlive(
       &call->context, &call->request, &call->response, [call, weak = weak_from_this()](const grpc::Status& status) {
         const auto self = weak.lock();
         if (!self) return;

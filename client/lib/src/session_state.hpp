@@ -94,6 +94,8 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   // Takes the request out and makes its last call, or leaves a note while its listener runs.
   void end(const RequestPointer& request, const Error& error, Lock* lock);
   void end_all(const std::vector<RequestPointer>& requests, const Error& error, Lock* lock);
+  // Which of the requests on the lost stream end with it.
+  std::vector<RequestPointer> culprits(const Error& error) const;
   void take_out(const RequestPointer& request);
   void last_call(const RequestPointer& request, const std::vector<std::uint32_t>& fresh, const Error& error,
                  Lock* lock);
@@ -106,8 +108,8 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   void renew_lease();
 
   const std::shared_ptr<Connection> connection_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::string id_;  // 16 bytes
+  const Connection::Link& link_;  // of connection_
+  const std::string id_;          // 16 bytes
   const std::uint64_t lease_us_;
   const std::uint32_t requests_in_flight_max_;
 

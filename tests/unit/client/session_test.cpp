@@ -307,14 +307,27 @@ TEST_F(SessionTest, AnAnswerThatMissesTransactionsIsAnError) {
 }
 
 TEST_F(SessionTest, AMessageThatIsTooLargeForTheServerFailsAlone) {
+  std::atomic<int> times = 0;
+  std::promise<void> arrived;
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (request.number() == 1 && ++times == 1) {
+      arrived.set_value();
+      return std::nullopt;  // still in flight when its stream breaks
+    }
+    return server_.answer(request, write);
+  };
   open();
-  ASSERT_TRUE(session_->execute(adds(1)));
+  std::promise<Error> small;
+  session_->execute_async(adds(1), [&](const Progress& progress) { small.set_value(progress.error); });
+  arrived.get_future().wait();
   Batch large;
   large.begin();
   large.put(large.key("k"), std::string_view(std::string(5 << 20, 'x')));
   large.end();
   EXPECT_EQ(session_->execute(large, within(10'000'000)).error().code, ErrorCode::resource_exhausted);
-  EXPECT_TRUE(session_->execute(adds(1)));
+  const Error error = small.get_future().get();
+  EXPECT_FALSE(error) << error.message;
+  EXPECT_EQ(times, 2);
 }
 
 }  // namespace
