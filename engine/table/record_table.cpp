@@ -33,7 +33,7 @@ void RecordTable::grow() {
   const ZeroedArray<Slot> old_slots = std::move(slots_);
   const ZeroedArray<std::uint32_t> old_refs = std::move(key_refs_);
   const ZeroedArray<std::uint64_t> old_dirty = std::move(dirty_);
-  const std::uint64_t wanted = std::uint64_t{old_capacity} * 4 / 3 + 1;
+  const std::uint64_t wanted = std::uint64_t{old_capacity} * 5 / 4 + 1;
   KILOKV_CHECK(wanted <= kCapacityMax);
   allocate(static_cast<std::uint32_t>(wanted));
   for (std::uint32_t i = 0; i < old_capacity; ++i) {

@@ -1,7 +1,7 @@
 // The record table: key id -> slot of 32 bytes (id, word, version and type).
 //
 // Open addressing with linear probing. The home of an id is its high half scaled to the capacity (multiply and shift),
-// so that any capacity will do: the table grows by a third, its load stays between 0.6 and 0.8, and since homes keep
+// so that any capacity will do: the table grows by a quarter, its load stays between 0.64 and 0.8, and since homes keep
 // their order a rehash reads and writes sequentially. Erasing shifts the run behind the gap back: no markers.
 //
 // Invariants: every probe run from a home to its slot has no empty slot in it; the slot at index capacity() has no key

@@ -1,4 +1,5 @@
-// A test harness for a machine that has a compiler and CMake alone. One program for each *_test.cpp; harness.cpp has main.
+// A test harness for a machine that has a compiler and CMake alone. One program for each *_test.cpp; harness.cpp has
+// main.
 //   TEST(name) { EXPECT_EQ(a, b); EXPECT_TRUE(c); ASSERT_TRUE(d); ... }
 // EXPECT_... goes on after a failure, ASSERT_... ends the test. A program takes names of tests; none: all of them.
 #pragma once
@@ -37,7 +38,8 @@ std::string show(const T& value) {
 template <class A, class B>
 bool expect_equal(const A& a, const B& b, const char* a_text, const char* b_text, const char* file, int line) {
   bool equal = false;
-  if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && !std::is_same_v<A, bool> && !std::is_same_v<B, bool>) {
+  if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && !std::is_same_v<A, bool> &&
+                !std::is_same_v<B, bool>) {
     equal = std::is_signed_v<A> == std::is_signed_v<B> ? a == static_cast<std::common_type_t<A, B>>(b)
                                                        : static_cast<long long>(a) == static_cast<long long>(b);
   } else {
@@ -49,24 +51,24 @@ bool expect_equal(const A& a, const B& b, const char* a_text, const char* b_text
 
 }  // namespace kilokv::test
 
-#define TEST(name)                                                                              \
-  static void test_##name();                                                                    \
-  static const bool registered_##name = kilokv::test::register_test(#name, test_##name);        \
+#define TEST(name)                                                                       \
+  static void test_##name();                                                             \
+  static const bool registered_##name = kilokv::test::register_test(#name, test_##name); \
   static void test_##name()
 
 #define EXPECT_EQ(a, b) static_cast<void>(kilokv::test::expect_equal((a), (b), #a, #b, __FILE__, __LINE__))
 #define EXPECT_TRUE(condition) \
   static_cast<void>((condition) || (kilokv::test::report_failure(__FILE__, __LINE__, #condition), false))
 #define EXPECT_FALSE(condition) EXPECT_TRUE(!(condition))
-#define ASSERT_EQ(a, b)                                                                     \
-  do {                                                                                      \
-    if (!kilokv::test::expect_equal((a), (b), #a, #b, __FILE__, __LINE__)) return;          \
+#define ASSERT_EQ(a, b)                                                            \
+  do {                                                                             \
+    if (!kilokv::test::expect_equal((a), (b), #a, #b, __FILE__, __LINE__)) return; \
   } while (false)
-#define ASSERT_TRUE(condition)                                          \
-  do {                                                                  \
-    if (!(condition)) {                                                 \
-      kilokv::test::report_failure(__FILE__, __LINE__, #condition);     \
-      return;                                                           \
-    }                                                                   \
+#define ASSERT_TRUE(condition)                                      \
+  do {                                                              \
+    if (!(condition)) {                                             \
+      kilokv::test::report_failure(__FILE__, __LINE__, #condition); \
+      return;                                                       \
+    }                                                               \
   } while (false)
 #define FAIL(text) kilokv::test::report_failure(__FILE__, __LINE__, (text))

@@ -1,0 +1,238 @@
+// The facade beyond a single batch: full table, before-images, tombstones, dirty records, hash, loading, parked guards.
+
+#include "engine/engine.hpp"
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "tests/unit/engine/fixture.hpp"
+#include "tests/unit/engine/harness.hpp"
+
+namespace kilokv::test {
+namespace {
+
+void put(Bench& bench, std::string_view key, std::int64_t value) {
+  bench.add([&](auto& b) { b.op(OpKind::put, b.key(key), Operand::integer, value); });
+}
+
+std::multiset<std::string> take_dirty(Bench& bench, std::size_t max = 1000) {
+  std::multiset<std::string> taken;
+  bench.engine->take_dirty(max, [&](const RecordView& record) {
+    taken.insert(std::string(record.key) + "=" + describe(*bench.engine, record.cell));
+  });
+  return taken;
+}
+
+TEST(unknown_strategy_is_refused) {
+  EngineOptions options;
+  options.strategy = "magic";
+  const auto engine = Engine::create(options);
+  ASSERT_TRUE(!engine.ok());
+  EXPECT_EQ(engine.status().code(), StatusCode::invalid_argument);
+}
+
+TEST(full_table_refuses_the_batch_whole) {
+  Bench bench(3);
+  bench.load("a", 1);
+  bench.load("b", 2);
+  const Hash128 before = bench.engine->state_hash();
+  put(bench, "a", 5), put(bench, "c", 5), put(bench, "d", 5);
+  EXPECT_EQ(bench.run().code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(bench.writes.size(), std::size_t{0});
+  EXPECT_TRUE(bench.engine->state_hash() == before);
+  EXPECT_EQ(bench.get("a"), "1@1");
+  EXPECT_EQ(bench.get("c"), "-");
+  put(bench, "c", 6);
+  EXPECT_TRUE(bench.run().ok());
+  put(bench, "d", 6);
+  EXPECT_FALSE(bench.run(200).ok());
+  EXPECT_EQ(bench.engine->stats().records, std::size_t{3});
+}
+
+TEST(keys_that_nobody_wrote_leave_the_table) {
+  Bench bench(4);
+  bench.load("b", 1);
+  for (int round = 0; round < 10; ++round) {
+    bench.add([&](auto& b) {
+      b.guard(GuardKind::exists, OnFalse::fail, b.key("none"), 0);
+      b.op(OpKind::put, b.key("never" + std::to_string(round)), Operand::integer, 1);
+    });
+    put(bench, "b", round);
+    EXPECT_TRUE(bench.run(100 + 10 * static_cast<Version>(round)).ok());
+    const auto& images = bench.engine->before_images();
+    ASSERT_EQ(images.size(), std::size_t{1});
+    EXPECT_EQ(images[0].key, "b");
+    EXPECT_TRUE(images[0].id == hash_key("b", kSecret));
+  }
+  EXPECT_EQ(bench.engine->stats().records, std::size_t{1});
+}
+
+TEST(before_images_are_each_key_once) {
+  Bench bench;
+  bench.load("a", 1, 5);
+  put(bench, "a", 2), put(bench, "n", 3), put(bench, "a", 4);
+  bench.add([](auto& b) { b.op(OpKind::del, b.key("n")); });
+  EXPECT_TRUE(bench.run().ok());
+  std::map<std::string, std::string> images;
+  for (const BeforeImage& image : bench.engine->before_images()) {
+    images[std::string(image.key)] += describe(*bench.engine, image.cell);
+  }
+  EXPECT_EQ(images.size(), std::size_t{2});
+  EXPECT_EQ(images["a"], "1@5");
+  EXPECT_EQ(images["n"], "-");
+}
+
+TEST(tombstones_and_the_floor) {
+  Bench bench;
+  bench.load("a", 1), bench.load("b", 1);
+  bench.add([](auto& b) { b.op(OpKind::del, b.key("a")); });
+  bench.add([](auto& b) { b.op(OpKind::del, b.key("b")); });
+  EXPECT_TRUE(bench.run().ok());
+  EXPECT_EQ(bench.engine->stats().tombstones, std::size_t{2});
+  std::string dropped;
+  bench.engine->drop_tombstones(100, [&](std::string_view key) { dropped += key; });
+  EXPECT_EQ(dropped, "a");
+  EXPECT_EQ(bench.engine->tombstone_floor(), Version{100});
+  EXPECT_EQ(bench.get("a"), "-");
+  EXPECT_EQ(bench.get("b"), "-@101");
+  EXPECT_TRUE(bench.engine->state_hash() == bench.engine->compute_state_hash());
+  const auto unchanged = [&](std::string_view key, Version since) {
+    bench.add(
+        [&](auto& b) { b.guard(GuardKind::unchanged, OnFalse::fail, b.key(key), static_cast<std::int64_t>(since)); });
+    EXPECT_TRUE(bench.run(200).ok());
+    return bench.outcome(0) == Outcome::committed;
+  };
+  EXPECT_FALSE(unchanged("a", 99));
+  EXPECT_TRUE(unchanged("a", 100));
+  EXPECT_FALSE(unchanged("never", 99));
+  EXPECT_TRUE(unchanged("b", 101));
+  EXPECT_FALSE(unchanged("b", 100));
+}
+
+TEST(dirty_records_once_each_first_in_first_out) {
+  Bench bench;
+  bench.load("a", 1), bench.load("b", 1);
+  EXPECT_EQ(bench.engine->dirty_count(), std::size_t{2});
+  bench.engine->clear_dirty();
+  EXPECT_TRUE(take_dirty(bench).empty());
+  for (Version v = 100; v < 110; ++v) {
+    put(bench, "hot", static_cast<std::int64_t>(v)), put(bench, "hot", 1);
+    EXPECT_TRUE(bench.run(v * 10).ok());
+  }
+  put(bench, "b", 2);
+  EXPECT_TRUE(bench.run(2000).ok());
+  EXPECT_EQ(bench.engine->dirty_count(), std::size_t{2});
+  EXPECT_TRUE(take_dirty(bench, 1) == std::multiset<std::string>{"hot=1@1091"});
+  put(bench, "hot", 3);
+  EXPECT_TRUE(bench.run(3000).ok());
+  EXPECT_TRUE(take_dirty(bench, 1) == std::multiset<std::string>{"b=2@2000"});
+  EXPECT_TRUE(take_dirty(bench) == std::multiset<std::string>{"hot=3@3000"});
+  EXPECT_EQ(bench.engine->dirty_count(), std::size_t{0});
+}
+
+TEST(a_dropped_tombstone_is_no_longer_dirty) {
+  Bench bench;
+  bench.load("a", 1);
+  bench.add([](auto& b) { b.op(OpKind::del, b.key("a")); });
+  EXPECT_TRUE(bench.run().ok());
+  bench.engine->drop_tombstones(100, [](std::string_view) {});
+  EXPECT_EQ(bench.engine->dirty_count(), std::size_t{0});
+  EXPECT_TRUE(take_dirty(bench).empty());
+}
+
+TEST(load_keeps_the_newer_version) {
+  Bench bench;
+  bench.load("a", 5, 9);
+  bench.load("a", 4, 8);
+  EXPECT_EQ(bench.get("a"), "5@9");
+  bench.load_bytes("a", "the transaction's second write", 9);
+  EXPECT_EQ(bench.get("a"), "'the transaction's second write'@9");
+  bench.load_bytes("a", "newer", 10);
+  bench.load_bytes("a", "newest", 11);
+  EXPECT_EQ(bench.get("a"), "'newest'@11");
+  EXPECT_TRUE(bench.engine->state_hash() == bench.engine->compute_state_hash());
+}
+
+TEST(guard_decided_outside_of_a_batch) {
+  Bench bench;
+  bench.load("a", 5, 9);
+  bench.load_bytes("text", "x");
+  bench.add([](auto& b) {
+    b.guard(GuardKind::greater, OnFalse::wait, b.key("a"), 5);
+    b.guard(GuardKind::greater, OnFalse::wait, b.key("a"), 4);
+    b.guard(GuardKind::greater, OnFalse::wait, b.key("text"), 4);  // the wrong type is something to say
+    b.range_guard(OnFalse::wait, "a", "b", 8);
+    b.op(OpKind::get, b.key("none"));
+  });
+  const bool expected[] = {false, true, true, false};
+  for (std::uint32_t g = 0; g < 4; ++g) EXPECT_EQ(bench.engine->guard_decided(bench.columns, 0, g), expected[g]);
+}
+
+TEST(byte_values_stay_readable_until_released) {
+  Bench bench;
+  bench.load_bytes("text", "first");
+  bench.add([](auto& b) { b.op(OpKind::get, b.key("text")); });
+  bench.add([](auto& b) { b.op(OpKind::put, b.key("text"), Operand::bytes, b.value("second")); });
+  EXPECT_TRUE(bench.run().ok());
+  const Cell first = bench.results.op_cell[0];
+  bench.engine->retain(first);
+  bench.engine->release_through(bench.batch);
+  EXPECT_EQ(bench.engine->bytes_of(first), "first");
+  bench.engine->release(first);
+  EXPECT_EQ(bench.get("text"), "'second'@101");
+}
+
+// Replaying a batch's writes over the state before it gives the state after it; hashes and counts agree with the table.
+TEST(hash_and_replay_after_random_batches) {
+  constexpr unsigned kSeed = 20261121;
+  std::mt19937 random(kSeed);
+  Bench live, replica;
+  Version version = 1;
+  for (int round = 0; round < 300; ++round) {
+    for (unsigned t = 0; t < 20; ++t) {
+      live.add(
+          [&](auto& b) {
+            const auto key = [&] { return b.key("key" + std::to_string(random() % 40)); };
+            if (random() % 3 == 0) b.guard(GuardKind::less, random() % 2 ? OnFalse::wait : OnFalse::fail, key(), 3);
+            for (unsigned i = 0; i < 4; ++i) {
+              switch (random() % 5) {
+                case 0: b.op(OpKind::put, key(), Operand::bytes, b.value("v" + std::to_string(random() % 9))); break;
+                case 1: b.op(OpKind::del, key()); break;
+                case 2: b.range_op(OpKind::delete_range, "key1", "key13", 2); break;
+                default: b.op(OpKind::add, key(), Operand::integer, static_cast<std::int64_t>(random() % 9) - 4);
+              }
+            }
+          },
+          static_cast<std::uint8_t>(random() % 2));
+    }
+    EXPECT_TRUE(live.run(version).ok());
+    std::size_t value = 0;
+    for (std::size_t i = 0; i < live.writes.size(); ++i) {
+      const auto type = static_cast<ValueType>(live.writes.type[i]);
+      std::string_view bytes;
+      if (type == ValueType::bytes) {
+        const std::uint32_t begin = value == 0 ? 0 : live.writes.value_end[value - 1];
+        bytes = {live.writes.value_bytes.data() + begin, live.writes.value_end[value++] - begin};
+      }
+      static_cast<void>(
+          replica.engine->load(live.writes.key(i), version + live.writes.rank[i], type, live.writes.word[i], bytes));
+    }
+    version = live.results.next_version;
+    live.engine->release_through(live.batch);
+    if (round % 40 == 39) {
+      for (Bench* bench : {&live, &replica}) bench->engine->drop_tombstones(version - 500, [](std::string_view) {});
+    }
+    EXPECT_TRUE(live.engine->state_hash() == live.engine->compute_state_hash());
+    EXPECT_TRUE(live.engine->state_hash() == replica.engine->state_hash());
+    EXPECT_EQ(live.engine->stats().records, replica.engine->stats().records);
+    EXPECT_EQ(live.engine->stats().tombstones, replica.engine->stats().tombstones);
+    if (has_failed()) {
+      FAIL("seed " + std::to_string(kSeed) + " round " + std::to_string(round));
+      return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kilokv::test
