@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -70,11 +69,17 @@ bool write_begins_after(std::string_view file, std::size_t offset) {
   return false;
 }
 
+// RocksDB's own are named by a number; others may keep theirs here too.
+bool is_write_ahead_log(const std::filesystem::path& path) {
+  const std::string name = path.stem().string();
+  return path.extension() == ".log" && name.find_first_not_of("0123456789") == std::string::npos;
+}
+
 Result<std::vector<std::filesystem::path>> log_files(const std::string& directory) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
   for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".log") files.push_back(it->path());
+    if (is_write_ahead_log(it->path())) files.push_back(it->path());
   }
   if (error) return Status(StatusCode::internal, "cannot list " + directory + ": " + error.message());
   std::sort(files.begin(), files.end());  // numbers of six digits or more: shorter ones are older
@@ -91,9 +96,11 @@ Status check_write_ahead_logs(const std::string& directory) {
   if (!files.ok()) return files.status();
   std::string damage;  // of an earlier file: a loss as soon as anything follows
   for (const std::filesystem::path& path : *files) {
-    std::ifstream in(path, std::ios::binary);
-    const std::string file((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    if (!in) return {StatusCode::internal, "cannot read " + path.string()};
+    std::ifstream in(path, std::ios::binary | std::ios::ate);
+    std::string file(in ? static_cast<std::size_t>(in.tellg()) : 0, '\0');
+    if (!in.seekg(0).read(file.data(), static_cast<std::streamsize>(file.size()))) {
+      return {StatusCode::internal, "cannot read " + path.string()};
+    }
     const std::size_t end = first_damage(file);
     if (!damage.empty() && end > 0) return {StatusCode::data_loss, damage + "; " + path.string() + " follows it"};
     if (end == file.size()) continue;

@@ -8,6 +8,7 @@
 #include "server/storage/bytes.hpp"
 #include "server/storage/store.hpp"
 #include "server/storage/wal_check.hpp"
+#include "tests/unit/storage/checkpoint_fixture.hpp"
 #include "tests/unit/storage/log_fixture.hpp"
 
 namespace kilokv::server::storage {
@@ -157,6 +158,30 @@ TEST_F(DamageTest, ZeroesInTheEndAreATornWrite) {
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(transcript.lines, sample_lines(1, kBatches - 1));
   }
+}
+
+TEST_F(DamageTest, ATornEndAfterACheckpointIsCut) {
+  const std::string copy = temporary_.path("copy");
+  {
+    OpenLog log(options_for(killed_));
+    ASSERT_TRUE(checkpoint(log.log.get(), kBatches, kBatches, 3).ok());
+    log.append(kBatches + 1, kBatches + 4);
+    copy_directory(killed_, copy);
+    log.append(kBatches + 5, kBatches + 5);
+    const std::string wal = newest_write_ahead_log(killed_);
+    write_file(copy + "/" + std::filesystem::path(wal).filename().string(),
+               read_file(wal).substr(0, read_file(wal).size() - 9));
+  }
+  OpenLog log(options_for(copy));
+  EXPECT_EQ(log.position.checkpoint_batch, kBatches);
+  EXPECT_EQ(log.position.batch, kBatches + 4);
+}
+
+TEST_F(DamageTest, OtherFilesInTheDirectoryAreNotLookedAt) {
+  write_file(killed_ + "/000server.log", "started\n");
+  write_file(killed_ + "/server.log", "started\n");
+  OpenLog log(options_for(killed_));
+  EXPECT_EQ(log.position.batch, kBatches);
 }
 
 TEST_F(DamageTest, AMissingWriteAheadLogIsALoss) {

@@ -62,15 +62,13 @@ void copy_directory(const std::string& from, const std::string& to) {
   std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
 }
 
-std::string newest_with_extension(const std::string& directory, const std::string& extension) {
+std::string newest_write_ahead_log(const std::string& directory) {
   std::string newest;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    if (entry.path().extension() == extension) newest = std::max(newest, entry.path().string());
+    if (entry.path().extension() == ".log") newest = std::max(newest, entry.path().string());
   }
   return newest;
 }
-
-std::string newest_write_ahead_log(const std::string& directory) { return newest_with_extension(directory, ".log"); }
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

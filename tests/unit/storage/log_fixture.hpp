@@ -31,7 +31,6 @@ void copy_directory(const std::string& from, const std::string& to);
 
 // The write-ahead log with the highest number.
 std::string newest_write_ahead_log(const std::string& directory);
-std::string newest_with_extension(const std::string& directory, const std::string& extension);
 
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& content);
