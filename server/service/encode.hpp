@@ -1,8 +1,9 @@
 // Encoders: results as core visits them, into row or columnar messages.
 //
 // A message is filled up to about `message_bytes_max` and then the next one is asked for, so that what a client
-// receives stays bounded; only the reads of one single transaction can make it larger. Columns that would carry nothing
-// are left out, as columns.proto says.
+// receives stays bounded; only the reads of one single transaction can make it larger. A transaction whose reads go
+// beyond kReadsSlack times that gets no more of them and `reads_dropped`: a message of gRPC cannot hold 2 GiB. Columns
+// that would carry nothing are left out, as columns.proto says.
 // Thread safety: one thread at a time.
 #pragma once
 
@@ -17,6 +18,8 @@
 #include "server/core/request.hpp"
 
 namespace kilokv::server {
+
+inline constexpr std::uint64_t kReadsSlack = 16;
 
 void fill_result(const TransactionResult& result, v1::TransactionResult* message);
 void fill_read(const ReadValue& value, v1::Read* message);
@@ -35,7 +38,8 @@ class RowsEncoder final : public ResultVisitor {
  private:
   std::function<v1::ResultRows*()> next_;
   std::uint64_t bytes_max_;
-  std::uint64_t bytes_ = 0;  // about what rows_ holds
+  std::uint64_t bytes_ = 0;              // about what rows_ holds
+  std::uint64_t transaction_begin_ = 0;  // bytes_ before the reads of the transaction at hand
   v1::ResultRows* rows_ = nullptr;
   v1::TransactionResult* result_ = nullptr;
 };
@@ -52,11 +56,15 @@ class ColumnsEncoder final : public ResultVisitor {
  private:
   void open(const TransactionResult& first);
   void close();
+  // Keeps guard_values in step with the transactions: an empty one where a guard decided and there is nothing to show.
+  void settle_guard_value();
 
   std::function<v1::ResultColumns*()> next_;
   std::uint64_t bytes_max_;
-  std::uint64_t bytes_ = 0;  // about what columns_ holds
+  std::uint64_t bytes_ = 0;              // about what columns_ holds
+  std::uint64_t transaction_begin_ = 0;  // bytes_ before the reads of the transaction at hand
   v1::ResultColumns* columns_ = nullptr;
+  bool guard_value_due_ = false;  // the transaction at hand was decided by a guard, its value has not come
   // Whether a column that may be left out carries something in the message at hand.
   bool has_index_ = false, has_wrote_ = false, has_admitted_ = false, has_failed_ = false, has_dropped_ = false;
 };

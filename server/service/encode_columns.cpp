@@ -41,6 +41,7 @@ ColumnsEncoder::ColumnsEncoder(std::function<v1::ResultColumns*()> next, std::ui
     : next_(std::move(next)), bytes_max_(message_bytes_max) {}
 
 void ColumnsEncoder::transaction(const TransactionResult& result) {
+  settle_guard_value();
   // A message speaks of one batch; what a session has stored can come from several.
   if (columns_ == nullptr || bytes_ >= bytes_max_ || result.batch != columns_->batch()) open(result);
   const auto position = static_cast<std::uint32_t>(columns_->outcome().size());
@@ -62,26 +63,36 @@ void ColumnsEncoder::transaction(const TransactionResult& result) {
   has_failed_ |= result.failed_in != engine::FailedIn::none;
   has_dropped_ |= result.reads_dropped;
   bytes_ += kTransactionBytes;
-  // Keeps guard_values in step with the transactions where a stored result has lost its own.
-  if (result.reads_dropped && by_guard(result)) {
-    ReadValue dropped;
-    dropped.version = 0;
-    add_read(dropped, columns_->mutable_guard_values());
-  }
+  transaction_begin_ = bytes_;
+  guard_value_due_ = by_guard(result);
 }
 
 void ColumnsEncoder::guard_value(const ReadValue& value) {
+  guard_value_due_ = false;
   bytes_ += add_read(value, columns_->mutable_guard_values());
 }
 
 void ColumnsEncoder::read(std::uint32_t operation, const ReadValue& value) {
+  if (bytes_ - transaction_begin_ > kReadsSlack * bytes_max_) {
+    columns_->mutable_reads_dropped()->back() = 1;
+    has_dropped_ = true;
+    return;
+  }
   v1::ReadColumns* reads = columns_->mutable_reads();
   reads->add_operation(operation);
   bytes_ += add_read(value, reads);
   columns_->set_read_ends(columns_->read_ends_size() - 1, static_cast<std::uint32_t>(reads->type().size()));
 }
 
+void ColumnsEncoder::settle_guard_value() {
+  if (!guard_value_due_) return;
+  ReadValue nothing;
+  nothing.version = 0;
+  guard_value(nothing);
+}
+
 void ColumnsEncoder::finish() {
+  settle_guard_value();
   if (columns_ != nullptr) close();
 }
 

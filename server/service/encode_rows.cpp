@@ -116,6 +116,7 @@ void RowsEncoder::transaction(const TransactionResult& result) {
   result_ = rows_->add_results();
   fill_result(result, result_);
   bytes_ += kResultBytes;
+  transaction_begin_ = bytes_;
 }
 
 void RowsEncoder::guard_value(const ReadValue& value) {
@@ -124,6 +125,7 @@ void RowsEncoder::guard_value(const ReadValue& value) {
 }
 
 void RowsEncoder::read(std::uint32_t operation, const ReadValue& value) {
+  if (bytes_ - transaction_begin_ > kReadsSlack * bytes_max_) return result_->set_reads_dropped(true);
   v1::Read* read = result_->add_reads();
   read->set_operation(operation);
   fill_read(value, read);

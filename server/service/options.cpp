@@ -16,12 +16,13 @@ Status check_range(const char* knob, std::uint64_t met, std::uint64_t min, std::
 }  // namespace
 
 Status ServiceOptions::validate() const {
-  constexpr std::uint64_t kGrpcMessageMax = std::uint64_t{1} << 31;  // gRPC measures messages with an int
+  // gRPC measures messages with an int, and an answer can be a little longer than kReadsSlack messages.
+  constexpr std::uint64_t kMessageBytesMax = std::uint64_t{64} << 20;
   struct Knob {
     const char* name;
     std::uint64_t value, min, max;
   };
-  for (const Knob& knob : {Knob{"--message-bytes-max", message_bytes_max, 1024, kGrpcMessageMax / kMessageSlack - 1},
+  for (const Knob& knob : {Knob{"--message-bytes-max", message_bytes_max, 1024, kMessageBytesMax},
                            {"--stream-requests-max", stream_requests_max, 1, 1u << 20},
                            {"--stream-bytes-max", stream_bytes_max, 1024, std::uint64_t{1} << 40},
                            {"--stream-answer-bytes-max", stream_answer_bytes_max, 1 << 20, std::uint64_t{1} << 40},

@@ -36,10 +36,11 @@ class UnaryEnd {
 // The answer of the one transaction of Execute.
 class ExecuteAnswer final : public ResponseSink {
  public:
-  ExecuteAnswer(UnaryEnd end, v1::ExecuteResponse* response) : end_(end), response_(response) {}
+  ExecuteAnswer(UnaryEnd end, v1::ExecuteResponse* response, std::uint64_t message_bytes_max)
+      : end_(end), response_(response), message_bytes_max_(message_bytes_max) {}
   void results(const ResultSlice& slice, bool last) override {
     v1::ResultRows rows;
-    RowsEncoder encoder([&] { return &rows; }, 0);
+    RowsEncoder encoder([&] { return &rows; }, message_bytes_max_);
     slice.visit(&encoder);
     if (rows.results_size() > 0) response_->mutable_result()->Swap(rows.mutable_results(0));
     if (last) end_({});
@@ -49,6 +50,7 @@ class ExecuteAnswer final : public ResponseSink {
  private:
   UnaryEnd end_;
   v1::ExecuteResponse* response_;
+  std::uint64_t message_bytes_max_;
 };
 
 // The answer of Get: the reads of its one transaction.
@@ -189,7 +191,7 @@ KStatus KiloKvService::submit_execute(grpc::CallbackServerContext* context, cons
   request->session = identity->session;
   request->number = identity->number;
   request->acknowledged_through = identity->acknowledged_through;
-  request->sink = std::make_shared<ExecuteAnswer>(UnaryEnd(context, reactor), response);
+  request->sink = std::make_shared<ExecuteAnswer>(UnaryEnd(context, reactor), response, options_.message_bytes_max);
   (*database)->submit(std::move(request));
   return {};
 }

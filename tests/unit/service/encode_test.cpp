@@ -132,17 +132,18 @@ TEST(EncodeColumns, OneMessageForEachBatch) {
   EXPECT_EQ(messages[1].columns().index(0), 2u);
 }
 
-TEST(EncodeColumns, GuardValuesStayInStepWhereOneWasDropped) {
-  const FakeSlice slice(2, [](ResultVisitor* v) {
+TEST(EncodeColumns, GuardValuesStayInStepWhereThereIsNone) {
+  const FakeSlice slice(3, [](ResultVisitor* v) {
     TransactionResult dropped = guard_failed(0);
     dropped.reads_dropped = true;
     v->transaction(dropped);
     v->transaction(guard_failed(1));
     v->guard_value(integer_read("poor", 3, 12));
+    v->transaction(guard_failed(2));  // by a range guard
   });
   const v1::ResultColumns columns = encode(slice, true).at(0).columns();
-  EXPECT_EQ(columns.reads_dropped(), std::string("\1\0", 2));
-  EXPECT_EQ(columns.guard_values().type(), std::string("\0\1", 2));
+  EXPECT_EQ(columns.reads_dropped(), std::string("\1\0\0", 3));
+  EXPECT_EQ(columns.guard_values().type(), std::string("\0\1\0", 3));
   EXPECT_EQ(columns.guard_values().integer(1), 3);
 }
 
@@ -185,6 +186,27 @@ TEST(EncodeSlice, SplitsLargeAnswers) {
     EXPECT_GE(messages.size(), 8u);
     EXPECT_EQ(results, 100u);
   }
+}
+
+TEST(EncodeSlice, ReadsBeyondWhatAMessageHoldsAreDropped) {
+  const std::string key(1000, 'k');
+  const FakeSlice slice(2, [&](ResultVisitor* v) {
+    v->transaction(committed(0));
+    for (std::uint32_t i = 0; i < 1000; ++i) v->read(i, integer_read(key, 1, 2));
+    v->transaction(committed(1));
+    v->read(0, integer_read(key, 1, 2));
+  });
+  const auto rows = encode(slice, false, 10000);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_TRUE(rows[0].rows().results(0).reads_dropped());
+  EXPECT_LT(rows[0].ByteSizeLong(), 200000u);
+  EXPECT_FALSE(rows[1].rows().results(0).reads_dropped());
+  const auto columns = encode(slice, true, 10000);
+  ASSERT_EQ(columns.size(), 2u);
+  EXPECT_EQ(columns[0].columns().reads_dropped(), std::string("\1"));
+  EXPECT_EQ(columns[0].columns().read_ends(0), columns[0].columns().reads().type().size());
+  EXPECT_LT(columns[0].ByteSizeLong(), 200000u);
+  EXPECT_TRUE(columns[1].columns().reads_dropped().empty());
 }
 
 TEST(EncodeSlice, AnEmptySliceIsOneMessage) {

@@ -289,6 +289,28 @@ TEST_F(NarrowStreamTest, ReadsNoFurtherThanItsLimit) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+ServiceOptions small_answers() {
+  ServiceOptions options;
+  options.stream_answer_bytes_max = 10;
+  return options;
+}
+
+class SlowReaderTest : public ServiceTest {
+ protected:
+  SlowReaderTest() : ServiceTest(small_answers()) {}
+};
+
+TEST_F(SlowReaderTest, IsCutOff) {
+  service_.serve(&database_);
+  auto call = context();
+  auto stream = stub_->Session(call.get());
+  ASSERT_TRUE(stream->Write(session_request(1)));
+  test::FakeDatabase::commit(database_.take().get());
+  v1::SessionResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
 TEST_F(ServiceTest, TheOtherCalls) {
   service_.serve(&database_);
   v1::OpenSessionResponse opened;
