@@ -22,7 +22,7 @@ EXPECTED = "11000.00"  # with the bank's own
 def kill_again_and_again(server, bench, kills, rng):
     """Kills at random moments, some of them while the server still starts."""
     for number in range(1, kills + 1):
-        time.sleep(rng.uniform(0.05, 0.6))  # how long it lives is what is varied
+        time.sleep(rng.uniform(0.05, 1.0))  # how long it lives is what is varied
         assert bench.poll() is None, f"the load tester ended before kill {number}"
         server.kill()
         impatient = rng.random() < 0.2
@@ -41,7 +41,7 @@ def run_load(server, folder, options, rng):
     bench = subprocess.Popen(server.command(
         "kilokv-bench", "run", "--workload", options.workload, "--keys", ACCOUNTS, "--batch-size", 16,
         "--connections", 2, "--in-flight", 4, "--rate", options.rate, "--seed", options.seed, "--warmup", "0s",
-        "--duration", f"{5 + int(options.kills * options.seconds_per_kill)}s", "--give-up-after", "60s",
+        "--duration", f"{8 + int(options.kills * options.seconds_per_kill)}s", "--give-up-after", "60s",
         "--history", folder / "history.jsonl", "--json", report), stdin=subprocess.DEVNULL)
     try:
         kill_again_and_again(server, bench, options.kills, rng)
@@ -73,7 +73,7 @@ def main():
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--answers", type=int, default=10000, help="at least")
     parser.add_argument("--rate", type=int, default=2000, help="transactions per second")
-    parser.add_argument("--seconds-per-kill", type=float, default=1.0, help="sets how long the load runs")
+    parser.add_argument("--seconds-per-kill", type=float, default=1.2, help="sets how long the load runs")
     parser.add_argument("--workload", default="bank")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1000000)
     options = parser.parse_args()

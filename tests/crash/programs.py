@@ -87,7 +87,7 @@ class Server:
             print(self.log.read_text(errors="replace")[-4000:])
 
     def command(self, program, *arguments):
-        return [str(part) for part in (BIN / program, "--endpoint", self.endpoint, *arguments)]
+        return [str(part) for part in (BIN / program, *arguments, "--endpoint", self.endpoint)]
 
     def client(self, *arguments, stdin="", codes=(0,)):
         """Runs `kilokv` with these arguments; returns what it printed."""

@@ -1,4 +1,4 @@
-"""Reads what `strace -f -yy -xx -s N` writes: system calls in the order in which they began and ended.
+"""Reads what `strace -f -y -xx -s N` writes: system calls in the order in which they began and ended.
 
 A call that another thread interrupts is printed in two lines, `<unfinished ...>` and `<... NAME resumed>`.
 """

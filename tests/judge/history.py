@@ -1,6 +1,6 @@
 """History files: reading, and the places of their transactions in the one serial order.
 
-A history is one JSON object a line: a header, then a transaction each. It is read twice and never held in memory as a
+A history (docs/history.md) is one JSON object a line: a header, then a transaction each. It is read twice and never held in memory as a
 whole: the first pass finds every transaction's place, the second visits them in that order.
 Keys are str with one character per byte (so that they sort as bytes do); values are int, bytes, or None for absent.
 """

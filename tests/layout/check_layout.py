@@ -47,10 +47,10 @@ LIBRARIES = {
     "spdlog/": ["server/main.cpp", "server/config", "server/service"],
     "toml++/": ["server/config"],
     "CLI/": ["server/config", "client/cli", "client/bank", "client/bench"],
-    "nlohmann/": ["server/console", "client"],
+    "nlohmann/": ["server/console", "client/lib/src", "client/cli", "client/bank", "client/bench"],
     "xxhash": ["server/core"],
     "isa-l": ["server/storage"],
-    "absl/": ["server", "client/lib/src", "client/bank", "client/bench"],
+    "absl/": ["server", "client/lib/src", "client/cli", "client/bank", "client/bench"],
     "gtest/": [],
     "gmock/": [],
 }
