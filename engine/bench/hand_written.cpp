@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/base/key_hash.hpp"
+#include "engine/base/prefetch.hpp"
 #include "engine/bench/runner.hpp"
 #include "engine/table/record_table.hpp"
 
@@ -70,16 +71,18 @@ class HandWrittenBank {
     }
   }
 
-  void prefetch(const KeyedTransfer& transfer) const {
-    table_.prefetch(transfer.source);
-    table_.prefetch(transfer.target);
+  // One line for each account: what the engine asks for is its own matter, and asking for the next line too costs this
+  // loop a third of its throughput at 10M accounts.
+  static void prefetch(const TableRef& table, const KeyedTransfer& transfer) {
+    prefetch_for_write(table.slots + table.home(transfer.source.high));
+    prefetch_for_write(table.slots + table.home(transfer.target.high));
   }
 
   void run_batch(const KeyedTransfer* transfers, std::size_t count) {
     const TableRef table = table_.ref();
-    for (std::size_t t = 0; t < std::min(count, kPrefetchDistance); ++t) prefetch(transfers[t]);
+    for (std::size_t t = 0; t < std::min(count, kPrefetchDistance); ++t) prefetch(table, transfers[t]);
     for (std::size_t t = 0; t < count; ++t, ++version_) {
-      if (t + kPrefetchDistance < count) prefetch(transfers[t + kPrefetchDistance]);
+      if (t + kPrefetchDistance < count) prefetch(table, transfers[t + kPrefetchDistance]);
       const KeyedTransfer& transfer = transfers[t];
       Cell& source = table.slots[table.find(transfer.source)].cell;
       if (static_cast<std::int64_t>(source.word) < transfer.amount) continue;
