@@ -231,7 +231,7 @@ TEST(DecodeColumns, TheDocumentedExample) {
     std::istringstream tokens(line);
     for (std::string token; tokens >> token;) bytes.push_back(static_cast<char>(std::stoi(token, nullptr, 16)));
   }
-  EXPECT_EQ(bytes.size(), 105u);
+  EXPECT_EQ(bytes.size(), 100u);
   v1::TransactionColumns message;
   ASSERT_TRUE(message.ParseFromString(bytes));
   engine::TransactionColumns columns;
