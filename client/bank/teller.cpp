@@ -101,7 +101,8 @@ Teller::Task Teller::make(Activity activity, Cents amount) {
   if (activity == Activity::pay_hot) task.counterpart = branch_->hot();
   task.movement.kind = kind_of(activity);
   task.movement.account = branch_->accounts[task.account];
-  task.movement.counterpart = activity == Activity::to_nobody ? "nobody" : branch_->accounts[task.counterpart];
+  task.movement.counterpart = branch_->accounts[task.counterpart];
+  if (activity == Activity::to_nobody) task.movement.counterpart = "nobody";
   task.movement.amount = amount;
   if (activity == Activity::early_withdrawal)
     task.movement.wait_us = static_cast<std::uint64_t>(options_.give_up_after_us);

@@ -12,7 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
 from programs import BIN, JUDGE, Server  # noqa: E402
 
-SHORT = ["--duration", "500ms", "--warmup", "100ms", "--keys", "1000", "--batch-size", "64"]
+BRIEF = ["--warmup", "100ms", "--keys", "1000"]
+SHORT = [*BRIEF, "--duration", "500ms", "--batch-size", "64"]
 FIELDS = {"committed", "committed_per_s", "guard_failed", "wait_expired", "errors", "unknown", "latency_us", "config"}
 
 
@@ -45,10 +46,11 @@ class Bench(unittest.TestCase):
         self.check(self.bench("run", *SHORT, "--encoding", "rows"))
 
     def test_bank_open_loop(self):
-        report = self.bench("run", *SHORT, "--rate", "5000", "--duration", "1s")
+        report = self.bench("run", *BRIEF, "--rate", "5000", "--duration", "1s", "--batch-size", "10")
         self.check(report)
-        done = report["committed"] + report["guard_failed"]
-        self.assertAlmostEqual(done / 5000, 1, delta=0.2)
+        whole = report["whole_run"]
+        due = whole["committed"] + whole["guard_failed"] + report["not_sent"]
+        self.assertAlmostEqual(due / 5500, 1, delta=0.01)  # a slow machine is late, but what was due is known
 
     def test_bank_unary(self):
         self.check(self.bench("run", *SHORT, "--unary", "--in-flight", "16"))
@@ -68,7 +70,8 @@ class Bench(unittest.TestCase):
         self.assertEqual(report["wait_expired"], 0)
 
     def test_bank_semantic_across_requests(self):
-        report = self.bench("run", *SHORT, "--workload", "bank-semantic", "--batch-size", "1", "--in-flight", "16")
+        report = self.bench("run", *BRIEF, "--duration", "500ms", "--workload", "bank-semantic", "--batch-size", "1",
+                            "--in-flight", "16")
         self.check(report)
 
     def test_ycsb(self):
@@ -81,7 +84,7 @@ class Bench(unittest.TestCase):
         self.assertEqual((report["load"]["written"], report["load"]["there_already"]), (0, 1000))
 
     def test_sweep(self):
-        reports = self.bench("sweep", *SHORT[:-2], "--batch-size", "1,64", "--connections", "1,2")
+        reports = self.bench("sweep", *BRIEF, "--duration", "500ms", "--batch-size", "1,64", "--connections", "1,2")
         self.assertEqual(len(reports), 4)
         for report in reports:
             self.check(report)
