@@ -53,11 +53,16 @@ class HostEngine final : public Engine {
     return before_images_;
   }
 
-  bool guard_decided(const TransactionColumns& columns, std::size_t t, std::uint32_t guard_index) const override {
+  bool would_wait(const TransactionColumns& columns, std::size_t t) const override {
     const BatchView view = view_of(BatchHeader{}, columns, tombstone_floor_);
-    Cell seen;
-    return evaluate_guard(view, LookupAccess(store_, columns), columns.guard_begin(t) + guard_index, &seen) !=
-           Verdict::is_false;
+    const LookupAccess access(store_, columns);
+    for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
+      Cell seen;
+      const Verdict verdict = evaluate_guard(view, access, g, &seen);
+      if (verdict == Verdict::is_true) continue;
+      return verdict == Verdict::is_false && columns.guard_on_false[g] == static_cast<std::uint8_t>(OnFalse::wait);
+    }
+    return false;
   }
 
   std::string_view bytes_of(Cell cell) const override { return BlobStore::bytes(cell.word); }

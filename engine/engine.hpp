@@ -73,9 +73,9 @@ class Engine {
   // the table.
   virtual const std::vector<BeforeImage>& before_images() const = 0;
 
-  // Whether guard `guard_index` of transaction t would hold on the state as it is now (a guard that meets the wrong
-  // type counts as decided: true). For parked transactions: run them again only when there is something new to say.
-  virtual bool guard_decided(const TransactionColumns& columns, std::size_t t, std::uint32_t guard_index) const = 0;
+  // Whether transaction t would be postponed on the state as it is now: its first guard that does not hold is a WAIT guard
+  // that is false. For parked transactions: run them again only when there is something new to say.
+  virtual bool would_wait(const TransactionColumns& columns, std::size_t t) const = 0;
 
   // Bytes of a value of type bytes.
   virtual std::string_view bytes_of(Cell cell) const = 0;

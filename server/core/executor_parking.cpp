@@ -48,17 +48,16 @@ void Executor::park_postponed(Batch* batch) {
   }
 }
 
-// A key of their guards was written: those whose deciding guard has something new to say join the next batch, the
-// others would only be postponed again.
+// A key of their guards was written: those that have something new to say join the next batch, the others would only be
+// postponed again.
 void Executor::wake_parked(const Batch& batch) {
   if (batch.writes.size() == 0) return;
   std::vector<std::uint64_t> candidates;
   parking_.woken_by(core_->engine->before_images(), &candidates);
   for (const std::uint64_t id : candidates) {
-    const Parked& parked = *parking_.find(id);
     scratch_.clear();
-    engine::unpack_transaction(parked.packed, &scratch_);
-    if (core_->engine->guard_decided(scratch_, 0, parked.guard)) woken_.push_back(id);
+    engine::unpack_transaction(parking_.find(id)->packed, &scratch_);
+    if (!core_->engine->would_wait(scratch_, 0)) woken_.push_back(id);
   }
 }
 

@@ -106,6 +106,20 @@ TEST_F(DatabaseTest, ParkedTransactionsAreNotRunForNothing) {
   EXPECT_EQ(database->status().parked, 2u);
 }
 
+TEST_F(DatabaseTest, AnEarlierGuardThatFailsMeanwhileEndsTheWaiting) {
+  run(add("open", 1));
+  auto sink = run([](engine::ColumnsBuilder& b) {
+    b.begin(0, 60 * kSecond);
+    b.guard(engine::GuardKind::equal, engine::OnFalse::fail, b.key("open"), 1);
+    b.guard(engine::GuardKind::greater_equal, engine::OnFalse::wait, b.key("a"), 10);
+    b.end();
+  });
+  EXPECT_FALSE(sink->ended());
+  run(add("open", -1));
+  ASSERT_TRUE(sink->done);
+  EXPECT_EQ(sink->outcome(0), Outcome::guard_failed);
+}
+
 TEST_F(DatabaseTest, ParkedTransactionsJoinInTheOrderOfTheirArrival) {
   auto first = run(withdraw("a", 10, 60 * kSecond));
   auto second = run(withdraw("a", 10, 60 * kSecond));

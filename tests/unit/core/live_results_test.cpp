@@ -32,7 +32,7 @@ class ByteValues : public engine::Engine {
     return {};
   }
   const std::vector<engine::BeforeImage>& before_images() const override { return images_; }
-  bool guard_decided(const engine::TransactionColumns&, std::size_t, std::uint32_t) const override { return false; }
+  bool would_wait(const engine::TransactionColumns&, std::size_t) const override { return false; }
   void release_through(BatchNumber) override {}
   void retain(Cell) override {}
   void release(Cell) override {}

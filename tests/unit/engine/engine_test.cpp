@@ -154,19 +154,33 @@ TEST(load_keeps_the_newer_version) {
   EXPECT_TRUE(bench.engine->state_hash() == bench.engine->compute_state_hash());
 }
 
-TEST(guard_decided_outside_of_a_batch) {
+TEST(would_wait_outside_of_a_batch) {
   Bench bench;
   bench.load("a", 5, 9);
   bench.load_bytes("text", "x");
-  bench.add([](auto& b) {
-    b.guard(GuardKind::greater, OnFalse::wait, b.key("a"), 5);
-    b.guard(GuardKind::greater, OnFalse::wait, b.key("a"), 4);
-    b.guard(GuardKind::greater, OnFalse::wait, b.key("text"), 4);  // the wrong type is something to say
-    b.range_guard(OnFalse::wait, "a", "b", 8);
-    b.op(OpKind::get, b.key("none"));
-  });
-  const bool expected[] = {false, true, true, false};
-  for (std::uint32_t g = 0; g < 4; ++g) EXPECT_EQ(bench.engine->guard_decided(bench.columns, 0, g), expected[g]);
+  struct Case {
+    const char* key;
+    std::int64_t above;
+    OnFalse on_false;
+  };
+  const auto wait = OnFalse::wait, fail = OnFalse::fail;
+  const std::vector<std::pair<std::vector<Case>, bool>> cases = {
+      {{{"a", 5, wait}}, true},
+      {{{"a", 4, wait}}, false},
+      {{{"a", 5, fail}, {"a", 5, wait}}, false},  // a FAIL guard decides first
+      {{{"a", 4, fail}, {"a", 5, wait}}, true},
+      {{{"a", 4, wait}, {"none", 0, wait}}, true},
+      {{{"text", 4, wait}}, false},  // the wrong type is something to say
+      {{}, false},
+  };
+  for (const auto& [guards, expected] : cases) {
+    bench.columns.clear();
+    bench.add([&guards = guards](auto& b) {
+      for (const Case& c : guards) b.guard(GuardKind::greater, c.on_false, b.key(c.key), c.above);
+      b.op(OpKind::get, b.key("none"));
+    });
+    EXPECT_EQ(bench.engine->would_wait(bench.columns, 0), expected);
+  }
 }
 
 TEST(byte_values_stay_readable_until_released) {
