@@ -20,7 +20,7 @@
 namespace kilokv::bank {
 namespace {
 
-constexpr Cents kOpeningBalance = 100'00;
+constexpr Cents kOpeningBalance = 10'000'00;
 constexpr std::size_t kOpeningsMax = 1'000;  // accounts opened by one request
 constexpr std::int64_t kTickUs = 100'000;
 
