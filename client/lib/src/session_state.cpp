@@ -35,8 +35,9 @@ bool retryable(const Error& error, bool of_stream) {
   return false;
 }
 
-Error deadline_error(const PendingRequest& request, const std::string& where) {
-  if (request.refusal && request.state != PendingRequest::State::sent) {
+// `reached`: the server has answered something on the stream that the request was sent on.
+Error deadline_error(const PendingRequest& request, bool reached, const std::string& where) {
+  if (request.refusal && (!reached || request.state != PendingRequest::State::sent)) {
     Error error = request.refusal;
     error.message =
         "gave up at the deadline after " + std::to_string(request.attempts) + " attempts; the last: " + error.message;
@@ -110,7 +111,7 @@ void SessionState::pump() {
   if (stream_ == nullptr) {
     stream_ = new SessionStream(shared_from_this(), link_.channel);
     stream_usable_ = true;
-    stream_greeted_ = false;
+    stream_greeted_ = stream_answered_ = false;
     stream_->start();
   }
   if (!stream_usable_) return;
@@ -152,6 +153,7 @@ void SessionState::on_stream_broken() {
 void SessionState::on_response(v1::SessionResponse* response) {
   Lock lock(mutex_);
   reconnect_backoff_.reset();
+  stream_answered_ = true;
   const auto found = pending_.find(response->number());
   if (found == pending_.end()) return;  // given up meanwhile, or a repetition
   const RequestPointer request = found->second;
@@ -225,7 +227,7 @@ void SessionState::on_deadline(std::uint64_t number) {
   const auto found = pending_.find(number);
   if (found == pending_.end()) return;
   const RequestPointer request = found->second;
-  end(request, deadline_error(*request, where()), &lock);
+  end(request, deadline_error(*request, stream_answered_, where()), &lock);
 }
 
 void SessionState::on_stream_end(Error error) {

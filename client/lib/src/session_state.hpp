@@ -130,6 +130,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   SessionStream* stream_ = nullptr;  // owns itself
   bool stream_usable_ = false;       // writes may start
   bool stream_greeted_ = false;      // its first message, which names the session, is written
+  bool stream_answered_ = false;     // something came back on it
   bool writing_ = false;
   bool reconnecting_ = false;  // a timer will pump
   Backoff reconnect_backoff_;
