@@ -73,8 +73,8 @@ class Engine {
   // the table.
   virtual const std::vector<BeforeImage>& before_images() const = 0;
 
-  // Whether transaction t would be postponed on the state as it is now: its first guard that does not hold is a WAIT guard
-  // that is false. For parked transactions: run them again only when there is something new to say.
+  // Whether transaction t would be postponed on the state as it is now: its first guard that does not hold is a WAIT
+  // guard that is false. For parked transactions: run them again only when there is something new to say.
   virtual bool would_wait(const TransactionColumns& columns, std::size_t t) const = 0;
 
   // Bytes of a value of type bytes.
@@ -93,8 +93,9 @@ class Engine {
   virtual void scan(std::string_view from, std::string_view to,
                     const std::function<bool(const RecordView&)>& visit) const = 0;
 
-  // Recovery: puts a record as it was, tombstones included. An older version never replaces a newer one, so that a replay
-  // over a fuzzy checkpoint is idempotent; of equal versions (one transaction wrote the key twice) the later call wins.
+  // Recovery: puts a record as it was, tombstones included. An older version never replaces a newer one, so that a
+  // replay over a fuzzy checkpoint is idempotent; of equal versions (one transaction wrote the key twice) the later
+  // call wins.
   [[nodiscard]] virtual Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
                                     std::string_view bytes) = 0;
 

@@ -19,6 +19,8 @@ struct ServerOptions {
   std::string port_file;  // empty: none
   std::string strategy = "serial";
   std::string device = "auto";
+  std::uint64_t expected_records = 0;
+  std::uint64_t table_records_max = std::uint64_t{1} << 31;
   DurationUs drain_timeout_us = 30000000;
   std::string log_level = "info";
   std::string log_file;  // empty: standard error

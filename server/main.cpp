@@ -107,7 +107,10 @@ class Server {
   Status open_database() {
     const Environment environment{.clock = &clock_, .random = &random_, .scheduler = &scheduler_};
     const auto create_engine = [this](const engine::KeyHashSecret& secret) {
-      return engine::Engine::create({.strategy = options_.strategy, .secret = secret});
+      return engine::Engine::create({.strategy = options_.strategy,
+                                     .secret = secret,
+                                     .expected_records = options_.expected_records,
+                                     .table_records_max = options_.table_records_max});
     };
     Result<std::unique_ptr<Database>> database =
         Database::open(options_.database, environment, log_.get(), create_engine, end_after_fatal);

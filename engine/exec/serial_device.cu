@@ -20,7 +20,8 @@ class DeviceAccess {
   }
   __device__ void begin() { undo_begin_ = log_size_; }
   __device__ void undo() {
-    for (; log_size_ > undo_begin_; --log_size_) a_.slots[a_.log[log_size_ - 1].slot].cell = a_.log[log_size_ - 1].before;
+    for (; log_size_ > undo_begin_; --log_size_)
+      a_.slots[a_.log[log_size_ - 1].slot].cell = a_.log[log_size_ - 1].before;
   }
   __device__ void ahead(std::uint32_t) const {}
   __device__ std::uint64_t value_word(std::uint32_t value) const { return a_.value_word[value]; }
@@ -44,8 +45,8 @@ class DeviceAccess {
 __global__ void serial_kernel(const SerialDeviceArguments arguments) {
   if (blockIdx.x != 0 || threadIdx.x != 0) return;
   DeviceAccess access(arguments);
-  *arguments.passes = run_serial(arguments.batch, arguments.results, arguments.last_try, arguments.order,
-                                 arguments.waiting, access);
+  *arguments.passes =
+      run_serial(arguments.batch, arguments.results, arguments.last_try, arguments.order, arguments.waiting, access);
   *arguments.log_size = access.log_size();
 }
 

@@ -34,8 +34,8 @@ struct SerialDeviceArguments {
   std::uint32_t* passes = nullptr;             // [1], out
 };
 
-// Stream: ordered behind what was launched on it before; returns at once. The result is cudaGetLastError() of the launch.
-// `stream` is a cudaStream_t.
+// Stream: ordered behind what was launched on it before; returns at once. The result is cudaGetLastError() of the
+// launch. `stream` is a cudaStream_t.
 int launch_serial_async(const SerialDeviceArguments& arguments, void* stream);
 
 }  // namespace kilokv::engine

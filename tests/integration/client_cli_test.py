@@ -125,7 +125,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.kilokv("parked", "cancel", str(parked["id"]))[0], b"cancelled 1\n")
         line = json.loads(process.stdout.read())
         process.stdout.close()
-        self.assertEqual(line["outcome"], "CANCELLED")
+        self.assertEqual((line["outcome"], line["error"], line["cancelled"]), (None, "CANCELLED", True))
         self.assertEqual(process.wait(), 1)
         self.kilokv("parked", "cancel", str(parked["id"]), code=1)
         self.kilokv("parked", "cancel", code=2)

@@ -110,12 +110,13 @@ class History:
     def _place(self, number, offset, line, seen):
         self.transactions += 1
         outcome = line["outcome"]
-        if line["session"] and outcome is not None:
+        cancelled = line.get("cancelled", False)
+        if line["session"] and (outcome is not None or cancelled):
             name = (line["request"], line["index"])
             first = seen.setdefault(line["session"], {}).setdefault(name, number)
             if first != number:
                 self.problems.append((number, f"request {name[0]}, index {name[1]} was answered in line {first}, too"))
-        if outcome == "CANCELLED":  # decided, wrote nothing, has no place
+        if cancelled:  # decided, wrote nothing, has no place
             return
         if outcome is None:
             if line.get("error") not in NEVER_RUN or line["attempts"] > 1:

@@ -34,7 +34,7 @@ class RandomCore : public CoreFixture {
   void play() {
     open();
     for (int i = 0; i < kAccounts; ++i) run(add(account(i), kOpening));
-    for (int i = 0; i < 3; ++i) clients_.push_back({open_session(), "counter" + std::to_string(i)});
+    for (int i = 0; i < 3; ++i) clients_.push_back({open_session(), "counter" + std::to_string(i), 1, 0, {}, 0});
     for (int step = 0; step < 120; ++step) act();
     finish();
   }
