@@ -47,7 +47,7 @@ class HostEngine final : public Engine {
     if (before_images_.empty()) {
       for (const SlotImage& image : access_.log()) {
         if (version_of(image.before.tag) >= access_.first_version()) continue;
-        before_images_.push_back({store_.key(image.slot), store_.table()[image.slot].id, image.before});
+        before_images_.push_back({store_.table()[image.slot].id, image.before});
       }
     }
     return before_images_;

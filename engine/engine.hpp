@@ -47,7 +47,6 @@ struct EngineStats {
 
 // A key's cell before a batch first wrote it.
 struct BeforeImage {
-  std::string_view key;  // valid until the key leaves the table
   KeyId id;
   Cell cell;
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "engine/base/check.hpp"
@@ -237,7 +238,9 @@ void Executor::run_batch() {
   if (postponed_ > 0) park_postponed(batch.get());
   if (!parking_.empty()) wake_parked(*batch);
   publish_parked();
-  snapshots_.record(batch->header.number, core_->engine->before_images(), core_->environment.clock->monotonic_us());
+  std::span<const engine::BeforeImage> images;  // built by the engine when asked for
+  if (snapshots_.open()) images = core_->engine->before_images();
+  snapshots_.record(batch->header.number, images, core_->environment.clock->monotonic_us());
   batch->after = {batch->header.number, batch->results.next_version, core_->engine->tombstone_floor(),
                   batch->header.time_us, core_->engine->state_hash()};
   core_->executed.set(batch->after);

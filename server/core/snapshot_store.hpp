@@ -50,6 +50,8 @@ class SnapshotStore {
   // Null if it is not open (any more): ABORTED, snapshot too old. Valid until the next call that is not const.
   const Boundary* find(BatchNumber boundary) const;
 
+  // Whether record() needs the images of the next batch.
+  bool open() const { return !open_.empty(); }
   // Called after every batch, also when no boundary is open (it then lets go, bit by bit, what the last one left),
   // with the cells of the keys that it wrote as they were before (Engine::before_images). Drops boundaries beyond the
   // age; then, oldest first, those whose images do not fit in the bytes.

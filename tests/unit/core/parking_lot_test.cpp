@@ -30,7 +30,7 @@ std::string key_name(std::uint64_t key) { return "account" + std::to_string(100'
 std::vector<BeforeImage> written(const std::vector<std::uint64_t>& keys) {
   std::vector<BeforeImage> images;
   for (const std::uint64_t key : keys) {
-    images.push_back({{}, engine::hash_key(key_name(key), kSecret), {}});
+    images.push_back({engine::hash_key(key_name(key), kSecret), {}});
   }
   return images;
 }

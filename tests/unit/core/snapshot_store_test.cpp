@@ -26,7 +26,7 @@ class Table {
   std::vector<engine::BeforeImage> run(const State& writes) {
     std::vector<engine::BeforeImage> images;
     for (const auto& [key, cell] : writes) {
-      images.push_back({{}, key_id(key), now_[key]});
+      images.push_back({key_id(key), now_[key]});
       now_[key] = cell;
     }
     ++batch_;
@@ -263,7 +263,7 @@ TEST(SnapshotStoreTest, LetsEverythingGoAtTheEnd) {
         },
         [&](Cell cell) { retained.erase(retained.find(cell.word)); });
     store.open(1, 1, 1, 1);
-    store.record(2, std::vector<engine::BeforeImage>{{{}, key_id(1), bytes_cell(5, 1)}}, 1);
+    store.record(2, std::vector<engine::BeforeImage>{{key_id(1), bytes_cell(5, 1)}}, 1);
     EXPECT_EQ(retained.size(), 1u);
   }
   EXPECT_TRUE(retained.empty());
