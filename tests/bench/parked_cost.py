@@ -3,7 +3,8 @@
 
 Two servers of one build: on one, --parked transactions wait for keys that nobody writes; on the other none. The load
 tester runs `bank` against them in turn (A B A B ...), so that a machine that drifts drifts for both. Prints each pair
-and the median of the ratios. A benchmark, not a test: it judges nothing.
+and the medians of the ratios: of throughput, and of the server's processor time for a transaction, which a busy machine
+disturbs less. A benchmark, not a test: it judges nothing.
 """
 
 import argparse
@@ -36,12 +37,20 @@ def park(server, count, request_size=50000):
     return clients
 
 
+def processor_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def load(server, arguments, seed):
+    """Committed transactions/s, and the server's processor time for one in ns (loading and checking included)."""
     command = server.command("kilokv-bench", "run", "--workload", "bank", "--batch-size", arguments.batch_size,
                              "--connections", 2, "--in-flight", 4, "--duration", arguments.duration, "--warmup", "1s",
                              "--seed", seed, "--json", "-")
+    before = processor_seconds(server.pid)
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
-    return json.loads(run.stdout)["committed_per_s"]
+    result = json.loads(run.stdout)
+    return result["committed_per_s"], (processor_seconds(server.pid) - before) / result["committed"] * 1e9
 
 
 def main():
@@ -60,14 +69,19 @@ def main():
         with Server(os.path.join(folder, "a")) as waiting, Server(os.path.join(folder, "b")) as plain:
             clients = park(waiting, arguments.parked)
             try:
-                ratios = []
+                ratios, costs = [], []
                 for pair in range(arguments.pairs):
                     order = [waiting, plain] if pair % 2 == 0 else [plain, waiting]
-                    rates = {server: load(server, arguments, pair + 1) for server in order}
-                    ratios.append(rates[waiting] / rates[plain])
-                    print(f"pair {pair + 1}: {rates[waiting]:,.0f}/s with {waiting.parked():,} parked, "
-                          f"{rates[plain]:,.0f}/s without: {ratios[-1]:.3f}", flush=True)
-                print(f"median ratio {statistics.median(ratios):.3f} (min {min(ratios):.3f}, max {max(ratios):.3f})")
+                    figures = {server: load(server, arguments, pair + 1) for server in order}
+                    (rate, cost), (plain_rate, plain_cost) = figures[waiting], figures[plain]
+                    ratios.append(rate / plain_rate)
+                    costs.append(cost / plain_cost)
+                    print(f"pair {pair + 1}: {rate:,.0f}/s and {cost:.0f} ns with {waiting.parked():,} parked, "
+                          f"{plain_rate:,.0f}/s and {plain_cost:.0f} ns without: {ratios[-1]:.3f}, {costs[-1]:.3f}",
+                          flush=True)
+                for name, values in (("throughput", ratios), ("server processor time", costs)):
+                    print(f"median ratio of {name} {statistics.median(values):.3f} "
+                          f"(min {min(values):.3f}, max {max(values):.3f})")
             finally:
                 for client in clients:
                     client.kill()
