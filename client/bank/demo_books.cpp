@@ -9,6 +9,7 @@ const char* to_string(Activity activity) {
   switch (activity) {
     case Activity::transfer: return "transfers between customers";
     case Activity::pay_hot: return "payments into one hot account";
+    case Activity::salary: return "salaries out of it";
     case Activity::early_withdrawal: return "withdrawals before their deposit";
     case Activity::deposit: return "deposits that cover them";
     case Activity::overdraft: return "attempts to overdraw";
@@ -21,7 +22,8 @@ const char* to_string(Activity activity) {
 bool expected(Activity activity, Ending ending) {
   switch (activity) {
     case Activity::transfer:
-    case Activity::pay_hot: return ending == Ending::made || ending == Ending::refused;
+    case Activity::pay_hot:
+    case Activity::salary: return ending == Ending::made || ending == Ending::refused;
     case Activity::early_withdrawal:
     case Activity::deposit: return ending == Ending::made;
     case Activity::overdraft:

@@ -21,13 +21,14 @@ namespace kilokv::bank {
 enum class Activity : std::uint8_t {
   transfer,          // between two customers: made, or refused for want of money
   pay_hot,           // everybody pays into one account: made, or refused
+  salary,            // that account pays a customer: made, or refused
   early_withdrawal,  // sent before the deposit that covers it, waits on the server: made
   deposit,           // covers an early withdrawal: made
   overdraft,         // more than there is: refused
   to_nobody,         // to an account that does not exist: refused
   hopeless_wait,     // waits for money that never comes: expired
 };
-inline constexpr std::size_t kActivities = 7;
+inline constexpr std::size_t kActivities = 8;
 const char* to_string(Activity activity);
 
 enum class Ending : std::uint8_t { made, refused, expired, unknown };

@@ -22,6 +22,7 @@ Kind kind_of(Activity activity) {
     case Activity::deposit: return Kind::deposit;
     case Activity::transfer:
     case Activity::pay_hot:
+    case Activity::salary:
     case Activity::overdraft:
     case Activity::to_nobody: return Kind::transfer;
   }
@@ -82,11 +83,19 @@ void Teller::round() {
   uncovered_ = in_advance;
   tasks_.push_back(make(rounds_ % 2 == 0 ? Activity::overdraft : Activity::to_nobody, kTooMuch));
   while (tasks_.size() < options_.request_transactions) {
-    tasks_.push_back(
-        make(random_.below(4) == 0 ? Activity::pay_hot : Activity::transfer, random_.between(1, kAmountMax)));
+    tasks_.push_back(make(draw_activity(), random_.between(1, kAmountMax)));
   }
   send(tasks_);
   ++rounds_;
+}
+
+// As much goes out of the hot account as comes in, so that money goes round however long the demo runs.
+Activity Teller::draw_activity() {
+  switch (random_.below(8)) {
+    case 0: return Activity::pay_hot;
+    case 1: return Activity::salary;
+    default: return Activity::transfer;
+  }
 }
 
 Teller::Task Teller::make(Activity activity, Cents amount) {
@@ -99,6 +108,7 @@ Teller::Task Teller::make(Activity activity, Cents amount) {
   }
   if (activity == Activity::hopeless_wait) task.account = branch_->empty();
   if (activity == Activity::pay_hot) task.counterpart = branch_->hot();
+  if (activity == Activity::salary) task.account = branch_->hot();
   task.movement.kind = kind_of(activity);
   task.movement.account = branch_->accounts[task.account];
   task.movement.counterpart = branch_->accounts[task.counterpart];

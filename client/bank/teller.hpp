@@ -1,8 +1,7 @@
 // One client of the demo, with a session and a thread of its own. Each round it
 //   1. sends a withdrawal from its pocket account that has to wait, and does not wait for the answer,
-//   2. sends a request of transfers, payments, attempts that must be refused, and the deposit that covers the
-//   withdrawal
-//      of the round before, and waits for all of it.
+//   2. sends a request of transfers, payments, salaries, attempts that must be refused, and the deposit that covers the
+//      withdrawal of the round before, and waits for all of it.
 // Whatever the server acknowledges goes into its books.
 #pragma once
 
@@ -57,6 +56,7 @@ class Teller {
   };
 
   void round();
+  Activity draw_activity();
   Task make(Activity activity, Cents amount);
   void append(const Task& task, client::Batch* batch);
   void send_waiting(const Task& task);        // returns at once

@@ -10,6 +10,8 @@ namespace {
 
 TEST(DemoBooks, EndingsThatMustNotBe) {
   EXPECT_TRUE(expected(Activity::transfer, Ending::refused));
+  EXPECT_TRUE(expected(Activity::salary, Ending::refused));
+  EXPECT_FALSE(expected(Activity::salary, Ending::expired));
   EXPECT_FALSE(expected(Activity::deposit, Ending::refused));
   EXPECT_FALSE(expected(Activity::overdraft, Ending::made));
   EXPECT_FALSE(expected(Activity::hopeless_wait, Ending::made));
