@@ -66,9 +66,9 @@ void Driver::count(const Counts& counts, std::int64_t start_us) {
   whole_.merge(counts);
   interval_.counts.merge(counts);
   interval_.latency_us.record(now_us - start_us, answered);
-  if (now_us < window_.begin_us || now_us >= window_.end_us) return;
-  measured_.counts.merge(counts);
-  measured_.latency_us.record(now_us - start_us, answered);
+  if (window_.measures(now_us)) measured_.counts.merge(counts);
+  // By the start, not by the answer: what a stalled server answers after the end is the slowest of all.
+  if (window_.measures(start_us)) measured_.latency_us.record(now_us - start_us, answered);
 }
 
 bool Driver::count_failure(const client::Error& error, std::uint64_t missing) {

@@ -1,9 +1,9 @@
 // A source of load: generates requests, sends them, counts the answers. Two kinds: StreamDriver keeps many requests in
 // flight from one thread; CallDriver makes one blocking call after the other.
 //
-// Time: the steady clock, microseconds. A driver sends until Window::end_us and then waits for what is in flight;
-// answers between begin_us and end_us are measured, all answers are counted. Thread safety: run() by one thread; the
-// rest from any.
+// Time: the steady clock, microseconds. A driver sends until Window::end_us and then waits for what is in flight. Rates
+// are of the answers between begin_us and end_us, latencies of the requests that should have started between them,
+// whenever they were answered; all answers are counted. Thread safety: run() by one thread; the rest from any.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,9 @@ namespace kilokv::bench {
 
 struct Window {
   std::int64_t start_us = 0;  // first request
-  std::int64_t begin_us = 0;  // first measured answer
+  std::int64_t begin_us = 0;  // of the measured part
   std::int64_t end_us = 0;
+  bool measures(std::int64_t time_us) const { return time_us >= begin_us && time_us < end_us; }
 };
 
 class Driver {

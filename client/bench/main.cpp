@@ -49,7 +49,10 @@ int execute(const bench::Flags& flags, bool sweep) {
   int code = kGood;
   for (const bench::RunOptions& options : *runs) {
     auto report = bench::run(options, progress);
-    if (!report) return report_error(report.error());
+    if (!report) {  // the runs before it are still worth a report
+      code = report_error(report.error());
+      break;
+    }
     if (!report->failure.empty()) {
       std::cerr << "kilokv-bench: " << report->failure << "\n";
       code = kBadRun;
@@ -57,6 +60,7 @@ int execute(const bench::Flags& flags, bool sweep) {
     json.push_back(bench::to_json(*report));
     reports.push_back(std::move(*report));
   }
+  if (reports.empty()) return code;
   if (flags.json_path() != "-") std::cout << (sweep ? bench::sweep_table(reports) : bench::to_text(reports.front()));
   if (!write_json(sweep ? json : json.front(), flags.json_path())) return kOther;
   return code;

@@ -29,7 +29,6 @@ class Flags {
   std::vector<std::uint32_t> batch_sizes_{1024}, connections_{1}, in_flight_{4};
   std::vector<double> rates_{0};
   RunOptions base_;
-  bool no_load_ = false;
   std::string pair_order_ = "withdrawals-first";
   std::string json_path_;
 };

@@ -49,11 +49,9 @@ Json latency_json(const Histogram& latency_us) {
 }
 
 Json outcomes_json(const Counts& counts) {
-  return {{"committed", counts.of(Outcome::committed)},
-          {"guard_failed", counts.of(Outcome::guard_failed)},
-          {"wait_expired", counts.of(Outcome::wait_expired)},
-          {"overflow", counts.of(Outcome::overflow)},
-          {"type_mismatch", counts.of(Outcome::type_mismatch)}};
+  return {{"committed", counts.of(Outcome::committed)},         {"guard_failed", counts.of(Outcome::guard_failed)},
+          {"wait_expired", counts.of(Outcome::wait_expired)},   {"overflow", counts.of(Outcome::overflow)},
+          {"type_mismatch", counts.of(Outcome::type_mismatch)}, {"cancelled", counts.of(Outcome::cancelled)}};
 }
 
 std::string title(const RunOptions& options) {

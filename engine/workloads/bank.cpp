@@ -26,7 +26,7 @@ std::int64_t Bank::initial_balance(std::uint64_t account) const {
 
 void Bank::for_each_initial(const InitialVisitor& visit) const {
   for (std::uint64_t account = 0; account < keys_; ++account) {
-    visit({.key = KeyName(kPrefix, account).view(), .integer = initial_balance(account)});
+    visit({.key = KeyName(prefix(hot_), account).view(), .integer = initial_balance(account)});
   }
 }
 

@@ -1,10 +1,11 @@
 // bank: transfers between two distinct accounts drawn from the distribution; keys acct............ of 16 bytes, balance
 // 1000 at the start, amount 1 to 100, a FAIL guard source >= amount, ADD -amount and ADD +amount.
 //
-// Hot variants: every transfer touches account 0. transfers: in a random direction, guarded; the hot account starts
-// rich, so that its guard rarely fails. deposits: always from the other account to the hot one, without a guard, so
-// that balances may fall below 0 and nothing but commuting ADDs meet. Invariant: the total; in the guarded variants no
-// balance is below 0.
+// Hot variants: every transfer touches account 0. transfers (keys hott............): in a random direction, guarded;
+// the hot account starts rich, so that its guard rarely fails. deposits (keys hotd............): always from the other
+// account to the hot one, without a guard, so that balances may fall below 0 and nothing but commuting ADDs meet.
+// Each variant has keys of its own, so that all of them can run on one database: their balances and what they may leave
+// behind differ. Invariant: the total; in the guarded variants no balance is below 0.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +34,14 @@ struct Transfer {
 
 class Bank {
  public:
-  static constexpr std::string_view kPrefix = "acct";
+  static constexpr std::string_view prefix(HotAccount hot) {
+    switch (hot) {
+      case HotAccount::none: break;
+      case HotAccount::transfers: return "hott";
+      case HotAccount::deposits: return "hotd";
+    }
+    return "acct";
+  }
 
   // Requires: keys >= 2.
   Bank(std::uint64_t keys, const DistributionOptions& distribution, HotAccount hot, std::uint64_t seed);
@@ -45,8 +53,8 @@ class Bank {
     for (std::size_t i = 0; i < transactions; ++i) {
       const Transfer transfer = draw();
       sink->begin(0, 0);
-      const std::uint32_t source = sink->key(KeyName(kPrefix, transfer.source).view());
-      const std::uint32_t target = sink->key(KeyName(kPrefix, transfer.target).view());
+      const std::uint32_t source = sink->key(KeyName(prefix(hot_), transfer.source).view());
+      const std::uint32_t target = sink->key(KeyName(prefix(hot_), transfer.target).view());
       if (hot_ != HotAccount::deposits) {
         sink->guard(GuardKind::greater_equal, OnFalse::fail, source, transfer.amount, kNone);
       }

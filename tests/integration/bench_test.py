@@ -103,6 +103,33 @@ class Bench(unittest.TestCase):
                        check=True, capture_output=True, stdin=subprocess.DEVNULL)
         self.assertIn("expected 1000000, got 1000001", self.bench("run", *SHORT, code=5))
 
+    def test_a_foreign_change_during_the_run_is_found(self):
+        command = [str(BIN / "kilokv-bench"), "run", *BRIEF, "--endpoint", self.server.endpoint, "--duration", "2s",
+                   "--json", "-"]
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        self.assertIn("loaded", running.stderr.readline())
+        running.stderr.readline()  # a progress line: it drives load
+        subprocess.run([str(BIN / "kilokv"), "--endpoint", self.server.endpoint, "put", "acct000000000007", "123456"],
+                       check=True, capture_output=True, stdin=subprocess.DEVNULL)
+        out, errors = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 1, errors)
+        self.assertIn("INVARIANT VIOLATED", errors)
+        self.assertFalse(json.loads(out)["verified"]["holds"])
+
+    def test_all_workloads_on_one_server(self):
+        words = [*BRIEF, "--duration", "300ms", "--batch-size", "64", "--workload",
+                 "bank,hot,hot-deposits,bank-semantic,ycsb-a"]
+        for _ in range(2):
+            reports = self.bench("sweep", *words)
+            self.assertEqual(len(reports), 5)
+            for report in reports:
+                self.check(report)
+
+    def test_a_sweep_that_ends_early_reports_what_it_has(self):
+        reports = self.bench("sweep", "--warmup", "100ms", "--duration", "300ms", "--keys", "2000,1000", code=5)
+        self.assertEqual([report["config"]["keys"] for report in reports], [2000])
+
     def test_usage_and_no_server(self):
         self.assertIn("--batch-size", self.bench("run", "--batch-size", "0", code=2))
         command = [str(BIN / "kilokv-bench"), "run", "--endpoint", "127.0.0.1:1", "--give-up-after", "1s"]

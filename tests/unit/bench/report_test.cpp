@@ -22,7 +22,7 @@ TEST(Report, JsonHasTheContractsFields) {
   EXPECT_EQ(json["committed"], 3'000);
   EXPECT_DOUBLE_EQ(json["committed_per_s"], 1'500);
   EXPECT_EQ(json["guard_failed"], 5);
-  for (const char* field : {"wait_expired", "errors", "unknown"}) EXPECT_EQ(json[field], 0) << field;
+  for (const char* field : {"wait_expired", "cancelled", "errors", "unknown"}) EXPECT_EQ(json[field], 0) << field;
   EXPECT_EQ(json["latency_us"]["p50"], 500);
   EXPECT_EQ(json["latency_us"]["p90"], 900);
   EXPECT_EQ(json["latency_us"]["p99"], 990);

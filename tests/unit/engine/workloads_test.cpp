@@ -144,15 +144,26 @@ TEST(bank_is_as_the_design_defines_it) {
 }
 
 TEST(hot_transfers_all_touch_one_account) {
-  for (const char* name : {"hot", "hot-deposits"}) {
+  for (const auto& [name, hot] : {std::pair{"hot", "hott000000000000"}, {"hot-deposits", "hotd000000000000"}}) {
     Workload workload = make(named(name, 1000));
     const TransactionColumns columns = generate(&workload, 500);
     for (std::size_t t = 0; t < columns.size(); ++t) {
       const std::uint32_t op = columns.then_begin(t);
-      const bool source_is_hot = columns.key(columns.op_key[op]) == "acct000000000000";
-      const bool target_is_hot = columns.key(columns.op_key[op + 1]) == "acct000000000000";
+      const bool source_is_hot = columns.key(columns.op_key[op]) == hot;
+      const bool target_is_hot = columns.key(columns.op_key[op + 1]) == hot;
       EXPECT_TRUE(source_is_hot != target_is_hot);
     }
+  }
+}
+
+// So that one database serves them all, one after the other.
+TEST(no_two_workloads_share_a_key) {
+  std::map<std::string, std::string> owners;
+  for (const std::string& name : Workload::names()) {
+    make(named(name, 10)).for_each_initial([&](const InitialRecord& record) {
+      const auto [owner, fresh] = owners.emplace(std::string(record.key), name);
+      EXPECT_TRUE(fresh || owner->second == name);
+    });
   }
 }
 
