@@ -6,15 +6,22 @@
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <variant>
+
+#include "kilokv/history.hpp"
 
 namespace kilokv::client {
 namespace {
 
-std::optional<std::int64_t> parse_integer(std::string_view text) {
+// What `put` stores for a word: an integer if it is written as integers are printed, so that 007 or +5 keep their
+// characters. None if it is one that no value can hold.
+std::optional<std::variant<std::int64_t, std::string_view>> parse_value(std::string_view text, bool as_bytes) {
+  if (as_bytes) return text;
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  if (error == std::errc::result_out_of_range && end == text.data() + text.size()) return std::nullopt;
+  if (error == std::errc() && std::to_string(value) == text) return value;
+  return text;
 }
 
 // Sends one transaction in a session, so that it is applied once however often it has to be sent. Prints nothing.
@@ -57,13 +64,19 @@ void print_read(const CommonOptions& common, const ReadView& read) {
   }
 }
 
+nlohmann::json key_json(std::string_view key) {
+  std::string text;
+  append_history_key(key, &text);
+  return nlohmann::json::parse(text);
+}
+
 nlohmann::json to_json(const ParkedTransaction& parked) {
   return {{"id", parked.id},
           {"session", parked.session},
           {"request", parked.request},
           {"index", parked.index},
           {"guard", parked.guard},
-          {"guard_key", key_text(parked.guard_key)},
+          {"guard_key", key_json(parked.guard_key)},
           {"admitted_batch", parked.admitted_batch},
           {"deadline_us", parked.deadline_us}};
 }
@@ -87,14 +100,14 @@ std::string prefix_end(std::string prefix) {
 ExitCode run_put(const CommonOptions& common, const std::string& key, const std::string& value, bool as_bytes) {
   std::string text = value;
   if (value == "-") text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  const auto parsed = parse_value(text, as_bytes);
+  if (!parsed) {
+    std::cerr << "kilokv: " << text << " is outside of the signed 64-bit range; --bytes stores its digits as bytes\n";
+    return ExitCode::usage;
+  }
   Batch batch;
   batch.begin();
-  const auto integer = parse_integer(text);
-  if (integer && !as_bytes) {
-    batch.put(batch.key(key), *integer);
-  } else {
-    batch.put(batch.key(key), std::string_view(text));
-  }
+  std::visit([&](const auto& operand) { batch.put(batch.key(key), operand); }, *parsed);
   batch.end();
   const auto sent = send(common, batch);
   return sent ? print_outcome(common, *sent, version_text(*sent)) : report(sent.error());

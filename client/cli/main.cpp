@@ -1,6 +1,8 @@
 // kilokv: the command line client. Names the arguments of each command (commands.hpp) and says what they mean.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <functional>
+#include <iostream>
 
 #include "client/cli/commands.hpp"
 
@@ -28,7 +30,8 @@ void add_common(CLI::App* app, CommonOptions* common) {
   app->add_option("--output", common->output, "text or json (one object a line); default text")
       ->transform(CLI::CheckedTransformer(formats))
       ->option_text("text|json");
-  app->add_option("--timeout", common->timeout_us, "longest time to connect, and for each request; default 5s")
+  app->add_option("--timeout", common->timeout_us,
+                  "longest time to connect, and for each request apart from its waits; default 5s")
       ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED))
       ->option_text("DURATION, such as 500ms or 5s");
 }
@@ -129,7 +132,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);
   }
-  return static_cast<int>(action());
+  const ExitCode code = action();
+  const bool written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (!written) std::cerr << "kilokv: cannot write to standard output: what was to be printed is lost\n";
+  return static_cast<int>(written ? code : ExitCode::other);
 }
 
 }  // namespace

@@ -3,11 +3,14 @@
 
 #include <absl/strings/escaping.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string>
+#include <variant>
 #include <vector>
 
 namespace kilokv::client {
@@ -21,6 +24,21 @@ const Json& member(const Json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end()) fail(std::string("\"") + name + "\" is missing");
   return *found;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all.append(all.empty() ? "" : " ").append(name);
+  return all;
+}
+
+// A misspelt field must not be taken for an absent one: "when_flase" would make a WAIT guard FAIL.
+void check_fields(const Json& object, const std::vector<std::string>& known) {
+  for (const auto& item : object.items()) {
+    if (std::find(known.begin(), known.end(), item.key()) == known.end()) {
+      fail("unknown field \"" + item.key() + "\"; known here: " + joined(known));
+    }
+  }
 }
 
 template <class T>
@@ -47,19 +65,26 @@ std::string bytes(const Json& field, const char* name) {
   fail(std::string("\"") + name + "\" is neither a string nor {\"b64\": ...}: " + field.dump());
 }
 
+std::string text(const Json& field, const char* name) {
+  if (!field.is_string()) fail(std::string("\"") + name + "\" is not a string: " + field.dump());
+  return field.get<std::string>();
+}
+
 std::string bound(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() || found->is_null() ? std::string() : bytes(*found, name);
 }
 
 OnFalse when_false(const Json& guard) {
-  const std::string value = guard.value("when_false", "fail");
+  if (!guard.contains("when_false")) return OnFalse::fail;
+  const std::string value = text(guard["when_false"], "when_false");
   if (value == "fail") return OnFalse::fail;
   if (value == "wait") return OnFalse::wait;
   fail("\"when_false\" is \"fail\" or \"wait\", not \"" + value + "\"");
 }
 
 void append_compare(const Json& guard, Compare compare, Key key, OnFalse on_false, Batch* batch) {
+  if (guard.contains("other") && guard.contains("value")) fail("\"value\" and \"other\" exclude each other");
   if (guard.contains("other")) {
     batch->guard_keys(key, compare, batch->key(bytes(guard["other"], "other")), on_false);
   } else {
@@ -67,9 +92,22 @@ void append_compare(const Json& guard, Compare compare, Key key, OnFalse on_fals
   }
 }
 
+constexpr std::array<const char*, 6> kCompares = {"eq", "ne", "lt", "le", "gt", "ge"};
+
+std::vector<std::string> guard_fields(const std::string& is) {
+  if (is == "range_unchanged") return {"is", "when_false", "from", "to", "version"};
+  if (is == "version" || is == "unchanged") return {"is", "when_false", "key", "version"};
+  if (is == "bytes_eq") return {"is", "when_false", "key", "value"};
+  if (std::find(kCompares.begin(), kCompares.end(), is) != kCompares.end()) {
+    return {"is", "when_false", "key", "value", "other"};
+  }
+  if (is == "exists" || is == "absent") return {"is", "when_false", "key"};
+  fail("unknown guard \"is\": \"" + is + "\"");
+}
+
 void append_guard(const Json& guard, Batch* batch) {
-  constexpr std::array<const char*, 6> kCompares = {"eq", "ne", "lt", "le", "gt", "ge"};
-  const std::string is = member(guard, "is").get<std::string>();
+  const std::string is = text(member(guard, "is"), "is");
+  check_fields(guard, guard_fields(is));
   const OnFalse on_false = when_false(guard);
   const auto version = [&] { return integer<std::uint64_t>(member(guard, "version"), "version"); };
   if (is == "range_unchanged") {
@@ -90,51 +128,95 @@ void append_guard(const Json& guard, Batch* batch) {
     batch->guard_version(key, version(), on_false);
   } else if (is == "unchanged") {
     batch->guard_unchanged(key, version(), on_false);
-  } else if (is == "bytes_eq") {
-    batch->guard_bytes(key, bytes(member(guard, "value"), "value"), on_false);
   } else {
-    fail("unknown guard \"is\": \"" + is + "\"");
+    batch->guard_bytes(key, bytes(member(guard, "value"), "value"), on_false);
   }
 }
 
-// `held` keeps the bytes that the operand points to.
-Operand operand(const Json& field, const char* name, std::string* held) {
-  if (field.is_number()) return integer<std::int64_t>(field, name);
-  if (field.is_object() && field.contains("get")) {
-    return FromGet{Op{integer<std::uint32_t>(field["get"], "get")}, field.value("negate", false)};
-  }
-  if (field.is_object() && field.value("commit_version", false)) return CommitVersion{};
-  if (field.is_object() && field.value("batch_time", false)) return BatchTime{};
-  *held = bytes(field, name);
-  return std::string_view(*held);
+bool flag(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end()) return false;
+  if (!found->is_boolean()) fail(std::string("\"") + name + "\" is not true or false: " + found->dump());
+  return found->get<bool>();
 }
 
-void append_operation(const Json& operation, Batch* batch) {
-  const std::string op = member(operation, "op").get<std::string>();
-  std::string held;
-  if (op == "range_get" || op == "delete_range") {
+// The operations of one list.
+class OperationReader {
+ public:
+  void operator()(const Json& operation, Batch* batch) {
+    const std::string op = text(member(operation, "op"), "op");
+    check_fields(operation, fields(op));
+    if (op == "range_get" || op == "delete_range") {
+      append_range(operation, op == "range_get", batch);
+    } else {
+      append(operation, op, batch);
+    }
+    is_get_.push_back(op == "get");
+  }
+
+ private:
+  static std::vector<std::string> fields(const std::string& op) {
+    if (op == "get" || op == "delete") return {"op", "key"};
+    if (op == "put") return {"op", "key", "value"};
+    if (op == "add") return {"op", "key", "delta"};
+    if (op == "range_get" || op == "delete_range") return {"op", "from", "to", "limit"};
+    fail("unknown \"op\": \"" + op + "\"");
+  }
+
+  static void append_range(const Json& operation, bool is_get, Batch* batch) {
     const auto limit = integer<std::uint32_t>(member(operation, "limit"), "limit");
     const std::string from = bound(operation, "from");
     const std::string to = bound(operation, "to");
-    op == "range_get" ? batch->range_get(from, to, limit) : batch->delete_range(from, to, limit);
-    return;
+    is_get ? batch->range_get(from, to, limit) : batch->delete_range(from, to, limit);
   }
-  const Key key = batch->key(bytes(member(operation, "key"), "key"));
-  if (op == "get") {
-    batch->get(key);
-  } else if (op == "put") {
-    batch->put(key, operand(member(operation, "value"), "value", &held));
-  } else if (op == "delete") {
-    batch->del(key);
-  } else if (op == "add") {
-    batch->add(key, operand(member(operation, "delta"), "delta", &held));
-  } else {
-    fail("unknown \"op\": \"" + op + "\"");
+
+  void append(const Json& operation, const std::string& op, Batch* batch) {
+    const Key key = batch->key(bytes(member(operation, "key"), "key"));
+    if (op == "get") {
+      batch->get(key);
+    } else if (op == "delete") {
+      batch->del(key);
+    } else if (op == "put") {
+      batch->put(key, operand(member(operation, "value"), "value"));
+    } else {
+      const Operand delta = operand(member(operation, "delta"), "delta");
+      if (std::holds_alternative<std::string_view>(delta)) fail("\"delta\" is bytes, not an integer");
+      batch->add(key, delta);
+    }
   }
-}
+
+  // Bytes point into held_, until the next call.
+  Operand operand(const Json& field, const char* name) {
+    if (field.is_number()) return integer<std::int64_t>(field, name);
+    if (!field.is_object() || field.contains("b64")) {
+      held_ = bytes(field, name);
+      return std::string_view(held_);
+    }
+    if (field.contains("get")) {
+      check_fields(field, {"get", "negate"});
+      return FromGet{earlier_get(field["get"]), flag(field, "negate")};
+    }
+    check_fields(field, {"commit_version", "batch_time"});
+    if (field.size() == 1 && flag(field, "commit_version")) return CommitVersion{};
+    if (field.size() == 1 && flag(field, "batch_time")) return BatchTime{};
+    fail(std::string("\"") + name +
+         "\" is none of an integer, bytes, get, commit_version or batch_time: " + field.dump());
+  }
+
+  Op earlier_get(const Json& field) const {
+    const auto index = integer<std::uint32_t>(field, "get");
+    if (index >= is_get_.size() || !is_get_[index]) {
+      fail("\"get\": " + std::to_string(index) + " is not the index of an earlier get of the same list");
+    }
+    return Op{index};
+  }
+
+  std::vector<bool> is_get_;
+  std::string held_;
+};
 
 template <class Append>
-void append_list(const Json& line, const char* name, Batch* batch, const Append& append) {
+void append_list(const Json& line, const char* name, Batch* batch, Append append) {
   const auto list = line.find(name);
   if (list == line.end()) return;
   if (!list->is_array()) fail(std::string("\"") + name + "\" is not a list");
@@ -148,17 +230,13 @@ void append_list(const Json& line, const char* name, Batch* batch, const Append&
   }
 }
 
-void check_fields(const Json& line) {
+void check_line(const Json& line) {
   static const std::vector<std::string> kFields = {
-      "session",          "request", "index", "attempts", "invoke_us",      "return_us",     "precedence",
-      "wait_timeout_ms",  "guards",  "then",  "else",     "outcome",        "error",         "failed_guard",
-      "failed_operation", "version", "batch", "rank",     "admitted_batch", "batch_time_us", "reads",
-      "reads_dropped"};
-  for (const auto& item : line.items()) {
-    if (std::find(kFields.begin(), kFields.end(), item.key()) == kFields.end()) {
-      fail("unknown field \"" + item.key() + "\"");
-    }
-  }
+      "session",          "request",  "index", "attempts", "invoke_us",      "return_us",     "precedence",
+      "wait_timeout_ms",  "guards",   "then",  "else",     "outcome",        "error",         "failed_guard",
+      "failed_operation", "version",  "batch", "rank",     "admitted_batch", "batch_time_us", "reads",
+      "reads_dropped",    "cancelled"};
+  check_fields(line, kFields);
 }
 
 TransactionOptions options(const Json& line) {
@@ -179,12 +257,12 @@ bool append_line(std::string_view text, Batch* batch) {
   const Json line = Json::parse(text);
   if (!line.is_object()) fail("not a JSON object");
   if (line.contains("format")) return false;
-  check_fields(line);
+  check_line(line);
   batch->begin(options(line));
   append_list(line, "guards", batch, append_guard);
-  append_list(line, "then", batch, append_operation);
+  append_list(line, "then", batch, OperationReader());
   if (line.contains("else")) batch->otherwise();
-  append_list(line, "else", batch, append_operation);
+  append_list(line, "else", batch, OperationReader());
   batch->end();
   return true;
 }

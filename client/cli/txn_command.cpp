@@ -26,18 +26,18 @@ class TxnRun {
       const auto appended = append_transaction(line, &batch_);
       if (!appended) {
         std::cerr << "kilokv: line " << number << ": " << appended.error().message
-                  << (one_request ? "; nothing was sent\n" : "; the lines before it were sent\n");
+                  << (one_request ? "; nothing was sent\n" : "; what came before it was sent\n");
         return ExitCode::usage;
       }
-      if (*appended && !one_request && !send()) return code_;
+      if (*appended && !one_request && !send("line " + std::to_string(number) + ": ")) return code_;
     }
-    if (!batch_.empty()) send();
+    if (!batch_.empty()) send("");
     return code_;
   }
 
  private:
-  // Sends the batch and prints its lines. False: there is no point in going on.
-  bool send() {
+  // Sends the batch and prints its lines; `where` is for an error. False: there is no point in going on.
+  bool send(const std::string& where) {
     std::promise<Error> ended;
     std::string lines;
     session_->execute_async(batch_, [&](const Progress& progress) {
@@ -45,7 +45,8 @@ class TxnRun {
       append_lines(progress, &lines);
       ended.set_value(progress.error);
     });
-    const Error error = ended.get_future().get();
+    Error error = ended.get_future().get();
+    error.message.insert(0, where);
     if (error) raise(report(error));
     std::cout << lines << std::flush;
     batch_.clear();

@@ -59,6 +59,15 @@ class CommandLine(unittest.TestCase):
         self.assertIn("absent", error)
         self.assertEqual(self.kilokv("del", "p/int")[0], b"nothing to write\n")
 
+    def test_what_is_an_integer(self):
+        for word in ("007", "+5", "-0", "1e3", " 5"):  # bytes: no character is lost
+            self.kilokv("put", "p/word", word)
+            self.assertEqual(self.kilokv("get", "p/word")[0], word.encode() + b"\n")
+        self.kilokv("put", "p/word", "-9223372036854775808")
+        self.assertEqual(self.json("get", "p/word")[0]["value"], -(1 << 63))
+        self.assertIn("64-bit", self.kilokv("put", "p/word", "9223372036854775808", code=2)[1])
+        self.kilokv("put", "p/word", "--bytes", "9223372036854775808")
+
     def test_add(self):
         self.assertEqual(self.kilokv("add", "a/n", "5")[0], b"5\n")
         self.assertEqual(self.kilokv("add", "a/n", "-7")[0], b"-2\n")
@@ -104,6 +113,7 @@ class CommandLine(unittest.TestCase):
         lines, error = self.txn(good, {"thne": []}, good, code=2)
         self.assertEqual(len(lines), 1)
         self.assertIn("line 2: unknown field", error)
+        self.assertIn("line 1: transactions[0] is empty", self.txn({}, code=3)[1])
         lines, _ = self.txn(good, {"thne": []}, words=("--batch",), code=2)
         self.assertEqual(lines, [])
         lines, error = self.txn({"then": [{"op": "get", "key": "k" * 2000}]}, good, code=3)
@@ -112,16 +122,21 @@ class CommandLine(unittest.TestCase):
         self.assertIn("--key-bytes-max", error)
         self.assertIn("cannot read", self.kilokv("txn", "no/such/file", code=2)[1])
 
+    def test_a_wait_may_be_longer_than_the_timeout(self):
+        wait = {"guards": [{"key": "t/never", "is": "exists", "when_false": "wait"}], "wait_timeout_ms": 900}
+        out, _ = self.kilokv("--timeout", "400ms", "txn", stdin=json.dumps(wait).encode(), code=1)
+        self.assertEqual(json.loads(out)["outcome"], "WAIT_EXPIRED")
+
     def test_parked(self):
-        wait = {"guards": [{"key": "park/x", "is": "exists", "when_false": "wait"}], "wait_timeout_ms": 60000,
-                "then": [{"op": "get", "key": "park/x"}]}
-        process = subprocess.Popen([str(BIN / "kilokv"), "--endpoint", self.server.endpoint, "--timeout", "60s", "txn"],
+        wait = {"guards": [{"key": "pärk/x", "is": "exists", "when_false": "wait"}], "wait_timeout_ms": 60000,
+                "then": [{"op": "get", "key": "pärk/x"}]}
+        process = subprocess.Popen([str(BIN / "kilokv"), "--endpoint", self.server.endpoint, "txn"],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         process.stdin.write(json.dumps(wait).encode() + b"\n")
         process.stdin.close()
         parked = until(lambda: self.json("parked", "list"), "one is parked")[0]
-        self.assertEqual(parked["guard_key"], "park/x")
-        self.assertIn(b"park/x", self.kilokv("parked", "list")[0])
+        self.assertEqual(parked["guard_key"], {"b64": "cMOkcmsveA=="})
+        self.assertIn(rb"p\xc3\xa4rk/x", self.kilokv("parked", "list")[0])
         self.assertEqual(self.kilokv("parked", "cancel", str(parked["id"]))[0], b"cancelled 1\n")
         line = json.loads(process.stdout.read())
         process.stdout.close()
@@ -138,6 +153,17 @@ class CommandLine(unittest.TestCase):
         out, error = self.kilokv("--timeout", "300ms", "get", "a", endpoint="127.0.0.1:1", code=4)
         self.assertEqual(out, b"")
         self.assertIn("nothing listens at 127.0.0.1:1", error)
+
+        self.assertIn("HOST:PORT", self.kilokv("get", "a", endpoint="127.0.0.1", code=3)[1])
+
+    def test_output_that_cannot_be_written(self):
+        self.kilokv("put", "full/x", "1")
+        for words in (("get", "full/x"), ("parked", "list"), ("scan", "full/"), ("status",)):
+            command = [str(BIN / "kilokv"), "--endpoint", self.server.endpoint, *words]
+            with open("/dev/full", "wb") as full:
+                run = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, timeout=60)
+            self.assertEqual(run.returncode, 5, words)
+            self.assertIn(b"cannot write", run.stderr)
 
     def test_refused_by_the_server(self):
         self.assertIn("--key-bytes-max", self.kilokv("put", "k" * 2000, "1", code=3)[1])

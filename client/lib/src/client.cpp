@@ -2,6 +2,7 @@
 #include "kilokv/client.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <utility>
 
@@ -67,6 +68,18 @@ ParkedTransaction to_parked(const v1::ParkedTransaction& from) {
   return parked;
 }
 
+// gRPC takes a port modulo 2^16 and a missing one for another port, so that another server would be asked.
+Error check_endpoint(const std::string& endpoint) {
+  const std::size_t colon = endpoint.rfind(':');
+  const std::string_view port = colon == std::string::npos ? "" : std::string_view(endpoint).substr(colon + 1);
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  const bool good = error == std::errc() && end == port.data() + port.size() && number >= 1 && number <= 65'535;
+  if (good && colon != 0) return {};
+  return make_error(ErrorCode::invalid_argument,
+                    "\"" + endpoint + "\" is not HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:7070");
+}
+
 class RemoteClient final : public Client {
  public:
   explicit RemoteClient(const ClientOptions& options) : connection_(std::make_shared<Connection>(options)) {}
@@ -86,7 +99,7 @@ class RemoteClient final : public Client {
 
   Expected<Results> execute(const Batch& batch, const CallOptions& options) override {
     if (Error error = check_batch(batch)) return error;
-    const TimePoint deadline = connection_->deadline(options);
+    const TimePoint deadline = connection_->deadline(options, longest_wait_us(batch));
     Results results;
     const Error error = batch.size() == 1 ? execute_one(batch, deadline, &results)
                                           : execute_many(batch, options.encoding, deadline, &results);
@@ -250,6 +263,7 @@ std::int64_t monotonic_us() {
 }
 
 Expected<std::unique_ptr<Client>> Client::connect(const ClientOptions& options) {
+  if (Error error = check_endpoint(options.endpoint)) return error;
   std::unique_ptr<Client> client = std::make_unique<RemoteClient>(options);
   CallOptions call;
   call.timeout_us = options.connect_timeout_us;

@@ -64,10 +64,12 @@ Connection::Connection(const ClientOptions& options) : options_(options) {
   }
 }
 
-TimePoint Connection::deadline(const CallOptions& options) const {
+TimePoint Connection::deadline(const CallOptions& options, std::uint64_t wait_us) const {
   // A year stands for "no end": it cannot overflow the clocks.
   constexpr std::uint64_t kLongestUs = std::uint64_t{365} * 86400 * 1'000'000;
-  const std::uint64_t timeout_us = std::min(options.timeout_us.value_or(options_.request_timeout_us), kLongestUs);
+  const std::uint64_t timeout_us =
+      std::min(options.timeout_us ? *options.timeout_us : std::min(options_.request_timeout_us, kLongestUs) + wait_us,
+               kLongestUs);
   return Clock::now() + std::chrono::microseconds(timeout_us);
 }
 

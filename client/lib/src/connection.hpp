@@ -42,7 +42,8 @@ class Connection {
 
   const ClientOptions& options() const { return options_; }
   Timers& timers() { return timers_; }
-  TimePoint deadline(const CallOptions& options) const;
+  // Without a timeout of the call: the default one, after `wait_us` that the server may take by order.
+  TimePoint deadline(const CallOptions& options, std::uint64_t wait_us = 0) const;
   // One connection and its stub, which holds nothing but the names of the calls.
   struct Link {
     std::shared_ptr<grpc::Channel> channel;

@@ -4,6 +4,7 @@
 #include <google/protobuf/arena.h>
 #include <google/protobuf/io/coded_stream.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +28,14 @@ grpc::Slice encode_field(const google::protobuf::MessageLite& message, int field
   out = CodedOutputStream::WriteVarint32ToArray(length32, out);
   message.SerializeWithCachedSizesToArray(out);
   return slice;
+}
+
+bool waits(const Batch::Columns& c, int t) {
+  const std::string& on_false = c.message.guard_on_false();
+  if (on_false.empty()) return false;
+  const auto begin = on_false.begin() + c.guard_begin(t);
+  return std::find(begin, on_false.begin() + c.message.guard_ends(t), v1::ON_FALSE_WAIT) !=
+         on_false.begin() + c.message.guard_ends(t);
 }
 
 void set_range(const Batch::Columns& c, std::uint32_t range, v1::KeyRange* out) {
@@ -116,6 +125,16 @@ Error check_batch(const Batch& batch) {
   error.code = ErrorCode::invalid_argument;
   error.message = "misuse of Batch: " + problem;
   return error;
+}
+
+std::uint64_t longest_wait_us(const Batch& batch) {
+  const Batch::Columns& c = batch.columns();
+  std::uint64_t longest_us = 0;
+  if (c.message.guard_on_false().empty()) return longest_us;
+  for (int t = 0; t < c.size(); ++t) {
+    if (waits(c, t)) longest_us = std::max(longest_us, c.transaction_wait_timeout_us(t));
+  }
+  return longest_us;
 }
 
 void fill_transaction(const Batch& batch, int t, v1::Transaction* out) { set_transaction(batch.columns(), t, out); }

@@ -16,6 +16,9 @@ namespace kilokv::client {
 // What Error says when the batch was misused, is still open or is empty.
 Error check_batch(const Batch& batch);
 
+// How long its transactions may wait on the server: the longest wait_timeout of one with a WAIT guard. Microseconds.
+std::uint64_t longest_wait_us(const Batch& batch);
+
 // Fills a request message that is sent by itself. Requires, here and below: check_batch passed.
 void fill_transaction(const Batch& batch, int t, v1::Transaction* out);
 void fill_transactions(const Batch& batch, Encoding encoding, v1::ExecuteBatchRequest* out);

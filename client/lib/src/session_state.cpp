@@ -69,7 +69,7 @@ std::uint64_t SessionState::submit(std::uint64_t number, const Batch& batch, Pen
   if (!error) request->payload = encode_transactions(batch, options.encoding);
   request->results.columns().reset(batch.size());
   request->listener = std::move(listener);
-  const TimePoint deadline = connection_->deadline(options);
+  const TimePoint deadline = connection_->deadline(options, error ? 0 : longest_wait_us(batch));
 
   Lock lock(mutex_);
   if (!t_in_listener) {

@@ -192,6 +192,18 @@ Error connect_error(const std::string& endpoint) {
   return client.error();
 }
 
+TEST(Connect, RefusesWhatIsNotHostAndPort) {
+  for (const char* endpoint :
+       {"", "127.0.0.1", ":7070", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "localhost:x"}) {
+    ClientOptions options;
+    options.endpoint = endpoint;
+    const auto client = Client::connect(options);
+    ASSERT_FALSE(client) << endpoint;
+    EXPECT_EQ(client.error().code, ErrorCode::invalid_argument) << endpoint;
+    EXPECT_NE(client.error().message.find("HOST:PORT"), std::string::npos) << endpoint;
+  }
+}
+
 TEST(Connect, SaysThatNothingListens) {
   const Socket bound;
   const Error error = connect_error(bound.endpoint());

@@ -50,6 +50,13 @@ TEST(TransactionJson, AStringIsAByteValue) {
   EXPECT_EQ(written["then"][0]["value"], json::parse(R"({"b64": "dg=="})"));
 }
 
+TEST(TransactionJson, ALineOfACancelledTransactionCanBeRead) {
+  Batch batch;
+  EXPECT_TRUE(append_transaction(
+      R"({"request": 1, "then": [{"op": "get", "key": "k"}], "outcome": null, "error": "CANCELLED", "cancelled": true})",
+      &batch));
+}
+
 TEST(TransactionJson, AHeaderIsPassedOver) {
   Batch batch;
   EXPECT_FALSE(append_transaction(R"({"format": "kilokv-history-1", "config": {}, "initial": []})", &batch).value());
@@ -71,6 +78,17 @@ TEST(TransactionJson, ErrorsNameTheField) {
       {R"({"guards": [{"key": "a", "is": "near"}]})", "unknown guard"},
       {R"({"guards": [{"key": {"b64": "*"}, "is": "exists"}]})", "\"key\" is neither"},
       {R"({"guards": [{"key": "a", "is": "exists", "when_false": "maybe"}]})", "\"when_false\""},
+      {R"({"guards": [{"key": "a", "is": "ge", "value": 1, "when_flase": "wait"}]})", "unknown field \"when_flase\""},
+      {R"({"guards": [{"key": "a", "is": "ge", "value": 1, "other": "b"}]})", "exclude each other"},
+      {R"({"guards": [{"key": "a", "is": 3}]})", "\"is\" is not a string"},
+      {R"({"then": [{"op": "get", "key": "a", "limit": 3}]})", "unknown field \"limit\""},
+      {R"({"then": [{"op": "get", "key": "a"}, {"op": "put", "key": "a", "value": {"get": 0, "negated": true}}]})",
+       "unknown field \"negated\""},
+      {R"({"then": [{"op": "put", "key": "a", "value": {"get": 0}}]})", "then[0]: \"get\": 0 is not the index"},
+      {R"({"then": [{"op": "get", "key": "a"}], "else": [{"op": "put", "key": "a", "value": {"get": 0}}]})",
+       "else[0]: \"get\": 0 is not the index"},
+      {R"({"then": [{"op": "add", "key": "a", "delta": "x"}]})", "\"delta\" is bytes"},
+      {R"({"then": [{"op": "put", "key": "a", "value": {"commit_version": false}}]})", "\"value\" is none of"},
       {R"({"precedence": 256, "then": []})", "\"precedence\""},
       {R"({"wait_timeout_ms": -1, "then": []})", "\"wait_timeout_ms\""},
   };

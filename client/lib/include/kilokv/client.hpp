@@ -29,7 +29,7 @@ enum class Encoding : std::uint8_t { columns, rows };
 struct ClientOptions {
   std::string endpoint = "127.0.0.1:7070";        // HOST:PORT
   std::uint64_t connect_timeout_us = 10'000'000;  // connect() fails after it
-  std::uint64_t request_timeout_us = 30'000'000;  // default deadline of a call, retries included
+  std::uint64_t request_timeout_us = 30'000'000;  // default deadline of a call, retries included, WAITs on top
   std::uint64_t backoff_us_min = 10'000;          // between retries, doubled up to the maximum, with jitter
   std::uint64_t backoff_us_max = 1'000'000;
   std::uint32_t connections = 1;  // HTTP/2 connections; sessions are spread over them
@@ -41,8 +41,9 @@ struct SessionOptions {
 };
 
 struct CallOptions {
-  std::optional<std::uint64_t> timeout_us =
-      {};  // microseconds; retries included; none: ClientOptions::request_timeout_us
+  // Microseconds, retries and WAITs included. None: ClientOptions::request_timeout_us, and on top of it the longest
+  // wait_timeout of the batch.
+  std::optional<std::uint64_t> timeout_us = {};
   Encoding encoding = Encoding::columns;
 };
 
