@@ -1,121 +1,17 @@
-// The client library against the real kilokvd: both encodings, waiting, sessions over kills of the server, interactive
-// transactions, scans at one boundary.
+// The client library against the real kilokvd: both encodings, waiting, sessions over kills of the server, scans at one
+// boundary.
 #include "kilokv/client.hpp"
 
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <chrono>
 #include <condition_variable>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <mutex>
-#include <thread>
 
-#include "kilokv/interactive.hpp"
+#include "tests/integration/client_fixture.hpp"
 
 namespace kilokv::client {
 namespace {
 
 using namespace std::string_view_literals;
-
-// A kilokvd on a folder of its own, which can be killed and started again at the same port.
-class Server {
- public:
-  Server() {
-    std::string pattern = testing::TempDir() + "kilokv-client-XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-    start();
-  }
-  Server(const Server&) = delete;
-  ~Server() {
-    kill();
-    std::filesystem::remove_all(folder_);
-  }
-
-  void start() {
-    std::filesystem::remove(folder_ + "/port");
-    const char* bin = std::getenv("KILOKV_BIN_DIR");
-    std::vector<std::string> words = {std::string(bin != nullptr ? bin : ".") + "/kilokvd",
-                                      "--data-dir",
-                                      folder_ + "/data",
-                                      "--listen",
-                                      "127.0.0.1:" + std::to_string(port_),
-                                      "--port-file",
-                                      folder_ + "/port",
-                                      "--log-file",
-                                      folder_ + "/log"};
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    process_ = ::fork();
-    if (process_ == 0) {
-      ::execv(arguments[0], arguments.data());
-      ::_exit(127);
-    }
-  }
-  void kill() {
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-  }
-  // Waits for the port, which only the first start has to find out.
-  std::string endpoint() {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (port_ == 0 && std::chrono::steady_clock::now() < deadline) {
-      std::ifstream(folder_ + "/port") >> port_;
-      if (port_ == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // polls a file
-    }
-    return "127.0.0.1:" + std::to_string(port_);
-  }
-
- private:
-  std::string folder_;
-  int port_ = 0;
-  pid_t process_ = 0;
-};
-
-class ClientIntegration : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ClientOptions options;
-    options.endpoint = server_.endpoint();
-    options.connect_timeout_us = options.request_timeout_us = 60'000'000;
-    auto client = Client::connect(options);
-    ASSERT_TRUE(client) << client.error().message;
-    client_ = std::move(*client);
-    session_ = open_session();
-  }
-  std::unique_ptr<Session> open_session() {
-    auto session = client_->open_session();
-    EXPECT_TRUE(session) << session.error().message;
-    return std::move(*session);
-  }
-  std::int64_t integer(const std::string& key) {
-    const auto results = client_->get({key});
-    EXPECT_TRUE(results) << results.error().message;
-    const ValueView value = results->read(0, 0).value;
-    const auto* found = std::get_if<std::int64_t>(&value);
-    return found == nullptr ? 0 : *found;
-  }
-  void put(const std::string& key, const Operand& value) {
-    Batch batch;
-    batch.begin();
-    batch.put(batch.key(key), value);
-    batch.end();
-    const auto result = session_->execute(batch);
-    ASSERT_TRUE(result) << result.error().message;
-    ASSERT_EQ(result->results.outcome(0), Outcome::committed);
-  }
-
-  Server server_;
-  std::unique_ptr<Client> client_;
-  std::unique_ptr<Session> session_;
-};
 
 Batch withdrawal(std::string_view key, std::int64_t amount, std::uint64_t wait_timeout_us) {
   Batch batch;
@@ -278,57 +174,6 @@ TEST_F(ClientIntegration, KillsOfTheServerLoseAndRepeatNothing) {
   wait_for(kRequests);
   EXPECT_GT(sent, static_cast<std::uint32_t>(kRequests)) << "at least one was sent again";
   for (int t = 0; t < kTransactions; ++t) EXPECT_EQ(integer("counter" + std::to_string(t)), kRequests);
-}
-
-TEST_F(ClientIntegration, InteractiveTransactionsLoseNoUpdate) {
-  constexpr int kThreads = 4;
-  constexpr int kRounds = 10;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&] {
-      for (int round = 0; round < kRounds; ++round) {
-        const Error error = InteractiveTransaction::run(client_.get(), session_.get(), [](auto& t) -> Error {
-          const auto value = t.get("shared");
-          if (!value) return value.error();
-          const auto* number = std::get_if<std::int64_t>(&*value);
-          t.put("shared", number == nullptr ? 1 : *number + 1);
-          return {};
-        });
-        EXPECT_FALSE(error) << error.message;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(integer("shared"), kThreads * kRounds);
-}
-
-TEST_F(ClientIntegration, AnInteractiveScanNoticesANewAndADeletedKey) {
-  put("room/1", std::int64_t{1});
-  for (const bool deleted : {false, true}) {
-    InteractiveTransaction t(client_.get(), session_.get());
-    ASSERT_TRUE(t.scan("room/", "room0"));
-    t.put("total", std::int64_t{1});
-    if (deleted) {
-      Batch batch;
-      batch.begin();
-      batch.del(batch.key("room/1"));
-      batch.end();
-      ASSERT_TRUE(session_->execute(batch));
-    } else {
-      put("room/2", std::int64_t{1});
-    }
-    const auto committed = t.commit();
-    ASSERT_TRUE(committed) << committed.error().message;
-    EXPECT_EQ(*committed, CommitResult::conflict);
-    EXPECT_EQ(t.conflicting_key(), "room/");
-  }
-  InteractiveTransaction t(client_.get(), session_.get());
-  const auto pairs = t.scan("room/", "room0");
-  ASSERT_TRUE(pairs);
-  EXPECT_EQ(pairs->size(), 1u);
-  EXPECT_EQ(t.get("room/1").value(), Value{}) << "its version is that of the delete";
-  t.put("total", std::int64_t{1});
-  EXPECT_EQ(t.commit().value(), CommitResult::committed);
 }
 
 TEST_F(ClientIntegration, AScanStaysAtItsBoundary) {
