@@ -77,6 +77,7 @@ Status AdmissionQueue::charge(RequestRun* run) {
 
 void AdmissionQueue::push(std::shared_ptr<RequestRun> run) {
   const std::scoped_lock lock(mutex_);
+  ready_.fetch_add(run->to_run, std::memory_order_release);
   runs_.push_back(std::move(run));
   pushed_.fetch_add(1, std::memory_order_release);
 }
@@ -91,6 +92,7 @@ void AdmissionQueue::take(std::uint32_t count) {
   RequestRun& run = *runs_.front();
   run.batched += count;
   KILOKV_CHECK(run.batched <= run.to_run);
+  ready_.fetch_sub(count, std::memory_order_relaxed);
   transactions_.fetch_sub(count, std::memory_order_relaxed);
   if (run.batched < run.to_run) return;
   bytes_.fetch_sub(run.queued_bytes, std::memory_order_relaxed);

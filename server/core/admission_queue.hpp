@@ -36,7 +36,10 @@ class AdmissionQueue {
   // `count` transactions of the oldest run went into a batch.
   void take(std::uint32_t count);
 
-  // Transactions in the queue, and when the oldest run came (monotonic; kNever: empty).
+  // Transactions that take() can have now.
+  std::uint64_t ready() const { return ready_.load(std::memory_order_acquire); }
+  // The same and those that are charged already, on their way to push(); and when the oldest run came (monotonic;
+  // kNever: empty).
   std::uint64_t transactions() const { return transactions_.load(std::memory_order_relaxed); }
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   TimeUs oldest_us() const;
@@ -52,7 +55,7 @@ class AdmissionQueue {
  private:
   const DatabaseOptions& options_;
   CommitLog* log_;
-  std::atomic<std::uint64_t> transactions_{0}, bytes_{0}, waiting_{0}, pushed_{0}, taken_{0};
+  std::atomic<std::uint64_t> transactions_{0}, ready_{0}, bytes_{0}, waiting_{0}, pushed_{0}, taken_{0};
   mutable std::mutex mutex_;
   std::deque<std::shared_ptr<RequestRun>> runs_;
 };

@@ -26,7 +26,7 @@ void AnswerStage::answer_part(const Batch& batch, const BatchPart& part) {
 
 void AnswerStage::answer(Batch* batch) {
   for (const SessionEntry& entry : batch->session_entries) {
-    // Refusals here cannot be: the id is new, the lease was checked, and closing twice is harmless.
+    // Refusals here cannot be: id and lease are good, a place was set aside, and closing twice is harmless.
     if (entry.kind == SessionEntry::Kind::opened) {
       static_cast<void>(core_->sessions.open(entry.session, entry.lease_us, core_->environment.clock->monotonic_us()));
     } else if (entry.kind == SessionEntry::Kind::closed) {

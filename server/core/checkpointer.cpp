@@ -16,8 +16,14 @@ constexpr std::size_t kPositionSamples = 16;  // within the tombstone retention
 
 }  // namespace
 
-Checkpointer::Checkpointer(CoreContext* core, Executor* executor, const Position& last)
-    : core_(core), executor_(executor), last_batch_(last.batch), last_us_(core->environment.clock->monotonic_us()) {}
+Checkpointer::Checkpointer(CoreContext* core, Executor* executor, const Position& last,
+                           std::vector<std::string> dropped)
+    : core_(core),
+      executor_(executor),
+      last_batch_(last.batch),
+      last_us_(core->environment.clock->monotonic_us()),
+      dropped_(std::move(dropped)),
+      dropped_floor_(last.tombstone_floor) {}
 
 void Checkpointer::request(std::function<void()> done) {
   {
@@ -46,9 +52,9 @@ void Checkpointer::begin() {
   covers_ = core_->answered.get();
   if (const Status status = core_->log->checkpoint_begin(); !status.ok()) return core_->fail(status);
   capturing_ = true;
-  executor_->post([this] {
+  executor_->post([this, covered_floor = covers_.tombstone_floor] {
     auto slice = std::make_unique<Slice>();
-    drop_tombstones(slice.get());
+    drop_tombstones(covered_floor, slice.get());
     capture(slice.get(), core_->engine->dirty_count());
     captured_.push(std::move(slice));
     core_->checkpoint_worker->notify();
@@ -64,24 +70,29 @@ void Checkpointer::ask(std::size_t left) {
   });
 }
 
-// What was dropped at the last checkpoint leaves the stored state now: the floor that dropped it is durable meanwhile.
-void Checkpointer::drop_tombstones(Slice* slice) {
-  for (std::string& key : dropped_) {
-    if (core_->engine->find(key).cell == Cell{}) slice->dropped.push_back(std::move(key));
+// What earlier checkpoints dropped leaves the stored state when the covered batch has the floor that dropped it.
+// Sooner, a restart would miss tombstones that the covered state hash still counts.
+void Checkpointer::drop_tombstones(Version covered_floor, Slice* slice) {
+  if (covered_floor >= dropped_floor_) {
+    for (std::string& key : dropped_) {
+      if (core_->engine->find(key).cell == Cell{}) slice->dropped.push_back(std::move(key));
+    }
+    dropped_.clear();
   }
-  dropped_.clear();
   const Position now = core_->executed.get();
   const DurationUs retention = core_->options.tombstone_retention_us;
-  if (positions_.empty() || now.time_us - positions_.back().time_us >= retention / DurationUs{kPositionSamples}) {
-    positions_.push_back(now);
-  }
   Version floor = 0;
   while (!positions_.empty() && positions_.front().time_us <= now.time_us - retention) {
     floor = positions_.front().next_version - 1;
     positions_.pop_front();
   }
+  // Only now: a tombstone may go when the checkpoint that begins here holds it, not before.
+  if (positions_.empty() || now.time_us - positions_.back().time_us >= retention / DurationUs{kPositionSamples}) {
+    positions_.push_back(now);
+  }
   floor = executor_->drop_floor(floor);
   if (floor > core_->engine->tombstone_floor()) {
+    dropped_floor_ = floor;
     core_->engine->drop_tombstones(floor, [this](std::string_view key) { dropped_.emplace_back(key); });
   }
 }

@@ -23,8 +23,8 @@ namespace kilokv::server {
 
 class Checkpointer {
  public:
-  // `last`: the newest checkpoint that recovery found.
-  Checkpointer(CoreContext* core, Executor* executor, const Position& last);
+  // `last`: where recovery ended, with the batch of the newest checkpoint. `dropped`: keys that recovery dropped.
+  Checkpointer(CoreContext* core, Executor* executor, const Position& last, std::vector<std::string> dropped);
   TimeUs step();
 
   // A checkpoint now; `done` is called when it counts. Any thread.
@@ -43,9 +43,9 @@ class Checkpointer {
 
   bool wanted(TimeUs now);
   void begin();
-  void ask(std::size_t left);                    // posts capture() to the executor
-  void drop_tombstones(Slice* slice);            // executor's thread
-  void capture(Slice* slice, std::size_t left);  // executor's thread
+  void ask(std::size_t left);                                 // posts capture() to the executor
+  void drop_tombstones(Version covered_floor, Slice* slice);  // executor's thread
+  void capture(Slice* slice, std::size_t left);               // executor's thread
   bool write(const Slice& slice);
   void end(TimeUs now);
 
@@ -61,7 +61,8 @@ class Checkpointer {
   std::vector<std::function<void()>> requests_, serving_;
   // Executor's thread.
   std::deque<Position> positions_;    // samples, to find the version that is --tombstone-retention old
-  std::vector<std::string> dropped_;  // at the last checkpoint; leave the stored state at the next
+  std::vector<std::string> dropped_;  // from the table, not yet from the stored state ...
+  Version dropped_floor_ = 0;         // ... which waits for a covered batch with this floor
 };
 
 }  // namespace kilokv::server

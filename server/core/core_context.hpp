@@ -42,6 +42,10 @@ class BoundaryWaiters {
   std::multimap<BatchNumber, std::function<void()>> waiting_;
 };
 
+inline Status draining() {
+  return Status(StatusCode::unavailable, "the server is shutting down; in a session, send the request again");
+}
+
 SessionLimits session_limits(const DatabaseOptions& options);
 
 struct CoreContext {

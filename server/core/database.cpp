@@ -17,16 +17,18 @@ namespace {
 
 constexpr DurationUs kStatsIntervalUs = 100000;
 
-Status draining() {
-  return Status(StatusCode::unavailable, "the server is shutting down; in a session, send the request again");
-}
-
 class CoreDatabase final : public Database {
  public:
   CoreDatabase(const DatabaseOptions& options, const Environment& environment, CommitLog* log,
                std::function<void(const Status&)> on_fatal)
       : core_(options, environment, log) {
     core_.on_fatal = std::move(on_fatal);
+  }
+  // They notify each other: all stand still before the first one goes.
+  ~CoreDatabase() override {
+    for (Worker* worker : {core_.executor_worker, core_.log_worker, core_.answer_worker, core_.checkpoint_worker}) {
+      if (worker != nullptr) worker->stop();
+    }
   }
 
   Status start(Recovery::EngineFactory create_engine);
@@ -56,6 +58,7 @@ class CoreDatabase final : public Database {
 
   CoreContext core_;
   std::atomic<bool> draining_{false};
+  std::atomic<std::uint64_t> opening_sessions_{0};
   double recovery_seconds_ = 0;
   mutable std::mutex stats_mutex_;
   engine::EngineStats engine_stats_;
@@ -64,7 +67,6 @@ class CoreDatabase final : public Database {
   std::unique_ptr<LogStage> log_stage_;
   std::unique_ptr<AnswerStage> answer_stage_;
   std::unique_ptr<Checkpointer> checkpointer_;
-  // Last, so that they stop first.
   std::unique_ptr<Worker> executor_worker_, log_worker_, answer_worker_, checkpoint_worker_;
 };
 
@@ -88,7 +90,7 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   answer_stage_ = std::make_unique<AnswerStage>(&core_);
   Position checkpoint = at;
   checkpoint.batch = position->checkpoint_batch;
-  checkpointer_ = std::make_unique<Checkpointer>(&core_, executor_.get(), checkpoint);
+  checkpointer_ = std::make_unique<Checkpointer>(&core_, executor_.get(), checkpoint, recovery.take_dropped());
   spawn_workers();
   return {};
 }
@@ -204,7 +206,10 @@ void CoreDatabase::open_session(DurationUs lease_us, std::function<void(Result<S
                          std::to_string(lease_us) + " microseconds", "--session-lease-min, --session-lease-max"}),
         0);
   }
-  if (core_.sessions.count() >= options.sessions_max) {
+  // Those on their way count: they are in the table only when they are durable.
+  const std::uint64_t opening = opening_sessions_.fetch_add(1) + 1;
+  if (core_.sessions.count() + opening > options.sessions_max) {
+    opening_sessions_.fetch_sub(1);
     return done(Status::exhausted({"sessions", std::to_string(options.sessions_max),
                                    std::to_string(core_.sessions.count()) + " open", "--sessions-max"},
                                   1000000),
@@ -217,7 +222,10 @@ void CoreDatabase::open_session(DurationUs lease_us, std::function<void(Result<S
   static_assert(sizeof id == sizeof entry.session.bytes);
   std::memcpy(entry.session.bytes.data(), id, sizeof id);
   executor_->post([this, entry, done = std::move(done)] {
-    executor_->add_session_entry(entry, [entry, done] { done(entry.session, entry.lease_us); });
+    executor_->add_session_entry(entry, [this, entry, done] {
+      opening_sessions_.fetch_sub(1);
+      done(entry.session, entry.lease_us);
+    });
   });
 }
 

@@ -31,7 +31,9 @@ inline constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
 // A stage of the pipeline: a step function that is never run concurrently with itself.
 class Worker {
  public:
-  virtual ~Worker() = default;  // waits for a running step; none runs afterwards
+  virtual ~Worker() = default;  // stops it first
+  // Waits for a running step; none runs afterwards. Not from a step.
+  virtual void stop() = 0;
   // The step will run (again) after this call. Cheap when it is already due. Any thread, the step itself included.
   virtual void notify() = 0;
 };

@@ -31,7 +31,8 @@ Executor::Executor(CoreContext* core)
             core->engine->retain(cell);
             return core->engine->bytes_of(cell).size();
           },
-          [core](Cell cell) { core->engine->release(cell); }) {}
+          [core](Cell cell) { core->engine->release(cell); }),
+      last_stamp_{core->executed.get().time_us, core->environment.clock->monotonic_us()} {}
 
 void Executor::post(std::function<void()> command) {
   commands_.push(std::move(command));
@@ -115,14 +116,20 @@ void Executor::add_session_entry(const SessionEntry& entry, std::function<void()
   pending_durable_.push_back(std::move(when_durable));
 }
 
-TimeUs Executor::stamp() const { return std::max(core_->executed.get().time_us, core_->environment.clock->wall_us()); }
+// The wall clock, or where that is behind, the last stamp and the time since: a wall clock that is set back, or was
+// ahead for a moment, must not make the deadlines wait for it.
+Executor::Stamp Executor::stamp() const {
+  const TimeUs wall_us = core_->environment.clock->wall_us();  // first, so that a pause here puts no stamp ahead
+  const TimeUs now = core_->environment.clock->monotonic_us();
+  return {std::max(wall_us, last_stamp_.time_us + (now - last_stamp_.monotonic_us)), now};
+}
 
 bool Executor::must_form(TimeUs now) const {
   const std::uint32_t in_flight = core_->in_flight.load(std::memory_order_acquire);
   if (in_flight >= core_->options.batch_in_flight_max) return false;
-  const std::uint64_t waiting = core_->queue.transactions() + woken_.size();
+  const std::uint64_t waiting = core_->queue.ready() + woken_.size();
   const bool other_work = !pending_cancelled_.empty() || !pending_entries_.empty() || !pending_durable_.empty() ||
-                          (!parking_.empty() && parking_.next_deadline_us() <= stamp());
+                          (!parking_.empty() && parking_.next_deadline_us() <= stamp().time_us);
   if (waiting == 0 && !other_work) return false;
   if (in_flight == 0 || draining_) return true;
   if (waiting >= core_->options.batch_max_transactions) return true;
@@ -133,12 +140,15 @@ bool Executor::must_form(TimeUs now) const {
 TimeUs Executor::next_wake(TimeUs now) const {
   if (!commands_.empty()) return now;
   TimeUs wake = next_expiry_us_;
-  if (core_->in_flight.load() >= core_->options.batch_in_flight_max) return wake;  // the log stage notifies
+  const std::uint32_t in_flight = core_->in_flight.load();  // the log stage notifies when it moves
+  if (in_flight >= core_->options.batch_in_flight_max) return wake;
   if (const TimeUs oldest = core_->queue.oldest_us(); oldest != kNever) {
     wake = std::min(wake, oldest + core_->options.batch_max_delay_us);
   }
   if (!parking_.empty()) {
-    wake = std::min(wake, now + std::max<TimeUs>(parking_.next_deadline_us() - stamp(), 0));
+    // One that is due already waits for what is in flight.
+    const TimeUs left_us = parking_.next_deadline_us() - stamp().time_us;
+    if (left_us > 0 || in_flight == 0) wake = std::min(wake, now + std::max<TimeUs>(left_us, 0));
   }
   return wake;
 }
@@ -161,7 +171,6 @@ void Executor::append_parked(Batch* batch) {
     const Parked parked = parking_.take(id);
     BatchPart part;
     part.run = std::static_pointer_cast<RequestRun>(parked.owner);
-    if (part.run->failed) continue;
     part.begin = static_cast<std::uint32_t>(batch->columns.size());
     part.end = part.begin + 1;
     part.admitted_batch = parked.admitted_batch;
@@ -217,7 +226,8 @@ void Executor::append_queued(Batch* batch) {
 void Executor::fill(Batch* batch) {
   const Position before = core_->executed.get();
   batch->header.number = before.batch + 1;
-  batch->header.time_us = stamp();
+  last_stamp_ = stamp();
+  batch->header.time_us = last_stamp_.time_us;
   batch->header.first_version = before.next_version;
   append_parked(batch);
   append_queued(batch);
@@ -248,7 +258,7 @@ void Executor::run_batch() {
   core_->to_log.push(std::move(batch));
   core_->log_worker->notify();
   if (!unparkable_.empty()) {
-    fail_runs(std::move(unparkable_), parking_full_, nullptr);
+    fail_runs(std::move(unparkable_), parking_refusal_, nullptr);
     unparkable_.clear();
   }
 }
@@ -272,11 +282,15 @@ void Executor::fail_batch(std::unique_ptr<Batch> batch, const Status& status) {
   core_->batches.give(std::move(batch));
 }
 
-// Ends runs without results, in the answer worker, after everything that was executed so far.
+// Ends runs without results, in the answer worker, after everything that was executed or cancelled so far.
 void Executor::fail_runs(std::vector<std::shared_ptr<RequestRun>> runs, const Status& status,
                          std::function<void()> done) {
-  for (const auto& run : runs) run->failed = true;
-  core_->at_boundary.add(core_->executed.batch(), [core = core_, runs = std::move(runs), status, done] {
+  for (const auto& run : runs) {
+    run->failed = true;
+    unpark(*run);
+  }
+  publish_parked();
+  auto fail_all = [core = core_, runs = std::move(runs), status, done] {
     std::set<const RequestRun*> seen;
     for (const auto& run : runs) {
       if (!seen.insert(run.get()).second) continue;
@@ -289,7 +303,13 @@ void Executor::fail_runs(std::vector<std::shared_ptr<RequestRun>> runs, const St
       core->counters.refused.fetch_add(1, std::memory_order_relaxed);
     }
     if (done) done();
-  });
+  };
+  const auto of_failed = [](const BatchPart& part) { return part.run->failed; };
+  if (std::any_of(pending_cancelled_.begin(), pending_cancelled_.end(), of_failed)) {
+    pending_durable_.push_back(std::move(fail_all));
+    return;
+  }
+  core_->at_boundary.add(core_->executed.batch(), std::move(fail_all));
   core_->answer_worker->notify();
 }
 

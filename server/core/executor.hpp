@@ -50,12 +50,17 @@ class Executor {
     std::function<void(Result<std::uint64_t>)> done;
   };
 
+  struct Stamp {
+    TimeUs time_us = 0;       // of a batch
+    TimeUs monotonic_us = 0;  // when it was taken
+  };
+
   void run_commands();
   void run_cancels();
   void expire_sessions(TimeUs now);
   bool must_form(TimeUs now) const;
   TimeUs next_wake(TimeUs now) const;
-  TimeUs stamp() const;
+  Stamp stamp() const;
 
   void run_batch();
   void fill(Batch* batch);
@@ -67,6 +72,7 @@ class Executor {
   void park_postponed(Batch* batch);
   bool park(const Batch& batch, const BatchPart& part, std::uint32_t t);
   void wake_parked(const Batch& batch);
+  void unpark(const RequestRun& run);
   bool drained() const;
   void finish_drain();
   void publish_parked();
@@ -83,11 +89,13 @@ class Executor {
   std::vector<std::function<void()>> pending_durable_;
   std::function<void()> when_drained_;
   bool draining_ = false;
+  bool drained_ = false;                                 // from then on nothing is parked
   std::vector<std::shared_ptr<RequestRun>> unparkable_;  // of the batch at hand, refused with ...
-  Status parking_full_;
+  Status parking_refusal_;
   std::uint64_t postponed_ = 0;  // transactions of the batch at hand
   std::uint64_t next_arrival_ = 1;
   TimeUs next_expiry_us_ = 0;
+  Stamp last_stamp_;
   BatchNumber released_through_ = 0;
   engine::TransactionColumns scratch_;  // one unpacked parked transaction
 };

@@ -20,8 +20,12 @@ bool Executor::park(const Batch& batch, const BatchPart& part, std::uint32_t t) 
   parked.deadline_us = part.parked_id != 0 ? part.deadline_us : batch.header.time_us + batch.columns.wait_timeout_us[t];
   parked.guard = batch.results.failed_index[t];
   parked.precedence = batch.columns.precedence[t];
-  const Result<std::uint64_t> id = parking_.park(batch.columns, t, std::move(parked));
-  if (!id.ok()) parking_full_ = id.status();
+  const Result<std::uint64_t> id = drained_ ? draining() : parking_.park(batch.columns, t, std::move(parked));
+  if (!id.ok()) {
+    parking_refusal_ = id.status();
+  } else if (part.parked_id == 0) {
+    part.run->parked_ids.push_back(*id);
+  }
   return id.ok();
 }
 
@@ -66,6 +70,12 @@ void Executor::publish_parked() {
   core_->parked_bytes.store(parking_.memory_bytes(), std::memory_order_relaxed);
 }
 
+void Executor::unpark(const RequestRun& run) {
+  for (const std::uint64_t id : run.parked_ids) {
+    if (parking_.find(id) != nullptr) parking_.take(id);
+  }
+}
+
 std::vector<ParkedTransaction> Executor::list_parked(std::uint64_t after_id, std::uint32_t limit) const {
   std::vector<ParkedTransaction> listed;
   engine::TransactionColumns columns;
@@ -104,15 +114,14 @@ bool Executor::drained() const {
 
 void Executor::finish_drain() {
   draining_ = false;
+  drained_ = true;
   std::vector<std::shared_ptr<RequestRun>> runs;
   while (!parking_.empty()) {
     const Parked parked = parking_.take(parking_.list(0, 1).front()->id);
     runs.push_back(std::static_pointer_cast<RequestRun>(parked.owner));
   }
   publish_parked();
-  fail_runs(std::move(runs),
-            Status(StatusCode::unavailable, "the server is shutting down; in a session, send the request again"),
-            std::move(when_drained_));
+  fail_runs(std::move(runs), draining(), std::move(when_drained_));
 }
 
 }  // namespace kilokv::server

@@ -45,6 +45,7 @@ struct RequestRun {
   std::uint64_t waiting_transactions = 0;  // charged to the parking lot; given back when all is answered
   TimeUs admitted_us = 0;                  // monotonic
   bool failed = false;                     // ended without results: what is left of it does not run. Executor.
+  std::vector<std::uint64_t> parked_ids;   // of all that ever were in the parking lot. Executor.
 
   std::uint32_t index_of(std::uint32_t i) const { return indices.empty() ? i : indices[i]; }
 };

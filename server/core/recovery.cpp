@@ -21,7 +21,9 @@ Status Recovery::load(const StoredRecord& record) {
 }
 
 void Recovery::raise_floor(Version floor) {
-  if (floor > engine_->tombstone_floor()) engine_->drop_tombstones(floor, [](std::string_view) {});
+  if (floor > engine_->tombstone_floor()) {
+    engine_->drop_tombstones(floor, [this](std::string_view key) { dropped_.emplace_back(key); });
+  }
 }
 
 Status Recovery::state_record(const StoredRecord& record) { return load(record); }

@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "engine/engine.hpp"
 #include "server/core/commit_log.hpp"
@@ -34,6 +36,8 @@ class Recovery : public RecoveryVisitor {
 
   std::unique_ptr<engine::Engine> take_engine() { return std::move(engine_); }
   const engine::KeyHashSecret& secret() const { return secret_; }
+  // Keys of stored tombstones that the floor had dropped already.
+  std::vector<std::string> take_dropped() { return std::move(dropped_); }
 
  private:
   Status load(const StoredRecord& record);
@@ -44,6 +48,7 @@ class Recovery : public RecoveryVisitor {
   SessionTable* sessions_;
   std::unique_ptr<engine::Engine> engine_;
   engine::KeyHashSecret secret_;
+  std::vector<std::string> dropped_;
   bool in_batches_ = false;
 };
 

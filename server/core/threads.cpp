@@ -31,13 +31,15 @@ class ThreadWorker : public Worker {
     pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
   }
 
-  ~ThreadWorker() override {
+  ~ThreadWorker() override { ThreadWorker::stop(); }
+
+  void stop() override {
     {
       const std::scoped_lock lock(mutex_);
       stopping_ = true;
     }
     wake_.notify_one();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
 
   void notify() override {

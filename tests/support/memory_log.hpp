@@ -33,6 +33,7 @@ class MemoryLog : public CommitLog {
 
   std::size_t appends() const { return appends_; }  // groups, each with one sync
   std::size_t records() const { return records_.size(); }
+  std::size_t stored_records() const { return state_.size(); }  // of checkpoints
   BatchNumber checkpoint() const { return covers_.batch; }
   std::uint64_t reserved() const { return reserved_; }
 

@@ -18,7 +18,9 @@ class SimScheduler::SimWorker : public Worker {
   SimWorker(SimScheduler* scheduler, std::function<TimeUs()> step) : scheduler_(scheduler), step_(std::move(step)) {
     scheduler_->workers_.push_back(this);
   }
-  ~SimWorker() override {
+  ~SimWorker() override { SimWorker::stop(); }
+
+  void stop() override {
     KILOKV_CHECK(!running_);
     std::erase(scheduler_->workers_, this);
   }

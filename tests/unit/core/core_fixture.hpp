@@ -79,9 +79,11 @@ class CoreFixture : public ::testing::Test {
   explicit CoreFixture(std::uint64_t seed = 1) : sim(seed) {}
   void SetUp() override { open(); }
 
-  void open() {
+  void open() { open(&log, sim.environment()); }
+  void open(CommitLog* commit_log, const Environment& environment) {
+    database.reset();
     auto opened = Database::open(
-        options, sim.environment(), &log,
+        options, environment, commit_log,
         [](const engine::KeyHashSecret& secret) {
           engine::EngineOptions engine_options;
           engine_options.secret = secret;
@@ -92,10 +94,7 @@ class CoreFixture : public ::testing::Test {
     database = std::move(*opened);
   }
   // A crash: everything that is not in the log is gone.
-  void reopen() {
-    database.reset();
-    open();
-  }
+  void reopen() { open(); }
 
   std::shared_ptr<RecordingSink> submit(const Build& build, std::optional<SessionId> session = {},
                                         std::uint64_t number = 0, std::uint64_t acknowledged_through = 0) {

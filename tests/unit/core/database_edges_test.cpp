@@ -1,0 +1,243 @@
+// Rare courses of events: requests that fail half way, clocks that jump, sessions at their limit, restarts right after
+// a checkpoint that dropped tombstones.
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/core/core_fixture.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using engine::Outcome;
+
+constexpr DurationUs kSecond = 1000000;
+
+class DatabaseEdgesTest : public CoreFixture {
+ protected:
+  static Build del(const std::string& key) {
+    return [=](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(engine::OpKind::del, b.key(key));
+      b.end();
+    };
+  }
+  std::uint64_t cancel(Database::CancelTarget target) {
+    std::optional<std::uint64_t> count;
+    database->cancel(target, [&](Result<std::uint64_t> got) { count = *got; });
+    settle();
+    EXPECT_TRUE(count.has_value());
+    return count.value_or(0);
+  }
+};
+
+// What a checkpoint dropped leaves the stored state only when the floor that says so is in the log.
+TEST_F(DatabaseEdgesTest, AnIdleServerRestartsAfterItDroppedTombstones) {
+  options.checkpoint_interval_us = kSecond;
+  options.snapshot_age_us_max = 10 * kSecond;
+  options.tombstone_retention_us = 10 * kSecond;
+  reopen();
+  run(add("a", 1));
+  run(add("b", 1));
+  run(del("a"));
+  sim.scheduler.run_for(3 * kSecond);
+  run(add("b", 1));
+  sim.scheduler.run_for(20 * kSecond);
+  run(add("b", 1));
+  sim.scheduler.run_for(3 * kSecond);  // drops the tombstone of a
+  EXPECT_EQ(database->status().engine.tombstones, 0u);
+  bool drained = false;
+  database->drain([&] { drained = true; });  // a checkpoint without a batch since the last one
+  settle();
+  EXPECT_TRUE(drained);
+  reopen();
+  EXPECT_EQ(integer("a"), 0);
+  EXPECT_EQ(integer("b"), 3);
+}
+
+TEST_F(DatabaseEdgesTest, WithoutRetentionATombstoneIsKeptUntilACheckpointHoldsIt) {
+  options.checkpoint_interval_us = kSecond;
+  options.snapshot_age_us_max = 0;
+  options.tombstone_retention_us = 0;
+  reopen();
+  for (int i = 0; i < 8; ++i) {
+    run(add("a", 1));
+    sim.scheduler.run_for(3 * kSecond);
+    run(del("a"));
+    sim.scheduler.run_for(i % 2 == 0 ? 3 * kSecond : 600000);
+    reopen();
+    EXPECT_EQ(integer("a"), 0);
+  }
+}
+
+// The first transaction of the request waits; then the parking lot has no room for the second: the request fails, and
+// with it what was parked of it.
+class HalfFailedTest : public DatabaseEdgesTest {
+ protected:
+  void SetUp() override {
+    options.batch_max_transactions = 1;
+    options.parked_bytes_max = 1000;
+    open();
+  }
+  Build two_that_wait() { return both(withdraw("a", 10, 60 * kSecond), withdraw("b", 10, 60 * kSecond)); }
+};
+
+TEST_F(HalfFailedTest, NothingOfItStaysParked) {
+  auto sink = run(two_that_wait());
+  ASSERT_TRUE(sink->failure);
+  EXPECT_EQ(sink->failure->code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(database->status().parked, 0u);
+  EXPECT_EQ(log.reserved(), 0u);
+  run(add("a", 10));
+  EXPECT_EQ(integer("a"), 10);  // it does not run any more
+  auto parked = run(withdraw("b", 10, 60 * kSecond));
+  bool drained = false;
+  database->drain([&] { drained = true; });
+  settle();
+  EXPECT_TRUE(drained);
+  EXPECT_TRUE(parked->failure);
+  EXPECT_EQ(log.reserved(), 0u);
+}
+
+TEST_F(HalfFailedTest, ACancelAfterItsRetryFindsTheRetryAlone) {
+  const SessionId session = open_session();
+  auto sink = run(two_that_wait(), session, 1);
+  ASSERT_TRUE(sink->failure);
+  run(add("b", 10));
+  auto retry = run(two_that_wait(), session, 1);
+  EXPECT_FALSE(retry->ended());
+  EXPECT_EQ(cancel({session, 1, {}, 0}), 1u);
+  ASSERT_TRUE(retry->done);
+  EXPECT_TRUE(retry->at(0).result.cancelled);
+  EXPECT_EQ(retry->outcome(1), Outcome::committed);
+  EXPECT_EQ(log.reserved(), 0u);
+}
+
+TEST_F(DatabaseEdgesTest, SessionsOpenedAtOnceStayWithinTheirLimit) {
+  options.sessions_max = 2;
+  reopen();
+  std::vector<SessionId> opened;
+  int refused = 0;
+  for (int i = 0; i < 5; ++i) {
+    database->open_session(0, [&](Result<SessionId> session, DurationUs) {
+      if (session.ok()) {
+        opened.push_back(*session);
+      } else {
+        EXPECT_EQ(session.status().code(), StatusCode::resource_exhausted);
+        ++refused;
+      }
+    });
+  }
+  settle();
+  EXPECT_EQ(opened.size(), 2u);
+  EXPECT_EQ(refused, 3);
+  for (const SessionId& session : opened) EXPECT_TRUE(run(add("a", 1), session, 1)->done);
+  database->close_session(opened[0], [](Status) {});
+  settle();
+  open_session();
+}
+
+// The stamp goes on with the monotonic clock when the wall clock does not.
+TEST_F(DatabaseEdgesTest, DeadlinesAreMetThoughTheWallClockGoesBack) {
+  run(add("b", 1));
+  auto sink = run(withdraw("a", 10, 3 * kSecond));
+  sim.clock.jump_wall(-3600 * kSecond);
+  sim.scheduler.run_for(3 * kSecond - 1);
+  EXPECT_FALSE(sink->ended());
+  sim.scheduler.run_for(1);
+  ASSERT_TRUE(sink->done);
+  EXPECT_EQ(sink->outcome(0), Outcome::wait_expired);
+}
+
+TEST_F(DatabaseEdgesTest, DeadlinesAreMetAfterARestartWithTheWallClockBehind) {
+  sim.clock.jump_wall(3600 * kSecond);
+  run(add("b", 1));
+  sim.clock.jump_wall(-3600 * kSecond);
+  reopen();
+  auto sink = run(withdraw("a", 10, 3 * kSecond));
+  sim.scheduler.run_for(3 * kSecond);
+  ASSERT_TRUE(sink->done);
+  EXPECT_EQ(sink->outcome(0), Outcome::wait_expired);
+}
+
+// Calls back while a request is charged.
+class HookedLog : public MemoryLog {
+ public:
+  std::function<void()> on_reserve;
+  Status reserve(std::uint64_t bytes) override {
+    if (on_reserve) std::exchange(on_reserve, nullptr)();
+    return MemoryLog::reserve(bytes);
+  }
+};
+
+// A request that is charged but not in the queue yet is nothing to form a batch of.
+TEST_F(DatabaseEdgesTest, NoEmptyBatchesWhileARequestIsOnItsWay) {
+  HookedLog hooked;
+  open(&hooked, sim.environment());
+  hooked.on_reserve = [&] {
+    sim.scheduler.run_for(kSecond);
+    EXPECT_EQ(database->status().batches, 0u);
+  };
+  EXPECT_TRUE(run(add("a", 1))->done);
+  EXPECT_EQ(database->status().batches, 1u);
+  database.reset();
+}
+
+// Calls back while a request is between the check for draining and its admission.
+class HookedClock : public Clock {
+ public:
+  explicit HookedClock(const Clock* clock) : clock_(clock) {}
+  mutable std::function<void()> on_read;
+  TimeUs wall_us() const override { return clock_->wall_us(); }
+  TimeUs monotonic_us() const override {
+    if (on_read) std::exchange(on_read, nullptr)();
+    return clock_->monotonic_us();
+  }
+
+ private:
+  const Clock* clock_;
+};
+
+TEST_F(DatabaseEdgesTest, NothingIsParkedOnceTheServerHasDrained) {
+  HookedClock clock(&sim.clock);
+  Environment environment = sim.environment();
+  environment.clock = &clock;
+  open(&log, environment);
+  bool drained = false;
+  clock.on_read = [&] {
+    database->drain([&] { drained = true; });
+    settle();
+    EXPECT_TRUE(drained);
+  };
+  auto late = run(withdraw("a", 10, 60 * kSecond));
+  ASSERT_TRUE(late->failure);
+  EXPECT_EQ(late->failure->code(), StatusCode::unavailable);
+  EXPECT_EQ(log.reserved(), 0u);
+  database.reset();
+}
+
+// The stored state has the tombstone still; nobody but recovery knows that the floor has passed it.
+TEST_F(DatabaseEdgesTest, ACrashBetweenTwoCheckpointsLeavesNoDeadRecords) {
+  options.checkpoint_interval_us = kSecond;
+  options.snapshot_age_us_max = 10 * kSecond;
+  options.tombstone_retention_us = 10 * kSecond;
+  reopen();
+  run(add("a", 1));
+  run(del("a"));
+  for (int i = 0; i < 2; ++i) {
+    sim.scheduler.run_for(3 * kSecond);
+    run(add("b", 1));
+    sim.scheduler.run_for(11 * kSecond);
+  }
+  run(add("b", 1));  // carries the floor
+  ASSERT_EQ(database->status().engine.tombstones, 0u);
+  ASSERT_EQ(log.stored_records(), 2u);
+  reopen();
+  run(add("b", 1));
+  sim.scheduler.run_for(3 * kSecond);
+  EXPECT_EQ(log.stored_records(), 1u);
+}
+
+}  // namespace
+}  // namespace kilokv::server
