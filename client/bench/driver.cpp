@@ -82,10 +82,14 @@ bool Driver::count_failure(const client::Error& error, std::uint64_t missing) {
 }
 
 void Driver::count_not_sent() {
-  std::uint64_t requests = 0;
-  for (; pacer_ && pacer_->due_us() < window_.end_us; ++requests) pacer_->take();
+  if (!pacer_) return;
+  const std::int64_t now_us = steady_now_us();
   const std::lock_guard lock(mutex_);
-  whole_.not_sent += requests * options_.batch_size;
+  while (pacer_->due_us() < window_.end_us) {
+    const std::int64_t due_us = pacer_->take();
+    whole_.not_sent += options_.batch_size;
+    if (window_.measures(due_us)) measured_.latency_us.record(now_us - due_us, options_.batch_size);
+  }
 }
 
 }  // namespace kilokv::bench

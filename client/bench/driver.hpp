@@ -49,7 +49,8 @@ class Driver {
   // A request that ended with an error and `missing` transactions without an answer.
   // Returns whether to go on.
   bool count_failure(const client::Error& error, std::uint64_t missing);
-  // Open loop: what was due and could not be sent.
+  // Open loop: what was due and could not be sent. It has waited until now at least, and its latency says so: left out,
+  // a server that stalls at the end would look fast.
   void count_not_sent();
 
   const RunOptions options_;

@@ -10,14 +10,15 @@ namespace {
 
 class Answers : public Driver {
  public:
-  explicit Answers(const Window& window)
-      : Driver({}, std::move(*engine::Workload::create({})), window, 0, 1) {}
+  explicit Answers(const Window& window, const RunOptions& options = {})
+      : Driver(options, std::move(*engine::Workload::create({})), window, 0, 1) {}
   void run() override {}
   void answer(std::int64_t start_us) {
     Counts counts;
     counts.outcomes[static_cast<std::size_t>(client::Outcome::committed)] = 1;
     count(counts, start_us);
   }
+  using Driver::count_not_sent;
 };
 
 constexpr std::int64_t kSecond = 1'000'000;
@@ -32,6 +33,21 @@ TEST(Driver, AnswersOfRequestsThatStartedInTimeAreTimedHoweverLateTheyCome) {
   EXPECT_GE(over.measured().latency_us.max(), 11 * kSecond);
   EXPECT_EQ(over.measured().counts.answered(), 0u);
   EXPECT_EQ(over.whole().answered(), 3u);
+}
+
+TEST(Driver, WhatWasDueAndNeverSentIsAsSlowAsTheStall) {
+  RunOptions options;
+  options.rate_per_s = 100;
+  options.batch_size = 10;
+  const std::int64_t now_us = steady_now_us();
+  Answers stalled({now_us - 11 * kSecond, now_us - 10 * kSecond, now_us - 8 * kSecond}, options);
+  stalled.count_not_sent();
+  EXPECT_EQ(stalled.whole().not_sent, 300u);
+  const Histogram latency_us = stalled.measured().latency_us;
+  EXPECT_EQ(latency_us.count(), 200u) << "what was due in the warm-up is not measured";
+  EXPECT_GE(latency_us.quantile(0), 8 * kSecond - kSecond / 10);
+  EXPECT_GE(latency_us.max(), 9 * kSecond);
+  EXPECT_EQ(stalled.measured().counts.answered(), 0u);
 }
 
 TEST(Driver, AnswersInTimeCountTowardsTheRate) {
