@@ -57,6 +57,8 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
       {{kBatches, "batch-max-transactions", Unit::count, &o->batch_max_transactions, "transactions in one batch"},
        {kBatches, "batch-max-delay", Unit::duration, &o->batch_max_delay_us,
         "how long a batch may wait for more, while an earlier one is in flight; an idle server does not wait"},
+       {kBatches, "batch-max-bytes", Unit::size, &o->batch_max_bytes,
+        "estimated log record at which a batch is full; a single transaction may exceed it"},
        {kBatches, "batch-in-flight-max", Unit::count, &o->batch_in_flight_max, "batches executed, not yet durable"},
        {kAdmission, "queue-transactions-max", Unit::count, &o->queue_transactions_max,
         "transactions accepted, not yet in a batch; beyond it RESOURCE_EXHAUSTED"},

@@ -26,22 +26,35 @@ Status full(const char* field, std::uint64_t met, std::uint64_t limit, const cha
 
 }  // namespace
 
-std::uint64_t log_bytes_bound(const Request& request, const DatabaseOptions& options) {
+std::uint64_t log_bytes_bound(const engine::TransactionColumns& columns, std::size_t t, bool in_session,
+                              std::uint64_t largest_value, const DatabaseOptions& options) {
   constexpr std::uint64_t kPerTransaction = 64, kPerOperation = 48, kPerRead = 256, kPerDeletedKey = 256;
-  const engine::TransactionColumns& t = request.transactions;
-  std::uint64_t bytes =
-      512 + t.size() * kPerTransaction + t.op_kind.size() * kPerOperation + t.key_bytes.size() + t.value_bytes.size();
-  for (std::size_t i = 0; i < t.op_kind.size(); ++i) {
-    switch (static_cast<engine::OpKind>(t.op_kind[i])) {
-      case engine::OpKind::get: bytes += request.session ? kPerRead : 0; break;
-      case engine::OpKind::range_get: bytes += request.session ? options.result_bytes_max : 0; break;
-      case engine::OpKind::delete_range: bytes += t.range_limit[t.op_key[i]] * kPerDeletedKey; break;
+  std::uint64_t bytes = kPerTransaction;
+  for (std::uint32_t i = columns.then_begin(t); i < columns.else_end[t]; ++i) {
+    const auto operand = static_cast<engine::Operand>(columns.op_operand[i]);
+    bytes += kPerOperation;
+    switch (static_cast<engine::OpKind>(columns.op_kind[i])) {
+      case engine::OpKind::get: bytes += in_session ? kPerRead : 0; break;
+      case engine::OpKind::range_get: bytes += in_session ? options.result_bytes_max : 0; break;
+      case engine::OpKind::delete_range: bytes += columns.range_limit[columns.op_key[i]] * kPerDeletedKey; break;
       case engine::OpKind::put:
+        if (operand == engine::Operand::bytes) {
+          bytes += columns.value(static_cast<std::size_t>(columns.op_value[i])).size();
+        } else if (operand == engine::Operand::get || operand == engine::Operand::get_negated) {
+          bytes += largest_value;
+        }
+        [[fallthrough]];
       case engine::OpKind::del:
-      case engine::OpKind::add: break;
+      case engine::OpKind::add: bytes += columns.key(columns.op_key[i]).size(); break;
     }
   }
   return bytes;
+}
+
+void AdmissionQueue::saw_value(std::uint64_t bytes) {
+  std::uint64_t largest = largest_value();
+  while (largest < bytes && !largest_value_.compare_exchange_weak(largest, bytes)) {
+  }
 }
 
 Status AdmissionQueue::charge(RequestRun* run) {
@@ -49,7 +62,15 @@ Status AdmissionQueue::charge(RequestRun* run) {
   const std::uint64_t count = run->to_run;
   const auto& timeouts = request.transactions.wait_timeout_us;
   run->queued_bytes = request.transactions.memory_bytes();
-  run->reserved_bytes = log_bytes_bound(request, options_);
+  for (std::size_t i = 0; i < request.transactions.value_end.size(); ++i) {
+    saw_value(request.transactions.value(i).size());
+  }
+  run->largest_value = largest_value();
+  run->reserved_bytes = 512;
+  for (std::size_t t = 0; t < count; ++t) {
+    run->reserved_bytes +=
+        log_bytes_bound(request.transactions, t, run->session.has_value(), run->largest_value, options_);
+  }
   run->waiting_transactions =
       static_cast<std::uint64_t>(std::count_if(timeouts.begin(), timeouts.end(), [](DurationUs t) { return t > 0; }));
 

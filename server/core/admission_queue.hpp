@@ -18,9 +18,12 @@
 
 namespace kilokv::server {
 
-// An upper estimate of what a request adds to the log: its writes, its stored results. Bytes. Results of reads are
+// An upper estimate of what transaction `t` adds to the log: its writes, its stored results. Bytes. Keys and values
+// count for each operation that names them, however often: a few bytes of request can write a large value many times.
+// `largest_value`: of all that the database holds; what a PUT of an earlier GET copies at most. Results of reads are
 // counted with a flat rate (their sizes are not known yet); --disk-reserve covers the difference.
-std::uint64_t log_bytes_bound(const Request& request, const DatabaseOptions& options);
+std::uint64_t log_bytes_bound(const engine::TransactionColumns& columns, std::size_t t, bool in_session,
+                              std::uint64_t largest_value, const DatabaseOptions& options);
 
 class AdmissionQueue {
  public:
@@ -35,6 +38,10 @@ class AdmissionQueue {
   std::shared_ptr<RequestRun> front() const;
   // `count` transactions of the oldest run went into a batch.
   void take(std::uint32_t count);
+
+  // The largest value that the database can hold; recovery tells of those that it met.
+  std::uint64_t largest_value() const { return largest_value_.load(std::memory_order_relaxed); }
+  void saw_value(std::uint64_t bytes);
 
   // Transactions that take() can have now.
   std::uint64_t ready() const { return ready_.load(std::memory_order_acquire); }
@@ -55,7 +62,8 @@ class AdmissionQueue {
  private:
   const DatabaseOptions& options_;
   CommitLog* log_;
-  std::atomic<std::uint64_t> transactions_{0}, ready_{0}, bytes_{0}, waiting_{0}, pushed_{0}, taken_{0};
+  std::atomic<std::uint64_t> transactions_{0}, ready_{0}, bytes_{0}, waiting_{0}, pushed_{0}, taken_{0},
+      largest_value_{0};
   mutable std::mutex mutex_;
   std::deque<std::shared_ptr<RequestRun>> runs_;
 };

@@ -25,6 +25,9 @@ Status DatabaseOptions::validate() const {
       at_least_one(batch_max_transactions, "--batch-max-transactions"),
       // The ranks of a batch and its versions: passes x transactions must fit in 32 bits.
       no_more_than(batch_max_transactions, 1 << 24, "--batch-max-transactions", "2^24"),
+      at_least_one(batch_max_bytes, "--batch-max-bytes"),
+      // A log record is one value of the store, which holds less than 4 GiB.
+      no_more_than(batch_max_bytes, std::uint64_t{1} << 31, "--batch-max-bytes", "2 GiB"),
       at_least_one(batch_in_flight_max, "--batch-in-flight-max"),
       at_least_one(queue_transactions_max, "--queue-transactions-max"),
       at_least_one(queue_bytes_max, "--queue-bytes-max"),

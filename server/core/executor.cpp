@@ -167,7 +167,12 @@ void Executor::append_parked(Batch* batch) {
     woken_.assign(ids.begin() + core_->options.batch_max_transactions, ids.end());
     ids.resize(core_->options.batch_max_transactions);
   }
-  for (const std::uint64_t id : ids) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (batch_bytes_ >= core_->options.batch_max_bytes) {
+      woken_.insert(woken_.end(), ids.begin() + static_cast<std::ptrdiff_t>(i), ids.end());
+      return;
+    }
+    const std::uint64_t id = ids[i];
     const Parked parked = parking_.take(id);
     BatchPart part;
     part.run = std::static_pointer_cast<RequestRun>(parked.owner);
@@ -180,9 +185,30 @@ void Executor::append_parked(Batch* batch) {
     part.whole = false;
     part.items = {LiveItem{part.begin, parked.index, parked.admitted_batch, false}};
     engine::unpack_transaction(parked.packed, &batch->columns);
+    batch_bytes_ += log_bytes_bound(batch->columns, part.begin, part.run->session.has_value(),
+                                    core_->queue.largest_value(), core_->options);
     batch->last_try.push_back(parked.deadline_us <= batch->header.time_us);
     batch->parts.push_back(std::move(part));
   }
+}
+
+// How many of the run's next transactions the batch takes; the first one of a batch always fits.
+std::uint32_t Executor::fitting(const Batch& batch, const RequestRun& run) {
+  const std::uint64_t bytes_max = core_->options.batch_max_bytes, largest_value = core_->queue.largest_value();
+  const std::size_t room = core_->options.batch_max_transactions - batch.columns.size();
+  const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(run.to_run - run.batched, room));
+  if (wanted == run.to_run && run.largest_value == largest_value && batch_bytes_ + run.reserved_bytes <= bytes_max) {
+    batch_bytes_ += run.reserved_bytes;
+    return wanted;
+  }
+  std::uint32_t count = 0;
+  for (; count < wanted; ++count) {
+    const std::uint64_t bytes = log_bytes_bound(run.request->transactions, run.batched + count, run.session.has_value(),
+                                                largest_value, core_->options);
+    if (batch_bytes_ + bytes > bytes_max && batch.columns.size() + count > 0) break;
+    batch_bytes_ += bytes;
+  }
+  return count;
 }
 
 void Executor::append_queued(Batch* batch) {
@@ -193,8 +219,8 @@ void Executor::append_queued(Batch* batch) {
       core_->queue.take(run->to_run - run->batched);
       continue;
     }
-    const std::size_t room = core_->options.batch_max_transactions - batch->columns.size();
-    const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(run->to_run - run->batched, room));
+    const std::uint32_t count = fitting(*batch, *run);
+    if (count == 0) return;
     BatchPart part;
     part.run = run;
     part.begin = static_cast<std::uint32_t>(batch->columns.size());
@@ -229,6 +255,7 @@ void Executor::fill(Batch* batch) {
   last_stamp_ = stamp();
   batch->header.time_us = last_stamp_.time_us;
   batch->header.first_version = before.next_version;
+  batch_bytes_ = 0;
   append_parked(batch);
   append_queued(batch);
   batch->parts.insert(batch->parts.end(), std::make_move_iterator(pending_cancelled_.begin()),

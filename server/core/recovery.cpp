@@ -1,5 +1,6 @@
 #include "server/core/recovery.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,7 @@ Status Recovery::identity(const DatabaseIdentity& identity) {
 }
 
 Status Recovery::load(const StoredRecord& record) {
+  largest_value_ = std::max<std::uint64_t>(largest_value_, record.bytes.size());
   return engine_->load(record.key, record.version, record.type, record.integer, record.bytes);
 }
 

@@ -36,6 +36,7 @@ class Recovery : public RecoveryVisitor {
 
   std::unique_ptr<engine::Engine> take_engine() { return std::move(engine_); }
   const engine::KeyHashSecret& secret() const { return secret_; }
+  std::uint64_t largest_value() const { return largest_value_; }
   // Keys of stored tombstones that the floor had dropped already.
   std::vector<std::string> take_dropped() { return std::move(dropped_); }
 
@@ -49,6 +50,7 @@ class Recovery : public RecoveryVisitor {
   std::unique_ptr<engine::Engine> engine_;
   engine::KeyHashSecret secret_;
   std::vector<std::string> dropped_;
+  std::uint64_t largest_value_ = 0;
   bool in_batches_ = false;
 };
 

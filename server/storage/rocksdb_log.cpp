@@ -66,7 +66,7 @@ class RocksdbLog final : public CommitLog {
 
  private:
   DiskSpace::Sample sample_disk() const;
-  void gather(const LogRecord& record);
+  Status gather(const LogRecord& record);
 
   const StorageOptions options_;
   const std::unique_ptr<std::atomic<bool>>
@@ -111,15 +111,18 @@ Result<RecoveredPosition> RocksdbLog::recover(RecoveryVisitor* visitor) {
   return position;
 }
 
-void RocksdbLog::gather(const LogRecord& record) {
+Status RocksdbLog::gather(const LogRecord& record) {
   KILOKV_CHECK(record.header.number == gathered_batch_ + 1);
   gathered_batch_ = record.header.number;
   record_.clear();
   last_crc_ = encode_record(record, last_crc_, &record_);
   gathered_bytes_ += record_.size();
-  batch_.Put(store_->family(Family::log), ordered_key(gathered_batch_), record_);
+  // Refuses a value that it cannot hold; what is not in the batch would be missing from the log.
+  const rocksdb::Status put = batch_.Put(store_->family(Family::log), ordered_key(gathered_batch_), record_);
+  if (!put.ok()) return store_->status_of(put, "appending batch " + std::to_string(gathered_batch_));
   const auto segment = history_.add(gathered_batch_, record.header.time_us, record_.size());
   if (segment) batch_.Put(store_->family(Family::metadata), segment_key(*segment), encode_segment(*segment));
+  return {};
 }
 
 Status RocksdbLog::append(std::span<const LogRecord> records) {
@@ -127,7 +130,11 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
   if (records.empty()) return {};
   batch_.Clear();
   gathered_bytes_ = 0;
-  for (const LogRecord& record : records) gather(record);
+  for (const LogRecord& record : records) {
+    const Status gathered = gather(record);
+    failed_ = !gathered.ok();
+    if (failed_) return gathered;
+  }
   const rocksdb::Status written = store_->db()->Write(synced(), &batch_);
   Status status = store_->status_of(written, "appending batch " + std::to_string(gathered_batch_));
   if (status.ok()) status = acknowledged_.write(gathered_batch_);

@@ -138,6 +138,39 @@ TEST_F(DatabaseEdgesTest, SessionsOpenedAtOnceStayWithinTheirLimit) {
   open_session();
 }
 
+// A short request writes a long value many times: it is reserved for in full, and no batch takes all of it.
+TEST_F(DatabaseEdgesTest, CopiesOfALargeValueFillABatch) {
+  options.batch_max_bytes = 1 << 20;
+  reopen();
+  const auto copies = [](engine::ColumnsBuilder& b) {
+    for (int i = 0; i < 10; ++i) {
+      b.begin();
+      b.op(engine::OpKind::get, b.key("large"));
+      b.op(engine::OpKind::put, b.key("copy" + std::to_string(i)), engine::Operand::get, 0);
+      b.end();
+    }
+  };
+  const auto same = [](engine::ColumnsBuilder& b) {
+    const std::uint32_t value = b.value(std::string(400000, 'v'));
+    for (int i = 0; i < 10; ++i) {
+      b.begin();
+      b.op(engine::OpKind::put, b.key("large"), engine::Operand::bytes, value);
+      b.end();
+    }
+  };
+  auto sink = submit(same);
+  EXPECT_GT(log.reserved(), 4000000u);
+  settle();
+  EXPECT_TRUE(sink->done);
+  EXPECT_EQ(database->status().batches, 5u);
+  reopen();  // the stored value counts too
+  sink = submit(copies);
+  EXPECT_GT(log.reserved(), 4000000u);
+  settle();
+  EXPECT_TRUE(sink->done);
+  EXPECT_EQ(database->status().batches, 5u);
+}
+
 // The stamp goes on with the monotonic clock when the wall clock does not.
 TEST_F(DatabaseEdgesTest, DeadlinesAreMetThoughTheWallClockGoesBack) {
   run(add("b", 1));
