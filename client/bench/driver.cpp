@@ -59,6 +59,11 @@ void Driver::generate(client::Batch* batch) {
   workload_.generate(&sink, options_.batch_size);
 }
 
+void Driver::generate_rest(client::Batch* batch) {
+  BatchSink sink(batch);
+  workload_.close(&sink);
+}
+
 void Driver::count(const Counts& counts, std::int64_t start_us) {
   const std::int64_t now_us = steady_now_us();
   const std::uint64_t answered = counts.answered();

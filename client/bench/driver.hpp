@@ -44,6 +44,8 @@ class Driver {
 
   // Appends the next request.
   void generate(client::Batch* batch);
+  // Appends what sent transactions still wait for.
+  void generate_rest(client::Batch* batch);
   // Transactions answered now, of a request that should have started at `start_us`.
   void count(const Counts& counts, std::int64_t start_us);
   // A request that ended with an error and `missing` transactions without an answer.

@@ -21,6 +21,7 @@ StreamDriver::StreamDriver(const RunOptions& options, engine::Workload workload,
 
 void StreamDriver::run() {
   while (Slot* slot = next_slot()) send(slot);
+  send_rest();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return free_.size() == slots_.size(); });
   lock.unlock();
@@ -47,8 +48,27 @@ StreamDriver::Slot* StreamDriver::next_slot() {
 
 void StreamDriver::send(Slot* slot) {
   slot->batch.clear();
-  slot->answered = 0;
   generate(&slot->batch);
+  submit(slot);
+}
+
+// Otherwise withdrawals at the end of a run would wait for deposits that nobody sends any more.
+void StreamDriver::send_rest() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return stopped_ || !free_.empty(); });
+  if (stopped_) return;
+  Slot* slot = free_.back();
+  slot->batch.clear();
+  generate_rest(&slot->batch);
+  if (slot->batch.empty()) return;
+  free_.pop_back();
+  slot->start_us = steady_now_us();
+  lock.unlock();
+  submit(slot);
+}
+
+void StreamDriver::submit(Slot* slot) {
+  slot->answered = 0;
   const client::CallOptions call{.timeout_us = static_cast<std::uint64_t>(options_.give_up_after_us),
                                  .encoding = options_.encoding};
   session_->execute_async(
@@ -68,7 +88,7 @@ void StreamDriver::on_progress(Slot* slot, const client::Progress& progress) {
   count(counts, slot->start_us);
   if (history_ != nullptr) history_->add(session_id_, slot->batch, progress);
   if (!progress.done) return;
-  const bool go_on = !progress.error || count_failure(progress.error, options_.batch_size - slot->answered);
+  const bool go_on = !progress.error || count_failure(progress.error, slot->batch.size() - slot->answered);
   const std::lock_guard lock(mutex_);
   if (!go_on) stopped_ = true;
   free_.push_back(slot);

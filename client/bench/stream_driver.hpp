@@ -30,6 +30,8 @@ class StreamDriver : public Driver {
 
   Slot* next_slot();  // free, with its start; null: the run is over
   void send(Slot* slot);
+  void send_rest();
+  void submit(Slot* slot);
   void on_progress(Slot* slot, const client::Progress& progress);
 
   client::Session* session_;

@@ -26,20 +26,23 @@ BankSemantic::Kind BankSemantic::draw_kind(std::size_t left) {
 }
 
 BankSemantic::Movement BankSemantic::draw(std::size_t left) {
-  const bool deposit_is_first = options_.order == PairOrder::deposits_first;
   switch (draw_kind(left)) {
     case Kind::transfer: return transfer();
     case Kind::first_half: {
       const OpenPair pair{customers_.draw(&random_), random_.between(1, kBankAmountMax)};
       open_[(open_first_ + open_count_++) % open_.size()] = pair;
-      return half(pair, deposit_is_first);
+      return half(pair, options_.order == PairOrder::deposits_first);
     }
     case Kind::second_half: break;
   }
+  return second_half();
+}
+
+BankSemantic::Movement BankSemantic::second_half() {
   const OpenPair pair = open_[open_first_];
   open_first_ = (open_first_ + 1) % open_.size();
   --open_count_;
-  return half(pair, !deposit_is_first);
+  return half(pair, options_.order != PairOrder::deposits_first);
 }
 
 BankSemantic::Movement BankSemantic::transfer() {

@@ -47,6 +47,12 @@ class BankSemantic {
     for (std::size_t left = transactions; left > 0; --left) write(sink, draw(left));
   }
 
+  // The second halves of all pairs that are still open.
+  template <TransactionSink Sink>
+  void close(Sink* sink) {
+    while (open_count_ != 0) write(sink, second_half());
+  }
+
   void for_each_initial(const InitialVisitor& visit) const;
   InvariantRule invariant() const;
 
@@ -67,6 +73,7 @@ class BankSemantic {
   Movement draw(std::size_t left);  // the next transaction, with `left` to come in this call, itself included
   Kind draw_kind(std::size_t left);
   Movement transfer();
+  Movement second_half();  // of the oldest open pair
   Movement half(const OpenPair& pair, bool is_deposit) const;
 
   template <TransactionSink Sink>

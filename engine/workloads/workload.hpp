@@ -52,6 +52,12 @@ class Workload {
     std::visit([&](auto& generator) { generator.generate(sink, transactions); }, generator_);
   }
 
+  // Appends what the transactions so far wait for and generate() would have brought later.
+  template <TransactionSink Sink>
+  void close(Sink* sink) {
+    if (auto* pairs = std::get_if<BankSemantic>(&generator_)) pairs->close(sink);
+  }
+
   // Visits the records to load before the first transaction, in key order within each kind of key.
   void for_each_initial(const InitialVisitor& visit) const;
 

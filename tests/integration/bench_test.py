@@ -73,6 +73,7 @@ class Bench(unittest.TestCase):
         report = self.bench("run", *BRIEF, "--duration", "500ms", "--workload", "bank-semantic", "--batch-size", "1",
                             "--in-flight", "16")
         self.check(report)
+        self.assertEqual(report["whole_run"]["wait_expired"], 0)  # no withdrawal is left without its deposit at the end
 
     def test_ycsb(self):
         self.check(self.bench("run", *SHORT, "--workload", "ycsb-a", "--value-size", "1KiB"))

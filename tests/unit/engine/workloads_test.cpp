@@ -215,6 +215,12 @@ TEST(open_pairs_stay_open_across_calls_when_asked) {
   }
   const TransactionColumns ninth = generate(&workload, 1);
   EXPECT_TRUE(ninth.key(ninth.guard_key[0]).starts_with("save"));
+  TransactionColumns rest;
+  ColumnsBuilder builder(&rest, kSecret);
+  workload.close(&builder);
+  EXPECT_EQ(rest.size(), std::size_t{7});
+  workload.close(&builder);
+  EXPECT_EQ(rest.size(), std::size_t{7});
 }
 
 // Loads the workload into the scenario's engine and runs batches of it; returns the invariant's verdict.
