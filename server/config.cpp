@@ -85,7 +85,8 @@ void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {
              {kReads, "snapshot-bytes-max", Unit::size, &o->snapshot_bytes_max, "before-images kept for scans"},
              {kReads, "snapshot-age-max", Unit::duration, &o->snapshot_age_us_max, "age of the oldest boundary kept"},
              {kReads, "scan-pairs-max", Unit::count, &o->scan_pairs_max, "pairs in one page"},
-             {kReads, "scan-bytes-max", Unit::size, &o->scan_bytes_max, "bytes in one page"}});
+             {kReads, "scan-bytes-max", Unit::size, &o->scan_bytes_max, "bytes in one page"},
+             {kReads, "scans-in-flight-max", Unit::count, &o->scans_in_flight_max, "pages read at once"}});
 }
 
 void add_storage(ServerOptions* options, std::vector<Setting>* s) {

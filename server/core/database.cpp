@@ -16,6 +16,7 @@ namespace kilokv::server {
 namespace {
 
 constexpr DurationUs kStatsIntervalUs = 100000;
+constexpr std::int64_t kScanRetryAfterUs = 10000;
 
 class CoreDatabase final : public Database {
  public:
@@ -59,6 +60,7 @@ class CoreDatabase final : public Database {
   CoreContext core_;
   std::atomic<bool> draining_{false};
   std::atomic<std::uint64_t> opening_sessions_{0};
+  std::atomic<std::uint64_t> scans_{0};
   double recovery_seconds_ = 0;
   mutable std::mutex stats_mutex_;
   engine::EngineStats engine_stats_;
@@ -243,7 +245,18 @@ void CoreDatabase::close_session(const SessionId& session, std::function<void(St
 
 void CoreDatabase::scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) {
   if (draining_.load(std::memory_order_acquire)) return done(draining());
-  executor_->post([this, request = std::move(request), done = std::move(done)] { executor_->scan(request, done); });
+  if (scans_.fetch_add(1) >= core_.options.scans_in_flight_max) {
+    scans_.fetch_sub(1);
+    return done(Status::exhausted({"scan", std::to_string(core_.options.scans_in_flight_max) + " scans in flight",
+                                   "one more", "--scans-in-flight-max"},
+                                  kScanRetryAfterUs));
+  }
+  executor_->post([this, request = std::move(request), done = std::move(done)] {
+    executor_->scan(request, [this, done](Result<ScanPage> page) {
+      scans_.fetch_sub(1);
+      done(std::move(page));
+    });
+  });
 }
 
 void CoreDatabase::list_parked(std::uint64_t after_id, std::uint32_t limit,

@@ -44,6 +44,7 @@ struct DatabaseOptions {
   DurationUs snapshot_age_us_max = 60000000;
   std::uint32_t scan_pairs_max = 10000;
   std::uint64_t scan_bytes_max = std::uint64_t{4} << 20;
+  std::uint32_t scans_in_flight_max = 256;  // each holds a page
   // Checkpoints
   std::uint64_t checkpoint_log_bytes = std::uint64_t{256} << 20;
   DurationUs checkpoint_interval_us = 60000000;
@@ -71,7 +72,7 @@ struct ScanPage {
     Version version;
   };
   std::vector<Pair> pairs;
-  bool more = false;      // further pairs exist beyond the page
+  bool more = false;      // the range goes on beyond the page; the page may be empty all the same
   std::string next_from;  // where the next page starts, if more
 };
 
@@ -132,7 +133,7 @@ class Database {
   virtual void close_session(const SessionId& session, std::function<void(Status)> done) = 0;
 
   // One page at a batch boundary; `done` is called when the boundary is durable.
-  // Fails with ABORTED: the boundary is no longer kept (snapshot too old).
+  // Fails with ABORTED: the boundary is no longer kept (snapshot too old); RESOURCE_EXHAUSTED: too many at once.
   virtual void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) = 0;
 
   // Parked transactions, in order of id, after `after_id`, at most `limit`.

@@ -40,6 +40,7 @@ Status DatabaseOptions::validate() const {
                    "--session-lease-max"),
       at_least_one(scan_pairs_max, "--scan-pairs-max"),
       at_least_one(scan_bytes_max, "--scan-bytes-max"),
+      at_least_one(scans_in_flight_max, "--scans-in-flight-max"),
       at_least_one(unsigned_of(checkpoint_interval_us), "--checkpoint-interval"),
       // A snapshot needs the tombstones of keys that were deleted after it.
       no_more_than(unsigned_of(snapshot_age_us_max), unsigned_of(tombstone_retention_us), "--snapshot-age-max",

@@ -10,6 +10,9 @@
 namespace kilokv::server {
 namespace {
 
+// Records that a page looks at, for each pair that it may have, before it ends short: deleted ones take time too.
+constexpr std::size_t kVisitedPerPair = 4;
+
 Status too_old(BatchNumber boundary) {
   return Status(StatusCode::aborted, "the snapshot at batch " + std::to_string(boundary) +
                                          " is too old: its pages are no longer kept (--snapshot-age-max, "
@@ -29,8 +32,15 @@ void Executor::read_page(const ScanRequest& request, ScanPage* page) const {
   const std::uint32_t limit =
       request.limit == 0 ? core_->options.scan_pairs_max : std::min(request.limit, core_->options.scan_pairs_max);
   const bool older = page->boundary != core_->executed.batch();
+  const std::size_t visited_max = kVisitedPerPair * core_->options.scan_pairs_max;
+  std::size_t visited = 0;
   std::uint64_t bytes = 0;
   core_->engine->scan(request.from, request.to, [&](const engine::RecordView& record) {
+    if (++visited > visited_max) {
+      page->more = true;
+      page->next_from = record.key;
+      return false;
+    }
     Cell cell = record.cell;
     if (older) {
       const KeyId id = engine::hash_key(record.key, core_->secret);

@@ -171,6 +171,48 @@ TEST_F(DatabaseEdgesTest, CopiesOfALargeValueFillABatch) {
   EXPECT_EQ(database->status().batches, 5u);
 }
 
+// Deleted records cost a scan as much as others, and show nothing.
+TEST_F(DatabaseEdgesTest, AScanStopsAmongManyDeletedKeys) {
+  options.scan_pairs_max = 10;
+  reopen();
+  for (int i = 100; i < 300; ++i) {
+    run(add("k" + std::to_string(i), 1));
+    run(del("k" + std::to_string(i)));
+  }
+  run(add("last", 1));
+  ScanRequest request{"", "", 0, {}, true};
+  int pages = 0;
+  for (bool more = true; more; ++pages) {
+    ASSERT_LT(pages, 100);
+    database->scan(request, [&](Result<ScanPage> page) {
+      ASSERT_TRUE(page.ok());
+      more = page->more;
+      EXPECT_EQ(page->pairs.size(), more ? 0u : 1u);
+      request.boundary = page->boundary;
+      request.from = page->next_from;
+    });
+    settle();
+  }
+  EXPECT_EQ(pages, 6);
+}
+
+TEST_F(DatabaseEdgesTest, PagesOnTheirWayAreBounded) {
+  options.scans_in_flight_max = 3;
+  reopen();
+  run(add("a", 1));
+  int pages = 0, refused = 0;
+  const auto scan_five_times = [&] {
+    for (int i = 0; i < 5; ++i) {
+      database->scan({}, [&](Result<ScanPage> page) { ++(page.ok() ? pages : refused); });
+    }
+    settle();
+  };
+  scan_five_times();
+  scan_five_times();
+  EXPECT_EQ(pages, 6);
+  EXPECT_EQ(refused, 4);
+}
+
 // The stamp goes on with the monotonic clock when the wall clock does not.
 TEST_F(DatabaseEdgesTest, DeadlinesAreMetThoughTheWallClockGoesBack) {
   run(add("b", 1));
