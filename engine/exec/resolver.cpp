@@ -6,8 +6,6 @@
 namespace kilokv::engine {
 namespace {
 
-// How far ahead slots are asked for: enough loads in flight to hide a miss to memory.
-constexpr std::size_t kPrefetchAhead = 32;
 constexpr std::int64_t kRetryAfterUs = 1000000;
 
 bool creates(std::uint8_t kind) {
@@ -15,22 +13,6 @@ bool creates(std::uint8_t kind) {
 }
 
 }  // namespace
-
-bool BatchResolver::find_all(const TransactionColumns& columns, RecordStore* store) {
-  RecordTable& table = store->table();
-  const TableRef ref = table.ref();
-  const KeyId* const ids = columns.key_id.data();
-  const std::size_t k = columns.key_id.size();
-  std::uint32_t* const slots = slot_of_key_.data();
-  bool all = true;
-  for (std::size_t i = 0; i < std::min(k, kPrefetchAhead); ++i) table.prefetch(ids[i]);
-  for (std::size_t i = 0; i < k; ++i) {
-    if (i + kPrefetchAhead < k) table.prefetch(ids[i + kPrefetchAhead]);
-    slots[i] = ref.find(ids[i]);
-    all &= slots[i] != ref.capacity;
-  }
-  return all;
-}
 
 bool BatchResolver::insert_missing(const TransactionColumns& columns, RecordStore* store) {
   const std::uint32_t absent = store->table().absent_slot();  // as find_all saw it: inserts may change it
@@ -60,7 +42,7 @@ void BatchResolver::add_values(const TransactionColumns& columns, BatchNumber ba
 Status BatchResolver::resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store) {
   inserted_.clear();
   slot_of_key_.resize(columns.key_id.size());
-  if (!find_all(columns, store)) {
+  if (!store->table().find_all(columns.key_id, slot_of_key_.data())) {
     if (!insert_missing(columns, store)) {
       const std::size_t records = store->table().size() - inserted_.size();
       forget_unwritten(store);
@@ -69,7 +51,7 @@ Status BatchResolver::resolve(const TransactionColumns& columns, BatchNumber bat
            std::to_string(records) + " records and the new keys of a batch", "--table-records-max"},
           kRetryAfterUs);
     }
-    if (!inserted_.empty()) find_all(columns, store);
+    if (!inserted_.empty()) store->table().find_all(columns.key_id, slot_of_key_.data());
   }
   add_values(columns, batch, store);
   return {};

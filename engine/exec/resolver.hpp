@@ -37,7 +37,6 @@ class BatchResolver {
   const std::uint64_t* value_word() const { return value_word_.data(); }    // [v]; 0: not written by an operation
 
  private:
-  bool find_all(const TransactionColumns& columns, RecordStore* store);
   bool insert_missing(const TransactionColumns& columns, RecordStore* store);
   void add_values(const TransactionColumns& columns, BatchNumber batch, RecordStore* store);
 

@@ -1,6 +1,7 @@
 #include "engine/table/record_table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -11,6 +12,11 @@ namespace {
 
 constexpr std::uint64_t kCapacityMin = 64;
 constexpr std::uint64_t kCapacityMax = std::numeric_limits<std::uint32_t>::max() - 1;
+
+// Ids that are looked up side by side: their slots' lines stay in the caches meanwhile.
+constexpr std::uint32_t kChunkIds = 1024;
+// Fewer than these are not worth a round.
+constexpr std::uint32_t kRoundIdsMin = 16;
 
 }  // namespace
 
@@ -82,6 +88,50 @@ std::uint32_t RecordTable::find_dirty(std::uint64_t id_high) const {
     if (slots_[i].id.high == id_high && dirty(i)) return i;
   }
   return absent_slot();
+}
+
+bool RecordTable::find_all(std::span<const KeyId> ids, std::uint32_t* slots) const {
+  for (std::size_t i = 0; i < ids.size(); i += kChunkIds) {
+    find_chunk(ids.data() + i, static_cast<std::uint32_t>(std::min<std::size_t>(kChunkIds, ids.size() - i)), slots + i);
+  }
+  return std::find(slots, slots + ids.size(), capacity_) == slots + ids.size();
+}
+
+void RecordTable::find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_t* slots) const {
+  std::array<std::uint32_t, kChunkIds> open;  // those that are not decided yet
+  const Slot* const table = slots_.data();
+  const std::uint32_t capacity = capacity_;
+  const TableRef home_of{nullptr, capacity};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    slots[i] = home_of.home(ids[i].high);
+    prefetch_for_write(table + slots[i]);
+  }
+  std::uint32_t open_count = 0;
+  // One probe, without a branch: whether it hits cannot be predicted, and one wrong guess costs as much as ten probes.
+  // The slot of the next round is asked for a round ahead.
+  const auto probe = [&](std::uint32_t i) {
+    const std::uint32_t slot = slots[i];
+    const KeyId id = ids[i];
+    const KeyId held = table[slot].id;
+    const bool differs = ((held.low ^ id.low) | (held.high ^ id.high)) != 0;
+    const bool empty = (held.low | held.high) == 0;
+    const std::uint32_t on = slot + static_cast<std::uint32_t>(differs);
+    const std::uint32_t wrapped = on == capacity ? 0 : on;
+    slots[i] = empty ? capacity : wrapped;
+    prefetch_for_write(table + slots[i]);
+    open[open_count] = i;
+    open_count += static_cast<std::uint32_t>(differs & !empty);
+  };
+  for (std::uint32_t i = 0; i < count; ++i) probe(i);
+  while (open_count >= kRoundIdsMin) {
+    const std::uint32_t probes = open_count;
+    open_count = 0;
+    for (std::uint32_t j = 0; j < probes; ++j) probe(open[j]);
+  }
+  for (std::uint32_t j = 0; j < open_count; ++j) {
+    const std::uint32_t i = open[j];
+    slots[i] = const_cast<RecordTable*>(this)->ref().find_from(slots[i], ids[i]);
+  }
 }
 
 void RecordTable::set_dirty(std::uint32_t slot, bool dirty) {

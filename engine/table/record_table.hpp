@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "engine/base/host_device.hpp"
 #include "engine/base/prefetch.hpp"
@@ -41,8 +42,9 @@ struct TableRef {
     return static_cast<std::uint32_t>(((id_high >> 32) * capacity) >> 32);
   }
   // Index of the id's slot; `capacity` (the absent slot) if it has none.
-  KILOKV_HOST_DEVICE std::uint32_t find(KeyId id) const {
-    std::uint32_t i = home(id.high);
+  KILOKV_HOST_DEVICE std::uint32_t find(KeyId id) const { return find_from(home(id.high), id); }
+  // The same, from any slot i of the id's probe run on.
+  KILOKV_HOST_DEVICE std::uint32_t find_from(std::uint32_t i, KeyId id) const {
     while (true) {
       const Slot& slot = slots[i];
       if (slot.id.low == id.low && slot.id.high == id.high) return i;
@@ -59,11 +61,9 @@ class RecordTable {
 
   TableRef ref() { return {slots_.data(), capacity_}; }
   std::uint32_t find(KeyId id) const { return const_cast<RecordTable*>(this)->ref().find(id); }
-  void prefetch(KeyId id) const {
-    const Slot* const home = slots_.data() + TableRef{nullptr, capacity_}.home(id.high);
-    prefetch_for_write(home);
-    prefetch_for_write(home + 2);  // the next line: every other probe runs into it
-  }
+  // find() for many ids at once: fills slots[0, ids.size()); whether all of them have a slot. The probes of different
+  // ids run side by side, in rounds, so that none waits for another's memory or for a branch that cannot be predicted.
+  bool find_all(std::span<const KeyId> ids, std::uint32_t* slots) const;
   // The slot and its dirty mark.
   void prefetch_slot(std::uint32_t slot) const {
     prefetch_for_write(slots_.data() + slot);
@@ -96,6 +96,7 @@ class RecordTable {
   void allocate(std::uint32_t capacity);
   void grow();
   std::uint32_t place(KeyId id, std::uint32_t key_ref);
+  void find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_t* slots) const;
   std::uint32_t next(std::uint32_t slot) const { return slot + 1 == capacity_ ? 0 : slot + 1; }
 
   std::uint32_t capacity_ = 0;

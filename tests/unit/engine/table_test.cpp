@@ -1,5 +1,6 @@
 // The parts of the table, each against a plain model: record table, key arena, ordered index, byte values.
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -47,6 +48,31 @@ TEST(record_table_equals_a_map_through_growth_and_erasure) {
   }
   for (const auto& [low, word] : model) EXPECT_EQ(table[table.find(id_of(low))].cell.word, word);
   EXPECT_TRUE(table[table.absent_slot()].cell == Cell{});
+}
+
+// Long runs, runs over the end of the table, missing and repeated ids, and more ids than are looked up side by side.
+TEST(record_table_finds_many_as_it_finds_each) {
+  std::mt19937_64 random(kSeed);
+  const auto id_of = [](std::uint64_t low) {
+    return KeyId{low, low % 50 == 0 ? ~std::uint64_t{0} : low * 0x9e3779b97f4a7c15u};  // some share the last home
+  };
+  for (const std::size_t records : {0, 1, 51, 52, 5000}) {
+    RecordTable table(records);
+    for (std::uint64_t low = 1; low <= records; ++low) table.insert(id_of(low), 0);
+    for (const std::size_t count : {0, 1, 15, 16, 1023, 1024, 1025, 5000}) {
+      for (const bool some_missing : {false, true}) {
+        std::vector<KeyId> ids;
+        const std::uint64_t known = records + (some_missing ? 1 + count / 8 : 0);
+        if (known == 0) continue;
+        while (ids.size() < count) ids.push_back(id_of(1 + random() % known));
+        std::vector<std::uint32_t> slots(count + 1, kSeed);
+        const bool all_found = table.find_all(ids, slots.data());
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(slots[i], table.find(ids[i]));
+        ASSERT_EQ(slots[count], kSeed);
+        ASSERT_EQ(all_found, std::find(slots.begin(), slots.end() - 1, table.absent_slot()) == slots.end() - 1);
+      }
+    }
+  }
 }
 
 TEST(record_table_load_stays_high) {
