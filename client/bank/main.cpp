@@ -90,7 +90,9 @@ int move_money(Flags* flags, bank::Kind kind) {
 int demo(Flags* flags) {
   bank::DemoOptions& options = flags->demo;
   if (options.server.empty()) {
-    options.server = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "kilokvd").string();
+    std::error_code none;  // without /proc: in the working folder
+    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
+    options.server = (self.parent_path() / "kilokvd").string();
   }
   bank::ProgressPrinter printer(isatty(STDERR_FILENO) != 0, options.duration_us);
   const auto report = bank::run_demo(options, [&](const bank::DemoProgress& progress) { printer.print(progress); });
@@ -200,5 +202,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? bank::kDone : bank::kUsage;
   }
-  return chosen();
+  const int code = chosen();
+  if (std::cout.flush()) return code;
+  std::cerr << "kilokv-bank: cannot write to standard output: what was to be printed is lost\n";
+  return bank::kOther;
 }

@@ -67,6 +67,13 @@ class Commands(unittest.TestCase):
                       ["deposit", "alice"], ["withdraw", "alice", "1", "--wait", "soon"], ["nonsense"]):
             self.bank(*words, code=2)
 
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([str(BIN / "kilokv-bank"), "--endpoint", self.server.endpoint, "audit"], stdout=full,
+                                  stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=60)
+        self.assertEqual(done.returncode, 5)
+        self.assertIn(b"cannot write", done.stderr)
+
     def test_no_server(self):
         bank("--endpoint", "127.0.0.1:1", "--timeout", "1s", "audit", code=4)
 
