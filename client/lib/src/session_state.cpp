@@ -109,7 +109,7 @@ void SessionState::pump() {
   while (!queue_.empty() && !pending_.contains(queue_.front())) queue_.pop_front();
   if (queue_.empty()) return;
   if (stream_ == nullptr) {
-    stream_ = new SessionStream(shared_from_this(), link_.channel);
+    stream_ = new SessionStream(this, link_.channel);
     stream_usable_ = true;
     stream_greeted_ = stream_answered_ = false;
     stream_->start();
@@ -329,32 +329,27 @@ void SessionState::schedule_renewal(std::uint64_t delay_us) {
 }
 
 void SessionState::renew_lease() {
-  {
-    Lock lock(mutex_);
-    if (closing_ || ended_) return;
-  }
-  struct Call {
-    grpc::ClientContext context;
-    v1::KeepSessionAliveRequest request;
-    v1::KeepSessionAliveResponse response;
-  };
-  auto call = std::make_shared<Call>();
-  call->request.set_session(id_);
+  Lock lock(mutex_);
+  if (closing_ || ended_) return;
+  renewal_ = std::make_unique<Renewal>();
+  renewal_->request.set_session(id_);
   Connection::set_deadline(Clock::now() + std::chrono::microseconds(std::max<std::uint64_t>(lease_us_ / 3, 1'000'000)),
-                           &call->context);
-  link_.stub->async()->KeepSessionAlive(
-      &call->context, &call->request, &call->response, [call, weak = weak_from_this()](const grpc::Status& status) {
-        const auto self = weak.lock();
-        if (!self) return;
-        if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) {
-          Lock lock(self->mutex_);
-          self->ended_ = to_error(status, call->context, self->where());
-          self->changed_.notify_all();
-          return;  // what is in flight hears it from the stream
-        }
-        self->schedule_renewal(status.ok() ? self->lease_us_ / 3
-                                           : std::min<std::uint64_t>(self->lease_us_ / 10, 1'000'000));
-      });
+                           &renewal_->context);
+  link_.stub->async()->KeepSessionAlive(&renewal_->context, &renewal_->request, &renewal_->response,
+                                        [this](const grpc::Status& status) { on_lease_renewed(status); });
+}
+
+void SessionState::on_lease_renewed(const grpc::Status& status) {
+  Lock lock(mutex_);
+  const Error error = to_error(status, renewal_->context, where());
+  renewal_.reset();  // it holds the channel, which must not end on this thread (session_stream.hpp)
+  changed_.notify_all();
+  if (closing_) return;
+  if (error.code == ErrorCode::failed_precondition) {
+    ended_ = error;  // what is in flight hears it from the stream
+  } else {
+    schedule_renewal(error ? std::min<std::uint64_t>(lease_us_ / 10, 1'000'000) : lease_us_ / 3);
+  }
 }
 
 void SessionState::close() {
@@ -365,7 +360,8 @@ void SessionState::close() {
   for (const auto& entry : pending_) open.push_back(entry.second);
   end_all(open, make_error(ErrorCode::cancelled, "the session was closed before the answer came"), &lock);
   if (stream_ != nullptr) stream_->cancel();
-  changed_.wait(lock, [&] { return stream_ == nullptr && listeners_running_ == 0; });
+  if (renewal_) renewal_->context.TryCancel();
+  changed_.wait(lock, [&] { return stream_ == nullptr && !renewal_ && listeners_running_ == 0; });
 }
 
 }  // namespace kilokv::client

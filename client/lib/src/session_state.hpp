@@ -106,6 +106,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   void on_retry(std::uint64_t number);
   void schedule_renewal(std::uint64_t delay_us);
   void renew_lease();
+  void on_lease_renewed(const grpc::Status& status);  // on a thread of gRPC
 
   const std::shared_ptr<Connection> connection_;
   const Connection::Link& link_;  // of connection_
@@ -126,6 +127,13 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
     std::uint32_t count = 0;
   };
   std::array<Attempts, kAttemptsKept> attempts_;
+
+  struct Renewal {
+    grpc::ClientContext context;
+    v1::KeepSessionAliveRequest request;
+    v1::KeepSessionAliveResponse response;
+  };
+  std::unique_ptr<Renewal> renewal_;  // of the lease, while it is in flight
 
   SessionStream* stream_ = nullptr;  // owns itself
   bool stream_usable_ = false;       // writes may start

@@ -5,8 +5,8 @@
 
 namespace kilokv::client {
 
-SessionStream::SessionStream(std::shared_ptr<SessionState> session, std::shared_ptr<grpc::Channel> channel)
-    : session_(std::move(session)), stub_(std::move(channel)) {}
+SessionStream::SessionStream(SessionState* session, std::shared_ptr<grpc::Channel> channel)
+    : session_(session), stub_(std::move(channel)) {}
 
 void SessionStream::start() {
   stub_.PrepareBidiStreamingCall(&context_, "/kilokv.v1.KiloKV/Session", {}, this);
@@ -35,8 +35,10 @@ void SessionStream::OnReadDone(bool ok) {
 void SessionStream::OnWriteDone(bool ok) { session_->on_written(ok); }
 
 void SessionStream::OnDone(const grpc::Status& status) {
-  session_->on_stream_end(to_error(status, context_, session_->where()));
+  SessionState* const session = session_;
+  Error error = to_error(status, context_, session->where());
   delete this;
+  session->on_stream_end(std::move(error));
 }
 
 }  // namespace kilokv::client

@@ -1,5 +1,8 @@
 // One gRPC stream of a session. It owns itself from start() until the end of the stream, which it reports last.
 // Requests are written as bytes (encode.hpp), so that a request is encoded once however often it is sent.
+// The session outlives it: SessionState::close() waits for on_stream_end(), before which the stream has let go of the
+// channel. A channel that ends on a thread of gRPC ends that thread's queue under it (grpc 1.51,
+// CallbackAlternativeCQ).
 //
 // Thread safety: write() by one caller at a time (SessionState's lock), and never after on_stream_broken().
 #pragma once
@@ -20,7 +23,7 @@ class SessionState;
 
 class SessionStream final : public grpc::ClientBidiReactor<grpc::ByteBuffer, v1::SessionResponse> {
  public:
-  SessionStream(std::shared_ptr<SessionState> session, std::shared_ptr<grpc::Channel> channel);
+  SessionStream(SessionState* session, std::shared_ptr<grpc::Channel> channel);
   void start();
   // Requires: the write before it was reported by on_written. `more_follows`: it may wait for the next write.
   void write(const grpc::ByteBuffer& message, bool more_follows);
@@ -31,7 +34,7 @@ class SessionStream final : public grpc::ClientBidiReactor<grpc::ByteBuffer, v1:
   void OnDone(const grpc::Status& status) override;
 
  private:
-  std::shared_ptr<SessionState> session_;
+  SessionState* const session_;
   grpc::TemplatedGenericStub<grpc::ByteBuffer, v1::SessionResponse> stub_;
   grpc::ClientContext context_;
   grpc::ByteBuffer outgoing_;
