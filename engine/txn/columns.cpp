@@ -260,10 +260,6 @@ void TransactionColumns::append(const TransactionColumns& from, std::size_t begi
   copy_operations(from, first_op, last_op, delta, this);
 }
 
-std::string_view TransactionColumns::key(std::size_t i) const {
-  return slice(key_bytes, start_of(key_end, i), key_end[i]);
-}
-
 std::string_view TransactionColumns::value(std::size_t i) const {
   return slice(value_bytes, start_of(value_end, i), value_end[i]);
 }

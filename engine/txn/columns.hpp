@@ -74,7 +74,10 @@ struct TransactionColumns {
   // Cost: a copy; allocates only where capacity does not suffice.
   void append(const TransactionColumns& from, std::size_t begin, std::size_t end);
 
-  std::string_view key(std::size_t i) const;
+  std::string_view key(std::size_t i) const {
+    const std::uint32_t begin = i == 0 ? 0 : key_end[i - 1];
+    return {key_bytes.data() + begin, key_end[i] - begin};
+  }
   std::string_view value(std::size_t i) const;
   std::string_view range_from(std::size_t i) const;
   std::string_view range_to(std::size_t i) const;
