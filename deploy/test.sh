@@ -2,23 +2,25 @@
 # Everything that has to hold before a change goes in: installs what is missing, checks the formatting, builds, and runs
 # the tests (the check of the layers is one of them).
 #
-#   deploy/test.sh [--preset NAME] [--label REGEX] [--quick] [--tidy] [-j JOBS]
+#   deploy/test.sh [--preset NAME] [--label REGEX] [--quick] [--tidy] [--sanitize] [-j JOBS]
 #
 #   --preset NAME   build preset (default: release); asan and tsan for the sanitizers
 #   --label REGEX   only tests with such a label: unit, integration, crash
 #   --quick         only the unit tests
 #   --tidy          clang-tidy over the engine and the server's core, too (minutes)
+#   --sanitize      first the tests of the engine and of the server's core under the preset asan
 #   -j JOBS         tests at a time (default, and at most: the number of cores)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-preset=release label= tidy=no jobs=$(nproc)
+preset=release label= tidy=no sanitize=no jobs=$(nproc)
 while [ $# -gt 0 ]; do
   case "$1" in
     --preset) preset=$2; shift ;;
     --label) label=$2; shift ;;
     --quick) label=unit ;;
     --tidy) tidy=yes ;;
+    --sanitize) sanitize=yes ;;
     -j) jobs=$(($2 < jobs ? $2 : jobs)); shift ;;
     *)
       sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
@@ -42,6 +44,11 @@ fi
 find engine server client tests -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' |
   xargs clang-format --dry-run --Werror
 echo "formatting: as .clang-format says"
+
+if [ "$sanitize" = yes ]; then
+  deploy/build.sh --preset asan engine/all core_test
+  ctest --test-dir build/asan --parallel "$jobs" --output-on-failure --tests-regex '^(engine_|core_test$)' </dev/null
+fi
 
 deploy/build.sh --preset "$preset"
 
