@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <set>
 #include <span>
 #include <utility>
-
-#include "engine/base/check.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -48,6 +45,7 @@ TimeUs Executor::step() {
   }
   run_commands();
   run_cancels();
+  look_at_candidates();
   const TimeUs now = core_->environment.clock->monotonic_us();
   expire_sessions(now);
   if (draining_ && drained()) finish_drain();
@@ -69,7 +67,7 @@ void Executor::run_commands() {
 
 // A cancel waits for what was queued before it: that is then either decided or parked.
 void Executor::run_cancels() {
-  while (!cancelling_.empty() && core_->queue.taken() >= cancelling_.front().queue_pushed) {
+  while (!cancelling_.empty() && core_->queue.taken() >= cancelling_.front().queue_pushed && refused_ == nullptr) {
     const Cancelling cancelling = std::move(cancelling_.front());
     cancelling_.pop_front();
     const Database::CancelTarget& target = cancelling.target;
@@ -128,7 +126,8 @@ bool Executor::must_form(TimeUs now) const {
   const std::uint32_t in_flight = core_->in_flight.load(std::memory_order_acquire);
   if (in_flight >= core_->options.batch_in_flight_max) return false;
   const std::uint64_t waiting = core_->queue.ready() + woken_.size();
-  const bool other_work = !pending_cancelled_.empty() || !pending_entries_.empty() || !pending_durable_.empty() ||
+  const bool other_work = refused_ != nullptr || !pending_cancelled_.empty() || !pending_entries_.empty() ||
+                          !pending_durable_.empty() ||
                           (!parking_.empty() && parking_.next_deadline_us() <= stamp().time_us);
   if (waiting == 0 && !other_work) return false;
   if (in_flight == 0 || draining_) return true;
@@ -138,9 +137,9 @@ bool Executor::must_form(TimeUs now) const {
 }
 
 TimeUs Executor::next_wake(TimeUs now) const {
-  if (!commands_.empty()) return now;
-  TimeUs wake = next_expiry_us_;
   const std::uint32_t in_flight = core_->in_flight.load();  // the log stage notifies when it moves
+  if (!commands_.empty() || (in_flight == 0 && parking_.has_candidates())) return now;
+  TimeUs wake = next_expiry_us_;
   if (in_flight >= core_->options.batch_in_flight_max) return wake;
   if (const TimeUs oldest = core_->queue.oldest_us(); oldest != kNever) {
     wake = std::min(wake, oldest + core_->options.batch_max_delay_us);
@@ -153,20 +152,20 @@ TimeUs Executor::next_wake(TimeUs now) const {
   return wake;
 }
 
+// At most half of the batch: those that wait in the queue get on, too.
 void Executor::append_parked(Batch* batch) {
-  std::vector<std::uint64_t> ids = std::move(woken_);
-  woken_.clear();
-  if (!parking_.empty()) parking_.due(batch->header.time_us, &ids);
+  const std::size_t max = std::max<std::size_t>(core_->options.batch_max_transactions / 2, 1);
+  std::vector<std::uint64_t> ids;
+  if (!parking_.empty()) parking_.due(batch->header.time_us, max, &ids);
+  const auto woken_end = woken_.begin() + static_cast<std::ptrdiff_t>(std::min(woken_.size(), max - ids.size()));
+  ids.insert(ids.end(), woken_.begin(), woken_end);
+  woken_.erase(woken_.begin(), woken_end);
   if (ids.empty()) return;
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   std::erase_if(ids, [this](std::uint64_t id) { return parking_.find(id) == nullptr; });
   std::sort(ids.begin(), ids.end(),
             [this](std::uint64_t a, std::uint64_t b) { return parking_.find(a)->arrival < parking_.find(b)->arrival; });
-  if (ids.size() > core_->options.batch_max_transactions) {
-    woken_.assign(ids.begin() + core_->options.batch_max_transactions, ids.end());
-    ids.resize(core_->options.batch_max_transactions);
-  }
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (batch_bytes_ >= core_->options.batch_max_bytes) {
       woken_.insert(woken_.end(), ids.begin() + static_cast<std::ptrdiff_t>(i), ids.end());
@@ -256,8 +255,12 @@ void Executor::fill(Batch* batch) {
   batch->header.time_us = last_stamp_.time_us;
   batch->header.first_version = before.next_version;
   batch_bytes_ = 0;
-  append_parked(batch);
-  append_queued(batch);
+  if (refused_ != nullptr) {
+    append_refused(batch);
+  } else {
+    append_parked(batch);
+    append_queued(batch);
+  }
   batch->parts.insert(batch->parts.end(), std::make_move_iterator(pending_cancelled_.begin()),
                       std::make_move_iterator(pending_cancelled_.end()));
   pending_cancelled_.clear();
@@ -270,10 +273,10 @@ void Executor::run_batch() {
   fill(batch.get());
   const Status status =
       core_->engine->execute(batch->header, batch->columns, batch->last_try, &batch->results, &batch->writes);
-  if (!status.ok()) return fail_batch(std::move(batch), status);
+  if (!status.ok()) return refuse(std::move(batch), status);
   count_outcomes(*batch);
   if (postponed_ > 0) park_postponed(batch.get());
-  if (!parking_.empty()) wake_parked(*batch);
+  if (batch->writes.size() > 0 && !parking_.empty()) parking_.written(core_->engine->before_images());
   publish_parked();
   std::span<const engine::BeforeImage> images;  // built by the engine when asked for
   if (snapshots_.open()) images = core_->engine->before_images();
@@ -288,56 +291,6 @@ void Executor::run_batch() {
     fail_runs(std::move(unparkable_), parking_refusal_, nullptr);
     unparkable_.clear();
   }
-}
-
-// The engine refused the whole batch (the table is full) and has run nothing: neither number nor versions are used up.
-// Session entries and cancellations do not need the table and go into the next batch.
-void Executor::fail_batch(std::unique_ptr<Batch> batch, const Status& status) {
-  pending_entries_.insert(pending_entries_.begin(), batch->session_entries.begin(), batch->session_entries.end());
-  pending_durable_.insert(pending_durable_.begin(), std::make_move_iterator(batch->when_durable.begin()),
-                          std::make_move_iterator(batch->when_durable.end()));
-  std::vector<std::shared_ptr<RequestRun>> failed;
-  for (BatchPart& part : batch->parts) {
-    if (part.begin == part.end) {
-      pending_cancelled_.push_back(std::move(part));
-    } else if (failed.empty() || failed.back() != part.run) {
-      failed.push_back(std::move(part.run));
-    }
-  }
-  fail_runs(std::move(failed), status, nullptr);
-  batch->clear();
-  core_->batches.give(std::move(batch));
-}
-
-// Ends runs without results, in the answer worker, after everything that was executed or cancelled so far.
-void Executor::fail_runs(std::vector<std::shared_ptr<RequestRun>> runs, const Status& status,
-                         std::function<void()> done) {
-  for (const auto& run : runs) {
-    run->failed = true;
-    unpark(*run);
-  }
-  publish_parked();
-  auto fail_all = [core = core_, runs = std::move(runs), status, done] {
-    std::set<const RequestRun*> seen;
-    for (const auto& run : runs) {
-      if (!seen.insert(run.get()).second) continue;
-      if (run->session) {
-        core->sessions.abandon(*run->session, run->number, status);
-      } else {
-        run->sink->fail(status);
-      }
-      core->queue.finished(*run);
-      core->counters.refused.fetch_add(1, std::memory_order_relaxed);
-    }
-    if (done) done();
-  };
-  const auto of_failed = [](const BatchPart& part) { return part.run->failed; };
-  if (std::any_of(pending_cancelled_.begin(), pending_cancelled_.end(), of_failed)) {
-    pending_durable_.push_back(std::move(fail_all));
-    return;
-  }
-  core_->at_boundary.add(core_->executed.batch(), std::move(fail_all));
-  core_->answer_worker->notify();
 }
 
 void Executor::count_outcomes(const Batch& batch) {

@@ -67,12 +67,13 @@ class Executor {
   void append_parked(Batch* batch);
   void append_queued(Batch* batch);
   std::uint32_t fitting(const Batch& batch, const RequestRun& run);
-  void fail_batch(std::unique_ptr<Batch> batch, const Status& status);
+  void refuse(std::unique_ptr<Batch> batch, const Status& status);
+  void append_refused(Batch* batch);
   void fail_runs(std::vector<std::shared_ptr<RequestRun>> runs, const Status& status, std::function<void()> done);
   void count_outcomes(const Batch& batch);
   void park_postponed(Batch* batch);
   bool park(const Batch& batch, const BatchPart& part, std::uint32_t t);
-  void wake_parked(const Batch& batch);
+  void look_at_candidates();
   void unpark(const RequestRun& run);
   bool drained() const;
   void finish_drain();
@@ -84,7 +85,10 @@ class Executor {
   SnapshotStore snapshots_;
   StageQueue<std::function<void()>> commands_;
   std::deque<Cancelling> cancelling_;
-  std::vector<std::uint64_t> woken_;  // parked ids that join the next batch
+  std::vector<std::uint64_t> woken_;  // parked ids that join the next batches
+  BatchNumber looked_after_ = 0;      // the batch after which candidates were last looked at
+  std::unique_ptr<Batch> refused_;    // its parts from refused_next_ on run one by one
+  std::size_t refused_next_ = 0;
   std::vector<BatchPart> pending_cancelled_;
   std::vector<SessionEntry> pending_entries_;
   std::vector<std::function<void()>> pending_durable_;

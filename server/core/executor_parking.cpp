@@ -8,6 +8,8 @@
 
 namespace kilokv::server {
 
+constexpr std::uint32_t kCandidatesPerBatch = 1024;  // about a quarter of a millisecond
+
 bool Executor::park(const Batch& batch, const BatchPart& part, std::uint32_t t) {
   Parked parked;
   parked.id = part.parked_id;
@@ -53,15 +55,19 @@ void Executor::park_postponed(Batch* batch) {
 }
 
 // A key of their guards was written: those that have something new to say join the next batch, the others would only be
-// postponed again.
-void Executor::wake_parked(const Batch& batch) {
-  if (batch.writes.size() == 0) return;
-  std::vector<std::uint64_t> candidates;
-  parking_.woken_by(core_->engine->before_images(), &candidates);
-  for (const std::uint64_t id : candidates) {
+// postponed again. So many of them for each batch; when there is nothing else to do, one round after the other.
+void Executor::look_at_candidates() {
+  if (!parking_.has_candidates()) return;
+  const BatchNumber last = core_->executed.batch();
+  if (looked_after_ == last && core_->in_flight.load() > 0) return;
+  looked_after_ = last;
+  const std::size_t woken_max = core_->options.batch_max_transactions;
+  for (std::uint32_t looked = 0; looked < kCandidatesPerBatch && woken_.size() < woken_max; ++looked) {
+    const Parked* candidate = parking_.next_candidate();
+    if (candidate == nullptr) return;
     scratch_.clear();
-    engine::unpack_transaction(parking_.find(id)->packed, &scratch_);
-    if (!core_->engine->would_wait(scratch_, 0)) woken_.push_back(id);
+    engine::unpack_transaction(candidate->packed, &scratch_);
+    if (!core_->engine->would_wait(scratch_, 0)) woken_.push_back(candidate->id);
   }
 }
 
@@ -108,8 +114,9 @@ void Executor::drain(std::function<void()> done) {
 }
 
 bool Executor::drained() const {
-  return core_->queue.transactions() == 0 && woken_.empty() && cancelling_.empty() && pending_cancelled_.empty() &&
-         pending_entries_.empty() && pending_durable_.empty() && core_->in_flight.load() == 0;
+  return core_->queue.transactions() == 0 && refused_ == nullptr && woken_.empty() && !parking_.has_candidates() &&
+         cancelling_.empty() && pending_cancelled_.empty() && pending_entries_.empty() && pending_durable_.empty() &&
+         core_->in_flight.load() == 0;
 }
 
 void Executor::finish_drain() {

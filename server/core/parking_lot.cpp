@@ -12,17 +12,8 @@ namespace kilokv::server {
 namespace {
 
 constexpr std::int64_t kRetryAfterUs = 1'000'000;
-constexpr std::size_t kFilterPlacesPerKey = 4;
+constexpr std::size_t kFilterBitsPerKey = 32;   // at least: a wrong bit sends one lookup in 32 in vain
 constexpr std::uint64_t kAllocationBytes = 16;  // what the allocator adds
-
-void sort_by_arrival(std::vector<const Parked*>* found, std::vector<std::uint64_t>* ids) {
-  std::sort(found->begin(), found->end(), [](const Parked* a, const Parked* b) {
-    return std::pair(a->arrival, a->index) < std::pair(b->arrival, b->index);
-  });
-  for (const Parked* parked : *found) {
-    ids->push_back(parked->id);
-  }
-}
 
 }  // namespace
 
@@ -76,39 +67,60 @@ const Parked* ParkingLot::find(std::uint64_t id) const {
   return it == entries_.end() ? nullptr : &it->second.parked;
 }
 
-void ParkingLot::woken_by(std::span<const engine::BeforeImage> written, std::vector<std::uint64_t>* ids) {
-  if (entries_.empty()) {
+void ParkingLot::written(std::span<const engine::BeforeImage> images) {
+  if (waiting_.empty()) {
     return;
   }
-  ++collection_;
-  std::vector<const Parked*> found;
-  for (const engine::BeforeImage& image : written) {
-    if (filter_place(image.id) == 0) {
+  for (const engine::BeforeImage& image : images) {
+    if ((filter_word(image.id) & filter_bit(image.id)) == 0) {
       continue;
     }
     const auto it = waiting_.find(image.id);
-    for (Wait* wait = it == waiting_.end() ? nullptr : it->second; wait != nullptr; wait = wait->next) {
-      if (std::exchange(wait->entry->collected, collection_) != collection_) {
-        found.push_back(&wait->entry->parked);
-      }
+    if (it == waiting_.end()) {
+      continue;
+    }
+    ++it->second.writes;
+    if (!std::exchange(it->second.listed, true)) {
+      written_keys_.push_back(image.id);
     }
   }
-  sort_by_arrival(&found, ids);
 }
 
-void ParkingLot::due(TimeUs stamp_us, std::vector<std::uint64_t>* ids) const {
-  std::vector<const Parked*> found;
+const Parked* ParkingLot::next_candidate() {
+  while (!written_keys_.empty()) {
+    const KeyId key = written_keys_.front();
+    written_keys_.pop_front();
+    const auto it = waiting_.find(key);
+    if (it == waiting_.end()) {
+      continue;
+    }
+    Waiters& waiters = it->second;
+    Wait* wait = waiters.first;
+    if (wait->writes_seen == waiters.writes) {
+      waiters.listed = false;
+      continue;
+    }
+    wait->writes_seen = waiters.writes;
+    remove(&waiters, wait);
+    append(&waiters, wait);
+    written_keys_.push_back(key);
+    return &wait->entry->parked;
+  }
+  return nullptr;
+}
+
+void ParkingLot::due(TimeUs stamp_us, std::size_t max, std::vector<std::uint64_t>* ids) const {
   std::vector<std::size_t> places{0};  // parents before their children: only subtrees with something due are entered
-  while (!places.empty()) {
+  while (!places.empty() && max > 0) {
     const std::size_t place = places.back();
     places.pop_back();
     if (place < heap_.size() && heap_[place]->parked.deadline_us <= stamp_us) {
-      found.push_back(&heap_[place]->parked);
+      ids->push_back(heap_[place]->parked.id);
+      --max;
       places.push_back(2 * place + 1);
       places.push_back(2 * place + 2);
     }
   }
-  sort_by_arrival(&found, ids);
 }
 
 TimeUs ParkingLot::next_deadline_us() const { return heap_.empty() ? kNever : heap_.front()->parked.deadline_us; }
@@ -157,8 +169,7 @@ std::uint64_t ParkingLot::cost(const Parked& parked, std::size_t waits) {
   constexpr std::uint64_t kHashNodeBytes = 2 * sizeof(void*) + kAllocationBytes;
   constexpr std::uint64_t kTreeNodeBytes = 5 * sizeof(void*) + kAllocationBytes;
   return sizeof(Entry) + kTreeNodeBytes + sizeof(Entry*) + parked.packed.size() + kAllocationBytes +
-         waits * (sizeof(Wait) + sizeof(KeyId) + sizeof(Wait*) + kHashNodeBytes +
-                  kFilterPlacesPerKey * sizeof(std::uint32_t)) +
+         waits * (sizeof(Wait) + sizeof(KeyId) + sizeof(Waiters) + kHashNodeBytes + 4 * kFilterBitsPerKey / 8) +
          kAllocationBytes + (parked.session ? sizeof(RequestName) + sizeof(Entry*) + kHashNodeBytes : 0);
 }
 
@@ -183,44 +194,56 @@ void ParkingLot::link_keys(Entry* entry) {
   entry->wait_count = static_cast<std::uint32_t>(keys_.size());
   entry->waits = std::make_unique<Wait[]>(keys_.size());
   for (std::uint32_t i = 0; i < entry->wait_count; ++i) {
+    const auto [it, inserted] = waiting_.try_emplace(keys_[i]);
     Wait& wait = entry->waits[i];
-    Wait*& first = waiting_[keys_[i]];
-    wait = {entry, nullptr, first, keys_[i]};
-    if (first != nullptr) {
-      first->previous = &wait;
-    } else {
-      count_key(wait.key);
+    wait.entry = entry;
+    wait.writes_seen = it->second.writes;
+    wait.key = keys_[i];
+    append(&it->second, &wait);
+    if (inserted) {
+      add_to_filter(wait.key);
     }
-    first = &wait;
-  }
-}
-
-// A key is new in waiting_. The filter grows with the keys, so that one place in four is taken at most.
-void ParkingLot::count_key(const KeyId& key) {
-  if (waiting_.size() * kFilterPlacesPerKey <= filter_.size()) {
-    ++filter_place(key);
-    return;
-  }
-  filter_.assign(std::bit_ceil(2 * waiting_.size() * kFilterPlacesPerKey), 0);
-  for (const auto& [waited, first] : waiting_) {
-    ++filter_place(waited);
   }
 }
 
 void ParkingLot::unlink_keys(Entry* entry) {
   for (std::uint32_t i = 0; i < entry->wait_count; ++i) {
-    const Wait& wait = entry->waits[i];
-    if (wait.next != nullptr) {
-      wait.next->previous = wait.previous;
+    Wait& wait = entry->waits[i];
+    const auto it = waiting_.find(wait.key);
+    remove(&it->second, &wait);
+    if (it->second.first == nullptr) {
+      waiting_.erase(it);
     }
-    if (wait.previous != nullptr) {
-      wait.previous->next = wait.next;
-    } else if (wait.next != nullptr) {
-      waiting_[wait.key] = wait.next;
-    } else {
-      waiting_.erase(wait.key);
-      --filter_place(wait.key);
-    }
+  }
+}
+
+void ParkingLot::append(Waiters* waiters, Wait* wait) {
+  wait->previous = waiters->last;
+  wait->next = nullptr;
+  (waiters->last == nullptr ? waiters->first : waiters->last->next) = wait;
+  waiters->last = wait;
+}
+
+void ParkingLot::remove(Waiters* waiters, Wait* wait) {
+  (wait->previous == nullptr ? waiters->first : wait->previous->next) = wait->next;
+  (wait->next == nullptr ? waiters->last : wait->next->previous) = wait->previous;
+}
+
+// `key` is new in waiting_.
+void ParkingLot::add_to_filter(const KeyId& key) {
+  if (++filter_keys_ * kFilterBitsPerKey > filter_.size() * 64) {
+    rebuild_filter();  // with the key
+  } else {
+    filter_word(key) |= filter_bit(key);
+  }
+}
+
+// So large that as many keys again can come before the next time.
+void ParkingLot::rebuild_filter() {
+  filter_.assign(std::bit_ceil(2 * waiting_.size() * kFilterBitsPerKey / 64), 0);
+  filter_keys_ = waiting_.size();
+  for (const auto& [key, waiters] : waiting_) {
+    filter_word(key) |= filter_bit(key);
   }
 }
 

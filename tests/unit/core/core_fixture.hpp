@@ -84,8 +84,9 @@ class CoreFixture : public ::testing::Test {
     database.reset();
     auto opened = Database::open(
         options, environment, commit_log,
-        [](const engine::KeyHashSecret& secret) {
+        [this](const engine::KeyHashSecret& secret) {
           engine::EngineOptions engine_options;
+          engine_options.table_records_max = table_records_max;
           engine_options.secret = secret;
           return engine::Engine::create(engine_options);
         },
@@ -164,6 +165,7 @@ class CoreFixture : public ::testing::Test {
   }
 
   DatabaseOptions options;
+  std::size_t table_records_max = engine::EngineOptions().table_records_max;
   SimEnvironment sim;
   MemoryLog log;
   std::optional<Status> fatal;

@@ -61,28 +61,93 @@ std::uint64_t park(ParkingLot* lot, const std::vector<std::uint64_t>& keys, Park
   return id.ok() ? *id : 0;
 }
 
-Ids woken(ParkingLot* lot, const std::vector<std::uint64_t>& keys) {
+// In the order in which they come up; one that waits for several of the keys comes up for each.
+Ids candidates(ParkingLot* lot) {
   Ids ids;
-  lot->woken_by(written(keys), &ids);
+  while (const Parked* parked = lot->next_candidate()) {
+    ids.push_back(parked->id);
+  }
+  EXPECT_FALSE(lot->has_candidates());
+  return ids;
+}
+
+Ids woken(ParkingLot* lot, const std::vector<std::uint64_t>& keys) {
+  lot->written(written(keys));
+  Ids ids = candidates(lot);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
 }
 
 Ids due(const ParkingLot& lot, TimeUs stamp_us) {
   Ids ids;
-  lot.due(stamp_us, &ids);
+  lot.due(stamp_us, lot.size(), &ids);
+  std::sort(ids.begin(), ids.end());
   return ids;
 }
 
-TEST(ParkingLotTest, WakesByAnyGuardKeyOnceAndInOrderOfArrival) {
+TEST(ParkingLotTest, WakesByAnyGuardKey) {
   ParkingLot lot(100, kNoLimit);
-  const std::uint64_t late = park(&lot, {1, 2}, parked(20));
-  const std::uint64_t early = park(&lot, {2, 3}, parked(10));
+  const std::uint64_t one = park(&lot, {1, 2}, parked(20));
+  const std::uint64_t other = park(&lot, {2, 3}, parked(10));
   EXPECT_EQ(woken(&lot, {7}), Ids{});
-  EXPECT_EQ(woken(&lot, {1}), Ids{late});
-  EXPECT_EQ(woken(&lot, {3, 2, 1}), (Ids{early, late}));
-  EXPECT_EQ(woken(&lot, {2}), (Ids{early, late}));  // they stay until they are taken
-  lot.take(early);
-  EXPECT_EQ(woken(&lot, {2, 3}), Ids{late});
+  EXPECT_EQ(woken(&lot, {1}), Ids{one});
+  EXPECT_EQ(woken(&lot, {3, 2, 1}), (Ids{one, other}));
+  EXPECT_EQ(woken(&lot, {2}), (Ids{one, other}));  // they stay until they are taken
+  EXPECT_EQ(woken(&lot, {}), Ids{});
+  lot.take(other);
+  EXPECT_EQ(woken(&lot, {2, 3}), Ids{one});
+}
+
+TEST(ParkingLotTest, ThoseWhoWaitForAKeyThatIsWrittenAllTheTimeTakeTurns) {
+  ParkingLot lot(100, kNoLimit);
+  const std::uint64_t a = park(&lot, {1}, parked(1));
+  const std::uint64_t b = park(&lot, {1}, parked(2));
+  const std::uint64_t c = park(&lot, {1}, parked(3));
+  Ids ids;
+  for (int i = 0; i < 2; ++i) {
+    lot.written(written({1}));
+    ids.push_back(lot.next_candidate()->id);
+    lot.written(written({1}));
+    ids.push_back(lot.next_candidate()->id);
+  }
+  EXPECT_EQ(ids, (Ids{a, b, c, a}));
+  EXPECT_EQ(candidates(&lot), (Ids{b, c}));  // a has seen the last write
+}
+
+TEST(ParkingLotTest, AHotKeyDoesNotKeepThoseWhoWaitForAnotherFromTheirTurn) {
+  ParkingLot lot(100, kNoLimit);
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    park(&lot, {1}, parked(i));
+  }
+  const std::uint64_t other = park(&lot, {2}, parked(50));
+  lot.written(written({1, 2}));
+  lot.next_candidate();
+  EXPECT_EQ(lot.next_candidate()->id, other);
+  EXPECT_EQ(candidates(&lot).size(), 49u);
+}
+
+TEST(ParkingLotTest, WhatIsParkedAfterAWriteHasSeenIt) {
+  ParkingLot lot(100, kNoLimit);
+  const std::uint64_t before = park(&lot, {1}, parked(1));
+  lot.written(written({1}));
+  const std::uint64_t after = park(&lot, {1}, parked(2));
+  EXPECT_EQ(candidates(&lot), Ids{before});
+  lot.take(before);
+  EXPECT_EQ(woken(&lot, {1}), Ids{after});
+}
+
+TEST(ParkingLotTest, NoMoreAreDueThanWanted) {
+  ParkingLot lot(100, kNoLimit);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    park(&lot, {i}, parked(i, i % 2 == 0 ? 10 : 30));
+  }
+  Ids ids;
+  lot.due(20, 4, &ids);
+  EXPECT_EQ(ids.size(), 4u);
+  for (const std::uint64_t id : ids) {
+    EXPECT_EQ(lot.find(id)->deadline_us, 10);
+  }
 }
 
 TEST(ParkingLotTest, TheOtherKeyOfACompareWakesAndARangeDoesNot) {
@@ -182,7 +247,7 @@ struct Model {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
     for (const auto& [id, entry] : entries) {
       if (predicate(entry)) {
-        found.emplace_back(by_index ? entry.parked.index : entry.parked.arrival, id);
+        found.emplace_back(by_index ? entry.parked.index : id, id);
       }
     }
     std::sort(found.begin(), found.end());

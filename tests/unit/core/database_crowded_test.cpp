@@ -1,0 +1,148 @@
+// What many or greedy requests must not do to the others: a full table, a key that thousands wait for.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/core/core_fixture.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using engine::Outcome;
+
+constexpr DurationUs kSecond = 1000000;
+
+class FullTableTest : public CoreFixture {
+ protected:
+  void SetUp() override {
+    table_records_max = 3;
+    open();
+    run(both(add("a", 1), add("b", 1)));
+    run(add("waited for", 0));
+  }
+  static void expect_full(const RecordingSink& sink) {
+    ASSERT_TRUE(sink.failure);
+    EXPECT_EQ(sink.failure->code(), StatusCode::resource_exhausted);
+    EXPECT_TRUE(sink.answers.empty());
+  }
+};
+
+TEST_F(FullTableTest, OnlyTheRequestsThatNeedRoomFail) {
+  const auto parked = run(withdraw("waited for", 5, 60 * kSecond));
+  const BatchNumber before = database->status().durable_batch;
+  const auto first = submit(add("a", 10));
+  const auto too_much = submit(both(add("b", 100), add("c", 1)));
+  const auto deposit = submit(add("waited for", 5));
+  const auto last = submit(both(add("b", 10), add("a", 10)));
+  settle();
+  expect_full(*too_much);
+  ASSERT_TRUE(first->done && deposit->done && last->done && parked->done);
+  EXPECT_EQ(parked->outcome(0), Outcome::committed);
+  EXPECT_LT(first->at(0).result.batch, last->at(0).result.batch);
+  EXPECT_EQ(last->at(0).result.batch, last->at(0).result.admitted_batch);
+  EXPECT_EQ(first->at(0).result.batch, before + 1);
+  EXPECT_EQ(integer("a"), 21);
+  EXPECT_EQ(integer("b"), 11);
+  EXPECT_EQ(log.reserved(), 0u);
+  reopen();
+  EXPECT_EQ(integer("a"), 21);
+}
+
+TEST_F(FullTableTest, ARequestInASessionCanBeSentAgainWhenThereIsRoom) {
+  const SessionId session = open_session();
+  const auto refused = submit(add("c", 7), session, 1);
+  const auto other = submit(add("a", 1), session, 2);
+  settle();
+  expect_full(*refused);
+  EXPECT_TRUE(other->done);
+  table_records_max = 10;
+  reopen();
+  EXPECT_EQ(run(add("c", 7), session, 1)->outcome(0), Outcome::committed);
+  EXPECT_EQ(integer("c"), 7);
+}
+
+TEST_F(FullTableTest, ACancelMeetsWhatWaitsForItsTurn) {
+  const SessionId session = open_session();
+  const auto refused = submit(add("c", 7));
+  const auto waiting = submit(withdraw("a", 1000, 60 * kSecond), session, 1);
+  std::optional<std::uint64_t> cancelled;
+  database->cancel({session, 1, {}, 0}, [&](Result<std::uint64_t> count) { cancelled = *count; });
+  settle();
+  expect_full(*refused);
+  EXPECT_EQ(cancelled, 1u);
+  ASSERT_TRUE(waiting->done);
+  EXPECT_TRUE(waiting->at(0).result.cancelled);
+}
+
+TEST_F(FullTableTest, ADrainAnswersWhatWaitsForItsTurn) {
+  const auto refused = submit(add("c", 7));
+  const auto first = submit(add("a", 1));
+  const auto last = submit(add("b", 1));
+  bool drained = false;
+  database->drain([&] {
+    drained = true;
+    EXPECT_TRUE(refused->failure && first->done && last->done);
+  });
+  settle();
+  EXPECT_TRUE(drained);
+  expect_full(*refused);
+}
+
+class HotGuardTest : public CoreFixture {
+ protected:
+  static constexpr int kWaiting = 3000;
+
+  void SetUp() override {
+    options.batch_max_transactions = 20;
+    open();
+    for (int i = 0; i < kWaiting; ++i) waiting.push_back(submit(withdraw("hot", 2, 600 * kSecond)));
+    settle();
+    EXPECT_EQ(database->status().parked, std::uint64_t{kWaiting});
+  }
+  int committed() const {
+    int count = 0;
+    for (const auto& sink : waiting) count += sink->outcome(0) == Outcome::committed ? 1 : 0;
+    return count;
+  }
+
+  std::vector<std::shared_ptr<RecordingSink>> waiting;
+};
+
+TEST_F(HotGuardTest, AllAreCoveredInTheEndAndNoneTwice) {
+  run(add("hot", kWaiting));  // for half of them
+  EXPECT_EQ(committed(), kWaiting / 2);
+  EXPECT_EQ(integer("hot"), 0);
+  run(add("hot", kWaiting));
+  EXPECT_EQ(committed(), kWaiting);
+  EXPECT_EQ(database->status().parked, 0u);
+}
+
+TEST_F(HotGuardTest, ThoseThatAreCoveredShareTheBatchesWithOthers) {
+  const auto deposit = submit(add("hot", 2 * kWaiting));
+  std::vector<std::shared_ptr<RecordingSink>> others;
+  for (int i = 0; i < 100; ++i) others.push_back(submit(add("other", 1)));
+  settle();
+  EXPECT_EQ(committed(), kWaiting);
+  for (const auto& other : others) EXPECT_LE(other->at(0).result.batch, deposit->at(0).result.batch + 11);
+}
+
+// A write to a key that thousands wait for costs a bounded number of looks at them, and no run.
+TEST_F(HotGuardTest, WritesThatCoverNobodyRunNobodyAgain) {
+  const std::uint64_t before = database->status().batches;
+  for (int i = 0; i < 50; ++i) run(both(add("hot", 1), add("hot", -1)));
+  EXPECT_EQ(database->status().batches, before + 50);
+  EXPECT_EQ(database->status().parked, std::uint64_t{kWaiting});
+}
+
+TEST_F(HotGuardTest, ThoseThatAreDueTogetherExpireABatchAtATime) {
+  const auto other = submit(withdraw("never", 1, 601 * kSecond));
+  sim.scheduler.run_for(602 * kSecond);
+  settle();
+  for (const auto& sink : waiting) ASSERT_EQ(sink->outcome(0), Outcome::wait_expired);
+  EXPECT_EQ(other->outcome(0), Outcome::wait_expired);
+  EXPECT_EQ(log.reserved(), 0u);
+}
+
+}  // namespace
+}  // namespace kilokv::server
