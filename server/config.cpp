@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/config_value.hpp"
+#include "server/core/environment.hpp"
 #include "server/version.hpp"
 
 namespace kilokv::server {
@@ -58,7 +59,9 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
        {kBatches, "batch-max-delay", Unit::duration, &o->batch_max_delay_us,
         "how long a batch may wait for more, while an earlier one is in flight; an idle server does not wait"},
        {kBatches, "batch-max-bytes", Unit::size, &o->batch_max_bytes,
-        "estimated log record at which a batch is full; a single transaction may exceed it"},
+        "longest log record that a batch may need; a single transaction may exceed it"},
+       {kBatches, "batch-max-reads", Unit::count, &o->batch_max_reads,
+        "keys that the guards, reads and ranges of a batch may look at; a single transaction may exceed it"},
        {kBatches, "batch-in-flight-max", Unit::count, &o->batch_in_flight_max, "batches executed, not yet durable"},
        {kAdmission, "queue-transactions-max", Unit::count, &o->queue_transactions_max,
         "transactions accepted, not yet in a batch; beyond it RESOURCE_EXHAUSTED"},
@@ -132,6 +135,8 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
              {kLimits, "guards-max", Unit::count, &limits->guards_max, "guards"},
              {kLimits, "operations-max", Unit::count, &limits->operations_max, "operations, both lists together"},
              {kLimits, "range-keys-max", Unit::count, &limits->range_keys_max, "keys of one range operation"},
+             {kLimits, "transaction-keys-max", Unit::count, &limits->transaction_keys_max,
+              "keys of all range operations of a transaction together"},
              {kLimits, "wait-timeout-max", Unit::duration, &options->database.wait_timeout_us_max, "wait_timeout"}});
 }
 
@@ -286,6 +291,11 @@ Status check_choice(const char* knob, const std::string& met, const std::vector<
   return invalid(std::string(knob) + " is \"" + met + "\": it must be one of " + list);
 }
 
+Status check_most(const char* knob, std::uint64_t met, std::uint64_t most) {
+  if (met <= most) return {};
+  return Status::invalid({knob, "at most " + std::to_string(most), std::to_string(met), knob});
+}
+
 Status check_listen(const std::string& listen) {
   const std::size_t colon = listen.rfind(':');
   if (colon != std::string::npos && colon != 0) {
@@ -307,6 +317,10 @@ Status ServerOptions::validate() const {
   if (status.ok()) {
     status = check_choice("--log-level", log_level, {"trace", "debug", "info", "warning", "error", "critical", "off"});
   }
+  if (status.ok()) status = check_most("--drain-timeout", static_cast<std::uint64_t>(drain_timeout_us), kDurationUsMax);
+  // A slot of the table has a number of 32 bits.
+  if (status.ok()) status = check_most("--table-records-max", table_records_max, std::uint64_t{1} << 31);
+  if (status.ok()) status = check_most("--expected-records", expected_records, table_records_max);
   if (status.ok()) status = storage.validate();
   if (status.ok()) status = service.validate();
   if (status.ok()) status = database.validate();

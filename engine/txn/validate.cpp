@@ -140,7 +140,9 @@ class Validator {
     for (std::uint32_t g = c_.guard_begin(t); g < c_.guard_end[t]; ++g) {
       if (!guard_ok(g)) return false;
     }
-    return list_ok(c_.then_begin(t), c_.then_end[t]) && list_ok(c_.then_end[t], c_.else_end[t]);
+    range_keys_ = 0;
+    return list_ok(c_.then_begin(t), c_.then_end[t]) && list_ok(c_.then_end[t], c_.else_end[t]) &&
+           range_keys_ <= limits_.transaction_keys_max;
   }
 
   bool list_ok(std::uint32_t begin, std::uint32_t end) {
@@ -221,6 +223,7 @@ class Validator {
     if (i >= c_.range_limit.size() || range_used_[i] != 0 || !range_ok(i, in_guard)) return false;
     range_used_[i] = 1;
     ++ranges_used_;
+    range_keys_ += c_.range_limit[i];
     return true;
   }
 
@@ -238,6 +241,7 @@ class Validator {
   const TransactionLimits& limits_;
   std::vector<std::uint8_t> range_used_;
   std::size_t ranges_used_ = 0;
+  std::uint64_t range_keys_ = 0;  // limits of the range operations of the transaction at hand
 };
 
 std::string Validator::guard_path(std::uint32_t g) const {
@@ -301,6 +305,10 @@ Status Validator::explain(std::size_t t) const {
   for (std::uint32_t i = c_.then_begin(t); i < c_.else_end[t]; ++i) {
     const std::uint32_t list_begin = i < c_.then_end[t] ? c_.then_begin(t) : c_.then_end[t];
     if (Status s = explain_operation(operation_path(i), list_begin, i); !s.ok()) return s;
+  }
+  if (range_keys_ > limits_.transaction_keys_max) {
+    return invalid(path + ".operations", count_of(limits_.transaction_keys_max, "keys of all its ranges together"),
+                   count_of(range_keys_, "keys"), "--transaction-keys-max");
   }
   // Only a range that two share is left: each use alone is fine.
   return invalid(path, "each range used by one guard or operation", "a range used twice");

@@ -16,9 +16,10 @@ namespace kilokv::engine {
 struct TransactionLimits {
   std::uint32_t key_bytes_max = 1024;  // bounds of ranges included; --key-bytes-max
   std::uint32_t value_bytes_max = 1u << 20;
-  std::uint32_t guards_max = 1024;      // of one transaction
-  std::uint32_t operations_max = 1024;  // of one transaction, both lists together
-  std::uint32_t range_keys_max = 10000;
+  std::uint32_t guards_max = 1024;              // of one transaction
+  std::uint32_t operations_max = 1024;          // of one transaction, both lists together
+  std::uint32_t range_keys_max = 10000;         // of one operation
+  std::uint32_t transaction_keys_max = 100000;  // of one transaction's operations, both lists together
   DurationUs wait_timeout_us_max = DurationUs{24} * 3600 * 1000000;  // --wait-timeout-max
   std::uint32_t request_transactions_max = 65536;
 };

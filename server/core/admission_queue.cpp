@@ -26,51 +26,45 @@ Status full(const char* field, std::uint64_t met, std::uint64_t limit, const cha
 
 }  // namespace
 
-std::uint64_t log_bytes_bound(const engine::TransactionColumns& columns, std::size_t t, bool in_session,
-                              std::uint64_t largest_value, const DatabaseOptions& options) {
-  constexpr std::uint64_t kPerTransaction = 64, kPerOperation = 48, kPerRead = 256, kPerDeletedKey = 256;
-  std::uint64_t bytes = kPerTransaction;
-  for (std::uint32_t i = columns.then_begin(t); i < columns.else_end[t]; ++i) {
-    const auto operand = static_cast<engine::Operand>(columns.op_operand[i]);
-    bytes += kPerOperation;
-    switch (static_cast<engine::OpKind>(columns.op_kind[i])) {
-      case engine::OpKind::get: bytes += in_session ? kPerRead : 0; break;
-      case engine::OpKind::range_get: bytes += in_session ? options.result_bytes_max : 0; break;
-      case engine::OpKind::delete_range: bytes += columns.range_limit[columns.op_key[i]] * kPerDeletedKey; break;
-      case engine::OpKind::put:
-        if (operand == engine::Operand::bytes) {
-          bytes += columns.value(static_cast<std::size_t>(columns.op_value[i])).size();
-        } else if (operand == engine::Operand::get || operand == engine::Operand::get_negated) {
-          bytes += largest_value;
-        }
-        [[fallthrough]];
-      case engine::OpKind::del:
-      case engine::OpKind::add: bytes += columns.key(columns.op_key[i]).size(); break;
+// What the run's transactions cost together. INVALID_ARGUMENT: one of them alone is more than the log takes.
+Status AdmissionQueue::add_costs(RequestRun* run, std::uint64_t largest_value) const {
+  const engine::TransactionColumns& columns = run->request->transactions;
+  for (std::size_t t = 0; t < run->to_run; ++t) {
+    const TransactionCost cost =
+        cost_of(columns, t, run->session.has_value(), largest_value, options_.result_bytes_max);
+    const std::uint64_t bytes = log_bytes(cost.log, largest_value);
+    if (bytes > kTransactionLogBytesMax) {
+      return Status::invalid({"transactions[" + std::to_string(run->index_of(static_cast<std::uint32_t>(t))) + "]",
+                              std::to_string(kTransactionLogBytesMax) + " bytes of log",
+                              "up to " + std::to_string(bytes) + " bytes", "--operations-max"});
     }
+    run->cost += cost;
   }
-  return bytes;
+  return {};
 }
 
-void AdmissionQueue::saw_value(std::uint64_t bytes) {
-  std::uint64_t largest = largest_value();
-  while (largest < bytes && !largest_value_.compare_exchange_weak(largest, bytes)) {
-  }
+Status AdmissionQueue::reserve(const RequestRun& run, std::uint64_t largest_value) {
+  const std::scoped_lock lock(log_mutex_);
+  const std::uint64_t before = largest_value_.load(std::memory_order_relaxed);
+  largest_value = std::max(largest_value, before);
+  const std::uint64_t grown = log_bytes(admitted_log_, largest_value) - log_bytes(admitted_log_, before);
+  Status status = log_->reserve(grown + log_bytes(run.cost.log, largest_value));
+  if (!status.ok()) return status;
+  admitted_log_ += run.cost.log;
+  largest_value_.store(largest_value, std::memory_order_release);
+  return status;
 }
 
 Status AdmissionQueue::charge(RequestRun* run) {
-  const Request& request = *run->request;
+  const engine::TransactionColumns& columns = run->request->transactions;
   const std::uint64_t count = run->to_run;
-  const auto& timeouts = request.transactions.wait_timeout_us;
-  run->queued_bytes = request.transactions.memory_bytes();
-  for (std::size_t i = 0; i < request.transactions.value_end.size(); ++i) {
-    saw_value(request.transactions.value(i).size());
+  const auto& timeouts = columns.wait_timeout_us;
+  run->queued_bytes = columns.memory_bytes();
+  std::uint64_t largest = largest_value();
+  for (std::size_t i = 0; i < columns.value_end.size(); ++i) {
+    largest = std::max<std::uint64_t>(largest, columns.value(i).size());
   }
-  run->largest_value = largest_value();
-  run->reserved_bytes = 512;
-  for (std::size_t t = 0; t < count; ++t) {
-    run->reserved_bytes +=
-        log_bytes_bound(request.transactions, t, run->session.has_value(), run->largest_value, options_);
-  }
+  if (Status status = add_costs(run, largest); !status.ok()) return status;
   run->waiting_transactions =
       static_cast<std::uint64_t>(std::count_if(timeouts.begin(), timeouts.end(), [](DurationUs t) { return t > 0; }));
 
@@ -86,7 +80,7 @@ Status AdmissionQueue::charge(RequestRun* run) {
       status = full("parked", waiting_.load() + run->waiting_transactions, options_.parked_max,
                     "transactions that may wait", "--parked-max");
     } else {
-      status = log_->reserve(run->reserved_bytes);
+      status = reserve(*run, largest);
       if (status.ok()) return status;
       waiting_.fetch_sub(run->waiting_transactions, std::memory_order_relaxed);
     }
@@ -127,7 +121,11 @@ TimeUs AdmissionQueue::oldest_us() const {
 }
 
 void AdmissionQueue::finished(const RequestRun& run) {
-  log_->release(run.reserved_bytes);
+  {
+    const std::scoped_lock lock(log_mutex_);
+    admitted_log_ -= run.cost.log;
+    log_->release(log_bytes(run.cost.log, largest_value_.load(std::memory_order_relaxed)));
+  }
   waiting_.fetch_sub(run.waiting_transactions, std::memory_order_relaxed);
 }
 

@@ -1,6 +1,6 @@
 // Admission: the bounded queue between those who submit and the executor.
 //
-// Thread safety: all of it, any thread; take() by the executor alone. One lock per request, never per transaction.
+// Thread safety: all of it, any thread; take() by the executor alone. Locks are per request, never per transaction.
 // On refusal nothing is charged and the caller still owns the request; once push() has it, the executor owns it.
 #pragma once
 
@@ -15,15 +15,9 @@
 #include "engine/base/status.hpp"
 #include "server/core/database.hpp"
 #include "server/core/pipeline.hpp"
+#include "server/core/transaction_cost.hpp"
 
 namespace kilokv::server {
-
-// An upper estimate of what transaction `t` adds to the log: its writes, its stored results. Bytes. Keys and values
-// count for each operation that names them, however often: a few bytes of request can write a large value many times.
-// `largest_value`: of all that the database holds; what a PUT of an earlier GET copies at most. Results of reads are
-// counted with a flat rate (their sizes are not known yet); --disk-reserve covers the difference.
-std::uint64_t log_bytes_bound(const engine::TransactionColumns& columns, std::size_t t, bool in_session,
-                              std::uint64_t largest_value, const DatabaseOptions& options);
 
 class AdmissionQueue {
  public:
@@ -39,9 +33,10 @@ class AdmissionQueue {
   // `count` transactions of the oldest run went into a batch.
   void take(std::uint32_t count);
 
-  // The largest value that the database can hold; recovery tells of those that it met.
-  std::uint64_t largest_value() const { return largest_value_.load(std::memory_order_relaxed); }
-  void saw_value(std::uint64_t bytes);
+  // The largest value that the database holds or that was admitted; of a run that front() returned, all values count.
+  std::uint64_t largest_value() const { return largest_value_.load(std::memory_order_acquire); }
+  // Recovery met a value. Requires: nothing is admitted yet.
+  void recovered_value(std::uint64_t bytes) { largest_value_.store(bytes, std::memory_order_release); }
 
   // Transactions that take() can have now.
   std::uint64_t ready() const { return ready_.load(std::memory_order_acquire); }
@@ -60,12 +55,22 @@ class AdmissionQueue {
   void finished(const RequestRun& run);
 
  private:
+  Status add_costs(RequestRun* run, std::uint64_t largest_value) const;
+  Status reserve(const RequestRun& run, std::uint64_t largest_value);
+  std::uint64_t log_bytes(const LogBound& bound, std::uint64_t largest_value) const {
+    return bound.at(largest_value, options_.result_bytes_max);
+  }
+
   const DatabaseOptions& options_;
   CommitLog* log_;
   std::atomic<std::uint64_t> transactions_{0}, ready_{0}, bytes_{0}, waiting_{0}, pushed_{0}, taken_{0},
       largest_value_{0};
   mutable std::mutex mutex_;
   std::deque<std::shared_ptr<RequestRun>> runs_;
+  // Invariant: admitted_log_.at(largest value) is reserved. A request that brings a larger value than all before pays
+  // for what is admitted already, too: it may be copied by that.
+  std::mutex log_mutex_;
+  LogBound admitted_log_;
 };
 
 }  // namespace kilokv::server

@@ -80,7 +80,7 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   if (Status status = recovery.finish(*position); !status.ok()) return status;
   core_.engine = recovery.take_engine();
   core_.secret = recovery.secret();
-  core_.queue.saw_value(recovery.largest_value());
+  core_.queue.recovered_value(recovery.largest_value());
   const Position at{position->batch, position->next_version, position->tombstone_floor, position->time_us,
                     position->state_hash};
   core_.executed.set(at);

@@ -20,8 +20,8 @@ namespace kilokv::server {
 struct DatabaseOptions {
   // Batcher
   std::uint32_t batch_max_transactions = 8192;
-  std::uint64_t batch_max_bytes = std::uint64_t{256}
-                                  << 20;  // of its log record, estimated; one transaction may be more
+  std::uint64_t batch_max_bytes = std::uint64_t{256} << 20;  // of its log record at most; one transaction may be more
+  std::uint64_t batch_max_reads = 262144;                    // likewise (core/transaction_cost.hpp)
   DurationUs batch_max_delay_us = 1000;   // only while an earlier batch is in flight: an idle server does not wait
   std::uint32_t batch_in_flight_max = 4;  // executed, not yet durable
   // Admission

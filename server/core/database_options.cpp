@@ -6,54 +6,80 @@
 namespace kilokv::server {
 namespace {
 
-Status at_least_one(std::uint64_t value, const char* knob) {
-  if (value >= 1) return {};
-  return Status::invalid({knob, "at least 1", std::to_string(value), knob});
+constexpr std::uint64_t kMany = std::uint64_t{1} << 32;     // transactions, sessions
+constexpr std::uint64_t kAnySize = std::uint64_t{1} << 60;  // bytes that are only compared
+
+struct Knob {
+  const char* name;
+  std::uint64_t value, min, max;
+};
+
+Knob duration(const char* name, DurationUs value, DurationUs min = 0) {
+  // A negative one becomes larger than any.
+  return {name, static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(min), kDurationUsMax};
 }
 
-Status no_more_than(std::uint64_t value, std::uint64_t limit, const char* knob, const char* other) {
+Status check(const Knob& knob) {
+  if (knob.value >= knob.min && knob.value <= knob.max) return {};
+  return Status::invalid(
+      {knob.name, std::to_string(knob.min) + " to " + std::to_string(knob.max), std::to_string(knob.value), knob.name});
+}
+
+Status no_more_than(DurationUs value, DurationUs limit, const char* knob, const char* other) {
   if (value <= limit) return {};
-  return Status::invalid({knob, std::to_string(limit) + " (" + other + ")", std::to_string(value), knob});
+  return Status::invalid({knob, std::to_string(limit) + " us (" + other + ")", std::to_string(value) + " us", knob});
 }
-
-std::uint64_t unsigned_of(DurationUs duration) { return duration < 0 ? 0 : static_cast<std::uint64_t>(duration); }
 
 }  // namespace
 
 Status DatabaseOptions::validate() const {
-  const Status checks[] = {
-      at_least_one(batch_max_transactions, "--batch-max-transactions"),
-      // The ranks of a batch and its versions: passes x transactions must fit in 32 bits.
-      no_more_than(batch_max_transactions, 1 << 24, "--batch-max-transactions", "2^24"),
-      at_least_one(batch_max_bytes, "--batch-max-bytes"),
-      // A log record is one value of the store, which holds less than 4 GiB.
-      no_more_than(batch_max_bytes, std::uint64_t{1} << 31, "--batch-max-bytes", "2 GiB"),
-      at_least_one(batch_in_flight_max, "--batch-in-flight-max"),
-      at_least_one(queue_transactions_max, "--queue-transactions-max"),
-      at_least_one(queue_bytes_max, "--queue-bytes-max"),
-      at_least_one(sessions_max, "--sessions-max"),
-      at_least_one(session_requests_max, "--session-requests-max"),
-      at_least_one(unsigned_of(session_lease_us_min), "--session-lease-min"),
-      no_more_than(unsigned_of(session_lease_us_min), unsigned_of(session_lease_us_default), "--session-lease-min",
-                   "--session-lease-default"),
-      no_more_than(unsigned_of(session_lease_us_default), unsigned_of(session_lease_us_max), "--session-lease-default",
-                   "--session-lease-max"),
-      at_least_one(scan_pairs_max, "--scan-pairs-max"),
-      at_least_one(scan_bytes_max, "--scan-bytes-max"),
-      at_least_one(scans_in_flight_max, "--scans-in-flight-max"),
-      at_least_one(unsigned_of(checkpoint_interval_us), "--checkpoint-interval"),
-      // A snapshot needs the tombstones of keys that were deleted after it.
-      no_more_than(unsigned_of(snapshot_age_us_max), unsigned_of(tombstone_retention_us), "--snapshot-age-max",
-                   "--tombstone-retention"),
-  };
-  for (const Status& check : checks) {
-    if (!check.ok()) return check;
+  for (const Knob& knob : {
+           // Ranks and versions of a batch: passes x transactions must fit in 32 bits.
+           Knob{"--batch-max-transactions", batch_max_transactions, 1, std::uint64_t{1} << 24},
+           // A log record is one value of the store, which holds less than 4 GiB. One transaction alone may need more
+           // than this: kTransactionLogBytesMax.
+           Knob{"--batch-max-bytes", batch_max_bytes, 1, std::uint64_t{1} << 31},
+           // The key bytes of all pairs that a batch returns are counted in 32 bits.
+           Knob{"--batch-max-reads", batch_max_reads, 1, std::uint64_t{1} << 21},
+           duration("--batch-max-delay", batch_max_delay_us),
+           Knob{"--batch-in-flight-max", batch_in_flight_max, 1, 1024},
+           Knob{"--queue-transactions-max", queue_transactions_max, 1, kMany},
+           // What waits in the queue and what is parked can meet in one batch, whose columns count bytes in 32 bits.
+           Knob{"--queue-bytes-max", queue_bytes_max, 1, std::uint64_t{1} << 30},
+           Knob{"--parked-max", parked_max, 0, kMany},
+           Knob{"--parked-bytes-max", parked_bytes_max, 0, std::uint64_t{1} << 31},
+           duration("--wait-timeout-max", wait_timeout_us_max),
+           Knob{"--sessions-max", sessions_max, 1, kMany},
+           duration("--session-lease-min", session_lease_us_min, 1),
+           duration("--session-lease-default", session_lease_us_default, 1),
+           duration("--session-lease-max", session_lease_us_max, 1),
+           Knob{"--session-requests-max", session_requests_max, 1, std::uint64_t{1} << 24},
+           // A checkpoint keeps a session as one value of the store.
+           Knob{"--session-bytes-max", session_bytes_max, 1, std::uint64_t{1} << 30},
+           Knob{"--result-bytes-max", result_bytes_max, 0, std::uint64_t{1} << 24},
+           Knob{"--snapshot-bytes-max", snapshot_bytes_max, 0, kAnySize},
+           duration("--snapshot-age-max", snapshot_age_us_max),
+           Knob{"--scan-pairs-max", scan_pairs_max, 1, std::uint64_t{1} << 20},
+           Knob{"--scan-bytes-max", scan_bytes_max, 1, std::uint64_t{1} << 26},
+           Knob{"--scans-in-flight-max", scans_in_flight_max, 1, std::uint64_t{1} << 20},
+           Knob{"--checkpoint-log-bytes", checkpoint_log_bytes, 0, kAnySize},
+           duration("--checkpoint-interval", checkpoint_interval_us, 1),
+           duration("--tombstone-retention", tombstone_retention_us),
+       }) {
+    if (Status status = check(knob); !status.ok()) return status;
+  }
+  for (const Status& status :
+       {no_more_than(session_lease_us_min, session_lease_us_default, "--session-lease-min", "--session-lease-default"),
+        no_more_than(session_lease_us_default, session_lease_us_max, "--session-lease-default", "--session-lease-max"),
+        // A snapshot needs the tombstones of keys that were deleted after it.
+        no_more_than(snapshot_age_us_max, tombstone_retention_us, "--snapshot-age-max", "--tombstone-retention")}) {
+    if (!status.ok()) return status;
   }
   return {};
 }
 
 SessionLimits session_limits(const DatabaseOptions& options) {
-  return {options.sessions_max, options.session_lease_us_min, options.session_lease_us_max,
+  return {options.sessions_max,         options.session_lease_us_min, options.session_lease_us_max,
           options.session_requests_max, options.session_bytes_max};
 }
 

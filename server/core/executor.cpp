@@ -167,11 +167,17 @@ void Executor::append_parked(Batch* batch) {
   std::sort(ids.begin(), ids.end(),
             [this](std::uint64_t a, std::uint64_t b) { return parking_.find(a)->arrival < parking_.find(b)->arrival; });
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (batch_bytes_ >= core_->options.batch_max_bytes) {
-      woken_.insert(woken_.end(), ids.begin() + static_cast<std::ptrdiff_t>(i), ids.end());
+    const std::uint64_t id = ids[i];
+    const Parked* const next = parking_.find(id);
+    scratch_.clear();
+    engine::unpack_transaction(next->packed, &scratch_);
+    const TransactionCost cost = cost_of(scratch_, 0, next->session.has_value(), core_->queue.largest_value(),
+                                         core_->options.result_bytes_max);
+    if (i > 0 && !has_room(cost)) {
+      woken_.insert(woken_.begin(), ids.begin() + static_cast<std::ptrdiff_t>(i), ids.end());
       return;
     }
-    const std::uint64_t id = ids[i];
+    batch_cost_ += cost;
     const Parked parked = parking_.take(id);
     BatchPart part;
     part.run = std::static_pointer_cast<RequestRun>(parked.owner);
@@ -183,29 +189,35 @@ void Executor::append_parked(Batch* batch) {
     part.deadline_us = parked.deadline_us;
     part.whole = false;
     part.items = {LiveItem{part.begin, parked.index, parked.admitted_batch, false}};
-    engine::unpack_transaction(parked.packed, &batch->columns);
-    batch_bytes_ += log_bytes_bound(batch->columns, part.begin, part.run->session.has_value(),
-                                    core_->queue.largest_value(), core_->options);
+    batch->columns.append(scratch_, 0, 1);
     batch->last_try.push_back(parked.deadline_us <= batch->header.time_us);
     batch->parts.push_back(std::move(part));
   }
 }
 
+// Whether the batch at hand takes this, too. With the largest value of now: that of the newest run in the batch counts.
+bool Executor::has_room(TransactionCost more) const {
+  const DatabaseOptions& options = core_->options;
+  const std::uint64_t largest_value = core_->queue.largest_value();
+  more += batch_cost_;
+  return more.log.at(largest_value, options.result_bytes_max) <= options.batch_max_bytes &&
+         more.reads_at(largest_value) <= options.batch_max_reads;
+}
+
 // How many of the run's next transactions the batch takes; the first one of a batch always fits.
 std::uint32_t Executor::fitting(const Batch& batch, const RequestRun& run) {
-  const std::uint64_t bytes_max = core_->options.batch_max_bytes, largest_value = core_->queue.largest_value();
   const std::size_t room = core_->options.batch_max_transactions - batch.columns.size();
   const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(run.to_run - run.batched, room));
-  if (wanted == run.to_run && run.largest_value == largest_value && batch_bytes_ + run.reserved_bytes <= bytes_max) {
-    batch_bytes_ += run.reserved_bytes;
+  if (wanted == run.to_run && has_room(run.cost)) {
+    batch_cost_ += run.cost;
     return wanted;
   }
   std::uint32_t count = 0;
   for (; count < wanted; ++count) {
-    const std::uint64_t bytes = log_bytes_bound(run.request->transactions, run.batched + count, run.session.has_value(),
-                                                largest_value, core_->options);
-    if (batch_bytes_ + bytes > bytes_max && batch.columns.size() + count > 0) break;
-    batch_bytes_ += bytes;
+    const TransactionCost cost = cost_of(run.request->transactions, run.batched + count, run.session.has_value(),
+                                         core_->queue.largest_value(), core_->options.result_bytes_max);
+    if (!has_room(cost) && batch.columns.size() + count > 0) break;
+    batch_cost_ += cost;
   }
   return count;
 }
@@ -254,7 +266,7 @@ void Executor::fill(Batch* batch) {
   last_stamp_ = stamp();
   batch->header.time_us = last_stamp_.time_us;
   batch->header.first_version = before.next_version;
-  batch_bytes_ = 0;
+  batch_cost_ = {};
   if (refused_ != nullptr) {
     append_refused(batch);
   } else {

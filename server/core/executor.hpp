@@ -66,6 +66,7 @@ class Executor {
   void fill(Batch* batch);
   void append_parked(Batch* batch);
   void append_queued(Batch* batch);
+  bool has_room(TransactionCost more) const;
   std::uint32_t fitting(const Batch& batch, const RequestRun& run);
   void refuse(std::unique_ptr<Batch> batch, const Status& status);
   void append_refused(Batch* batch);
@@ -97,8 +98,8 @@ class Executor {
   bool drained_ = false;                                 // from then on nothing is parked
   std::vector<std::shared_ptr<RequestRun>> unparkable_;  // of the batch at hand, refused with ...
   Status parking_refusal_;
-  std::uint64_t batch_bytes_ = 0;  // estimated log record of the batch at hand
-  std::uint64_t postponed_ = 0;    // transactions of the batch at hand
+  TransactionCost batch_cost_;   // of the batch at hand
+  std::uint64_t postponed_ = 0;  // transactions of the batch at hand
   std::uint64_t next_arrival_ = 1;
   TimeUs next_expiry_us_ = 0;
   Stamp last_stamp_;

@@ -24,6 +24,7 @@
 #include "server/core/commit_log.hpp"
 #include "server/core/live_results.hpp"
 #include "server/core/request.hpp"
+#include "server/core/transaction_cost.hpp"
 
 namespace kilokv::server {
 
@@ -41,8 +42,7 @@ struct RequestRun {
   std::uint32_t batched = 0;               // of those, how many went into a batch. Executor.
   std::uint32_t unanswered = 0;            // of those, how many were not answered yet. Answer worker.
   std::uint64_t queued_bytes = 0;          // charged to the admission queue
-  std::uint64_t reserved_bytes = 0;        // of log; given back when all is answered
-  std::uint64_t largest_value = 0;         // as it was when log was reserved
+  TransactionCost cost;                    // of those that run; its log is given back when all is answered
   std::uint64_t waiting_transactions = 0;  // charged to the parking lot; given back when all is answered
   TimeUs admitted_us = 0;                  // monotonic
   bool failed = false;                     // ended without results: what is left of it does not run. Executor.

@@ -30,12 +30,15 @@ Status ServiceOptions::validate() const {
                            {"--value-bytes-max", limits.value_bytes_max, 1, 1u << 30},
                            {"--guards-max", limits.guards_max, 1, 1u << 20},
                            {"--operations-max", limits.operations_max, 1, 1u << 20},
-                           {"--range-keys-max", limits.range_keys_max, 1, 1u << 24},
+                           {"--transaction-keys-max", limits.transaction_keys_max, 1, 1u << 20},
+                           {"--range-keys-max", limits.range_keys_max, 1, limits.transaction_keys_max},
                            {"--request-transactions-max", limits.request_transactions_max, 1, 1u << 24}}) {
     Status status = check_range(knob.name, knob.value, knob.min, knob.max);
     if (!status.ok()) return status;
   }
-  return {};
+  // A transaction can write the largest value with each operation, and that must fit in a log record.
+  return check_range("--value-bytes-max x --operations-max",
+                     std::uint64_t{limits.value_bytes_max} * limits.operations_max, 1, std::uint64_t{1} << 31);
 }
 
 }  // namespace kilokv::server

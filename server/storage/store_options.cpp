@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "server/core/environment.hpp"
 #include "server/storage/store.hpp"
 
 namespace kilokv::server {
@@ -26,9 +27,9 @@ Status StorageOptions::validate() const {
   if (data_dir.empty()) {
     return Status::invalid({.field = "data directory", .limit = "a path", .met = "empty", .knob = "--data-dir"});
   }
-  if (history_retention_us < 0) {
+  if (history_retention_us < 0 || history_retention_us > kDurationUsMax) {
     return Status::invalid({.field = "history retention",
-                            .limit = "0 us or more",
+                            .limit = "0 to " + std::to_string(kDurationUsMax) + " us",
                             .met = std::to_string(history_retention_us) + " us",
                             .knob = "--history-retention"});
   }

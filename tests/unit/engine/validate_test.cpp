@@ -129,6 +129,26 @@ TEST(each_limit_names_its_knob) {
   expect_refused({"transactions[3].wait_timeout_us", "--wait-timeout-max", [](auto&) {}}, limits);
 }
 
+// Each of the ranges is within its own limit.
+TEST(ranges_together_are_limited) {
+  const auto ranges = [](int then_count, int else_count) {
+    return [=](auto& c) {
+      ColumnsBuilder b(&c, kSecret);
+      b.begin();
+      b.range_guard(OnFalse::fail, "a", "b", 1);
+      for (int i = 0; i < then_count; ++i) b.range_op(OpKind::delete_range, "a", "b", 10000);
+      b.begin_else();
+      for (int i = 0; i < else_count; ++i) b.range_op(OpKind::range_get, "a", "b", 10000);
+      b.end();
+    };
+  };
+  expect_refused({"transactions[4].operations", "--transaction-keys-max", ranges(5, 6)});
+  TransactionColumns good;
+  ranges(5, 5)(good);
+  ranges(10, 0)(good);
+  EXPECT_TRUE(validate(good, TransactionLimits{}).ok());
+}
+
 TEST(empty_transaction_is_refused) {
   expect_refused({"transactions[4]", "", [](auto& c) {
                     ColumnsBuilder b(&c, kSecret);

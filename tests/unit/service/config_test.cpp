@@ -102,6 +102,35 @@ TEST(Config, ErrorsNameSourceValueAndWhatIsAllowed) {
   expect_error(parse({"--key-bytes-max", "4KiB"}), "--key-bytes-max");
 }
 
+// No setting is added to a clock, or multiplied, or counted in 32 bits, at whatever somebody types.
+TEST(Config, NoNumberMayBeTheLargest) {
+  std::istringstream help(help_text());
+  std::string flag, kind;
+  int numbers = 0;
+  for (std::string line; std::getline(help, line);) {
+    std::istringstream words(line);
+    if (!(words >> flag >> kind) || flag.substr(0, 2) != "--") continue;
+    if (kind != "COUNT" && kind != "SIZE" && kind != "DURATION") continue;
+    ++numbers;
+    SCOPED_TRACE(flag);
+    if (kind == "DURATION") {
+      expect_error(parse({flag.c_str(), "9223372036854775807us"}), flag);
+    } else {
+      expect_error(parse({flag.c_str(), "18446744073709551615"}), flag);
+      expect_error(parse({flag.c_str(), "9223372036854775807"}), flag);
+    }
+  }
+  EXPECT_GT(numbers, 40);
+}
+
+TEST(Config, LimitsThatDependOnEachOther) {
+  expect_error(parse({"--range-keys-max", "100001"}), "1 to 100000");
+  EXPECT_TRUE(parse({"--range-keys-max", "200000", "--transaction-keys-max", "200000"}).ok());
+  expect_error(parse({"--value-bytes-max", "4MiB"}), "--value-bytes-max x --operations-max");
+  EXPECT_TRUE(parse({"--value-bytes-max", "4MiB", "--operations-max", "512"}).ok());
+  expect_error(parse({"--expected-records", "11", "--table-records-max", "10"}), "--expected-records");
+}
+
 TEST(Config, ErrorsInTheFileNameFileAndLine) {
   const ConfigFile unknown("parked-max = 5\nbatch-max-dealy = \"1ms\"\n");
   expect_error(parse({"--config", unknown.path()}), std::string(unknown.path()) + ":2: batch-max-dealy: unknown key");

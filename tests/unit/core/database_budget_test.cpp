@@ -1,0 +1,239 @@
+// What one batch may take: log bytes, reads; and what is reserved for that, while values grow.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/unit/core/core_fixture.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using engine::Operand;
+using engine::OpKind;
+using engine::Outcome;
+
+class DatabaseBudgetTest : public CoreFixture {
+ protected:
+  static Build put(const std::string& key, std::size_t value_bytes) {
+    return [=](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(OpKind::put, b.key(key), Operand::bytes, b.value(std::string(value_bytes, 'v')));
+      b.end();
+    };
+  }
+  // `count` transactions, each of which reads a range.
+  static Build range_gets(int count, std::uint32_t limit) {
+    return [=](engine::ColumnsBuilder& b) {
+      for (int i = 0; i < count; ++i) {
+        b.begin();
+        b.range_op(OpKind::range_get, "", "", limit);
+        b.end();
+      }
+    };
+  }
+  static Build gets(int transactions, int each) {
+    return [=](engine::ColumnsBuilder& b) {
+      for (int i = 0; i < transactions; ++i) {
+        b.begin();
+        for (int j = 0; j < each; ++j) b.op(OpKind::get, b.key("a"));
+        b.end();
+      }
+    };
+  }
+  // Waits until "a" is there; then copies "large" so often.
+  static Build wait_and_copy(int copies) {
+    return [=](engine::ColumnsBuilder& b) {
+      b.begin(0, 3600000000);
+      b.guard(engine::GuardKind::exists, engine::OnFalse::wait, b.key("a"), 0);
+      b.op(OpKind::get, b.key("large"));
+      for (int i = 0; i < copies; ++i) b.op(OpKind::put, b.key("copy" + std::to_string(i)), Operand::get, 0);
+      b.end();
+    };
+  }
+  std::uint64_t batches_of(const Build& build) {
+    const std::uint64_t before = database->status().batches;
+    EXPECT_TRUE(run(build)->done);
+    return database->status().batches - before;
+  }
+};
+
+TEST_F(DatabaseBudgetTest, ReadsFillABatch) {
+  options.batch_max_reads = 1000;
+  reopen();
+  run(add("a", 1));
+  EXPECT_EQ(batches_of(range_gets(10, 100)), 1u);
+  EXPECT_EQ(batches_of(range_gets(30, 100)), 3u);
+  EXPECT_EQ(batches_of(range_gets(4, 600)), 4u);
+  EXPECT_EQ(batches_of(range_gets(3, 5000)), 3u) << "one alone may exceed the limit";
+  EXPECT_EQ(batches_of(gets(20, 100)), 2u);
+}
+
+TEST_F(DatabaseBudgetTest, GuardsAndDeletedRangesAreReadsToo) {
+  options.batch_max_reads = 100;
+  reopen();
+  const auto guards = [](engine::ColumnsBuilder& b) {
+    for (int i = 0; i < 10; ++i) {
+      b.begin();
+      for (int j = 0; j < 50; ++j) b.guard(engine::GuardKind::absent, engine::OnFalse::fail, b.key("none"), 0);
+      b.end();
+    }
+  };
+  const auto deletes = [](engine::ColumnsBuilder& b) {
+    for (int i = 0; i < 10; ++i) {
+      b.begin();
+      b.range_op(OpKind::delete_range, "x", "y", 50);
+      b.end();
+    }
+  };
+  EXPECT_EQ(batches_of(guards), 5u);
+  EXPECT_EQ(batches_of(deletes), 5u);
+}
+
+TEST_F(DatabaseBudgetTest, ReadsOfLargeValuesCountMore) {
+  options.batch_max_reads = 1000;
+  reopen();
+  EXPECT_EQ(batches_of(gets(10, 100)), 1u);
+  run(put("large", 3 * 4096));
+  EXPECT_EQ(batches_of(gets(10, 100)), 5u) << "each counts four times, and 250 fit";
+}
+
+TEST_F(DatabaseBudgetTest, WokenOnesKeepToTheBudget) {
+  options.batch_max_bytes = 1 << 20;
+  reopen();
+  run(put("large", 100000));
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (int i = 0; i < 9; ++i) sinks.push_back(run(wait_and_copy(4)));
+  const std::uint64_t before = database->status().batches;
+  run(add("a", 1));
+  for (const auto& sink : sinks) EXPECT_TRUE(sink->done);
+  EXPECT_EQ(database->status().batches - before, 1u + 5u) << "two of the nine fit in a batch";
+}
+
+// What is admitted may copy a value that comes after it.
+TEST_F(DatabaseBudgetTest, ALargerValueReservesForThoseThatMayCopyIt) {
+  run(put("large", 1000));
+  EXPECT_EQ(log.reserved(), 0u);
+  auto waiting = run(wait_and_copy(10));
+  const std::uint64_t at_1000 = log.reserved();
+  EXPECT_GT(at_1000, 10000u);
+  EXPECT_LT(at_1000, 20000u);
+  run(put("large", 50000));
+  EXPECT_EQ(log.reserved(), at_1000 + 10 * 49000u);
+  log.set_reserve_limit(log.reserved() + 200000);
+  auto refused = run(put("large", 100000));
+  ASSERT_TRUE(refused->failure) << "ten copies of it may be written";
+  EXPECT_EQ(refused->failure->code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(log.reserved(), at_1000 + 10 * 49000u);
+  log.set_reserve_limit(UINT64_MAX);
+  run(add("a", 1));
+  EXPECT_EQ(waiting->outcome(0), Outcome::committed);
+  EXPECT_EQ(log.reserved(), 0u);
+}
+
+TEST_F(DatabaseBudgetTest, ATransactionThatNoLogRecordHoldsIsRefused) {
+  run(put("large", 1 << 20));
+  const auto copies = [](int count) {
+    return [=](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(OpKind::get, b.key("large"));
+      for (int i = 0; i < count; ++i) b.op(OpKind::put, b.key("copy"), Operand::get, 0);
+      b.end();
+    };
+  };
+  auto sink = submit(both(add("b", 1), copies(4096)));
+  ASSERT_TRUE(sink->failure);
+  EXPECT_EQ(sink->failure->code(), StatusCode::invalid_argument);
+  ASSERT_NE(sink->failure->violation(), nullptr);
+  EXPECT_EQ(sink->failure->violation()->field, "transactions[1]");
+  EXPECT_EQ(log.reserved(), 0u);
+  EXPECT_EQ(database->status().queued_transactions, 0u);
+}
+
+TEST_F(DatabaseBudgetTest, ADeletedRangeIsReservedWithItsLongestKeys) {
+  const auto fill = [](engine::ColumnsBuilder& b) {
+    b.begin();
+    for (int i = 100; i < 200; ++i) b.op(OpKind::add, b.key(std::string(1000, 'k') + std::to_string(i)));
+    b.end();
+  };
+  run(fill);
+  auto sink = submit([](engine::ColumnsBuilder& b) {
+    b.begin();
+    b.range_op(OpKind::delete_range, "k", "", 10000);
+    b.end();
+  });
+  EXPECT_GT(log.reserved(), 10000 * 1024u);
+  settle();
+  EXPECT_EQ(sink->outcome(0), Outcome::committed);
+  EXPECT_EQ(log.reserved(), 0u);
+}
+
+// Each knob at the most that it may be, and just beyond.
+TEST(DatabaseOptionsTest, EveryKnobHasAnUpperLimit) {
+  struct Case {
+    const char* knob;
+    std::uint64_t most;
+    std::function<void(DatabaseOptions*, std::uint64_t)> set;
+  };
+  const auto most_us = static_cast<std::uint64_t>(kDurationUsMax);
+  const auto us = [](std::uint64_t value) { return static_cast<DurationUs>(value); };
+  const auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
+  for (const Case& c : {
+           Case{"--batch-max-transactions", 1 << 24, [&](auto*o, auto v) { o->batch_max_transactions = narrow(v); }},
+           {"--batch-max-bytes", std::uint64_t{1} << 31, [](auto*o, auto v) { o->batch_max_bytes = v; }},
+           {"--batch-max-reads", 1 << 21, [](auto*o, auto v) { o->batch_max_reads = v; }},
+           {"--batch-max-delay", most_us, [&](auto*o, auto v) { o->batch_max_delay_us = us(v); }},
+           {"--batch-in-flight-max", 1024, [&](auto*o, auto v) { o->batch_in_flight_max = narrow(v); }},
+           {"--queue-transactions-max", std::uint64_t{1} << 32, [](auto*o, auto v) { o->queue_transactions_max = v; }},
+           {"--queue-bytes-max", 1 << 30, [](auto*o, auto v) { o->queue_bytes_max = v; }},
+           {"--parked-max", std::uint64_t{1} << 32, [](auto*o, auto v) { o->parked_max = v; }},
+           {"--parked-bytes-max", std::uint64_t{1} << 31, [](auto*o, auto v) { o->parked_bytes_max = v; }},
+           {"--wait-timeout-max", most_us, [&](auto*o, auto v) { o->wait_timeout_us_max = us(v); }},
+           {"--sessions-max", std::uint64_t{1} << 32, [](auto*o, auto v) { o->sessions_max = v; }},
+           {"--session-lease-max", most_us, [&](auto*o, auto v) { o->session_lease_us_max = us(v); }},
+           {"--session-requests-max", 1 << 24, [&](auto*o, auto v) { o->session_requests_max = narrow(v); }},
+           {"--session-bytes-max", 1 << 30, [](auto*o, auto v) { o->session_bytes_max = v; }},
+           {"--result-bytes-max", 1 << 24, [](auto*o, auto v) { o->result_bytes_max = v; }},
+           {"--snapshot-bytes-max", std::uint64_t{1} << 60, [](auto*o, auto v) { o->snapshot_bytes_max = v; }},
+           {"--scan-pairs-max", 1 << 20, [&](auto*o, auto v) { o->scan_pairs_max = narrow(v); }},
+           {"--scan-bytes-max", 1 << 26, [](auto*o, auto v) { o->scan_bytes_max = v; }},
+           {"--scans-in-flight-max", 1 << 20, [&](auto*o, auto v) { o->scans_in_flight_max = narrow(v); }},
+           {"--checkpoint-log-bytes", std::uint64_t{1} << 60, [](auto*o, auto v) { o->checkpoint_log_bytes = v; }},
+           {"--checkpoint-interval", most_us, [&](auto*o, auto v) { o->checkpoint_interval_us = us(v); }},
+           {"--tombstone-retention", most_us, [&](auto*o, auto v) { o->tombstone_retention_us = us(v); }},
+       }) {
+    DatabaseOptions options;
+    c.set(&options, c.most);
+    EXPECT_TRUE(options.validate().ok()) << c.knob;
+    c.set(&options, c.most + 1);
+    const Status status = options.validate();
+    ASSERT_NE(status.violation(), nullptr) << c.knob;
+    EXPECT_EQ(status.violation()->knob, c.knob);
+    EXPECT_NE(status.violation()->limit.find(std::to_string(c.most)), std::string::npos);
+  }
+}
+
+TEST(DatabaseOptionsTest, ANegativeDurationIsRefused) {
+  DatabaseOptions options;
+  options.batch_max_delay_us = -1;
+  EXPECT_EQ(options.validate().code(), StatusCode::invalid_argument);
+}
+
+// With the longest durations that there may be, clocks do not overflow: what should wait waits, what is due is done.
+TEST_F(DatabaseBudgetTest, TheLongestDurationsOverflowNoClock) {
+  options.batch_max_delay_us = options.wait_timeout_us_max = kDurationUsMax;
+  options.session_lease_us_default = options.session_lease_us_max = kDurationUsMax;
+  options.snapshot_age_us_max = options.tombstone_retention_us = options.checkpoint_interval_us = kDurationUsMax;
+  reopen();
+  const SessionId session = open_session();
+  run(add("b", 1), session, 1);
+  auto waiting = run(withdraw("a", 10, kDurationUsMax), session, 2);
+  sim.scheduler.run_for(10000000);
+  EXPECT_FALSE(waiting->ended());
+  EXPECT_EQ(database->status().sessions, 1u);
+  run(add("a", 10), session, 3);
+  EXPECT_EQ(waiting->outcome(0), Outcome::committed);
+}
+
+}  // namespace
+}  // namespace kilokv::server
