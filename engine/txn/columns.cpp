@@ -235,6 +235,12 @@ std::size_t TransactionColumns::memory_bytes() const {
   return bytes;
 }
 
+std::size_t TransactionColumns::capacity_bytes() const {
+  std::size_t bytes = 0;
+  for_each_column(*this, [&](const auto& column) { bytes += column.capacity() * sizeof(column[0]); });
+  return bytes;
+}
+
 void TransactionColumns::clear() {
   for_each_column(*this, [](auto& column) { column.clear(); });
 }

@@ -68,6 +68,7 @@ struct TransactionColumns {
   std::size_t size() const { return guard_end.size(); }
   bool empty() const { return guard_end.empty(); }
   std::size_t memory_bytes() const;  // of the contents, not of the capacity
+  std::size_t capacity_bytes() const;
   void clear();
 
   // Appends transactions [begin, end) of `from`, all their columns rebased. Requires: this and `from` are distinct.

@@ -64,8 +64,8 @@ struct CoreContext {
 
   AdmissionQueue queue;
   SessionTable sessions;
-  Pool<Request> requests{256};
-  Pool<Batch> batches{16};
+  Pool<Request> requests{256, std::uint64_t{64} << 20};
+  Pool<Batch> batches{16, std::uint64_t{256} << 20};
   StageQueue<std::unique_ptr<Batch>> to_log;     // executed
   StageQueue<std::unique_ptr<Batch>> to_answer;  // durable
   BoundaryWaiters at_boundary;                   // run by the answer worker

@@ -153,28 +153,42 @@ struct Counters {
       type_mismatch{0}, refused{0};
 };
 
-// Objects that keep their capacity. Thread-safe.
+// What an empty one still holds.
+std::uint64_t capacity_bytes(const Request& request);
+std::uint64_t capacity_bytes(const Batch& batch);
+
+// Objects that keep their capacity: at most so many, and so many bytes in all. Thread-safe.
 template <class T>
 class Pool {
  public:
-  explicit Pool(std::size_t kept_max) : kept_max_(kept_max) {}
+  Pool(std::size_t kept_max, std::uint64_t bytes_max) : kept_max_(kept_max), bytes_max_(bytes_max) {}
   std::unique_ptr<T> take() {
     const std::scoped_lock lock(mutex_);
     if (items_.empty()) return std::make_unique<T>();
     auto item = std::move(items_.back());
     items_.pop_back();
+    bytes_ -= capacity_bytes(*item);
     return item;
   }
   // Requires: the item is cleared.
   void give(std::unique_ptr<T> item) {
+    const std::uint64_t bytes = capacity_bytes(*item);
     const std::scoped_lock lock(mutex_);
-    if (items_.size() < kept_max_) items_.push_back(std::move(item));
+    if (items_.size() >= kept_max_ || bytes_ + bytes > bytes_max_) return;
+    bytes_ += bytes;
+    items_.push_back(std::move(item));
+  }
+  std::uint64_t bytes() const {
+    const std::scoped_lock lock(mutex_);
+    return bytes_;
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::unique_ptr<T>> items_;
-  std::size_t kept_max_;
+  std::uint64_t bytes_ = 0;  // of items_
+  const std::size_t kept_max_;
+  const std::uint64_t bytes_max_;
 };
 
 }  // namespace kilokv::server
