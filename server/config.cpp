@@ -67,7 +67,9 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
         "transactions accepted, not yet in a batch; beyond it RESOURCE_EXHAUSTED"},
        {kAdmission, "queue-bytes-max", Unit::size, &o->queue_bytes_max, "the same in bytes"},
        {kAdmission, "parked-max", Unit::count, &o->parked_max, "transactions that wait for a guard"},
-       {kAdmission, "parked-bytes-max", Unit::size, &o->parked_bytes_max, "the same in bytes"}});
+       {kAdmission, "parked-bytes-max", Unit::size, &o->parked_bytes_max, "the same in bytes"},
+       {kAdmission, "commands-in-flight-max", Unit::count, &o->commands_in_flight_max,
+        "sessions opened and closed, cancels and lists of what waits, on their way"}});
 }
 
 void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {
@@ -83,6 +85,8 @@ void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {
              {kSessions, "session-requests-max", Unit::count, &o->session_requests_max,
               "requests of one session, in flight or with stored results"},
              {kSessions, "session-bytes-max", Unit::size, &o->session_bytes_max, "stored results of one session"},
+             {kSessions, "session-bytes-total-max", Unit::size, &o->session_bytes_total_max,
+              "stored results of all sessions; new requests in sessions are refused beyond it"},
              {kSessions, "result-bytes-max", Unit::size, &o->result_bytes_max,
               "stored result of one transaction; beyond it version and outcome only"},
              {kReads, "snapshot-bytes-max", Unit::size, &o->snapshot_bytes_max, "before-images kept for scans"},
@@ -121,7 +125,10 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
   ServiceOptions* o = &options->service;
   engine::TransactionLimits* limits = &o->limits;
   s->insert(s->end(),
-            {{kMessages, "message-bytes-max", Unit::size, &o->message_bytes_max, "one request message"},
+            {{kMessages, "message-bytes-max", Unit::size, &o->message_bytes_max,
+              "one message, request or answer; clients of gRPC take 4MiB unless told otherwise"},
+             {kMessages, "grpc-memory-max", Unit::size, &o->grpc_memory_max,
+              "what gRPC may take for calls and messages on their way; beyond it calls fail"},
              {kMessages, "request-transactions-max", Unit::count, &limits->request_transactions_max,
               "transactions in one request"},
              {kMessages, "stream-requests-max", Unit::count, &o->stream_requests_max,

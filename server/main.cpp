@@ -70,8 +70,7 @@ class Server {
 
   Status open() {
     if (!options_.port_file.empty()) std::remove(options_.port_file.c_str());  // that of an earlier run would mislead
-    Result<std::unique_ptr<GrpcServer>> grpc =
-        GrpcServer::start(options_.listen, &service_, options_.service.message_bytes_max);
+    Result<std::unique_ptr<GrpcServer>> grpc = GrpcServer::start(options_.listen, &service_, options_.service);
     if (!grpc.ok()) return grpc.status();
     grpc_ = std::move(*grpc);
     spdlog::info("kilokvd recovering endpoint={} data_dir={} version={} commit={}", grpc_->endpoint(),

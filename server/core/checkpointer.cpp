@@ -139,7 +139,11 @@ void Checkpointer::end(TimeUs now) {
   covers.tombstone_floor = covers_.tombstone_floor;
   covers.time_us = covers_.time_us;
   covers.state_hash = covers_.state_hash;
-  Status status = core_->log->checkpoint_end(covers, core_->sessions.snapshot());
+  // A session that is opened, answered or closed while the others are walked is found in either state: that happened in
+  // a batch after `covers_`, so the log is replayed over it, and replay passes over what is there already.
+  Status status =
+      core_->sessions.walk([this](const StoredSession& session) { return core_->log->checkpoint_session(session); });
+  if (status.ok()) status = core_->log->checkpoint_end(covers);
   if (status.ok()) status = core_->log->trim(core_->environment.clock->wall_us());
   if (!status.ok()) return core_->fail(status);
   capturing_ = false;

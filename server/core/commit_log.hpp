@@ -138,8 +138,9 @@ class CommitLog {
   virtual Status checkpoint_records(std::span<const StoredRecord> records) = 0;
   // A record that is no longer known (a dropped tombstone).
   virtual Status checkpoint_drop(std::span<const std::string_view> keys) = 0;
-  // `sessions` replaces what the last checkpoint held.
-  virtual Status checkpoint_end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) = 0;
+  // The sessions of a checkpoint, one by one, each once; they replace what the last one held.
+  virtual Status checkpoint_session(const StoredSession& session) = 0;
+  virtual Status checkpoint_end(const RecoveredPosition& covers) = 0;
 
   // Drops log records that the checkpoint covers and that the retention no longer wants (both limits are storage
   // options).

@@ -9,6 +9,7 @@
 #include "server/core/core_context.hpp"
 #include "server/core/digest.hpp"
 #include "server/core/executor.hpp"
+#include "server/core/in_flight.hpp"
 #include "server/core/log_stage.hpp"
 #include "server/core/recovery.hpp"
 
@@ -16,13 +17,14 @@ namespace kilokv::server {
 namespace {
 
 constexpr DurationUs kStatsIntervalUs = 100000;
-constexpr std::int64_t kScanRetryAfterUs = 10000;
 
 class CoreDatabase final : public Database {
  public:
   CoreDatabase(const DatabaseOptions& options, const Environment& environment, CommitLog* log,
                std::function<void(const Status&)> on_fatal)
-      : core_(options, environment, log) {
+      : core_(options, environment, log),
+        scans_(options.scans_in_flight_max, "scans", "--scans-in-flight-max"),
+        commands_(options.commands_in_flight_max, "commands", "--commands-in-flight-max") {
     core_.on_fatal = std::move(on_fatal);
   }
   // They notify each other: all stand still before the first one goes.
@@ -45,7 +47,7 @@ class CoreDatabase final : public Database {
   void close_session(const SessionId& session, std::function<void(Status)> done) override;
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override;
   void list_parked(std::uint64_t after_id, std::uint32_t limit,
-                   std::function<void(std::vector<ParkedTransaction>)> done) override;
+                   std::function<void(Result<std::vector<ParkedTransaction>>)> done) override;
   void cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) override;
   DatabaseStatus status() const override;
   void drain(std::function<void()> done) override;
@@ -60,7 +62,7 @@ class CoreDatabase final : public Database {
   CoreContext core_;
   std::atomic<bool> draining_{false};
   std::atomic<std::uint64_t> opening_sessions_{0};
-  std::atomic<std::uint64_t> scans_{0};
+  InFlight scans_, commands_;
   double recovery_seconds_ = 0;
   mutable std::mutex stats_mutex_;
   engine::EngineStats engine_stats_;
@@ -218,13 +220,17 @@ void CoreDatabase::open_session(DurationUs lease_us, std::function<void(Result<S
                                   1000000),
                 0);
   }
+  if (Status status = commands_.enter(); !status.ok()) {
+    opening_sessions_.fetch_sub(1);
+    return done(std::move(status), 0);
+  }
   SessionEntry entry;
   entry.kind = SessionEntry::Kind::opened;
   entry.lease_us = lease_us;
   const std::uint64_t id[2] = {core_.environment.random->next(), core_.environment.random->next()};
   static_assert(sizeof id == sizeof entry.session.bytes);
   std::memcpy(entry.session.bytes.data(), id, sizeof id);
-  executor_->post([this, entry, done = std::move(done)] {
+  executor_->post([this, entry, done = commands_.returning(std::move(done))] {
     executor_->add_session_entry(entry, [this, entry, done] {
       opening_sessions_.fetch_sub(1);
       done(entry.session, entry.lease_us);
@@ -236,37 +242,35 @@ void CoreDatabase::close_session(const SessionId& session, std::function<void(St
   if (!core_.sessions.contains(session)) {
     return done(Status(StatusCode::failed_precondition, "unknown or expired session"));
   }
+  if (Status status = commands_.enter(); !status.ok()) return done(std::move(status));
   SessionEntry entry;
   entry.kind = SessionEntry::Kind::closed;
   entry.session = session;
-  executor_->post(
-      [this, entry, done = std::move(done)] { executor_->add_session_entry(entry, [done] { done(Status()); }); });
+  executor_->post([this, entry, done = commands_.returning(std::move(done))] {
+    executor_->add_session_entry(entry, [done] { done(Status()); });
+  });
 }
 
 void CoreDatabase::scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) {
   if (draining_.load(std::memory_order_acquire)) return done(draining());
-  if (scans_.fetch_add(1) >= core_.options.scans_in_flight_max) {
-    scans_.fetch_sub(1);
-    return done(Status::exhausted({"scan", std::to_string(core_.options.scans_in_flight_max) + " scans in flight",
-                                   "one more", "--scans-in-flight-max"},
-                                  kScanRetryAfterUs));
-  }
-  executor_->post([this, request = std::move(request), done = std::move(done)] {
-    executor_->scan(request, [this, done](Result<ScanPage> page) {
-      scans_.fetch_sub(1);
-      done(std::move(page));
-    });
+  if (Status status = scans_.enter(); !status.ok()) return done(std::move(status));
+  executor_->post([this, request = std::move(request), done = scans_.returning(std::move(done))] {
+    executor_->scan(request, done);
   });
 }
 
 void CoreDatabase::list_parked(std::uint64_t after_id, std::uint32_t limit,
-                               std::function<void(std::vector<ParkedTransaction>)> done) {
-  executor_->post([this, after_id, limit, done = std::move(done)] { done(executor_->list_parked(after_id, limit)); });
+                               std::function<void(Result<std::vector<ParkedTransaction>>)> done) {
+  if (Status status = commands_.enter(); !status.ok()) return done(std::move(status));
+  executor_->post([this, after_id, limit, done = commands_.returning(std::move(done))] {
+    done(executor_->list_parked(after_id, limit));
+  });
 }
 
 void CoreDatabase::cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) {
   if (draining_.load(std::memory_order_acquire)) return done(draining());
-  executor_->post([this, target, done = std::move(done)] { executor_->cancel(target, done); });
+  if (Status status = commands_.enter(); !status.ok()) return done(std::move(status));
+  executor_->post([this, target, done = commands_.returning(std::move(done))] { executor_->cancel(target, done); });
 }
 
 void CoreDatabase::drain(std::function<void()> done) {

@@ -36,15 +36,18 @@ struct DatabaseOptions {
   DurationUs session_lease_us_min = 1000000;
   DurationUs session_lease_us_default = 60000000;
   DurationUs session_lease_us_max = DurationUs{24} * 3600 * 1000000;
-  std::uint32_t session_requests_max = 4096;                  // kept and in flight, of one session
-  std::uint64_t session_bytes_max = std::uint64_t{64} << 20;  // stored results of one session
-  std::uint64_t result_bytes_max = 65536;                     // stored result of one transaction
+  std::uint32_t session_requests_max = 4096;                       // kept and in flight, of one session
+  std::uint64_t session_bytes_max = std::uint64_t{64} << 20;       // stored results of one session
+  std::uint64_t session_bytes_total_max = std::uint64_t{1} << 30;  // of all
+  std::uint64_t result_bytes_max = 65536;                          // stored result of one transaction
   // Snapshots
   std::uint64_t snapshot_bytes_max = std::uint64_t{256} << 20;
   DurationUs snapshot_age_us_max = 60000000;
   std::uint32_t scan_pairs_max = 10000;
   std::uint64_t scan_bytes_max = std::uint64_t{4} << 20;
   std::uint32_t scans_in_flight_max = 256;  // each holds a page
+  // Sessions opened and closed, cancels, lists of what is parked.
+  std::uint32_t commands_in_flight_max = 4096;
   // Checkpoints
   std::uint64_t checkpoint_log_bytes = std::uint64_t{256} << 20;
   DurationUs checkpoint_interval_us = 60000000;
@@ -54,10 +57,12 @@ struct DatabaseOptions {
 };
 
 struct ScanRequest {
-  std::string from, to;                 // [from, to); `to` empty: no upper bound
-  std::uint32_t limit = 0;              // pairs; 0: the page limit
-  std::optional<BatchNumber> boundary;  // none: the newest; else the boundary of an earlier page
-  bool keep_boundary = false;           // the caller wants more pages at this boundary
+  std::string from, to;                  // [from, to); `to` empty: no upper bound
+  std::uint32_t limit = 0;               // pairs; 0: the page limit
+  std::optional<BatchNumber> boundary;   // none: the newest; else the boundary of an earlier page
+  bool keep_boundary = false;            // the caller wants more pages at this boundary
+  std::uint64_t reader = 0;              // as the first page named it, while the boundary is kept
+  std::uint64_t bytes_max = UINT64_MAX;  // of the page as a message, if that is less than the page limit
 };
 
 struct ScanPage {
@@ -74,6 +79,8 @@ struct ScanPage {
   std::vector<Pair> pairs;
   bool more = false;      // the range goes on beyond the page; the page may be empty all the same
   std::string next_from;  // where the next page starts, if more
+  // Not 0: the boundary is kept for whoever knows this name, until a page that is the last, or not to be kept.
+  std::uint64_t reader = 0;
 };
 
 struct ParkedTransaction {
@@ -127,6 +134,7 @@ class Database {
   // content).
   virtual void submit(std::unique_ptr<Request> request) = 0;
 
+  // The rest goes to the executor. Fails with RESOURCE_EXHAUSTED where too many calls are on their way.
   // Sessions. `done` is called when the change is durable.
   virtual void open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs lease_us)> done) = 0;
   virtual Status keep_alive(const SessionId& session) = 0;
@@ -138,7 +146,7 @@ class Database {
 
   // Parked transactions, in order of id, after `after_id`, at most `limit`.
   virtual void list_parked(std::uint64_t after_id, std::uint32_t limit,
-                           std::function<void(std::vector<ParkedTransaction>)> done) = 0;
+                           std::function<void(Result<std::vector<ParkedTransaction>>)> done) = 0;
   // Cancels parked or still queued transactions: of a request (all, or one index), or one parked id. They are answered
   // as cancelled when that is durable; `done` gets how many.
   struct CancelTarget {

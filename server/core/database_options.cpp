@@ -56,12 +56,14 @@ Status DatabaseOptions::validate() const {
            Knob{"--session-requests-max", session_requests_max, 1, std::uint64_t{1} << 24},
            // A checkpoint keeps a session as one value of the store.
            Knob{"--session-bytes-max", session_bytes_max, 1, std::uint64_t{1} << 30},
+           Knob{"--session-bytes-total-max", session_bytes_total_max, 1, kAnySize},
            Knob{"--result-bytes-max", result_bytes_max, 0, std::uint64_t{1} << 24},
            Knob{"--snapshot-bytes-max", snapshot_bytes_max, 0, kAnySize},
            duration("--snapshot-age-max", snapshot_age_us_max),
            Knob{"--scan-pairs-max", scan_pairs_max, 1, std::uint64_t{1} << 20},
            Knob{"--scan-bytes-max", scan_bytes_max, 1, std::uint64_t{1} << 26},
            Knob{"--scans-in-flight-max", scans_in_flight_max, 1, std::uint64_t{1} << 20},
+           Knob{"--commands-in-flight-max", commands_in_flight_max, 1, std::uint64_t{1} << 20},
            Knob{"--checkpoint-log-bytes", checkpoint_log_bytes, 0, kAnySize},
            duration("--checkpoint-interval", checkpoint_interval_us, 1),
            duration("--tombstone-retention", tombstone_retention_us),
@@ -80,7 +82,7 @@ Status DatabaseOptions::validate() const {
 
 SessionLimits session_limits(const DatabaseOptions& options) {
   return {options.sessions_max,         options.session_lease_us_min, options.session_lease_us_max,
-          options.session_requests_max, options.session_bytes_max};
+          options.session_requests_max, options.session_bytes_max,    options.session_bytes_total_max};
 }
 
 }  // namespace kilokv::server

@@ -71,6 +71,8 @@ class ResponseSink {
   // `last`: every transaction of the request has now been answered.
   virtual void results(const ResultSlice& slice, bool last) = 0;
   virtual void fail(const Status& status) = 0;
+  // Nobody listens any more: what it is told is dropped, so core may end it with fail() before its time. Any thread.
+  virtual bool gone() const { return false; }
 };
 
 // A decoded, validated request.

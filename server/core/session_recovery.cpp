@@ -35,13 +35,12 @@ Status SessionTable::restore_results(Session* session, std::uint64_t number, con
   }
   request->stored.emplace_back(bytes);
   request->finished += slice->size();
-  request->stored_bytes += bytes.size();
-  session->stored_bytes += bytes.size();
+  session->charge(request.get(), bytes.size());
   return {};
 }
 
 Status SessionTable::restore(const StoredSession& stored, TimeUs now_us) {
-  const auto session = std::make_shared<Session>(stored.session, stored.lease_us, now_us);
+  const auto session = std::make_shared<Session>(stored.session, stored.lease_us, now_us, &stored_bytes_);
   session->acknowledged_through = stored.acknowledged_through;
   for (const StoredSession::Request& request : stored.requests) {
     for (const std::string& bytes : request.results) {
@@ -60,7 +59,7 @@ Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
   switch (entry.kind) {
     case SessionEntry::Kind::opened:
       if (session == nullptr) {
-        insert(std::make_shared<Session>(entry.session, entry.lease_us, now_us), now_us);
+        insert(std::make_shared<Session>(entry.session, entry.lease_us, now_us, &stored_bytes_), now_us);
       }
       return {};
     case SessionEntry::Kind::closed: return session == nullptr ? Status() : close(entry.session);
@@ -74,33 +73,48 @@ Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
   return Status(StatusCode::data_loss, "unknown kind of session entry");
 }
 
-std::vector<StoredSession> SessionTable::snapshot() const {
-  std::vector<std::shared_ptr<Session>> sessions;
-  for (const Shard& shard : shards_) {
-    const std::scoped_lock lock(shard.mutex);
-    for (const auto& [id, session] : shard.sessions) {
-      sessions.push_back(session);
+// None: the session has been closed.
+std::optional<StoredSession> SessionTable::copy_of(const Session& session) {
+  StoredSession stored;
+  std::map<std::uint64_t, std::shared_ptr<RequestState>> requests;
+  {
+    const std::scoped_lock lock(session.mutex);
+    if (session.closed) {
+      return std::nullopt;
     }
+    stored = {session.id, session.lease_us, session.acknowledged_through, {}};
+    requests = session.requests;
   }
-  std::vector<StoredSession> stored;
-  for (const std::shared_ptr<Session>& session : sessions) {
-    std::map<std::uint64_t, std::shared_ptr<RequestState>> requests;
-    {
-      const std::scoped_lock lock(session->mutex);
-      if (session->closed) {
-        continue;
-      }
-      stored.push_back({session->id, session->lease_us, session->acknowledged_through, {}});
-      requests = session->requests;
-    }
-    for (const auto& [number, request] : requests) {
-      const std::scoped_lock lock(request->mutex);
-      if (number > stored.back().acknowledged_through && !request->stored.empty()) {
-        stored.back().requests.push_back({number, request->digest, request->transactions, request->stored});
-      }
+  for (const auto& [number, request] : requests) {
+    const std::scoped_lock lock(request->mutex);
+    if (number > stored.acknowledged_through && !request->stored.empty()) {
+      stored.requests.push_back({number, request->digest, request->transactions, request->stored});
     }
   }
   return stored;
+}
+
+Status SessionTable::walk(const std::function<Status(const StoredSession&)>& show) const {
+  std::vector<std::shared_ptr<Session>> sessions;
+  for (const Shard& shard : shards_) {
+    sessions.clear();
+    {
+      const std::scoped_lock lock(shard.mutex);
+      for (const auto& [id, session] : shard.sessions) {
+        sessions.push_back(session);
+      }
+    }
+    for (const std::shared_ptr<Session>& session : sessions) {
+      const std::optional<StoredSession> stored = copy_of(*session);
+      if (!stored) {
+        continue;
+      }
+      if (Status status = show(*stored); !status.ok()) {
+        return status;
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace kilokv::server

@@ -22,6 +22,16 @@ void SessionTable::RequestState::show_stored(ResponseSink* sink) const {
   }
 }
 
+void SessionTable::RequestState::end_gone_sinks() {
+  std::erase_if(sinks, [](const std::shared_ptr<ResponseSink>& sink) {
+    const bool gone = sink->gone();
+    if (gone) {
+      sink->fail(Status(StatusCode::cancelled, "the client has gone away"));
+    }
+    return gone;
+  });
+}
+
 std::vector<std::uint32_t> SessionTable::RequestState::remaining() const {
   std::vector<bool> done(transactions);
   IndexMarker marker(&done);
@@ -62,6 +72,11 @@ Status SessionTable::check_room(const Session& session) const {
   if (session.stored_bytes >= limits_.session_bytes_max) {
     return Status::exhausted({"acknowledged_through", std::to_string(limits_.session_bytes_max) + " bytes",
                               std::to_string(session.stored_bytes) + " bytes", "--session-bytes-max"},
+                             kRetryAfterUs);
+  }
+  if (stored_bytes() >= limits_.session_bytes_total_max) {
+    return Status::exhausted({"sessions", std::to_string(limits_.session_bytes_total_max) + " bytes of stored results",
+                              std::to_string(stored_bytes()) + " bytes", "--session-bytes-total-max"},
                              kRetryAfterUs);
   }
   return {};
@@ -115,6 +130,15 @@ std::optional<Admission> SessionTable::admit_known(Session* session, RequestStat
         {}};
   }
   const std::scoped_lock request_lock(request->mutex);
+  request->end_gone_sinks();  // or a request that waits for long would gather one for each retry
+  if (request->sinks.size() >= kSinksMax) {
+    return Admission{Admission::Kind::refused,
+                     Status::exhausted({"number", std::to_string(kSinksMax) + " calls that wait for one request",
+                                        std::to_string(kSinksMax + 1) + " calls", ""},
+                                       kRetryAfterUs),
+                     false,
+                     {}};
+  }
   Admission admission;
   {
     const std::scoped_lock lock(session->mutex);
@@ -160,8 +184,7 @@ void SessionTable::deliver(const SessionId& session_id, std::uint64_t number, co
     {
       const std::scoped_lock lock(session->mutex);
       if (!request->dropped) {
-        request->stored_bytes += encoded.size();
-        session->stored_bytes += encoded.size();
+        session->charge(request.get(), encoded.size());
         request->stored.push_back(std::move(encoded));
       }
       if (last) {

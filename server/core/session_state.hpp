@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,6 +18,10 @@
 namespace kilokv::server {
 
 Status unknown_session();
+
+// What stored results take beside their own bytes: each slice, and the request that they belong to.
+inline constexpr std::uint64_t kSliceBytes = sizeof(std::string);
+inline constexpr std::uint64_t kRequestBytes = 256;
 
 // Marks the indices of a slice; counts those that were marked before, or that the request does not have.
 class IndexMarker : public ResultVisitor {
@@ -41,6 +46,9 @@ class IndexMarker : public ResultVisitor {
   std::vector<bool>* marks_;
 };
 
+// Calls that may wait for the answer of one request: the first one and retries that joined it.
+inline constexpr std::size_t kSinksMax = 16;
+
 struct SessionTable::RequestState {
   RequestState(const Hash128& content_digest, std::uint32_t transaction_count)
       : digest(content_digest), transactions(transaction_count) {}
@@ -63,15 +71,17 @@ struct SessionTable::RequestState {
   bool complete() const { return finished == transactions; }
 
   void show_stored(ResponseSink* sink) const;
+  void end_gone_sinks();
   std::vector<std::uint32_t> remaining() const;  // indices without a stored result
 };
 
 struct SessionTable::Session {
-  Session(const SessionId& session_id, DurationUs lease, TimeUs now_us)
-      : id(session_id), lease_us(lease), deadline_us(now_us + lease) {}
+  Session(const SessionId& session_id, DurationUs lease, TimeUs now_us, std::atomic<std::uint64_t>* stored_bytes_of_all)
+      : id(session_id), lease_us(lease), total_stored_bytes(stored_bytes_of_all), deadline_us(now_us + lease) {}
 
   const SessionId id;
   const DurationUs lease_us;
+  std::atomic<std::uint64_t>* const total_stored_bytes;  // of all sessions
 
   mutable std::mutex mutex;
   bool closed = false;  // stays in the table until nothing of it is in flight
@@ -96,13 +106,31 @@ struct SessionTable::Session {
     }
   }
 
+  // Counts results that are stored with `state`, for as long as they take memory: until the request is forgotten.
+  void charge(RequestState* state, std::size_t result_bytes) {
+    const std::uint64_t bytes = result_bytes + kSliceBytes + (state->stored_bytes == 0 ? kRequestBytes : 0);
+    state->stored_bytes += bytes;
+    stored_bytes += bytes;
+    total_stored_bytes->fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  void refund(RequestState* state) {
+    const std::uint64_t bytes = std::exchange(state->stored_bytes, 0);
+    stored_bytes -= bytes;
+    total_stored_bytes->fetch_sub(bytes, std::memory_order_relaxed);
+  }
+
   // Forgets the requests before `end`; those in flight when they are done.
   void drop(std::map<std::uint64_t, std::shared_ptr<RequestState>>::iterator end) {
     for (auto it = requests.begin(); it != end;) {
       RequestState& state = *it->second;
-      stored_bytes -= std::exchange(state.stored_bytes, 0);
       state.dropped = true;
-      it = state.in_flight ? std::next(it) : requests.erase(it);
+      if (state.in_flight) {
+        ++it;
+      } else {
+        refund(&state);
+        it = requests.erase(it);
+      }
     }
   }
 
@@ -116,6 +144,7 @@ struct SessionTable::Session {
     state->in_flight = false;
     --in_flight;
     if (state->dropped || !keep) {
+      refund(state);
       requests.erase(number);
     }
     return closed && in_flight == 0;

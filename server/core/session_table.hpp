@@ -20,6 +20,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -42,6 +43,7 @@ struct SessionLimits {
   DurationUs session_lease_us_max = 0;
   std::uint32_t session_requests_max = 0;
   std::uint64_t session_bytes_max = 0;
+  std::uint64_t session_bytes_total_max = 0;
 };
 
 // What begin() needs of a request.
@@ -85,7 +87,9 @@ class SessionTable {
 
   // Decides what happens to a request that came in, and renews the lease. Errors (refused): FAILED_PRECONDITION: no
   // such session, or the number is 0 or acknowledged; INVALID_ARGUMENT: the number was used with other content;
-  // RESOURCE_EXHAUSTED: too many requests or stored bytes in this session (its acknowledgement counts all the same).
+  // RESOURCE_EXHAUSTED: too many requests or stored bytes in this session, or stored bytes in all (its acknowledgement
+  // counts all the same): only a new request is refused for that, never a retry. Or too many calls wait for the answer
+  // of this request; those that are gone do not count.
   Admission begin(const RequestHeader& header, TimeUs now_us);
 
   // Some transactions of a request in flight have finished, durably: `live` goes to every attached sink, `encoded`
@@ -99,10 +103,14 @@ class SessionTable {
   Status restore(const StoredSession& session, TimeUs now_us);
   Status restore(const SessionEntry& entry, TimeUs now_us);
 
-  // All sessions with their stored results, for a checkpoint: at least everything delivered before the call.
-  std::vector<StoredSession> snapshot() const;
+  // Shows all sessions with their stored results, for a checkpoint: at least everything delivered before the call, and
+  // of what happens meanwhile some. One session is copied at a time, and no lock is held while it is shown. Ends with
+  // the first status that is not ok.
+  Status walk(const std::function<Status(const StoredSession&)>& show) const;
 
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  // What the stored results of all sessions take.
+  std::uint64_t stored_bytes() const { return stored_bytes_.load(std::memory_order_relaxed); }
 
  private:
   struct RequestState;
@@ -127,6 +135,7 @@ class SessionTable {
   Status check_room(const Session& session) const;
   Admission admit_new(Session* session, const RequestHeader& header) const;
   std::optional<Admission> admit_known(Session* session, RequestState* request, const RequestHeader& header) const;
+  static std::optional<StoredSession> copy_of(const Session& session);
   static std::shared_ptr<RequestState> in_flight(const Session& session, std::uint64_t number);
   static Status restore_results(Session* session, std::uint64_t number, const Hash128& digest,
                                 std::uint32_t transactions, std::string_view bytes);
@@ -134,6 +143,7 @@ class SessionTable {
   const SessionLimits limits_;
   std::array<Shard, kShards> shards_;
   std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint64_t> stored_bytes_{0};
 };
 
 }  // namespace kilokv::server

@@ -19,16 +19,41 @@ SnapshotStore::~SnapshotStore() {
   }
 }
 
-void SnapshotStore::open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us) {
-  const auto [it, inserted] = open_.try_emplace(boundary, Boundary{version, time_us, now_us, 0});
+bool SnapshotStore::open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us, std::uint64_t reader) {
+  drop_old_boundaries(now_us);  // also where no batch comes: readers that went away must not keep others out
+  if (readers_.size() >= kReadersMax) {
+    return false;
+  }
+  const auto [it, inserted] = open_.try_emplace(boundary, Boundary{version, time_us, now_us, {}});
   KILOKV_CHECK(!inserted || std::next(it) == open_.end());
-  ++it->second.readers;
+  it->second.readers.push_back(reader);
+  readers_.emplace(reader, boundary);
+  return true;
 }
 
-void SnapshotStore::close(BatchNumber boundary) {
-  const auto it = open_.find(boundary);
-  if (it != open_.end() && --it->second.readers == 0) {
+void SnapshotStore::close(std::uint64_t reader) {
+  const auto found = readers_.find(reader);
+  if (found == readers_.end()) {
+    return;
+  }
+  const auto it = open_.find(found->second);
+  std::erase(it->second.readers, reader);
+  if (it->second.readers.empty()) {
     open_.erase(it);
+  }
+  readers_.erase(found);
+}
+
+void SnapshotStore::drop_oldest_boundary() {
+  for (const std::uint64_t reader : open_.begin()->second.readers) {
+    readers_.erase(reader);
+  }
+  open_.erase(open_.begin());
+}
+
+void SnapshotStore::drop_old_boundaries(TimeUs now_us) {
+  while (!open_.empty() && open_.begin()->second.opened_us + age_us_max_ <= now_us) {
+    drop_oldest_boundary();
   }
 }
 
@@ -38,9 +63,7 @@ const SnapshotStore::Boundary* SnapshotStore::find(BatchNumber boundary) const {
 }
 
 void SnapshotStore::record(BatchNumber batch, std::span<const engine::BeforeImage> images, TimeUs now_us) {
-  while (!open_.empty() && open_.begin()->second.opened_us + age_us_max_ <= now_us) {
-    open_.erase(open_.begin());
-  }
+  drop_old_boundaries(now_us);
   for (std::size_t freed = 0; freed < kFreedPerBatch + images.size() && oldest_is_stale(); ++freed) {
     free_oldest();
   }
@@ -54,7 +77,7 @@ void SnapshotStore::record(BatchNumber batch, std::span<const engine::BeforeImag
     if (oldest_is_stale()) {
       free_oldest();
     } else {
-      open_.erase(open_.begin());
+      drop_oldest_boundary();
     }
   }
 }

@@ -19,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "engine/engine.hpp"
 
@@ -26,6 +27,8 @@ namespace kilokv::server {
 
 class SnapshotStore {
  public:
+  static constexpr std::size_t kReadersMax = 65536;
+
   // Called with every cell of type bytes that is kept (Engine::retain); returns the size of its value.
   using Retain = std::function<std::uint64_t(Cell)>;
   // Called with the same cell when it is let go (Engine::release).
@@ -40,13 +43,14 @@ class SnapshotStore {
     Version version = 0;  // the highest that it can show
     TimeUs time_us = 0;   // the stamp of its batch
     TimeUs opened_us = 0;
-    std::uint32_t readers = 0;
+    std::vector<std::uint64_t> readers;
   };
 
-  // Opens a boundary for one more reader. Requires: `boundary` is the newest executed batch; now_us is monotonic.
-  void open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us);
-  // A reader is done. A boundary without readers is dropped. Nothing happens if it is not open (any more).
-  void close(BatchNumber boundary);
+  // Opens a boundary for `reader`, a name that was never used. False: kReadersMax have theirs open already.
+  // Requires: `boundary` is the newest executed batch; now_us is monotonic.
+  bool open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us, std::uint64_t reader);
+  // The reader is done. A boundary without readers is dropped. Nothing happens if there is no such reader (any more).
+  void close(std::uint64_t reader);
   // Null if it is not open (any more): ABORTED, snapshot too old. Valid until the next call that is not const.
   const Boundary* find(BatchNumber boundary) const;
 
@@ -83,6 +87,9 @@ class SnapshotStore {
     std::uint64_t value_bytes = 0;  // of the retained value
     Image* next = nullptr;          // of the same key, newer
   };
+  void drop_oldest_boundary();
+  void drop_old_boundaries(TimeUs now_us);
+
   static constexpr std::uint64_t kImageBytes = sizeof(Image) + 64;  // with its share of the map
   void keep(BatchNumber batch, const engine::BeforeImage& image);
   bool oldest_is_stale() const;
@@ -93,6 +100,7 @@ class SnapshotStore {
   Retain retain_;
   Release release_;
   std::map<BatchNumber, Boundary> open_;
+  std::unordered_map<std::uint64_t, BatchNumber> readers_;
   std::deque<Image> images_;  // by batch, oldest first
   std::unordered_map<KeyId, KeyImages, KeyIdHash> keys_;
   std::uint64_t bytes_ = 0;

@@ -33,7 +33,7 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   AnswerStream(grpc::CallbackServerContext* context, std::uint64_t answer_bytes_max)
       : context_(context), answer_bytes_max_(answer_bytes_max) {}
 
-  // For subclasses; each is called with mutex_ held.
+  // For subclasses; each is called with mutex_ held, but for ended().
   void write(grpc::ByteBuffer answer) {
     if (finish_ || finished_) return;
     unsent_bytes_ += answer.Length();
@@ -62,12 +62,18 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   // An answer left the queue.
   virtual void on_sent() {}
 
+  // Nothing that is written from now on reaches the client. Without the mutex.
+  bool ended() const {
+    const std::lock_guard lock(mutex_);
+    return finished_;
+  }
+
   grpc::CallbackServerContext* context() { return context_; }  // Requires: not finished
   bool finished() const { return finished_; }
   bool closing() const { return finish_.has_value(); }
   std::uint64_t unsent_bytes() const { return unsent_bytes_; }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
 
  private:
   void OnWriteDone(bool ok) final {

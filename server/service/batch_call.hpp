@@ -20,6 +20,7 @@ class BatchCall final : public AnswerStream<grpc::ServerWriteReactor<grpc::ByteB
 
   void results(const ResultSlice& slice, bool last) override;
   void fail(const Status& status) override;
+  bool gone() const override { return ended(); }
 
  private:
   Status try_submit(const DatabaseGate& gate, grpc::ByteBuffer message);

@@ -1,15 +1,18 @@
 // Encoders: results as core visits them, into row or columnar messages.
 //
-// A message is filled up to about `message_bytes_max` and then the next one is asked for, so that what a client
-// receives stays bounded; only the reads of one single transaction can make it larger. A transaction whose reads go
-// beyond kReadsSlack times that gets no more of them and `reads_dropped`: a message of gRPC cannot hold 2 GiB. Columns
-// that would carry nothing are left out, as columns.proto says.
-// Thread safety: one thread at a time.
+// No message is longer than `message_bytes_max`: what a client receives stays bounded, and within the limit that gRPC
+// clients have by default, 4 MiB. Bytes are counted by upper bounds, before anything is written. A transaction is never
+// split: one that does not fit behind the others begins the next message; one that does not fit in a message of its own
+// keeps the first of its reads and gets `reads_dropped`. Columns that would carry nothing are left out, as
+// columns.proto says. Thread safety: one thread at a time.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "kilokv/v1/columns.pb.h"
 #include "kilokv/v1/kilokv.pb.h"
@@ -19,52 +22,95 @@
 
 namespace kilokv::server {
 
-inline constexpr std::uint64_t kReadsSlack = 16;
+// Upper bounds of what stands in a message beside keys and values: around the results, for one transaction, for one
+// read; in either form.
+inline constexpr std::uint64_t kMessageBytesBound = 256;
+inline constexpr std::uint64_t kTransactionBytesBound = 96;
+inline constexpr std::uint64_t kReadBytesBound = 48;
+
+inline std::uint64_t read_bytes_bound(const ReadValue& value) {
+  return kReadBytesBound + value.key.size() + value.bytes.size();
+}
 
 void fill_result(const TransactionResult& result, v1::TransactionResult* message);
 void fill_read(const ReadValue& value, v1::Read* message);
 void fill_page(const ScanPage& page, v1::ScanResponse* message);
-void fill_parked(const ParkedTransaction& parked, v1::ParkedTransaction* message);
+// The first `limit` of them, or fewer where the message would be too long; one at least.
+void fill_list(const std::vector<ParkedTransaction>& parked, std::uint32_t limit, std::uint64_t message_bytes_max,
+               v1::ListParkedResponse* message);
 void fill_status(const DatabaseStatus& status, v1::StatusResponse* message);
 
-class RowsEncoder final : public ResultVisitor {
+// Gathers what belongs to one transaction, so that its length is known before it is written.
+// Requires: what is visited lives until finish(), as core/request.hpp promises for one call of results().
+class ResultsEncoder : public ResultVisitor {
  public:
-  // `next` returns the message that takes the results from here on.
-  RowsEncoder(std::function<v1::ResultRows*()> next, std::uint64_t message_bytes_max);
-  void transaction(const TransactionResult& result) override;
-  void guard_value(const ReadValue& value) override;
-  void read(std::uint32_t operation, const ReadValue& value) override;
-
- private:
-  std::function<v1::ResultRows*()> next_;
-  std::uint64_t bytes_max_;
-  std::uint64_t bytes_ = 0;              // about what rows_ holds
-  std::uint64_t transaction_begin_ = 0;  // bytes_ before the reads of the transaction at hand
-  v1::ResultRows* rows_ = nullptr;
-  v1::TransactionResult* result_ = nullptr;
-};
-
-class ColumnsEncoder final : public ResultVisitor {
- public:
-  ColumnsEncoder(std::function<v1::ResultColumns*()> next, std::uint64_t message_bytes_max);
-  void transaction(const TransactionResult& result) override;
-  void guard_value(const ReadValue& value) override;
-  void read(std::uint32_t operation, const ReadValue& value) override;
-  // Leaves out what carries nothing. Requires: called once, after the last visit.
+  void transaction(const TransactionResult& result) final;
+  void guard_value(const ReadValue& value) final;
+  void read(std::uint32_t operation, const ReadValue& value) final;
+  // Writes what is left. Requires: called once, after the last visit.
   void finish();
 
+ protected:
+  struct Read {
+    std::uint32_t operation;
+    ReadValue value;
+  };
+  struct Transaction {
+    TransactionResult result;
+    std::optional<ReadValue> guard_value;
+    std::vector<Read> reads;
+  };
+
+  explicit ResultsEncoder(std::uint64_t message_bytes_max) : bytes_max_(message_bytes_max) {}
+
+  // Whether the message at hand can take results of `batch`.
+  virtual bool open_for(BatchNumber batch) const = 0;
+  // Ends the message at hand, if there is one, and begins the next.
+  virtual void begin_message(const TransactionResult& first) = 0;
+  virtual void put(const Transaction& transaction) = 0;
+  virtual void end_message() {}
+
  private:
-  void open(const TransactionResult& first);
-  void close();
-  // Keeps guard_values in step with the transactions: an empty one where a guard decided and there is nothing to show.
-  void settle_guard_value();
+  bool take(const ReadValue& value);
+  void flush();
+
+  const std::uint64_t bytes_max_;
+  std::uint64_t message_bytes_ = 0;      // bound, of the message at hand
+  std::uint64_t transaction_bytes_ = 0;  // bound, of transaction_
+  bool gathering_ = false;
+  Transaction transaction_;
+};
+
+class RowsEncoder final : public ResultsEncoder {
+ public:
+  // `next` returns the message that takes the results from here on.
+  RowsEncoder(std::function<v1::ResultRows*()> next, std::uint64_t message_bytes_max)
+      : ResultsEncoder(message_bytes_max), next_(std::move(next)) {}
+
+ private:
+  bool open_for(BatchNumber) const override { return rows_ != nullptr; }
+  void begin_message(const TransactionResult&) override { rows_ = next_(); }
+  void put(const Transaction& transaction) override;
+
+  std::function<v1::ResultRows*()> next_;
+  v1::ResultRows* rows_ = nullptr;
+};
+
+class ColumnsEncoder final : public ResultsEncoder {
+ public:
+  ColumnsEncoder(std::function<v1::ResultColumns*()> next, std::uint64_t message_bytes_max)
+      : ResultsEncoder(message_bytes_max), next_(std::move(next)) {}
+
+ private:
+  // A message speaks of one batch; what a session has stored can come from several.
+  bool open_for(BatchNumber batch) const override { return columns_ != nullptr && columns_->batch() == batch; }
+  void begin_message(const TransactionResult& first) override;
+  void put(const Transaction& transaction) override;
+  void end_message() override;
+  void put_result(const TransactionResult& result);
 
   std::function<v1::ResultColumns*()> next_;
-  std::uint64_t bytes_max_;
-  std::uint64_t bytes_ = 0;              // about what columns_ holds
-  std::uint64_t transaction_begin_ = 0;  // bytes_ before the reads of the transaction at hand
   v1::ResultColumns* columns_ = nullptr;
-  bool guard_value_due_ = false;  // the transaction at hand was decided by a guard, its value has not come
   // Whether a column that may be left out carries something in the message at hand.
   bool has_index_ = false, has_wrote_ = false, has_admitted_ = false, has_failed_ = false, has_dropped_ = false;
 };
@@ -80,6 +126,7 @@ std::deque<Response> encode_slice(const ResultSlice& slice, bool as_columns, std
   } else {
     RowsEncoder encoder([&] { return messages.emplace_back().mutable_rows(); }, message_bytes_max);
     slice.visit(&encoder);
+    encoder.finish();
   }
   if (messages.empty()) messages.emplace_back();
   return messages;

@@ -3,10 +3,7 @@
 namespace kilokv::server {
 namespace {
 
-constexpr std::uint64_t kTransactionBytes = 24;  // about one element of each transaction column
-constexpr std::uint64_t kReadBytes = 25;         // about one element of each read column, without key and value
-
-std::uint64_t add_read(const ReadValue& value, v1::ReadColumns* columns) {
+void add_read(const ReadValue& value, v1::ReadColumns* columns) {
   columns->mutable_type()->push_back(static_cast<char>(value.type));
   columns->add_integer(value.type == ValueType::integer ? value.integer : 0);
   columns->add_version(value.version.value_or(0));
@@ -19,10 +16,9 @@ std::uint64_t add_read(const ReadValue& value, v1::ReadColumns* columns) {
   }
   columns->mutable_key_bytes()->append(value.key);
   columns->add_key_ends(static_cast<std::uint32_t>(columns->key_bytes().size()));
-  if (value.type != ValueType::bytes) return kReadBytes + value.key.size();
+  if (value.type != ValueType::bytes) return;
   columns->mutable_value_bytes()->append(value.bytes);
   columns->add_value_ends(static_cast<std::uint32_t>(columns->value_bytes().size()));
-  return kReadBytes + value.key.size() + value.bytes.size();
 }
 
 std::uint8_t outcome_of(const TransactionResult& result) {
@@ -37,13 +33,26 @@ bool by_guard(const TransactionResult& result) {
 
 }  // namespace
 
-ColumnsEncoder::ColumnsEncoder(std::function<v1::ResultColumns*()> next, std::uint64_t message_bytes_max)
-    : next_(std::move(next)), bytes_max_(message_bytes_max) {}
+void ColumnsEncoder::put(const Transaction& transaction) {
+  put_result(transaction.result);
+  if (transaction.guard_value) {
+    add_read(*transaction.guard_value, columns_->mutable_guard_values());
+  } else if (by_guard(transaction.result)) {  // an empty one keeps guard_values in step with the transactions
+    ReadValue nothing;
+    nothing.version = 0;
+    add_read(nothing, columns_->mutable_guard_values());
+  }
+  if (!transaction.reads.empty()) {
+    v1::ReadColumns* reads = columns_->mutable_reads();
+    for (const Read& read : transaction.reads) {
+      reads->add_operation(read.operation);
+      add_read(read.value, reads);
+    }
+  }
+  columns_->add_read_ends(static_cast<std::uint32_t>(columns_->reads().type().size()));
+}
 
-void ColumnsEncoder::transaction(const TransactionResult& result) {
-  settle_guard_value();
-  // A message speaks of one batch; what a session has stored can come from several.
-  if (columns_ == nullptr || bytes_ >= bytes_max_ || result.batch != columns_->batch()) open(result);
+void ColumnsEncoder::put_result(const TransactionResult& result) {
   const auto position = static_cast<std::uint32_t>(columns_->outcome().size());
   const std::uint8_t outcome = outcome_of(result);
   const bool committed = outcome == v1::OUTCOME_COMMITTED;
@@ -54,7 +63,6 @@ void ColumnsEncoder::transaction(const TransactionResult& result) {
   columns_->add_admitted_batch(result.admitted_batch);
   columns_->mutable_failed_in()->push_back(static_cast<char>(result.failed_in));
   columns_->add_failed_index(result.failed_in == engine::FailedIn::none ? 0 : result.failed_index);
-  columns_->add_read_ends(static_cast<std::uint32_t>(columns_->reads().type().size()));
   columns_->mutable_reads_dropped()->push_back(result.reads_dropped ? 1 : 0);
   if (result.version) columns_->set_first_version(*result.version - result.rank);
   has_index_ |= result.index != position;
@@ -62,50 +70,18 @@ void ColumnsEncoder::transaction(const TransactionResult& result) {
   has_admitted_ |= result.admitted_batch != result.batch;
   has_failed_ |= result.failed_in != engine::FailedIn::none;
   has_dropped_ |= result.reads_dropped;
-  bytes_ += kTransactionBytes;
-  transaction_begin_ = bytes_;
-  guard_value_due_ = by_guard(result);
 }
 
-void ColumnsEncoder::guard_value(const ReadValue& value) {
-  guard_value_due_ = false;
-  bytes_ += add_read(value, columns_->mutable_guard_values());
-}
-
-void ColumnsEncoder::read(std::uint32_t operation, const ReadValue& value) {
-  if (bytes_ - transaction_begin_ > kReadsSlack * bytes_max_) {
-    columns_->mutable_reads_dropped()->back() = 1;
-    has_dropped_ = true;
-    return;
-  }
-  v1::ReadColumns* reads = columns_->mutable_reads();
-  reads->add_operation(operation);
-  bytes_ += add_read(value, reads);
-  columns_->set_read_ends(columns_->read_ends_size() - 1, static_cast<std::uint32_t>(reads->type().size()));
-}
-
-void ColumnsEncoder::settle_guard_value() {
-  if (!guard_value_due_) return;
-  ReadValue nothing;
-  nothing.version = 0;
-  guard_value(nothing);
-}
-
-void ColumnsEncoder::finish() {
-  settle_guard_value();
-  if (columns_ != nullptr) close();
-}
-
-void ColumnsEncoder::open(const TransactionResult& first) {
-  finish();
+void ColumnsEncoder::begin_message(const TransactionResult& first) {
+  end_message();
   columns_ = next_();
   columns_->set_batch(first.batch);
   columns_->set_batch_time_us(first.batch_time_us);
-  bytes_ = 0;
   has_index_ = has_wrote_ = has_admitted_ = has_failed_ = has_dropped_ = false;
 }
 
-void ColumnsEncoder::close() {
+void ColumnsEncoder::end_message() {
+  if (columns_ == nullptr) return;
   if (!has_index_) columns_->clear_index();
   if (!has_wrote_) columns_->clear_wrote();
   if (!has_admitted_) columns_->clear_admitted_batch();

@@ -3,11 +3,6 @@
 namespace kilokv::server {
 namespace {
 
-constexpr std::uint64_t kResultBytes = 48;  // about one TransactionResult without reads
-constexpr std::uint64_t kReadBytes = 24;    // about one Read without key and value
-
-std::uint64_t read_bytes(const ReadValue& value) { return kReadBytes + value.key.size() + value.bytes.size(); }
-
 void fill_value(ValueType type, std::int64_t integer, std::string_view bytes, v1::Read* message) {
   switch (type) {
     case ValueType::absent: message->mutable_value(); break;
@@ -54,6 +49,7 @@ void fill_page(const ScanPage& page, v1::ScanResponse* message) {
   message->set_batch_time_us(page.batch_time_us);
   message->set_more(page.more);
   message->set_next_from(page.next_from);
+  message->set_reader(page.reader);
   message->mutable_pairs()->Reserve(static_cast<int>(page.pairs.size()));
   for (const ScanPage::Pair& pair : page.pairs) {
     v1::Read* read = message->add_pairs();
@@ -63,7 +59,7 @@ void fill_page(const ScanPage& page, v1::ScanResponse* message) {
   }
 }
 
-void fill_parked(const ParkedTransaction& parked, v1::ParkedTransaction* message) {
+static void fill_parked(const ParkedTransaction& parked, v1::ParkedTransaction* message) {
   message->set_id(parked.id);
   if (parked.session) message->set_session(parked.session->bytes.data(), parked.session->bytes.size());
   message->set_request(parked.request);
@@ -72,6 +68,17 @@ void fill_parked(const ParkedTransaction& parked, v1::ParkedTransaction* message
   message->set_guard_key(parked.guard_key);
   message->set_admitted_batch(parked.admitted_batch);
   message->set_deadline_us(parked.deadline_us);
+}
+
+void fill_list(const std::vector<ParkedTransaction>& parked, std::uint32_t limit, std::uint64_t message_bytes_max,
+               v1::ListParkedResponse* message) {
+  std::uint64_t bytes = kMessageBytesBound;
+  for (const ParkedTransaction& one : parked) {
+    bytes += kTransactionBytesBound + one.guard_key.size();
+    const auto listed = static_cast<std::uint32_t>(message->parked_size());
+    if (listed == limit || (bytes > message_bytes_max && listed > 0)) return message->set_more(true);
+    fill_parked(one, message->add_parked());
+  }
 }
 
 void fill_status(const DatabaseStatus& status, v1::StatusResponse* message) {
@@ -105,31 +112,15 @@ void fill_status(const DatabaseStatus& status, v1::StatusResponse* message) {
   message->set_first_log_batch(status.log.first_batch);
 }
 
-RowsEncoder::RowsEncoder(std::function<v1::ResultRows*()> next, std::uint64_t message_bytes_max)
-    : next_(std::move(next)), bytes_max_(message_bytes_max) {}
-
-void RowsEncoder::transaction(const TransactionResult& result) {
-  if (rows_ == nullptr || bytes_ >= bytes_max_) {
-    rows_ = next_();
-    bytes_ = 0;
+void RowsEncoder::put(const Transaction& transaction) {
+  v1::TransactionResult* result = rows_->add_results();
+  fill_result(transaction.result, result);
+  if (transaction.guard_value) fill_read(*transaction.guard_value, result->mutable_guard_value());
+  for (const Read& read : transaction.reads) {
+    v1::Read* message = result->add_reads();
+    message->set_operation(read.operation);
+    fill_read(read.value, message);
   }
-  result_ = rows_->add_results();
-  fill_result(result, result_);
-  bytes_ += kResultBytes;
-  transaction_begin_ = bytes_;
-}
-
-void RowsEncoder::guard_value(const ReadValue& value) {
-  fill_read(value, result_->mutable_guard_value());
-  bytes_ += read_bytes(value);
-}
-
-void RowsEncoder::read(std::uint32_t operation, const ReadValue& value) {
-  if (bytes_ - transaction_begin_ > kReadsSlack * bytes_max_) return result_->set_reads_dropped(true);
-  v1::Read* read = result_->add_reads();
-  read->set_operation(operation);
-  fill_read(value, read);
-  bytes_ += read_bytes(value);
 }
 
 }  // namespace kilokv::server

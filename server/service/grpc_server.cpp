@@ -2,6 +2,7 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
@@ -10,15 +11,18 @@
 namespace kilokv::server {
 
 Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen, KiloKvService* service,
-                                                      std::uint64_t message_bytes_max) {
+                                                      const ServiceOptions& options) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(service);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(message_bytes_max * kMessageSlack));
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max * kMessageSlack));
   builder.SetMaxSendMessageSize(-1);
+  grpc::ResourceQuota quota("kilokvd");
+  quota.Resize(options.grpc_memory_max);
+  builder.SetResourceQuota(quota);
   // Otherwise a second server on the same port would quietly take half of the connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();

@@ -18,14 +18,14 @@ class GrpcServer {
   // Opens the port; health says NOT_SERVING until set_serving(true). `listen` is HOST:PORT, port 0 picks a free one.
   // Requires: `service` outlives the server. Errors: UNAVAILABLE when the port cannot be had.
   static Result<std::unique_ptr<GrpcServer>> start(const std::string& listen, KiloKvService* service,
-                                                   std::uint64_t message_bytes_max);
+                                                   const ServiceOptions& options);
   ~GrpcServer();
 
   int port() const { return port_; }
   const std::string& endpoint() const { return endpoint_; }  // HOST:PORT as clients reach it
   void set_serving(bool serving);
   // Accepts nothing more, gives RPCs under way `grace` to end, cancels the rest, and returns when all have ended.
-  // Requires: every request submitted has been answered, or will be; unary RPCs end by their answer alone.
+  // Requires: every request submitted has been answered, or will be.
   void shut_down(std::chrono::milliseconds grace);
 
  private:

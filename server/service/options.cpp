@@ -16,13 +16,14 @@ Status check_range(const char* knob, std::uint64_t met, std::uint64_t min, std::
 }  // namespace
 
 Status ServiceOptions::validate() const {
-  // gRPC measures messages with an int, and an answer can be a little longer than kReadsSlack messages.
+  // gRPC measures messages with an int, and takes some that are kMessageSlack times as long.
   constexpr std::uint64_t kMessageBytesMax = std::uint64_t{64} << 20;
   struct Knob {
     const char* name;
     std::uint64_t value, min, max;
   };
   for (const Knob& knob : {Knob{"--message-bytes-max", message_bytes_max, 1024, kMessageBytesMax},
+                           {"--grpc-memory-max", grpc_memory_max, 1 << 20, std::uint64_t{1} << 40},
                            {"--stream-requests-max", stream_requests_max, 1, 1u << 20},
                            {"--stream-bytes-max", stream_bytes_max, 1024, std::uint64_t{1} << 40},
                            {"--stream-answer-bytes-max", stream_answer_bytes_max, 1 << 20, std::uint64_t{1} << 40},

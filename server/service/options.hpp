@@ -9,7 +9,8 @@
 namespace kilokv::server {
 
 struct ServiceOptions {
-  std::uint64_t message_bytes_max = std::uint64_t{4} << 20;  // of one request; answers are split near it
+  std::uint64_t message_bytes_max = std::uint64_t{4} << 20;  // of one request, and of one answer
+  std::uint64_t grpc_memory_max = std::uint64_t{1} << 30;    // of gRPC itself: calls, messages being received
   std::uint32_t stream_requests_max = 256;                   // in flight on one Session stream; reading pauses at it
   std::uint64_t stream_bytes_max = std::uint64_t{32} << 20;  // of requests in flight and answers unsent; likewise
   std::uint64_t stream_answer_bytes_max = std::uint64_t{256} << 20;  // unsent; a client that reads so slowly is cut off

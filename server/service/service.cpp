@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "server/service/batch_call.hpp"
-#include "server/service/decode.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
-#include "server/service/message_buffer.hpp"
 #include "server/service/status_map.hpp"
+#include "server/service/unary_call.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -33,75 +32,10 @@ class UnaryEnd {
   grpc::ServerUnaryReactor* reactor_;
 };
 
-// The answer of the one transaction of Execute.
-class ExecuteAnswer final : public ResponseSink {
- public:
-  ExecuteAnswer(UnaryEnd end, v1::ExecuteResponse* response, std::uint64_t message_bytes_max)
-      : end_(end), response_(response), message_bytes_max_(message_bytes_max) {}
-  void results(const ResultSlice& slice, bool last) override {
-    v1::ResultRows rows;
-    RowsEncoder encoder([&] { return &rows; }, message_bytes_max_);
-    slice.visit(&encoder);
-    if (rows.results_size() > 0) response_->mutable_result()->Swap(rows.mutable_results(0));
-    if (last) end_({});
-  }
-  void fail(const KStatus& status) override { end_(status); }
-
- private:
-  UnaryEnd end_;
-  v1::ExecuteResponse* response_;
-  std::uint64_t message_bytes_max_;
-};
-
-// The answer of Get: the reads of its one transaction.
-class GetAnswer final : public ResponseSink, private ResultVisitor {
- public:
-  GetAnswer(UnaryEnd end, v1::GetResponse* response) : end_(end), response_(response) {}
-  void results(const ResultSlice& slice, bool last) override {
-    slice.visit(this);
-    if (last) end_({});
-  }
-  void fail(const KStatus& status) override { end_(status); }
-
- private:
-  void transaction(const TransactionResult& result) override {
-    response_->set_batch(result.batch);
-    response_->set_rank(result.rank);
-    response_->set_admitted_batch(result.admitted_batch);
-    response_->set_batch_time_us(result.batch_time_us);
-  }
-  void guard_value(const ReadValue&) override {}
-  void read(std::uint32_t operation, const ReadValue& value) override {
-    v1::Read* read = response_->add_reads();
-    read->set_operation(operation);
-    fill_read(value, read);
-  }
-
-  UnaryEnd end_;
-  v1::GetResponse* response_;
-};
-
 KStatus check_limit(const char* field, std::uint64_t met, std::uint64_t limit, const char* unit, const char* knob) {
   if (met <= limit) return {};
   return KStatus::invalid(
       {.field = field, .limit = std::to_string(limit) + unit, .met = std::to_string(met) + unit, .knob = knob});
-}
-
-KStatus check_keys(const v1::GetRequest& request, const engine::TransactionLimits& limits) {
-  if (request.keys().empty()) {
-    return KStatus::invalid({.field = "keys", .limit = "at least 1 key", .met = "0 keys", .knob = ""});
-  }
-  const auto keys = static_cast<std::uint64_t>(request.keys_size());
-  KStatus status = check_limit("keys", keys, limits.operations_max, " keys", "--operations-max");
-  for (int i = 0; i < request.keys_size() && status.ok(); ++i) {
-    const std::size_t bytes = request.keys(i).size();
-    if (bytes >= 1 && bytes <= limits.key_bytes_max) continue;
-    status = KStatus::invalid({.field = "keys[" + std::to_string(i) + "]",
-                               .limit = "1 to " + std::to_string(limits.key_bytes_max) + " bytes",
-                               .met = std::to_string(bytes) + " bytes",
-                               .knob = "--key-bytes-max"});
-  }
-  return status;
 }
 
 KStatus check_scan(const v1::ScanRequest& request, const ServiceOptions& options, const DatabaseOptions& database) {
@@ -171,29 +105,10 @@ void KiloKvService::close() {
 
 grpc::ServerUnaryReactor* KiloKvService::Execute(grpc::CallbackServerContext* context,
                                                  const v1::ExecuteRequest* request, v1::ExecuteResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  const KStatus status = submit_execute(context, *request, response, reactor);
-  if (!status.ok()) UnaryEnd(context, reactor)(status);
-  return reactor;
-}
-
-KStatus KiloKvService::submit_execute(grpc::CallbackServerContext* context, const v1::ExecuteRequest& message,
-                                      v1::ExecuteResponse* response, grpc::ServerUnaryReactor* reactor) {
-  Result<Database*> database = gate_.get();
-  if (!database.ok()) return database.status();
-  KStatus status = check_message_bytes(message.ByteSizeLong(), options_.message_bytes_max);
-  if (!status.ok()) return status;
-  Result<RequestIdentity> identity = parse_identity(message.id());
-  if (!identity.ok()) return identity.status();
-  std::unique_ptr<Request> request = (*database)->acquire_request();
-  status = decode(message.transaction(), {(*database)->key_secret(), options_.limits}, &request->transactions);
-  if (!status.ok()) return status;
-  request->session = identity->session;
-  request->number = identity->number;
-  request->acknowledged_through = identity->acknowledged_through;
-  request->sink = std::make_shared<ExecuteAnswer>(UnaryEnd(context, reactor), response, options_.message_bytes_max);
-  (*database)->submit(std::move(request));
-  return {};
+  auto call = std::make_shared<ExecuteCall>(context, &options_, response);
+  call->adopted_by_rpc();
+  call->submit(gate_, *request);
+  return call.get();
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* KiloKvService::ExecuteBatch(grpc::CallbackServerContext* context,
@@ -262,29 +177,10 @@ grpc::ServerUnaryReactor* KiloKvService::CloseSession(grpc::CallbackServerContex
 
 grpc::ServerUnaryReactor* KiloKvService::Get(grpc::CallbackServerContext* context, const v1::GetRequest* request,
                                              v1::GetResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  const KStatus status = submit_get(context, *request, response, reactor);
-  if (!status.ok()) UnaryEnd(context, reactor)(status);
-  return reactor;
-}
-
-KStatus KiloKvService::submit_get(grpc::CallbackServerContext* context, const v1::GetRequest& message,
-                                  v1::GetResponse* response, grpc::ServerUnaryReactor* reactor) {
-  Result<Database*> database = gate_.get();
-  if (!database.ok()) return database.status();
-  KStatus status = check_message_bytes(message.ByteSizeLong(), options_.message_bytes_max);
-  if (status.ok()) status = check_keys(message, options_.limits);
-  if (!status.ok()) return status;
-  std::unique_ptr<Request> request = (*database)->acquire_request();
-  engine::ColumnsBuilder builder(&request->transactions, (*database)->key_secret());
-  builder.begin();
-  for (const std::string& key : message.keys()) builder.op(engine::OpKind::get, builder.key(key));
-  builder.end();
-  status = engine::validate(request->transactions, options_.limits);
-  if (!status.ok()) return status;
-  request->sink = std::make_shared<GetAnswer>(UnaryEnd(context, reactor), response);
-  (*database)->submit(std::move(request));
-  return {};
+  auto call = std::make_shared<GetCall>(context, &options_, response);
+  call->adopted_by_rpc();
+  call->submit(gate_, *request);
+  return call.get();
 }
 
 grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* context, const v1::ScanRequest* request,
@@ -299,7 +195,9 @@ grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* conte
                    .to = request->range().to(),
                    .limit = request->limit(),
                    .boundary = {},
-                   .keep_boundary = request->keep_boundary()};
+                   .keep_boundary = request->keep_boundary(),
+                   .reader = request->reader(),
+                   .bytes_max = options_.message_bytes_max};
   if (request->boundary() != 0) scan.boundary = request->boundary();
   (*database)->scan(std::move(scan), [end, response](Result<ScanPage> page) {
     if (page.ok()) fill_page(*page, response);
@@ -319,10 +217,9 @@ grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext*
   if (!status.ok()) return end(status);
   const std::uint32_t limit = request->limit() == 0 ? kParkedDefault : request->limit();
   // One more than asked for tells whether there are more.
-  (*database)->list_parked(request->after_id(), limit + 1, [=](std::vector<ParkedTransaction> parked) {
-    response->set_more(parked.size() > limit);
-    for (std::size_t i = 0; i < parked.size() && i < limit; ++i) fill_parked(parked[i], response->add_parked());
-    end({});
+  (*database)->list_parked(request->after_id(), limit + 1, [=, this](Result<std::vector<ParkedTransaction>> parked) {
+    if (parked.ok()) fill_list(*parked, limit, options_.message_bytes_max, response);
+    end(parked.status());
   });
   return reactor;
 }

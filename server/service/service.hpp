@@ -1,7 +1,7 @@
 // The KiloKV service: each handler validates, delegates to the database and maps the error; nothing else.
 //
-// Handlers run on gRPC's threads and never block. A unary RPC is finished by the answer, whenever that comes; a client
-// that has gone, or whose deadline has passed, cancels nothing in the database.
+// Handlers run on gRPC's threads and never block. A unary RPC is finished by the answer, whenever that comes, or when its
+// client goes away or its deadline passes; that cancels nothing in the database.
 // Thread safety: all of it. The database given to serve() must outlive every RPC.
 #pragma once
 
@@ -66,11 +66,6 @@ class KiloKvService final : public KiloKvMethods {
                                    v1::StatusResponse* response) override;
 
  private:
-  kilokv::Status submit_execute(grpc::CallbackServerContext* context, const v1::ExecuteRequest& request,
-                                v1::ExecuteResponse* response, grpc::ServerUnaryReactor* reactor);
-  kilokv::Status submit_get(grpc::CallbackServerContext* context, const v1::GetRequest& request,
-                            v1::GetResponse* response, grpc::ServerUnaryReactor* reactor);
-
   const ServiceOptions options_;
   const ServerInfo info_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

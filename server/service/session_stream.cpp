@@ -37,6 +37,8 @@ class SessionStream::Answer final : public ResponseSink {
     send({serialize_message(message)}, true);
   }
 
+  bool gone() const override { return stream_->ended(); }
+
  private:
   void send(std::vector<grpc::ByteBuffer> buffers, bool last) {
     const std::lock_guard lock(stream_->mutex_);

@@ -35,6 +35,7 @@ void CheckpointWriter::restore(const Checkpoint& current, std::uint64_t generati
 
 Status CheckpointWriter::begin() {
   ++generation_;
+  sessions_ = 0;
   batch_.Clear();
   return {};
 }
@@ -73,16 +74,13 @@ Status CheckpointWriter::write(Family family) {
   return store_->status_of(written, doing);
 }
 
-Status CheckpointWriter::write_sessions(std::span<const StoredSession> sessions) {
-  const std::string prefix = ordered_key(generation_);
-  for (const StoredSession& session : sessions) {
-    std::string key = prefix;
-    storage::put(&key, session.session.bytes);
-    batch_.Put(store_->family(Family::sessions), key, encode_session(session));
-    if (batch_.GetDataSize() < kWriteBytes) continue;
-    if (Status status = write(Family::sessions); !status.ok()) return status;
-  }
-  return write(Family::sessions);
+// Gathers small sessions: end() writes the rest.
+Status CheckpointWriter::put(const StoredSession& session) {
+  std::string key = ordered_key(generation_);
+  storage::put(&key, session.session.bytes);
+  batch_.Put(store_->family(Family::sessions), key, encode_session(session));
+  ++sessions_;
+  return batch_.GetDataSize() < kWriteBytes ? Status() : write(Family::sessions);
 }
 
 Result<std::uint32_t> CheckpointWriter::record_crc(BatchNumber batch) const {
@@ -97,18 +95,18 @@ Result<std::uint32_t> CheckpointWriter::record_crc(BatchNumber batch) const {
   return record->crc();
 }
 
-Status CheckpointWriter::end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) {
+Status CheckpointWriter::end(const RecoveredPosition& covers) {
   KILOKV_CHECK(covers.batch >= current_.covers.batch);
   const Result<std::uint32_t> crc = record_crc(covers.batch);
   if (!crc.ok()) return crc.status();
-  if (Status status = write_sessions(sessions); !status.ok()) return status;
+  if (Status status = write(Family::sessions); !status.ok()) return status;
   if (Status status = fail_at("storage.checkpoint.flush"); !status.ok()) return status;
   const rocksdb::Status flushed =
       store_->db()->Flush(rocksdb::FlushOptions(), {store_->family(Family::state), store_->family(Family::sessions)});
   if (!flushed.ok()) return store_->status_of(flushed, "flushing a checkpoint");
 
   if (Status status = fail_at("storage.checkpoint.commit"); !status.ok()) return status;
-  Checkpoint next{.covers = covers, .record_crc = *crc, .generation = generation_, .session_count = sessions.size()};
+  Checkpoint next{.covers = covers, .record_crc = *crc, .generation = generation_, .session_count = sessions_};
   next.covers.checkpoint_batch = covers.batch;
   const rocksdb::Status committed =
       store_->db()->Put(synced(), store_->family(Family::metadata), kCheckpointKey, encode_checkpoint(next));

@@ -28,19 +28,20 @@ class CheckpointWriter {
   Status begin();
   Status put(std::span<const StoredRecord> records);
   Status drop(std::span<const std::string_view> keys);
-  Status end(const RecoveredPosition& covers, std::span<const StoredSession> sessions);
+  Status put(const StoredSession& session);
+  Status end(const RecoveredPosition& covers);
 
   // The one that counts.
   const Checkpoint& current() const { return current_; }
 
  private:
-  Status write_sessions(std::span<const StoredSession> sessions);
   Status write(Family family);
   Result<std::uint32_t> record_crc(BatchNumber batch) const;
 
   Store* const store_;
   Checkpoint current_;
-  std::uint64_t generation_ = 0;  // of the one being written
+  std::uint64_t generation_ = 0;  // of the one being written ...
+  std::uint64_t sessions_ = 0;    // ... and how many it has so far
   std::string value_;
   rocksdb::WriteBatch batch_;
 };

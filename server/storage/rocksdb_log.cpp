@@ -60,7 +60,8 @@ class RocksdbLog final : public CommitLog {
   Status checkpoint_begin() override;
   Status checkpoint_records(std::span<const StoredRecord> records) override { return checkpoint_.put(records); }
   Status checkpoint_drop(std::span<const std::string_view> keys) override { return checkpoint_.drop(keys); }
-  Status checkpoint_end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) override;
+  Status checkpoint_session(const StoredSession& session) override { return checkpoint_.put(session); }
+  Status checkpoint_end(const RecoveredPosition& covers) override;
   Status trim(TimeUs now_us) override;
   LogUsage usage() const override;
 
@@ -151,9 +152,9 @@ Status RocksdbLog::checkpoint_begin() {
   return checkpoint_.begin();
 }
 
-Status RocksdbLog::checkpoint_end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) {
+Status RocksdbLog::checkpoint_end(const RecoveredPosition& covers) {
   KILOKV_CHECK(covers.batch <= last_batch_.load(std::memory_order_acquire));
-  Status status = checkpoint_.end(covers, sessions);
+  Status status = checkpoint_.end(covers);
   if (status.ok()) checkpointed_bytes_.store(checkpoint_begin_bytes_, std::memory_order_relaxed);
   return status;
 }

@@ -94,6 +94,16 @@ Status MemoryLog::append(std::span<const LogRecord> records) {
   return {};
 }
 
+Status MemoryLog::checkpoint_begin() {
+  next_sessions_.clear();
+  return {};
+}
+
+Status MemoryLog::checkpoint_session(const StoredSession& session) {
+  next_sessions_.push_back(session);
+  return {};
+}
+
 Status MemoryLog::checkpoint_records(std::span<const StoredRecord> records) {
   for (const StoredRecord& record : records) {
     KILOKV_CHECK(record.version < last_.next_version);  // nothing that is not durable
@@ -109,10 +119,10 @@ Status MemoryLog::checkpoint_drop(std::span<const std::string_view> keys) {
   return {};
 }
 
-Status MemoryLog::checkpoint_end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) {
+Status MemoryLog::checkpoint_end(const RecoveredPosition& covers) {
   KILOKV_CHECK(covers.batch >= covers_.batch && covers.batch <= last_.batch);
   covers_ = covers;
-  sessions_.assign(sessions.begin(), sessions.end());
+  sessions_ = std::move(next_sessions_);
   return {};
 }
 

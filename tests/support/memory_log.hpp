@@ -20,10 +20,11 @@ class MemoryLog : public CommitLog {
   Status reserve(std::uint64_t bytes) override;
   void release(std::uint64_t bytes) override { reserved_ -= bytes; }
   Status append(std::span<const LogRecord> records) override;
-  Status checkpoint_begin() override { return {}; }
+  Status checkpoint_begin() override;
   Status checkpoint_records(std::span<const StoredRecord> records) override;
   Status checkpoint_drop(std::span<const std::string_view> keys) override;
-  Status checkpoint_end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) override;
+  Status checkpoint_session(const StoredSession& session) override;
+  Status checkpoint_end(const RecoveredPosition& covers) override;
   Status trim(TimeUs now_us) override;
   LogUsage usage() const override;
 
@@ -57,7 +58,7 @@ class MemoryLog : public CommitLog {
 
   std::map<BatchNumber, Record> records_;
   std::map<std::string, Write> state_;
-  std::vector<StoredSession> sessions_;
+  std::vector<StoredSession> sessions_, next_sessions_;  // of the checkpoint that counts, and of the next
   RecoveredPosition covers_, last_;
   std::uint64_t reserved_ = 0, reserve_limit_ = UINT64_MAX;
   std::size_t appends_ = 0;

@@ -144,6 +144,7 @@ class RemoteClient final : public Client {
         if (!visit(to_pair(&read))) return position_of(page);
       }
       request.set_boundary(page.boundary());
+      request.set_reader(page.reader());
       request.mutable_range()->set_from(page.next_from());
     } while (page.more());
     return position_of(page);

@@ -246,7 +246,7 @@ TEST_F(DatabaseTest, CancelAnswersWhatIsParkedAndNothingElse) {
   const SessionId session = open_session();
   auto sink = run(both(withdraw("a", 10, 60 * kSecond), add("b", 1)), session, 7);
   std::vector<ParkedTransaction> parked;
-  database->list_parked(0, 10, [&](std::vector<ParkedTransaction> listed) { parked = std::move(listed); });
+  database->list_parked(0, 10, [&](Result<std::vector<ParkedTransaction>> listed) { parked = std::move(*listed); });
   settle();
   ASSERT_EQ(parked.size(), 1u);
   EXPECT_EQ(parked[0].session, session);
@@ -303,6 +303,7 @@ TEST_F(DatabaseTest, LaterPagesOfAScanShowTheBoundaryOfTheFirst) {
   scan({"k", "l", 2, {}, true});
   ASSERT_TRUE(page->ok());
   const BatchNumber boundary = (*page)->boundary;
+  const std::uint64_t reader = (*page)->reader;
   ASSERT_EQ((*page)->pairs.size(), 2u);
   EXPECT_TRUE((*page)->more);
   EXPECT_EQ((*page)->next_from, "k2");
@@ -313,7 +314,7 @@ TEST_F(DatabaseTest, LaterPagesOfAScanShowTheBoundaryOfTheFirst) {
     b.op(engine::OpKind::del, b.key("k4"));
     b.end();
   });
-  scan({"k2", "l", 0, boundary, true});
+  scan({"k2", "l", 0, boundary, true, reader});
   ASSERT_TRUE(page->ok());
   ASSERT_EQ((*page)->pairs.size(), 4u);
   EXPECT_EQ((*page)->pairs[0].key, "k2");

@@ -38,7 +38,10 @@ class SharedMemoryLog : public CommitLog {
     const std::scoped_lock lock(mutex_);
     return log_.append(records);
   }
-  Status checkpoint_begin() override { return {}; }
+  Status checkpoint_begin() override {
+    const std::scoped_lock lock(mutex_);
+    return log_.checkpoint_begin();
+  }
   Status checkpoint_records(std::span<const StoredRecord> records) override {
     const std::scoped_lock lock(mutex_);
     return log_.checkpoint_records(records);
@@ -47,9 +50,13 @@ class SharedMemoryLog : public CommitLog {
     const std::scoped_lock lock(mutex_);
     return log_.checkpoint_drop(keys);
   }
-  Status checkpoint_end(const RecoveredPosition& covers, std::span<const StoredSession> sessions) override {
+  Status checkpoint_session(const StoredSession& session) override {
     const std::scoped_lock lock(mutex_);
-    return log_.checkpoint_end(covers, sessions);
+    return log_.checkpoint_session(session);
+  }
+  Status checkpoint_end(const RecoveredPosition& covers) override {
+    const std::scoped_lock lock(mutex_);
+    return log_.checkpoint_end(covers);
   }
   Status trim(TimeUs now_us) override {
     const std::scoped_lock lock(mutex_);
@@ -231,7 +238,7 @@ TEST_F(DatabaseThreadsTest, ManyClientsAtOnce) {
       database_->status();
       open_session(1000);  // expires at once
       std::promise<void> listed;
-      database_->list_parked(0, 10, [&](const std::vector<ParkedTransaction>&) { listed.set_value(); });
+      database_->list_parked(0, 10, [&](const Result<std::vector<ParkedTransaction>>&) { listed.set_value(); });
       listed.get_future().wait();
     }
   });

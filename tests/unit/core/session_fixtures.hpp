@@ -48,6 +48,9 @@ class CheckingSink : public ResponseSink {
     failure_ = status;
   }
 
+  bool gone() const override { return gone_; }
+  void go() { gone_ = true; }
+
   void then(std::function<void()> then) { then_ = std::move(then); }
 
   // In the order in which they were shown.
@@ -57,7 +60,7 @@ class CheckingSink : public ResponseSink {
   bool ended() const { return last_ || !failure_.ok(); }
 
  private:
-  std::atomic<bool> busy_{false};
+  std::atomic<bool> busy_{false}, gone_{false};
   std::vector<std::uint32_t> indices_;
   bool last_ = false;
   Status failure_;
@@ -82,6 +85,18 @@ inline std::string encoded(const ResultSlice& slice) {
   return bytes;
 }
 
+// All sessions at once.
+inline std::vector<StoredSession> snapshot_of(const SessionTable& table) {
+  std::vector<StoredSession> sessions;
+  EXPECT_TRUE(table
+                  .walk([&](const StoredSession& session) {
+                    sessions.push_back(session);
+                    return Status();
+                  })
+                  .ok());
+  return sessions;
+}
+
 inline SessionId session_id(unsigned char n) {
   SessionId id;
   id.bytes.fill(n);
@@ -92,6 +107,42 @@ inline constexpr SessionLimits kTestLimits{.sessions_max = 100,
                                            .session_lease_us_min = 1000,
                                            .session_lease_us_max = 1'000'000'000,
                                            .session_requests_max = 1000,
-                                           .session_bytes_max = 1'000'000};
+                                           .session_bytes_max = 1'000'000,
+                                           .session_bytes_total_max = 1'500'000};
+
+inline constexpr DurationUs kLeaseUs = 10'000'000;
+inline constexpr Hash128 kDigest{1, 2};
+inline Hash128 digest_of_number(std::uint64_t number) { return {number * 31, number}; }
+
+// A table with one session.
+class SessionTableTest : public testing::Test {
+ protected:
+  SessionTableTest() { EXPECT_TRUE(table_.open(kId, kLeaseUs, now_us_).ok()); }
+
+  RequestHeader header(std::uint64_t number, std::uint32_t transactions, std::shared_ptr<CheckingSink> sink) const {
+    return {kId, number, 0, kDigest, transactions, std::move(sink)};
+  }
+
+  Admission begin(std::uint64_t number, std::uint32_t transactions, const std::shared_ptr<CheckingSink>& sink) {
+    return table_.begin(header(number, transactions, sink), now_us_);
+  }
+
+  Status refusal(const RequestHeader& header) {
+    const Admission admission = table_.begin(header, now_us_);
+    EXPECT_EQ(admission.kind, Admission::Kind::refused);
+    return admission.status;
+  }
+
+  void deliver(std::uint64_t number, const std::vector<std::uint32_t>& indices, BatchNumber batch = 1) {
+    const RecordedSlice slice = slice_of(indices, batch);
+    table_.deliver(kId, number, slice, encoded(slice));
+  }
+
+  static std::shared_ptr<CheckingSink> sink() { return std::make_shared<CheckingSink>(); }
+
+  const SessionId kId = session_id(7);
+  TimeUs now_us_ = 1'000'000;
+  SessionTable table_{kTestLimits};
+};
 
 }  // namespace kilokv::server

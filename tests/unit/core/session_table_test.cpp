@@ -10,39 +10,6 @@ namespace {
 using Kind = Admission::Kind;
 using Indices = std::vector<std::uint32_t>;
 
-constexpr DurationUs kLeaseUs = 10'000'000;
-constexpr Hash128 kDigest{1, 2};
-
-class SessionTableTest : public testing::Test {
- protected:
-  SessionTableTest() { EXPECT_TRUE(table_.open(kId, kLeaseUs, now_us_).ok()); }
-
-  RequestHeader header(std::uint64_t number, std::uint32_t transactions, std::shared_ptr<CheckingSink> sink) const {
-    return {kId, number, 0, kDigest, transactions, std::move(sink)};
-  }
-
-  Admission begin(std::uint64_t number, std::uint32_t transactions, const std::shared_ptr<CheckingSink>& sink) {
-    return table_.begin(header(number, transactions, sink), now_us_);
-  }
-
-  Status refusal(const RequestHeader& header) {
-    const Admission admission = table_.begin(header, now_us_);
-    EXPECT_EQ(admission.kind, Kind::refused);
-    return admission.status;
-  }
-
-  void deliver(std::uint64_t number, const Indices& indices, BatchNumber batch = 1) {
-    const RecordedSlice slice = slice_of(indices, batch);
-    table_.deliver(kId, number, slice, encoded(slice));
-  }
-
-  static std::shared_ptr<CheckingSink> sink() { return std::make_shared<CheckingSink>(); }
-
-  const SessionId kId = session_id(7);
-  TimeUs now_us_ = 1'000'000;
-  SessionTable table_{kTestLimits};
-};
-
 TEST_F(SessionTableTest, RunsANewRequestAndAnswersItsRetryFromStore) {
   const auto first = sink(), retry = sink();
   const Admission admission = begin(1, 3, first);
@@ -130,7 +97,7 @@ TEST_F(SessionTableTest, AnAcknowledgedRequestInFlightStillAnswersAndIsNotStored
   EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
   table_.deliver(kId, 1, slice_of({1}), std::string(kTestLimits.session_bytes_max, 'x'));
   EXPECT_TRUE(first->last());
-  EXPECT_TRUE(table_.snapshot().front().requests.empty());
+  EXPECT_TRUE(snapshot_of(table_).front().requests.empty());
   EXPECT_EQ(begin(3, 1, sink()).kind, Kind::run);  // its bytes do not count
   EXPECT_EQ(refusal(header(1, 2, sink())).code(), StatusCode::failed_precondition);
 }
@@ -141,7 +108,7 @@ TEST_F(SessionTableTest, AClosedSessionIsUnknownAtOnceButAnswersWhatIsInFlight) 
   EXPECT_TRUE(table_.close(kId).ok());
   EXPECT_EQ(table_.count(), 0u);
   EXPECT_FALSE(table_.contains(kId));
-  EXPECT_TRUE(table_.snapshot().empty());
+  EXPECT_TRUE(snapshot_of(table_).empty());
   EXPECT_EQ(table_.close(kId).code(), StatusCode::failed_precondition);
   EXPECT_EQ(table_.touch(kId, now_us_).code(), StatusCode::failed_precondition);
   EXPECT_EQ(refusal(header(1, 2, sink())).code(), StatusCode::failed_precondition);
@@ -182,49 +149,6 @@ TEST_F(SessionTableTest, ARequestInFlightKeepsItsSession) {
   EXPECT_EQ(table_.expire(now_us_).size(), 1u);
 }
 
-TEST_F(SessionTableTest, LimitsNameTheirKnobs) {
-  const Status short_lease = table_.open(session_id(8), kTestLimits.session_lease_us_min - 1, now_us_);
-  EXPECT_EQ(short_lease.code(), StatusCode::invalid_argument);
-  EXPECT_EQ(short_lease.violation()->knob, "--session-lease-min");
-  const Status long_lease = table_.open(session_id(8), kTestLimits.session_lease_us_max + 1, now_us_);
-  EXPECT_EQ(long_lease.violation()->knob, "--session-lease-max");
-  for (unsigned char n = 100; table_.count() < kTestLimits.sessions_max; ++n) {
-    EXPECT_TRUE(table_.open(session_id(n), kLeaseUs, now_us_).ok());
-  }
-  const Status full = table_.open(session_id(8), kLeaseUs, now_us_);
-  EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
-  EXPECT_EQ(full.violation()->knob, "--sessions-max");
-  EXPECT_TRUE(full.retry_after_us());
-}
-
-TEST_F(SessionTableTest, RequestsAreLimitedUntilSomeAreAcknowledged) {
-  for (std::uint64_t number = 1; number <= kTestLimits.session_requests_max; ++number) {
-    EXPECT_EQ(begin(number, 1, sink()).kind, Kind::run);
-    deliver(number, {0});
-  }
-  RequestHeader next = header(kTestLimits.session_requests_max + 1, 1, sink());
-  const Status full = refusal(next);
-  EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
-  EXPECT_EQ(full.violation()->knob, "--session-requests-max");
-  EXPECT_TRUE(full.retry_after_us());
-  EXPECT_EQ(begin(1, 1, sink()).kind, Kind::answered);  // retries are welcome all the same
-  next.acknowledged_through = 1;
-  EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
-}
-
-TEST_F(SessionTableTest, StoredBytesAreLimitedUntilSomeAreAcknowledged) {
-  begin(1, 1, sink());
-  RecordedResult large;
-  large.result.outcome = engine::Outcome::committed;
-  large.reads.push_back({0, "key", ValueType::bytes, 0, std::string(kTestLimits.session_bytes_max, 'x'), 1});
-  const RecordedSlice slice({large});
-  table_.deliver(kId, 1, slice, encoded(slice));
-  RequestHeader next = header(2, 1, sink());
-  EXPECT_EQ(refusal(next).violation()->knob, "--session-bytes-max");
-  next.acknowledged_through = 1;
-  EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
-}
-
 TEST_F(SessionTableTest, ASinkMaySubmitItsNextRequestFromInsideACall) {
   const auto first = sink(), second = sink();
   first->then([&] { EXPECT_EQ(begin(2, 1, second).kind, Kind::run); });
@@ -242,7 +166,7 @@ TEST_F(SessionTableTest, ACheckpointBringsEverythingBack) {
   deliver(2, {0}, 6);
   begin(3, 1, sink());
   SessionTable restored(kTestLimits);
-  for (const StoredSession& session : table_.snapshot()) {
+  for (const StoredSession& session : snapshot_of(table_)) {
     ASSERT_TRUE(restored.restore(session, now_us_).ok());
   }
   const auto retry = sink();
@@ -273,7 +197,7 @@ TEST_F(SessionTableTest, EntriesOfTheLogMayRepeatWhatTheCheckpointHolds) {
     EXPECT_TRUE(table_.restore(results_entry(kId, 1, 4, first), now_us_).ok());
     EXPECT_TRUE(table_.restore(results_entry(kId, 1, 4, second), now_us_).ok());
   }
-  EXPECT_EQ(table_.snapshot().front().requests.front().results, (std::vector{first, second}));
+  EXPECT_EQ(snapshot_of(table_).front().requests.front().results, (std::vector{first, second}));
   EXPECT_EQ(begin(1, 4, sink()).remaining, Indices{3});
 }
 
@@ -291,7 +215,7 @@ TEST_F(SessionTableTest, EntriesOfTheLogAcknowledgeAndClose) {
   EXPECT_EQ(refusal(header(1, 1, sink())).code(), StatusCode::failed_precondition);
   EXPECT_EQ(begin(9, 1, sink()).kind, Kind::run);  // what was acknowledged does not count
   table_.abandon(kId, 9, Status(StatusCode::unavailable, "draining"));
-  EXPECT_EQ(table_.snapshot().front().requests.size(), 1u);
+  EXPECT_EQ(snapshot_of(table_).front().requests.size(), 1u);
   for (int replay = 0; replay < 2; ++replay) {
     EXPECT_TRUE(table_.restore({SessionEntry::Kind::closed, kId, 0, 0, 0, {}, 0, {}}, now_us_).ok());
     EXPECT_TRUE(table_.restore(results_entry(kId, 3, 1, bytes), now_us_).ok());

@@ -88,7 +88,10 @@ struct Fixture {
     const std::vector<engine::BeforeImage> images = table.run(writes);
     store.record(table.batch(), images, now_us);
   }
-  void open(TimeUs now_us = 0) { store.open(table.batch(), table.batch() * 1000, 0, now_us); }
+  // For reader 1, then 2, and so on.
+  void open(TimeUs now_us = 0) { EXPECT_TRUE(store.open(table.batch(), table.batch() * 1000, 0, now_us, ++readers)); }
+
+  std::uint64_t readers = 0;
 
   std::multiset<std::uint64_t> retained;
   Table table;
@@ -117,7 +120,7 @@ TEST(SnapshotStoreTest, TombstonesAreKeptAsLongAsABoundaryNeedsThem) {
   f.run({{1, {0, make_tag(1001, ValueType::absent)}}});
   f.table.drop_tombstones(f.store.drop_floor(5000));
   EXPECT_EQ(f.table.page(f.store, boundary), (Table::State{{1, integer_cell(10, 1)}}));
-  f.store.close(boundary);
+  f.store.close(1);
   EXPECT_EQ(f.store.drop_floor(5000), 5000u);
 }
 
@@ -131,8 +134,10 @@ TEST(SnapshotStoreTest, ABoundaryStaysForItsLastReader) {
   EXPECT_EQ(f.store.find(1)->version, 1000u);
   f.run({{1, bytes_cell(11, 1001)}});
   EXPECT_EQ(f.retained, std::multiset<std::uint64_t>{10});
-  f.store.close(1);
-  f.store.close(1);
+  f.store.close(1);  // a reader can give up its own share alone
+  f.store.close(7);
+  ASSERT_NE(f.store.find(1), nullptr);
+  f.store.close(2);
   EXPECT_EQ(f.store.find(1), nullptr);
   f.run({});
   EXPECT_TRUE(f.retained.empty());
@@ -157,6 +162,21 @@ TEST(SnapshotStoreTest, AHotKeyIsKeptOnceForEachBoundary) {
     }
   }
   EXPECT_EQ(f.store.images(), 2u);
+}
+
+TEST(SnapshotStoreTest, ReadersAreLimitedUntilTheyAreDoneOrTooOld) {
+  Fixture f;
+  f.run({});
+  for (std::size_t i = 0; i < SnapshotStore::kReadersMax; ++i) {
+    f.open();
+  }
+  EXPECT_FALSE(f.store.open(1, 1000, 0, 0, 1 << 20));
+  f.store.close(77);
+  f.open();
+  EXPECT_FALSE(f.store.open(1, 1000, 0, kAgeUs - 1, 1 << 20));
+  f.open(kAgeUs);  // no batch has come meanwhile
+  f.store.close(78);
+  EXPECT_NE(f.store.find(1), nullptr);
 }
 
 TEST(SnapshotStoreTest, OldBoundariesAreDropped) {
@@ -225,11 +245,10 @@ void run_random(std::uint64_t seed) {
                                         : integer_cell(random(), version);
     }
     f.run(writes, step * 10'000);
-    const BatchNumber some = 1 + random() % f.table.batch();
     switch (random() % 8) {
       case 0:
       case 1: f.open(step * 10'000); break;
-      case 2: f.store.close(some); break;
+      case 2: f.store.close(1 + random() % (f.readers + 1)); break;
       case 3: f.table.drop_tombstones(f.store.drop_floor(random() % (f.table.batch() * 1000))); break;
       default: break;
     }
@@ -262,7 +281,7 @@ TEST(SnapshotStoreTest, LetsEverythingGoAtTheEnd) {
           return std::uint64_t{1};
         },
         [&](Cell cell) { retained.erase(retained.find(cell.word)); });
-    store.open(1, 1, 1, 1);
+    EXPECT_TRUE(store.open(1, 1, 1, 1, 1));
     store.record(2, std::vector<engine::BeforeImage>{{key_id(1), bytes_cell(5, 1)}}, 1);
     EXPECT_EQ(retained.size(), 1u);
   }

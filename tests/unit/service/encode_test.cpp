@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
+#include <random>
+#include <string>
+#include <vector>
 
 namespace kilokv::server {
 namespace {
@@ -179,7 +183,7 @@ TEST(EncodeSlice, SplitsLargeAnswers) {
     std::size_t results = 0;
     const auto messages = encode(slice, as_columns, 10000);
     for (const v1::ExecuteBatchResponse& message : messages) {
-      EXPECT_LT(message.ByteSizeLong(), 13000u);
+      EXPECT_LE(message.ByteSizeLong(), 10000u);
       results +=
           as_columns ? message.columns().outcome().size() : static_cast<std::size_t>(message.rows().results_size());
     }
@@ -199,14 +203,74 @@ TEST(EncodeSlice, ReadsBeyondWhatAMessageHoldsAreDropped) {
   const auto rows = encode(slice, false, 10000);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_TRUE(rows[0].rows().results(0).reads_dropped());
-  EXPECT_LT(rows[0].ByteSizeLong(), 200000u);
+  EXPECT_EQ(rows[0].rows().results(0).reads_size(), 9);
+  EXPECT_LE(rows[0].ByteSizeLong(), 10000u);
   EXPECT_FALSE(rows[1].rows().results(0).reads_dropped());
   const auto columns = encode(slice, true, 10000);
   ASSERT_EQ(columns.size(), 2u);
   EXPECT_EQ(columns[0].columns().reads_dropped(), std::string("\1"));
   EXPECT_EQ(columns[0].columns().read_ends(0), columns[0].columns().reads().type().size());
-  EXPECT_LT(columns[0].ByteSizeLong(), 200000u);
+  EXPECT_EQ(columns[0].columns().read_ends(0), 9u);
+  EXPECT_LE(columns[0].ByteSizeLong(), 10000u);
   EXPECT_TRUE(columns[1].columns().reads_dropped().empty());
+}
+
+// Whatever the mix: no message is too long, no transaction is split, and what is left out is said.
+TEST(EncodeSlice, MessagesOfAnyMixAreWithinTheirLimit) {
+  constexpr std::uint64_t kBytesMax = 5000;
+  const std::string text(3000, 'x');
+  for (std::uint32_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::vector<std::uint32_t> lengths;  // of the reads, of each transaction
+    const FakeSlice slice(200, [&](ResultVisitor* v) {
+      std::mt19937_64 random(seed);
+      lengths.assign(200, 0);
+      for (std::uint32_t i = 0; i < 200; ++i) {
+        const bool failed = random() % 3 == 0;
+        v->transaction(failed ? guard_failed(i * 1000000) : committed(i * 1000000, 5 + random() % 2));
+        if (failed && random() % 2 == 0) v->guard_value(integer_read("guard", INT64_MIN, kVersionMax));
+        for (std::uint64_t reads = random() % 30 == 0 ? 200 : random() % 5; reads > 0; --reads) {
+          ReadValue value = integer_read("k", INT64_MIN, kVersionMax);
+          if (random() % 4 == 0) {
+            value.type = ValueType::bytes;
+            value.bytes = std::string_view(text).substr(0, random() % text.size());
+          }
+          v->read(UINT32_MAX, value);
+          ++lengths[i];
+        }
+      }
+    });
+    for (const bool as_columns : {false, true}) {
+      std::size_t results = 0;
+      for (const v1::ExecuteBatchResponse& message : encode(slice, as_columns, kBytesMax)) {
+        EXPECT_LE(message.ByteSizeLong(), kBytesMax);
+        if (as_columns) {
+          results += message.columns().outcome().size();
+          continue;
+        }
+        for (const v1::TransactionResult& result : message.rows().results()) {
+          const auto reads = static_cast<std::uint32_t>(result.reads_size());
+          EXPECT_TRUE(result.reads_dropped() ? reads < lengths[results] : reads == lengths[results]);
+          ++results;
+        }
+      }
+      EXPECT_EQ(results, 200u);
+    }
+  }
+}
+
+TEST(EncodeList, IsCutWhereTheMessageIsFull) {
+  std::vector<ParkedTransaction> parked(10);
+  for (ParkedTransaction& one : parked) one.guard_key.assign(1000, 'k');
+  v1::ListParkedResponse message;
+  fill_list(parked, 10, 1 << 20, &message);
+  EXPECT_EQ(message.parked_size(), 10);
+  EXPECT_FALSE(message.more());
+  message.Clear();
+  fill_list(parked, 10, 5000, &message);
+  EXPECT_EQ(message.parked_size(), 4);
+  EXPECT_TRUE(message.more());
+  EXPECT_LE(message.ByteSizeLong(), 5000u);
 }
 
 TEST(EncodeSlice, AnEmptySliceIsOneMessage) {

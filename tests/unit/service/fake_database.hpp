@@ -76,7 +76,7 @@ class FakeDatabase final : public Database {
     done(std::move(page));
   }
   void list_parked(std::uint64_t after_id, std::uint32_t limit,
-                   std::function<void(std::vector<ParkedTransaction>)> done) override {
+                   std::function<void(Result<std::vector<ParkedTransaction>>)> done) override {
     std::vector<ParkedTransaction> parked(limit);
     for (ParkedTransaction& p : parked) p.id = ++after_id;
     done(std::move(parked));

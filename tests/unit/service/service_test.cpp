@@ -18,7 +18,7 @@ class ServiceTest : public testing::Test {
   ServiceTest() : ServiceTest(ServiceOptions()) {}
   explicit ServiceTest(const ServiceOptions& options)
       : service_(options, {.version = "1.2.3", .strategy = "serial", .device = "cpu"}) {
-    auto started = GrpcServer::start("127.0.0.1:0", &service_, options.message_bytes_max);
+    auto started = GrpcServer::start("127.0.0.1:0", &service_, options);
     EXPECT_TRUE(started.ok());
     server_ = std::move(*started);
     stub_ = v1::KiloKV::NewStub(grpc::CreateChannel(server_->endpoint(), grpc::InsecureChannelCredentials()));
@@ -254,6 +254,18 @@ TEST_F(ServiceTest, CloseEndsIdleStreams) {
   service_.close();
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_EQ(stream->Finish().error_message(), "draining");
+}
+
+TEST_F(ServiceTest, ACallThatIsGoneEndsAtOnceAndItsAnswerIsDropped) {
+  service_.serve(&database_);
+  auto call = std::make_unique<grpc::ClientContext>();
+  call->set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
+  v1::ExecuteResponse response;
+  EXPECT_EQ(stub_->Execute(call.get(), execute_request(), &response).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  const std::unique_ptr<Request> request = database_.take();
+  server_->shut_down(std::chrono::milliseconds(0));  // returns only when gRPC has let go of the call
+  EXPECT_TRUE(request->sink->gone());
+  test::FakeDatabase::commit(request.get());
 }
 
 ServiceOptions narrow_stream() {

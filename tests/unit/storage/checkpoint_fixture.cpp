@@ -71,7 +71,10 @@ Status checkpoint(CommitLog* log, BatchNumber covers, BatchNumber records_of, st
   for (const auto& [key, record] : table.records) records.push_back(record);
   if (Status status = log->checkpoint_begin(); !status.ok()) return status;
   if (Status status = log->checkpoint_records(records); !status.ok()) return status;
-  return log->checkpoint_end(position_after(sample_batch(covers)), sample_sessions(sessions, covers));
+  for (const StoredSession& session : sample_sessions(sessions, covers)) {
+    if (Status status = log->checkpoint_session(session); !status.ok()) return status;
+  }
+  return log->checkpoint_end(position_after(sample_batch(covers)));
 }
 
 }  // namespace kilokv::server::storage

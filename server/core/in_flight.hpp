@@ -1,0 +1,47 @@
+// How many calls of a kind are on their way: bounded, for each holds memory and time of the executor until it is done.
+// Thread safety: all of it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "engine/base/status.hpp"
+
+namespace kilokv::server {
+
+class InFlight {
+ public:
+  // `name`: of the calls, as an error names them; `knob`: the flag that sets `max`.
+  InFlight(std::uint32_t max, const char* name, const char* knob) : max_(max), name_(name), knob_(knob) {}
+
+  // RESOURCE_EXHAUSTED when `max` are on their way. Otherwise leave(), or what returning() made, must be called once.
+  Status enter() {
+    if (count_.fetch_add(1, std::memory_order_relaxed) < max_) return {};
+    leave();
+    constexpr std::int64_t kRetryAfterUs = 10000;
+    return Status::exhausted(
+        {name_, std::to_string(max_) + " " + name_ + " in flight", std::to_string(std::uint64_t{max_} + 1), knob_},
+        kRetryAfterUs);
+  }
+  void leave() { count_.fetch_sub(1, std::memory_order_relaxed); }
+
+  // `done`, with leave() before it: whoever hears the end may come again at once.
+  template <class... Arguments>
+  std::function<void(Arguments...)> returning(std::function<void(Arguments...)> done) {
+    return [this, done = std::move(done)](Arguments... arguments) {
+      leave();
+      done(std::move(arguments)...);
+    };
+  }
+
+ private:
+  const std::uint32_t max_;
+  const char* const name_;
+  const char* const knob_;
+  std::atomic<std::uint64_t> count_{0};
+};
+
+}  // namespace kilokv::server

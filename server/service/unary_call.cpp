@@ -1,0 +1,155 @@
+#include "server/service/unary_call.hpp"
+
+#include <string>
+#include <utility>
+
+#include "server/service/decode.hpp"
+#include "server/service/encode.hpp"
+#include "server/service/identity.hpp"
+#include "server/service/message_buffer.hpp"
+#include "server/service/status_map.hpp"
+
+namespace kilokv::server {
+namespace {
+
+// Fills the response, up to what a message may hold; counts all.
+class GetVisitor final : public ResultVisitor {
+ public:
+  GetVisitor(v1::GetResponse* response, std::uint64_t message_bytes_max)
+      : response_(response), bytes_max_(message_bytes_max) {}
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  void transaction(const TransactionResult& result) override {
+    response_->set_batch(result.batch);
+    response_->set_rank(result.rank);
+    response_->set_admitted_batch(result.admitted_batch);
+    response_->set_batch_time_us(result.batch_time_us);
+  }
+  void guard_value(const ReadValue&) override {}
+  void read(std::uint32_t operation, const ReadValue& value) override {
+    bytes_ += read_bytes_bound(value);
+    if (bytes_ > bytes_max_) return;
+    v1::Read* read = response_->add_reads();
+    read->set_operation(operation);
+    fill_read(value, read);
+  }
+
+  v1::GetResponse* response_;
+  std::uint64_t bytes_max_;
+  std::uint64_t bytes_ = kMessageBytesBound;
+};
+
+Status check_keys(const v1::GetRequest& request, const engine::TransactionLimits& limits) {
+  const auto keys = static_cast<std::uint64_t>(request.keys_size());
+  if (keys == 0 || keys > limits.operations_max) {
+    return Status::invalid({.field = "keys",
+                            .limit = "1 to " + std::to_string(limits.operations_max) + " keys",
+                            .met = std::to_string(keys) + " keys",
+                            .knob = "--operations-max"});
+  }
+  for (int i = 0; i < request.keys_size(); ++i) {
+    const std::size_t bytes = request.keys(i).size();
+    if (bytes >= 1 && bytes <= limits.key_bytes_max) continue;
+    return Status::invalid({.field = "keys[" + std::to_string(i) + "]",
+                            .limit = "1 to " + std::to_string(limits.key_bytes_max) + " bytes",
+                            .met = std::to_string(bytes) + " bytes",
+                            .knob = "--key-bytes-max"});
+  }
+  return {};
+}
+
+}  // namespace
+
+void UnaryCall::results(const ResultSlice& slice, bool last) {
+  const std::lock_guard lock(mutex_);
+  if (finished_) return;
+  const Status status = answer(slice);
+  if (last) finish(status);
+}
+
+void UnaryCall::fail(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  if (!finished_) finish(status);
+}
+
+bool UnaryCall::gone() const {
+  const std::lock_guard lock(mutex_);
+  return finished_;
+}
+
+void UnaryCall::OnCancel() { fail(Status(StatusCode::cancelled, "the client has gone away")); }
+
+void UnaryCall::finish(const Status& status) {
+  finished_ = true;
+  Finish(to_grpc(status, context_));
+}
+
+void ExecuteCall::submit(const DatabaseGate& gate, const v1::ExecuteRequest& message) {
+  const Status status = try_submit(gate, message);
+  if (!status.ok()) fail(status);
+}
+
+Status ExecuteCall::try_submit(const DatabaseGate& gate, const v1::ExecuteRequest& message) {
+  Result<Database*> database = gate.get();
+  if (!database.ok()) return database.status();
+  Status status = check_message_bytes(message.ByteSizeLong(), options_.message_bytes_max);
+  if (!status.ok()) return status;
+  Result<RequestIdentity> identity = parse_identity(message.id());
+  if (!identity.ok()) return identity.status();
+  std::unique_ptr<Request> request = (*database)->acquire_request();
+  status = decode(message.transaction(), {(*database)->key_secret(), options_.limits}, &request->transactions);
+  if (!status.ok()) return status;
+  request->session = identity->session;
+  request->number = identity->number;
+  request->acknowledged_through = identity->acknowledged_through;
+  request->sink = shared_from_this();
+  (*database)->submit(std::move(request));
+  return {};
+}
+
+Status ExecuteCall::answer(const ResultSlice& slice) {
+  v1::ResultRows rows;
+  RowsEncoder encoder([&] { return &rows; }, options_.message_bytes_max);
+  slice.visit(&encoder);
+  encoder.finish();
+  if (rows.results_size() > 0) response_->mutable_result()->Swap(rows.mutable_results(0));
+  return {};
+}
+
+void GetCall::submit(const DatabaseGate& gate, const v1::GetRequest& message) {
+  const Status status = try_submit(gate, message);
+  if (!status.ok()) fail(status);
+}
+
+Status GetCall::try_submit(const DatabaseGate& gate, const v1::GetRequest& message) {
+  Result<Database*> database = gate.get();
+  if (!database.ok()) return database.status();
+  Status status = check_message_bytes(message.ByteSizeLong(), options_.message_bytes_max);
+  if (status.ok()) status = check_keys(message, options_.limits);
+  if (!status.ok()) return status;
+  std::unique_ptr<Request> request = (*database)->acquire_request();
+  engine::ColumnsBuilder builder(&request->transactions, (*database)->key_secret());
+  builder.begin();
+  for (const std::string& key : message.keys()) builder.op(engine::OpKind::get, builder.key(key));
+  builder.end();
+  status = engine::validate(request->transactions, options_.limits);
+  if (!status.ok()) return status;
+  request->sink = shared_from_this();
+  (*database)->submit(std::move(request));
+  return {};
+}
+
+Status GetCall::answer(const ResultSlice& slice) {
+  GetVisitor visitor(response_, options_.message_bytes_max);
+  slice.visit(&visitor);
+  if (visitor.bytes() <= options_.message_bytes_max) return {};
+  response_->Clear();
+  return Status::invalid({.field = "keys",
+                          .limit = "values that fit in an answer of " + std::to_string(options_.message_bytes_max) +
+                                   " bytes; ask for fewer keys at a time",
+                          .met = std::to_string(visitor.bytes()) + " bytes",
+                          .knob = "--message-bytes-max"});
+}
+
+}  // namespace kilokv::server

@@ -1,0 +1,124 @@
+// What the core holds for those who ask: boundaries, pages, commands on their way, stored results, pooled memory.
+#include "server/core/in_flight.hpp"
+#include "server/core/pipeline.hpp"
+#include "tests/unit/core/core_fixture.hpp"
+
+namespace kilokv::server {
+namespace {
+
+class DatabaseLimitsTest : public CoreFixture {
+ protected:
+  Result<ScanPage> scan(const ScanRequest& request) {
+    std::optional<Result<ScanPage>> page;
+    database->scan(request, [&](Result<ScanPage> got) { page.emplace(std::move(got)); });
+    settle();
+    return page ? std::move(*page) : Status(StatusCode::internal, "no answer");
+  }
+  static Build put(const std::string& key, const std::string& value) {
+    return [=](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(engine::OpKind::put, b.key(key), engine::Operand::bytes, b.value(value));
+      b.end();
+    };
+  }
+};
+
+TEST_F(DatabaseLimitsTest, ABoundaryIsGivenUpByItsReaderAlone) {
+  for (const char* key : {"a", "b", "c", "d"}) run(add(key, 1));
+  const Result<ScanPage> mine = scan({"", "", 2, {}, true});
+  const Result<ScanPage> theirs = scan({"", "", 2, {}, true});
+  ASSERT_TRUE(mine.ok() && theirs.ok());
+  EXPECT_NE(mine->reader, 0u);
+  EXPECT_NE(mine->reader, theirs->reader);
+  run(add("d", 1));
+  const BatchNumber boundary = mine->boundary;
+  for (int i = 0; i < 3; ++i) {  // whoever knows the boundary can read it, but not give it up, however often
+    EXPECT_TRUE(scan({"", "", 0, boundary, false}).ok());
+    EXPECT_TRUE(scan({"", "", 0, boundary, false, theirs->reader}).ok());
+  }
+  const Result<ScanPage> last = scan({"c", "", 0, boundary, true, mine->reader});
+  ASSERT_TRUE(last.ok());
+  EXPECT_EQ(last->pairs.at(1).integer, 1);
+  EXPECT_EQ(last->reader, 0u);
+  EXPECT_EQ(scan({"c", "", 0, boundary, true, mine->reader}).status().code(), StatusCode::aborted);
+}
+
+TEST_F(DatabaseLimitsTest, APageIsNoLongerThanItMayBe) {
+  for (int i = 0; i < 20; ++i) run(put("key" + std::to_string(i), std::string(1000, 'x')));
+  ScanRequest request{"", "", 0, {}, true};
+  request.bytes_max = 8000;
+  for (const bool by_option : {false, true}) {
+    if (by_option) {
+      options.scan_bytes_max = 8000;
+      reopen();
+      request.bytes_max = UINT64_MAX;
+    }
+    const Result<ScanPage> page = scan(request);
+    ASSERT_TRUE(page.ok());
+    EXPECT_EQ(page->pairs.size(), 6u);  // and room for what stands around them
+    EXPECT_TRUE(page->more);
+  }
+  request.bytes_max = 10;
+  EXPECT_EQ(scan(request)->pairs.size(), 1u);  // or a scan would not get anywhere
+}
+
+TEST_F(DatabaseLimitsTest, CommandsOnTheirWayAreBounded) {
+  options.commands_in_flight_max = 4;
+  reopen();
+  const SessionId session = open_session();
+  int opened = 0, listed = 0, cancelled = 0, closed = 0;
+  std::vector<Status> refused;
+  const auto note = [&](const Status& status, int* count) {
+    if (status.ok()) return void(++*count);
+    refused.push_back(status);
+  };
+  for (int round = 0; round < 3; ++round) {
+    database->open_session(0, [&](Result<SessionId> id, DurationUs) { note(id.status(), &opened); });
+    database->list_parked(0, 1, [&](Result<std::vector<ParkedTransaction>> list) { note(list.status(), &listed); });
+    database->cancel({session, 7, {}, 0}, [&](Result<std::uint64_t> count) { note(count.status(), &cancelled); });
+    if (round < 2) database->close_session(session, [&](const Status& status) { note(status, &closed); });
+    EXPECT_EQ(refused.size(), round == 0 ? 0u : round == 1 ? 4u : 7u);
+  }
+  for (const Status& status : refused) {
+    EXPECT_EQ(status.code(), StatusCode::resource_exhausted);
+    EXPECT_EQ(status.violation()->knob, "--commands-in-flight-max");
+    EXPECT_TRUE(status.retry_after_us());
+  }
+  settle();
+  EXPECT_EQ(std::vector({opened, listed, cancelled, closed}), std::vector({1, 1, 1, 1}));
+  open_session();  // the places are free again
+}
+
+TEST_F(DatabaseLimitsTest, StoredResultsOfAllSessionsAreBoundedAndCountedAfterACrash) {
+  options.session_bytes_total_max = 1;
+  reopen();
+  const SessionId first = open_session(), second = open_session();
+  EXPECT_TRUE(run(add("a", 1), first, 1)->done);
+  const auto knob_of = [](const std::shared_ptr<RecordingSink>& sink) {
+    return sink->failure ? sink->failure->violation()->knob : "";
+  };
+  EXPECT_EQ(knob_of(run(add("a", 1), second, 1)), "--session-bytes-total-max");
+  reopen();
+  EXPECT_EQ(knob_of(run(add("a", 1), second, 1)), "--session-bytes-total-max");
+  EXPECT_TRUE(run(add("a", 1), first, 1)->done);     // a retry
+  EXPECT_TRUE(run(add("a", 1), first, 2, 1)->done);  // gives back what it acknowledges
+  EXPECT_EQ(integer("a"), 2);
+}
+
+TEST(Pool, KeepsNoMoreThanItsBytes) {
+  Pool<Request> pool(10, 100000);
+  for (int i = 0; i < 10; ++i) {
+    auto request = std::make_unique<Request>();
+    request->transactions.key_bytes.reserve(40000);
+    pool.give(std::move(request));
+  }
+  EXPECT_EQ(pool.bytes(), 80000u);
+  auto batch = std::make_unique<Batch>();
+  batch->writes.value_bytes.reserve(40000);
+  EXPECT_GE(capacity_bytes(*batch), 40000u);
+  EXPECT_GE(pool.take()->transactions.key_bytes.capacity(), 40000u);
+  EXPECT_EQ(pool.bytes(), 40000u);
+}
+
+}  // namespace
+}  // namespace kilokv::server
