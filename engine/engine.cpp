@@ -104,6 +104,10 @@ class HostEngine final : public Engine {
     return {};
   }
 
+  void prefetch(std::string_view key) override {
+    store_.table().prefetch_slot(store_.table().ref().home(hash_key(key, store_.secret()).high));
+  }
+
   void drop_tombstones(Version floor, const std::function<void(std::string_view)>& dropped) override {
     forget_batch();
     tombstone_floor_ = std::max(tombstone_floor_, floor);

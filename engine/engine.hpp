@@ -98,6 +98,9 @@ class Engine {
   [[nodiscard]] virtual Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
                                     std::string_view bytes) = 0;
 
+  // A hint: load() of this key comes soon. Given for a dozen keys ahead it hides the memory's latency.
+  virtual void prefetch(std::string_view key) = 0;
+
   // Drops tombstones with version <= floor and calls `dropped` for each. `unchanged since v` and `range unchanged since
   // v` with v < floor are false from then on where the key (any key of the range) may have been dropped: versions below
   // the floor are not known.

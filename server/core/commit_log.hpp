@@ -92,7 +92,8 @@ struct RecoveredPosition {
 };
 
 // Receives the recovered state: first the checkpoint's records and sessions, then the writes and session entries of
-// every batch after it, in order. A Status that is not ok ends the recovery with it.
+// every batch after it, in order. What a batch_write refers to stays valid until its batch_end. A Status that is not ok
+// ends the recovery with it.
 class RecoveryVisitor {
  public:
   virtual ~RecoveryVisitor() = default;

@@ -5,6 +5,11 @@
 #include <utility>
 
 namespace kilokv::server {
+namespace {
+
+constexpr std::size_t kPrefetchAhead = 16;  // writes
+
+}  // namespace
 
 Recovery::Recovery(const Clock* clock, EngineFactory create_engine, SessionTable* sessions)
     : clock_(clock), create_engine_(std::move(create_engine)), sessions_(sessions) {}
@@ -40,12 +45,24 @@ Status Recovery::batch_begin(const engine::BatchHeader&, Version tombstone_floor
   return {};
 }
 
-Status Recovery::batch_write(const StoredRecord& record) { return load(record); }
+Status Recovery::batch_write(const StoredRecord& record) {
+  engine_->prefetch(record.key);
+  pending_.push_back(record);
+  return load_pending(kPrefetchAhead);
+}
+
+// Loads the oldest pending writes until so many are left.
+Status Recovery::load_pending(std::size_t left) {
+  for (; pending_.size() > left; pending_.pop_front()) {
+    if (Status status = load(pending_.front()); !status.ok()) return status;
+  }
+  return {};
+}
 
 Status Recovery::batch_session(const SessionEntry& entry) { return sessions_->restore(entry, clock_->monotonic_us()); }
 
-// Not compared here: over a fuzzy checkpoint only the end of the replay is a state that ever was.
-Status Recovery::batch_end(Hash128) { return {}; }
+// The hash is not compared here: over a fuzzy checkpoint only the end of the replay is a state that ever was.
+Status Recovery::batch_end(Hash128) { return load_pending(0); }
 
 Status Recovery::finish(const RecoveredPosition& position) {
   if (!in_batches_) engine_->clear_dirty();

@@ -4,6 +4,8 @@
 // engine's state hash must be the one that the last record carries.
 #pragma once
 
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -42,6 +44,7 @@ class Recovery : public RecoveryVisitor {
 
  private:
   Status load(const StoredRecord& record);
+  Status load_pending(std::size_t left);
   void raise_floor(Version floor);
 
   const Clock* clock_;
@@ -50,6 +53,7 @@ class Recovery : public RecoveryVisitor {
   std::unique_ptr<engine::Engine> engine_;
   engine::KeyHashSecret secret_;
   std::vector<std::string> dropped_;
+  std::deque<StoredRecord> pending_;  // writes of the batch at hand whose records are on their way into the caches
   std::uint64_t largest_value_ = 0;
   bool in_batches_ = false;
 };

@@ -39,6 +39,7 @@ class ByteValues : public engine::Engine {
   engine::RecordView find(std::string_view) const override { return {}; }
   void scan(std::string_view, std::string_view, const std::function<bool(const engine::RecordView&)>&) const override {}
   Status load(std::string_view, Version, ValueType, std::int64_t, std::string_view) override { return {}; }
+  void prefetch(std::string_view) override {}
   void drop_tombstones(Version, const std::function<void(std::string_view)>&) override {}
   Version tombstone_floor() const override { return 0; }
   Hash128 state_hash() const override { return {}; }
