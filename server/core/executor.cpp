@@ -171,8 +171,8 @@ void Executor::append_parked(Batch* batch) {
     const Parked* const next = parking_.find(id);
     scratch_.clear();
     engine::unpack_transaction(next->packed, &scratch_);
-    const TransactionCost cost = cost_of(scratch_, 0, next->session.has_value(), core_->queue.largest_value(),
-                                         core_->options.result_bytes_max);
+    const TransactionCost cost =
+        cost_of(scratch_, 0, next->session.has_value(), core_->queue.largest_value(), core_->options.result_bytes_max);
     if (i > 0 && !has_room(cost)) {
       woken_.insert(woken_.begin(), ids.begin() + static_cast<std::ptrdiff_t>(i), ids.end());
       return;
