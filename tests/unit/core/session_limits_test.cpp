@@ -82,7 +82,7 @@ TEST_F(ManySessionsTest, StoredBytesOfAllAreLimitedUntilSomeAreGivenBack) {
   store_half(kSecond);
   const RequestHeader next{kThird, 1, 0, kDigest, 1, sink()};
   const Status full = refusal(next);
-  EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
+  ASSERT_EQ(full.code(), StatusCode::resource_exhausted);
   EXPECT_EQ(full.violation()->field, "sessions");
   EXPECT_EQ(full.violation()->limit, "1500000 bytes of stored results");
   EXPECT_EQ(full.violation()->met, std::to_string(table_.stored_bytes()) + " bytes");
@@ -187,7 +187,7 @@ TEST_F(SessionTableTest, CallsThatWaitForOneRequestAreLimited) {
   }
   const auto refused = sink();
   const Status full = refusal(header(1, 1, refused));
-  EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
+  ASSERT_EQ(full.code(), StatusCode::resource_exhausted);
   EXPECT_EQ(full.violation()->field, "number");
   EXPECT_TRUE(full.retry_after_us());
   sinks[3]->go();
