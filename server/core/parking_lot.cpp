@@ -72,7 +72,7 @@ void ParkingLot::written(std::span<const engine::BeforeImage> images) {
     return;
   }
   for (const engine::BeforeImage& image : images) {
-    if ((filter_word(image.id) & filter_bit(image.id)) == 0) {
+    if (const std::uint64_t bits = filter_bits(image.id); (filter_word(image.id) & bits) != bits) {
       continue;
     }
     const auto it = waiting_.find(image.id);
@@ -234,7 +234,7 @@ void ParkingLot::add_to_filter(const KeyId& key) {
   if (++filter_keys_ * kFilterBitsPerKey > filter_.size() * 64) {
     rebuild_filter();  // with the key
   } else {
-    filter_word(key) |= filter_bit(key);
+    filter_word(key) |= filter_bits(key);
   }
 }
 
@@ -243,7 +243,7 @@ void ParkingLot::rebuild_filter() {
   filter_.assign(std::bit_ceil(2 * waiting_.size() * kFilterBitsPerKey / 64), 0);
   filter_keys_ = waiting_.size();
   for (const auto& [key, waiters] : waiting_) {
-    filter_word(key) |= filter_bit(key);
+    filter_word(key) |= filter_bits(key);
   }
 }
 

@@ -124,7 +124,9 @@ class ParkingLot {
   void add_to_filter(const KeyId& key);
   void rebuild_filter();
   std::uint64_t& filter_word(const KeyId& key) { return filter_[(key.low >> 6) & (filter_.size() - 1)]; }
-  static std::uint64_t filter_bit(const KeyId& key) { return std::uint64_t{1} << (key.low & 63); }
+  static std::uint64_t filter_bits(const KeyId& key) {
+    return std::uint64_t{1} << (key.low & 63) | std::uint64_t{1} << (key.high & 63);
+  }
   void link_request(Entry* entry);
   void unlink_request(Entry* entry);
   void heap_put(std::size_t place, Entry* entry);
@@ -136,8 +138,8 @@ class ParkingLot {
   std::map<std::uint64_t, Entry> entries_;
   std::unordered_map<KeyId, Waiters, KeyIdHash> waiting_;
   std::deque<KeyId> written_keys_;  // that may have candidates
-  // A bit for each key of waiting_, and for some that have left it: most written keys nobody waits for, and one load,
-  // mostly from the cache, tells so.
+  // Two bits in a word for each key of waiting_, and for some that have left it: most written keys nobody waits for,
+  // and one load, mostly from the cache, tells so.
   std::vector<std::uint64_t> filter_{0};
   std::size_t filter_keys_ = 0;  // added since the filter was built
   std::unordered_map<RequestName, Entry*, RequestNameHash> requests_;
