@@ -1,8 +1,8 @@
 // The KiloKV service: each handler validates, delegates to the database and maps the error; nothing else.
 //
-// Handlers run on gRPC's threads and never block. A unary RPC is finished by the answer, whenever that comes, or when its
-// client goes away or its deadline passes; that cancels nothing in the database.
-// Thread safety: all of it. The database given to serve() must outlive every RPC.
+// Handlers run on gRPC's threads and never block. A unary RPC is finished by the answer, whenever that comes, or when
+// its client goes away or its deadline passes; that cancels nothing in the database. Thread safety: all of it. The
+// database given to serve() must outlive every RPC.
 #pragma once
 
 #include <chrono>
