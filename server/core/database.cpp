@@ -50,7 +50,7 @@ class CoreDatabase final : public Database {
                    std::function<void(Result<std::vector<ParkedTransaction>>)> done) override;
   void cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) override;
   DatabaseStatus status() const override;
-  void drain(std::function<void()> done) override;
+  void drain(std::function<void()> answered, std::function<void()> done) override;
 
  private:
   void spawn_workers();
@@ -273,9 +273,13 @@ void CoreDatabase::cancel(CancelTarget target, std::function<void(Result<std::ui
   executor_->post([this, target, done = commands_.returning(std::move(done))] { executor_->cancel(target, done); });
 }
 
-void CoreDatabase::drain(std::function<void()> done) {
+void CoreDatabase::drain(std::function<void()> answered, std::function<void()> done) {
   if (draining_.exchange(true)) return;
-  executor_->post([this, done = std::move(done)] { executor_->drain([this, done] { checkpointer_->request(done); }); });
+  auto end = [this, answered = std::move(answered), done = std::move(done)] {
+    answered();
+    checkpointer_->request(done);
+  };
+  executor_->post([this, end = std::move(end)] { executor_->drain(end); });
 }
 
 DatabaseStatus CoreDatabase::status() const {

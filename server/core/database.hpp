@@ -159,9 +159,10 @@ class Database {
 
   virtual DatabaseStatus status() const = 0;
 
-  // Refuses new work from now on, finishes what is queued, fails what is parked with UNAVAILABLE, writes a checkpoint,
-  // and calls `done`. Once.
-  virtual void drain(std::function<void()> done) = 0;
+  // Refuses new work from now on, finishes what is queued, fails what is parked with UNAVAILABLE, and calls `answered`;
+  // then writes a checkpoint, and calls `done`. To end before that costs the next start some time, and nothing else.
+  // Once.
+  virtual void drain(std::function<void()> answered, std::function<void()> done) = 0;
 };
 
 }  // namespace kilokv::server

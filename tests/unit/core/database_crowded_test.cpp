@@ -80,10 +80,11 @@ TEST_F(FullTableTest, ADrainAnswersWhatWaitsForItsTurn) {
   const auto first = submit(add("a", 1));
   const auto last = submit(add("b", 1));
   bool drained = false;
-  database->drain([&] {
-    drained = true;
-    EXPECT_TRUE(refused->failure && first->done && last->done);
-  });
+  database->drain([] {},
+                  [&] {
+                    drained = true;
+                    EXPECT_TRUE(refused->failure && first->done && last->done);
+                  });
   settle();
   EXPECT_TRUE(drained);
   expect_full(*refused);

@@ -48,7 +48,7 @@ TEST_F(DatabaseEdgesTest, AnIdleServerRestartsAfterItDroppedTombstones) {
   sim.scheduler.run_for(3 * kSecond);  // drops the tombstone of a
   EXPECT_EQ(database->status().engine.tombstones, 0u);
   bool drained = false;
-  database->drain([&] { drained = true; });  // a checkpoint without a batch since the last one
+  database->drain([] {}, [&] { drained = true; });  // a checkpoint without a batch since the last one
   settle();
   EXPECT_TRUE(drained);
   reopen();
@@ -93,7 +93,7 @@ TEST_F(HalfFailedTest, NothingOfItStaysParked) {
   EXPECT_EQ(integer("a"), 10);  // it does not run any more
   auto parked = run(withdraw("b", 10, 60 * kSecond));
   bool drained = false;
-  database->drain([&] { drained = true; });
+  database->drain([] {}, [&] { drained = true; });
   settle();
   EXPECT_TRUE(drained);
   EXPECT_TRUE(parked->failure);
@@ -281,7 +281,7 @@ TEST_F(DatabaseEdgesTest, NothingIsParkedOnceTheServerHasDrained) {
   open(&log, environment);
   bool drained = false;
   clock.on_read = [&] {
-    database->drain([&] { drained = true; });
+    database->drain([] {}, [&] { drained = true; });
     settle();
     EXPECT_TRUE(drained);
   };

@@ -275,8 +275,14 @@ TEST_F(DatabaseTest, CancelAnswersWhatIsParkedAndNothingElse) {
 TEST_F(DatabaseTest, DrainFinishesTheQueueFailsTheParkedAndWritesACheckpoint) {
   auto parked = run(withdraw("a", 10, 60 * kSecond));
   auto queued = submit(add("b", 1));
-  bool drained = false;
-  database->drain([&] { drained = true; });
+  bool answered = false, drained = false;
+  database->drain(
+      [&] {
+        answered = true;
+        EXPECT_TRUE(queued->done && parked->failure);
+        EXPECT_LT(log.checkpoint(), database->status().durable_batch);
+      },
+      [&] { drained = answered; });
   auto refused = submit(add("c", 1));
   settle();
   EXPECT_TRUE(drained);

@@ -246,7 +246,7 @@ TEST_F(DatabaseThreadsTest, ManyClientsAtOnce) {
   over = true;
   watcher.join();
   std::promise<void> drained;
-  database_->drain([&] { drained.set_value(); });
+  database_->drain([] {}, [&] { drained.set_value(); });
   drained.get_future().wait();
   EXPECT_EQ(log_.usage().reserved_bytes, 0u);
   database_.reset();
