@@ -24,6 +24,17 @@ Status full(const char* field, std::uint64_t met, std::uint64_t limit, const cha
       kRetryAfterUs);
 }
 
+// The largest value that the request may write; the constants of guards are compared and forgotten.
+std::uint64_t largest_written(const engine::TransactionColumns& columns) {
+  std::uint64_t largest = 0;
+  if (columns.value_end.empty()) return largest;
+  for (std::size_t i = 0; i < columns.op_kind.size(); ++i) {
+    if (columns.op_operand[i] != static_cast<std::uint8_t>(engine::Operand::bytes)) continue;
+    largest = std::max<std::uint64_t>(largest, columns.value(static_cast<std::size_t>(columns.op_value[i])).size());
+  }
+  return largest;
+}
+
 }  // namespace
 
 // What the run's transactions cost together. INVALID_ARGUMENT: one of them alone is more than the log takes.
@@ -60,10 +71,7 @@ Status AdmissionQueue::charge(RequestRun* run) {
   const std::uint64_t count = run->to_run;
   const auto& timeouts = columns.wait_timeout_us;
   run->queued_bytes = columns.memory_bytes();
-  std::uint64_t largest = largest_value();
-  for (std::size_t i = 0; i < columns.value_end.size(); ++i) {
-    largest = std::max<std::uint64_t>(largest, columns.value(i).size());
-  }
+  const std::uint64_t largest = std::max(largest_value(), largest_written(columns));
   if (Status status = add_costs(run, largest); !status.ok()) return status;
   run->waiting_transactions =
       static_cast<std::uint64_t>(std::count_if(timeouts.begin(), timeouts.end(), [](DurationUs t) { return t > 0; }));

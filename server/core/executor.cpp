@@ -11,6 +11,7 @@ namespace {
 
 constexpr DurationUs kExpiryIntervalUs = 500000;
 constexpr DurationUs kCommandsUsMax = 1000;
+constexpr std::size_t kParkedTriedMin = 64;
 
 // Ascending runs of LiveItem need increasing indices; parked transactions of one request come one by one.
 LiveItem item_of(const BatchPart& part, std::uint32_t t) {
@@ -130,7 +131,7 @@ bool Executor::must_form(TimeUs now) const {
                           !pending_durable_.empty() ||
                           (!parking_.empty() && parking_.next_deadline_us() <= stamp().time_us);
   if (waiting == 0 && !other_work) return false;
-  if (in_flight == 0 || draining_) return true;
+  if (in_flight == 0 || draining_ || refused_ != nullptr) return true;
   if (waiting >= core_->options.batch_max_transactions) return true;
   const TimeUs oldest = core_->queue.oldest_us();
   return oldest != kNever && now - oldest >= core_->options.batch_max_delay_us;
@@ -152,63 +153,80 @@ TimeUs Executor::next_wake(TimeUs now) const {
   return wake;
 }
 
-// At most half of the batch: those that wait in the queue get on, too.
-void Executor::append_parked(Batch* batch) {
-  const std::size_t max = std::max<std::size_t>(core_->options.batch_max_transactions / 2, 1);
+// The parked transactions whose turn it is, in the order of their first arrival; no more than fit, as far as the last
+// batch tells.
+std::vector<std::uint64_t> Executor::take_woken(TimeUs stamp_us) {
+  const std::size_t half = std::max<std::size_t>(core_->options.batch_max_transactions / 2, 1);
+  const std::size_t max = std::min<std::size_t>(half, 2 * parked_taken_ + kParkedTriedMin);
   std::vector<std::uint64_t> ids;
-  if (!parking_.empty()) parking_.due(batch->header.time_us, max, &ids);
-  const auto woken_end = woken_.begin() + static_cast<std::ptrdiff_t>(std::min(woken_.size(), max - ids.size()));
-  ids.insert(ids.end(), woken_.begin(), woken_end);
-  woken_.erase(woken_.begin(), woken_end);
-  if (ids.empty()) return;
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  std::erase_if(ids, [this](std::uint64_t id) { return parking_.find(id) == nullptr; });
-  std::sort(ids.begin(), ids.end(),
-            [this](std::uint64_t a, std::uint64_t b) { return parking_.find(a)->arrival < parking_.find(b)->arrival; });
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const std::uint64_t id = ids[i];
-    const Parked* const next = parking_.find(id);
+  if (!parking_.empty()) parking_.due(stamp_us, max, &ids);
+  for (std::size_t i = ids.size(); i < max && !woken_.empty(); ++i) {
+    ids.push_back(woken_.front());
+    woken_.pop_front();
+  }
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> by_arrival;
+  for (const std::uint64_t id : ids) {
+    if (const Parked* parked = parking_.find(id); parked != nullptr) by_arrival.emplace_back(parked->arrival, id);
+  }
+  std::sort(by_arrival.begin(), by_arrival.end());
+  by_arrival.erase(std::unique(by_arrival.begin(), by_arrival.end()), by_arrival.end());
+  ids.clear();
+  for (const auto& [arrival, id] : by_arrival) ids.push_back(id);
+  return ids;
+}
+
+// At most half of the batch in number, and in cost where others wait in the queue, so that they get on, too; but the
+// first one always goes.
+void Executor::append_parked(Batch* batch) {
+  const std::vector<std::uint64_t> ids = take_woken(batch->header.time_us);
+  const std::uint64_t share = core_->queue.ready() > 0 ? 2 : 1;
+  std::size_t taken = 0;
+  for (; taken < ids.size(); ++taken) {
+    const Parked* const next = parking_.find(ids[taken]);
     scratch_.clear();
     engine::unpack_transaction(next->packed, &scratch_);
     const TransactionCost cost =
         cost_of(scratch_, 0, next->session.has_value(), core_->queue.largest_value(), core_->options.result_bytes_max);
-    if (i > 0 && !has_room(cost)) {
-      woken_.insert(woken_.begin(), ids.begin() + static_cast<std::ptrdiff_t>(i), ids.end());
-      return;
-    }
+    if (taken > 0 && !has_room(cost, share)) break;
     batch_cost_ += cost;
-    const Parked parked = parking_.take(id);
-    BatchPart part;
-    part.run = std::static_pointer_cast<RequestRun>(parked.owner);
-    part.begin = static_cast<std::uint32_t>(batch->columns.size());
-    part.end = part.begin + 1;
-    part.admitted_batch = parked.admitted_batch;
-    part.first_arrival = parked.arrival;
-    part.parked_id = id;
-    part.deadline_us = parked.deadline_us;
-    part.whole = false;
-    part.items = {LiveItem{part.begin, parked.index, parked.admitted_batch, false}};
-    batch->columns.append(scratch_, 0, 1);
-    batch->last_try.push_back(parked.deadline_us <= batch->header.time_us);
-    batch->parts.push_back(std::move(part));
+    append_one_parked(parking_.take(ids[taken]), batch);
   }
+  woken_.insert(woken_.begin(), ids.begin() + static_cast<std::ptrdiff_t>(taken), ids.end());
+  parked_taken_ = taken;
 }
 
-// Whether the batch at hand takes this, too. With the largest value of now: that of the newest run in the batch counts.
-bool Executor::has_room(TransactionCost more) const {
+// The one that is unpacked in scratch_.
+void Executor::append_one_parked(const Parked& parked, Batch* batch) {
+  BatchPart part;
+  part.run = std::static_pointer_cast<RequestRun>(parked.owner);
+  part.begin = static_cast<std::uint32_t>(batch->columns.size());
+  part.end = part.begin + 1;
+  part.admitted_batch = parked.admitted_batch;
+  part.first_arrival = parked.arrival;
+  part.parked_id = parked.id;
+  part.deadline_us = parked.deadline_us;
+  part.whole = false;
+  part.items = {LiveItem{part.begin, parked.index, parked.admitted_batch, false}};
+  batch->columns.append(scratch_, 0, 1);
+  batch->last_try.push_back(parked.deadline_us <= batch->header.time_us);
+  batch->parts.push_back(std::move(part));
+}
+
+// Whether the batch at hand (`share` 2: half of it) takes this, too. With the largest value of now: that of the newest
+// run in the batch counts.
+bool Executor::has_room(TransactionCost more, std::uint64_t share) const {
   const DatabaseOptions& options = core_->options;
   const std::uint64_t largest_value = core_->queue.largest_value();
   more += batch_cost_;
-  return more.log.at(largest_value, options.result_bytes_max) <= options.batch_max_bytes &&
-         more.reads_at(largest_value) <= options.batch_max_reads;
+  return more.log.at(largest_value, options.result_bytes_max) <= options.batch_max_bytes / share &&
+         more.reads_at(largest_value) <= options.batch_max_reads / share;
 }
 
 // How many of the run's next transactions the batch takes; the first one of a batch always fits.
 std::uint32_t Executor::fitting(const Batch& batch, const RequestRun& run) {
   const std::size_t room = core_->options.batch_max_transactions - batch.columns.size();
   const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(run.to_run - run.batched, room));
-  if (wanted == run.to_run && has_room(run.cost)) {
+  if (wanted == run.to_run && has_room(run.cost, 1)) {
     batch_cost_ += run.cost;
     return wanted;
   }
@@ -216,7 +234,7 @@ std::uint32_t Executor::fitting(const Batch& batch, const RequestRun& run) {
   for (; count < wanted; ++count) {
     const TransactionCost cost = cost_of(run.request->transactions, run.batched + count, run.session.has_value(),
                                          core_->queue.largest_value(), core_->options.result_bytes_max);
-    if (!has_room(cost) && batch.columns.size() + count > 0) break;
+    if (!has_room(cost, 1) && batch.columns.size() + count > 0) break;
     batch_cost_ += cost;
   }
   return count;
@@ -270,8 +288,11 @@ void Executor::fill(Batch* batch) {
   if (refused_ != nullptr) {
     append_refused(batch);
   } else {
-    append_parked(batch);
+    // A batch that one parked transaction filled is followed by one without them.
+    if (!queue_held_up_) append_parked(batch);
+    const std::uint64_t ready = core_->queue.ready();
     append_queued(batch);
+    queue_held_up_ = ready > 0 && core_->queue.ready() == ready;
   }
   batch->parts.insert(batch->parts.end(), std::make_move_iterator(pending_cancelled_.begin()),
                       std::make_move_iterator(pending_cancelled_.end()));
@@ -286,6 +307,10 @@ void Executor::run_batch() {
   const Status status =
       core_->engine->execute(batch->header, batch->columns, batch->last_try, &batch->results, &batch->writes);
   if (!status.ok()) return refuse(std::move(batch), status);
+  if (refused_ != nullptr) {
+    pass_refused(refused_step_);
+    refused_step_ *= 2;
+  }
   count_outcomes(*batch);
   if (postponed_ > 0) park_postponed(batch.get());
   if (batch->writes.size() > 0 && !parking_.empty()) parking_.written(core_->engine->before_images());

@@ -64,12 +64,15 @@ class Executor {
 
   void run_batch();
   void fill(Batch* batch);
+  std::vector<std::uint64_t> take_woken(TimeUs stamp_us);
   void append_parked(Batch* batch);
+  void append_one_parked(const Parked& parked, Batch* batch);
   void append_queued(Batch* batch);
-  bool has_room(TransactionCost more) const;
+  bool has_room(TransactionCost more, std::uint64_t share) const;
   std::uint32_t fitting(const Batch& batch, const RequestRun& run);
   void refuse(std::unique_ptr<Batch> batch, const Status& status);
   void append_refused(Batch* batch);
+  void pass_refused(std::size_t parts);
   void fail_runs(std::vector<std::shared_ptr<RequestRun>> runs, const Status& status, std::function<void()> done);
   void count_outcomes(const Batch& batch);
   void park_postponed(Batch* batch);
@@ -86,10 +89,14 @@ class Executor {
   SnapshotStore snapshots_;
   StageQueue<std::function<void()>> commands_;
   std::deque<Cancelling> cancelling_;
-  std::vector<std::uint64_t> woken_;  // parked ids that join the next batches
-  BatchNumber looked_after_ = 0;      // the batch after which candidates were last looked at
-  std::unique_ptr<Batch> refused_;    // its parts from refused_next_ on run one by one
-  std::size_t refused_next_ = 0;
+  std::deque<std::uint64_t> woken_;  // parked ids that join the next batches
+  std::size_t parked_taken_ = 0;     // by the last batch that took some
+  bool queue_held_up_ = false;       // the last batch took nothing of a queue that had something
+  BatchNumber looked_after_ = 0;     // the batch after which candidates were last looked at
+  // A batch that the engine refused: its parts from refused_next_ on run, refused_step_ at a time; the next are in the
+  // batch at hand.
+  std::unique_ptr<Batch> refused_;
+  std::size_t refused_next_ = 0, refused_step_ = 0;
   std::vector<BatchPart> pending_cancelled_;
   std::vector<SessionEntry> pending_entries_;
   std::vector<std::function<void()>> pending_durable_;

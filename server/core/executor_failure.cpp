@@ -11,7 +11,8 @@ namespace kilokv::server {
 
 // The engine refused the batch (the table is full) and has run nothing: neither number nor versions are used up.
 // Session entries and cancellations do not need the table and go into the next batch. Of the rest, only the part that
-// is refused alone, too, fails: the requests that write what is there already do not pay for the others.
+// is refused alone, too, fails: the requests that write what is there already do not pay for the others. To find it the
+// parts run again, half as many at a time after each refusal, twice as many after each success.
 void Executor::refuse(std::unique_ptr<Batch> batch, const Status& status) {
   pending_entries_.insert(pending_entries_.begin(), batch->session_entries.begin(), batch->session_entries.end());
   pending_durable_.insert(pending_durable_.begin(), std::make_move_iterator(batch->when_durable.begin()),
@@ -20,40 +21,55 @@ void Executor::refuse(std::unique_ptr<Batch> batch, const Status& status) {
   for (BatchPart& part : batch->parts) {
     (part.begin == part.end ? pending_cancelled_ : parts).push_back(std::move(part));
   }
-  batch->parts = std::move(parts);
-  if (batch->parts.size() > 1) {
-    refused_ = std::move(batch);
+  KILOKV_CHECK(!parts.empty());
+  const bool alone = parts.size() == 1;
+  if (alone) fail_runs({parts.front().run}, status, nullptr);
+  if (refused_ == nullptr && !alone) {
+    refused_step_ = parts.size() / 2;
     refused_next_ = 0;
+    batch->parts = std::move(parts);
+    refused_ = std::move(batch);
     return;
   }
-  KILOKV_CHECK(!batch->parts.empty());
-  fail_runs({batch->parts.front().run}, status, nullptr);
+  if (refused_ != nullptr) {
+    refused_step_ = std::max<std::size_t>(refused_step_ / 2, 1);
+    if (alone) pass_refused(1);
+  }
   batch->clear();
   core_->batches.give(std::move(batch));
 }
 
-// The next part of the refused batch, alone.
+// So many of the refused batch's next parts have run, or failed.
+void Executor::pass_refused(std::size_t parts) {
+  refused_next_ += parts;
+  if (refused_next_ < refused_->parts.size()) return;
+  refused_->clear();
+  core_->batches.give(std::move(refused_));
+}
+
+// The next parts of the refused batch.
 void Executor::append_refused(Batch* batch) {
-  BatchPart part = std::move(refused_->parts[refused_next_++]);
-  if (!part.run->failed) {
-    batch->columns.append(refused_->columns, part.begin, part.end);
+  std::vector<BatchPart>& parts = refused_->parts;
+  while (refused_next_ + 1 < parts.size() && parts[refused_next_].run->failed) ++refused_next_;
+  const std::size_t end = std::min(refused_next_ + refused_step_, parts.size());
+  for (std::size_t i = refused_next_; i < end; ++i) {
+    BatchPart part = parts[i];
+    if (part.run->failed) continue;
+    const std::uint32_t begin = std::exchange(part.begin, static_cast<std::uint32_t>(batch->columns.size()));
+    const std::uint32_t moved = part.begin - begin;  // modulo 2^32
+    batch->columns.append(refused_->columns, begin, part.end);
+    part.end += moved;
     const bool parked = part.parked_id != 0;
-    for (std::uint32_t t = 0; t < batch->columns.size(); ++t) {
+    for (std::uint32_t t = part.begin; t < part.end; ++t) {
       batch->last_try.push_back(parked ? part.deadline_us <= batch->header.time_us
                                        : batch->columns.wait_timeout_us[t] == 0);
     }
-    for (LiveItem& item : part.items) item.transaction -= part.begin;
-    part.end -= part.begin;
-    part.begin = 0;
+    for (LiveItem& item : part.items) item.transaction += moved;
     if (!parked) {
       part.admitted_batch = batch->header.number;
       for (LiveItem& item : part.items) item.admitted_batch = part.admitted_batch;
     }
     batch->parts.push_back(std::move(part));
-  }
-  if (refused_next_ == refused_->parts.size()) {
-    refused_->clear();
-    core_->batches.give(std::move(refused_));
   }
 }
 

@@ -8,7 +8,8 @@
 
 namespace kilokv::server {
 
-constexpr std::uint32_t kCandidatesPerBatch = 1024;  // about a quarter of a millisecond
+constexpr std::size_t kCandidatesPerBatch = 1024;  // about a quarter of a millisecond
+constexpr std::size_t kGuardsPerCandidate = 8;     // one with more of them counts more than once
 
 bool Executor::park(const Batch& batch, const BatchPart& part, std::uint32_t t) {
   Parked parked;
@@ -62,11 +63,12 @@ void Executor::look_at_candidates() {
   if (looked_after_ == last && core_->in_flight.load() > 0) return;
   looked_after_ = last;
   const std::size_t woken_max = core_->options.batch_max_transactions;
-  for (std::uint32_t looked = 0; looked < kCandidatesPerBatch && woken_.size() < woken_max; ++looked) {
+  for (std::size_t looked = 0; looked < kCandidatesPerBatch && woken_.size() < woken_max;) {
     const Parked* candidate = parking_.next_candidate();
     if (candidate == nullptr) return;
     scratch_.clear();
     engine::unpack_transaction(candidate->packed, &scratch_);
+    looked += 1 + scratch_.guard_kind.size() / kGuardsPerCandidate;
     if (!core_->engine->would_wait(scratch_, 0)) woken_.push_back(candidate->id);
   }
 }

@@ -91,7 +91,7 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
             std::max(list.stored_bytes, other.stored_bytes), std::max(list.stored_values, other.stored_values),
             std::max(list.reads, other.reads)};
   }
-  TransactionCost cost{{kRecord + list.written_bytes, list.copied_values, 0}, guards + list.reads};
+  TransactionCost cost{{kRecord + list.written_bytes, list.copied_values, 0}, guards, list.reads};
   if (!in_session) return cost;
   cost.log.bytes += kSessionEntry + kSlice + kRow;
   // Beyond the limit the reads are dropped, which takes a byte.

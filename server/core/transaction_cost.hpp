@@ -42,12 +42,14 @@ struct LogBound {
 
 struct TransactionCost {
   LogBound log;
-  std::uint64_t reads = 0;  // guards and GETs 1 each, range operations their limits
+  std::uint64_t guards = 0;
+  std::uint64_t reads = 0;  // GETs 1 each, range operations their limits
 
-  // With the price of large values: a read counts once, and once more for each 4 KiB that it may return.
-  std::uint64_t reads_at(std::uint64_t largest_value) const { return reads + reads * (largest_value / 4096); }
+  // With the price of large values: a guard counts once, a read once more for each 4 KiB that it may return.
+  std::uint64_t reads_at(std::uint64_t largest_value) const { return guards + reads + reads * (largest_value / 4096); }
   TransactionCost& operator+=(const TransactionCost& other) {
     log += other.log;
+    guards += other.guards;
     reads += other.reads;
     return *this;
   }

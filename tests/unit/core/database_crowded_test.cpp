@@ -90,6 +90,79 @@ TEST_F(FullTableTest, ADrainAnswersWhatWaitsForItsTurn) {
   expect_full(*refused);
 }
 
+TEST_F(FullTableTest, OneThatNeedsRoomDoesNotSplitTheBatchIntoItsTransactions) {
+  std::vector<std::shared_ptr<RecordingSink>> others;
+  std::shared_ptr<RecordingSink> refused;
+  const std::uint64_t before = database->status().batches;
+  for (int i = 0; i < 400; ++i) {
+    others.push_back(submit(add("a", 1)));
+    if (i == 123) refused = submit(add("c", 1));
+  }
+  settle();
+  expect_full(*refused);
+  for (const auto& other : others) EXPECT_TRUE(other->done);
+  EXPECT_LT(database->status().batches, before + 30);
+  EXPECT_EQ(integer("a"), 401);
+}
+
+TEST_F(FullTableTest, AllThatNeedRoomFailAndNoOther) {
+  std::vector<std::shared_ptr<RecordingSink>> good, bad;
+  for (int i = 0; i < 60; ++i) (i % 7 == 3 ? bad : good).push_back(submit(add(i % 7 == 3 ? "c" : "a", 1)));
+  settle();
+  for (const auto& sink : good) EXPECT_TRUE(sink->done);
+  for (const auto& sink : bad) expect_full(*sink);
+  EXPECT_EQ(log.reserved(), 0u);
+}
+
+// What batches are limited in beside their size: reads.
+class ReadLimitTest : public CoreFixture {
+ protected:
+  void SetUp() override {
+    options.batch_max_reads = 100;
+    open();
+  }
+  static Build get(const std::string& key) {
+    return [=](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(engine::OpKind::get, b.key(key));
+      b.end();
+    };
+  }
+};
+
+TEST_F(ReadLimitTest, ALargeConstantThatIsOnlyComparedDoesNotMakeReadsDearer) {
+  run([](engine::ColumnsBuilder& b) {
+    b.begin();
+    b.guard(engine::GuardKind::bytes_equal, engine::OnFalse::fail, b.key("a"),
+            b.value(std::string(std::size_t{1} << 20, 'x')));
+    b.op(engine::OpKind::get, b.key("a"));
+    b.end();
+  });
+  std::vector<std::shared_ptr<RecordingSink>> reads;
+  for (int i = 0; i < 90; ++i) reads.push_back(submit(get("a")));
+  settle();
+  for (const auto& read : reads) EXPECT_EQ(read->at(0).result.batch, reads[0]->at(0).result.batch);
+}
+
+// Each of those that wait takes more than half of a batch, and each of the queue.
+TEST_F(ReadLimitTest, AQueueIsNotHeldUpByParkedTransactionsThatCostMuch) {
+  const auto patient = [](engine::ColumnsBuilder& b) {
+    b.begin(0, 600 * kSecond);
+    b.guard(engine::GuardKind::greater_equal, engine::OnFalse::wait, b.key("hot"), 1);
+    for (int i = 0; i < 60; ++i) b.op(engine::OpKind::get, b.key("hot"));
+    b.end();
+  };
+  for (int i = 0; i < 200; ++i) submit(patient);
+  settle();
+  const auto deposit = submit(add("hot", 1));
+  std::vector<std::shared_ptr<RecordingSink>> others;
+  for (int i = 0; i < 5; ++i) others.push_back(submit(patient));
+  settle();
+  for (const auto& other : others) {
+    EXPECT_LE(other->at(0).result.batch, deposit->at(0).result.batch + 15);
+  }
+}
+
 class HotGuardTest : public CoreFixture {
  protected:
   static constexpr int kWaiting = 3000;
