@@ -90,7 +90,10 @@ class FakeDatabase final : public Database {
     status.durable_batch = 17;
     return status;
   }
-  void drain(std::function<void()> done) override { done(); }
+  void drain(std::function<void()> answered, std::function<void()> done) override {
+    answered();
+    done();
+  }
 
  private:
   const engine::KeyHashSecret secret_{};
