@@ -131,7 +131,8 @@ class HostEngine final : public Engine {
   void clear_dirty() override { store_.clear_dirty(); }
 
   EngineStats stats() const override {
-    return {store_.live(), store_.tombstones(), store_.table().capacity(), store_.memory_bytes()};
+    return {store_.live(), store_.tombstones(), store_.table().capacity(),
+            store_.memory_bytes() + access_.memory_bytes()};
   }
 
  private:

@@ -42,7 +42,7 @@ struct EngineStats {
   std::size_t records = 0;     // live: not deleted
   std::size_t tombstones = 0;  // deleted, version kept
   std::size_t table_slots = 0;
-  std::size_t memory_bytes = 0;  // all told: slots, keys, index, byte values
+  std::size_t memory_bytes = 0;  // all told: slots, keys, index, byte values, log of the last batch
 };
 
 // A key's cell before a batch first wrote it.

@@ -1,5 +1,7 @@
 #include "engine/exec/host_access.hpp"
 
+#include <algorithm>
+
 namespace kilokv::engine {
 
 bool range_unchanged(const RecordStore& store, const TransactionColumns& columns, std::uint32_t range, Version since) {
@@ -23,6 +25,7 @@ void HostAccess::open(const BatchHeader& header, const TransactionColumns& colum
   op_kind_ = columns.op_kind.data();
   op_key_ = columns.op_key.data();
   operations_ = static_cast<std::uint32_t>(columns.op_kind.size());
+  if (log_.size() > std::max<std::size_t>(kLogKeptMax, operations_)) log_ = {};
   if (log_.size() < operations_) log_.resize(operations_);
   log_size_ = 0;
   ranges_run_.clear();
@@ -70,7 +73,8 @@ bool HostAccess::delete_range(std::uint32_t range, Version own) {
     const Cell cell = slots_[slot].cell;
     if (type_of(cell.tag) == ValueType::absent) return true;
     add_pair(key, cell, own);
-    log_.emplace_back();
+    // The deletes so far may have taken the room of the operations that follow: each of these has one write.
+    if (log_.size() - log_size_ <= operations_) log_.resize(2 * log_.size());
     write_slot(slot, Cell{0, make_tag(own, ValueType::absent)});
     return --left > 0;
   });

@@ -57,10 +57,13 @@ class HostAccess {
   std::span<const SlotImage> log() const { return {log_.data(), log_size_}; }
   Version first_version() const { return first_version_; }
   void forget() { log_size_ = 0; }
+  std::size_t memory_bytes() const { return log_.capacity() * sizeof(SlotImage); }
 
  private:
-  static constexpr std::uint32_t kPrefetchAhead = 16;  // operations
+  static constexpr std::uint32_t kPrefetchAhead = 16;                                      // operations
+  static constexpr std::size_t kLogKeptMax = (std::size_t{64} << 20) / sizeof(SlotImage);  // beyond it, as needed
 
+  // Requires: room in the log.
   void write_slot(std::uint32_t slot, Cell cell) {
     log_[log_size_++] = {slot, slots_[slot].cell};
     slots_[slot].cell = cell;
@@ -78,7 +81,7 @@ class HostAccess {
   const std::uint8_t* op_kind_ = nullptr;
   const std::uint32_t* op_key_ = nullptr;
   std::uint32_t operations_ = 0;
-  std::vector<SlotImage> log_;  // room for every operation's write, and for the deletes of ranges so far
+  std::vector<SlotImage> log_;  // room for every operation's write; the deletes of ranges add their own
   std::size_t log_size_ = 0;
   std::size_t undo_begin_ = 0;
   std::vector<std::uint32_t> ranges_run_;  // by the running transaction

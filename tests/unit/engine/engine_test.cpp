@@ -129,6 +129,32 @@ TEST(dirty_records_once_each_first_in_first_out) {
   EXPECT_EQ(bench.engine->dirty_count(), std::size_t{0});
 }
 
+// Undone or not: what a batch logs for its deletes is room for the next one's.
+TEST(deleting_ranges_again_and_again_takes_no_more_memory) {
+  Bench bench;
+  for (int i = 0; i < 5000; ++i) put(bench, "key" + std::to_string(i), 1);
+  ASSERT_TRUE(bench.run().ok());
+  std::size_t memory_bytes = 0;
+  Version version = 10000;
+  for (int round = 0; round < 30; ++round, version += 100000) {
+    bench.add([](auto& b) {
+      for (int i = 0; i < 3; ++i) b.range_op(OpKind::delete_range, "key", "", 10000);
+      b.op(OpKind::put, b.key("sum"), Operand::integer, INT64_MAX);
+      b.op(OpKind::add, b.key("sum"), Operand::integer, 1);
+    });
+    ASSERT_TRUE(bench.run(version).ok());
+    EXPECT_TRUE(bench.outcome(0) == Outcome::overflow);
+    bench.add([](auto& b) { b.range_op(OpKind::delete_range, "key", "", 10000); });
+    ASSERT_TRUE(bench.run(version + 1000).ok());
+    EXPECT_EQ(bench.writes.size(), std::size_t{5000});
+    for (int i = 0; i < 5000; ++i) put(bench, "key" + std::to_string(i), 1);
+    ASSERT_TRUE(bench.run(version + 2000).ok());
+    bench.engine->clear_dirty();
+    if (round == 1) memory_bytes = bench.engine->stats().memory_bytes;
+  }
+  EXPECT_EQ(bench.engine->stats().memory_bytes, memory_bytes);
+}
+
 TEST(a_dropped_tombstone_is_no_longer_dirty) {
   Bench bench;
   bench.load("a", 1);
