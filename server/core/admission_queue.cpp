@@ -37,21 +37,25 @@ std::uint64_t largest_written(const engine::TransactionColumns& columns) {
 
 }  // namespace
 
-// What the run's transactions cost together. INVALID_ARGUMENT: one of them alone is more than the log takes.
-Status AdmissionQueue::add_costs(RequestRun* run, std::uint64_t largest_value) const {
+void AdmissionQueue::price(RequestRun* run) const {
   const engine::TransactionColumns& columns = run->request->transactions;
-  for (std::size_t t = 0; t < run->to_run; ++t) {
+  run->largest_value = std::max(largest_value(), largest_written(columns));
+  run->cost = {};
+  run->dearest = {};
+  for (std::uint32_t t = 0; t < columns.size(); ++t) {
     const TransactionCost cost =
-        cost_of(columns, t, run->session.has_value(), largest_value, options_.result_bytes_max);
-    const std::uint64_t bytes = log_bytes(cost.log, largest_value);
-    if (bytes > kTransactionLogBytesMax) {
-      return Status::invalid({"transactions[" + std::to_string(run->index_of(static_cast<std::uint32_t>(t))) + "]",
-                              std::to_string(kTransactionLogBytesMax) + " bytes of log",
-                              "up to " + std::to_string(bytes) + " bytes", "--operations-max"});
-    }
+        cost_of(columns, t, run->session.has_value(), run->largest_value, options_.result_bytes_max);
+    const std::uint64_t bytes = log_bytes(cost.log, run->largest_value);
+    if (bytes > run->dearest.log_bytes) run->dearest = {t, bytes};
     run->cost += cost;
   }
-  return {};
+}
+
+Status AdmissionQueue::check_dearest(const RequestRun& run) {
+  if (run.dearest.log_bytes <= kTransactionLogBytesMax) return {};
+  return Status::invalid({"transactions[" + std::to_string(run.index_of(run.dearest.transaction)) + "]",
+                          std::to_string(kTransactionLogBytesMax) + " bytes of log",
+                          "up to " + std::to_string(run.dearest.log_bytes) + " bytes", "--operations-max"});
 }
 
 Status AdmissionQueue::reserve(const RequestRun& run, std::uint64_t largest_value) {
@@ -71,8 +75,7 @@ Status AdmissionQueue::charge(RequestRun* run) {
   const std::uint64_t count = run->to_run;
   const auto& timeouts = columns.wait_timeout_us;
   run->queued_bytes = columns.memory_bytes();
-  const std::uint64_t largest = std::max(largest_value(), largest_written(columns));
-  if (Status status = add_costs(run, largest); !status.ok()) return status;
+  if (Status status = check_dearest(*run); !status.ok()) return status;
   run->waiting_transactions =
       static_cast<std::uint64_t>(std::count_if(timeouts.begin(), timeouts.end(), [](DurationUs t) { return t > 0; }));
 
@@ -88,7 +91,7 @@ Status AdmissionQueue::charge(RequestRun* run) {
       status = full("parked", waiting_.load() + run->waiting_transactions, options_.parked_max,
                     "transactions that may wait", "--parked-max");
     } else {
-      status = reserve(*run, largest);
+      status = reserve(*run, run->largest_value);
       if (status.ok()) return status;
       waiting_.fetch_sub(run->waiting_transactions, std::memory_order_relaxed);
     }

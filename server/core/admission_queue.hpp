@@ -23,7 +23,10 @@ class AdmissionQueue {
  public:
   AdmissionQueue(const DatabaseOptions& options, CommitLog* log) : options_(options), log_(log) {}
 
-  // Charges queue, log and parking lot for the run, or says which of them is full.
+  // Fills in what the transactions of the run's request may cost, at the largest value that is known now.
+  void price(RequestRun* run) const;
+  // Charges queue, log and parking lot for the run, or says which of them is full. INVALID_ARGUMENT: one of its
+  // transactions alone is more than the log takes. Requires: priced, with to_run.
   Status charge(RequestRun* run);
   // Requires: charged.
   void push(std::shared_ptr<RequestRun> run);
@@ -55,7 +58,7 @@ class AdmissionQueue {
   void finished(const RequestRun& run);
 
  private:
-  Status add_costs(RequestRun* run, std::uint64_t largest_value) const;
+  static Status check_dearest(const RequestRun& run);
   Status reserve(const RequestRun& run, std::uint64_t largest_value);
   std::uint64_t log_bytes(const LogBound& bound, std::uint64_t largest_value) const {
     return bound.at(largest_value, options_.result_bytes_max);

@@ -1,5 +1,6 @@
 #include "server/core/database.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "server/core/in_flight.hpp"
 #include "server/core/log_stage.hpp"
 #include "server/core/recovery.hpp"
+#include "server/core/stored_results.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -55,6 +57,7 @@ class CoreDatabase final : public Database {
  private:
   void spawn_workers();
   std::shared_ptr<RequestRun> admit(std::unique_ptr<Request> request, Status* status);
+  Status begin_in_session(RequestRun* run);
   void keep_only(const std::vector<std::uint32_t>& indices, Request* request);
   void recycle(std::unique_ptr<Request> request);
   void publish_engine_stats();
@@ -149,28 +152,40 @@ std::shared_ptr<RequestRun> CoreDatabase::admit(std::unique_ptr<Request> request
   run->acknowledged_through = request->acknowledged_through;
   run->transactions = static_cast<std::uint32_t>(request->transactions.size());
   run->admitted_us = core_.environment.clock->monotonic_us();
-  if (request->session) {
-    request->digest = digest_of(request->transactions);
-    run->digest = request->digest;
-    Admission admission = core_.sessions.begin({*request->session, request->number, request->acknowledged_through,
-                                                request->digest, run->transactions, request->sink},
-                                               run->admitted_us);
-    if (admission.kind != Admission::Kind::run) {
-      *status = admission.status;
-      recycle(std::move(request));
-      return nullptr;
-    }
-    if (!admission.all_remaining) {
-      keep_only(admission.remaining, request.get());
-      run->indices = std::move(admission.remaining);
-    }
-  } else {
-    run->sink = request->sink;
-  }
-  run->to_run = static_cast<std::uint32_t>(request->transactions.size());
-  run->unanswered = run->to_run;
   run->request = std::move(request);
+  core_.queue.price(run.get());
+  if (run->session) {
+    *status = begin_in_session(run.get());
+    if (run->unanswered == 0) return nullptr;
+  } else {
+    run->sink = run->request->sink;
+    run->to_run = run->unanswered = run->transactions;
+  }
   return run;
+}
+
+// Leaves `unanswered` at 0 where nothing is to run: refused, with the status; answered from the session, or joined to
+// the one in flight, without.
+Status CoreDatabase::begin_in_session(RequestRun* run) {
+  Request& request = *run->request;
+  run->digest = request.digest = digest_of(request.transactions);
+  Admission admission = core_.sessions.begin({*run->session, run->number, run->acknowledged_through, run->digest,
+                                              run->transactions, request.sink, kRequestBytes + run->cost.stored_bytes},
+                                             run->admitted_us);
+  if (admission.kind != Admission::Kind::run) {
+    recycle(std::move(run->request));
+    return admission.status;
+  }
+  std::uint64_t fixed_bytes = admission.all_remaining ? kRequestBytes : 0;
+  if (!admission.all_remaining) {
+    keep_only(admission.remaining, &request);
+    run->indices = std::move(admission.remaining);
+    core_.queue.price(run);
+  }
+  run->to_run = run->unanswered = static_cast<std::uint32_t>(request.transactions.size());
+  fixed_bytes += run->to_run * kStoredTransactionBytes;
+  run->stored_read_bytes = admission.reserved_bytes - std::min(admission.reserved_bytes, fixed_bytes);
+  return {};
 }
 
 void CoreDatabase::submit(std::unique_ptr<Request> request) {

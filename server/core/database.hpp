@@ -37,7 +37,7 @@ struct DatabaseOptions {
   DurationUs session_lease_us_default = 60000000;
   DurationUs session_lease_us_max = DurationUs{24} * 3600 * 1000000;
   std::uint32_t session_requests_max = 4096;                       // kept and in flight, of one session
-  std::uint64_t session_bytes_max = std::uint64_t{64} << 20;       // stored results of one session
+  std::uint64_t session_bytes_max = std::uint64_t{64} << 20;       // results of one session, stored or still to come
   std::uint64_t session_bytes_total_max = std::uint64_t{1} << 30;  // of all
   std::uint64_t result_bytes_max = 65536;                          // stored result of one transaction
   // Snapshots

@@ -14,7 +14,7 @@ void LogStage::encode_results(Batch* batch) {
     if (!part.run->session || part.answered() == 0) continue;
     part.encoded_begin = batch->encoded_results.size();
     server::encode_results(batch->slice_of(part, *core_->engine), core_->options.result_bytes_max,
-                           &batch->encoded_results);
+                           &part.run->stored_read_bytes, &batch->encoded_results);
     part.encoded_end = batch->encoded_results.size();
   }
 }

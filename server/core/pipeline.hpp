@@ -35,14 +35,20 @@ struct RequestRun {
   std::uint64_t number = 0;
   std::uint64_t acknowledged_through = 0;
   Hash128 digest;
-  std::uint32_t transactions = 0;          // in the whole request
-  std::vector<std::uint32_t> indices;      // of those that run, where not all do (a retry after a crash); else empty
-  std::shared_ptr<ResponseSink> sink;      // without a session; with one the session table holds the sinks
-  std::uint32_t to_run = 0;                // transactions that run
-  std::uint32_t batched = 0;               // of those, how many went into a batch. Executor.
-  std::uint32_t unanswered = 0;            // of those, how many were not answered yet. Answer worker.
-  std::uint64_t queued_bytes = 0;          // charged to the admission queue
-  TransactionCost cost;                    // of those that run; its log is given back when all is answered
+  std::uint32_t transactions = 0;      // in the whole request
+  std::vector<std::uint32_t> indices;  // of those that run, where not all do (a retry after a crash); else empty
+  std::shared_ptr<ResponseSink> sink;  // without a session; with one the session table holds the sinks
+  std::uint32_t to_run = 0;            // transactions that run
+  std::uint32_t batched = 0;           // of those, how many went into a batch. Executor.
+  std::uint32_t unanswered = 0;        // of those, how many were not answered yet. Answer worker.
+  std::uint64_t queued_bytes = 0;      // charged to the admission queue
+  TransactionCost cost;                // of those that run; its log is given back when all is answered
+  std::uint64_t largest_value = 0;     // at which it was priced
+  struct {
+    std::uint32_t transaction = 0;
+    std::uint64_t log_bytes = 0;
+  } dearest;                               // of those that run
+  std::uint64_t stored_read_bytes = 0;     // left for guard values and reads in stored results. Log worker.
   std::uint64_t waiting_transactions = 0;  // charged to the parking lot; given back when all is answered
   TimeUs admitted_us = 0;                  // monotonic
   bool failed = false;                     // ended without results: what is left of it does not run. Executor.

@@ -63,20 +63,41 @@ Status SessionTable::enter(Session* session, const RequestHeader& header, TimeUs
   return {};
 }
 
-Status SessionTable::check_room(const Session& session) const {
-  if (session.requests.size() >= limits_.session_requests_max) {
+// Whether a request whose results may take so much can ever be stored.
+Status SessionTable::check_size(std::uint64_t stored_bytes_max) const {
+  const bool of_all = limits_.session_bytes_total_max < limits_.session_bytes_max;
+  const std::uint64_t limit = of_all ? limits_.session_bytes_total_max : limits_.session_bytes_max;
+  if (stored_bytes_max <= limit) {
+    return {};
+  }
+  return Status::invalid({"transactions", std::to_string(limit) + " bytes of stored results",
+                          "up to " + std::to_string(stored_bytes_max) + " bytes in one request",
+                          of_all ? "--session-bytes-total-max" : "--session-bytes-max"});
+}
+
+// Requires the session's lock.
+Status SessionTable::reserve_room(Session* session, RequestState* request, std::uint64_t stored_bytes_max) const {
+  if (Status never = check_size(stored_bytes_max); !never.ok()) {
+    return never;
+  }
+  if (session->requests.size() >= limits_.session_requests_max) {
     return Status::exhausted({"acknowledged_through", std::to_string(limits_.session_requests_max) + " requests",
-                              std::to_string(session.requests.size() + 1) + " requests", "--session-requests-max"},
+                              std::to_string(session->requests.size() + 1) + " requests", "--session-requests-max"},
                              kRetryAfterUs);
   }
-  if (session.stored_bytes >= limits_.session_bytes_max) {
+  const std::uint64_t held = session->stored_bytes + session->reserved_bytes;
+  if (held >= limits_.session_bytes_max || held + stored_bytes_max > limits_.session_bytes_max) {
     return Status::exhausted({"acknowledged_through", std::to_string(limits_.session_bytes_max) + " bytes",
-                              std::to_string(session.stored_bytes) + " bytes", "--session-bytes-max"},
+                              std::to_string(held + stored_bytes_max) + " bytes", "--session-bytes-max"},
                              kRetryAfterUs);
   }
-  if (stored_bytes() >= limits_.session_bytes_total_max) {
+  session->reserve(request, stored_bytes_max);  // first: another session may look at the same time
+  const std::uint64_t held_by_all = stored_bytes() + reserved_bytes();
+  if (held_by_all - stored_bytes_max >= limits_.session_bytes_total_max ||
+      held_by_all > limits_.session_bytes_total_max) {
+    session->unreserve(request, stored_bytes_max);
     return Status::exhausted({"sessions", std::to_string(limits_.session_bytes_total_max) + " bytes of stored results",
-                              std::to_string(stored_bytes()) + " bytes", "--session-bytes-total-max"},
+                              std::to_string(held_by_all) + " bytes", "--session-bytes-total-max"},
                              kRetryAfterUs);
   }
   return {};
@@ -84,28 +105,28 @@ Status SessionTable::check_room(const Session& session) const {
 
 // Requires the session's lock, and that the session does not know the number.
 Admission SessionTable::admit_new(Session* session, const RequestHeader& header) const {
-  if (Status full = check_room(*session); !full.ok()) {
-    return {Admission::Kind::refused, std::move(full), false, {}};
-  }
   auto request = std::make_shared<RequestState>(header.digest, header.transactions);
+  if (Status full = reserve_room(session, request.get(), header.stored_bytes_max); !full.ok()) {
+    return {Admission::Kind::refused, std::move(full), false, {}, 0};
+  }
   request->sinks.push_back(header.sink);
   request->in_flight = true;
   ++session->in_flight;
   session->requests.emplace_hint(session->requests.end(), header.number, std::move(request));
-  return {Admission::Kind::run, {}, true, {}};
+  return {Admission::Kind::run, {}, true, {}, header.stored_bytes_max};
 }
 
 Admission SessionTable::begin(const RequestHeader& header, TimeUs now_us) {
   const std::shared_ptr<Session> session = find(header.session);
   if (session == nullptr) {
-    return {Admission::Kind::refused, unknown_session(), false, {}};
+    return {Admission::Kind::refused, unknown_session(), false, {}, 0};
   }
   for (;;) {
     std::shared_ptr<RequestState> request;
     {
       const std::scoped_lock lock(session->mutex);
       if (Status status = enter(session.get(), header, now_us); !status.ok()) {
-        return {Admission::Kind::refused, std::move(status), false, {}};
+        return {Admission::Kind::refused, std::move(status), false, {}, 0};
       }
       request = session->request(header.number);
       if (request == nullptr) {
@@ -127,7 +148,8 @@ std::optional<Admission> SessionTable::admit_known(Session* session, RequestStat
         Status(StatusCode::invalid_argument, "request number " + std::to_string(header.number) +
                                                  " was used before, with other content: a retry must be the same"),
         false,
-        {}};
+        {},
+        0};
   }
   const std::scoped_lock request_lock(request->mutex);
   request->end_gone_sinks();  // or a request that waits for long would gather one for each retry
@@ -137,7 +159,8 @@ std::optional<Admission> SessionTable::admit_known(Session* session, RequestStat
                                         std::to_string(kSinksMax + 1) + " calls", ""},
                                        kRetryAfterUs),
                      false,
-                     {}};
+                     {},
+                     0};
   }
   Admission admission;
   {
@@ -153,6 +176,10 @@ std::optional<Admission> SessionTable::admit_known(Session* session, RequestStat
       admission.kind = Admission::Kind::run;
       request->in_flight = true;
       ++session->in_flight;
+      if (request->reserved_bytes == 0) {  // from recovery
+        session->reserve(request, header.stored_bytes_max);
+      }
+      admission.reserved_bytes = request->reserved_bytes;
     }
   }
   if (admission.kind == Admission::Kind::run) {
@@ -188,6 +215,7 @@ void SessionTable::deliver(const SessionId& session_id, std::uint64_t number, co
         request->stored.push_back(std::move(encoded));
       }
       if (last) {
+        session->unreserve(request.get(), request->reserved_bytes);
         session_over = session->land(number, request.get(), /*keep=*/true);
       }
     }

@@ -19,10 +19,6 @@ namespace kilokv::server {
 
 Status unknown_session();
 
-// What stored results take beside their own bytes: each slice, and the request that they belong to.
-inline constexpr std::uint64_t kSliceBytes = sizeof(std::string);
-inline constexpr std::uint64_t kRequestBytes = 256;
-
 // Marks the indices of a slice; counts those that were marked before, or that the request does not have.
 class IndexMarker : public ResultVisitor {
  public:
@@ -60,6 +56,7 @@ struct SessionTable::RequestState {
   bool in_flight = false;
   bool dropped = false;  // acknowledged, or the session ended, while in flight: stores nothing more
   std::uint64_t stored_bytes = 0;
+  std::uint64_t reserved_bytes = 0;  // for results that are still to come
 
   // Guarded by this mutex.
   mutable std::mutex mutex;
@@ -76,18 +73,18 @@ struct SessionTable::RequestState {
 };
 
 struct SessionTable::Session {
-  Session(const SessionId& session_id, DurationUs lease, TimeUs now_us, std::atomic<std::uint64_t>* stored_bytes_of_all)
-      : id(session_id), lease_us(lease), total_stored_bytes(stored_bytes_of_all), deadline_us(now_us + lease) {}
+  Session(const SessionId& session_id, DurationUs lease, TimeUs now_us, ByteCounts* bytes_of_all)
+      : id(session_id), lease_us(lease), total(bytes_of_all), deadline_us(now_us + lease) {}
 
   const SessionId id;
   const DurationUs lease_us;
-  std::atomic<std::uint64_t>* const total_stored_bytes;  // of all sessions
+  ByteCounts* const total;  // of all sessions
 
   mutable std::mutex mutex;
   bool closed = false;  // stays in the table until nothing of it is in flight
   TimeUs deadline_us;
   std::uint64_t acknowledged_through = 0;
-  std::uint64_t stored_bytes = 0;
+  std::uint64_t stored_bytes = 0, reserved_bytes = 0;
   std::uint32_t in_flight = 0;
   std::map<std::uint64_t, std::shared_ptr<RequestState>> requests;
 
@@ -106,18 +103,34 @@ struct SessionTable::Session {
     }
   }
 
-  // Counts results that are stored with `state`, for as long as they take memory: until the request is forgotten.
+  void reserve(RequestState* state, std::uint64_t bytes) {
+    state->reserved_bytes += bytes;
+    reserved_bytes += bytes;
+    total->reserved.fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  // Gives up to `bytes` back.
+  void unreserve(RequestState* state, std::uint64_t bytes) {
+    bytes = std::min(bytes, state->reserved_bytes);
+    state->reserved_bytes -= bytes;
+    reserved_bytes -= bytes;
+    total->reserved.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+
+  // Counts results that are stored with `state`, for as long as they take memory: until the request is forgotten. They
+  // leave what is reserved for it.
   void charge(RequestState* state, std::size_t result_bytes) {
     const std::uint64_t bytes = result_bytes + kSliceBytes + (state->stored_bytes == 0 ? kRequestBytes : 0);
     state->stored_bytes += bytes;
     stored_bytes += bytes;
-    total_stored_bytes->fetch_add(bytes, std::memory_order_relaxed);
+    total->stored.fetch_add(bytes, std::memory_order_relaxed);  // first, so that the sum is never too small
+    unreserve(state, bytes);
   }
 
   void refund(RequestState* state) {
     const std::uint64_t bytes = std::exchange(state->stored_bytes, 0);
     stored_bytes -= bytes;
-    total_stored_bytes->fetch_sub(bytes, std::memory_order_relaxed);
+    total->stored.fetch_sub(bytes, std::memory_order_relaxed);
   }
 
   // Forgets the requests before `end`; those in flight when they are done.
@@ -125,6 +138,7 @@ struct SessionTable::Session {
     for (auto it = requests.begin(); it != end;) {
       RequestState& state = *it->second;
       state.dropped = true;
+      unreserve(&state, state.reserved_bytes);
       if (state.in_flight) {
         ++it;
       } else {
@@ -144,6 +158,7 @@ struct SessionTable::Session {
     state->in_flight = false;
     --in_flight;
     if (state->dropped || !keep) {
+      unreserve(state, state->reserved_bytes);
       refund(state);
       requests.erase(number);
     }

@@ -64,7 +64,7 @@ Status SessionTable::open(const SessionId& id, DurationUs lease_us, TimeUs now_u
                               std::to_string(count() + 1) + " sessions", "--sessions-max"},
                              limits_.session_lease_us_min);
   }
-  insert(std::make_shared<Session>(id, lease_us, now_us, &stored_bytes_), now_us);
+  insert(std::make_shared<Session>(id, lease_us, now_us, &bytes_), now_us);
   return {};
 }
 

@@ -10,6 +10,9 @@
 // An acknowledgement makes it absent for good; so does the end of the session. One that is in flight then still answers
 // its sinks, and stores nothing.
 //
+// A request's results have their room from the start: begin() reserves the most that they may take, deliver() turns
+// what they do take from reserved to stored, and the end of the request gives the rest back. One that rests keeps it.
+//
 // What is stored here is durable already: deliver() is called after the sync, the restore functions from the log.
 //
 // Thread safety: any thread. A request's lock is held while its sinks are called, so that a sink hears stored results
@@ -54,6 +57,7 @@ struct RequestHeader {
   Hash128 digest;
   std::uint32_t transactions = 0;
   std::shared_ptr<ResponseSink> sink;
+  std::uint64_t stored_bytes_max = 0;  // what its results may take at most, all that deliver() counts
 };
 
 struct Admission {
@@ -67,6 +71,7 @@ struct Admission {
   Status status;
   bool all_remaining = false;            // run: every transaction
   std::vector<std::uint32_t> remaining;  // run, otherwise: these indices, increasing
+  std::uint64_t reserved_bytes = 0;      // run: what its results may still take
 };
 
 class SessionTable {
@@ -86,10 +91,10 @@ class SessionTable {
   bool contains(const SessionId& id) const;
 
   // Decides what happens to a request that came in, and renews the lease. Errors (refused): FAILED_PRECONDITION: no
-  // such session, or the number is 0 or acknowledged; INVALID_ARGUMENT: the number was used with other content;
-  // RESOURCE_EXHAUSTED: too many requests or stored bytes in this session, or stored bytes in all (its acknowledgement
-  // counts all the same): only a new request is refused for that, never a retry. Or too many calls wait for the answer
-  // of this request; those that are gone do not count.
+  // such session, or the number is 0 or acknowledged; INVALID_ARGUMENT: the number was used with other content, or its
+  // results alone may take more than is ever stored; RESOURCE_EXHAUSTED: too many requests or bytes in this session, or
+  // bytes in all, stored and reserved (its acknowledgement counts all the same): only a new request is refused for
+  // that, never a retry. Or too many calls wait for the answer of this request; those that are gone do not count.
   Admission begin(const RequestHeader& header, TimeUs now_us);
 
   // Some transactions of a request in flight have finished, durably: `live` goes to every attached sink, `encoded`
@@ -109,10 +114,14 @@ class SessionTable {
   Status walk(const std::function<Status(const StoredSession&)>& show) const;
 
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
-  // What the stored results of all sessions take.
-  std::uint64_t stored_bytes() const { return stored_bytes_.load(std::memory_order_relaxed); }
+  // What the stored results of all sessions take, and what those that are still to come may take.
+  std::uint64_t stored_bytes() const { return bytes_.stored.load(std::memory_order_relaxed); }
+  std::uint64_t reserved_bytes() const { return bytes_.reserved.load(std::memory_order_relaxed); }
 
  private:
+  struct ByteCounts {
+    std::atomic<std::uint64_t> stored{0}, reserved{0};
+  };
   struct RequestState;
   struct Session;
   struct SessionIdHash {
@@ -132,7 +141,8 @@ class SessionTable {
   void erase(const SessionId& id);
   void expire_shard(Shard* shard, TimeUs now_us, std::vector<SessionId>* expired);
   static Status enter(Session* session, const RequestHeader& header, TimeUs now_us);
-  Status check_room(const Session& session) const;
+  Status check_size(std::uint64_t stored_bytes_max) const;
+  Status reserve_room(Session* session, RequestState* request, std::uint64_t stored_bytes_max) const;
   Admission admit_new(Session* session, const RequestHeader& header) const;
   std::optional<Admission> admit_known(Session* session, RequestState* request, const RequestHeader& header) const;
   static std::optional<StoredSession> copy_of(const Session& session);
@@ -143,7 +153,7 @@ class SessionTable {
   const SessionLimits limits_;
   std::array<Shard, kShards> shards_;
   std::atomic<std::uint64_t> count_{0};
-  std::atomic<std::uint64_t> stored_bytes_{0};
+  ByteCounts bytes_;  // of all sessions
 };
 
 }  // namespace kilokv::server

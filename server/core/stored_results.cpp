@@ -12,6 +12,7 @@
 //     then  operation v (read only) | key bytes v, key | integer z, or value bytes v, value | version v
 #include "server/core/stored_results.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -58,16 +59,18 @@ struct RowContext {
 
 class Encoder : public ResultVisitor {
  public:
-  Encoder(std::uint32_t size, std::uint64_t result_bytes_max, std::string* out)
-      : size_(size), result_bytes_max_(result_bytes_max), out_(out) {}
+  Encoder(std::uint32_t size, std::uint64_t result_bytes_max, std::uint64_t* read_bytes, std::string* out)
+      : size_(size), result_bytes_max_(result_bytes_max), read_bytes_(read_bytes), out_(out) {}
 
   void transaction(const TransactionResult& result) override {
+    end_items();
     if (seen_++ == 0) {
       begin(result.batch, result.batch_time_us);
     }
     KILOKV_CHECK(result.batch == batch_ && result.index >= row_.next_index);
     put_row(result);
     items_begin_ = out_->size();
+    item_bytes_max_ = std::min(result_bytes_max_, *read_bytes_);
     dropped_ = false;
     if (result.reads_dropped) {
       drop_items();
@@ -79,6 +82,7 @@ class Encoder : public ResultVisitor {
 
   void finish() {
     KILOKV_CHECK(seen_ == size_);
+    end_items();
     if (size_ == 0) {
       begin(0, 0);
     }
@@ -86,6 +90,10 @@ class Encoder : public ResultVisitor {
   }
 
  private:
+  void end_items() {
+    if (seen_ > 0 && !dropped_) *read_bytes_ -= out_->size() - items_begin_;
+  }
+
   void begin(BatchNumber batch, TimeUs time_us) {
     out_->push_back(kFormatVersion);
     put_varint(size_, out_);
@@ -130,7 +138,7 @@ class Encoder : public ResultVisitor {
       return;
     }
     // Looked at first, so that a value of any size is not copied in vain.
-    if (out_->size() - items_begin_ + value.key.size() + value.bytes.size() > result_bytes_max_) {
+    if (out_->size() - items_begin_ + value.key.size() + value.bytes.size() > item_bytes_max_) {
       drop_items();
       return;
     }
@@ -149,7 +157,7 @@ class Encoder : public ResultVisitor {
     if (value.version) {
       put_varint(*value.version, out_);
     }
-    if (out_->size() - items_begin_ > result_bytes_max_) {
+    if (out_->size() - items_begin_ > item_bytes_max_) {
       drop_items();
     }
   }
@@ -162,11 +170,13 @@ class Encoder : public ResultVisitor {
 
   const std::uint32_t size_;
   const std::uint64_t result_bytes_max_;
+  std::uint64_t* const read_bytes_;
   std::string* out_;
   std::uint32_t seen_ = 0;
   BatchNumber batch_ = 0;
   RowContext row_;
   std::size_t items_begin_ = 0;
+  std::uint64_t item_bytes_max_ = 0;  // of the transaction at hand
   bool dropped_ = false;
 };
 
@@ -344,8 +354,9 @@ class NullVisitor : public ResultVisitor {
 
 }  // namespace
 
-void encode_results(const ResultSlice& slice, std::uint64_t result_bytes_max, std::string* out) {
-  Encoder encoder(slice.size(), result_bytes_max, out);
+void encode_results(const ResultSlice& slice, std::uint64_t result_bytes_max, std::uint64_t* read_bytes,
+                    std::string* out) {
+  Encoder encoder(slice.size(), result_bytes_max, read_bytes, out);
   slice.visit(&encoder);
   encoder.finish();
 }

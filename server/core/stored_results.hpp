@@ -16,10 +16,16 @@
 
 namespace kilokv::server {
 
+// What stored results take in memory beside their own bytes: each slice, and the request that they belong to.
+inline constexpr std::uint64_t kSliceBytes = sizeof(std::string);
+inline constexpr std::uint64_t kRequestBytes = 256;
+
 // Appends the encoding of `slice` to `out`. A transaction whose guard value and reads would take more than
-// `result_bytes_max` bytes is stored without them, with reads_dropped set.
+// `result_bytes_max` bytes, or more than what is left of `read_bytes`, is stored without them, with reads_dropped set.
+// Those that are stored are taken from `read_bytes`.
 // Requires: all transactions of the slice are from one batch, with increasing indices.
-void encode_results(const ResultSlice& slice, std::uint64_t result_bytes_max, std::string* out);
+void encode_results(const ResultSlice& slice, std::uint64_t result_bytes_max, std::uint64_t* read_bytes,
+                    std::string* out);
 
 // An encoded slice, read back. It owns its bytes; what it shows a visitor points into them.
 class StoredSlice : public ResultSlice {

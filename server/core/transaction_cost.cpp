@@ -2,6 +2,7 @@
 
 #include "engine/txn/program.hpp"
 #include "engine/txn/validate.hpp"
+#include "server/core/stored_results.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -24,6 +25,7 @@ constexpr std::uint64_t kDeletedKey = kWrite + engine::kKeyBytesMax;
 // One list of operations: either that of a committed transaction or that of one whose guard failed.
 struct ListCost {
   std::uint64_t written_bytes = 0, copied_values = 0, stored_bytes = 0, stored_values = 0, reads = 0;
+  std::uint64_t kept_bytes = 0;  // stored, at the largest value that is known
 };
 
 std::uint64_t value_bytes(const engine::TransactionColumns& columns, std::int64_t i) {
@@ -31,18 +33,21 @@ std::uint64_t value_bytes(const engine::TransactionColumns& columns, std::int64_
 }
 
 ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begin, std::uint32_t end,
-                   std::uint64_t result_bytes_max) {
+                   std::uint64_t kept_value, std::uint64_t result_bytes_max) {
   ListCost cost;
   for (std::uint32_t i = begin; i < end; ++i) {
     const std::uint32_t key = columns.op_key[i];
     switch (static_cast<OpKind>(columns.op_kind[i])) {
       case OpKind::get:
         cost.stored_bytes += kItem + columns.key(key).size();
+        cost.kept_bytes += kItem + columns.key(key).size() + kept_value;
         ++cost.stored_values;
         ++cost.reads;
         break;
       case OpKind::range_get:
         cost.stored_bytes += result_bytes_max;
+        cost.kept_bytes +=
+            std::min(result_bytes_max, columns.range_limit[key] * (kItem + engine::kKeyBytesMax + kept_value));
         cost.reads += columns.range_limit[key];
         break;
       case OpKind::delete_range:
@@ -65,7 +70,8 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
 }
 
 // Adds the deciding guard's value, which goes with the results of the else-operations, and with those of WAIT_EXPIRED.
-void add_guard_value(const engine::TransactionColumns& columns, std::size_t t, ListCost* cost) {
+void add_guard_value(const engine::TransactionColumns& columns, std::size_t t, std::uint64_t kept_value,
+                     ListCost* cost) {
   std::size_t key_bytes = 0;
   bool shown = false;
   for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
@@ -75,27 +81,36 @@ void add_guard_value(const engine::TransactionColumns& columns, std::size_t t, L
   }
   if (!shown) return;
   cost->stored_bytes += kItem + key_bytes;
+  cost->kept_bytes += kItem + key_bytes + kept_value;
   ++cost->stored_values;
 }
 
 }  // namespace
 
+// Each may be alone in its batch, and so in its slice; a byte says that the reads are dropped.
+const std::uint64_t kStoredTransactionBytes = kSlice + kRow + 1 + kSliceBytes;
+
 TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t, bool in_session,
                         std::uint64_t largest_value, std::uint64_t result_bytes_max) {
-  ListCost list = list_cost(columns, columns.then_begin(t), columns.then_end[t], result_bytes_max);
+  const std::uint64_t kept_value = std::min(largest_value, result_bytes_max);
+  ListCost list = list_cost(columns, columns.then_begin(t), columns.then_end[t], kept_value, result_bytes_max);
   const std::uint32_t guards = columns.guard_end[t] - columns.guard_begin(t);
   if (guards > 0) {  // otherwise the else-operations cannot run
-    ListCost other = list_cost(columns, columns.then_end[t], columns.else_end[t], result_bytes_max);
-    if (in_session) add_guard_value(columns, t, &other);
-    list = {std::max(list.written_bytes, other.written_bytes), std::max(list.copied_values, other.copied_values),
-            std::max(list.stored_bytes, other.stored_bytes), std::max(list.stored_values, other.stored_values),
-            std::max(list.reads, other.reads)};
+    ListCost other = list_cost(columns, columns.then_end[t], columns.else_end[t], kept_value, result_bytes_max);
+    if (in_session) add_guard_value(columns, t, kept_value, &other);
+    list = {std::max(list.written_bytes, other.written_bytes),
+            std::max(list.copied_values, other.copied_values),
+            std::max(list.stored_bytes, other.stored_bytes),
+            std::max(list.stored_values, other.stored_values),
+            std::max(list.reads, other.reads),
+            std::max(list.kept_bytes, other.kept_bytes)};
   }
-  TransactionCost cost{{kRecord + list.written_bytes, list.copied_values, 0}, guards, list.reads};
+  TransactionCost cost{{kRecord + list.written_bytes, list.copied_values, 0}, guards, list.reads, 0};
   if (!in_session) return cost;
   cost.log.bytes += kSessionEntry + kSlice + kRow;
   // Beyond the limit the reads are dropped, which takes a byte.
-  const std::uint64_t stored = list.stored_bytes + list.stored_values * std::min(largest_value, result_bytes_max);
+  const std::uint64_t stored = list.stored_bytes + list.stored_values * kept_value;
+  cost.stored_bytes = kStoredTransactionBytes + std::min(list.kept_bytes, result_bytes_max);
   if (stored >= result_bytes_max) {
     cost.log.bytes += std::max<std::uint64_t>(result_bytes_max, 1);
   } else {

@@ -1,5 +1,5 @@
 // What a transaction may cost at most, as far as its columns tell before it runs: bytes of log, for which admission
-// reserves space, and reads, which bound how long a batch takes.
+// reserves space, bytes that its session keeps, and reads, which bound how long a batch takes.
 //
 // The bound is true: the log record of a batch is never longer than the sum over its transactions (the tests compare
 // it with what storage encodes). Keys and values count for each operation that names them, however often: a few bytes
@@ -40,10 +40,14 @@ struct LogBound {
   }
 };
 
+// What a session may keep of a transaction's result beside its guard value and reads.
+extern const std::uint64_t kStoredTransactionBytes;
+
 struct TransactionCost {
   LogBound log;
   std::uint64_t guards = 0;
-  std::uint64_t reads = 0;  // GETs 1 each, range operations their limits
+  std::uint64_t reads = 0;         // GETs 1 each, range operations their limits
+  std::uint64_t stored_bytes = 0;  // in the session, in memory; larger values than are known do not count
 
   // With the price of large values: a guard counts once, a read once more for each 4 KiB that it may return.
   std::uint64_t reads_at(std::uint64_t largest_value) const { return guards + reads + reads * (largest_value / 4096); }
@@ -51,6 +55,7 @@ struct TransactionCost {
     log += other.log;
     guards += other.guards;
     reads += other.reads;
+    stored_bytes += other.stored_bytes;
     return *this;
   }
 };

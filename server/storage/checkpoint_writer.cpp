@@ -8,6 +8,7 @@ namespace kilokv::server::storage {
 namespace {
 
 constexpr std::size_t kWriteBytes = std::size_t{1} << 20;  // small enough to let an append in between
+constexpr const char* kWriting = "writing a checkpoint";
 
 Status fail_at(const char* point) {
   if (!fail_point(point)) return {};
@@ -45,7 +46,9 @@ Status CheckpointWriter::put(std::span<const StoredRecord> records) {
   for (const StoredRecord& record : records) {
     value_.clear();
     encode_state(record, &value_);
-    batch_.Put(store_->family(Family::state), rocksdb::Slice(record.key.data(), record.key.size()), value_);
+    const rocksdb::Status gathered =
+        batch_.Put(store_->family(Family::state), rocksdb::Slice(record.key.data(), record.key.size()), value_);
+    if (!gathered.ok()) return store_->status_of(gathered, kWriting);
     if (batch_.GetDataSize() < kWriteBytes) continue;
     if (Status status = write(Family::state); !status.ok()) return status;
   }
@@ -54,7 +57,9 @@ Status CheckpointWriter::put(std::span<const StoredRecord> records) {
 
 Status CheckpointWriter::drop(std::span<const std::string_view> keys) {
   for (const std::string_view key : keys) {
-    batch_.Delete(store_->family(Family::state), rocksdb::Slice(key.data(), key.size()));
+    const rocksdb::Status gathered =
+        batch_.Delete(store_->family(Family::state), rocksdb::Slice(key.data(), key.size()));
+    if (!gathered.ok()) return store_->status_of(gathered, kWriting);
     if (batch_.GetDataSize() < kWriteBytes) continue;
     if (Status status = write(Family::state); !status.ok()) return status;
   }
@@ -64,21 +69,22 @@ Status CheckpointWriter::drop(std::span<const std::string_view> keys) {
 // Writes what is gathered. Waits where the family has buffers to flush: more would stop every writer of the database.
 Status CheckpointWriter::write(Family family) {
   if (batch_.Count() == 0) return {};
-  const char* const doing = "writing a checkpoint";
   if (store_->property(family, "rocksdb.num-immutable-mem-table") >= 2) {
     const rocksdb::Status flushed = store_->db()->Flush(rocksdb::FlushOptions(), store_->family(family));
-    if (!flushed.ok()) return store_->status_of(flushed, doing);
+    if (!flushed.ok()) return store_->status_of(flushed, kWriting);
   }
   const rocksdb::Status written = store_->db()->Write(unlogged(), &batch_);
   batch_.Clear();
-  return store_->status_of(written, doing);
+  return store_->status_of(written, kWriting);
 }
 
 // Gathers small sessions: end() writes the rest.
 Status CheckpointWriter::put(const StoredSession& session) {
   std::string key = ordered_key(generation_);
   storage::put(&key, session.session.bytes);
-  batch_.Put(store_->family(Family::sessions), key, encode_session(session));
+  // Refuses a value of 4 GiB or more; counted without being there, it would make the whole checkpoint unreadable.
+  const rocksdb::Status gathered = batch_.Put(store_->family(Family::sessions), key, encode_session(session));
+  if (!gathered.ok()) return store_->status_of(gathered, kWriting);
   ++sessions_;
   return batch_.GetDataSize() < kWriteBytes ? Status() : write(Family::sessions);
 }

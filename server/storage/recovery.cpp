@@ -80,11 +80,14 @@ Status Recovery::create_identity() {
   std::string format;
   put(&format, kDatabaseFormat);
   rocksdb::WriteBatch batch;
-  batch.Put(store_->family(Family::metadata), kFormatKey, format);
-  batch.Put(store_->family(Family::metadata), kIdentityKey, encode_identity(identity));
+  rocksdb::Status written = batch.Put(store_->family(Family::metadata), kFormatKey, format);
+  if (written.ok()) {
+    written = batch.Put(store_->family(Family::metadata), kIdentityKey, encode_identity(identity));
+  }
   rocksdb::WriteOptions options;
   options.sync = true;
-  return store_->status_of(store_->db()->Write(options, &batch), "creating the database's identity");
+  if (written.ok()) written = store_->db()->Write(options, &batch);
+  return store_->status_of(written, "creating the database's identity");
 }
 
 Status Recovery::read_checkpoint() {

@@ -119,11 +119,12 @@ Status RocksdbLog::gather(const LogRecord& record) {
   last_crc_ = encode_record(record, last_crc_, &record_);
   gathered_bytes_ += record_.size();
   // Refuses a value that it cannot hold; what is not in the batch would be missing from the log.
-  const rocksdb::Status put = batch_.Put(store_->family(Family::log), ordered_key(gathered_batch_), record_);
-  if (!put.ok()) return store_->status_of(put, "appending batch " + std::to_string(gathered_batch_));
+  rocksdb::Status put = batch_.Put(store_->family(Family::log), ordered_key(gathered_batch_), record_);
   const auto segment = history_.add(gathered_batch_, record.header.time_us, record_.size());
-  if (segment) batch_.Put(store_->family(Family::metadata), segment_key(*segment), encode_segment(*segment));
-  return {};
+  if (put.ok() && segment) {
+    put = batch_.Put(store_->family(Family::metadata), segment_key(*segment), encode_segment(*segment));
+  }
+  return store_->status_of(put, "appending batch " + std::to_string(gathered_batch_));
 }
 
 Status RocksdbLog::append(std::span<const LogRecord> records) {
@@ -167,9 +168,11 @@ Status RocksdbLog::trim(TimeUs now_us) {
   if (dropped.empty()) return {};
   const std::string start = ordered_key(dropped.back().last_batch + 1);
   rocksdb::WriteBatch batch;
-  for (const LogSegment& segment : dropped) batch.Delete(store_->family(Family::metadata), segment_key(segment));
-  batch.Put(store_->family(Family::metadata), kLogStartKey, start);
-  const rocksdb::Status written = store_->db()->Write(synced(), &batch);
+  rocksdb::Status written = batch.Put(store_->family(Family::metadata), kLogStartKey, start);
+  for (const LogSegment& segment : dropped) {
+    if (written.ok()) written = batch.Delete(store_->family(Family::metadata), segment_key(segment));
+  }
+  if (written.ok()) written = store_->db()->Write(synced(), &batch);
   if (!written.ok()) return store_->status_of(written, "trimming the log");
   if (fail_point("storage.trim.files")) return {StatusCode::internal, "fail point storage.trim.files"};
   const rocksdb::Slice end(start);

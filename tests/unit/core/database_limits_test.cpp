@@ -90,7 +90,7 @@ TEST_F(DatabaseLimitsTest, CommandsOnTheirWayAreBounded) {
 }
 
 TEST_F(DatabaseLimitsTest, StoredResultsOfAllSessionsAreBoundedAndCountedAfterACrash) {
-  options.session_bytes_total_max = 1;
+  options.session_bytes_total_max = 500;  // one result and what a second may take, not a third
   reopen();
   const SessionId first = open_session(), second = open_session();
   EXPECT_TRUE(run(add("a", 1), first, 1)->done);
@@ -103,6 +103,96 @@ TEST_F(DatabaseLimitsTest, StoredResultsOfAllSessionsAreBoundedAndCountedAfterAC
   EXPECT_TRUE(run(add("a", 1), first, 1)->done);     // a retry
   EXPECT_TRUE(run(add("a", 1), first, 2, 1)->done);  // gives back what it acknowledges
   EXPECT_EQ(integer("a"), 2);
+}
+
+// What is in flight counts as much as it may take.
+class DatabaseStoredBytesTest : public DatabaseLimitsTest {
+ protected:
+  static constexpr std::uint64_t kValueBytes = 60000;
+
+  static Build gets(int count) {
+    return [=](engine::ColumnsBuilder& b) {
+      for (int i = 0; i < count; ++i) {
+        b.begin();
+        b.op(engine::OpKind::get, b.key("large"));
+        b.end();
+      }
+    };
+  }
+  void SetUp() override {
+    options.session_bytes_max = 1 << 20;
+    DatabaseLimitsTest::SetUp();
+  }
+};
+
+TEST_F(DatabaseStoredBytesTest, ARequestThatMayStoreMoreThanASessionMayIsInvalid) {
+  EXPECT_TRUE(run(put("large", std::string(kValueBytes, 'x')))->done);
+  const SessionId session = open_session();
+  const auto refused = run(gets(8000), session, 1);
+  ASSERT_TRUE(refused->failure);
+  EXPECT_EQ(refused->failure->code(), StatusCode::invalid_argument);
+  EXPECT_EQ(refused->failure->violation()->knob, "--session-bytes-max");
+  EXPECT_TRUE(run(gets(16), session, 1)->done);
+  EXPECT_EQ(run(gets(8000))->answers.size(), 8000u);  // without a session nothing is stored
+}
+
+TEST_F(DatabaseStoredBytesTest, RequestsInFlightLeaveRoomForEachOther) {
+  EXPECT_TRUE(run(put("large", std::string(kValueBytes, 'x')))->done);
+  const SessionId session = open_session();
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (std::uint64_t number = 1; number <= 5; ++number) sinks.push_back(submit(gets(5), session, number));
+  settle();
+  for (std::size_t i = 0; i < sinks.size(); ++i) {
+    EXPECT_EQ(sinks[i]->done, i < 3) << i;
+    if (i >= 3) {
+      EXPECT_EQ(sinks[i]->failure->code(), StatusCode::resource_exhausted);
+      EXPECT_EQ(sinks[i]->failure->violation()->knob, "--session-bytes-max");
+      EXPECT_TRUE(sinks[i]->failure->retry_after_us());
+    }
+  }
+  EXPECT_TRUE(run(gets(5), session, 4, 3)->done);
+}
+
+TEST_F(DatabaseStoredBytesTest, AValueThatGrowsAfterAdmissionIsAnsweredButNotStoredBeyondTheRoom) {
+  const SessionId session = open_session();
+  const auto wait_and_get = [](engine::ColumnsBuilder& b) {
+    for (int i = 0; i < 100; ++i) {
+      b.begin(0, 1000000);
+      b.guard(engine::GuardKind::exists, engine::OnFalse::wait, b.key("large"), 0);
+      b.op(engine::OpKind::get, b.key("large"));
+      b.end();
+    }
+  };
+  const auto waiting = submit(wait_and_get, session, 1);
+  run(put("large", std::string(kValueBytes, 'x')));
+  settle();
+  ASSERT_TRUE(waiting->done);
+  EXPECT_EQ(waiting->at(99).reads.at(0).bytes.size(), kValueBytes);
+  const auto again = run(wait_and_get, session, 1);
+  ASSERT_TRUE(again->done);
+  EXPECT_EQ(again->outcome(99), engine::Outcome::committed);
+  EXPECT_TRUE(again->at(99).result.reads_dropped);
+  EXPECT_TRUE(run(gets(10), session, 2)->done);  // there is room left
+}
+
+TEST_F(DatabaseStoredBytesTest, ManyPlainTransactionsTakeLittleRoom) {
+  options.session_bytes_max = std::uint64_t{64} << 20;
+  reopen();
+  const SessionId session = open_session();
+  const auto transfers = [](engine::ColumnsBuilder& b) {
+    for (int i = 0; i < 8192; ++i) {
+      b.begin();
+      b.guard(engine::GuardKind::greater_equal, engine::OnFalse::fail, b.key("account-0000000001"), 0);
+      b.op(engine::OpKind::get, b.key("account-0000000002"));
+      b.op(engine::OpKind::add, b.key("account-0000000001"), engine::Operand::integer, 1);
+      b.op(engine::OpKind::add, b.key("account-0000000002"), engine::Operand::integer, 1);
+      b.end();
+    }
+  };
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (std::uint64_t number = 1; number <= 16; ++number) sinks.push_back(submit(transfers, session, number));
+  settle();
+  for (const auto& sink : sinks) EXPECT_TRUE(sink->done) << sink->failure->message();
 }
 
 TEST(Pool, KeepsNoMoreThanItsBytes) {

@@ -81,7 +81,8 @@ inline RecordedSlice slice_of(const std::vector<std::uint32_t>& indices, BatchNu
 
 inline std::string encoded(const ResultSlice& slice) {
   std::string bytes;
-  encode_results(slice, ~std::uint64_t{0}, &bytes);
+  std::uint64_t read_bytes = ~std::uint64_t{0};
+  encode_results(slice, ~std::uint64_t{0}, &read_bytes, &bytes);
   return bytes;
 }
 

@@ -139,6 +139,33 @@ TEST_F(ManySessionsTest, WhatRecoveryBringsBackIsCountedAndNeverRefused) {
   EXPECT_EQ(restored.begin(other, now_us_).status.violation()->knob, "--session-bytes-total-max");
 }
 
+TEST_F(ManySessionsTest, WhatMayBeStoredIsReservedUntilItIsKnown) {
+  const auto wanting = [&](const SessionId& id, std::uint64_t number, std::uint64_t bytes) {
+    return RequestHeader{id, number, 0, kDigest, 2, sink(), bytes};
+  };
+  EXPECT_EQ(refusal(wanting(kId, 1, 1'000'001)).code(), StatusCode::invalid_argument);
+  EXPECT_EQ(table_.begin(wanting(kId, 1, 600'000), now_us_).reserved_bytes, 600'000u);
+  const Status full = refusal(wanting(kId, 2, 400'001));
+  EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(full.violation()->knob, "--session-bytes-max");
+  EXPECT_EQ(table_.begin(wanting(kSecond, 1, 900'000), now_us_).kind, Kind::run);
+  EXPECT_EQ(refusal(wanting(kThird, 1, 1)).violation()->knob, "--session-bytes-total-max");
+  EXPECT_EQ(table_.reserved_bytes(), 1'500'000u);
+
+  deliver(1, {0});
+  EXPECT_EQ(table_.reserved_bytes() + table_.stored_bytes(), 1'500'000u);
+  table_.abandon(kId, 1, Status(StatusCode::unavailable, "draining"));  // rests, and keeps its room
+  EXPECT_EQ(table_.reserved_bytes() + table_.stored_bytes(), 1'500'000u);
+  EXPECT_EQ(table_.begin(wanting(kId, 1, 600'000), now_us_).reserved_bytes, 600'000 - table_.stored_bytes());
+  deliver(1, {1});
+  EXPECT_EQ(table_.reserved_bytes(), 900'000u);
+  table_.abandon(kSecond, 1, Status(StatusCode::unavailable, "draining"));
+  EXPECT_EQ(table_.reserved_bytes(), 0u);
+  EXPECT_EQ(table_.begin(wanting(kThird, 1, 900'000), now_us_).kind, Kind::run);
+  EXPECT_TRUE(table_.close(kThird).ok());
+  EXPECT_EQ(table_.reserved_bytes(), 0u);
+}
+
 TEST_F(ManySessionsTest, AWalkCopiesOneSessionAtATime) {
   int shown = 0;
   EXPECT_TRUE(table_

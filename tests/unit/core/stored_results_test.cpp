@@ -17,7 +17,8 @@ constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
 std::string encoded(const ResultSlice& slice, std::uint64_t result_bytes_max = kNoLimit) {
   std::string bytes;
-  encode_results(slice, result_bytes_max, &bytes);
+  std::uint64_t read_bytes = ~std::uint64_t{0};
+  encode_results(slice, result_bytes_max, &read_bytes, &bytes);
   return bytes;
 }
 
@@ -107,7 +108,8 @@ TEST(StoredResultsTest, GivesBackWhatWasEncoded) {
 TEST(StoredResultsTest, AppendsToWhatIsThere) {
   const RecordedSlice slice({committed(0, 7, 3, 100)});
   std::string bytes = "before";
-  encode_results(slice, kNoLimit, &bytes);
+  std::uint64_t read_bytes = kNoLimit;
+  encode_results(slice, kNoLimit, &read_bytes, &bytes);
   EXPECT_EQ(bytes, "before" + encoded(slice));
 }
 
@@ -147,6 +149,22 @@ TEST(StoredResultsTest, TheLimitCountsEncodedBytesExactly) {
   EXPECT_EQ(decoded_lines(encoded(RecordedSlice({result}), item_bytes)), lines_of(RecordedSlice({result})));
   bare.result.reads_dropped = true;
   EXPECT_EQ(decoded_lines(encoded(RecordedSlice({result}), item_bytes - 1)), lines_of(RecordedSlice({bare})));
+}
+
+TEST(StoredResultsTest, ReadsBeyondWhatIsLeftAreDroppedAndWhatFitsIsTaken) {
+  RecordedResult first = committed(0, 7, 3, 100), second = committed(1, 7, 4, 100);
+  first.reads = {RecordedValue{0, "key", ValueType::bytes, 0, std::string(50, 'x'), 3}};
+  second.reads = {RecordedValue{0, "key", ValueType::bytes, 0, std::string(30, 'x'), 3}};
+  RecordedResult bare = first;
+  bare.reads.clear();
+  const std::uint64_t item_bytes = encoded(RecordedSlice({first})).size() - encoded(RecordedSlice({bare})).size();
+  std::uint64_t left = item_bytes + item_bytes - 21;  // one less than both
+  std::string bytes;
+  encode_results(RecordedSlice({first, second}), kNoLimit, &left, &bytes);
+  EXPECT_EQ(left, item_bytes - 21);
+  second.reads.clear();
+  second.result.reads_dropped = true;
+  EXPECT_EQ(decoded_lines(bytes), lines_of(RecordedSlice({first, second})));
 }
 
 TEST(StoredResultsTest, EveryCutIsRefused) {

@@ -58,6 +58,7 @@ class Round {
     std::uint64_t bound = 0;
     for (const std::uint64_t b : bounds) bound += b;
     EXPECT_LE(record_bytes(), bound);
+    EXPECT_LE(stored_bytes_, stored_bytes_max_);
   }
 
  private:
@@ -137,6 +138,9 @@ class Round {
     for (std::size_t t = 0; t < columns_.size(); ++t) {
       const TransactionCost cost = cost_of(columns_, t, in_session_, known, result_bytes_max_);
       bounds.push_back(cost.log.at(largest_value_, result_bytes_max_));
+      const std::uint64_t at_largest =
+          cost_of(columns_, t, in_session_, largest_value_, result_bytes_max_).stored_bytes;
+      stored_bytes_max_ += at_largest;
     }
     return bounds;
   }
@@ -154,7 +158,9 @@ class Round {
     SessionEntry entry;
     entry.kind = SessionEntry::Kind::results;
     encoded_.push_back(std::make_unique<std::string>());
-    encode_results(slice, result_bytes_max_, encoded_.back().get());
+    std::uint64_t read_bytes = UINT64_MAX;
+    encode_results(slice, result_bytes_max_, &read_bytes, encoded_.back().get());
+    stored_bytes_ += encoded_.back()->size() + kSliceBytes;
     entry.results = *encoded_.back();
     entries_.push_back(entry);
   }
@@ -192,6 +198,7 @@ class Round {
   std::vector<std::unique_ptr<std::string>> encoded_;
   bool in_session_ = false, guards_ = false;
   OpKind only_{};
+  std::uint64_t stored_bytes_ = 0, stored_bytes_max_ = 0;
   std::uint64_t result_bytes_max_ = 0, value_bytes_ = 0, largest_value_ = 0, operations_max_ = 0;
   double bytes_share_ = 0;
 };
