@@ -10,7 +10,10 @@
 namespace kilokv::server {
 namespace {
 
+// A slice is copied on the executor, in one command.
 constexpr std::size_t kSliceRecords = 4096;
+constexpr std::size_t kSliceArenaBytes = std::size_t{1} << 20;
+constexpr DurationUs kNoRoomUs = 5000000;  // until the disk is asked again whether it holds a checkpoint
 constexpr DurationUs kPollUs = 500000;
 constexpr std::size_t kPositionSamples = 16;  // within the tombstone retention
 
@@ -38,19 +41,26 @@ bool Checkpointer::wanted(TimeUs now) {
     const std::scoped_lock lock(mutex_);
     if (!requests_.empty()) return true;
   }
+  if (now < no_room_until_us_) return false;
   if (core_->answered.batch() == last_batch_.load(std::memory_order_relaxed)) return false;
   return now - last_us_ >= core_->options.checkpoint_interval_us ||
          core_->log->usage().bytes_since_checkpoint >= core_->options.checkpoint_log_bytes;
 }
 
-void Checkpointer::begin() {
+void Checkpointer::begin(TimeUs now) {
   {
     const std::scoped_lock lock(mutex_);
     serving_.swap(requests_);
   }
   // Everything up to here is in the session table, and every key written up to here is marked in the engine.
   covers_ = core_->answered.get();
-  if (const Status status = core_->log->checkpoint_begin(); !status.ok()) return core_->fail(status);
+  const Status status = core_->log->checkpoint_begin();
+  if (status.code() == StatusCode::resource_exhausted) {
+    no_room_until_us_ = now + kNoRoomUs;
+    for (const auto& done : std::exchange(serving_, {})) done();
+    return;
+  }
+  if (!status.ok()) return core_->fail(status);
   capturing_ = true;
   executor_->post([this, covered_floor = covers_.tombstone_floor] {
     auto slice = std::make_unique<Slice>();
@@ -103,17 +113,22 @@ void Checkpointer::capture(Slice* slice, std::size_t left) {
     std::size_t key, key_bytes, value, value_bytes;
   };
   std::vector<Place> places;
-  const std::size_t taken =
-      core_->engine->take_dirty(std::min(left, kSliceRecords), [slice, &places](const engine::RecordView& record) {
-        StoredRecord stored;
-        stored.version = version_of(record.cell.tag);
-        stored.type = type_of(record.cell.tag);
-        if (stored.type == ValueType::integer) stored.integer = static_cast<std::int64_t>(record.cell.word);
-        places.push_back(
-            {slice->arena.size(), record.key.size(), slice->arena.size() + record.key.size(), record.bytes.size()});
-        slice->arena.append(record.key).append(record.bytes);
-        slice->records.push_back(stored);
-      });
+  slice->arena.reserve(kSliceArenaBytes);
+  const std::function<void(const engine::RecordView&)> copy = [slice, &places](const engine::RecordView& record) {
+    StoredRecord stored;
+    stored.version = version_of(record.cell.tag);
+    stored.type = type_of(record.cell.tag);
+    if (stored.type == ValueType::integer) stored.integer = static_cast<std::int64_t>(record.cell.word);
+    places.push_back(
+        {slice->arena.size(), record.key.size(), slice->arena.size() + record.key.size(), record.bytes.size()});
+    slice->arena.append(record.key).append(record.bytes);
+    slice->records.push_back(stored);
+  };
+  const std::size_t records_max = std::min(left, kSliceRecords);
+  std::size_t taken = 0;
+  while (taken < records_max && slice->arena.size() < kSliceArenaBytes && core_->engine->take_dirty(1, copy) > 0) {
+    ++taken;
+  }
   const std::string_view arena = slice->arena;
   for (std::size_t i = 0; i < places.size(); ++i) {
     slice->records[i].key = arena.substr(places[i].key, places[i].key_bytes);
@@ -156,7 +171,7 @@ TimeUs Checkpointer::step() {
   const TimeUs now = core_->environment.clock->monotonic_us();
   if (core_->stopped.load()) return kNever;
   if (!capturing_) {
-    if (wanted(now)) begin();
+    if (wanted(now)) begin(now);
     return now + kPollUs;
   }
   if (waiting_ == nullptr) {

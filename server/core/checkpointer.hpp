@@ -3,7 +3,8 @@
 // slice when the batches that it may show are durable, and only checkpoint_end makes the whole count.
 //
 // States: idle -> capturing (a slice is asked for or is being written) -> idle. A checkpoint begins when enough log has
-// been written, after --checkpoint-interval if anything changed, and on request.
+// been written, after --checkpoint-interval if anything changed, and on request. Where the disk would not hold it, it
+// waits: the log is whole without it.
 #pragma once
 
 #include <atomic>
@@ -27,7 +28,7 @@ class Checkpointer {
   Checkpointer(CoreContext* core, Executor* executor, const Position& last, std::vector<std::string> dropped);
   TimeUs step();
 
-  // A checkpoint now; `done` is called when it counts. Any thread.
+  // A checkpoint now; `done` is called when it counts, or when the disk has no room for it. Any thread.
   void request(std::function<void()> done);
   BatchNumber last_batch() const { return last_batch_.load(std::memory_order_acquire); }
 
@@ -42,7 +43,7 @@ class Checkpointer {
   };
 
   bool wanted(TimeUs now);
-  void begin();
+  void begin(TimeUs now);
   void ask(std::size_t left);                                 // posts capture() to the executor
   void drop_tombstones(Version covered_floor, Slice* slice);  // executor's thread
   void capture(Slice* slice, std::size_t left);               // executor's thread
@@ -52,7 +53,7 @@ class Checkpointer {
   CoreContext* core_;
   Executor* executor_;
   std::atomic<BatchNumber> last_batch_;
-  TimeUs last_us_ = 0;
+  TimeUs last_us_ = 0, no_room_until_us_ = 0;
   bool capturing_ = false;
   Position covers_;
   std::unique_ptr<Slice> waiting_;  // until its batches are durable

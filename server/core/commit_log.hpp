@@ -129,12 +129,17 @@ class CommitLog {
   virtual Status reserve(std::uint64_t bytes) = 0;
   virtual void release(std::uint64_t bytes) = 0;
 
+  // How to learn what the sessions' stored results take, all of which each checkpoint writes: a log that counts space
+  // keeps room for them. From any thread; until it is called again, with null before what it asks is gone.
+  virtual void watch_sessions(std::function<std::uint64_t()> /*stored_bytes*/) {}
+
   // Appends the records, in batch order, and syncs once: they are durable when it returns ok. Any other status is fatal
   // to the caller: what is on the disk is then unknown, it must stop and answer nothing more.
   virtual Status append(std::span<const LogRecord> records) = 0;
 
   // A checkpoint is fuzzy: state records may be newer than `covers`, never newer than the last durable batch when
   // checkpoint_record is called; replay over them is idempotent. Only checkpoint_end makes it count.
+  // RESOURCE_EXHAUSTED: the disk would not hold it; nothing has begun, and nothing is lost by trying later.
   virtual Status checkpoint_begin() = 0;
   virtual Status checkpoint_records(std::span<const StoredRecord> records) = 0;
   // A record that is no longer known (a dropped tombstone).

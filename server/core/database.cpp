@@ -34,6 +34,7 @@ class CoreDatabase final : public Database {
     for (Worker* worker : {core_.executor_worker, core_.log_worker, core_.answer_worker, core_.checkpoint_worker}) {
       if (worker != nullptr) worker->stop();
     }
+    core_.log->watch_sessions(nullptr);
   }
 
   Status start(Recovery::EngineFactory create_engine);
@@ -83,6 +84,7 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   const Result<RecoveredPosition> position = core_.log->recover(&recovery);
   if (!position.ok()) return position.status();
   if (Status status = recovery.finish(*position); !status.ok()) return status;
+  core_.log->watch_sessions([this] { return core_.sessions.stored_bytes(); });
   core_.engine = recovery.take_engine();
   core_.secret = recovery.secret();
   core_.queue.recovered_value(recovery.largest_value());

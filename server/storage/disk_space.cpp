@@ -11,6 +11,7 @@ namespace kilokv::server::storage {
 namespace {
 
 constexpr std::uint64_t kCopies = 3;
+constexpr std::uint64_t kSessionCopies = 2;
 constexpr std::int64_t kSampleAgeUsMax = 100000;
 constexpr std::int64_t kRetryAfterUs = 1000000;
 
@@ -31,7 +32,8 @@ void DiskSpace::measure() {
   appended_bytes_.store(0, std::memory_order_relaxed);
   const Sample sample = measure_();
   free_bytes_.store(sample.free_bytes, std::memory_order_relaxed);
-  unflushed_bytes_.store(sample.unflushed_bytes, std::memory_order_relaxed);
+  for_checkpoint_bytes_.store(sample.unflushed_bytes + kSessionCopies * sample.session_bytes,
+                              std::memory_order_relaxed);
   measured_at_us_.store(monotonic_us(), std::memory_order_relaxed);
 }
 
@@ -42,7 +44,7 @@ void DiskSpace::measure_when_old() {
 }
 
 bool DiskSpace::fits(std::uint64_t reserved) const {
-  const std::uint64_t taken = reserve_bytes_ + unflushed_bytes_.load(std::memory_order_relaxed);
+  const std::uint64_t taken = reserve_bytes_ + for_checkpoint_bytes_.load(std::memory_order_relaxed);
   const std::uint64_t free = free_bytes_.load(std::memory_order_relaxed);
   if (taken > free) return false;
   const std::uint64_t copies = (free - taken) / kCopies;
@@ -66,6 +68,18 @@ Status DiskSpace::reserve(std::uint64_t bytes) {
                             .met = std::to_string(free_bytes()) + " bytes free, " + std::to_string(reserved - bytes) +
                                    " reserved, " + std::to_string(bytes) + " wanted",
                             .knob = "--disk-reserve"},
+                           kRetryAfterUs);
+}
+
+Status DiskSpace::check_checkpoint() {
+  const std::lock_guard lock(measure_mutex_);
+  measure();
+  const std::uint64_t wanted = for_checkpoint_bytes_.load(std::memory_order_relaxed);
+  if (wanted <= free_bytes()) return {};
+  return Status::exhausted({.field = "disk",
+                            .limit = std::to_string(free_bytes()) + " bytes free",
+                            .met = std::to_string(wanted) + " bytes for a checkpoint",
+                            .knob = "--session-bytes-total-max"},
                            kRetryAfterUs);
 }
 

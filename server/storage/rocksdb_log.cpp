@@ -2,10 +2,13 @@
 
 #include <rocksdb/convenience.h>
 #include <rocksdb/write_batch.h>
+#include <spdlog/spdlog.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +59,7 @@ class RocksdbLog final : public CommitLog {
   Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override;
   Status reserve(std::uint64_t bytes) override { return space_.reserve(bytes); }
   void release(std::uint64_t bytes) override { space_.release(bytes); }
+  void watch_sessions(std::function<std::uint64_t()> stored_bytes) override;
   Status append(std::span<const LogRecord> records) override;
   Status checkpoint_begin() override;
   Status checkpoint_records(std::span<const StoredRecord> records) override { return checkpoint_.put(records); }
@@ -73,6 +77,8 @@ class RocksdbLog final : public CommitLog {
   const std::unique_ptr<std::atomic<bool>>
       armed_;  // the fail points, from the end of recovery on; the store refers to it
   const std::unique_ptr<Store> store_;
+  mutable std::mutex sessions_mutex_;
+  std::function<std::uint64_t()> session_bytes_;  // null: no sessions
   LogHistory history_;
   DiskSpace space_;
   CheckpointWriter checkpoint_;
@@ -80,7 +86,9 @@ class RocksdbLog final : public CommitLog {
   // Of log records, counted from the checkpoint that recovery began with: all, and those before the last checkpoint.
   std::atomic<std::uint64_t> appended_bytes_{0};
   std::atomic<std::uint64_t> checkpointed_bytes_{0};
-  std::uint64_t checkpoint_begin_bytes_ = 0;  // the checkpoint worker's
+  // The checkpoint worker's.
+  std::uint64_t checkpoint_begin_bytes_ = 0;
+  bool warned_ = false;  // that the disk has no room for a checkpoint
 
   // The log worker's.
   AcknowledgedFile acknowledged_;
@@ -92,11 +100,18 @@ class RocksdbLog final : public CommitLog {
   bool failed_ = false;
 };
 
+void RocksdbLog::watch_sessions(std::function<std::uint64_t()> stored_bytes) {
+  const std::lock_guard lock(sessions_mutex_);
+  session_bytes_ = std::move(stored_bytes);
+}
+
 DiskSpace::Sample RocksdbLog::sample_disk() const {
   constexpr const char* kBuffered = "rocksdb.cur-size-all-mem-tables";
   const std::string& directory = store_->directory();
+  const std::lock_guard lock(sessions_mutex_);
   return {.free_bytes = options_.free_bytes ? options_.free_bytes(directory) : free_bytes_of(directory),
-          .unflushed_bytes = store_->property(Family::log, kBuffered) + store_->property(Family::state, kBuffered)};
+          .unflushed_bytes = store_->property(Family::log, kBuffered) + store_->property(Family::state, kBuffered),
+          .session_bytes = session_bytes_ ? session_bytes_() : 0};
 }
 
 Result<RecoveredPosition> RocksdbLog::recover(RecoveryVisitor* visitor) {
@@ -149,6 +164,12 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
 }
 
 Status RocksdbLog::checkpoint_begin() {
+  if (Status status = space_.check_checkpoint(); !status.ok()) {
+    if (!warned_) spdlog::warn("kilokvd puts checkpoints off until the disk has room reason=\"{}\"", status.message());
+    warned_ = true;
+    return status;
+  }
+  warned_ = false;
   checkpoint_begin_bytes_ = appended_bytes_.load(std::memory_order_relaxed);
   return checkpoint_.begin();
 }

@@ -6,7 +6,7 @@ namespace kilokv::server::storage {
 namespace {
 
 TEST(DiskSpace, RefusesWhatWouldNotFitThreeTimesAndNamesTheKnob) {
-  DiskSpace::Sample sample{.free_bytes = 1000 + 3 * 100, .unflushed_bytes = 0};
+  DiskSpace::Sample sample{.free_bytes = 1000 + 3 * 100, .unflushed_bytes = 0, .session_bytes = 0};
   DiskSpace space(1000, [&] { return sample; });
   EXPECT_TRUE(space.reserve(60).ok());
   EXPECT_TRUE(space.reserve(40).ok());
@@ -22,7 +22,7 @@ TEST(DiskSpace, RefusesWhatWouldNotFitThreeTimesAndNamesTheKnob) {
 }
 
 TEST(DiskSpace, RecoversByItselfWhenSpaceIsFreed) {
-  DiskSpace::Sample sample{.free_bytes = 10, .unflushed_bytes = 0};
+  DiskSpace::Sample sample{.free_bytes = 10, .unflushed_bytes = 0, .session_bytes = 0};
   DiskSpace space(1000, [&] { return sample; });
   EXPECT_FALSE(space.reserve(1).ok());
   sample.free_bytes = 5000;
@@ -30,7 +30,7 @@ TEST(DiskSpace, RecoversByItselfWhenSpaceIsFreed) {
 }
 
 TEST(DiskSpace, CountsWhatWasAppendedSinceTheLastLookAndWhatIsStillInMemory) {
-  DiskSpace::Sample sample{.free_bytes = 1000 + 300, .unflushed_bytes = 0};
+  DiskSpace::Sample sample{.free_bytes = 1000 + 300, .unflushed_bytes = 0, .session_bytes = 0};
   int looks = 0;
   DiskSpace space(1000, [&] {
     ++looks;
@@ -43,6 +43,22 @@ TEST(DiskSpace, CountsWhatWasAppendedSinceTheLastLookAndWhatIsStillInMemory) {
   EXPECT_TRUE(space.reserve(30).ok());  // a new look: (300 - 90 - 90) / 3 = 40
   EXPECT_FALSE(space.reserve(1).ok());
   EXPECT_GE(looks, 3);
+}
+
+TEST(DiskSpace, KeepsRoomForTheSessionsThatTheNextCheckpointWrites) {
+  DiskSpace::Sample sample{.free_bytes = 1000 + 300 + 2 * 500, .unflushed_bytes = 0, .session_bytes = 500};
+  DiskSpace space(1000, [&] { return sample; });
+  EXPECT_TRUE(space.reserve(100).ok());
+  EXPECT_EQ(space.reserve(1).code(), StatusCode::resource_exhausted);
+  space.release(100);
+  sample.session_bytes = 2000;
+  EXPECT_FALSE(space.check_checkpoint().ok());
+  EXPECT_FALSE(space.reserve(1).ok());
+  sample.session_bytes = 1000;
+  EXPECT_TRUE(space.check_checkpoint().ok());  // what is kept free is for this
+  EXPECT_FALSE(space.reserve(100).ok());
+  sample.session_bytes = 0;
+  EXPECT_TRUE(space.reserve(100).ok());
 }
 
 }  // namespace

@@ -167,6 +167,23 @@ TEST_F(RocksdbLogTest, ReserveFollowsTheFileSystem) {
   EXPECT_EQ(log.log->usage().reserved_bytes, 0u);
 }
 
+TEST_F(RocksdbLogTest, ACheckpointThatTheDiskWouldNotHoldDoesNotBegin) {
+  StorageOptions options = options_;
+  std::uint64_t sessions = 10 << 20;
+  options.disk_reserve_bytes = 1 << 20;
+  options.free_bytes = [](const std::string&) { return std::uint64_t{16} << 20; };
+  OpenLog log(options);
+  log.append(1, 2);
+  log.log->watch_sessions([&sessions] { return sessions; });
+  EXPECT_EQ(log.log->checkpoint_begin().code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(log.log->reserve(1000).code(), StatusCode::resource_exhausted);
+  log.append(3, 3);  // what was admitted is written all the same
+  sessions = 1 << 20;
+  EXPECT_TRUE(log.log->reserve(1000).ok());
+  EXPECT_TRUE(log.log->checkpoint_begin().ok());
+  EXPECT_TRUE(log.log->checkpoint_end(position_after(sample_batch(3))).ok());
+}
+
 TEST_F(RocksdbLogTest, AFailedSyncIsFinal) {
   ASSERT_TRUE(set_fail_points("storage.append.sync=error:3").ok());
   {
