@@ -1,7 +1,9 @@
 // Role: see amount.hpp.
 #include "client/bank/amount.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "client/bench/text.hpp"
 
@@ -33,20 +35,34 @@ std::optional<std::string> without_commas(std::string_view whole) {
   return digits;
 }
 
-}  // namespace
-
-std::optional<Cents> parse_amount(std::string_view text) {
+// All digits, those of the cents last; none if `text` is not written as an amount is.
+std::optional<std::string> digits_of(std::string_view text) {
   const std::size_t point = text.find('.');
   const auto whole = without_commas(text.substr(0, point));
   if (!whole || whole->empty()) return std::nullopt;
   std::string decimals(point == std::string_view::npos ? "" : text.substr(point + 1));
   if (point != std::string_view::npos && (decimals.empty() || decimals.size() > 2)) return std::nullopt;
   decimals.resize(2, '0');
+  std::string digits = *whole + decimals;
+  return std::all_of(digits.begin(), digits.end(), is_digit) ? std::optional(std::move(digits)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Cents> parse_amount(std::string_view text) {
+  const auto digits = digits_of(text);
+  if (!digits) return std::nullopt;
   std::uint64_t cents = 0;
-  for (const char c : *whole + decimals) {
-    if (!is_digit(c) || !push_digit(&cents, c)) return std::nullopt;
+  for (const char c : *digits) {
+    if (!push_digit(&cents, c)) return std::nullopt;
   }
   return static_cast<Cents>(cents);
+}
+
+std::string amount_problem(std::string_view text) {
+  if (digits_of(text)) return "is more than the largest amount, " + format_amount(kCentsMax);
+  if (text.starts_with('-') && digits_of(text.substr(1))) return "is negative: an amount is 0.00 or more";
+  return "is not an amount such as 12.34";
 }
 
 std::string format_amount(Cents amount) {

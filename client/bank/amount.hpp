@@ -13,6 +13,8 @@ using Cents = std::int64_t;
 // `12`, `12.3`, `12.34`, `1,000.00`: digits, in groups of three if there are commas, and at most two decimals. None for
 // anything else: signs, blanks, three decimals, or more than 92,233,720,368,547,758.07.
 std::optional<Cents> parse_amount(std::string_view text);
+// For a person, why `text` is none: `is negative: ...`, `is more than ...`. Requires: parse_amount() found none.
+std::string amount_problem(std::string_view text);
 
 // 123456789 -> 1,234,567.89; -5 -> -0.05.
 std::string format_amount(Cents amount);

@@ -10,6 +10,7 @@
 #include "client/bank/audit.hpp"
 #include "client/bench/steady_scan.hpp"
 #include "client/bench/text.hpp"
+#include "client/command_line/error_report.hpp"
 
 namespace kilokv::bank {
 namespace {
@@ -73,21 +74,9 @@ client::Expected<std::size_t> last_entries(client::Client* client, const std::st
 
 }  // namespace
 
-int exit_code(const client::Error& error) {
-  switch (error.code) {
-    case client::ErrorCode::invalid_argument: return kMalformed;
-    case client::ErrorCode::unavailable:
-    case client::ErrorCode::deadline_exceeded: return kNoServer;
-    default: return kOther;
-  }
-}
+ExitCode report_error(const client::Error& error) { return client::report_error("kilokv-bank", "--timeout", error); }
 
-int report_error(const client::Error& error) {
-  std::cerr << "kilokv-bank: " << client::to_string(error.code) << ": " << error.message << "\n";
-  return exit_code(error);
-}
-
-int move_money(client::Client* client, Movement movement) {
+ExitCode move_money(client::Client* client, Movement movement) {
   auto session = client->open_session();
   if (!session) return report_error(session.error());
   EntryIds ids(std::random_device{}());
@@ -102,18 +91,18 @@ int move_money(client::Client* client, Movement movement) {
   const client::ResultView result = answer->results.at(0);
   if (refusal_of(movement, result) != Refusal::none) {
     std::cerr << "refused: " << explain(movement, result) << "\n";
-    return kRefused;
+    return ExitCode::not_done;
   }
   print_done(movement, answer->results);
-  return kDone;
+  return ExitCode::ok;
 }
 
-int print_statement(client::Client* client, const std::string& account, std::uint32_t lines) {
+ExitCode print_statement(client::Client* client, const std::string& account, std::uint32_t lines) {
   const auto balance = client->get({std::string(kAccountPrefix) + account});
   if (!balance) return report_error(balance.error());
   if (std::holds_alternative<std::monostate>(balance->read(0, 0).value)) {
     std::cerr << "refused: there is no account " << account << "\n";
-    return kRefused;
+    return ExitCode::not_done;
   }
   std::vector<Line> entries;
   const auto count = last_entries(client, account, lines, &entries);
@@ -125,10 +114,10 @@ int print_statement(client::Client* client, const std::string& account, std::uin
   }
   std::cout << table.render() << "balance " << format_amount(read_amount(*balance, 0)) << ", the last "
             << entries.size() << " of " << *count << " entries\n";
-  return kDone;
+  return ExitCode::ok;
 }
 
-int print_audit(client::Client* client, std::optional<Cents> expected) {
+ExitCode print_audit(client::Client* client, std::optional<Cents> expected) {
   const auto report = audit(client, static_cast<std::int64_t>(client->options().request_timeout_us));
   if (!report) return report_error(report.error());
   bool good = report->problem_count == 0;
@@ -145,7 +134,7 @@ int print_audit(client::Client* client, std::optional<Cents> expected) {
     good = false;
   }
   std::cout << (good ? "the books are right\n" : "the books are NOT right\n");
-  return good ? kDone : kRefused;
+  return good ? ExitCode::ok : ExitCode::not_done;
 }
 
 }  // namespace kilokv::bank

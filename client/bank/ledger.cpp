@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
+#include <limits>
 
 namespace kilokv::bank {
 namespace {
@@ -105,8 +106,8 @@ Refusal refusal_of(const Movement& movement, const client::ResultView& result) {
     case client::Outcome::committed: return Refusal::none;
     case client::Outcome::wait_expired:
     case client::Outcome::cancelled: return Refusal::expired;
-    case client::Outcome::overflow:
-    case client::Outcome::type_mismatch: return Refusal::too_large;
+    case client::Outcome::overflow: return Refusal::too_large;
+    case client::Outcome::type_mismatch: return Refusal::not_a_balance;
     case client::Outcome::guard_failed:
     case client::Outcome::unknown: break;
   }
@@ -128,7 +129,13 @@ std::string explain(const Movement& movement, const client::ResultView& result) 
     case Refusal::expired:
       return account + " still had " + balance_text(result) + " when the time was up, " +
              format_amount(movement.amount) + " needed";
-    case Refusal::too_large: return "the balance would leave the range of amounts";
+    case Refusal::too_large:
+      return "the balance of " + (movement.kind == Kind::transfer ? std::string(movement.counterpart) : account) +
+             " would be more than " + format_amount(std::numeric_limits<Cents>::max()) + ", the most that it can be";
+    case Refusal::not_a_balance:
+      return "the key " + std::string(kAccountPrefix) + account +
+             (movement.kind == Kind::transfer ? ", or that of " + std::string(movement.counterpart) + "," : "") +
+             " does not hold a balance: bytes were written there";
   }
   return "";
 }

@@ -72,7 +72,8 @@ enum class Refusal : std::uint8_t {
   no_such_counterpart,
   insufficient,
   expired,
-  too_large
+  too_large,
+  not_a_balance
 };
 
 // Why a movement was not made. Requires: an outcome that is known.

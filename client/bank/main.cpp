@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -9,13 +11,14 @@
 
 #include "client/bank/commands.hpp"
 #include "client/bank/demo_report.hpp"
-#include "client/bench/text.hpp"
+#include "client/command_line/arguments.hpp"
 
 namespace {
 
 namespace bank = kilokv::bank;
 namespace client = kilokv::client;
 using bank::Cents;
+using client::ExitCode;
 
 struct Flags {
   client::ClientOptions client;
@@ -28,30 +31,25 @@ struct Flags {
   std::string json_path;
 };
 
-std::int64_t read_duration(const std::string& text) {
-  const auto parsed = kilokv::bench::parse_duration_us(text);
-  if (!parsed) throw CLI::ValidationError(text + " is not a duration such as 500ms or 3s");
-  return *parsed;
+void add_duration(CLI::App* command, const std::string& name, std::int64_t* value, std::int64_t min_us,
+                  const std::string& text) {
+  command->add_option(name, *value, text)->transform(client::duration(min_us))->type_name("DURATION");
 }
 
-Cents read_amount(const std::string& text) {
-  const auto parsed = bank::parse_amount(text);
-  if (!parsed) throw CLI::ValidationError(text + " is not an amount such as 12.34");
-  return *parsed;
+// Replaces an amount by its cents.
+CLI::Validator amount() {
+  const auto read = [](std::string& text) {
+    const auto cents = bank::parse_amount(text);
+    if (!cents) return "\"" + text + "\" " + bank::amount_problem(text);
+    text = std::to_string(*cents);
+    return std::string();
+  };
+  return {read, ""};
 }
 
-void add_duration(CLI::App* command, const std::string& name, std::int64_t* value, const std::string& text) {
-  command
-      ->add_option_function<std::string>(
-          name, [value](const std::string& word) { *value = read_duration(word); }, text)
-      ->type_name("DURATION");
-}
-
-CLI::Option* add_amount(CLI::App* command, const std::string& name, Cents* value, const std::string& text) {
-  return command
-      ->add_option_function<std::string>(
-          name, [value](const std::string& word) { *value = read_amount(word); }, text)
-      ->type_name("AMOUNT");
+template <class T>  // Cents, or std::optional<Cents>
+CLI::Option* add_amount(CLI::App* command, const std::string& name, T* value, const std::string& text) {
+  return command->add_option(name, *value, text)->transform(amount())->type_name("AMOUNT");
 }
 
 CLI::Option* add_account(CLI::App* command, const std::string& name, std::string* value) {
@@ -62,21 +60,22 @@ CLI::Option* add_account(CLI::App* command, const std::string& name, std::string
   return command->add_option(name, *value)->required()->check(CLI::Validator(check, ""));
 }
 
-int with_client(Flags* flags, const std::function<int(client::Client*)>& command) {
+ExitCode with_client(Flags* flags, const std::function<ExitCode(client::Client*)>& command) {
   flags->client.request_timeout_us = static_cast<std::uint64_t>(flags->timeout_us);
   flags->client.connect_timeout_us = flags->client.request_timeout_us;
   auto connected = client::Client::connect(flags->client);
   return connected ? command(connected->get()) : bank::report_error(connected.error());
 }
 
-int move_money(Flags* flags, bank::Kind kind) {
-  if (flags->amount == 0 && kind != bank::Kind::opened) {
-    std::cerr << "kilokv-bank: the amount must be more than 0.00\n";
-    return bank::kUsage;
-  }
+ExitCode wrong_usage(const std::string& what) {
+  std::cerr << "kilokv-bank: " << what << "\n";
+  return ExitCode::usage;
+}
+
+ExitCode move_money(Flags* flags, bank::Kind kind) {
+  if (flags->amount == 0 && kind != bank::Kind::opened) return wrong_usage("amount: it must be more than 0.00");
   if (kind == bank::Kind::transfer && flags->account == flags->counterpart) {
-    std::cerr << "kilokv-bank: a transfer needs two accounts\n";
-    return bank::kUsage;
+    return wrong_usage("to: it is the account that pays, " + flags->account + ": a transfer needs two accounts");
   }
   bank::Movement movement;
   movement.kind = kind;
@@ -87,13 +86,35 @@ int move_money(Flags* flags, bank::Kind kind) {
   return with_client(flags, [&](client::Client* client) { return bank::move_money(client, movement); });
 }
 
-int demo(Flags* flags) {
+// What of the demo's flags cannot work, before it takes its time; empty: nothing.
+std::string demo_problem(const Flags& flags) {
+  const bank::DemoOptions& options = flags.demo;
+  if (options.endpoint.empty() && access(options.server.c_str(), X_OK) != 0) {
+    return "--server: cannot run " + options.server + ": " + std::strerror(errno);
+  }
+  if (options.endpoint.empty() && !options.data_dir.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.data_dir, error);
+    if (error) return "--data-dir: cannot make " + options.data_dir + ": " + error.message();
+    if (access(options.data_dir.c_str(), W_OK) != 0) {
+      return "--data-dir: cannot write " + options.data_dir + ": " + std::strerror(errno);
+    }
+  }
+  const bool to_file = !flags.json_path.empty() && flags.json_path != "-";
+  if (to_file && !std::ofstream(flags.json_path, std::ios::app)) {
+    return "--json: cannot write " + flags.json_path + ": " + std::strerror(errno);
+  }
+  return {};
+}
+
+ExitCode demo(Flags* flags) {
   bank::DemoOptions& options = flags->demo;
   if (options.server.empty()) {
     std::error_code none;  // without /proc: in the working folder
     const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
     options.server = (self.parent_path() / "kilokvd").string();
   }
+  if (const std::string problem = demo_problem(*flags); !problem.empty()) return wrong_usage(problem);
   bank::ProgressPrinter printer(isatty(STDERR_FILENO) != 0, options.duration_us);
   const auto report = bank::run_demo(options, [&](const bank::DemoProgress& progress) { printer.print(progress); });
   printer.finish();
@@ -103,13 +124,13 @@ int demo(Flags* flags) {
   if (flags->json_path == "-") std::cout << json;
   if (!flags->json_path.empty() && flags->json_path != "-" &&
       !(std::ofstream(flags->json_path) << json << std::flush)) {
-    std::cerr << "kilokv-bank: cannot write " << flags->json_path << "\n";
-    return bank::kOther;
+    std::cerr << "kilokv-bank: --json: cannot write " << flags->json_path << "\n";
+    return ExitCode::other;
   }
-  return report->proven() ? bank::kDone : bank::kRefused;
+  return report->proven() ? ExitCode::ok : ExitCode::not_done;
 }
 
-void add_movements(CLI::App* app, Flags* flags, std::function<int()>* chosen) {
+void add_movements(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen) {
   const auto movement = [&](const std::string& name, const std::string& text, bank::Kind kind) {
     CLI::App* command = app->add_subcommand(name, text);
     add_account(command, kind == bank::Kind::transfer ? "from" : "account", &flags->account);
@@ -123,20 +144,20 @@ void add_movements(CLI::App* app, Flags* flags, std::function<int()>* chosen) {
   CLI::App* withdraw = movement("withdraw", "Take money out", bank::Kind::withdrawal);
   CLI::App* transfer = movement("transfer", "Move money between two accounts", bank::Kind::transfer);
   for (CLI::App* command : {deposit, withdraw, transfer}) {
-    add_amount(command, "amount,--amount", &flags->amount, "such as 12.34")->required();
+    add_amount(command, "amount", &flags->amount, "such as 12.34")->required();
   }
   for (CLI::App* command : {withdraw, transfer}) {
-    add_duration(command, "--wait", &flags->wait_us,
+    add_duration(command, "--wait", &flags->wait_us, 0,
                  "wait on the server for the money, such as 3s; default: refuse at once");
   }
 }
 
-void add_reports(CLI::App* app, Flags* flags, std::function<int()>* chosen) {
+void add_reports(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen) {
   CLI::App* statement = app->add_subcommand("statement", "The last entries of an account, and its balance");
   add_account(statement, "account", &flags->account);
   statement->add_option("--lines", flags->lines, "entries shown")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000));
+      ->transform(client::whole_number(1, 1'000'000));
   statement->callback([=] {
     *chosen = [=] {
       return with_client(flags,
@@ -145,9 +166,7 @@ void add_reports(CLI::App* app, Flags* flags, std::function<int()>* chosen) {
   });
   CLI::App* audit = app->add_subcommand(
       "audit", "Check all books at one moment: balances, statements, transfers. The load tester's accounts count");
-  const auto expect = [flags](const std::string& word) { flags->expected = read_amount(word); };
-  audit->add_option_function<std::string>("--expect", expect, "fail unless all accounts hold this in total")
-      ->type_name("AMOUNT");
+  add_amount(audit, "--expect", &flags->expected, "fail unless all accounts hold this in total");
   audit->callback([=] {
     *chosen = [=] {
       return with_client(flags, [=](client::Client* c) { return bank::print_audit(c, flags->expected); });
@@ -155,26 +174,30 @@ void add_reports(CLI::App* app, Flags* flags, std::function<int()>* chosen) {
   });
 }
 
-void add_demo(CLI::App* app, Flags* flags, std::function<int()>* chosen) {
+void add_demo(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen) {
   CLI::App* command = app->add_subcommand(
       "demo", "Many clients, a server that is killed in the middle, and an audit that proves that not a cent was lost");
   bank::DemoOptions& options = flags->demo;
-  command->add_option("--endpoint", options.endpoint,
-                      "HOST:PORT of a running server (which is not killed); default: start one");
+  command
+      ->add_option("--endpoint", options.endpoint,
+                   "HOST:PORT of a running server (which is not killed); default: start one")
+      ->transform(client::endpoint());
   command->add_option("--server", options.server, "kilokvd to start; default: the one beside this program");
   command->add_option("--data-dir", options.data_dir,
                       "where the server that it starts keeps its data; default: a temporary folder");
-  add_duration(command, "--duration", &options.duration_us, "how long clients work; default 10s");
+  add_duration(command, "--duration", &options.duration_us, 1, "how long clients work; default 10s");
   command->add_option("--clients", options.clients, "clients, each with its session")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+      ->transform(client::whole_number(1, 1024));
   command->add_option("--accounts", options.accounts, "customers")
       ->capture_default_str()
-      ->check(CLI::Range(2, 1'000'000));
+      ->transform(client::whole_number(2, 1'000'000));
   command->add_option("--batch-size", options.request_transactions, "transactions of a request")
       ->capture_default_str()
-      ->check(CLI::Range(4, 1024));
-  command->add_option("--seed", options.seed, "of what clients do")->capture_default_str();
+      ->transform(client::whole_number(4, 1024));
+  command->add_option("--seed", options.seed, "of what clients do")
+      ->transform(client::whole_number())
+      ->capture_default_str();
   command->add_flag("--kill,!--no-kill", options.kill, "kill and restart the server at half time (the default)");
   command->add_option("--json", flags->json_path,
                       "write the report as JSON to this file; -: standard output, instead of the table");
@@ -185,25 +208,25 @@ void add_demo(CLI::App* app, Flags* flags, std::function<int()>* chosen) {
 
 int main(int argc, char** argv) {
   Flags flags;
-  std::function<int()> chosen;
-  CLI::App app("A bank ledger on KiloKV. Amounts are exact to the cent: 12.34.");
+  std::function<ExitCode()> chosen;
+  CLI::App app("A bank ledger on KiloKV. Amounts are exact to the cent: 12.34.", "kilokv-bank");
+  client::add_version_flag(&app);
   app.require_subcommand(1);
   app.fallthrough();
-  app.add_option("--endpoint", flags.client.endpoint, "HOST:PORT of the server")->capture_default_str();
-  add_duration(&app, "--timeout", &flags.timeout_us, "of a call, retries included; default 10s");
+  app.add_option("--endpoint", flags.client.endpoint, "HOST:PORT of the server")
+      ->transform(client::endpoint())
+      ->capture_default_str();
+  add_duration(&app, "--timeout", &flags.timeout_us, 1, "of a call, retries included; default 10s");
   app.footer(
-      "Exit codes: 0 done; 1 refused, or the books are wrong; 2 usage; 3 malformed; 4 no server; 5 anything else.\n"
+      "Exit codes: 0 done; 1 refused, or the books are wrong; 2 wrong usage; 3 the server refused the input;\n"
+      "4 no server, no answer in time, or it is full; 5 anything else.\n"
       "Example: kilokv-bank open alice --balance 100.00 && kilokv-bank withdraw alice 12.34 --wait 3s");
   add_movements(&app, &flags, &chosen);
   add_reports(&app, &flags, &chosen);
   add_demo(&app, &flags, &chosen);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? bank::kDone : bank::kUsage;
-  }
-  const int code = chosen();
+  if (const auto code = client::parse_arguments(&app, argc, argv)) return *code;
+  const int code = static_cast<int>(chosen());
   if (std::cout.flush()) return code;
   std::cerr << "kilokv-bank: cannot write to standard output: what was to be printed is lost\n";
-  return bank::kOther;
+  return static_cast<int>(ExitCode::other);
 }

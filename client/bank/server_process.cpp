@@ -66,7 +66,8 @@ client::Expected<std::unique_ptr<ServerProcess>> ServerProcess::start(const std:
   }
   std::error_code error;
   std::filesystem::create_directories(server->data_dir_, error);
-  if (error) return make_error(ErrorCode::invalid_argument, "cannot make " + data_dir + ": " + error.message());
+  if (error)
+    return make_error(ErrorCode::invalid_argument, "--data-dir: cannot make " + data_dir + ": " + error.message());
   if (const client::Error failed = server->launch()) return failed;
   return server;
 }
@@ -95,10 +96,10 @@ client::Error ServerProcess::launch() {
       port_ = port;
       return {};
     }
-    if (exited()) return make_error(ErrorCode::unavailable, program_ + " ended at once: " + last_line(log_path_));
+    if (exited()) return make_error(ErrorCode::internal, program_ + " ended at once: " + last_line(log_path_));
     std::this_thread::sleep_for(kPollInterval);
   }
-  return make_error(ErrorCode::unavailable, program_ + " does not listen: " + last_line(log_path_));
+  return make_error(ErrorCode::internal, program_ + " does not listen: " + last_line(log_path_));
 }
 
 bool ServerProcess::exited() {

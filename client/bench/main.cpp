@@ -1,13 +1,17 @@
 // kilokv-bench: the load tester. Flags: options.cpp; what a run does: run.hpp; exit codes: below and
 // docs/load-tester.md.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 
 #include "client/bench/options.hpp"
 #include "client/bench/report.hpp"
 #include "client/bench/run.hpp"
+#include "client/command_line/arguments.hpp"
+#include "client/command_line/error_report.hpp"
 
 namespace {
 
@@ -15,16 +19,18 @@ using kilokv::bench::RunReport;
 namespace bench = kilokv::bench;
 namespace client = kilokv::client;
 
-enum ExitCode { kGood = 0, kBadRun = 1, kUsage = 2, kNoServer = 4, kOther = 5 };
+using client::ExitCode;
 
-int report_error(const client::Error& error) {
-  std::cerr << "kilokv-bench: " << client::to_string(error.code) << ": " << error.message << "\n";
-  switch (error.code) {
-    case client::ErrorCode::invalid_argument: return kUsage;
-    case client::ErrorCode::unavailable:
-    case client::ErrorCode::deadline_exceeded: return kNoServer;
-    default: return kOther;
-  }
+ExitCode report_error(const client::Error& error) {
+  return client::report_error("kilokv-bench", "--give-up-after", error);
+}
+
+// A run may take hours: whether its files can be written is found before it. Says what is wrong.
+bool can_write(const char* flag, const std::string& path) {
+  if (path.empty() || path == "-") return true;
+  if (std::ofstream(path, std::ios::app)) return true;
+  std::cerr << "kilokv-bench: " << flag << ": cannot write " << path << ": " << std::strerror(errno) << "\n";
+  return false;
 }
 
 bool write_json(const nlohmann::ordered_json& json, const std::string& path) {
@@ -36,17 +42,23 @@ bool write_json(const nlohmann::ordered_json& json, const std::string& path) {
   std::ofstream file(path);
   file << json.dump(2) << "\n";
   file.flush();
-  if (!file) std::cerr << "kilokv-bench: cannot write " << path << "\n";
+  if (!file) std::cerr << "kilokv-bench: --json: cannot write " << path << "\n";
   return file.good();
 }
 
-int execute(const bench::Flags& flags, bool sweep) {
+ExitCode execute(const bench::Flags& flags, bool sweep) {
   const auto runs = flags.runs();
-  if (!runs) return report_error(runs.error());
+  if (!runs) {
+    std::cerr << "kilokv-bench: " << runs.error().message << "\n";
+    return ExitCode::usage;
+  }
+  if (!can_write("--json", flags.json_path()) || !can_write("--history", runs->front().history_path)) {
+    return ExitCode::usage;
+  }
   const auto progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   std::vector<RunReport> reports;
   auto json = nlohmann::ordered_json::array();
-  int code = kGood;
+  ExitCode code = ExitCode::ok;
   for (const bench::RunOptions& options : *runs) {
     auto report = bench::run(options, progress);
     if (!report) {  // the runs before it are still worth a report
@@ -55,34 +67,31 @@ int execute(const bench::Flags& flags, bool sweep) {
     }
     if (!report->failure.empty()) {
       std::cerr << "kilokv-bench: " << report->failure << "\n";
-      code = kBadRun;
+      code = ExitCode::not_done;
     }
     json.push_back(bench::to_json(*report));
     reports.push_back(std::move(*report));
   }
   if (reports.empty()) return code;
   if (flags.json_path() != "-") std::cout << (sweep ? bench::sweep_table(reports) : bench::to_text(reports.front()));
-  if (!write_json(sweep ? json : json.front(), flags.json_path())) return kOther;
+  if (!write_json(sweep ? json : json.front(), flags.json_path())) return ExitCode::other;
   return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Puts load on a KiloKV server, measures it, and checks that the server kept its books.");
+  CLI::App app("Puts load on a KiloKV server, measures it, and checks that the server kept its books.", "kilokv-bench");
+  client::add_version_flag(&app);
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 good; 1 the invariant does not hold, or transactions were refused or stayed unknown;\n"
-      "2 usage; 4 no server; 5 anything else.\n"
+      "2 wrong usage; 3 the server refused the input; 4 no server, no answer in time, or it is full; 5 anything else.\n"
       "Example: kilokv-bench run --workload bank --batch-size 1024 --in-flight 8 --json -");
   CLI::App* run = app.add_subcommand("run", "One run");
   CLI::App* sweep = app.add_subcommand("sweep", "A run for each combination of lists such as --batch-size 1,16,128");
   const bench::Flags run_flags(run, false);
   const bench::Flags sweep_flags(sweep, true);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kGood : kUsage;
-  }
-  return *run ? execute(run_flags, false) : execute(sweep_flags, true);
+  if (const auto code = client::parse_arguments(&app, argc, argv)) return *code;
+  return static_cast<int>(*run ? execute(run_flags, false) : execute(sweep_flags, true));
 }

@@ -33,8 +33,4 @@ class Flags {
   std::string json_path_;
 };
 
-// Reads a duration flag such as 500ms into microseconds.
-CLI::Option* add_duration(CLI::App* command, const std::string& name, std::int64_t* microseconds,
-                          const std::string& description);
-
 }  // namespace kilokv::bench

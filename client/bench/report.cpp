@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "client/bench/text.hpp"
+#include "client/command_line/arguments.hpp"
 
 namespace kilokv::bench {
 namespace {
@@ -114,7 +115,7 @@ Json to_json(const RunReport& report) {
   json["server"] = {
       {"version", report.server.version}, {"strategy", report.server.strategy}, {"device", report.server.device}};
   json["hardware"] = {{"cpu", cpu_model()}, {"cores", std::thread::hardware_concurrency()}};
-  json["commit"] = KILOKV_COMMIT;
+  json["commit"] = client::kCommit;
   return json;
 }
 

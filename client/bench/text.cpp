@@ -2,10 +2,7 @@
 #include "client/bench/text.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
-#include <limits>
 
 namespace kilokv::bench {
 
@@ -34,23 +31,6 @@ std::string short_duration(std::int64_t microseconds) {
 
 std::string seconds(std::int64_t microseconds, int decimals) {
   return fixed(static_cast<double>(microseconds) / 1e6, decimals) + " s";
-}
-
-std::optional<std::int64_t> parse_duration_us(std::string_view text) {
-  double number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-  if (error != std::errc{} || !std::isfinite(number) || std::signbit(number)) return std::nullopt;
-  const std::string_view unit(rest, text.data() + text.size());
-  double scale = 0;
-  if (unit == "us") scale = 1;
-  if (unit == "ms") scale = 1e3;
-  if (unit == "s") scale = 1e6;
-  if (unit == "m") scale = 60e6;
-  if (unit == "h") scale = 3600e6;
-  if (scale == 0 && (number != 0 || !unit.empty())) return std::nullopt;
-  const double microseconds = std::round(number * scale);
-  if (microseconds >= static_cast<double>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
-  return static_cast<std::int64_t>(microseconds);
 }
 
 void Table::row(std::vector<std::string> cells) {

@@ -1,10 +1,9 @@
-// Text for people: numbers with thousands separators, durations, and tables; and durations as flags read them.
+// Text for people: numbers with thousands separators, durations, and tables.
 // Pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +16,6 @@ std::string short_duration(std::int64_t microseconds);
 std::string fixed(double number, int decimals);
 // The time of a thing in a table that happened once: 0.41 s.
 std::string seconds(std::int64_t microseconds, int decimals = 2);
-
-// `500ms`, `3s`, `10us`, `2m`, `1h`, `1.5s`; 0 needs no unit. None if it is anything else, or negative.
-std::optional<std::int64_t> parse_duration_us(std::string_view text);
 
 // A table of aligned columns: the first column to the left, the others to the right.
 class Table {

@@ -56,6 +56,20 @@ std::string version_text(const RequestResult& sent) {
   return version ? "version " + std::to_string(*version) : "nothing to write";
 }
 
+// Of an add: why there is no sum. Other outcomes are not its business.
+ExitCode report_sum(const ResultView& result, const std::string& key, std::int64_t delta) {
+  if (result.outcome == Outcome::type_mismatch) {
+    std::cerr << "kilokv: " << key_text(key) << " holds bytes; add needs an integer (TYPE_MISMATCH)\n";
+    return ExitCode::not_done;
+  }
+  if (result.outcome == Outcome::overflow) {
+    std::cerr << "kilokv: " << key_text(key) << " plus " << delta
+              << " is outside of the signed 64-bit range; the integer stays as it is (OVERFLOW)\n";
+    return ExitCode::not_done;
+  }
+  return ExitCode::ok;
+}
+
 void print_read(const CommonOptions& common, const ReadView& read) {
   if (common.output == OutputFormat::json) {
     std::cout << read_json(read.key, read.value, read.version) << '\n';
@@ -155,6 +169,7 @@ ExitCode run_add(const CommonOptions& common, const std::string& key, std::int64
   batch.end();
   const auto sent = send(common, batch);
   if (!sent) return report(sent.error());
+  if (const ExitCode code = report_sum(sent->results.at(0), key, delta); code != ExitCode::ok) return code;
   if (sent->results.read_count(0) != 1) return print_outcome(common, *sent, version_text(*sent));
   const ValueView value = sent->results.read(0, 0).value;
   const auto* integer = std::get_if<std::int64_t>(&value);
@@ -162,6 +177,11 @@ ExitCode run_add(const CommonOptions& common, const std::string& key, std::int64
 }
 
 ExitCode run_scan(const CommonOptions& common, const ScanArguments& arguments) {
+  if (!arguments.to.empty() && arguments.to < arguments.from) {
+    std::cerr << "kilokv: TO " << key_text(arguments.to) << " is before FROM " << key_text(arguments.from)
+              << ": a scan goes from FROM up to TO\n";
+    return ExitCode::usage;
+  }
   const auto client = connect(common);
   if (!client) return report(client.error());
   const std::string from = arguments.prefix.value_or(arguments.from);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/exit_code.hpp"
 #include "client/cli/output.hpp"
+#include "client/command_line/exit_code.hpp"
 
 namespace kilokv::client {
 

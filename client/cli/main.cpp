@@ -1,10 +1,13 @@
 // kilokv: the command line client. Names the arguments of each command (commands.hpp) and says what they mean.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <functional>
 #include <iostream>
 
 #include "client/cli/commands.hpp"
+#include "client/command_line/arguments.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -16,6 +19,15 @@ constexpr const char* kFooter =
 // What the chosen command does, once the command line is read.
 using Action = std::function<ExitCode()>;
 
+CLI::Validator session_id() {
+  const auto check = [](const std::string& text) {
+    const auto is_digit = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
+    const bool good = !text.empty() && text.size() % 2 == 0 && std::all_of(text.begin(), text.end(), is_digit);
+    return good ? std::string() : "\"" + text + "\" is not a session id, hexadecimal digits as parked list shows them";
+  };
+  return {check, ""};
+}
+
 CLI::App* add_command(CLI::App* app, const char* name, const char* description, const char* examples) {
   CLI::App* command = app->add_subcommand(name, description);
   command->footer(std::string("Examples:\n") + examples);
@@ -24,15 +36,14 @@ CLI::App* add_command(CLI::App* app, const char* name, const char* description, 
 
 void add_common(CLI::App* app, CommonOptions* common) {
   const std::map<std::string, OutputFormat> formats = {{"text", OutputFormat::text}, {"json", OutputFormat::json}};
-  const std::map<std::string, std::uint64_t> units = {
-      {"us", 1}, {"ms", 1'000}, {"s", 1'000'000}, {"m", 60'000'000}, {"h", 3'600'000'000}};
-  app->add_option("--endpoint", common->endpoint, "HOST:PORT of kilokvd")->capture_default_str();
+  app->add_option("--endpoint", common->endpoint, "HOST:PORT of kilokvd")->transform(endpoint())->capture_default_str();
   app->add_option("--output", common->output, "text or json (one object a line); default text")
-      ->transform(CLI::CheckedTransformer(formats))
+      ->transform(CLI::Transformer(formats))
+      ->transform(one_of({"text", "json"}))
       ->option_text("text|json");
   app->add_option("--timeout", common->timeout_us,
                   "longest time to connect, and for each request apart from its waits; default 5s")
-      ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED))
+      ->transform(duration(1))
       ->option_text("DURATION, such as 500ms or 5s");
 }
 
@@ -65,7 +76,7 @@ void add_writes(CLI::App* app, const CommonOptions* common, Action* action) {
   CLI::App* add = add_command(app, "add", "Add to an integer (absent counts as 0); prints what it has become",
                               "  kilokv add stock:42 10\n  kilokv add stock:42 -3");
   add->add_option("key", a->key)->required();
-  add->add_option("delta", a->delta)->required();
+  add->add_option("delta", a->delta)->required()->transform(signed_number());
   add->callback([=] { *action = [=] { return run_add(*common, a->key, a->delta); }; });
 }
 
@@ -76,7 +87,9 @@ void add_scan(CLI::App* app, const CommonOptions* common, Action* action) {
   CLI::Option* from = scan->add_option("from", a->from, "first key");
   scan->add_option("to", a->to, "end, not included; none: to the last key");
   scan->add_option("--prefix", a->prefix, "all keys that begin with it")->excludes(from);
-  scan->add_option("--limit", a->limit, "stop after so many pairs; 0: all")->capture_default_str();
+  scan->add_option("--limit", a->limit, "stop after so many pairs; 0: all")
+      ->transform(whole_number())
+      ->capture_default_str();
   scan->callback([=] { *action = [=] { return run_scan(*common, *a); }; });
 }
 
@@ -89,11 +102,17 @@ void add_parked(CLI::App* app, const CommonOptions* common, Action* action) {
   list->callback([=] { *action = [=] { return run_parked_list(*common); }; });
   CLI::App* cancel = add_command(parked, "cancel", "Cancel one, or what a request still has open; exit 1 if none was",
                                  "  kilokv parked cancel 17\n  kilokv parked cancel --session 5f...a1 --request 3");
-  CLI::Option* id = cancel->add_option("id", a->parked_id, "as parked list shows it")->check(CLI::PositiveNumber);
-  CLI::Option* session = cancel->add_option("--session", a->session, "session id, hexadecimal")->excludes(id);
-  CLI::Option* request = cancel->add_option("--request", a->request, "its number in the session")->needs(session);
+  CLI::Option* id = cancel->add_option("id", a->parked_id, "as parked list shows it")->transform(whole_number(1));
+  CLI::Option* session = cancel->add_option("--session", a->session, "session id, as parked list shows it")
+                             ->transform(session_id())
+                             ->excludes(id);
+  CLI::Option* request = cancel->add_option("--request", a->request, "its number in the session")
+                             ->transform(whole_number(1))
+                             ->needs(session);
   session->needs(request);
-  cancel->add_option("--index", a->index, "one transaction of it; none: all")->needs(request);
+  cancel->add_option("--index", a->index, "one transaction of it; none: all")
+      ->transform(whole_number(0, std::numeric_limits<std::uint32_t>::max()))
+      ->needs(request);
   cancel->callback([=] {
     if (id->empty() && session->empty()) throw CLI::RequiredError("id, or --session and --request,");
     *action = [=] { return run_parked_cancel(*common, *a); };
@@ -116,6 +135,7 @@ void add_txn(CLI::App* app, const CommonOptions* common, Action* action) {
 int run(int argc, char** argv) {
   CLI::App app("kilokv: command line client of KiloKV, a transactional key-value database", "kilokv");
   app.footer(kFooter);
+  add_version_flag(&app);
   app.require_subcommand(1);
   app.fallthrough();
   CommonOptions common;
@@ -127,11 +147,7 @@ int run(int argc, char** argv) {
   add_txn(&app, &common, &action);
   CLI::App* status = add_command(&app, "status", "What the server is doing", "  kilokv --output json status");
   status->callback([&] { action = [&] { return run_status(common); }; });
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::usage);
-  }
+  if (const auto code = parse_arguments(&app, argc, argv)) return *code;
   const ExitCode code = action();
   const bool written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (!written) std::cerr << "kilokv: cannot write to standard output: what was to be printed is lost\n";

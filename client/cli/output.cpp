@@ -5,27 +5,13 @@
 
 #include <iostream>
 
+#include "client/command_line/error_report.hpp"
 #include "kilokv/history.hpp"
 
 namespace kilokv::client {
 namespace {
 
 std::string escape(std::string_view bytes) { return absl::CHexEscape(absl::string_view(bytes.data(), bytes.size())); }
-
-const char* advice(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::unavailable: return "check --endpoint and that kilokvd runs there; a longer --timeout waits for it";
-    case ErrorCode::deadline_exceeded: return "a longer --timeout waits longer; what was sent may still be applied";
-    case ErrorCode::resource_exhausted: return "the server is full: try again later, or raise the knob it names";
-    case ErrorCode::failed_precondition: return "run the command again: it opens a new session";
-    case ErrorCode::unimplemented: return "the server is older than this client, or not KiloKV";
-    default: return nullptr;
-  }
-}
-
-void print_part(const char* name, const std::string& value) {
-  if (!value.empty()) std::cerr << "  " << name << ": " << value << '\n';
-}
 
 }  // namespace
 
@@ -59,13 +45,11 @@ ValueView view_of(const Pair& pair) {
 }
 
 ExitCode report(const Error& error) {
-  std::cerr << "kilokv: " << to_string(error.code) << ": " << error.message << '\n';
-  print_part("field", error.field);
-  print_part("limit", error.limit);
-  print_part("met", error.met);
-  print_part("knob", error.knob);
-  if (const char* text = advice(error.code)) std::cerr << "  " << text << '\n';
-  return exit_code(error.code);
+  const ExitCode code = report_error("kilokv", "--timeout", error);
+  if (error.code == ErrorCode::failed_precondition) {
+    std::cerr << "  hint: run the command again: it opens a new session\n";
+  }
+  return code;
 }
 
 ExitCode report(const ResultView& result) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "client/cli/exit_code.hpp"
+#include "client/command_line/exit_code.hpp"
 #include "kilokv/client.hpp"
 #include "kilokv/results.hpp"
 

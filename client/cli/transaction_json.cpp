@@ -102,7 +102,8 @@ std::vector<std::string> guard_fields(const std::string& is) {
     return {"is", "when_false", "key", "value", "other"};
   }
   if (is == "exists" || is == "absent") return {"is", "when_false", "key"};
-  fail("unknown guard \"is\": \"" + is + "\"");
+  fail("unknown guard \"is\": \"" + is +
+       "\"; known: exists absent eq ne lt le gt ge version unchanged bytes_eq range_unchanged");
 }
 
 void append_guard(const Json& guard, Batch* batch) {
@@ -160,7 +161,7 @@ class OperationReader {
     if (op == "put") return {"op", "key", "value"};
     if (op == "add") return {"op", "key", "delta"};
     if (op == "range_get" || op == "delete_range") return {"op", "from", "to", "limit"};
-    fail("unknown \"op\": \"" + op + "\"");
+    fail("unknown \"op\": \"" + op + "\"; known: get put delete add range_get delete_range");
   }
 
   static void append_range(const Json& operation, bool is_get, Batch* batch) {

@@ -66,6 +66,22 @@ class Commands(unittest.TestCase):
         for words in (["deposit", "alice", "1.234"], ["deposit", "alice", "0"], ["open", "a/b"], ["transfer", "a", "a", "1"],
                       ["deposit", "alice"], ["withdraw", "alice", "1", "--wait", "soon"], ["nonsense"]):
             self.bank(*words, code=2)
+        self.assertIn('unknown command "balance"; known here: open deposit', self.bank("balance", "x", code=2))
+        self.assertIn("amount is required", self.bank("withdraw", "carol", code=2))
+        for words, problem in ((["deposit", "a", "-5"], 'amount: "-5" is negative'),
+                               (["open", "a", "--balance", "9" * 20], "largest amount, 92,233,720,368,547,758.07"),
+                               (["demo", "--server", "/nosuch"], "kilokv-bank: --server: cannot run /nosuch"),
+                               (["demo", "--endpoint", "foo"], "kilokv-bank: --endpoint: "),
+                               (["demo", "--json", "no/such/report"], "kilokv-bank: --json: cannot write"),
+                               (["demo", "--clients", "-1"], '--clients: "-1" is not a whole number from 1 to 1024')):
+            self.assertIn(problem, bank(*words, code=2))
+        self.assertIn("kilokv-bank ", bank("--version"))
+
+    def test_the_largest_balance(self):
+        self.bank("open", "rich", "--balance", "92233720368547758.07")
+        self.assertIn("the balance of rich would be more than 92,233,720,368,547,758.07",
+                      self.bank("deposit", "rich", "0.01", code=1))
+        self.bank("withdraw", "rich", "92233720368547758.07")
 
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w") as full:
@@ -75,7 +91,8 @@ class Commands(unittest.TestCase):
         self.assertIn(b"cannot write", done.stderr)
 
     def test_no_server(self):
-        bank("--endpoint", "127.0.0.1:1", "--timeout", "1s", "audit", code=4)
+        self.assertIn("check --endpoint and that kilokvd runs there",
+                      bank("--endpoint", "127.0.0.1:1", "--timeout", "1s", "audit", code=4))
 
 
 class Demo(unittest.TestCase):

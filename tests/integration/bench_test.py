@@ -136,6 +136,19 @@ class Bench(unittest.TestCase):
         command = [str(BIN / "kilokv-bench"), "run", "--endpoint", "127.0.0.1:1", "--give-up-after", "1s"]
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
         self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn(b"check --endpoint and that kilokvd runs there", done.stderr)
+
+    def test_command_lines_that_are_wrong(self):
+        for words, problem in ((["foo"], 'kilokv-bench: unknown command "foo"; known here: run sweep'),
+                               (["run", "--keys", "-5"], 'kilokv-bench: --keys: "-5" is not a whole number'),
+                               (["run", "--endpoint", "foo"], "kilokv-bench: --endpoint: "),
+                               (["run", "--workload", "foo"], "one of bank bank-semantic hot hot-deposits ycsb-a\n"),
+                               (["run", "--json", "no/such/report"], "kilokv-bench: --json: cannot write"),
+                               (["run", "--history", "no/such/file"], "kilokv-bench: --history: cannot write")):
+            done = subprocess.run([str(BIN / "kilokv-bench"), *words], capture_output=True, text=True,
+                                  stdin=subprocess.DEVNULL, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertIn(problem, done.stderr)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,10 @@ class CommandLine(unittest.TestCase):
         line = self.json("add", "a/n", "1")[0]
         self.assertEqual((line["value"], line["outcome"]), (-1, "COMMITTED"))
         self.kilokv("put", "a/text", "words")
-        self.assertIn("TYPE_MISMATCH", self.kilokv("add", "a/text", "1", code=1)[1])
+        self.assertIn("a/text holds bytes; add needs an integer (TYPE_MISMATCH)",
+                      self.kilokv("add", "a/text", "1", code=1)[1])
+        self.kilokv("put", "a/most", str((1 << 63) - 1))
+        self.assertIn("a/most plus 1 is outside", self.kilokv("add", "a/most", "1", code=1)[1])
 
     def test_scan(self):
         for i in range(5):
@@ -82,6 +85,11 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.kilokv("scan", "scan/1", "scan/3")[0], b"scan/1\t1\nscan/2\t2\n")
         self.assertEqual(len(self.json("scan", "--prefix", "scan/")), 5)
         self.assertEqual([p["value"] for p in self.json("scan", "--prefix", "scan/", "--limit", "2")], [0, 1])
+        self.assertIn("TO a is before FROM c", self.kilokv("scan", "c", "a", code=2)[1])
+        for limit in ("-1", "99999999999999999999", "1.5"):
+            out, error = self.kilokv("scan", "--limit", limit, code=2)
+            self.assertEqual(out, b"")
+            self.assertIn(f'kilokv: --limit: "{limit}" is not a whole number', error)
 
     def test_txn(self):
         deposit = {"then": [{"op": "add", "key": "t/a", "delta": 30}]}
@@ -154,7 +162,9 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(out, b"")
         self.assertIn("nothing listens at 127.0.0.1:1", error)
 
-        self.assertIn("HOST:PORT", self.kilokv("get", "a", endpoint="127.0.0.1", code=3)[1])
+        self.assertIn("check --endpoint and that kilokvd runs there", error)
+        self.assertIn("--endpoint: \"127.0.0.1\" is not HOST:PORT",
+                      self.kilokv("get", "a", endpoint="127.0.0.1", code=2)[1])
 
     def test_output_that_cannot_be_written(self):
         self.kilokv("put", "full/x", "1")
@@ -172,6 +182,12 @@ class CommandLine(unittest.TestCase):
         for words in ((), ("put", "k"), ("jump",), ("--timeout", "5", "status"), ("--output", "xml", "status"),
                       ("add", "k", "much"), ("scan", "a", "--prefix", "a")):
             self.assertNotEqual(self.kilokv(*words, code=2)[1], "")
+        self.assertIn('unknown command "gett"; known here: put get', self.kilokv("gett", "a", code=2)[1])
+        self.assertIn('unknown command "jump"; known here: list cancel', self.kilokv("parked", "jump", code=2)[1])
+        for words in (("parked", "cancel", "9" * 300), ("parked", "cancel", "--session", "zz", "--request", "1"),
+                      ("--timeout", "-5s", "status"), ("--timeout", "0s", "status")):
+            self.assertIn('" is not ', self.kilokv(*words, code=2)[1])
+        self.assertRegex(self.kilokv("--version")[0].decode(), r"^kilokv \d+\.\d+\.\d+ \(commit .+\)\n$")
         for words in ((), ("put",), ("get",), ("del",), ("add",), ("scan",), ("parked",), ("parked", "cancel"),
                       ("txn",), ("status",)):
             out, _ = self.kilokv(*words, "--help")

@@ -32,9 +32,11 @@ MAY_INCLUDE = {
     "server": [*ENGINE_FACE, "server/core", "server/storage", "server/service", "server/console"],
     "client/lib/include": [],
     "client/lib/src": [CLIENT_FACE, PROTOCOL],
-    "client/cli": [CLIENT_FACE],
-    "client/bench": [CLIENT_FACE, "engine/workloads", "engine/base", "engine/txn/program.hpp"],
-    "client/bank": [CLIENT_FACE, "engine/workloads", "client/bench"],  # its clock, histogram, text and steady scan
+    "client/command_line": [CLIENT_FACE],
+    "client/cli": [CLIENT_FACE, "client/command_line"],
+    "client/bench": [CLIENT_FACE, "client/command_line", "engine/workloads", "engine/base", "engine/txn/program.hpp"],
+    "client/bank": [CLIENT_FACE, "client/command_line", "engine/workloads",
+                    "client/bench"],  # its clock, histogram, text and steady scan
     "tests/unit/engine": ["engine"],
     "tests": ["engine", "server", "client", CLIENT_FACE, PROTOCOL],
 }
@@ -46,7 +48,7 @@ LIBRARIES = {
     "google/protobuf/": ["server/service", "client/lib/src"],
     "spdlog/": ["server/main.cpp", "server/config", "server/service"],
     "toml++/": ["server/config"],
-    "CLI/": ["server/config", "client/cli", "client/bank", "client/bench"],
+    "CLI/": ["server/config", "client/command_line", "client/cli", "client/bank", "client/bench"],
     "nlohmann/": ["server/console", "client/lib/src", "client/cli", "client/bank", "client/bench"],
     "xxhash": ["server/core"],
     "isa-l": ["server/storage"],

@@ -9,6 +9,7 @@ namespace kilokv::client {
 namespace {
 
 constexpr const char* kDetailKey = "kilokv-error-bin";
+constexpr const char* kMessageField = "message";  // as a whole
 
 struct CodeName {
   ErrorCode code;
@@ -32,6 +33,25 @@ constexpr std::array<CodeName, 17> kCodes = {{{ErrorCode::none, "OK"},
                                               {ErrorCode::unavailable, "UNAVAILABLE"},
                                               {ErrorCode::data_loss, "DATA_LOSS"},
                                               {ErrorCode::unauthenticated, "UNAUTHENTICATED"}}};
+
+// gRPC's own words for a message beyond its limit, which the service never saw: "Received message larger than max
+// (4194305 vs. 4194304)". They come as RESOURCE_EXHAUSTED, although nothing is full and sending again is no use.
+void explain_too_large(Error* error) {
+  constexpr std::string_view kWords = "Received message larger than max (";
+  const std::size_t at = error->message.find(kWords);
+  if (error->code != ErrorCode::resource_exhausted || at == std::string::npos) return;
+  const std::string sizes = error->message.substr(at + kWords.size());
+  const std::size_t middle = sizes.find(" vs. "), end = sizes.find(')');
+  error->code = ErrorCode::invalid_argument;
+  error->field = kMessageField;
+  if (middle != std::string::npos && end != std::string::npos && middle < end) {
+    error->met = sizes.substr(0, middle) + " bytes";
+    error->limit = sizes.substr(middle + 5, end - middle - 5) + " bytes (16 times the knob)";
+  }
+  error->knob = "--message-bytes-max";
+  error->message = error->message.substr(0, at) + "the message is too large for the server: " + error->met +
+                   ", at most " + error->limit + "; send less at once, or raise " + error->knob;
+}
 
 void set_detail(const v1::ErrorDetail& detail, Error* error) {
   error->field = detail.field();
@@ -70,8 +90,14 @@ Error to_error(const grpc::Status& status, const grpc::ClientContext& context, s
   v1::ErrorDetail detail;
   if (found != metadata.end() && detail.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()))) {
     set_detail(detail, &error);
+  } else {
+    explain_too_large(&error);
   }
   return error;
+}
+
+bool is_too_large_for_grpc(const Error& error) {
+  return error.code == ErrorCode::invalid_argument && error.field == kMessageField;
 }
 
 Error to_error(const v1::Error& error) {

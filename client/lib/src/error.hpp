@@ -13,8 +13,10 @@ namespace kilokv::client {
 
 ErrorCode error_code(std::uint32_t grpc_code);
 Error make_error(ErrorCode code, std::string message);
-// `where` names the call and the endpoint; the context gives the ErrorDetail that the server attached.
+// `where` names the call and the endpoint; the context gives the ErrorDetail that the server attached. A message that
+// gRPC itself refused as too large is INVALID_ARGUMENT and names --message-bytes-max.
 Error to_error(const grpc::Status& status, const grpc::ClientContext& context, std::string_view where);
 Error to_error(const v1::Error& error);
+bool is_too_large_for_grpc(const Error& error);
 
 }  // namespace kilokv::client

@@ -21,7 +21,7 @@ bool retryable(const Error& error, bool of_stream) {
     case ErrorCode::internal:
     case ErrorCode::unknown: return of_stream;
     case ErrorCode::unavailable: return true;
-    // Without a delay it is not the service that is full: a message was too large for gRPC.
+    // Without a delay it is not the service that is full, but gRPC that refuses.
     case ErrorCode::resource_exhausted: return !of_stream || error.retry_after_us != 0;
     case ErrorCode::invalid_argument:
     case ErrorCode::not_found:
@@ -258,7 +258,7 @@ std::vector<SessionState::RequestPointer> SessionState::culprits(const Error& er
     if (ended_ || entry.second->state == PendingRequest::State::sent) found.push_back(entry.second);
   }
   // A message was too large for gRPC: the largest one. The others only shared its stream.
-  if (error.code == ErrorCode::resource_exhausted && !found.empty()) {
+  if (is_too_large_for_grpc(error) && !found.empty()) {
     const auto by_size = [](const auto& a, const auto& b) { return a->payload.size() < b->payload.size(); };
     found = {*std::max_element(found.begin(), found.end(), by_size)};
   }

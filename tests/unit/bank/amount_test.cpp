@@ -44,6 +44,14 @@ TEST(Amount, Refuses) {
   }
 }
 
+TEST(Amount, SaysWhatIsWrong) {
+  EXPECT_EQ(amount_problem("92233720368547758.08"), "is more than the largest amount, 92,233,720,368,547,758.07");
+  EXPECT_EQ(amount_problem("-1"), "is negative: an amount is 0.00 or more");
+  for (const char* bad : {"", "-", "--1", "1.234", "abc", "+1"}) {
+    EXPECT_EQ(amount_problem(bad), "is not an amount such as 12.34") << bad;
+  }
+}
+
 TEST(Amount, Formats) {
   EXPECT_EQ(format_amount(0), "0.00");
   EXPECT_EQ(format_amount(7), "0.07");

@@ -24,20 +24,6 @@ TEST(Text, ShortDuration) {
   EXPECT_EQ(short_duration(61'000'000), "61.0 s");
 }
 
-TEST(Text, ParseDuration) {
-  EXPECT_EQ(parse_duration_us("500ms"), 500'000);
-  EXPECT_EQ(parse_duration_us("3s"), 3'000'000);
-  EXPECT_EQ(parse_duration_us("1.5s"), 1'500'000);
-  EXPECT_EQ(parse_duration_us("7us"), 7);
-  EXPECT_EQ(parse_duration_us("2m"), 120'000'000);
-  EXPECT_EQ(parse_duration_us("1h"), 3'600'000'000);
-  EXPECT_EQ(parse_duration_us("0"), 0);
-  for (const char* bad :
-       {"", "3", "s", "-1s", "-0s", "3 s", "3S", "1e3s", "nan", "inf", "3sec", "99999999999999999h"}) {
-    EXPECT_FALSE(parse_duration_us(bad)) << bad;
-  }
-}
-
 TEST(Text, TableAlignsAndEndsWithoutBlanks) {
   Table table({"name", "count", "p50"});
   table.row({"a", "1,234"});

@@ -75,6 +75,17 @@ TEST_F(ClientTest, ErrorsCarryTheDetailOfTheServer) {
   EXPECT_NE(error.message.find("Execute at 127.0.0.1:"), std::string::npos) << error.message;
 }
 
+TEST_F(ClientTest, AMessageTooLargeForGrpcIsTheCallersMistake) {
+  Batch large;
+  large.begin();
+  large.put(large.key("k"), std::string_view(std::string(5 << 20, 'x')));
+  large.end();
+  const Error error = client_->execute(large).error();
+  EXPECT_EQ(error.code, ErrorCode::invalid_argument) << error.message;
+  EXPECT_EQ(error.knob, "--message-bytes-max");
+  EXPECT_NE(error.message.find("send less at once, or raise --message-bytes-max"), std::string::npos) << error.message;
+}
+
 TEST_F(ClientTest, GetReturnsReadsAndRetries) {
   std::atomic<int> calls = 0;
   server_.on_get = [&](const v1::GetRequest& request, v1::GetResponse* response) -> grpc::Status {

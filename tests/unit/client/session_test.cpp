@@ -353,7 +353,11 @@ TEST_F(SessionTest, AMessageThatIsTooLargeForTheServerFailsAlone) {
   large.begin();
   large.put(large.key("k"), std::string_view(std::string(5 << 20, 'x')));
   large.end();
-  EXPECT_EQ(session_->execute(large, within(10'000'000)).error().code, ErrorCode::resource_exhausted);
+  const Error refused = session_->execute(large, within(10'000'000)).error();
+  EXPECT_EQ(refused.code, ErrorCode::invalid_argument) << refused.message;
+  EXPECT_EQ(refused.knob, "--message-bytes-max");
+  EXPECT_EQ(refused.limit, "4194304 bytes (16 times the knob)");
+  EXPECT_NE(refused.met, "");
   const Error error = small.get_future().get();
   EXPECT_FALSE(error) << error.message;
   EXPECT_EQ(times, 2);

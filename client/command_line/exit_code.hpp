@@ -1,4 +1,4 @@
-// Exit codes of kilokv, for scripts. docs/client.md lists them.
+// Exit codes of kilokv, kilokv-bank and kilokv-bench, for scripts. Each page of docs/ lists those of its program.
 #pragma once
 
 #include "kilokv/error.hpp"
@@ -7,7 +7,7 @@ namespace kilokv::client {
 
 enum class ExitCode : int {
   ok = 0,
-  not_done = 1,          // a guard failed or a transaction did not commit; get: a key is absent
+  not_done = 1,          // it was tried and not done: a guard failed, the bank refused, an invariant does not hold
   usage = 2,             // the command line or an input line is wrong; nothing was sent for it
   invalid_argument = 3,  // the server refused the input
   unavailable = 4,       // no server, no answer in time, or it is full

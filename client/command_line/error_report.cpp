@@ -1,0 +1,39 @@
+// Role: see error_report.hpp.
+#include "client/command_line/error_report.hpp"
+
+#include <iostream>
+#include <string>
+
+namespace kilokv::client {
+namespace {
+
+std::string advice(const Error& error, const std::string& timeout_flag) {
+  switch (error.code) {
+    case ErrorCode::unavailable:
+      return "check --endpoint and that kilokvd runs there; a longer " + timeout_flag + " waits for it";
+    case ErrorCode::deadline_exceeded:
+      return "a longer " + timeout_flag + " waits longer; what was sent may still be applied";
+    case ErrorCode::resource_exhausted:
+      return error.knob.empty() ? "" : "the server is full: try again later, or raise the knob it names";
+    case ErrorCode::unimplemented: return "the server is older than this client, or not KiloKV";
+    default: return "";
+  }
+}
+
+void print_part(const char* name, const std::string& value) {
+  if (!value.empty()) std::cerr << "  " << name << ": " << value << '\n';
+}
+
+}  // namespace
+
+ExitCode report_error(const char* program, const char* timeout_flag, const Error& error) {
+  std::cerr << program << ": " << to_string(error.code) << ": " << error.message << '\n';
+  print_part("field", error.field);
+  print_part("limit", error.limit);
+  print_part("met", error.met);
+  print_part("knob", error.knob);
+  print_part("hint", advice(error, timeout_flag));
+  return exit_code(error.code);
+}
+
+}  // namespace kilokv::client

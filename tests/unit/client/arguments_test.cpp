@@ -1,0 +1,148 @@
+#include "client/command_line/arguments.hpp"
+
+#include <gtest/gtest.h>
+
+#include "client/command_line/error_report.hpp"
+
+namespace kilokv::client {
+namespace {
+
+struct Parsed {
+  int code = -1;  // -1: go on
+  std::string error;
+};
+
+// A program with all kinds of values, as a person calls it.
+class Program {
+ public:
+  Program() {
+    add_version_flag(&app_);
+    app_.require_subcommand(1);
+    CLI::App* list = app_.add_subcommand("list", "");
+    list->add_option("--limit", limit)->transform(whole_number());
+    list->add_option("--size", size)->transform(size_in_bytes(1, 1 << 20));
+    list->add_option("--share", share)->transform(real_number(0, 1));
+    list->add_option("--timeout", timeout_us)->transform(duration(1));
+    list->add_option("--endpoint", address)->transform(endpoint());
+    list->add_option("--color", color)->transform(one_of({"red", "blue"}));
+    list->add_option("delta", delta)->transform(signed_number());
+    app_.add_subcommand("show", "");
+  }
+
+  Parsed run(std::vector<const char*> words) {
+    words.insert(words.begin(), "program");
+    testing::internal::CaptureStderr();
+    testing::internal::CaptureStdout();
+    const auto code = parse_arguments(&app_, static_cast<int>(words.size()), words.data());
+    out = testing::internal::GetCapturedStdout();
+    return {code.value_or(-1), testing::internal::GetCapturedStderr()};
+  }
+
+  std::uint64_t limit = 0, size = 0;
+  double share = 0;
+  std::int64_t timeout_us = 0, delta = 0;
+  std::string address, color, out;
+
+ private:
+  CLI::App app_{"", "program"};
+};
+
+TEST(Arguments, ReadsEveryKind) {
+  Program program;
+  const Parsed parsed =
+      program.run({"list", "--limit", "18446744073709551615", "--size", "4KiB", "--share", "0.5", "--timeout", "1.5s",
+                   "--endpoint", "db:7070", "--color", "blue", "-9223372036854775808"});
+  EXPECT_EQ(parsed.code, -1) << parsed.error;
+  EXPECT_EQ(program.limit, 18'446'744'073'709'551'615u);
+  EXPECT_EQ(program.size, 4096u);
+  EXPECT_EQ(program.share, 0.5);
+  EXPECT_EQ(program.timeout_us, 1'500'000);
+  EXPECT_EQ(program.delta, std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(program.address, "db:7070");
+  EXPECT_EQ(program.color, "blue");
+}
+
+TEST(Arguments, LeadingZerosAreNotOctal) {
+  Program program;
+  EXPECT_EQ(program.run({"list", "--limit", "010"}).code, -1);
+  EXPECT_EQ(program.limit, 10u);
+}
+
+TEST(Arguments, AWrongValueIsNamedAsTyped) {
+  const std::vector<std::pair<const char*, std::vector<const char*>>> cases = {
+      {"--limit", {"-1", "99999999999999999999", "1.5", "0x10", "1e3", " 1", "", "+1", "many"}},
+      {"--size", {"0", "5kb", "2MiB", "-1", "99999999999999999999GiB", "KiB"}},
+      {"--share", {"-0.1", "1.1", "nan", "inf", "half", "0.5x"}},
+      {"--timeout", {"5", "-5s", "0", "0s", "0.0000001s", "soon", "99999999999999999h"}},
+      {"--endpoint", {"foo", ":1", "host:", "host:0", "host:65536", "host:-1", "host:7070x"}},
+      {"--color", {"green", "", "RED"}},
+  };
+  for (const auto& [flag, values] : cases) {
+    for (const char* value : values) {
+      const Parsed parsed = Program().run({"list", flag, value});
+      EXPECT_EQ(parsed.code, 2) << flag << value;
+      EXPECT_EQ(parsed.error.find(std::string("program: ") + flag + ": \"" + value + "\" is not "), 0u) << parsed.error;
+    }
+  }
+  EXPECT_NE(Program().run({"list", "9223372036854775808"}).error.find("delta: \"9223372036854775808\""),
+            std::string::npos);
+}
+
+TEST(Arguments, WhatNothingTakesIsNamed) {
+  EXPECT_EQ(Program().run({"lsit", "a"}).error, "program: unknown command \"lsit\"; known here: list show\n");
+  EXPECT_EQ(Program().run({}).error, "program: a command is missing; known here: list show\n");
+  EXPECT_EQ(Program().run({"--foo"}).error, "program: unknown flag \"--foo\"; program --help lists the flags\n");
+  EXPECT_EQ(Program().run({"show", "--foo"}).error,
+            "program: unknown flag \"--foo\"; program show --help lists the flags\n");
+  EXPECT_EQ(Program().run({"show", "me"}).error,
+            "program: unexpected \"me\"; program show --help says what it takes\n");
+  EXPECT_EQ(Program().run({"show", "me"}).code, 2);
+}
+
+TEST(Arguments, VersionIsPrinted) {
+  Program program;
+  EXPECT_EQ(program.run({"--version"}).code, 0);
+  EXPECT_EQ(program.out.find("program "), 0u);
+  EXPECT_NE(program.out.find("(commit "), std::string::npos);
+}
+
+TEST(Arguments, Durations) {
+  EXPECT_EQ(parse_duration_us("500ms"), 500'000);
+  EXPECT_EQ(parse_duration_us("3s"), 3'000'000);
+  EXPECT_EQ(parse_duration_us("1.5s"), 1'500'000);
+  EXPECT_EQ(parse_duration_us("7us"), 7);
+  EXPECT_EQ(parse_duration_us("2m"), 120'000'000);
+  EXPECT_EQ(parse_duration_us("1h"), 3'600'000'000);
+  EXPECT_EQ(parse_duration_us("0"), 0);
+  for (const char* bad :
+       {"", "3", "s", "-1s", "-0s", "3 s", "3S", "1e3s", "nan", "inf", "3sec", "99999999999999999h"}) {
+    EXPECT_FALSE(parse_duration_us(bad)) << bad;
+  }
+  for (const std::int64_t us : {0L, 1L, 1'500'000L, 60'000'000L, 7'200'000'000L}) {
+    EXPECT_EQ(parse_duration_us(format_duration(us)), us);
+  }
+}
+
+std::string reported(const Error& error) {
+  testing::internal::CaptureStderr();
+  report_error("program", "--timeout", error);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(ErrorReport, FullIsSaidOnlyWhereAKnobIsNamed) {
+  Error error;
+  error.code = ErrorCode::resource_exhausted;
+  EXPECT_EQ(reported(error).find("full"), std::string::npos);
+  error.knob = "--parked-max";
+  EXPECT_NE(reported(error).find("the server is full"), std::string::npos);
+  EXPECT_EQ(exit_code(error.code), ExitCode::unavailable);
+}
+
+TEST(ErrorReport, WithoutAServerItSaysWhatToCheck) {
+  Error error;
+  error.code = ErrorCode::unavailable;
+  EXPECT_NE(reported(error).find("check --endpoint and that kilokvd runs there"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kilokv::client
