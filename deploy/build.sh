@@ -5,6 +5,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if [ "${1:-}" = --help ] || [ "${1:-}" = -h ]; then
+  echo "usage: $0 [--preset release|debug|asan|tsan] [TARGET ...]    default: release, everything"
+  exit 0
+fi
+
 preset=release
 if [ "${1:-}" = --preset ]; then
   preset=$2

@@ -304,6 +304,11 @@ Status check_most(const char* knob, std::uint64_t met, std::uint64_t most) {
   return Status::invalid({knob, "at most " + std::to_string(most), std::to_string(met), knob});
 }
 
+Status check_longest(const char* knob, DurationUs met, DurationUs longest) {
+  if (met <= longest) return {};
+  return Status::invalid({knob, "at most " + format_duration(longest), format_duration(met), knob});
+}
+
 Status check_listen(const std::string& listen) {
   const std::size_t colon = listen.rfind(':');
   if (colon != std::string::npos && colon != 0) {
@@ -325,7 +330,7 @@ Status ServerOptions::validate() const {
   if (status.ok()) {
     status = check_choice("--log-level", log_level, {"trace", "debug", "info", "warning", "error", "critical", "off"});
   }
-  if (status.ok()) status = check_most("--drain-timeout", static_cast<std::uint64_t>(drain_timeout_us), kDurationUsMax);
+  if (status.ok()) status = check_longest("--drain-timeout", drain_timeout_us, kDurationUsMax);
   // A slot of the table has a number of 32 bits.
   if (status.ok()) status = check_most("--table-records-max", table_records_max, std::uint64_t{1} << 31);
   if (status.ok()) status = check_most("--expected-records", expected_records, table_records_max);
@@ -346,7 +351,7 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv, const 
   } catch (const CLI::CallForVersion& version) {
     return CommandLine{.action = CommandLine::Action::print, .text = version.what() + std::string("\n"), .options = {}};
   } catch (const CLI::ParseError& error) {
-    return invalid(error.what());
+    return invalid(error.what() + std::string("; kilokvd --help lists the flags"));
   }
 
   if (flags.config_file.empty()) {

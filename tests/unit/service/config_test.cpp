@@ -132,6 +132,8 @@ TEST(Config, LimitsThatDependOnEachOther) {
 }
 
 TEST(Config, ErrorsInTheFileNameFileAndLine) {
+  expect_error(parse({"--foo"}), "--foo; kilokvd --help lists the flags");
+  expect_error(parse({"--drain-timeout", "1000000h"}), "876000h");
   const ConfigFile unknown("parked-max = 5\nbatch-max-dealy = \"1ms\"\n");
   expect_error(parse({"--config", unknown.path()}), std::string(unknown.path()) + ":2: batch-max-dealy: unknown key");
 }
