@@ -98,7 +98,7 @@ class HostEngine final : public Engine {
     if (type == ValueType::bytes) cell.word = store_.blobs().add(bytes);
     store_.table()[slot].cell = cell;
     const SlotImage image{slot, before};
-    store_.settle({&image, 1}, version + 1, 0);
+    store_.settle({&image, 1}, version + 1, 0, false);
     if (type == ValueType::bytes) store_.blobs().release(cell.word);  // the record has its own reference
     store_.blobs().release_through(0);
     return {};
@@ -153,7 +153,7 @@ class HostEngine final : public Engine {
 
   // Brings hash, counts, dirty marks and byte values up to date with the slots that the batch wrote.
   void settle(BatchNumber batch) {
-    store_.settle(access_.log(), access_.first_version(), batch);
+    store_.settle(access_.log(), access_.first_version(), batch, access_.summarized());
     if (!resolver_.has_unwritten(store_)) return;
     before_images();  // while the slots are where they were
     resolver_.forget_unwritten(&store_);

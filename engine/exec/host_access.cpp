@@ -6,10 +6,11 @@ namespace kilokv::engine {
 
 bool range_unchanged(const RecordStore& store, const TransactionColumns& columns, std::uint32_t range, Version since) {
   bool unchanged = true;
-  store.scan(columns.range_from(range), columns.range_to(range), [&](std::uint32_t slot, std::string_view) {
+  const auto look = [&](std::uint32_t slot, std::string_view) {
     unchanged = version_of(store.table()[slot].cell.tag) <= since;
     return unchanged;
-  });
+  };
+  store.scan_newer(columns.range_from(range), columns.range_to(range), since, look);
   return unchanged;
 }
 
@@ -28,11 +29,23 @@ void HostAccess::open(const BatchHeader& header, const TransactionColumns& colum
   if (log_.size() > std::max<std::size_t>(kLogKeptMax, operations_)) log_ = {};
   if (log_.size() < operations_) log_.resize(operations_);
   log_size_ = 0;
+  summarized_ = !columns.range_limit.empty();
+  if (summarized_) store->catch_up();
+  if (replaced_.capacity() > kLogKeptMax) replaced_ = {};
+  replaced_.clear();
   ranges_run_.clear();
 }
 
 void HostAccess::undo() {
-  for (; log_size_ > undo_begin_; --log_size_) slots_[log_[log_size_ - 1].slot].cell = log_[log_size_ - 1].before;
+  for (; log_size_ > undo_begin_; --log_size_) {
+    const SlotImage& image = log_[log_size_ - 1];
+    Cell& cell = slots_[image.slot].cell;
+    if (summarized_) {
+      store_->forget_summarized(image.slot, image.before, cell, replaced_.back());
+      replaced_.pop_back();
+    }
+    cell = image.before;
+  }
   if (ranges_run_.empty()) return;
   const std::uint32_t pairs = results_->range_begin[ranges_run_.front()];
   for (const std::uint32_t range : ranges_run_) results_->range_begin[range] = results_->range_end[range] = 0;
@@ -40,6 +53,10 @@ void HostAccess::undo() {
   results_->pair_flags.resize(pairs);
   results_->pair_key_end.resize(pairs);
   results_->pair_key_bytes.resize(pairs == 0 ? 0 : results_->pair_key_end.back());
+}
+
+void HostAccess::summarize(std::uint32_t slot, Cell cell) {
+  replaced_.push_back(store_->summarize(slot, slots_[slot].cell, cell));
 }
 
 void HostAccess::open_range(std::uint32_t range) {
@@ -57,27 +74,30 @@ void HostAccess::add_pair(std::string_view key, Cell cell, Version own) {
 void HostAccess::range_get(std::uint32_t range, Version own) {
   open_range(range);
   std::uint32_t left = columns_->range_limit[range];
-  store_->scan(columns_->range_from(range), columns_->range_to(range), [&](std::uint32_t slot, std::string_view key) {
-    const Cell cell = slots_[slot].cell;
-    if (type_of(cell.tag) == ValueType::absent) return true;
-    add_pair(key, cell, own);
-    return --left > 0;
-  });
+  store_->scan_live(columns_->range_from(range), columns_->range_to(range),
+                    [&](std::uint32_t slot, std::string_view key) {
+                      const Cell cell = slots_[slot].cell;
+                      if (type_of(cell.tag) == ValueType::absent) return true;
+                      add_pair(key, cell, own);
+                      return --left > 0;
+                    });
   results_->range_end[range] = static_cast<std::uint32_t>(results_->pair_cell.size());
 }
 
 bool HostAccess::delete_range(std::uint32_t range, Version own) {
   open_range(range);
   std::uint32_t left = columns_->range_limit[range];
-  store_->scan(columns_->range_from(range), columns_->range_to(range), [&](std::uint32_t slot, std::string_view key) {
-    const Cell cell = slots_[slot].cell;
-    if (type_of(cell.tag) == ValueType::absent) return true;
-    add_pair(key, cell, own);
-    // The deletes so far may have taken the room of the operations that follow: each of these has one write.
-    if (log_.size() - log_size_ <= operations_) log_.resize(2 * log_.size());
-    write_slot(slot, Cell{0, make_tag(own, ValueType::absent)});
-    return --left > 0;
-  });
+  store_->scan_live(columns_->range_from(range), columns_->range_to(range),
+                    [&](std::uint32_t slot, std::string_view key) {
+                      const Cell cell = slots_[slot].cell;
+                      if (type_of(cell.tag) == ValueType::absent) return true;
+                      add_pair(key, cell, own);
+                      // The deletes so far may have taken the room of the operations that follow: each of these has one
+                      // write.
+                      if (log_.size() - log_size_ <= operations_) log_.resize(2 * log_.size());
+                      write_slot(slot, Cell{0, make_tag(own, ValueType::absent)});
+                      return --left > 0;
+                    });
   results_->range_end[range] = static_cast<std::uint32_t>(results_->pair_cell.size());
   return results_->range_end[range] != results_->range_begin[range];
 }

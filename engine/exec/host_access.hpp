@@ -1,7 +1,8 @@
 // The host's access to records for the interpreter (txn/interpreter.hpp): reads and writes slots in place.
 //
 // Every write is logged with the cell that it replaced. The entries since begin() undo a transaction. Those that
-// replaced a version from before the batch are, one for each record that was written, the batch's before-images.
+// replaced a version from before the batch are, one for each record that was written, the batch's before-images. A
+// batch that has ranges keeps the index's summaries at its own writes, so that its later ranges see them.
 //
 // One thread. Keeps its capacity: nothing is allocated in the steady state.
 #pragma once
@@ -56,8 +57,11 @@ class HostAccess {
   // below the batch's first.
   std::span<const SlotImage> log() const { return {log_.data(), log_size_}; }
   Version first_version() const { return first_version_; }
+  bool summarized() const { return summarized_; }  // all of them were told to the index
   void forget() { log_size_ = 0; }
-  std::size_t memory_bytes() const { return log_.capacity() * sizeof(SlotImage); }
+  std::size_t memory_bytes() const {
+    return log_.capacity() * sizeof(SlotImage) + replaced_.capacity() * sizeof(OrderedIndex::Newest);
+  }
 
  private:
   static constexpr std::uint32_t kPrefetchAhead = 16;                                      // operations
@@ -65,9 +69,13 @@ class HostAccess {
 
   // Requires: room in the log.
   void write_slot(std::uint32_t slot, Cell cell) {
+    if (summarized_) [[unlikely]] {
+      summarize(slot, cell);
+    }
     log_[log_size_++] = {slot, slots_[slot].cell};
     slots_[slot].cell = cell;
   }
+  void summarize(std::uint32_t slot, Cell cell);
   void open_range(std::uint32_t range);
   void add_pair(std::string_view key, Cell cell, Version own);
 
@@ -83,6 +91,8 @@ class HostAccess {
   std::uint32_t operations_ = 0;
   std::vector<SlotImage> log_;  // room for every operation's write; the deletes of ranges add their own
   std::size_t log_size_ = 0;
+  bool summarized_ = false;
+  std::vector<OrderedIndex::Newest> replaced_;  // for each write of the log, if summarized
   std::size_t undo_begin_ = 0;
   std::vector<std::uint32_t> ranges_run_;  // by the running transaction
 };

@@ -1,14 +1,36 @@
 #include "engine/table/record_store.hpp"
 
+#include <algorithm>
+
 namespace kilokv::engine {
 
 bool RecordStore::insert(KeyId id, std::string_view key) {
   if (table_.size() >= records_max_) return false;
   const std::optional<std::uint32_t> ref = keys_.add(key);
   if (!ref) return false;
-  table_.insert(id, *ref);
-  index_.insert(*ref);
+  const std::uint32_t slot = table_.insert(id, *ref);
+  const OrderedIndex::Inserted inserted = index_.insert(*ref);
+  table_.set_chunk(slot, inserted.chunk);
+  if (inserted.split == OrderedIndex::kNoChunk) return true;
+  const RangeSummary whole = index_.summary(inserted.split);
+  const RangeSummary added = take_over(inserted.added);
+  const bool newest_moved = added.newest >= whole.newest;
+  const RangeSummary left = newest_moved ? take_over(inserted.split) : RangeSummary{whole.newest, 0};
+  index_.summarize(inserted.added, added);
+  index_.summarize(inserted.split, {left.newest, whole.live - added.live});
   return true;
+}
+
+// Its keys are the chunk's now. Returns what they sum up to.
+RangeSummary RecordStore::take_over(std::uint32_t chunk) {
+  RangeSummary sum;
+  for (const std::uint32_t ref : index_.keys(chunk)) {
+    const std::uint32_t slot = find(keys_.view(ref));
+    table_.set_chunk(slot, chunk);
+    sum.newest = std::max(sum.newest, version_of(table_[slot].cell.tag));
+    sum.live += is_live(table_[slot].cell) ? 1 : 0;
+  }
+  return sum;
 }
 
 void RecordStore::remove(std::uint32_t slot) {
@@ -37,7 +59,20 @@ void RecordStore::settle_kind(Cell before, Cell after, BatchNumber batch) {
   if (type_of(before.tag) == ValueType::bytes) blobs_.release_after(batch, before.word);
 }
 
-void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch) {
+// Beyond the bound it is told at once.
+void RecordStore::touch(std::uint32_t slot) {
+  if (touched_count_ == kTouchedMax) return index_.raise(table_.chunk(slot), version_of(table_[slot].cell.tag));
+  table_.touch(slot);
+  ++touched_count_;
+}
+
+void RecordStore::tell_touched() const {
+  table_.take_touched(
+      [this](std::uint32_t slot) { index_.raise(table_.chunk(slot), version_of(table_[slot].cell.tag)); });
+  touched_count_ = 0;
+}
+
+void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized) {
   constexpr std::size_t kPrefetchAhead = 16;
   const Slot* const slots = table_.ref().slots;
   Wide hash = hash_;
@@ -48,12 +83,14 @@ void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from
     if (version_of(before.tag) >= ignored_from) continue;
     const Slot& now = slots[slot];
     hash += digest(now.id, now.cell) - digest(now.id, before);
+    if (!summarized && !table_.touched(slot)) touch(slot);
     if (type_of(before.tag) != ValueType::integer || type_of(now.cell.tag) != ValueType::integer) {
+      if (!summarized) count_in_chunk(table_.chunk(slot), before, now.cell);
       settle_kind(before, now.cell, batch);
     }
     if (table_.dirty(slot)) continue;
     table_.set_dirty(slot, true);
-    dirty_.push_back(now.id.high);
+    dirty_.push_back(static_cast<std::uint32_t>(now.id.high >> 32));
     ++dirty_count_;
   }
   hash_ = hash;
@@ -100,7 +137,7 @@ Hash128 RecordStore::compute_hash() const {
 
 std::size_t RecordStore::memory_bytes() const {
   return table_.memory_bytes() + keys_.memory_bytes() + index_.memory_bytes() + blobs_.memory_bytes() +
-         dirty_.size() * sizeof(std::uint64_t);
+         dirty_.size() * sizeof(std::uint32_t);
 }
 
 }  // namespace kilokv::engine

@@ -2,7 +2,10 @@
 // what is counted along: state hash, live records and tombstones, and which records are dirty.
 //
 // A strategy writes cells straight into the table's slots during a batch; settle() is then called once for each record
-// that was written, with its cell before, and brings everything else up to date.
+// that was written, with its cell before, and brings everything else up to date, but for the index's summaries of
+// versions: for these it only marks the record as touched, so that who has no ranges does not pay for them. They are
+// brought up to date when a range is looked at (catch_up). A batch that has ranges tells each write at once
+// (summarize).
 //
 // Thread safety: none, except BlobStore::bytes. On a device: the table's Ref alone.
 #pragma once
@@ -51,14 +54,49 @@ class RecordStore {
 
   // Accounts for the changes of records from what `images` hold to what their slots hold now: hash, counts, dirty
   // marks, references to byte values (those given up are released with `batch`). Images whose version is `ignored_from`
-  // or above are left out. Requires: of each record at most one image that is not.
-  void settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch);
+  // or above are left out. Requires: of each record at most one image that is not; `summarized`: all of the changes
+  // were told to the index.
+  void settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized);
+
+  // Brings the index's summaries up to date: bounded work.
+  void catch_up() const {
+    if (touched_count_ > 0) tell_touched();
+  }
+
+  // Tells the index that the slot's cell changes. Requires: catch_up() after the last settle(). Returns what is needed
+  // to take that back.
+  OrderedIndex::Newest summarize(std::uint32_t slot, Cell before, Cell after) {
+    const std::uint32_t chunk = table_.chunk(slot);
+    const OrderedIndex::Newest newest = index_.newest(chunk);
+    index_.raise(chunk, version_of(after.tag));
+    count_in_chunk(chunk, before, after);
+    return newest;
+  }
+  // Takes back the last call that was not taken back yet.
+  void forget_summarized(std::uint32_t slot, Cell before, Cell after, OrderedIndex::Newest newest) {
+    const std::uint32_t chunk = table_.chunk(slot);
+    count_in_chunk(chunk, after, before);
+    index_.restore(chunk, newest);
+  }
 
   // Calls f(slot, key) for the records of [from, to) in key order until it returns false; deleted and never written
   // ones included.
   template <class F>
   void scan(std::string_view from, std::string_view to, const F& f) const {
-    index_.scan(from, to, [&](std::uint32_t, std::string_view key) { return f(find(key), key); });
+    scan_wanted(
+        from, to, [](RangeSummary) { return true; }, f);
+  }
+  // The same, but most of the records that are not live, or not newer than `since`, are passed over.
+  template <class F>
+  void scan_live(std::string_view from, std::string_view to, const F& f) const {
+    scan_wanted(
+        from, to, [](RangeSummary of) { return of.live > 0; }, f);
+  }
+  template <class F>
+  void scan_newer(std::string_view from, std::string_view to, Version since, const F& f) const {
+    catch_up();
+    scan_wanted(
+        from, to, [since](RangeSummary of) { return of.newest > since; }, f);
   }
 
   // Removes tombstones with version <= floor, calling `dropped` with each key first.
@@ -76,24 +114,39 @@ class RecordStore {
   std::size_t memory_bytes() const;
 
  private:
+  // Touched records: to tell so many takes one or two milliseconds.
+  static constexpr std::size_t kTouchedMax = std::size_t{1} << 18;
+
   static Wide digest(KeyId id, Cell cell) {
     const bool bytes = type_of(cell.tag) == ValueType::bytes;
     return record_digest(id, cell.tag, bytes ? BlobStore::content_hash(cell.word) : Hash128{cell.word, 0});
   }
+  template <class Wanted, class F>
+  void scan_wanted(std::string_view from, std::string_view to, const Wanted& wanted, const F& f) const {
+    index_.scan(from, to, wanted, [&](std::uint32_t, std::string_view key) { return f(find(key), key); });
+  }
+  static bool is_live(Cell cell) { return type_of(cell.tag) != ValueType::absent; }
+  void count_in_chunk(std::uint32_t chunk, Cell before, Cell after) {
+    if (is_live(before) != is_live(after)) index_.add_live(chunk, is_live(after) ? 1 : -1);
+  }
+  RangeSummary take_over(std::uint32_t chunk);
+  void touch(std::uint32_t slot);
+  void tell_touched() const;
   void settle_kind(Cell before, Cell after, BatchNumber batch);
   void count(Cell cell, std::size_t one);
 
   KeyHashSecret secret_;
   std::size_t records_max_;
-  RecordTable table_;
+  mutable RecordTable table_;  // its touched marks
   KeyArena keys_;
-  OrderedIndex index_;
+  mutable OrderedIndex index_;  // its summaries
+  mutable std::size_t touched_count_ = 0;
   BlobStore blobs_;
   Wide hash_ = 0;
   std::size_t live_ = 0, tombstones_ = 0;
-  // High halves of the ids of dirty records, in the order in which they became dirty: half an id finds the record (of
-  // two that share it, and are dirty, each has an entry). One whose record is gone is skipped when its turn comes.
-  std::deque<std::uint64_t> dirty_;
+  // Highest quarters of the ids of dirty records, in the order in which they became dirty: a quarter finds the record
+  // (of two that share it, and are dirty, each has an entry). One whose record is gone is skipped when its turn comes.
+  std::deque<std::uint32_t> dirty_;
   std::size_t dirty_count_ = 0;
 };
 

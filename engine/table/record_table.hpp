@@ -8,7 +8,8 @@
 // and all zero bits, for ever: it stands for every key that is not in the table, so that readers need no branch.
 // Slot indices are stable until the next insert or erase.
 //
-// Host columns beside the slots: key_ref (where the key's bytes are, table/key_arena.hpp) and a dirty mark.
+// Host columns beside the slots: key_ref (where the key's bytes are, table/key_arena.hpp), chunk (of the ordered index
+// that has the key) and two marks, dirty and touched, for the record store.
 //
 // TableRef is what a kernel gets by value; on a device it needs the slots alone (capacity() + 1 of them, 32-byte
 // aligned, uploaded once and then kept there): the host columns never leave the host.
@@ -16,6 +17,7 @@
 // Thread safety: none. Source: linear probing with backward-shift deletion, Knuth vol. 3, 6.4, algorithm R.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -64,10 +66,10 @@ class RecordTable {
   // find() for many ids at once: fills slots[0, ids.size()); whether all of them have a slot. The probes of different
   // ids run side by side, in rounds, so that none waits for another's memory or for a branch that cannot be predicted.
   bool find_all(std::span<const KeyId> ids, std::uint32_t* slots) const;
-  // The slot and its dirty mark.
+  // The slot and what is written with it.
   void prefetch_slot(std::uint32_t slot) const {
     prefetch_for_write(slots_.data() + slot);
-    prefetch_for_write(dirty_.data() + slot / 64);
+    prefetch_for_write(marks_.data() + slot / 64);
   }
   std::uint32_t absent_slot() const { return capacity_; }
 
@@ -82,19 +84,39 @@ class RecordTable {
   bool occupied(std::uint32_t slot) const { return slots_[slot].id != KeyId{}; }
 
   std::uint32_t key_ref(std::uint32_t slot) const { return key_refs_[slot]; }
-  bool dirty(std::uint32_t slot) const { return (dirty_[slot / 64] >> (slot % 64) & 1) != 0; }
+  std::uint32_t chunk(std::uint32_t slot) const { return chunks_[slot]; }
+  void set_chunk(std::uint32_t slot, std::uint32_t chunk) { chunks_[slot] = chunk; }
+  bool dirty(std::uint32_t slot) const { return (marks_[slot / 64].dirty >> (slot % 64) & 1) != 0; }
   void set_dirty(std::uint32_t slot, bool dirty);
-  // A dirty record whose id has this high half; absent_slot() if there is none.
-  std::uint32_t find_dirty(std::uint64_t id_high) const;
-  void clear_dirty() { dirty_ = ZeroedArray<std::uint64_t>(dirty_.size()); }
+  // A dirty record whose id has this highest quarter; absent_slot() if there is none.
+  std::uint32_t find_dirty(std::uint32_t id_highest) const;
+  void clear_dirty();
+
+  bool touched(std::uint32_t slot) const { return (marks_[slot / 64].touched >> (slot % 64) & 1) != 0; }
+  void touch(std::uint32_t slot);
+  // Calls f(slot) for the touched records, which are then no longer touched.
+  template <class F>
+  void take_touched(const F& f) {
+    for (std::size_t i = 0; i < touched_marks_.size(); ++i) {
+      for (; touched_marks_[i] != 0; touched_marks_[i] &= touched_marks_[i] - 1) {
+        const std::size_t at = i * 64 + static_cast<std::size_t>(std::countr_zero(touched_marks_[i]));
+        for (std::uint64_t& bits = marks_[at].touched; bits != 0; bits &= bits - 1) {
+          f(static_cast<std::uint32_t>(at * 64 + static_cast<std::size_t>(std::countr_zero(bits))));
+        }
+      }
+    }
+  }
 
   std::size_t size() const { return size_; }
   std::uint32_t capacity() const { return capacity_; }
-  std::size_t memory_bytes() const { return slots_.bytes() + key_refs_.bytes() + dirty_.bytes(); }
+  std::size_t memory_bytes() const {
+    return slots_.bytes() + key_refs_.bytes() + chunks_.bytes() + marks_.bytes() + touched_marks_.bytes();
+  }
 
  private:
   void allocate(std::uint32_t capacity);
   void grow();
+  void untouch(std::uint32_t slot);
   std::uint32_t place(KeyId id, std::uint32_t key_ref);
   void find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_t* slots) const;
   std::uint32_t next(std::uint32_t slot) const { return slot + 1 == capacity_ ? 0 : slot + 1; }
@@ -103,8 +125,12 @@ class RecordTable {
   std::size_t size_ = 0;
   std::size_t size_max_ = 0;  // grows beyond it
   ZeroedArray<Slot> slots_;   // [capacity + 1]
-  ZeroedArray<std::uint32_t> key_refs_;
-  ZeroedArray<std::uint64_t> dirty_;  // one bit per slot
+  ZeroedArray<std::uint32_t> key_refs_, chunks_;
+  struct Marks {  // of 64 slots
+    std::uint64_t dirty, touched;
+  };
+  ZeroedArray<Marks> marks_;
+  ZeroedArray<std::uint64_t> touched_marks_;  // one bit for each of marks_ that may have a touched slot
 };
 
 }  // namespace kilokv::engine

@@ -22,6 +22,9 @@ constexpr std::uint64_t kRow = 1 + 5 + 10 + 1 + 1 + 5 + 10 + 5;  // head, index,
 constexpr std::uint64_t kItem = 1 + 5 + 2 + 10 + 9;              // tag, operation, key length, integer, version
 constexpr std::uint64_t kDeletedKey = kWrite + engine::kKeyBytesMax;
 
+// Records that a range guard may look at, however long its range: those of three chunks of the engine's ordered index.
+constexpr std::uint64_t kRangeGuardReads = 3 * 128;
+
 // One list of operations: either that of a committed transaction or that of one whose guard failed.
 struct ListCost {
   std::uint64_t written_bytes = 0, copied_values = 0, stored_bytes = 0, stored_values = 0, reads = 0;
@@ -69,6 +72,15 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
   return cost;
 }
 
+std::uint64_t guard_reads(const engine::TransactionColumns& columns, std::size_t t) {
+  std::uint64_t reads = 0;
+  for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
+    const bool of_range = columns.guard_kind[g] == static_cast<std::uint8_t>(GuardKind::range_unchanged);
+    reads += of_range ? kRangeGuardReads : 1;
+  }
+  return reads;
+}
+
 // Adds the deciding guard's value, which goes with the results of the else-operations, and with those of WAIT_EXPIRED.
 void add_guard_value(const engine::TransactionColumns& columns, std::size_t t, std::uint64_t kept_value,
                      ListCost* cost) {
@@ -94,7 +106,7 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
                         std::uint64_t largest_value, std::uint64_t result_bytes_max) {
   const std::uint64_t kept_value = std::min(largest_value, result_bytes_max);
   ListCost list = list_cost(columns, columns.then_begin(t), columns.then_end[t], kept_value, result_bytes_max);
-  const std::uint32_t guards = columns.guard_end[t] - columns.guard_begin(t);
+  const std::uint64_t guards = guard_reads(columns, t);
   if (guards > 0) {  // otherwise the else-operations cannot run
     ListCost other = list_cost(columns, columns.then_end[t], columns.else_end[t], kept_value, result_bytes_max);
     if (in_session) add_guard_value(columns, t, kept_value, &other);

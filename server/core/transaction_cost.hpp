@@ -45,7 +45,7 @@ extern const std::uint64_t kStoredTransactionBytes;
 
 struct TransactionCost {
   LogBound log;
-  std::uint64_t guards = 0;
+  std::uint64_t guards = 0;        // 1 each, of ranges 384
   std::uint64_t reads = 0;         // GETs 1 each, range operations their limits
   std::uint64_t stored_bytes = 0;  // in the session, in memory; larger values than are known do not count
 

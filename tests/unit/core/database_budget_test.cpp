@@ -88,6 +88,16 @@ TEST_F(DatabaseBudgetTest, GuardsAndDeletedRangesAreReadsToo) {
   };
   EXPECT_EQ(batches_of(guards), 5u);
   EXPECT_EQ(batches_of(deletes), 5u);
+  options.batch_max_reads = 4000;
+  reopen();
+  const auto range_guards = [](engine::ColumnsBuilder& b) {
+    for (int i = 0; i < 10; ++i) {
+      b.begin();
+      for (int j = 0; j < 5; ++j) b.range_guard(engine::OnFalse::fail, "", "", 0);
+      b.end();
+    }
+  };
+  EXPECT_EQ(batches_of(range_guards), 5u) << "they look at some keys each";
 }
 
 TEST_F(DatabaseBudgetTest, ReadsOfLargeValuesCountMore) {

@@ -106,7 +106,8 @@ TEST(key_arena_reuses_what_is_freed) {
 
 std::vector<std::string> keys_of(const OrderedIndex& index, std::string_view from, std::string_view to) {
   std::vector<std::string> keys;
-  index.scan(from, to, [&](std::uint32_t, std::string_view key) {
+  const auto all = [](RangeSummary) { return true; };
+  index.scan(from, to, all, [&](std::uint32_t, std::string_view key) {
     keys.emplace_back(key);
     return true;
   });
@@ -184,7 +185,7 @@ TEST(memory_per_record) {
     ASSERT_TRUE(store.insert(id, key));
     const SlotImage image{store.table().find(id), Cell{}};
     store.table()[image.slot].cell = {i, make_tag(i, ValueType::integer)};
-    store.settle({&image, 1}, i, 0);
+    store.settle({&image, 1}, i, 0, false);
     if (i < 200000 || i % 1000 != 0) continue;
     worst = std::max(worst, static_cast<double>(store.memory_bytes()) / static_cast<double>(i));
   }
