@@ -108,10 +108,10 @@ class HostEngine final : public Engine {
     store_.table().prefetch_slot(store_.table().ref().home(hash_key(key, store_.secret()).high));
   }
 
-  void drop_tombstones(Version floor, const std::function<void(std::string_view)>& dropped) override {
+  void drop_tombstones(Version floor, const std::function<void(std::string_view)>& dropped,
+                       std::size_t looked_max) override {
     forget_batch();
-    tombstone_floor_ = std::max(tombstone_floor_, floor);
-    store_.drop_tombstones(floor, dropped);
+    tombstone_floor_ = std::max(tombstone_floor_, store_.drop_tombstones(floor, looked_max, dropped));
   }
   Version tombstone_floor() const override { return tombstone_floor_; }
 

@@ -104,7 +104,10 @@ class Engine {
   // Drops tombstones with version <= floor and calls `dropped` for each. `unchanged since v` and `range unchanged since
   // v` with v < floor are false from then on where the key (any key of the range) may have been dropped: versions below
   // the floor are not known.
-  virtual void drop_tombstones(Version floor, const std::function<void(std::string_view key)>& dropped) = 0;
+  // Looks at about `looked_max` (those of one version all go at once), lowest versions first; tombstone_floor() says
+  // how far it came. To drop up to that one, elsewhere, drops the same.
+  virtual void drop_tombstones(Version floor, const std::function<void(std::string_view key)>& dropped,
+                               std::size_t looked_max = SIZE_MAX) = 0;
   virtual Version tombstone_floor() const = 0;
 
   // Additive digest of all records (key id, type, value, version; tombstones included): equal states have equal hashes,

@@ -52,9 +52,10 @@ void RecordStore::count(Cell cell, std::size_t one) {
 }
 
 // What changes when a record appears, goes, changes its type, or holds bytes.
-void RecordStore::settle_kind(Cell before, Cell after, BatchNumber batch) {
+void RecordStore::settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch) {
   count(before, static_cast<std::size_t>(-1));
   count(after, 1);
+  if (!is_live(after) && after.tag != before.tag) new_tombstones_.push_back({version_of(after.tag), id});
   if (type_of(after.tag) == ValueType::bytes) blobs_.retain(after.word);
   if (type_of(before.tag) == ValueType::bytes) blobs_.release_after(batch, before.word);
 }
@@ -86,7 +87,7 @@ void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from
     if (!summarized && !table_.touched(slot)) touch(slot);
     if (type_of(before.tag) != ValueType::integer || type_of(now.cell.tag) != ValueType::integer) {
       if (!summarized) count_in_chunk(table_.chunk(slot), before, now.cell);
-      settle_kind(before, now.cell, batch);
+      settle_kind(now.id, before, now.cell, batch);
     }
     if (table_.dirty(slot)) continue;
     table_.set_dirty(slot, true);
@@ -94,18 +95,35 @@ void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from
     ++dirty_count_;
   }
   hash_ = hash;
+  if (!new_tombstones_.empty()) queue_tombstones();
 }
 
-void RecordStore::drop_tombstones(Version floor, const std::function<void(std::string_view)>& dropped) {
-  if (tombstones_ == 0) return;
-  for (std::uint32_t slot = 0; slot < table_.capacity();) {
-    const Tag tag = table_[slot].cell.tag;
-    if (tag == 0 || type_of(tag) != ValueType::absent || version_of(tag) > floor) {
-      ++slot;
-      continue;
-    }
+// By version: a record that was written twice stands where it was first.
+void RecordStore::queue_tombstones() {
+  const auto older = [](const Tombstone& a, const Tombstone& b) { return a.version < b.version; };
+  if (!std::is_sorted(new_tombstones_.begin(), new_tombstones_.end(), older)) {
+    std::sort(new_tombstones_.begin(), new_tombstones_.end(), older);
+  }
+  const TombstoneQueue::IsStale is_stale = [this](const Tombstone& t) {
+    return !is_tombstone(table_.find(t.id), t.version);
+  };
+  for (const Tombstone& tombstone : new_tombstones_) tombstone_queue_.add(tombstone, is_stale);
+  new_tombstones_.clear();
+}
+
+Version RecordStore::drop_tombstones(Version floor, std::size_t looked_max,
+                                     const std::function<void(std::string_view)>& dropped) {
+  Version last = 0;
+  for (std::size_t looked = 0;; ++looked) {
+    const Tombstone* const front = tombstone_queue_.front();
+    if (front == nullptr || front->version > floor) return floor;
+    if (looked >= looked_max && front->version > last) return front->version - 1;
+    last = front->version;
+    const std::uint32_t slot = table_.find(front->id);
+    tombstone_queue_.pop();
+    if (!is_tombstone(slot, last)) continue;
     if (dropped) dropped(key(slot));
-    remove(slot);  // may move another record here: look again
+    remove(slot);
   }
 }
 
@@ -137,7 +155,7 @@ Hash128 RecordStore::compute_hash() const {
 
 std::size_t RecordStore::memory_bytes() const {
   return table_.memory_bytes() + keys_.memory_bytes() + index_.memory_bytes() + blobs_.memory_bytes() +
-         dirty_.size() * sizeof(std::uint32_t);
+         tombstone_queue_.memory_bytes() + dirty_.size() * sizeof(std::uint32_t);
 }
 
 }  // namespace kilokv::engine

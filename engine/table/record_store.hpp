@@ -16,6 +16,7 @@
 #include <functional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/key_hash.hpp"
 #include "engine/base/types.hpp"
@@ -24,6 +25,7 @@
 #include "engine/table/ordered_index.hpp"
 #include "engine/table/record_table.hpp"
 #include "engine/table/state_hash.hpp"
+#include "engine/table/tombstone_queue.hpp"
 
 namespace kilokv::engine {
 
@@ -99,8 +101,9 @@ class RecordStore {
         from, to, [since](RangeSummary of) { return of.newest > since; }, f);
   }
 
-  // Removes tombstones with version <= floor, calling `dropped` with each key first.
-  void drop_tombstones(Version floor, const std::function<void(std::string_view)>& dropped);
+  // Removes tombstones with version <= floor, calling `dropped` with each key first, lowest versions first, until about
+  // `looked_max` are looked at: those of one version all go at once. Returns the version up to which there are none.
+  Version drop_tombstones(Version floor, std::size_t looked_max, const std::function<void(std::string_view)>& dropped);
 
   // First in, first out: the next dirty record's slot, no longer dirty; absent_slot() if there is none.
   std::uint32_t take_dirty();
@@ -129,10 +132,14 @@ class RecordStore {
   void count_in_chunk(std::uint32_t chunk, Cell before, Cell after) {
     if (is_live(before) != is_live(after)) index_.add_live(chunk, is_live(after) ? 1 : -1);
   }
+  bool is_tombstone(std::uint32_t slot, Version version) const {
+    return table_[slot].cell.tag == make_tag(version, ValueType::absent);
+  }
+  void queue_tombstones();
   RangeSummary take_over(std::uint32_t chunk);
   void touch(std::uint32_t slot);
   void tell_touched() const;
-  void settle_kind(Cell before, Cell after, BatchNumber batch);
+  void settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch);
   void count(Cell cell, std::size_t one);
 
   KeyHashSecret secret_;
@@ -144,6 +151,8 @@ class RecordStore {
   BlobStore blobs_;
   Wide hash_ = 0;
   std::size_t live_ = 0, tombstones_ = 0;
+  TombstoneQueue tombstone_queue_;
+  std::vector<Tombstone> new_tombstones_;  // of the settle() that runs
   // Highest quarters of the ids of dirty records, in the order in which they became dirty: a quarter finds the record
   // (of two that share it, and are dirty, each has an entry). One whose record is gone is skipped when its turn comes.
   std::deque<std::uint32_t> dirty_;

@@ -13,7 +13,8 @@ namespace {
 // A slice is copied on the executor, in one command.
 constexpr std::size_t kSliceRecords = 4096;
 constexpr std::size_t kSliceArenaBytes = std::size_t{1} << 20;
-constexpr DurationUs kNoRoomUs = 5000000;  // until the disk is asked again whether it holds a checkpoint
+constexpr DurationUs kNoRoomUs = 5000000;    // until the disk is asked again whether it holds a checkpoint
+constexpr std::size_t kSliceDropped = 1024;  // about a millisecond
 constexpr DurationUs kPollUs = 500000;
 constexpr std::size_t kPositionSamples = 16;  // within the tombstone retention
 
@@ -21,12 +22,12 @@ constexpr std::size_t kPositionSamples = 16;  // within the tombstone retention
 
 Checkpointer::Checkpointer(CoreContext* core, Executor* executor, const Position& last,
                            std::vector<std::string> dropped)
-    : core_(core),
-      executor_(executor),
-      last_batch_(last.batch),
-      last_us_(core->environment.clock->monotonic_us()),
-      dropped_(std::move(dropped)),
-      dropped_floor_(last.tombstone_floor) {}
+    : core_(core), executor_(executor), last_batch_(last.batch), last_us_(core->environment.clock->monotonic_us()) {
+  for (std::size_t i = 0; i < dropped.size(); ++i) {
+    if (i % kSliceDropped == 0) dropped_.push_back({last.tombstone_floor, {}});
+    dropped_.back().keys.push_back(std::move(dropped[i]));
+  }
+}
 
 void Checkpointer::request(std::function<void()> done) {
   {
@@ -63,8 +64,10 @@ void Checkpointer::begin(TimeUs now) {
   if (!status.ok()) return core_->fail(status);
   capturing_ = true;
   executor_->post([this, covered_floor = covers_.tombstone_floor] {
+    covered_floor_ = covered_floor;
+    choose_floor();
     auto slice = std::make_unique<Slice>();
-    drop_tombstones(covered_floor, slice.get());
+    drop_tombstones(slice.get());
     capture(slice.get(), core_->engine->dirty_count());
     captured_.push(std::move(slice));
     core_->checkpoint_worker->notify();
@@ -74,37 +77,45 @@ void Checkpointer::begin(TimeUs now) {
 void Checkpointer::ask(std::size_t left) {
   executor_->post([this, left] {
     auto slice = std::make_unique<Slice>();
+    drop_tombstones(slice.get());
     capture(slice.get(), left);
     captured_.push(std::move(slice));
     core_->checkpoint_worker->notify();
   });
 }
 
-// What earlier checkpoints dropped leaves the stored state when the covered batch has the floor that dropped it.
-// Sooner, a restart would miss tombstones that the covered state hash still counts.
-void Checkpointer::drop_tombstones(Version covered_floor, Slice* slice) {
-  if (covered_floor >= dropped_floor_) {
-    for (std::string& key : dropped_) {
-      if (core_->engine->find(key).cell == Cell{}) slice->dropped.push_back(std::move(key));
-    }
-    dropped_.clear();
-  }
+void Checkpointer::choose_floor() {
   const Position now = core_->executed.get();
   const DurationUs retention = core_->options.tombstone_retention_us;
-  Version floor = 0;
   while (!positions_.empty() && positions_.front().time_us <= now.time_us - retention) {
-    floor = positions_.front().next_version - 1;
+    wanted_floor_ = positions_.front().next_version - 1;
     positions_.pop_front();
   }
   // Only now: a tombstone may go when the checkpoint that begins here holds it, not before.
   if (positions_.empty() || now.time_us - positions_.back().time_us >= retention / DurationUs{kPositionSamples}) {
     positions_.push_back(now);
   }
-  floor = executor_->drop_floor(floor);
-  if (floor > core_->engine->tombstone_floor()) {
-    dropped_floor_ = floor;
-    core_->engine->drop_tombstones(floor, [this](std::string_view key) { dropped_.emplace_back(key); });
+}
+
+// One step: so many keys leave the table, and so many the stored state. The next batch logs the floor that the table
+// came to, so that a replay drops the same.
+void Checkpointer::drop_tombstones(Slice* slice) {
+  engine::Engine& engine = *core_->engine;
+  const auto ripe = [this] { return !dropped_.empty() && dropped_.front().floor <= covered_floor_; };
+  for (; ripe() && slice->dropped.size() < kSliceDropped; dropped_.pop_front()) {
+    for (std::string& key : dropped_.front().keys) {
+      if (engine.find(key).cell == Cell{}) slice->dropped.push_back(std::move(key));
+    }
   }
+  const Version floor = executor_->drop_floor(wanted_floor_);
+  if (floor > engine.tombstone_floor()) {
+    Dropped step;
+    const auto keep = [&step](std::string_view key) { step.keys.emplace_back(key); };
+    engine.drop_tombstones(floor, keep, kSliceDropped);
+    step.floor = engine.tombstone_floor();
+    if (!step.keys.empty()) dropped_.push_back(std::move(step));
+  }
+  slice->drops_left = ripe() || floor > engine.tombstone_floor();
 }
 
 void Checkpointer::capture(Slice* slice, std::size_t left) {
@@ -184,7 +195,7 @@ TimeUs Checkpointer::step() {
   if (core_->durable.batch() < waiting_->executed) return kNever;
   const std::unique_ptr<Slice> slice = std::move(waiting_);
   if (!write(*slice)) return kNever;
-  if (slice->left > 0) {
+  if (slice->left > 0 || slice->drops_left) {
     ask(slice->left);
     return kNever;
   }

@@ -39,14 +39,23 @@ class Checkpointer {
     std::vector<StoredRecord> records;  // views into arena
     std::vector<std::string> dropped;   // keys that are no longer known
     std::string arena;
-    std::size_t left = 0;  // dirty keys of this checkpoint that are not captured yet
+    std::size_t left = 0;     // dirty keys of this checkpoint that are not captured yet
+    bool drops_left = false;  // tombstones to drop, or to take out of the stored state
+  };
+
+  // Keys that went from the table with one step of the floor. They leave the stored state when the covered batch has
+  // that floor: sooner, a restart would miss tombstones that the covered state hash still counts.
+  struct Dropped {
+    Version floor = 0;
+    std::vector<std::string> keys;
   };
 
   bool wanted(TimeUs now);
   void begin(TimeUs now);
-  void ask(std::size_t left);                                 // posts capture() to the executor
-  void drop_tombstones(Version covered_floor, Slice* slice);  // executor's thread
-  void capture(Slice* slice, std::size_t left);               // executor's thread
+  void ask(std::size_t left);                    // posts capture() to the executor
+  void choose_floor();                           // executor's thread
+  void drop_tombstones(Slice* slice);            // executor's thread
+  void capture(Slice* slice, std::size_t left);  // executor's thread
   bool write(const Slice& slice);
   void end(TimeUs now);
 
@@ -61,9 +70,10 @@ class Checkpointer {
   std::mutex mutex_;
   std::vector<std::function<void()>> requests_, serving_;
   // Executor's thread.
-  std::deque<Position> positions_;    // samples, to find the version that is --tombstone-retention old
-  std::vector<std::string> dropped_;  // from the table, not yet from the stored state ...
-  Version dropped_floor_ = 0;         // ... which waits for a covered batch with this floor
+  std::deque<Position> positions_;  // samples, to find the version that is --tombstone-retention old
+  Version wanted_floor_ = 0;        // tombstones up to it go, some with each slice
+  std::deque<Dropped> dropped_;     // not yet out of the stored state
+  Version covered_floor_ = 0;       // of the batch that the checkpoint covers
 };
 
 }  // namespace kilokv::server

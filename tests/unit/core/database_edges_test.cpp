@@ -71,6 +71,39 @@ TEST_F(DatabaseEdgesTest, WithoutRetentionATombstoneIsKeptUntilACheckpointHoldsI
   }
 }
 
+// Many tombstones go in steps, from the table and from the stored state; the log says after which batch which had gone,
+// or start-up finds that the state is not what it was.
+TEST_F(DatabaseEdgesTest, ManyTombstonesGoInSteps) {
+  constexpr int kKeys = 5000;
+  options.checkpoint_interval_us = kSecond;
+  options.snapshot_age_us_max = 10 * kSecond;
+  options.tombstone_retention_us = 10 * kSecond;
+  reopen();
+  for (int i = 0; i < kKeys; i += 500) {
+    const auto sink = run([=](engine::ColumnsBuilder& b) {
+      for (int j = i; j < i + 500; ++j) {
+        b.begin();
+        b.op(engine::OpKind::put, b.key("key" + std::to_string(j)), engine::Operand::integer, 1);
+        b.op(engine::OpKind::del, b.key("key" + std::to_string(j)));
+        b.end();
+      }
+    });
+    ASSERT_TRUE(sink->done) << sink->failure->message();
+  }
+  run(add("b", 1));
+  sim.scheduler.run_for(2 * kSecond);
+  EXPECT_EQ(database->status().engine.tombstones, static_cast<std::size_t>(kKeys));
+  EXPECT_GT(log.stored_records(), static_cast<std::size_t>(kKeys));
+  for (int i = 0; i < 30; ++i) {
+    run(add("b", 1));
+    sim.scheduler.run_for(2 * kSecond);
+  }
+  EXPECT_EQ(database->status().engine.tombstones, 0u);
+  EXPECT_EQ(log.stored_records(), 1u);
+  reopen();
+  EXPECT_EQ(database->status().engine.records, 1u);
+}
+
 // The first transaction of the request waits; then the parking lot has no room for the second: the request fails, and
 // with it what was parked of it.
 class HalfFailedTest : public DatabaseEdgesTest {

@@ -40,7 +40,7 @@ class ByteValues : public engine::Engine {
   void scan(std::string_view, std::string_view, const std::function<bool(const engine::RecordView&)>&) const override {}
   Status load(std::string_view, Version, ValueType, std::int64_t, std::string_view) override { return {}; }
   void prefetch(std::string_view) override {}
-  void drop_tombstones(Version, const std::function<void(std::string_view)>&) override {}
+  void drop_tombstones(Version, const std::function<void(std::string_view)>&, std::size_t) override {}
   Version tombstone_floor() const override { return 0; }
   Hash128 state_hash() const override { return {}; }
   Hash128 compute_state_hash() const override { return {}; }

@@ -108,6 +108,54 @@ TEST(tombstones_and_the_floor) {
   EXPECT_FALSE(unchanged("b", 100));
 }
 
+// Step by step, by version, and none of those that were written again; a replica that is told each floor drops the
+// same.
+TEST(tombstones_are_dropped_in_steps) {
+  Bench bench, replica;
+  Version version = 100;
+  const auto load = [&](const std::string& key, ValueType type) {
+    ++version;
+    for (Bench* b : {&bench, &replica}) static_cast<void>(b->engine->load(key, version, type, 1, {}));
+  };
+  for (int i = 0; i < 500; ++i) load("key" + std::to_string(i), i % 5 == 0 ? ValueType::integer : ValueType::absent);
+  for (int i = 0; i < 500; i += 2) load("key" + std::to_string(i), ValueType::integer);
+  for (int i = 0; i < 500; i += 4) load("key" + std::to_string(i), ValueType::absent);
+  const std::size_t all = bench.engine->stats().tombstones;
+  const Version wanted = version - 50;
+  int steps = 0;
+  for (; bench.engine->tombstone_floor() < wanted; ++steps) {
+    const std::size_t before = bench.engine->stats().tombstones;
+    bench.engine->drop_tombstones(wanted, {}, 20);
+    EXPECT_TRUE(before - bench.engine->stats().tombstones <= 20);
+    bench.engine->scan({}, {}, [&](const RecordView& record) {
+      const bool forgotten = type_of(record.cell.tag) == ValueType::absent &&
+                             version_of(record.cell.tag) <= bench.engine->tombstone_floor();
+      EXPECT_FALSE(forgotten);
+      return true;
+    });
+    replica.engine->drop_tombstones(bench.engine->tombstone_floor(), {});
+    EXPECT_TRUE(bench.engine->state_hash() == replica.engine->state_hash());
+  }
+  EXPECT_TRUE(steps > 10);
+  EXPECT_EQ(bench.engine->stats().tombstones, std::size_t{50});
+  EXPECT_TRUE(all > 300);
+  EXPECT_TRUE(bench.engine->compute_state_hash() == bench.engine->state_hash());
+}
+
+TEST(a_key_deleted_again_and_again_takes_no_more_memory) {
+  Bench bench;
+  Version version = 0;
+  std::size_t memory_bytes = 0;
+  for (int i = 0; i < 200000; ++i) {
+    static_cast<void>(bench.engine->load("kept" + std::to_string(i % 5000), ++version, ValueType::absent, 0, {}));
+    static_cast<void>(bench.engine->load("key", ++version, ValueType::integer, 1, {}));
+    static_cast<void>(bench.engine->load("key", ++version, ValueType::absent, 1, {}));
+    bench.engine->clear_dirty();
+    if (i == 20000) memory_bytes = bench.engine->stats().memory_bytes;
+  }
+  EXPECT_TRUE(bench.engine->stats().memory_bytes < memory_bytes + (std::size_t{1} << 19));
+}
+
 TEST(dirty_records_once_each_first_in_first_out) {
   Bench bench;
   bench.load("a", 1), bench.load("b", 1);
@@ -152,7 +200,7 @@ TEST(deleting_ranges_again_and_again_takes_no_more_memory) {
     bench.engine->clear_dirty();
     if (round == 1) memory_bytes = bench.engine->stats().memory_bytes;
   }
-  EXPECT_EQ(bench.engine->stats().memory_bytes, memory_bytes);
+  EXPECT_TRUE(bench.engine->stats().memory_bytes < memory_bytes + (std::size_t{1} << 18));
 }
 
 TEST(a_dropped_tombstone_is_no_longer_dirty) {
