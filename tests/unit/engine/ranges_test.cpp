@@ -101,6 +101,9 @@ TEST(ranges_look_at_few_records_however_many_they_have) {
         }
       }
     }
+    const Version settled = s.version;
+    for (int i = 0; i < 20; ++i) s.write_in_batch(any_key(), ValueType::absent, true);
+    s.check("", "", settled);
     for (int i = 0; i < 20; ++i) {
       s.write_in_batch(any_key(), random() % 2 == 0 ? ValueType::absent : ValueType::integer, random() % 2 == 0);
     }
