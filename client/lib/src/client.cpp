@@ -141,7 +141,9 @@ class RemoteClient final : public Client {
           call("Scan", options.call, [&](auto* stub, auto* context) { return stub->Scan(context, request, &page); });
       if (error) return error;
       for (v1::Read& read : *page.mutable_pairs()) {
-        if (!visit(to_pair(&read))) return position_of(page);
+        if (visit(to_pair(&read))) continue;
+        if (page.reader() != 0) give_up_boundary(page, options.call, &request);
+        return position_of(page);
       }
       request.set_boundary(page.boundary());
       request.set_reader(page.reader());
@@ -204,6 +206,19 @@ class RemoteClient final : public Client {
     std::vector<std::uint32_t> fresh;
     results->columns().reset(transactions);
     return results->columns().add(std::move(message), &fresh);
+  }
+
+  // The server keeps the boundary of a scan for its next page; a page that is not to be followed gives it up. Where
+  // that fails, it ends with its age.
+  void give_up_boundary(const v1::ScanResponse& page, const CallOptions& options, v1::ScanRequest* request) {
+    request->mutable_range()->set_from(page.next_from());
+    request->set_boundary(page.boundary());
+    request->set_reader(page.reader());
+    request->set_keep_boundary(false);
+    request->set_limit(1);
+    v1::ScanResponse last;
+    static_cast<void>(
+        call("Scan", options, [&](auto* stub, auto* context) { return stub->Scan(context, *request, &last); }));
   }
 
   static ScanPosition position_of(const v1::ScanResponse& page) {

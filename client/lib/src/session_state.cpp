@@ -235,7 +235,13 @@ void SessionState::on_stream_end(Error error) {
   stream_ = nullptr;
   stream_usable_ = writing_ = false;
   changed_.notify_all();
-  if (closing_ || ended_) return;
+  if (closing_) return;
+  if (ended_) {  // the lease was lost first: nothing will answer what was sent
+    queue_.clear();
+    std::vector<RequestPointer> open;
+    for (const auto& entry : pending_) open.push_back(entry.second);
+    return end_all(open, ended_, &lock);
+  }
   error = connection_->describe(std::move(error));
   if (error.code == ErrorCode::failed_precondition) ended_ = error;
   const std::vector<RequestPointer> failed = culprits(error);

@@ -151,6 +151,31 @@ TEST_F(ClientTest, ScanVisitsPagesAtOneBoundary) {
   EXPECT_EQ(keys, "a");
 }
 
+TEST_F(ClientTest, AScanThatEndsEarlyGivesItsBoundaryUp) {
+  std::vector<v1::ScanRequest> requests;
+  bool more = true;
+  server_.on_scan = [&](const v1::ScanRequest& request, v1::ScanResponse* response) -> grpc::Status {
+    requests.push_back(request);
+    response->add_pairs()->set_key("a");
+    response->set_boundary(17);
+    response->set_more(more);
+    response->set_next_from("b");
+    if (more && request.keep_boundary()) response->set_reader(99);
+    return {};
+  };
+  const auto position = client_->scan("", "z", [](const Pair&) { return false; });
+  ASSERT_TRUE(position);
+  EXPECT_EQ(position->boundary, 17u);
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_FALSE(requests[1].keep_boundary());
+  EXPECT_EQ(requests[1].limit(), 1u);
+  EXPECT_EQ(requests[1].boundary(), 17u);
+  EXPECT_EQ(requests[1].reader(), 99u);
+  more = false;  // nothing is kept for the last page
+  ASSERT_TRUE(client_->scan("", "z", [](const Pair&) { return false; }));
+  EXPECT_EQ(requests.size(), 3u);
+}
+
 TEST_F(ClientTest, ListsCancelsAndTellsStatus) {
   const auto parked = client_->list_parked();
   ASSERT_TRUE(parked);

@@ -252,6 +252,32 @@ TEST_F(SessionTest, ALeaseThatCannotBeRenewedEndsTheSession) {
   EXPECT_EQ(error.code, ErrorCode::failed_precondition) << error.message;
 }
 
+TEST_F(SessionTest, WhatWasSentEndsWithTheStreamThatBreaksAfterTheLease) {
+  server_.lease_us = 300'000;
+  std::promise<void> sent, released;
+  std::atomic<bool> refuse = false;
+  server_.on_keep_alive = [&]() -> grpc::Status {
+    return refuse ? grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "expired") : grpc::Status();
+  };
+  server_.on_request = [&](const auto&, const auto&) -> std::optional<grpc::Status> {
+    sent.set_value();
+    released.get_future().wait();
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the stream breaks");
+  };
+  open();
+  auto answer = std::async(std::launch::async, [&] { return session_->execute(adds(1), within(60'000'000)).error(); });
+  sent.get_future().wait();
+  refuse = true;
+  Error error;  // until the client knows that the lease is lost
+  for (int i = 0; i < 1'000 && error.code != ErrorCode::failed_precondition; ++i) {
+    error = session_->execute(adds(1), within(20'000)).error();
+  }
+  EXPECT_EQ(error.code, ErrorCode::failed_precondition) << error.message;
+  released.set_value();
+  EXPECT_EQ(answer.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "it waits for its deadline";
+  EXPECT_EQ(answer.get().code, ErrorCode::failed_precondition);
+}
+
 // A channel that ends on a thread of gRPC takes that thread's queue away: the process crashed, about once in a hundred.
 TEST_F(SessionTest, ClosingLeavesNothingOfTheChannelToGrpc) {
   server_.lease_us = 300'000;
