@@ -138,6 +138,8 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
               "bytes in flight on one stream; reading pauses at it"},
              {kMessages, "stream-answer-bytes-max", Unit::size, &o->stream_answer_bytes_max,
               "answers that a client has not taken; beyond it its stream is cut"},
+             {kMessages, "answers-bytes-max", Unit::size, &o->answers_bytes_max,
+              "the same of all clients; the stream whose answer would exceed it is cut"},
              {kLimits, "key-bytes-max", Unit::size, &limits->key_bytes_max, "one key"},
              {kLimits, "value-bytes-max", Unit::size, &limits->value_bytes_max, "one value"},
              {kLimits, "guards-max", Unit::count, &limits->guards_max, "guards"},

@@ -2,7 +2,11 @@
 // finished once, after them. Whoever still owes answers holds the stream by shared_ptr, so it survives the RPC's end:
 // what comes then is dropped.
 //
-// States: open -> (finish_when_sent) closing -> finished; open or closing -> (client gone) finished.
+// Unsent answers are bounded, for each stream and for the service (AnswerAccount): the stream whose next answer would
+// be too much is cut. Where it has nothing unsent it ends with RESOURCE_EXHAUSTED and the knob; where a write is under
+// way, nothing more can be said to a client that does not read, and it ends as CANCELLED.
+//
+// States: open -> (finish_when_sent) closing -> finished; open or closing -> (client gone, or cut) finished.
 // Thread safety: all members; gRPC may run reactions of one RPC at the same time.
 // gRPC calls no reaction from within StartWrite, StartRead or Finish, so they may be called with the mutex held.
 #pragma once
@@ -11,11 +15,16 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
+
+#include "server/service/answer_account.hpp"
+#include "server/service/status_map.hpp"
 
 namespace kilokv::server {
 
@@ -30,16 +39,22 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   }
 
  protected:
-  AnswerStream(grpc::CallbackServerContext* context, std::uint64_t answer_bytes_max)
-      : context_(context), answer_bytes_max_(answer_bytes_max) {}
+  // Requires: `account` outlives the RPC.
+  AnswerStream(grpc::CallbackServerContext* context, std::uint64_t answer_bytes_max, AnswerAccount* account)
+      : context_(context), answer_bytes_max_(answer_bytes_max), account_(account) {}
 
   // For subclasses; each is called with mutex_ held, but for ended().
   void write(grpc::ByteBuffer answer) {
-    if (finish_ || finished_) return;
-    unsent_bytes_ += answer.Length();
+    if (closing() || finished_) return;
+    const std::uint64_t bytes = answer.Length();
+    if (unsent_bytes_ + bytes > answer_bytes_max_) {
+      return cut(answer_bytes_max_, unsent_bytes_ + bytes, "--stream-answer-bytes-max");
+    }
+    if (!account_->charge(bytes)) {
+      return cut(account_->bytes_max(), account_->unsent_bytes() + bytes, "--answers-bytes-max");
+    }
+    unsent_bytes_ += bytes;
     queue_.push_back(std::move(answer));
-    // A client that does not read must not fill the memory. Nothing more can be said to it: cut it off.
-    if (unsent_bytes_ > answer_bytes_max_) return context_->TryCancel();
     if (!writing_) write_next();
   }
 
@@ -52,8 +67,7 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
 
   // The client is gone: ends the RPC without waiting for anything.
   void abandon() {
-    while (queue_.size() > (writing_ ? 1 : 0)) queue_.pop_back();
-    unsent_bytes_ = 0;
+    drop_unsent();
     if (finished_) return;
     finish_ = grpc::Status::CANCELLED;
     finish_now();
@@ -65,12 +79,12 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   // Nothing that is written from now on reaches the client. Without the mutex.
   bool ended() const {
     const std::lock_guard lock(mutex_);
-    return finished_;
+    return finished_ || cut_;
   }
 
   grpc::CallbackServerContext* context() { return context_; }  // Requires: not finished
   bool finished() const { return finished_; }
-  bool closing() const { return finish_.has_value(); }
+  bool closing() const { return finish_.has_value() || cut_; }
   std::uint64_t unsent_bytes() const { return unsent_bytes_; }
 
   mutable std::mutex mutex_;
@@ -80,7 +94,10 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
     const std::lock_guard lock(mutex_);
     writing_ = false;
     if (!ok || finished_) return abandon();
-    unsent_bytes_ -= queue_.front().Length();
+    if (!cut_) {
+      unsent_bytes_ -= queue_.front().Length();
+      account_->release(queue_.front().Length());
+    }
     queue_.pop_front();
     if (!queue_.empty()) {
       write_next();
@@ -99,6 +116,26 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
     const std::shared_ptr<void> self = std::move(self_);  // the last of gRPC's use; may destroy this on return
   }
 
+  void cut(std::uint64_t limit, std::uint64_t met, const char* knob) {
+    constexpr std::int64_t kRetryAfterUs = 1000000;  // until others may have taken theirs
+    if (!writing_) {
+      return finish_when_sent(to_grpc(
+          Status::exhausted({"answers", std::to_string(limit) + " bytes unsent", std::to_string(met) + " bytes", knob},
+                            kRetryAfterUs),
+          context_));
+    }
+    cut_ = true;
+    drop_unsent();
+    context_->TryCancel();
+  }
+
+  // All but the one that gRPC holds, which does not count any more.
+  void drop_unsent() {
+    while (queue_.size() > (writing_ ? 1 : 0)) queue_.pop_back();
+    account_->release(unsent_bytes_);
+    unsent_bytes_ = 0;
+  }
+
   void write_next() {
     writing_ = true;
     this->StartWrite(&queue_.front());
@@ -111,9 +148,11 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
 
   grpc::CallbackServerContext* const context_;
   const std::uint64_t answer_bytes_max_;
+  AnswerAccount* const account_;
   std::deque<grpc::ByteBuffer> queue_;  // the front is being written while writing_
-  std::uint64_t unsent_bytes_ = 0;      // of queue_
+  std::uint64_t unsent_bytes_ = 0;      // of queue_, until it is dropped
   bool writing_ = false;
+  bool cut_ = false;  // cancelled: nothing more reaches the client
   bool finished_ = false;
   std::optional<grpc::Status> finish_;  // how to end once the queue is empty
   std::shared_ptr<void> self_;

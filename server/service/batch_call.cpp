@@ -41,6 +41,7 @@ Status BatchCall::try_submit(const DatabaseGate& gate, grpc::ByteBuffer message)
 }
 
 void BatchCall::results(const ResultSlice& slice, bool last) {
+  if (ended()) return;
   const auto messages = encode_slice<v1::ExecuteBatchResponse>(slice, as_columns_, options_->message_bytes_max);
   std::vector<grpc::ByteBuffer> buffers;
   for (const v1::ExecuteBatchResponse& message : messages) buffers.push_back(serialize_message(message));

@@ -12,8 +12,8 @@ namespace kilokv::server {
 
 class BatchCall final : public AnswerStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>, public ResponseSink {
  public:
-  BatchCall(grpc::CallbackServerContext* context, const ServiceOptions* options)
-      : AnswerStream(context, options->stream_answer_bytes_max), options_(options) {}
+  BatchCall(grpc::CallbackServerContext* context, const ServiceOptions* options, AnswerAccount* account)
+      : AnswerStream(context, options->stream_answer_bytes_max, account), options_(options) {}
 
   // Decodes `message` and submits it; the call ends with its last answer or its error.
   void submit(const DatabaseGate& gate, const grpc::ByteBuffer& message);

@@ -27,6 +27,7 @@ Status ServiceOptions::validate() const {
                            {"--stream-requests-max", stream_requests_max, 1, 1u << 20},
                            {"--stream-bytes-max", stream_bytes_max, 1024, std::uint64_t{1} << 40},
                            {"--stream-answer-bytes-max", stream_answer_bytes_max, 1 << 20, std::uint64_t{1} << 40},
+                           {"--answers-bytes-max", answers_bytes_max, 1 << 20, std::uint64_t{1} << 40},
                            {"--key-bytes-max", limits.key_bytes_max, 1, engine::kKeyBytesMax},
                            {"--value-bytes-max", limits.value_bytes_max, 1, 1u << 30},
                            {"--guards-max", limits.guards_max, 1, 1u << 20},

@@ -89,7 +89,7 @@ Result<Database::CancelTarget> target_of(const v1::CancelRequest& request) {
 }  // namespace
 
 KiloKvService::KiloKvService(ServiceOptions options, ServerInfo info)
-    : options_(std::move(options)), info_(std::move(info)) {}
+    : options_(std::move(options)), info_(std::move(info)), answers_(options_.answers_bytes_max) {}
 
 void KiloKvService::close() {
   gate_.close();
@@ -113,7 +113,7 @@ grpc::ServerUnaryReactor* KiloKvService::Execute(grpc::CallbackServerContext* co
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* KiloKvService::ExecuteBatch(grpc::CallbackServerContext* context,
                                                                         const grpc::ByteBuffer* request) {
-  auto call = std::make_shared<BatchCall>(context, &options_);
+  auto call = std::make_shared<BatchCall>(context, &options_, &answers_);
   call->adopted_by_rpc();
   call->submit(gate_, *request);
   return call.get();
@@ -121,7 +121,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* KiloKvService::ExecuteBatch(grpc::Ca
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KiloKvService::Session(
     grpc::CallbackServerContext* context) {
-  auto stream = std::make_shared<SessionStream>(context, &gate_, &options_);
+  auto stream = std::make_shared<SessionStream>(context, &gate_, &options_, &answers_);
   stream->adopted_by_rpc();
   {
     const std::lock_guard lock(streams_mutex_);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kilokv/v1/kilokv.grpc.pb.h"
+#include "server/service/answer_account.hpp"
 #include "server/service/gate.hpp"
 #include "server/service/options.hpp"
 #include "server/service/session_stream.hpp"
@@ -41,6 +42,8 @@ class KiloKvService final : public KiloKvMethods {
   void serve(Database* database) { gate_.open(database); }
   // From now on every request gets UNAVAILABLE, "draining"; streams end once the answers at hand are sent.
   void close();
+  // What clients have not taken yet, on all streams.
+  std::uint64_t unsent_answer_bytes() const { return answers_.unsent_bytes(); }
 
   grpc::ServerUnaryReactor* Execute(grpc::CallbackServerContext* context, const v1::ExecuteRequest* request,
                                     v1::ExecuteResponse* response) override;
@@ -69,6 +72,7 @@ class KiloKvService final : public KiloKvMethods {
   const ServiceOptions options_;
   const ServerInfo info_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  AnswerAccount answers_;
   DatabaseGate gate_;
   std::mutex streams_mutex_;
   std::vector<std::weak_ptr<SessionStream>> streams_;  // the open ones, and some that have ended

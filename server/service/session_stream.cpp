@@ -19,6 +19,7 @@ class SessionStream::Answer final : public ResponseSink {
       : stream_(std::move(stream)), number_(message.number()), bytes_(bytes), as_columns_(message.has_columns()) {}
 
   void results(const ResultSlice& slice, bool last) override {
+    if (stream_->ended()) return send({}, last);
     auto messages = encode_slice<v1::SessionResponse>(slice, as_columns_, stream_->options_->message_bytes_max);
     messages.back().set_last(last);
     std::vector<grpc::ByteBuffer> buffers;

@@ -19,8 +19,9 @@ namespace kilokv::server {
 
 class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>> {
  public:
-  SessionStream(grpc::CallbackServerContext* context, const DatabaseGate* gate, const ServiceOptions* options)
-      : AnswerStream(context, options->stream_answer_bytes_max), gate_(gate), options_(options) {}
+  SessionStream(grpc::CallbackServerContext* context, const DatabaseGate* gate, const ServiceOptions* options,
+                AnswerAccount* account)
+      : AnswerStream(context, options->stream_answer_bytes_max, account), gate_(gate), options_(options) {}
 
   void start();
   // Ends the stream with `status` after the answers that wait to be sent.

@@ -320,7 +320,39 @@ TEST_F(SlowReaderTest, IsCutOff) {
   test::FakeDatabase::commit(database_.take().get());
   v1::SessionResponse response;
   EXPECT_FALSE(stream->Read(&response));
-  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(detail_of(*call).knob(), "--stream-answer-bytes-max");
+  EXPECT_EQ(service_.unsent_answer_bytes(), 0u);
+}
+
+ServiceOptions little_room_for_all() {
+  ServiceOptions options;
+  options.answers_bytes_max = 2000;
+  return options;
+}
+
+class LittleRoomForAllTest : public ServiceTest {
+ protected:
+  LittleRoomForAllTest() : ServiceTest(little_room_for_all()) {}
+};
+
+TEST_F(LittleRoomForAllTest, WhatIsTakenGivesItsRoomBackAndWhatDoesNotFitIsCutOff) {
+  service_.serve(&database_);
+  auto call = context();
+  auto stream = stub_->Session(call.get());
+  v1::SessionResponse response;
+  for (std::uint64_t number = 1; number <= 20; ++number) {  // together more than fits, one after the other
+    ASSERT_TRUE(stream->Write(session_request(number)));
+    database_.take()->sink->fail(Status(StatusCode::internal, std::string(500, 'x')));
+    ASSERT_TRUE(stream->Read(&response));
+  }
+  ASSERT_TRUE(stream->Write(session_request(21)));
+  database_.take()->sink->fail(Status(StatusCode::internal, std::string(5000, 'x')));
+  EXPECT_FALSE(stream->Read(&response));
+  const grpc::Status status = stream->Finish();
+  EXPECT_TRUE(status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ||
+              status.error_code() == grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(service_.unsent_answer_bytes(), 0u);
 }
 
 TEST_F(ServiceTest, TheOtherCalls) {
