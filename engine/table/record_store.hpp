@@ -117,8 +117,8 @@ class RecordStore {
   std::size_t memory_bytes() const;
 
  private:
-  // Touched records: to tell so many takes one or two milliseconds.
-  static constexpr std::size_t kTouchedMax = std::size_t{1} << 18;
+  // Touched records: to tell so many takes 10 to 20 ms, once, and so much larger tables pay for each write at once.
+  static constexpr std::size_t kTouchedMax = std::size_t{1} << 21;
 
   static Wide digest(KeyId id, Cell cell) {
     const bool bytes = type_of(cell.tag) == ValueType::bytes;
