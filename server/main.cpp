@@ -75,7 +75,11 @@ class Server {
     grpc_ = std::move(*grpc);
     spdlog::info("kilokvd recovering endpoint={} data_dir={} version={} commit={}", grpc_->endpoint(),
                  options_.storage.data_dir, kVersion, kCommit);
-    Result<std::unique_ptr<CommitLog>> log = open_rocksdb_log(options_.storage);
+    StorageOptions storage = options_.storage;
+    storage.on_checkpoint_put_off = [](const Status& why) {
+      spdlog::warn("kilokvd puts checkpoints off until the disk has room reason=\"{}\"", why.message());
+    };
+    Result<std::unique_ptr<CommitLog>> log = open_rocksdb_log(storage);
     if (!log.ok()) return log.status();
     log_ = std::move(*log);
     Status status = open_database();

@@ -2,7 +2,6 @@
 
 #include <rocksdb/convenience.h>
 #include <rocksdb/write_batch.h>
-#include <spdlog/spdlog.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -165,7 +164,7 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
 
 Status RocksdbLog::checkpoint_begin() {
   if (Status status = space_.check_checkpoint(); !status.ok()) {
-    if (!warned_) spdlog::warn("kilokvd puts checkpoints off until the disk has room reason=\"{}\"", status.message());
+    if (!warned_ && options_.on_checkpoint_put_off) options_.on_checkpoint_put_off(status);
     warned_ = true;
     return status;
   }

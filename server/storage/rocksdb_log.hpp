@@ -25,6 +25,8 @@ struct StorageOptions {
 
   // Free bytes of the file system that holds `path`. Empty: statvfs. For tests.
   std::function<std::uint64_t(const std::string& path)> free_bytes;
+  // Told once when the disk has no room for a checkpoint, and again after it had. From the checkpoint worker.
+  std::function<void(const Status&)> on_checkpoint_put_off = {};
 
   Status validate() const;
 };

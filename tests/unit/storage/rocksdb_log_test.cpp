@@ -172,10 +172,14 @@ TEST_F(RocksdbLogTest, ACheckpointThatTheDiskWouldNotHoldDoesNotBegin) {
   std::uint64_t sessions = 10 << 20;
   options.disk_reserve_bytes = 1 << 20;
   options.free_bytes = [](const std::string&) { return std::uint64_t{16} << 20; };
+  int told = 0;
+  options.on_checkpoint_put_off = [&told](const Status&) { ++told; };
   OpenLog log(options);
   log.append(1, 2);
   log.log->watch_sessions([&sessions] { return sessions; });
   EXPECT_EQ(log.log->checkpoint_begin().code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(log.log->checkpoint_begin().code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(told, 1);
   EXPECT_EQ(log.log->reserve(1000).code(), StatusCode::resource_exhausted);
   log.append(3, 3);  // what was admitted is written all the same
   sessions = 1 << 20;
