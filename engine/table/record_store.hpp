@@ -117,8 +117,10 @@ class RecordStore {
   std::size_t memory_bytes() const;
 
  private:
-  // Touched records: to tell so many takes 10 to 20 ms, once, and so much larger tables pay for each write at once.
-  static constexpr std::size_t kTouchedMax = std::size_t{1} << 21;
+  // Touched records. Telling the index of that many takes a second or so, once, when a range is looked at for the first
+  // time; where more are written meanwhile, each further write pays at once (a bank transfer then takes 2.5 times as
+  // long).
+  static constexpr std::size_t kTouchedMax = std::size_t{1} << 24;
 
   static Wide digest(KeyId id, Cell cell) {
     const bool bytes = type_of(cell.tag) == ValueType::bytes;
