@@ -43,6 +43,9 @@ class HostEngine final : public Engine {
     return {};
   }
 
+  const ExecutionReport& execution() const override { return report_; }
+  EngineDevice device() const override { return device_; }
+
   const std::vector<BeforeImage>& before_images() const override {
     if (before_images_.empty()) {
       for (const SlotImage& image : access_.log()) {
@@ -160,6 +163,8 @@ class HostEngine final : public Engine {
   }
 
   RecordStore store_;
+  EngineDevice device_;
+  ExecutionReport report_;
   Version tombstone_floor_ = 0;
   BatchResolver resolver_;
   HostAccess access_;
@@ -168,17 +173,21 @@ class HostEngine final : public Engine {
   mutable std::vector<BeforeImage> before_images_;  // built when first asked for
 };
 
+Status check_known(const std::string& field, const std::string& name, const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  std::string names;
+  for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
+  return Status::invalid({field, "one of " + names, name, "--" + field});
+}
+
 }  // namespace
 
-std::vector<std::string> Engine::strategies() { return {"serial"}; }
+std::vector<std::string> Engine::strategies() { return {"auto", "serial"}; }
+std::vector<std::string> Engine::devices() { return {"auto", "cpu"}; }
 
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
-  const std::vector<std::string> known = strategies();
-  if (std::find(known.begin(), known.end(), options.strategy) == known.end()) {
-    std::string names;
-    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
-    return Status::invalid({"strategy", "one of " + names, options.strategy, "--strategy"});
-  }
+  if (Status known = check_known("strategy", options.strategy, strategies()); !known.ok()) return known;
+  if (Status known = check_known("device", options.device, devices()); !known.ok()) return known;
   return std::unique_ptr<Engine>(std::make_unique<HostEngine>(options));
 }
 

@@ -18,13 +18,16 @@
 #include "engine/base/key_hash.hpp"
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
+#include "engine/exec/execution_report.hpp"
 #include "engine/txn/columns.hpp"
 #include "engine/txn/results.hpp"
 
 namespace kilokv::engine {
 
 struct EngineOptions {
-  std::string strategy = "serial";  // one of strategies()
+  std::string strategy = "auto";  // one of strategies()
+  std::string device = "cpu";     // one of devices(); auto: a CUDA device where there is one
+  std::uint32_t threads = 0;      // of `ordered` on the CPU; 0: one for each core
   KeyHashSecret secret;
   std::size_t expected_records = 0;                      // reserves the table
   std::size_t table_records_max = std::size_t{1} << 31;  // RESOURCE_EXHAUSTED beyond it
@@ -53,9 +56,11 @@ struct BeforeImage {
 
 class Engine {
  public:
-  // INVALID_ARGUMENT for an unknown strategy.
+  // INVALID_ARGUMENT for an unknown strategy or device. No CUDA device, or none that works: the engine runs on the CPU,
+  // and device() says why.
   static Result<std::unique_ptr<Engine>> create(const EngineOptions& options);
   static std::vector<std::string> strategies();
+  static std::vector<std::string> devices();
   virtual ~Engine() = default;
 
   // Runs the batch. `last_try[t]` != 0: the transaction's deadline is at or before the stamp: postponed becomes
@@ -67,6 +72,11 @@ class Engine {
   [[nodiscard]] virtual Status execute(const BatchHeader& header, const TransactionColumns& columns,
                                        const Column<std::uint8_t>& last_try, BatchResults* results,
                                        WriteColumns* writes) = 0;
+
+  // How the last batch was executed.
+  virtual const ExecutionReport& execution() const = 0;
+  // Where batches run; after an error of the device: on the CPU. The batch at hand is then run there, too.
+  virtual EngineDevice device() const = 0;
 
   // The keys that the last batch wrote, each once, with their cells before it. Valid until the next call that changes
   // the table.

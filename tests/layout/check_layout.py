@@ -14,7 +14,7 @@ import re
 import sys
 
 ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", "engine/stm", "engine/exec", "engine"]
-ENGINE_FACE = ["engine/base", "engine/txn", "engine/engine.hpp"]
+ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/execution_report.hpp", "engine/engine.hpp"]
 PROTOCOL = "kilokv/v1"  # generated
 GENERATED = {"kilokv_commit.hpp"}  # by the build: the commit that a program was built from
 CLIENT_FACE = "client/lib/include"  # included as "kilokv/..."

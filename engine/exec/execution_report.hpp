@@ -1,0 +1,30 @@
+// How the last batch was executed: for the bench's report, the server's status, and tests. Not results: two strategies
+// that agree on these may differ here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kilokv::engine {
+
+struct ExecutionReport {
+  const char* strategy = "serial";  // that ran it: serial or ordered
+  bool on_device = false;           // by the device's kernels
+  // Of `ordered`:
+  std::uint64_t rounds = 0;               // of all passes
+  std::uint64_t reservations = 0;         // words that somebody asked for, of all rounds
+  std::uint64_t chained_adds = 0;         // ADDs that could commute but for the overflow bound, the type, or an order
+  std::uint64_t tail = 0;                 // transactions that ran one by one, where rounds would decide too few
+  std::uint64_t postponed = 0;            // times that a WAIT guard postponed one
+  std::vector<std::uint64_t> decided_by;  // [threads] transactions by the thread that decided them; postponed ones not
+};
+
+// Where batches run now.
+struct EngineDevice {
+  std::string name = "cpu";  // cpu, cuda or emulated
+  std::string model;         // of the device, such as "NVIDIA H200"
+  std::string reason;        // why not the device that was asked for; empty: it is the one
+};
+
+}  // namespace kilokv::engine

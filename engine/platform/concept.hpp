@@ -1,0 +1,99 @@
+// What a strategy is written over: a grid of threads, their memory, and how they meet. One source, four grounds: host
+// threads (host.hpp), the simulator (sim.hpp), a CUDA device (cuda.cuh), and the emulated device, which is the host's
+// threads over a device's memory (host.hpp over device_pointer.hpp).
+//
+// Threads stand in groups (a warp: kGroupWidth lanes that may run in lockstep), groups in blocks, blocks in the grid.
+// An object of the platform is one thread's: it is passed by reference, never shared.
+//
+// Memory. A pointer is Space::Pointer<T>: a plain pointer where memory is the thread's own, a tagged address elsewhere,
+// that only the space translates. Three kinds of data:
+//   - written before the launch and then only read: through the pointer itself, p[i];
+//   - written by one thread and read by others in another phase, with a barrier between: get(), put(). Two threads that
+//     use the same datum in one phase, one of them to write, are a data race;
+//   - words that threads contend for: load() to fetch_or(), on unsigned 32 and 64 bit words, each with an order and a
+//     scope.
+// Barriers order everything: what was written before is seen behind, by everybody who meets there. They never spin on
+// the host. Every thread of the group, block or grid must come; on a device, a grid barrier needs a cooperative launch.
+//
+// Thread safety: as said. Source: the memory model is that of C++20, with the scopes of the PTX ISA.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include "engine/base/host_device.hpp"
+
+namespace kilokv::engine {
+
+enum class Order : std::uint8_t { relaxed, acquire, release, acquire_release, sequential };
+enum class Scope : std::uint8_t { block, device, system };  // who sees the order: at least these threads
+
+// Memory of this process.
+struct HostSpace {
+  template <class T>
+  using Pointer = T*;
+  // What the pointer leads to, for somebody who reads it, or writes it.
+  template <class T>
+  KILOKV_HOST_DEVICE static T& to_read(T* pointer) {
+    return *pointer;
+  }
+  template <class T>
+  KILOKV_HOST_DEVICE static T& to_write(T* pointer) {
+    return *pointer;
+  }
+};
+
+template <class Pointer>
+using ElementOf = std::remove_cv_t<typename std::pointer_traits<Pointer>::element_type>;
+
+template <class P, class T>
+using PointerOf = typename P::Space::template Pointer<T>;
+
+template <class P>
+concept Platform = requires(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P, std::uint32_t> half,
+                            std::uint64_t value, std::uint32_t lane, Order order, Scope scope) {
+  typename P::Space;
+  { P::kGroupWidth } -> std::convertible_to<std::uint32_t>;  // lanes of a group: 1 to 32
+
+  // Who this thread is.
+  { p.thread() } -> std::same_as<std::uint32_t>;         // of the grid
+  { p.threads() } -> std::same_as<std::uint32_t>;        // in the grid
+  { p.lane() } -> std::same_as<std::uint32_t>;           // of its group
+  { p.group() } -> std::same_as<std::uint32_t>;          // its group, of the grid's
+  { p.block() } -> std::same_as<std::uint32_t>;          // its block, of the grid's
+  { p.block_thread() } -> std::same_as<std::uint32_t>;   // of its block
+  { p.block_threads() } -> std::same_as<std::uint32_t>;  // in its block
+
+  // Words that threads contend for; the same for 32 bits.
+  { p.load(word, order, scope) } -> std::same_as<std::uint64_t>;
+  p.store(word, value, order, scope);
+  { p.exchange(word, value, order, scope) } -> std::same_as<std::uint64_t>;  // returns what was there, as all below
+  { p.compare_exchange(word, value, value, order, scope) } -> std::same_as<std::uint64_t>;  // expected, desired
+  { p.fetch_add(word, value, order, scope) } -> std::same_as<std::uint64_t>;
+  { p.fetch_min(word, value, order, scope) } -> std::same_as<std::uint64_t>;
+  { p.fetch_max(word, value, order, scope) } -> std::same_as<std::uint64_t>;
+  { p.fetch_or(word, value, order, scope) } -> std::same_as<std::uint64_t>;
+  { p.load(half, order, scope) } -> std::same_as<std::uint32_t>;
+  p.fence(order, scope);
+
+  // Data of one writer a phase.
+  { p.get(word) } -> std::same_as<std::uint64_t>;
+  p.put(word, value);
+
+  // The group together: every lane of it must call. Bit i stands for lane i.
+  { p.ballot(true) } -> std::same_as<std::uint32_t>;            // whose argument is true
+  { p.match(value) } -> std::same_as<std::uint32_t>;            // whose value equals mine
+  { p.broadcast(value, lane) } -> std::same_as<std::uint64_t>;  // that lane's value
+
+  // Memory that a block's threads share, as words; undefined at the start. kSharedWords of them.
+  { P::kSharedWords } -> std::convertible_to<std::uint32_t>;
+  { p.shared() } -> std::same_as<PointerOf<P, std::uint64_t>>;
+
+  p.group_barrier();
+  p.block_barrier();
+  p.grid_barrier();
+};
+
+}  // namespace kilokv::engine

@@ -1,0 +1,160 @@
+// The platform of host threads: groups and blocks of one lane, and barriers that park. With HostSpace its memory is
+// this process's; with DeviceSpace (device_pointer.hpp) it runs the kernels of the emulated device.
+//
+// A ThreadTeam keeps its threads between launches: a launch allocates nothing. One thread: nothing is started, and
+// barriers cost nothing.
+#pragma once
+
+#include <atomic>
+#include <barrier>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "engine/platform/concept.hpp"
+
+namespace kilokv::engine {
+
+// Threads that run one function together, again and again. Thread safety: one caller at a time.
+class ThreadTeam {
+ public:
+  explicit ThreadTeam(std::uint32_t threads);  // the caller's own among them; at least 1
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  std::uint32_t size() const { return size_; }
+  // Calls body(thread) on every thread, 0 being the caller; returns when all are done. The body must not throw.
+  void run(const std::function<void(std::uint32_t)>& body);
+  // For all of the team, in the body.
+  void barrier() {
+    if (size_ > 1) meeting_.arrive_and_wait();
+  }
+
+ private:
+  void work(std::uint32_t thread);
+
+  const std::uint32_t size_;
+  std::barrier<> meeting_;
+  const std::function<void(std::uint32_t)>* body_ = nullptr;
+  std::atomic<std::uint64_t> launches_{0};  // each starts a run
+  std::atomic<bool> ends_{false};
+  std::vector<std::thread> threads_;
+};
+
+constexpr std::memory_order to_memory_order(Order order) {
+  switch (order) {
+    case Order::relaxed: return std::memory_order_relaxed;
+    case Order::acquire: return std::memory_order_acquire;
+    case Order::release: return std::memory_order_release;
+    case Order::acquire_release: return std::memory_order_acq_rel;
+    case Order::sequential: break;
+  }
+  return std::memory_order_seq_cst;
+}
+// What a failed exchange of that order may ask for.
+constexpr std::memory_order to_load_order(Order order) {
+  if (order == Order::release) return std::memory_order_relaxed;
+  return to_memory_order(order == Order::acquire_release ? Order::acquire : order);
+}
+
+template <class MemorySpace>
+class HostPlatformOver {
+ public:
+  using Space = MemorySpace;
+  template <class T>
+  using Pointer = typename Space::template Pointer<T>;
+  static constexpr std::uint32_t kGroupWidth = 1;
+  static constexpr std::uint32_t kSharedWords = 64;
+
+  // `shared`: kSharedWords of this thread's block.
+  HostPlatformOver(ThreadTeam* team, std::uint32_t thread, Pointer<std::uint64_t> shared)
+      : team_(team), thread_(thread), shared_(shared) {}
+
+  std::uint32_t thread() const { return thread_; }
+  std::uint32_t threads() const { return team_->size(); }
+  std::uint32_t lane() const { return 0; }
+  std::uint32_t group() const { return thread_; }
+  std::uint32_t block() const { return thread_; }
+  std::uint32_t block_thread() const { return 0; }
+  std::uint32_t block_threads() const { return 1; }
+
+  template <class P>
+  ElementOf<P> load(P word, Order order, Scope) const {
+    return std::atomic_ref(Space::to_read(word)).load(to_memory_order(order));
+  }
+  template <class P>
+  void store(P word, ElementOf<P> value, Order order, Scope) const {
+    std::atomic_ref(Space::to_write(word)).store(value, to_memory_order(order));
+  }
+  template <class P>
+  ElementOf<P> exchange(P word, ElementOf<P> value, Order order, Scope) const {
+    return to_change(word).exchange(value, to_memory_order(order));
+  }
+  template <class P>
+  ElementOf<P> compare_exchange(P word, ElementOf<P> expected, ElementOf<P> desired, Order order, Scope) const {
+    to_change(word).compare_exchange_strong(expected, desired, to_memory_order(order), to_load_order(order));
+    return expected;
+  }
+  template <class P>
+  ElementOf<P> fetch_add(P word, ElementOf<P> value, Order order, Scope) const {
+    return to_change(word).fetch_add(value, to_memory_order(order));
+  }
+  template <class P>
+  ElementOf<P> fetch_or(P word, ElementOf<P> value, Order order, Scope) const {
+    return to_change(word).fetch_or(value, to_memory_order(order));
+  }
+  template <class P>
+  ElementOf<P> fetch_min(P word, ElementOf<P> value, Order order, Scope) const {
+    return change_until(word, value, order, [](auto old, auto wanted) { return old <= wanted; });
+  }
+  template <class P>
+  ElementOf<P> fetch_max(P word, ElementOf<P> value, Order order, Scope) const {
+    return change_until(word, value, order, [](auto old, auto wanted) { return old >= wanted; });
+  }
+  void fence(Order order, Scope) const { std::atomic_thread_fence(to_memory_order(order)); }
+
+  template <class P>
+  ElementOf<P> get(P datum) const {
+    return Space::to_read(datum);
+  }
+  template <class P>
+  void put(P datum, ElementOf<P> value) const {
+    Space::to_write(datum) = value;
+  }
+
+  std::uint32_t ballot(bool mine) const { return mine ? 1 : 0; }
+  std::uint32_t match(std::uint64_t) const { return 1; }
+  std::uint64_t broadcast(std::uint64_t value, std::uint32_t) const { return value; }
+  Pointer<std::uint64_t> shared() const { return shared_; }
+
+  void group_barrier() const {}
+  void block_barrier() const {}
+  void grid_barrier() const { team_->barrier(); }
+
+ private:
+  template <class P>
+  static std::atomic_ref<ElementOf<P>> to_change(P word) {
+    static_cast<void>(Space::to_read(word));  // what is there counts, too
+    return std::atomic_ref(Space::to_write(word));
+  }
+  template <class P, class Done>
+  static ElementOf<P> change_until(P word, ElementOf<P> value, Order order, Done is_done) {
+    const auto shared = to_change(word);
+    ElementOf<P> old = shared.load(to_load_order(order));
+    while (!is_done(old, value) &&
+           !shared.compare_exchange_weak(old, value, to_memory_order(order), to_load_order(order))) {
+    }
+    return old;
+  }
+
+  ThreadTeam* team_;
+  std::uint32_t thread_;
+  Pointer<std::uint64_t> shared_;
+};
+
+using HostPlatform = HostPlatformOver<HostSpace>;
+static_assert(Platform<HostPlatform>);
+
+}  // namespace kilokv::engine
