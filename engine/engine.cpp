@@ -1,13 +1,21 @@
-// The engine in host memory, with one of the host's strategies.
+// The engine: records in host memory; batches run there, on one thread or several, or on a device.
 
 #include "engine/engine.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "engine/base/check.hpp"
+#include "engine/engine_with.hpp"
+#include "engine/exec/batch_records.hpp"
 #include "engine/exec/collect_writes.hpp"
+#include "engine/exec/equal_words.hpp"
 #include "engine/exec/host_access.hpp"
+#include "engine/exec/ordered_host.hpp"
+#include "engine/exec/rank_order.hpp"
 #include "engine/exec/resolver.hpp"
+#include "engine/exec/strategy_choice.hpp"
 #include "engine/stm/order.hpp"
 #include "engine/stm/serial.hpp"
 #include "engine/table/record_store.hpp"
@@ -18,8 +26,10 @@ namespace {
 
 class HostEngine final : public Engine {
  public:
-  explicit HostEngine(const EngineOptions& options)
-      : store_(options.secret, options.expected_records, options.table_records_max) {}
+  HostEngine(const EngineOptions& options, std::unique_ptr<Executor> parallel)
+      : store_(options.secret, options.expected_records, options.table_records_max),
+        parallel_(std::move(parallel)),
+        chooses_(options.strategy == "auto") {}
 
   Status execute(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& last_try,
                  BatchResults* results, WriteColumns* writes) override {
@@ -32,14 +42,20 @@ class HostEngine final : public Engine {
       writes->clear();
       return resolved;
     }
-    access_.open(header, columns, resolver_, &store_, results);
     order_by_precedence(columns.precedence.data(), n, &order_);
-    waiting_.resize(n);
-    results->passes = run_serial(view_of(header, columns, tombstone_floor_), view_of(results), last_try.data(),
-                                 order_.empty() ? nullptr : order_.data(), waiting_.data(), access_);
-    results->next_version = header.first_version + std::uint64_t{results->passes} * n;
-    writes_.collect(columns, *results, results->passes <= 1 && order_.empty(), writes);
+    const auto begin = std::chrono::steady_clock::now();
+    const bool in_parallel = runs_in_parallel(columns);
+    if (in_parallel) {
+      run_in_parallel(header, columns, last_try, results);
+    } else {
+      run_serially(header, columns, last_try, results);
+    }
+    collect_writes(columns, *results, rank_order_, writes);
     settle(header.number);
+    if (chooses_ && columns.range_limit.empty()) {
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+      choice_.took(in_parallel ? 1 : 0, n, seconds.count());
+    }
     return {};
   }
 
@@ -48,8 +64,8 @@ class HostEngine final : public Engine {
 
   const std::vector<BeforeImage>& before_images() const override {
     if (before_images_.empty()) {
-      for (const SlotImage& image : access_.log()) {
-        if (version_of(image.before.tag) >= access_.first_version()) continue;
+      for (const SlotImage& image : log_) {
+        if (version_of(image.before.tag) >= first_version_) continue;
         before_images_.push_back({store_.table()[image.slot].id, image.before});
       }
     }
@@ -135,7 +151,8 @@ class HostEngine final : public Engine {
 
   EngineStats stats() const override {
     return {store_.live(), store_.tombstones(), store_.table().capacity(),
-            store_.memory_bytes() + access_.memory_bytes()};
+            store_.memory_bytes() + access_.memory_bytes() + records_.memory_bytes() +
+                images_.capacity() * sizeof(SlotImage) + (parallel_ != nullptr ? parallel_->memory_bytes() : 0)};
   }
 
  private:
@@ -148,15 +165,53 @@ class HostEngine final : public Engine {
     return {key, cell, type_of(cell.tag) == ValueType::bytes ? BlobStore::bytes(cell.word) : std::string_view{}};
   }
 
+  // Ranges name no records: they are for `serial`.
+  bool runs_in_parallel(const TransactionColumns& columns) {
+    if (parallel_ == nullptr || !columns.range_limit.empty()) return false;
+    return !chooses_ || choice_.next(columns.size()) == 1;
+  }
+
+  void run_serially(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& last_try,
+                    BatchResults* results) {
+    const std::size_t n = columns.size();
+    access_.open(columns, resolver_, &store_, results);
+    waiting_.resize(n);
+    results->passes = run_serial(view_of(header, columns, tombstone_floor_), view_of(results), last_try.data(),
+                                 order_.empty() ? nullptr : order_.data(), waiting_.data(), access_);
+    results->next_version = header.first_version + std::uint64_t{results->passes} * n;
+    rank_order_.sort(*results, results->passes <= 1 && order_.empty());
+    log_ = access_.log();
+    summarized_ = access_.summarized();
+    first_version_ = header.first_version;
+    report_.strategy = "serial";
+    report_.on_device = false;
+  }
+
+  void run_in_parallel(const BatchHeader& header, const TransactionColumns& columns,
+                       const Column<std::uint8_t>& last_try, BatchResults* results) {
+    records_.gather(columns, resolver_, store_);
+    equal_.collect(columns, resolver_, records_);
+    const ResolvedBatch batch{header, columns, last_try, order_, tombstone_floor_, resolver_, equal_};
+    const Status status = parallel_->run(batch, &records_, results, &report_);
+    KILOKV_CHECK(status.ok());
+    rank_order_.sort(*results, results->passes <= 1 && order_.empty());
+    records_.settle_deltas(columns, rank_order_, store_, results);
+    images_.clear();
+    records_.scatter(&store_, &images_);
+    log_ = images_;
+    summarized_ = false;
+    first_version_ = header.first_version;
+  }
+
   // The last batch's slots may move from here on.
   void forget_batch() {
-    access_.forget();
+    log_ = {};
     before_images_.clear();
   }
 
   // Brings hash, counts, dirty marks and byte values up to date with the slots that the batch wrote.
   void settle(BatchNumber batch) {
-    store_.settle(access_.log(), access_.first_version(), batch, access_.summarized());
+    store_.settle(log_, first_version_, batch, summarized_);
     if (!resolver_.has_unwritten(store_)) return;
     before_images();  // while the slots are where they were
     resolver_.forget_unwritten(&store_);
@@ -168,7 +223,17 @@ class HostEngine final : public Engine {
   Version tombstone_floor_ = 0;
   BatchResolver resolver_;
   HostAccess access_;
-  WriteCollector writes_;
+  BatchRecords records_;
+  EqualWords equal_;
+  RankOrder rank_order_;
+  std::unique_ptr<Executor> parallel_;  // null: `serial` alone
+  bool chooses_;                        // between the two
+  StrategyChoice choice_;
+  // Of the last batch: its writes with what they replaced, images whose version is the batch's own left out.
+  std::span<const SlotImage> log_;
+  bool summarized_ = false;
+  Version first_version_ = 1;
+  std::vector<SlotImage> images_;
   std::vector<std::uint32_t> order_, waiting_;
   mutable std::vector<BeforeImage> before_images_;  // built when first asked for
 };
@@ -182,13 +247,21 @@ Status check_known(const std::string& field, const std::string& name, const std:
 
 }  // namespace
 
-std::vector<std::string> Engine::strategies() { return {"auto", "serial"}; }
+std::vector<std::string> Engine::strategies() { return {"auto", "ordered", "serial"}; }
 std::vector<std::string> Engine::devices() { return {"auto", "cpu"}; }
 
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
   if (Status known = check_known("strategy", options.strategy, strategies()); !known.ok()) return known;
   if (Status known = check_known("device", options.device, devices()); !known.ok()) return known;
-  return std::unique_ptr<Engine>(std::make_unique<HostEngine>(options));
+  const std::uint32_t threads =
+      options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1u);
+  // One thread has nothing to win.
+  const bool parallel = options.strategy == "ordered" || (options.strategy == "auto" && threads > 1);
+  return create_engine_with(options, parallel ? std::make_unique<OrderedHost>(threads) : nullptr);
+}
+
+std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel) {
+  return std::make_unique<HostEngine>(options, std::move(parallel));
 }
 
 }  // namespace kilokv::engine

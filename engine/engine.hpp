@@ -28,7 +28,7 @@ struct EngineOptions {
   std::string strategy = "auto";  // one of strategies()
   std::string device = "cpu";     // one of devices(); auto: a CUDA device where there is one
   std::uint32_t threads = 0;      // of `ordered` on the CPU; 0: one for each core
-  KeyHashSecret secret;
+  KeyHashSecret secret = {};
   std::size_t expected_records = 0;                      // reserves the table
   std::size_t table_records_max = std::size_t{1} << 31;  // RESOURCE_EXHAUSTED beyond it
 };

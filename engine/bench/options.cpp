@@ -58,13 +58,14 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
   std::vector<std::string> workloads = Workload::names();
   workloads.push_back("all");
   return {
-      choice_flag("device", {"cpu"}, "where batches run", &options->device),
+      choice_flag("device", Engine::devices(), "where batches run; auto: a CUDA device where there is one",
+                  &options->device),
       choice_flag("strategy", Engine::strategies(), "how batches run", &options->strategy),
       choice_flag("workload", workloads, "what to run; all: each, bank also under zipf:0.99", &options->workload),
       number_flag("keys", "keys", "accounts, customers or rows; mixed takes at most 64", 2, std::uint64_t{1} << 32,
                   &options->keys),
       distribution_flag(&options->distribution),
-      number_flag("threads", "threads", "serial runs on one", 1, 1024, &options->threads),
+      number_flag("threads", "threads", "of ordered on the CPU; 0: one for each core", 0, 1024, &options->threads),
       number_flag("batch", "transactions", "of each batch", 1, 1'000'000, &options->batch_transactions),
       number_flag("batches", "batches", "to run per workload; 0: as many as --duration allows", 0, 1'000'000'000,
                   &options->batches),
@@ -79,6 +80,8 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
       number_flag("payload", "bytes", "ycsb-a: size of a value", 0, 1 << 20, &options->payload_bytes),
       number_flag("operations", "operations", "ycsb-a: of each transaction", 1, 1024, &options->operations),
       share_flag("update-share", "ycsb-a: share of operations that write", &options->update_share),
+      switch_flag("no-ranges", "mixed: no guards and operations on ranges, which serial alone runs",
+                  &options->no_ranges),
       switch_flag("verify", "check every batch with the referee; no throughput is reported", &options->verify),
       switch_flag("baseline", "bank against a hand-written loop over the same table, in turn", &options->baseline),
       number_flag("pairs", "pairs", "of alternating runs of --baseline, each as long as --duration", 1, 1000,
@@ -90,7 +93,7 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
 }
 
 Status check_options(const BenchOptions& options) {
-  if (options.strategy == "serial" && options.threads != 1) {
+  if (options.strategy == "serial" && options.threads > 1) {
     return Status::invalid(
         {"threads", "1 thread with --strategy serial", std::to_string(options.threads) + " threads", "--threads"});
   }
@@ -108,7 +111,8 @@ std::vector<WorkloadOptions> selected_workloads(const BenchOptions& options) {
                        .stream = 0,
                        .semantic = options.semantic,
                        .ycsb = {static_cast<std::uint32_t>(options.payload_bytes),
-                                static_cast<std::uint32_t>(options.operations), options.update_share}};
+                                static_cast<std::uint32_t>(options.operations), options.update_share},
+                       .mixed = {.ranges = !options.no_ranges}};
   base.semantic.wait_lag = static_cast<std::uint32_t>(options.wait_lag);
   if (options.workload != "all") return {base};
   std::vector<WorkloadOptions> all;

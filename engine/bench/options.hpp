@@ -13,11 +13,11 @@ namespace kilokv::engine::bench {
 
 struct BenchOptions {
   std::string device = "cpu";
-  std::string strategy = "serial";
+  std::string strategy = "auto";
   std::string workload = "bank";  // or all
   std::uint64_t keys = 100'000;
   DistributionOptions distribution;
-  std::uint64_t threads = 1;
+  std::uint64_t threads = 0;  // 0: one for each core
   std::uint64_t batch_transactions = 1024;
   std::uint64_t batches = 0;  // 0: by duration
   double duration_seconds = 2;
@@ -27,6 +27,7 @@ struct BenchOptions {
   std::uint64_t payload_bytes = 100;
   std::uint64_t operations = 1;
   double update_share = 0.5;
+  bool no_ranges = false;
   bool verify = false;
   bool baseline = false;
   std::uint64_t pairs = 5;  // of the baseline

@@ -11,20 +11,50 @@ namespace {
 
 template <class... Arguments>
 std::string format(const char* pattern, Arguments... arguments) {
-  char text[512];
+  char text[1024];
   std::snprintf(text, sizeof text, pattern, arguments...);
   return text;
 }
 
 unsigned long long wide(std::uint64_t number) { return number; }
 
+std::string threads_text(const BenchOptions& options) {
+  return options.threads == 0 ? "a thread for each core" : std::to_string(options.threads) + " thread(s)";
+}
+
 std::string header(const BenchOptions& options) {
   const Machine machine = this_machine();
-  return format(
-      "strategy %s, device %s, %llu thread(s), batches of %llu, seed %llu\n%s, %u core(s), %s, %s, commit %s\n\n",
-      options.strategy.c_str(), options.device.c_str(), wide(options.threads), wide(options.batch_transactions),
-      wide(options.seed), machine.cpu.c_str(), machine.cores, machine.compiler.c_str(), machine.build_type.c_str(),
-      machine.commit.c_str());
+  return format("strategy %s, device %s, %s, batches of %llu, seed %llu\n%s, %u core(s), %s, %s, commit %s\n\n",
+                options.strategy.c_str(), options.device.c_str(), threads_text(options).c_str(),
+                wide(options.batch_transactions), wide(options.seed), machine.cpu.c_str(), machine.cores,
+                machine.compiler.c_str(), machine.build_type.c_str(), machine.commit.c_str());
+}
+
+// "12.5% 12.4% ...": the share of each thread.
+std::string shares(const std::vector<std::uint64_t>& counts) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t count : counts) sum += count;
+  std::string text;
+  for (const std::uint64_t count : counts) {
+    text += format("%s%.1f%%", text.empty() ? "" : " ",
+                   sum == 0 ? 0 : 100.0 * static_cast<double>(count) / static_cast<double>(sum));
+  }
+  return text;
+}
+
+std::string execution_line(const WorkloadReport& report) {
+  const ExecutionTotals& of = report.execution;
+  std::string text = format("%s: %llu batches serial, %llu ordered (%llu on the device)", report.workload.name.c_str(),
+                            wide(of.serial_batches), wide(of.ordered_batches), wide(of.device_batches));
+  if (of.ordered_batches > 0) {
+    text += format("; %.2f rounds a batch, %llu reservations, %llu chained ADDs, %llu in tails, %llu postponed; ",
+                   static_cast<double>(of.rounds) / static_cast<double>(of.ordered_batches), wide(of.reservations),
+                   wide(of.chained_adds), wide(of.tail), wide(of.postponed));
+    // A device has too many threads for a line.
+    text += of.decided_by.size() <= 32 ? "decided by thread: " + shares(of.decided_by)
+                                       : format("decided by %zu threads", of.decided_by.size());
+  }
+  return text + "\n";
 }
 
 // The opening fields of every document; the caller closes the object.
@@ -43,6 +73,26 @@ void open_document(JsonWriter* json, const BenchOptions& options) {
   json->string("compiler", machine.compiler);
   json->string("build_type", machine.build_type);
   json->string("commit", machine.commit);
+  json->end_object();
+}
+
+void write_execution(JsonWriter* json, const WorkloadReport& report) {
+  const ExecutionTotals& of = report.execution;
+  json->begin_object("execution");
+  json->string("device", report.device.name);
+  json->string("device_model", report.device.model);
+  json->string("device_reason", report.device.reason);
+  json->integer("serial_batches", of.serial_batches);
+  json->integer("ordered_batches", of.ordered_batches);
+  json->integer("device_batches", of.device_batches);
+  json->integer("rounds", of.rounds);
+  json->integer("reservations", of.reservations);
+  json->integer("chained_adds", of.chained_adds);
+  json->integer("tail", of.tail);
+  json->integer("postponed", of.postponed);
+  json->begin_array("decided_by_thread");
+  for (const std::uint64_t count : of.decided_by) json->integer({}, count);
+  json->end_array();
   json->end_object();
 }
 
@@ -108,6 +158,8 @@ std::string workload_table(const BenchOptions& options, const std::vector<Worklo
                 ? format("%11s\n", "every batch")
                 : format("%6.1f %5.2f\n", report.nanoseconds_per_transaction(), report.transactions_per_second() / 1e6);
   }
+  text += "\n";
+  for (const WorkloadReport& report : reports) text += execution_line(report);
   for (const WorkloadReport& report : reports) {
     text += format("\n%s: holds: %s", report.workload.name.c_str(), report.invariant.c_str());
   }
@@ -122,6 +174,7 @@ std::string workload_json(const BenchOptions& options, const std::vector<Workloa
     json.begin_object();
     write_axes(&json, report.workload);
     write_counts(&json, report.counts);
+    write_execution(&json, report);
     json.string("verified", report.verified ? "every batch by the referee, the final state" : "the invariant only");
     json.string("invariant", report.invariant);
     json.integer("records", report.stats.records);

@@ -1,5 +1,7 @@
 #include "engine/bench/runner.hpp"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "engine/referee/referee.hpp"
@@ -32,6 +34,22 @@ void Counts::add(const BatchResults& results, const WriteColumns& batch_writes) 
   }
 }
 
+void ExecutionTotals::add(const ExecutionReport& batch) {
+  if (std::string_view(batch.strategy) == "serial") {
+    ++serial_batches;
+    return;
+  }
+  ++ordered_batches;
+  device_batches += batch.on_device ? 1 : 0;
+  rounds += batch.rounds;
+  reservations += batch.reservations;
+  chained_adds += batch.chained_adds;
+  tail += batch.tail;
+  postponed += batch.postponed;
+  decided_by.resize(std::max(decided_by.size(), batch.decided_by.size()));
+  for (std::size_t i = 0; i < batch.decided_by.size(); ++i) decided_by[i] += batch.decided_by[i];
+}
+
 double WorkloadReport::nanoseconds_per_transaction() const {
   return counts.transactions == 0 ? 0 : seconds * 1e9 / static_cast<double>(counts.transactions);
 }
@@ -46,6 +64,8 @@ Result<std::unique_ptr<WorkloadRun>> WorkloadRun::create(const BenchOptions& opt
   if (!workload.ok()) return workload.status();
   EngineOptions engine_options;
   engine_options.strategy = options.strategy;
+  engine_options.device = options.device;
+  engine_options.threads = static_cast<std::uint32_t>(options.threads);
   engine_options.secret = {options.seed, ~options.seed};
   engine_options.expected_records = workload_options.keys;
   auto engine = Engine::create(engine_options);
@@ -99,6 +119,7 @@ Status WorkloadRun::run() {
   }
   report_.verified = options_.verify;
   report_.stats = engine_->stats();
+  report_.device = engine_->device();
   return model_ ? check_state(*model_, *engine_) : Status();
 }
 
@@ -119,6 +140,7 @@ Status WorkloadRun::run_batch(const TransactionColumns& columns) {
   engine_->release_through(header_.number);
   add_time(release_watch);
   report_.counts.add(results_, writes_);
+  report_.execution.add(engine_->execution());
   header_.first_version = results_.next_version;
   return {};
 }

@@ -25,9 +25,19 @@ struct Counts {
   void add(const BatchResults& results, const WriteColumns& batch_writes);
 };
 
+// How they were executed.
+struct ExecutionTotals {
+  std::uint64_t serial_batches = 0, ordered_batches = 0, device_batches = 0;  // device ones are ordered, too
+  std::uint64_t rounds = 0, reservations = 0, chained_adds = 0, tail = 0, postponed = 0;  // of ordered
+  std::vector<std::uint64_t> decided_by;                                                  // by thread
+  void add(const ExecutionReport& batch);
+};
+
 struct WorkloadReport {
   WorkloadOptions workload;
   Counts counts;
+  ExecutionTotals execution;
+  EngineDevice device;
   double seconds = 0;            // of execution
   double processor_seconds = 0;  // of the executing thread, meanwhile
   bool verified = false;

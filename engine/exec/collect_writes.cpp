@@ -39,12 +39,9 @@ class Appender {
   Appender& operator=(const Appender&) = delete;
 
   void transaction(std::uint32_t t) {
-    if (results_.wrote[t] == 0) return;
-    const bool in_else = results_.outcome[t] == static_cast<std::uint8_t>(Outcome::guard_failed);
-    const std::uint32_t begin = in_else ? columns_.then_end[t] : columns_.then_begin(t);
-    const std::uint32_t end = in_else ? columns_.else_end[t] : columns_.then_end[t];
+    const OperationRange ran = operations_run(columns_, results_, t);
     const std::uint32_t rank = results_.rank[t];
-    for (std::uint32_t i = begin; i < end; ++i) {
+    for (std::uint32_t i = ran.begin; i < ran.end; ++i) {
       if ((results_.op_flags[i] & BatchResults::kWrote) == 0) continue;
       if (columns_.op_kind[i] == static_cast<std::uint8_t>(OpKind::delete_range)) {
         deleted_range(rank, columns_.op_key[i]);
@@ -106,20 +103,10 @@ class Appender {
 
 }  // namespace
 
-void WriteCollector::collect(const TransactionColumns& columns, const BatchResults& results, bool in_order,
-                             WriteColumns* writes) {
-  const auto n = static_cast<std::uint32_t>(columns.size());
-  if (!in_order) {
-    by_rank_.assign(std::size_t{results.passes} * n, kNone);
-    for (std::uint32_t t = 0; t < n; ++t) {
-      if (results.wrote[t] != 0) by_rank_[results.rank[t]] = t;
-    }
-    by_rank_.erase(std::remove(by_rank_.begin(), by_rank_.end(), kNone), by_rank_.end());
-  }
-  const std::uint32_t* const by_rank = by_rank_.data();
-  const std::size_t transactions = in_order ? n : by_rank_.size();
+void collect_writes(const TransactionColumns& columns, const BatchResults& results, const RankOrder& order,
+                    WriteColumns* writes) {
   Appender appender(columns, results, writes);
-  for (std::uint32_t i = 0; i < transactions; ++i) appender.transaction(in_order ? i : by_rank[i]);
+  order.for_each(results, [&](std::uint32_t t) { appender.transaction(t); });
 }
 
 }  // namespace kilokv::engine

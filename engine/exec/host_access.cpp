@@ -14,12 +14,11 @@ bool range_unchanged(const RecordStore& store, const TransactionColumns& columns
   return unchanged;
 }
 
-void HostAccess::open(const BatchHeader& header, const TransactionColumns& columns, const BatchResolver& resolver,
-                      RecordStore* store, BatchResults* results) {
+void HostAccess::open(const TransactionColumns& columns, const BatchResolver& resolver, RecordStore* store,
+                      BatchResults* results) {
   slots_ = store->table().ref().slots;
   slot_of_key_ = resolver.slot_of_key();
   value_word_ = resolver.value_word();
-  first_version_ = header.first_version;
   columns_ = &columns;
   store_ = store;
   results_ = results;

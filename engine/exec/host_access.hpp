@@ -25,8 +25,8 @@ bool range_unchanged(const RecordStore& store, const TransactionColumns& columns
 class HostAccess {
  public:
   // Prepares for a batch. Requires: `resolver` has resolved `columns`; all arguments outlive the batch.
-  void open(const BatchHeader& header, const TransactionColumns& columns, const BatchResolver& resolver,
-            RecordStore* store, BatchResults* results);
+  void open(const TransactionColumns& columns, const BatchResolver& resolver, RecordStore* store,
+            BatchResults* results);
 
   Cell read(std::uint32_t key) const { return slots_[slot_of_key_[key]].cell; }
   void write(std::uint32_t key, Cell cell) { write_slot(slot_of_key_[key], cell); }
@@ -45,6 +45,7 @@ class HostAccess {
   void range_get(std::uint32_t range, Version own);
   bool delete_range(std::uint32_t range, Version own);
 
+  static constexpr bool defers(std::uint32_t) { return false; }
   // The operation with this index in the columns is about to run: asks for what a later one needs.
   void ahead(std::uint32_t operation) const {
     const std::uint32_t later = operation + kPrefetchAhead;
@@ -56,9 +57,7 @@ class HostAccess {
   // The writes of the batch, in order, with the cells that they replaced; the before-images are those whose version is
   // below the batch's first.
   std::span<const SlotImage> log() const { return {log_.data(), log_size_}; }
-  Version first_version() const { return first_version_; }
   bool summarized() const { return summarized_; }  // all of them were told to the index
-  void forget() { log_size_ = 0; }
   std::size_t memory_bytes() const {
     return log_.capacity() * sizeof(SlotImage) + replaced_.capacity() * sizeof(OrderedIndex::Newest);
   }
@@ -82,7 +81,6 @@ class HostAccess {
   Slot* slots_ = nullptr;
   const std::uint32_t* slot_of_key_ = nullptr;
   const std::uint64_t* value_word_ = nullptr;
-  Version first_version_ = 1;
   const TransactionColumns* columns_ = nullptr;
   RecordStore* store_ = nullptr;
   BatchResults* results_ = nullptr;

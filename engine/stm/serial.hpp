@@ -6,13 +6,11 @@
 // after kWaitPassesMax of them, pass 0 included. rank = pass x n + position; who is left has rank passes x n +
 // position.
 //
-// Cost: a pass touches only those that it runs. No allocation. Runs on any platform: see txn/interpreter.hpp for
-// Access.
+// Cost: a pass touches only those that it runs. No allocation. See txn/interpreter.hpp for Access.
 #pragma once
 
 #include <cstdint>
 
-#include "engine/base/host_device.hpp"
 #include "engine/txn/interpreter.hpp"
 #include "engine/txn/program.hpp"
 #include "engine/txn/view.hpp"
@@ -23,8 +21,8 @@ namespace kilokv::engine {
 // `order`: position -> transaction, or null where they are the same. `waiting`: room for n positions.
 // `last_try`: [n], as in Engine::execute.
 template <class Access>
-KILOKV_HOST_DEVICE inline std::uint32_t run_serial(BatchView batch, ResultView results, const std::uint8_t* last_try,
-                                                   const std::uint32_t* order, std::uint32_t* waiting, Access& access) {
+inline std::uint32_t run_serial(BatchView batch, ResultView results, const std::uint8_t* last_try,
+                                const std::uint32_t* order, std::uint32_t* waiting, Access& access) {
   const std::uint32_t n = batch.size;
   if (n == 0) return 0;
   std::uint32_t passes = 0;

@@ -5,7 +5,9 @@
 //   Cell read(key)                     the record as this transaction sees it, its own writes included
 //   void write(key, Cell)              its own write; undone by undo()
 //   void begin(), void undo()          opens a transaction's writes; takes back all since begin()
-//   void ahead(operation)              a hint: this operation runs next
+//   void ahead(operation)              this operation runs next
+//   bool defers(operation)             an ADD that the strategy applies itself, once the transaction has run: its
+//                                      op_cell is then the delta, its flags kDelta; of a key that stands once
 //   bool bytes_equal(Cell, value)      compares a bytes value with a constant
 //   uint64_t value_word(value)         the word of a record that holds this constant
 //   bool range_unchanged(range, since) no key of the range has a version > since
@@ -60,8 +62,8 @@ KILOKV_HOST_DEVICE inline bool compare(GuardKind kind, std::int64_t left, std::i
 }
 
 // Evaluates guard g on the state that `access` shows. `seen`: its key's cell (a range guard: zero).
-template <class Access>
-KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchView& batch, const Access& access, std::uint32_t g,
+template <class Space, class Access>
+KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchViewIn<Space>& batch, const Access& access, std::uint32_t g,
                                                  Cell* seen) {
   const auto kind = static_cast<GuardKind>(batch.guard_kind[g]);
   const std::int64_t operand = batch.guard_operand[g];
@@ -105,8 +107,8 @@ struct OperandValue {
   Outcome outcome = Outcome::committed;
 };
 
-template <class Access>
-KILOKV_HOST_DEVICE inline OperandValue load_operand(const BatchView& batch, const ResultView& results,
+template <class Space, class Access>
+KILOKV_HOST_DEVICE inline OperandValue load_operand(const BatchViewIn<Space>& batch, const ResultViewIn<Space>& results,
                                                     const Access& access, std::uint32_t list_begin, std::uint32_t i,
                                                     Version version) {
   const std::int64_t value = batch.op_value[i];
@@ -134,10 +136,10 @@ struct OperationEffect {
   bool wrote = false;
 };
 
-template <class Access>
-KILOKV_HOST_DEVICE inline OperationEffect write_operation(const BatchView& batch, const ResultView& results,
-                                                          Access& access, std::uint32_t list_begin, std::uint32_t i,
-                                                          Version version) {
+template <class Space, class Access>
+KILOKV_HOST_DEVICE inline OperationEffect write_operation(const BatchViewIn<Space>& batch,
+                                                          const ResultViewIn<Space>& results, Access& access,
+                                                          std::uint32_t list_begin, std::uint32_t i, Version version) {
   const auto kind = static_cast<OpKind>(batch.op_kind[i]);
   const std::uint32_t key = batch.op_key[i];
   OperandValue operand{0, ValueType::absent};
@@ -148,6 +150,11 @@ KILOKV_HOST_DEVICE inline OperationEffect write_operation(const BatchView& batch
     if (operand.type == ValueType::bytes || type_of(before.tag) == ValueType::bytes) return {Outcome::type_mismatch};
     const CheckedSum sum = checked_add(static_cast<std::int64_t>(before.word), static_cast<std::int64_t>(operand.word));
     if (sum.overflow) return {Outcome::overflow};
+    if (access.defers(i)) {
+      results.op_cell[i] = Cell{operand.word, make_tag(version, ValueType::integer)};
+      results.op_flags[i] = BatchResults::kWrote | BatchResults::kDelta;
+      return {Outcome::committed, true};
+    }
     operand = {static_cast<std::uint64_t>(sum.sum)};
   }
   if (operand.type == ValueType::absent) {
@@ -165,10 +172,10 @@ KILOKV_HOST_DEVICE inline OperationEffect write_operation(const BatchView& batch
   return {Outcome::committed, true};
 }
 
-template <class Access>
-KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchView& batch, const ResultView& results,
-                                                        Access& access, std::uint32_t list_begin, std::uint32_t i,
-                                                        Version version) {
+template <class Space, class Access>
+KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchViewIn<Space>& batch,
+                                                        const ResultViewIn<Space>& results, Access& access,
+                                                        std::uint32_t list_begin, std::uint32_t i, Version version) {
   switch (static_cast<OpKind>(batch.op_kind[i])) {
     case OpKind::get: {
       const Cell cell = access.read(batch.op_key[i]);
@@ -193,9 +200,9 @@ KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchView& batch, 
 
 // Runs transaction t with the given rank: fills its results, leaves its writes in `access`. Returns its outcome;
 // `postponed`: a WAIT guard decided, and nothing was written.
-template <class Access>
-KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchView& batch, const ResultView& results, Access& access,
-                                                  std::uint32_t t, std::uint32_t rank) {
+template <class Space, class Access>
+KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchViewIn<Space>& batch, const ResultViewIn<Space>& results,
+                                                  Access& access, std::uint32_t t, std::uint32_t rank) {
   const Version version = batch.first_version + rank;
   const auto finish = [&](Outcome outcome, FailedIn failed_in, std::uint32_t failed_index, Cell cell, bool wrote) {
     results.outcome[t] = static_cast<std::uint8_t>(outcome);

@@ -48,6 +48,7 @@ struct BatchResults {
 
   static constexpr std::uint8_t kOwnWrite = 1;  // the cell is the transaction's own write: its version is null outside
   static constexpr std::uint8_t kWrote = 2;     // this operation wrote
+  static constexpr std::uint8_t kDelta = 4;     // inside of the engine only: an ADD whose cell is yet the delta
 
   void reset(const TransactionColumns& columns);  // sizes every column for a batch; keeps capacity
   std::string_view pair_key(std::size_t i) const;

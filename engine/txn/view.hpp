@@ -1,45 +1,57 @@
-// A batch and its results as raw pointers: what an interpreter, on any platform, is given. Trivially copyable; shapes
-// and meanings are those of txn/columns.hpp and txn/results.hpp. The owner of the columns keeps them in place
-// meanwhile.
+// A batch and its results as pointers: what an interpreter, on any platform, is given. Trivially copyable; shapes and
+// meanings are those of txn/columns.hpp and txn/results.hpp. The owner of the columns keeps them in place meanwhile.
 #pragma once
 
 #include <cstdint>
 
 #include "engine/base/types.hpp"
+#include "engine/platform/concept.hpp"
 #include "engine/txn/columns.hpp"
 #include "engine/txn/results.hpp"
 
 namespace kilokv::engine {
 
-struct BatchView {
+// In the memory of `Space` (platform/concept.hpp).
+template <class Space>
+struct BatchViewIn {
+  template <class T>
+  using Pointer = typename Space::template Pointer<T>;
+
   std::uint32_t size = 0;  // transactions
   Version first_version = 1;
   TimeUs time_us = 0;
   Version tombstone_floor = 0;
-  const std::uint32_t* guard_end = nullptr;
-  const std::uint32_t* then_end = nullptr;
-  const std::uint32_t* else_end = nullptr;
-  const std::uint8_t* guard_kind = nullptr;
-  const std::uint8_t* guard_on_false = nullptr;
-  const std::uint32_t* guard_key = nullptr;
-  const std::uint32_t* guard_other = nullptr;
-  const std::int64_t* guard_operand = nullptr;
-  const std::uint8_t* op_kind = nullptr;
-  const std::uint8_t* op_operand = nullptr;
-  const std::uint32_t* op_key = nullptr;
-  const std::int64_t* op_value = nullptr;
+  Pointer<const std::uint32_t> guard_end = {};
+  Pointer<const std::uint32_t> then_end = {};
+  Pointer<const std::uint32_t> else_end = {};
+  Pointer<const std::uint8_t> guard_kind = {};
+  Pointer<const std::uint8_t> guard_on_false = {};
+  Pointer<const std::uint32_t> guard_key = {};
+  Pointer<const std::uint32_t> guard_other = {};
+  Pointer<const std::int64_t> guard_operand = {};
+  Pointer<const std::uint8_t> op_kind = {};
+  Pointer<const std::uint8_t> op_operand = {};
+  Pointer<const std::uint32_t> op_key = {};
+  Pointer<const std::int64_t> op_value = {};
 };
 
-struct ResultView {
-  std::uint8_t* outcome = nullptr;
-  std::uint8_t* failed_in = nullptr;
-  std::uint32_t* failed_index = nullptr;
-  std::uint32_t* rank = nullptr;
-  std::uint8_t* wrote = nullptr;
-  Cell* guard_cell = nullptr;
-  Cell* op_cell = nullptr;
-  std::uint8_t* op_flags = nullptr;
+template <class Space>
+struct ResultViewIn {
+  template <class T>
+  using Pointer = typename Space::template Pointer<T>;
+
+  Pointer<std::uint8_t> outcome = {};
+  Pointer<std::uint8_t> failed_in = {};
+  Pointer<std::uint32_t> failed_index = {};
+  Pointer<std::uint32_t> rank = {};
+  Pointer<std::uint8_t> wrote = {};
+  Pointer<Cell> guard_cell = {};
+  Pointer<Cell> op_cell = {};
+  Pointer<std::uint8_t> op_flags = {};
 };
+
+using BatchView = BatchViewIn<HostSpace>;
+using ResultView = ResultViewIn<HostSpace>;
 
 inline BatchView view_of(const BatchHeader& header, const TransactionColumns& c, Version tombstone_floor) {
   return {static_cast<std::uint32_t>(c.size()),

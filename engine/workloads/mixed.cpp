@@ -5,7 +5,11 @@
 
 namespace kilokv::engine {
 
-Mixed::Mixed(std::uint64_t keys, std::uint64_t seed) : keys_(std::min(keys, kKeysMax)), random_(seed) {}
+Mixed::Mixed(std::uint64_t keys, const MixedOptions& options, std::uint64_t seed)
+    : keys_(std::min(keys, kKeysMax)),
+      guard_kinds_(options.ranges ? kGuardKindMax - kGuardKindMin + 1 : kGuardKindMax - kGuardKindMin),
+      op_kinds_(options.ranges ? kOpKindMax - kOpKindMin + 1 : kOpKindMax - kOpKindMin - 1),
+      random_(seed) {}
 
 std::int64_t Mixed::draw_integer() {
   switch (random_.below(8)) {

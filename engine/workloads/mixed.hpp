@@ -15,13 +15,17 @@
 
 namespace kilokv::engine {
 
+struct MixedOptions {
+  bool ranges = true;  // guards and operations on ranges
+};
+
 class Mixed {
  public:
   static constexpr std::string_view kPrefix = "mixd";
   static constexpr std::uint64_t kKeysMax = 64;
 
   // More than kKeysMax keys are cut to it: with more, transactions rarely meet.
-  Mixed(std::uint64_t keys, std::uint64_t seed);
+  Mixed(std::uint64_t keys, const MixedOptions& options, std::uint64_t seed);
 
   template <TransactionSink Sink>
   void generate(Sink* sink, std::size_t transactions) {
@@ -67,7 +71,7 @@ class Mixed {
 
   template <TransactionSink Sink>
   void guard(Sink* sink) {
-    const auto kind = static_cast<GuardKind>(kGuardKindMin + random_.below(kGuardKindMax - kGuardKindMin + 1));
+    const auto kind = static_cast<GuardKind>(kGuardKindMin + random_.below(guard_kinds_));
     const OnFalse on_false = random_.chance(0.4) ? OnFalse::wait : OnFalse::fail;
     switch (kind) {
       case GuardKind::range_unchanged: {
@@ -95,7 +99,7 @@ class Mixed {
   void operations(Sink* sink, std::uint64_t count) {
     std::int64_t last_get = -1;  // index of an earlier GET of this list
     for (std::uint64_t i = 0; i < count; ++i) {
-      const auto kind = static_cast<OpKind>(kOpKindMin + random_.below(kOpKindMax - kOpKindMin + 1));
+      const auto kind = static_cast<OpKind>(kOpKindMin + random_.below(op_kinds_));
       if (kind == OpKind::range_get || kind == OpKind::delete_range) {
         const Range range = draw_range();
         const auto limit = static_cast<std::uint32_t>(1 + random_.below(kind == OpKind::range_get ? 8 : 2));
@@ -133,6 +137,7 @@ class Mixed {
   }
 
   std::uint64_t keys_;
+  std::uint64_t guard_kinds_, op_kinds_;  // those of ranges come last
   Random random_;
   std::uint64_t transactions_ = 0;
   std::string bytes_;

@@ -54,7 +54,7 @@ Result<Workload> Workload::create(const WorkloadOptions& options) {
     return Workload(options, BankSemantic(options.keys, options.distribution, options.semantic, seed));
   }
   if (options.name == "ycsb-a") return Workload(options, YcsbA(options.keys, options.distribution, options.ycsb, seed));
-  return Workload(options, Mixed(options.keys, seed));
+  return Workload(options, Mixed(options.keys, options.mixed, seed));
 }
 
 void Workload::for_each_initial(const InitialVisitor& visit) const {

@@ -33,11 +33,12 @@ namespace kilokv::engine {
 struct WorkloadOptions {
   std::string name = "bank";  // one of Workload::names()
   std::uint64_t keys = 100'000;
-  DistributionOptions distribution;
+  DistributionOptions distribution = {};
   std::uint64_t seed = 1;
   std::uint64_t stream = 0;  // which of several generators with this seed
-  BankSemanticOptions semantic;
-  YcsbOptions ycsb;
+  BankSemanticOptions semantic = {};
+  YcsbOptions ycsb = {};
+  MixedOptions mixed = {};
 };
 
 class Workload {

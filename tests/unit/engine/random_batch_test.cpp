@@ -1,10 +1,16 @@
-// Differential: random batches of everything (workloads/mixed.hpp) on the engine against the referee, in chains over
-// one state. A failure prints the command that replays its chain.
+// Differential: random batches of everything (workloads/mixed.hpp) on each ground against the referee, which replays
+// them serially, in chains over one state: outcomes, reads, versions, writes, final state. A failure prints the command
+// that replays its chain.
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
+#include "engine/engine_with.hpp"
+#include "engine/exec/ordered_host.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
 #include "tests/unit/engine/referee_scenario.hpp"
@@ -12,11 +18,12 @@
 namespace kilokv::engine {
 namespace {
 
-constexpr std::uint64_t kChains = 300, kBatchesPerChain = 10;
+constexpr std::uint64_t kChains = 1000, kBatchesPerChain = 10;
 
 struct Coverage {
   std::uint64_t outcomes[7] = {};
-  std::uint64_t passes_beyond_first = 0, range_pairs = 0, tombstone_drops = 0;
+  std::uint64_t batches = 0, passes_beyond_first = 0, range_pairs = 0, tombstone_drops = 0;
+  std::uint64_t ordered_batches = 0, device_batches = 0, rounds = 0, chained_adds = 0, tail = 0;
 };
 
 Status load_initial(const Workload& workload, Engine* engine) {
@@ -27,27 +34,57 @@ Status load_initial(const Workload& workload, Engine* engine) {
   return status;
 }
 
-Status run_chain(std::uint64_t seed, Coverage* coverage) {
+void count(const RefereeScenario& scenario, Coverage* coverage) {
+  ++coverage->batches;
+  for (const std::uint8_t outcome : scenario.results.outcome) ++coverage->outcomes[outcome];
+  coverage->passes_beyond_first += scenario.results.passes - 1;
+  coverage->range_pairs += scenario.results.pair_cell.size();
+  const ExecutionReport& execution = scenario.engine->execution();
+  if (std::string(execution.strategy) != "ordered") return;
+  ++coverage->ordered_batches;
+  coverage->device_batches += execution.on_device ? 1 : 0;
+  coverage->rounds += execution.rounds;
+  coverage->chained_adds += execution.chained_adds;
+  coverage->tail += execution.tail;
+}
+
+// A ground: where and how batches run.
+struct Ground {
+  const char* name;
+  std::function<std::unique_ptr<Engine>()> make;
+  bool ranges = false;
+  std::uint64_t transactions_max = 40;
+};
+
+EngineOptions engine_options(const char* strategy) {
+  EngineOptions options;
+  options.strategy = strategy;
+  options.secret = RefereeScenario::kSecret;
+  return options;
+}
+
+// Rounds alone, where others would run a tail one by one.
+std::unique_ptr<Engine> make_ordered(std::uint32_t threads, OrderedTuning tuning) {
+  return create_engine_with(engine_options("ordered"), std::make_unique<OrderedHost>(threads, tuning));
+}
+
+Status run_chain(std::uint64_t seed, const WorkloadOptions& options, const Ground& ground, Coverage* coverage) {
   Random random(seed);
-  WorkloadOptions options;
-  options.name = "mixed";
-  options.keys = 2 + random.below(15);
-  options.seed = seed;
   auto workload = Workload::create(options);
   RefereeScenario scenario;
+  scenario.engine = ground.make();
   if (Status status = load_initial(*workload, scenario.engine.get()); !status.ok()) return status;
   scenario.header.first_version = 2;
   for (std::uint64_t i = 0; i < kBatchesPerChain; ++i) {
-    workload->generate(&scenario.builder, 1 + random.below(40));
+    workload->generate(&scenario.builder,
+                       1 + random.below(random.chance(0.05) ? 10 * ground.transactions_max : ground.transactions_max));
     scenario.execute();
     ModelState after;
     Status status = scenario.check(RefereeMode::deterministic, &after);
     if (status.ok()) status = check_state(after, *scenario.engine);
     if (status.ok()) status = scenario.check(RefereeMode::any_order);
     if (!status.ok()) return status;
-    for (const std::uint8_t outcome : scenario.results.outcome) ++coverage->outcomes[outcome];
-    coverage->passes_beyond_first += scenario.results.passes - 1;
-    coverage->range_pairs += scenario.results.pair_cell.size();
+    count(scenario, coverage);
     scenario.next_batch();
     if (!random.chance(0.2)) continue;
     const Version floor = random.below(scenario.header.first_version);
@@ -58,19 +95,31 @@ Status run_chain(std::uint64_t seed, Coverage* coverage) {
   return {};
 }
 
-TEST(random_batches_equal_the_referee) {
+// Chains on this ground until the first that fails; what they met.
+Coverage run_chains(const Ground& ground) {
   Coverage coverage;
   const char* const replayed = std::getenv("KILOKV_TEST_SEED");
   const std::uint64_t first = replayed != nullptr ? std::strtoull(replayed, nullptr, 10) : 1;
   const std::uint64_t last = replayed != nullptr ? first : kChains;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
-    const Status status = run_chain(seed, &coverage);
+    Random random(seed);
+    const WorkloadOptions options{.name = "mixed",
+                                  .keys = 2 + random.below(random.chance(0.2) ? 60 : 15),
+                                  .seed = seed,
+                                  .mixed = {ground.ranges}};
+    const Status status = run_chain(seed, options, ground, &coverage);
     if (status.ok()) continue;
     std::fprintf(stderr, "replay: KILOKV_TEST_SEED=%llu engine_random_batch_test\n",
                  static_cast<unsigned long long>(seed));
-    return FAIL(status.message());
+    FAIL(status.message());
+    return coverage;
   }
-  if (replayed != nullptr) return;
+  std::printf(
+      "  %s: %llu batches equal the referee's, %llu by ordered: %llu rounds, %llu chained ADDs, %llu in tails\n",
+      ground.name, static_cast<unsigned long long>(coverage.batches),
+      static_cast<unsigned long long>(coverage.ordered_batches), static_cast<unsigned long long>(coverage.rounds),
+      static_cast<unsigned long long>(coverage.chained_adds), static_cast<unsigned long long>(coverage.tail));
+  if (replayed != nullptr) return coverage;
   // What the generator is for did happen, each often.
   for (const Outcome outcome : {Outcome::committed, Outcome::guard_failed, Outcome::wait_expired, Outcome::overflow,
                                 Outcome::type_mismatch, Outcome::postponed}) {
@@ -79,8 +128,60 @@ TEST(random_batches_equal_the_referee) {
       FAIL("outcome " + std::to_string(static_cast<int>(outcome)) + " only " + std::to_string(times) + " times");
   }
   EXPECT_TRUE(coverage.passes_beyond_first > 500);
-  EXPECT_TRUE(coverage.range_pairs > 500);
   EXPECT_TRUE(coverage.tombstone_drops > 100);
+  return coverage;
+}
+
+void run_in_rounds(const Ground& ground) {
+  const Coverage coverage = run_chains(ground);
+  if (kilokv::test::has_failed() || std::getenv("KILOKV_TEST_SEED") != nullptr) return;
+  EXPECT_EQ(coverage.ordered_batches, kChains * kBatchesPerChain);
+  EXPECT_TRUE(coverage.rounds > 5 * coverage.ordered_batches);
+  EXPECT_TRUE(coverage.chained_adds > 500);
+  EXPECT_EQ(coverage.tail, 0u);
+}
+
+TEST(serial_equals_the_referee) {
+  const Coverage coverage =
+      run_chains({"serial", [] { return std::move(*Engine::create(engine_options("serial"))); }, true});
+  EXPECT_EQ(coverage.ordered_batches, 0u);
+  EXPECT_TRUE(coverage.range_pairs > 500);
+}
+
+TEST(ordered_on_1_thread_equals_the_referee) {
+  run_in_rounds({"ordered, 1 thread", [] { return make_ordered(1, {}); }});
+}
+TEST(ordered_on_2_threads_equals_the_referee) {
+  run_in_rounds({"ordered, 2 threads", [] { return make_ordered(2, {}); }});
+}
+TEST(ordered_on_8_threads_equals_the_referee) {
+  run_in_rounds({"ordered, 8 threads", [] { return make_ordered(8, {}); }});
+}
+
+TEST(ordered_with_a_tail_equals_the_referee) {
+  const Coverage coverage = run_chains({"ordered with a tail, 2 threads", [] { return make_ordered(2, {1, 4}); }});
+  EXPECT_TRUE(coverage.rounds > 2 * coverage.ordered_batches);
+  EXPECT_TRUE(coverage.tail > 10000);
+}
+
+// Batches with ranges run on `serial`, the others in parallel, over one state.
+TEST(ordered_and_serial_by_turns_equal_the_referee) {
+  const Coverage coverage = run_chains(
+      {"ordered, ranges on serial", [] { return std::move(*Engine::create(engine_options("ordered"))); }, true, 10});
+  EXPECT_TRUE(coverage.ordered_batches > 500);
+  EXPECT_TRUE(coverage.ordered_batches < coverage.batches);
+}
+
+TEST(auto_equals_the_referee) {
+  const Coverage coverage = run_chains({"auto, 2 threads",
+                                        [] {
+                                          EngineOptions options = engine_options("auto");
+                                          options.threads = 2;
+                                          return std::move(*Engine::create(options));
+                                        },
+                                        false, 100});
+  EXPECT_TRUE(coverage.ordered_batches > 500);
+  EXPECT_TRUE(coverage.ordered_batches < coverage.batches);
 }
 
 }  // namespace

@@ -18,8 +18,10 @@ namespace kilokv::engine {
 struct RefereeScenario {
   static constexpr Version kLoadVersion = 1;
 
-  KeyHashSecret secret{7, 11};
-  std::unique_ptr<Engine> engine = make_engine(secret);
+  static constexpr KeyHashSecret kSecret{7, 11};
+
+  KeyHashSecret secret = kSecret;
+  std::unique_ptr<Engine> engine = make_engine({.strategy = "serial"});
   ModelState model;  // the state before the batch
   TransactionColumns columns;
   ColumnsBuilder builder{&columns, secret};
@@ -28,9 +30,8 @@ struct RefereeScenario {
   BatchResults results;
   WriteColumns writes;
 
-  static std::unique_ptr<Engine> make_engine(const KeyHashSecret& secret) {
-    EngineOptions options;
-    options.secret = secret;
+  static std::unique_ptr<Engine> make_engine(EngineOptions options) {
+    options.secret = kSecret;
     auto engine = Engine::create(options);
     KILOKV_CHECK(engine.ok());
     return std::move(*engine);

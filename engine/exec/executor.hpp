@@ -1,0 +1,42 @@
+// The face of what runs a resolved batch in parallel: on host threads (ordered_host.hpp), on a device
+// (ordered_device.hpp), or in the simulator.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/base/status.hpp"
+#include "engine/exec/batch_records.hpp"
+#include "engine/exec/equal_words.hpp"
+#include "engine/exec/execution_report.hpp"
+#include "engine/exec/resolver.hpp"
+#include "engine/txn/columns.hpp"
+#include "engine/txn/results.hpp"
+
+namespace kilokv::engine {
+
+// A batch without ranges, ready to run. By reference: everything outlives the run.
+struct ResolvedBatch {
+  const BatchHeader& header;
+  const TransactionColumns& columns;
+  const Column<std::uint8_t>& last_try;
+  const std::vector<std::uint32_t>& order;  // position -> transaction; empty: the same
+  Version tombstone_floor;
+  const BatchResolver& resolver;
+  const EqualWords& equal;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // Runs the batch: fills `results` (which are reset; deltas are left, BatchRecords::settle_deltas), passes included,
+  // and the records' cells as they are behind it.
+  // Errors: of a device; results and cells are then unspecified, and the executor is not used again.
+  [[nodiscard]] virtual Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+                                   ExecutionReport* report) = 0;
+  virtual std::size_t memory_bytes() const = 0;  // of the host
+};
+
+}  // namespace kilokv::engine

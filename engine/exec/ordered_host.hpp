@@ -1,0 +1,31 @@
+// `ordered` on threads of the host. Thread safety: one caller at a time; its threads are its own.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/exec/executor.hpp"
+#include "engine/exec/ordered_scratch.hpp"
+#include "engine/platform/host.hpp"
+
+namespace kilokv::engine {
+
+class OrderedHost final : public Executor {
+ public:
+  // A round costs each undecided transaction about as much as running it does, and two barriers.
+  static constexpr OrderedTuning kTuning{.decided_min = 16, .divisor = 8};
+
+  explicit OrderedHost(std::uint32_t threads, OrderedTuning tuning = kTuning) : team_(threads), tuning_(tuning) {}
+
+  Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+             ExecutionReport* report) override;
+  std::size_t memory_bytes() const override { return scratch_.memory_bytes(); }
+
+ private:
+  ThreadTeam team_;
+  OrderedTuning tuning_;
+  OrderedScratch scratch_;
+  OrderedArguments<HostSpace> arguments_;  // of the run
+};
+
+}  // namespace kilokv::engine

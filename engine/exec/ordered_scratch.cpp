@@ -1,0 +1,66 @@
+#include "engine/exec/ordered_scratch.hpp"
+
+#include "engine/txn/view.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+template <class T>
+void grow(std::vector<T>* column, std::size_t size, T value = {}) {
+  if (column->size() < size) column->resize(size, value);
+}
+
+}  // namespace
+
+OrderedArguments<HostSpace> OrderedScratch::open(const ResolvedBatch& batch, OrderedTuning tuning,
+                                                 std::uint32_t threads, std::uint32_t group_width,
+                                                 BatchRecords* records, BatchResults* results) {
+  const auto n = static_cast<std::uint32_t>(batch.columns.size());
+  const std::size_t operations = batch.columns.op_kind.size();
+  if (epochs_.must_restart(n)) reservations_.assign(reservations_.size(), ~std::uint64_t{0});
+  grow(&reservations_, kRoles * records->size(), ~std::uint64_t{0});
+  grow(&undo_, 2 * operations);
+  grow(&op_adds_, operations);
+  grow(&pass_of_, n);
+  grow(&undecided_, ordered_room(n, threads, group_width));
+  delta_sums_.assign(records->size(), 0);
+  words_.assign(kOrderedWords, 0);
+  counts_.resize(threads);
+
+  OrderedArguments<HostSpace> a;
+  a.batch = view_of(batch.header, batch.columns, batch.tombstone_floor);
+  a.results = view_of(results);
+  a.last_try = batch.last_try.data();
+  a.order = batch.order.empty() ? nullptr : batch.order.data();
+  a.record_of_key = records->record_of_key().data();
+  a.value_word = batch.resolver.value_word();
+  a.equal_begin = batch.equal.begin().data();
+  a.equal_end = batch.equal.end().data();
+  a.equal_word = batch.equal.words().data();
+  a.cells = records->cells().data();
+  a.reservations = reservations_.data();
+  a.delta_sums = delta_sums_.data();
+  a.op_adds = op_adds_.data();
+  a.undo = undo_.data();
+  a.pass_of = pass_of_.data();
+  a.undecided = undecided_.data();
+  a.words = words_.data();
+  a.counts = counts_.data();
+  a.absent_record = records->absent_record();
+  a.first_epoch = epochs_.last();
+  a.delta_max = ordered_delta_max(operations);
+  a.tuning = tuning;
+  return a;
+}
+
+void OrderedScratch::close(const ResolvedBatch& batch, BatchResults* results, ExecutionReport* report) {
+  epochs_.use(words_[kWordRounds]);
+  report_ordered(batch.header, words_, counts_, results, report);
+}
+
+std::size_t OrderedScratch::memory_bytes() const {
+  return (reservations_.capacity() + delta_sums_.capacity() + undo_.capacity()) * sizeof(std::uint64_t) +
+         op_adds_.capacity() + (pass_of_.capacity() + undecided_.capacity()) * sizeof(std::uint32_t);
+}
+
+}  // namespace kilokv::engine

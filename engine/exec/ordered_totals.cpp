@@ -1,0 +1,22 @@
+#include "engine/exec/ordered_totals.hpp"
+
+namespace kilokv::engine {
+
+void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> words,
+                    std::span<const OrderedCounts> counts, BatchResults* results, ExecutionReport* report) {
+  results->passes = static_cast<std::uint32_t>(words[kWordPasses]);
+  results->next_version = header.first_version + words[kWordPasses] * results->outcome.size();
+  report->strategy = "ordered";
+  report->rounds = words[kWordRounds];
+  report->tail = words[kWordTail];
+  report->reservations = report->chained_adds = report->postponed = 0;
+  report->decided_by.clear();
+  for (const OrderedCounts& of_thread : counts) {
+    report->reservations += of_thread.reservations;
+    report->chained_adds += of_thread.chained_adds;
+    report->postponed += of_thread.postponed;
+    report->decided_by.push_back(of_thread.decided);
+  }
+}
+
+}  // namespace kilokv::engine

@@ -1,0 +1,35 @@
+// What the executors of `ordered` share, wherever its memory is: the epochs of batches, and what a run says of itself.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/exec/execution_report.hpp"
+#include "engine/stm/ordered.hpp"
+#include "engine/txn/results.hpp"
+
+namespace kilokv::engine {
+
+// Hands out epochs of reservations. Not thread-safe.
+class EpochCounter {
+ public:
+  // Whether the epochs do not suffice for a batch of n transactions: then all reservations are to be set to ~0, and
+  // counting starts again.
+  bool must_restart(std::uint64_t n) {
+    if (last_ + ordered_epochs_max(n) <= UINT32_MAX) return false;
+    last_ = 0;
+    return true;
+  }
+  std::uint32_t last() const { return static_cast<std::uint32_t>(last_); }
+  void use(std::uint64_t rounds) { last_ += rounds; }
+
+ private:
+  std::uint64_t last_ = 0;
+};
+
+// Passes and next version of the results, and the report, from what a run left: `words` as OrderedWord says, `counts`
+// of each thread.
+void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> words,
+                    std::span<const OrderedCounts> counts, BatchResults* results, ExecutionReport* report);
+
+}  // namespace kilokv::engine

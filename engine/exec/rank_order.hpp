@@ -1,0 +1,46 @@
+// The transactions of a batch that wrote, in rank order: what the log, and whatever else follows the serial order,
+// walks. Not thread-safe; keeps its capacity.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/txn/columns.hpp"
+#include "engine/txn/results.hpp"
+
+namespace kilokv::engine {
+
+// The operations of the list that ran.
+struct OperationRange {
+  std::uint32_t begin, end;
+};
+inline OperationRange operations_run(const TransactionColumns& columns, const BatchResults& results, std::uint32_t t) {
+  const bool in_else = results.outcome[t] == static_cast<std::uint8_t>(Outcome::guard_failed);
+  if (in_else) return {columns.then_end[t], columns.else_end[t]};
+  return {columns.then_begin(t), columns.then_end[t]};
+}
+
+class RankOrder {
+ public:
+  // `in_order`: ranks are the transactions' own numbers. Requires: `results` are whole, passes included.
+  void sort(const BatchResults& results, bool in_order);
+  // Calls f(transaction) for those that wrote.
+  template <class F>
+  void for_each(const BatchResults& results, const F& f) const {
+    if (!in_order_) {
+      for (const std::uint32_t t : by_rank_) f(t);
+      return;
+    }
+    const auto n = static_cast<std::uint32_t>(results.wrote.size());
+    for (std::uint32_t t = 0; t < n; ++t) {
+      if (results.wrote[t] != 0) f(t);
+    }
+  }
+
+ private:
+  bool in_order_ = true;
+  std::vector<std::uint32_t> by_rank_;
+};
+
+}  // namespace kilokv::engine
