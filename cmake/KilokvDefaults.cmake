@@ -21,7 +21,7 @@ endif()
 
 set(KILOKV_SANITIZE "" CACHE STRING "address;undefined or thread, comma-separated; empty: none")
 if(KILOKV_SANITIZE)
-  add_compile_options(-fsanitize=${KILOKV_SANITIZE} -fno-omit-frame-pointer)
+  add_compile_options("$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-fsanitize=${KILOKV_SANITIZE};-fno-omit-frame-pointer>")
   add_link_options(-fsanitize=${KILOKV_SANITIZE})
 endif()
 

@@ -1,0 +1,160 @@
+#include "engine/platform/cuda_device.hpp"
+
+#include <cuda_runtime.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/platform/cuda.cuh"
+
+namespace kilokv::engine {
+namespace {
+
+// Uses all of a platform. Never launched: that it compiles is a check of cuda.cuh, and that a device knows it tells
+// that this build has code for that device.
+template <class P>
+__device__ void use_all(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P, std::uint32_t> half) {
+  constexpr Order kOrder = Order::acquire_release;
+  std::uint64_t sum = p.load(word, Order::acquire, Scope::device) + p.load(half, Order::sequential, Scope::system);
+  p.store(word, sum, Order::release, Scope::block);
+  p.store(half, p.lane() + p.group() + p.block(), Order::relaxed, Scope::device);
+  sum += p.exchange(word, sum, kOrder, Scope::device) + p.exchange(half, 1, kOrder, Scope::device);
+  sum += p.compare_exchange(word, 0, sum, kOrder, Scope::device) + p.compare_exchange(half, 0, 1, kOrder, Scope::block);
+  sum += p.fetch_add(word, sum, kOrder, Scope::device) + p.fetch_add(half, 1, kOrder, Scope::system);
+  sum += p.fetch_min(word, sum, kOrder, Scope::device) + p.fetch_min(half, 1, kOrder, Scope::device);
+  sum += p.fetch_max(word, sum, kOrder, Scope::device) + p.fetch_max(half, 1, kOrder, Scope::device);
+  sum += p.fetch_or(word, sum, kOrder, Scope::device) + p.fetch_or(half, 1, kOrder, Scope::device);
+  p.fence(Order::sequential, Scope::device);
+  p.group_barrier();
+  sum += p.ballot(sum != 0) + p.match(sum) + p.broadcast(sum, 0);
+  p.put(p.shared() + p.block_thread() % P::kSharedWords, sum + p.block_threads());
+  p.block_barrier();
+  p.put(word + p.thread(), p.get(p.shared()) + p.threads());
+  p.grid_barrier();
+}
+
+__global__ void probe_kernel(std::uint64_t* word, std::uint32_t* half) {
+  CudaPlatform platform;
+  use_all(platform, word, half);
+}
+
+Status unavailable(const std::string& what, cudaError_t error) {
+  return Status(StatusCode::unavailable, what + ": " + cudaGetErrorString(error));
+}
+
+// `call`: what ended so. The runtime's own note of the error is cleared.
+Status to_status(const char* call, cudaError_t error) {
+  if (error == cudaSuccess) return {};
+  static_cast<void>(cudaGetLastError());
+  const StatusCode code = error == cudaErrorMemoryAllocation ? StatusCode::resource_exhausted : StatusCode::internal;
+  return Status(code, std::string(call) + ": " + cudaGetErrorString(error));
+}
+
+void* to_pointer(DeviceAddress address) { return reinterpret_cast<void*>(address); }
+
+class OpenCudaDevice final : public CudaDevice {
+ public:
+  explicit OpenCudaDevice(DeviceInfo info) : info_(std::move(info)) {}
+  // Errors were told before, by what they befell.
+  ~OpenCudaDevice() override {
+    for (cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
+    for (cudaStream_t stream : streams_) static_cast<void>(cudaStreamDestroy(stream));
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  void* stream(DeviceStream stream) const override { return of(stream); }
+
+  Result<DeviceAddress> allocate(std::size_t bytes) override {
+    void* memory = nullptr;
+    if (Status status = to_status("cudaMalloc", cudaMalloc(&memory, bytes)); !status.ok()) return status;
+    return reinterpret_cast<DeviceAddress>(memory);
+  }
+  void free(DeviceAddress address) override { static_cast<void>(cudaFree(to_pointer(address))); }
+  Result<void*> allocate_pinned(std::size_t bytes) override {
+    void* memory = nullptr;
+    Status status = to_status("cudaHostAlloc", cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
+    if (!status.ok()) return status;
+    return memory;
+  }
+  void free_pinned(void* memory) override { static_cast<void>(cudaFreeHost(memory)); }
+
+  Result<DeviceStream> create_stream() override {
+    cudaStream_t stream = nullptr;
+    Status status = to_status("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    if (!status.ok()) return status;
+    streams_.push_back(stream);
+    return static_cast<DeviceStream>(streams_.size() - 1);
+  }
+  Result<DeviceEvent> create_event() override {
+    cudaEvent_t event = nullptr;
+    Status status = to_status("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    if (!status.ok()) return status;
+    events_.push_back(event);
+    return static_cast<DeviceEvent>(events_.size() - 1);
+  }
+
+  Status copy_to_device(DeviceStream stream, DeviceAddress to, const void* from, std::size_t bytes) override {
+    return to_status("cudaMemcpyAsync to the device",
+                     cudaMemcpyAsync(to_pointer(to), from, bytes, cudaMemcpyHostToDevice, of(stream)));
+  }
+  Status copy_to_host(DeviceStream stream, void* to, DeviceAddress from, std::size_t bytes) override {
+    return to_status("cudaMemcpyAsync to the host",
+                     cudaMemcpyAsync(to, to_pointer(from), bytes, cudaMemcpyDeviceToHost, of(stream)));
+  }
+  Status fill(DeviceStream stream, DeviceAddress to, std::uint8_t byte, std::size_t bytes) override {
+    return to_status("cudaMemsetAsync", cudaMemsetAsync(to_pointer(to), byte, bytes, of(stream)));
+  }
+  Status record(DeviceEvent event, DeviceStream stream) override {
+    return to_status("cudaEventRecord", cudaEventRecord(of(event), of(stream)));
+  }
+  Status wait(DeviceStream stream, DeviceEvent event) override {
+    return to_status("cudaStreamWaitEvent", cudaStreamWaitEvent(of(stream), of(event), cudaEventWaitDefault));
+  }
+  Status synchronize(DeviceStream stream) override {
+    return to_status("cudaStreamSynchronize", cudaStreamSynchronize(of(stream)));
+  }
+
+ private:
+  cudaStream_t of(DeviceStream stream) const { return streams_[static_cast<std::size_t>(stream)]; }
+  cudaEvent_t of(DeviceEvent event) const { return events_[static_cast<std::size_t>(event)]; }
+
+  const DeviceInfo info_;
+  std::vector<cudaStream_t> streams_;
+  std::vector<cudaEvent_t> events_;
+};
+
+Result<DeviceInfo> describe(int device) {
+  cudaDeviceProp properties{};
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, device); error != cudaSuccess) {
+    return unavailable("no CUDA device", error);
+  }
+  int multiprocessors = 0;
+  int cooperative = 0;
+  static_cast<void>(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  static_cast<void>(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device));
+  if (cooperative == 0) {
+    return Status(StatusCode::unavailable, std::string(properties.name) + " has no cooperative launch");
+  }
+  return DeviceInfo{"cuda", properties.name, static_cast<std::uint32_t>(multiprocessors), properties.totalGlobalMem};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> CudaDevice::open() {
+  constexpr int kDevice = 0;
+  int devices = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&devices);
+  if (counted == cudaErrorInsufficientDriver) return unavailable("no CUDA driver", counted);
+  if (counted != cudaSuccess) return unavailable("no CUDA device", counted);
+  if (devices == 0) return unavailable("no CUDA device", cudaErrorNoDevice);
+  Result<DeviceInfo> info = describe(kDevice);
+  if (!info.ok()) return info.status();
+  if (const cudaError_t error = cudaSetDevice(kDevice); error != cudaSuccess) return unavailable(info->model, error);
+  cudaFuncAttributes attributes{};
+  if (const cudaError_t error = cudaFuncGetAttributes(&attributes, probe_kernel); error != cudaSuccess) {
+    return unavailable(info->model + " cannot run this build", error);
+  }
+  return std::unique_ptr<Device>(std::make_unique<OpenCudaDevice>(*info));
+}
+
+}  // namespace kilokv::engine

@@ -1,0 +1,119 @@
+// A device that needs none: host threads over memory of its own (device_memory.hpp), and streams that run as late, and
+// in an order as odd, as a device may. It is for tests of whoever drives a device.
+//
+// Nothing runs before somebody synchronizes. Then the operations of all streams run, one at a time, in an order that
+// the seed picks among those that streams and events allow, until that stream has done all; the others may be left
+// behind. A copy moves what is there when it runs. A kernel runs on all threads, each a block of its own; the words
+// that its threads share are undefined at its start.
+//
+// What a kernel or a copy does wrong is found by the memory, and told by the synchronize() that ran it; then the device
+// is lost: every further call fails, and what is left in the streams never runs. free() is at once: what still runs on
+// that memory afterwards is wrong.
+//
+// Thread safety: none, as of any Device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "engine/platform/device.hpp"
+#include "engine/platform/device_memory.hpp"
+#include "engine/platform/device_pointer.hpp"
+#include "engine/platform/host.hpp"
+
+namespace kilokv::engine {
+
+using EmulatedPlatform = HostPlatformOver<DeviceSpace>;
+static_assert(Platform<EmulatedPlatform>);
+
+// What a call is made to end with.
+enum class InjectedError : std::uint8_t {
+  exhausted,     // RESOURCE_EXHAUSTED, and nothing else happens
+  lost,          // INTERNAL, and the device is lost
+  asynchronous,  // it succeeds; what it gave its stream fails when it runs. As `lost` where it gives nothing
+};
+
+struct EmulatedDeviceOptions {
+  std::uint64_t seed = 1;     // of the order of streams
+  std::uint32_t threads = 4;  // of each kernel
+  std::size_t memory_bytes_max = std::size_t{4} << 30;
+  std::uint64_t fail_at_call = 0;  // from 1; 0: never
+  InjectedError fail_as = InjectedError::lost;
+};
+
+class EmulatedDevice : public Device {
+ public:
+  using Kernel = std::function<void(EmulatedPlatform&)>;
+
+  explicit EmulatedDevice(const EmulatedDeviceOptions& options = {});
+  ~EmulatedDevice() override;  // frees what is left, runs nothing
+
+  const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] Result<DeviceAddress> allocate(std::size_t bytes) override;
+  void free(DeviceAddress address) override { memory_.free(address); }
+  [[nodiscard]] Result<void*> allocate_pinned(std::size_t bytes) override;
+  void free_pinned(void* memory) override;
+  [[nodiscard]] Result<DeviceStream> create_stream() override;
+  [[nodiscard]] Result<DeviceEvent> create_event() override;
+  [[nodiscard]] Status copy_to_device(DeviceStream stream, DeviceAddress to, const void* from,
+                                      std::size_t bytes) override;
+  [[nodiscard]] Status copy_to_host(DeviceStream stream, void* to, DeviceAddress from, std::size_t bytes) override;
+  [[nodiscard]] Status fill(DeviceStream stream, DeviceAddress to, std::uint8_t byte, std::size_t bytes) override;
+  [[nodiscard]] Status record(DeviceEvent event, DeviceStream stream) override;
+  [[nodiscard]] Status wait(DeviceStream stream, DeviceEvent event) override;
+  [[nodiscard]] Status synchronize(DeviceStream stream) override;
+
+  // Runs body(platform) on every thread, as streams do. It must not throw; what it captures lives until it has run.
+  // `name`: a literal.
+  [[nodiscard]] Status launch(DeviceStream stream, const char* name, Kernel body);
+
+  // Calls so far: all of the above that can fail.
+  std::uint64_t calls() const { return calls_; }
+  // The n-th call from now on, from 1, ends with `error`.
+  void fail_call(std::uint64_t n, InjectedError error);
+
+ private:
+  struct Place {  // behind that many operations of that stream
+    std::size_t stream;
+    std::uint64_t operations;
+  };
+  struct Operation {
+    const char* name;
+    std::function<void()> run;
+    Place after;
+    bool fails = false;
+  };
+  struct Stream {
+    std::uint64_t done = 0;
+    std::deque<Operation> pending;
+  };
+
+  Status enter(const char* call);
+  Status lose(const char* call);
+  Status enqueue(const char* call, DeviceStream stream, std::function<void()> run, Place after = {});
+  bool is_ready(const Stream& stream) const;
+  void run_one();
+  void run_kernel(const char* name, const Kernel& body);
+
+  DeviceInfo info_;
+  DeviceMemory memory_;
+  ThreadTeam team_;
+  std::mt19937_64 random_;
+  DeviceAddress shared_ = 0;  // kSharedWords for each thread
+  std::vector<Stream> streams_;
+  std::vector<Place> events_;  // their last record()
+  std::map<void*, std::unique_ptr<std::byte[]>> pinned_;
+  std::uint64_t calls_ = 0;
+  std::uint64_t failing_call_;
+  InjectedError error_;
+  bool fails_later_ = false;  // the call that runs
+  Status lost_;
+};
+
+}  // namespace kilokv::engine
