@@ -170,6 +170,8 @@ thread_local Dummy dummy;
 
 }  // namespace
 
+DeviceMemory::DeviceMemory(std::size_t bytes_max) : bytes_max_(std::min(bytes_max, kDeviceMemoryBytesMax)) {}
+
 DeviceMemory::~DeviceMemory() {
   for (const std::uint32_t number : allocations_) release(number);
 }
@@ -179,9 +181,7 @@ Result<DeviceAddress> DeviceMemory::allocate(std::size_t bytes) {
   const auto refuse = [&](const std::string& why) {
     return Status(StatusCode::resource_exhausted, "emulated device: " + std::to_string(bytes) + " bytes: " + why);
   };
-  if (bytes > bytes_max_ - bytes_ || bytes > kDeviceAllocationBytesMax) {
-    return refuse(std::to_string(bytes_) + " of " + std::to_string(bytes_max_) + " are in use");
-  }
+  if (bytes > bytes_max_ - bytes_) return refuse(std::to_string(bytes_max_ - bytes_) + " are left (memory_bytes_max)");
   auto* memory = static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow));
   if (memory == nullptr) return refuse("the host has none");
   std::uint32_t number = 0;

@@ -28,15 +28,15 @@
 namespace kilokv::engine {
 
 inline constexpr std::uint8_t kDevicePoison = 0xA5;
-inline constexpr std::size_t kDeviceAllocationBytesMax = std::size_t{1} << 38;
+inline constexpr std::size_t kDeviceMemoryBytesMax = std::size_t{1} << 38;  // of one device: what offsets can hold
 
 // copy: a read that takes bytes that were never written along, as poison.
 enum class DeviceAccess : std::uint8_t { read, write, copy };
 
 class DeviceMemory {
  public:
-  explicit DeviceMemory(std::size_t bytes_max) : bytes_max_(bytes_max) {}
-  ~DeviceMemory();  // frees what is left
+  explicit DeviceMemory(std::size_t bytes_max);  // kDeviceMemoryBytesMax at most
+  ~DeviceMemory();                               // frees what is left
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
