@@ -10,8 +10,11 @@
 #include "engine/engine_with.hpp"
 #include "engine/exec/batch_records.hpp"
 #include "engine/exec/collect_writes.hpp"
+#include "engine/exec/cuda_kernels.hpp"
+#include "engine/exec/emulated_kernels.hpp"
 #include "engine/exec/equal_words.hpp"
 #include "engine/exec/host_access.hpp"
+#include "engine/exec/ordered_device.hpp"
 #include "engine/exec/ordered_host.hpp"
 #include "engine/exec/rank_order.hpp"
 #include "engine/exec/resolver.hpp"
@@ -24,12 +27,22 @@
 namespace kilokv::engine {
 namespace {
 
+// What runs batches in parallel on the CPU; null: nothing does. One thread has nothing to win.
+std::unique_ptr<Executor> host_executor(const EngineOptions& options) {
+  const std::uint32_t threads =
+      options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1u);
+  if (options.strategy == "serial" || (options.strategy == "auto" && threads == 1)) return nullptr;
+  return std::make_unique<OrderedHost>(threads);
+}
+
 class HostEngine final : public Engine {
  public:
-  HostEngine(const EngineOptions& options, std::unique_ptr<Executor> parallel)
+  HostEngine(const EngineOptions& options, std::unique_ptr<Executor> parallel, std::string reason)
       : store_(options.secret, options.expected_records, options.table_records_max),
+        options_(options),
         parallel_(std::move(parallel)),
-        chooses_(options.strategy == "auto") {}
+        chooses_(options.strategy == "auto"),
+        reason_(std::move(reason)) {}
 
   Status execute(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& last_try,
                  BatchResults* results, WriteColumns* writes) override {
@@ -44,12 +57,10 @@ class HostEngine final : public Engine {
     }
     order_by_precedence(columns.precedence.data(), n, &order_);
     const auto begin = std::chrono::steady_clock::now();
-    const bool in_parallel = runs_in_parallel(columns);
-    if (in_parallel) {
-      run_in_parallel(header, columns, last_try, results);
-    } else {
-      run_serially(header, columns, last_try, results);
-    }
+    const bool in_parallel =
+        runs_in_parallel(columns) &&
+        run_in_parallel({header, columns, last_try, order_, tombstone_floor_, store_, resolver_, equal_}, results);
+    if (!in_parallel) run_serially(header, columns, last_try, results);
     collect_writes(columns, *results, rank_order_, writes);
     settle(header.number);
     if (chooses_ && columns.range_limit.empty()) {
@@ -60,7 +71,10 @@ class HostEngine final : public Engine {
   }
 
   const ExecutionReport& execution() const override { return report_; }
-  EngineDevice device() const override { return device_; }
+  EngineDevice device() const override {
+    const DeviceInfo* const device = parallel_ != nullptr ? parallel_->device() : nullptr;
+    return {device != nullptr ? device->kind : "cpu", device != nullptr ? device->model : "", reason_};
+  }
 
   const std::vector<BeforeImage>& before_images() const override {
     if (before_images_.empty()) {
@@ -118,6 +132,7 @@ class HostEngine final : public Engine {
     store_.table()[slot].cell = cell;
     const SlotImage image{slot, before};
     store_.settle({&image, 1}, version + 1, 0, false);
+    if (parallel_ != nullptr) parallel_->changed(id);
     if (type == ValueType::bytes) store_.blobs().release(cell.word);  // the record has its own reference
     store_.blobs().release_through(0);
     return {};
@@ -130,7 +145,11 @@ class HostEngine final : public Engine {
   void drop_tombstones(Version floor, const std::function<void(std::string_view)>& dropped,
                        std::size_t looked_max) override {
     forget_batch();
-    tombstone_floor_ = std::max(tombstone_floor_, store_.drop_tombstones(floor, looked_max, dropped));
+    const auto drop = [&](std::string_view key) {
+      if (parallel_ != nullptr) parallel_->changed(hash_key(key, store_.secret()));
+      if (dropped) dropped(key);
+    };
+    tombstone_floor_ = std::max(tombstone_floor_, store_.drop_tombstones(floor, looked_max, drop));
   }
   Version tombstone_floor() const override { return tombstone_floor_; }
 
@@ -185,22 +204,28 @@ class HostEngine final : public Engine {
     first_version_ = header.first_version;
     report_.strategy = "serial";
     report_.on_device = false;
+    if (parallel_ == nullptr) return;
+    for (const SlotImage& image : log_) parallel_->changed(store_.table()[image.slot].id);
   }
 
-  void run_in_parallel(const BatchHeader& header, const TransactionColumns& columns,
-                       const Column<std::uint8_t>& last_try, BatchResults* results) {
-    records_.gather(columns, resolver_, store_);
-    equal_.collect(columns, resolver_, records_);
-    const ResolvedBatch batch{header, columns, last_try, order_, tombstone_floor_, resolver_, equal_};
-    const Status status = parallel_->run(batch, &records_, results, &report_);
-    KILOKV_CHECK(status.ok());
+  // False: the device failed, and is given up. Nothing has happened; the batch is for the CPU.
+  bool run_in_parallel(const ResolvedBatch& batch, BatchResults* results) {
+    records_.gather(batch.columns, resolver_, store_);
+    equal_.collect(batch.columns, resolver_, records_);
+    if (Status status = parallel_->run(batch, &records_, results, &report_); !status.ok()) {
+      reason_ = status.message();
+      parallel_ = host_executor(options_);
+      results->reset(batch.columns);
+      return false;
+    }
     rank_order_.sort(*results, results->passes <= 1 && order_.empty());
-    records_.settle_deltas(columns, rank_order_, store_, results);
+    records_.settle_deltas(batch.columns, rank_order_, store_, results);
     images_.clear();
     records_.scatter(&store_, &images_);
     log_ = images_;
     summarized_ = false;
-    first_version_ = header.first_version;
+    first_version_ = batch.header.first_version;
+    return true;
   }
 
   // The last batch's slots may move from here on.
@@ -218,7 +243,6 @@ class HostEngine final : public Engine {
   }
 
   RecordStore store_;
-  EngineDevice device_;
   ExecutionReport report_;
   Version tombstone_floor_ = 0;
   BatchResolver resolver_;
@@ -226,8 +250,10 @@ class HostEngine final : public Engine {
   BatchRecords records_;
   EqualWords equal_;
   RankOrder rank_order_;
+  EngineOptions options_;
   std::unique_ptr<Executor> parallel_;  // null: `serial` alone
   bool chooses_;                        // between the two
+  std::string reason_;                  // why not the device that was asked for
   StrategyChoice choice_;
   // Of the last batch: its writes with what they replaced, images whose version is the batch's own left out.
   std::span<const SlotImage> log_;
@@ -248,20 +274,24 @@ Status check_known(const std::string& field, const std::string& name, const std:
 }  // namespace
 
 std::vector<std::string> Engine::strategies() { return {"auto", "ordered", "serial"}; }
-std::vector<std::string> Engine::devices() { return {"auto", "cpu"}; }
+std::vector<std::string> Engine::devices() { return {"auto", "cpu", "cuda", "emulated"}; }
 
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
   if (Status known = check_known("strategy", options.strategy, strategies()); !known.ok()) return known;
   if (Status known = check_known("device", options.device, devices()); !known.ok()) return known;
-  const std::uint32_t threads =
-      options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1u);
-  // One thread has nothing to win.
-  const bool parallel = options.strategy == "ordered" || (options.strategy == "auto" && threads > 1);
-  return create_engine_with(options, parallel ? std::make_unique<OrderedHost>(threads) : nullptr);
+  if (options.device == "cpu") return create_engine_with(options, host_executor(options));
+  if (options.strategy == "serial") {
+    const std::string reason = options.device == "auto" ? "" : "serial runs on the CPU";
+    return create_engine_with(options, nullptr, reason);
+  }
+  Result<OpenedDevice> opened = options.device == "emulated" ? open_emulated() : open_cuda();
+  if (!opened.ok()) return create_engine_with(options, host_executor(options), opened.status().message());
+  return create_engine_with(options, std::make_unique<OrderedDevice>(std::move(*opened)));
 }
 
-std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel) {
-  return std::make_unique<HostEngine>(options, std::move(parallel));
+std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel,
+                                           const std::string& reason) {
+  return std::make_unique<HostEngine>(options, std::move(parallel), reason);
 }
 
 }  // namespace kilokv::engine

@@ -11,6 +11,8 @@
 #include "engine/exec/equal_words.hpp"
 #include "engine/exec/execution_report.hpp"
 #include "engine/exec/resolver.hpp"
+#include "engine/platform/device.hpp"
+#include "engine/table/record_store.hpp"
 #include "engine/txn/columns.hpp"
 #include "engine/txn/results.hpp"
 
@@ -23,6 +25,7 @@ struct ResolvedBatch {
   const Column<std::uint8_t>& last_try;
   const std::vector<std::uint32_t>& order;  // position -> transaction; empty: the same
   Version tombstone_floor;
+  const RecordStore& store;
   const BatchResolver& resolver;
   const EqualWords& equal;
 };
@@ -36,6 +39,10 @@ class Executor {
   // Errors: of a device; results and cells are then unspecified, and the executor is not used again.
   [[nodiscard]] virtual Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                                    ExecutionReport* report) = 0;
+  // The record of this id was changed by something else than run().
+  virtual void changed(KeyId) {}
+  // The device that it runs on; null: the host.
+  virtual const DeviceInfo* device() const { return nullptr; }
   virtual std::size_t memory_bytes() const = 0;  // of the host
 };
 

@@ -164,6 +164,16 @@ TEST(ordered_with_a_tail_equals_the_referee) {
   EXPECT_TRUE(coverage.tail > 10000);
 }
 
+TEST(ordered_on_the_emulated_device_equals_the_referee) {
+  const Coverage coverage = run_chains({"ordered, emulated device", [] {
+                                          EngineOptions options = engine_options("ordered");
+                                          options.device = "emulated";
+                                          return std::move(*Engine::create(options));
+                                        }});
+  EXPECT_EQ(coverage.device_batches, coverage.batches);
+  EXPECT_TRUE(coverage.rounds > 2 * coverage.ordered_batches);
+}
+
 // Batches with ranges run on `serial`, the others in parallel, over one state.
 TEST(ordered_and_serial_by_turns_equal_the_referee) {
   const Coverage coverage = run_chains(

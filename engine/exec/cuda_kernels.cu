@@ -1,0 +1,141 @@
+#include "engine/exec/cuda_kernels.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/platform/cuda.cuh"
+#include "engine/platform/cuda_device.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+constexpr int kBlockThreads = 128;
+// Blocks that a multiprocessor must be able to run at once: more would make the compiler spill registers.
+constexpr int kBlocksEachMin = 4;
+
+__global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void ordered_kernel(
+    const __grid_constant__ OrderedArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  OrderedRun<CudaPlatform>(platform, arguments).run();
+}
+
+__global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void bulk_kernel(
+    const __grid_constant__ BulkArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  BulkRun<CudaPlatform>(platform, arguments).run();
+}
+
+__global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void scatter_kernel(
+    const __grid_constant__ ScatterArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  scatter_cells(platform, arguments);
+}
+
+// A DevicePointer of a CUDA device holds the bits of the pointer.
+template <template <class> class Arguments>
+Arguments<HostSpace> raw(const Arguments<DeviceSpace>& arguments) {
+  return std::bit_cast<Arguments<HostSpace>>(arguments);
+}
+
+Status to_status(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return {};
+  return Status(StatusCode::internal, std::string(call) + ": " + cudaGetErrorString(error));
+}
+
+class CudaKernels final : public DeviceKernels {
+ public:
+  explicit CudaKernels(CudaDevice* device) : device_(*device) {}
+
+  // Blocks that run side by side: a cooperative launch takes no more.
+  Status prepare() {
+    int multiprocessors = 0;
+    cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+    int ordered_each = 0, bulk_each = 0;
+    if (error == cudaSuccess) {
+      error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&ordered_each, ordered_kernel, kBlockThreads, 0);
+    }
+    if (error == cudaSuccess) {
+      error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&bulk_each, bulk_kernel, kBlockThreads, 0);
+    }
+    ordered_blocks_max_ = static_cast<std::uint32_t>(ordered_each * multiprocessors);
+    bulk_blocks_max_ = static_cast<std::uint32_t>(bulk_each * multiprocessors);
+    return to_status(error, "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  }
+
+  std::uint32_t ordered_threads(std::uint32_t transactions) const override {
+    return std::min(blocks_for(transactions), ordered_blocks_max_) * kBlockThreads;
+  }
+  std::uint32_t group_width() const override { return CudaPlatform::kGroupWidth; }
+  // A round costs two grid barriers, several microseconds; one thread alone runs a few transactions meanwhile.
+  OrderedTuning tuning() const override { return {.decided_min = 8, .divisor = 0}; }
+
+  Status ordered(DeviceStream stream, const OrderedArguments<DeviceSpace>& arguments) override {
+    return launch_together(ordered_kernel, "launch of ordered", raw(arguments),
+                           ordered_threads(arguments.batch.size) / kBlockThreads, stream);
+  }
+  Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
+    return launch_together(bulk_kernel, "launch of bulk", raw(arguments),
+                           std::min(blocks_for(arguments.size), bulk_blocks_max_), stream);
+  }
+  Status scatter(DeviceStream stream, const ScatterArguments<DeviceSpace>& arguments) override {
+    scatter_kernel<<<blocks_for(arguments.size), kBlockThreads, 0, stream_of(stream)>>>(raw(arguments));
+    return to_status(cudaGetLastError(), "launch of scatter");
+  }
+
+ private:
+  static std::uint32_t blocks_for(std::uint32_t items) {
+    return std::max((items + kBlockThreads - 1) / kBlockThreads, 1u);
+  }
+  cudaStream_t stream_of(DeviceStream stream) const { return static_cast<cudaStream_t>(device_.stream(stream)); }
+
+  template <class Arguments>
+  Status launch_together(void (*kernel)(Arguments), const char* call, Arguments arguments, std::uint32_t blocks,
+                         DeviceStream stream) {
+    void* values[] = {&arguments};
+    return to_status(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), dim3(blocks),
+                                                 dim3(kBlockThreads), values, 0, stream_of(stream)),
+                     call);
+  }
+
+  CudaDevice& device_;
+  std::uint32_t ordered_blocks_max_ = 1, bulk_blocks_max_ = 1;
+};
+
+template <class Kernel>
+KernelFacts facts_of(const char* name, Kernel kernel) {
+  KernelFacts facts;
+  facts.name = name;
+  facts.block_threads = kBlockThreads;
+  cudaFuncAttributes attributes{};
+  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)) != cudaSuccess) return facts;
+  facts.registers = attributes.numRegs;
+  facts.shared_bytes = static_cast<int>(attributes.sharedSizeBytes);
+  facts.spilled_bytes = static_cast<int>(attributes.localSizeBytes);
+  int threads_max = 1;
+  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&facts.blocks_each, kernel, kBlockThreads, 0) == cudaSuccess &&
+      cudaDeviceGetAttribute(&threads_max, cudaDevAttrMaxThreadsPerMultiProcessor, 0) == cudaSuccess) {
+    facts.occupancy = static_cast<double>(facts.blocks_each) * kBlockThreads / threads_max;
+  }
+  return facts;
+}
+
+}  // namespace
+
+Result<OpenedDevice> open_cuda() {
+  auto device = CudaDevice::open();
+  if (!device.ok()) return device.status();
+  auto kernels = std::make_unique<CudaKernels>(static_cast<CudaDevice*>(device->get()));
+  if (Status status = kernels->prepare(); !status.ok()) return status;
+  OpenedDevice opened;
+  opened.device = std::move(*device);
+  opened.kernels = std::move(kernels);
+  return opened;
+}
+
+std::vector<KernelFacts> kernel_facts() {
+  return {facts_of("ordered", ordered_kernel), facts_of("bulk", bulk_kernel), facts_of("scatter", scatter_kernel)};
+}
+
+}  // namespace kilokv::engine

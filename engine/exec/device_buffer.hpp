@@ -1,0 +1,106 @@
+// Memory of a device, and host memory for copies, that grow as needed and are then kept: no allocation per batch in the
+// steady state. Freed with their owner. Not thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/base/status.hpp"
+#include "engine/platform/device.hpp"
+#include "engine/platform/device_pointer.hpp"
+
+namespace kilokv::engine {
+
+class DeviceBuffer {
+ public:
+  explicit DeviceBuffer(Device* device) : device_(*device) {}
+  ~DeviceBuffer() { release(); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  // At least so many bytes; what was there is lost where it grows.
+  [[nodiscard]] Status reserve(std::size_t bytes) {
+    if (bytes <= bytes_) return {};
+    release();
+    const std::size_t wanted = std::max(bytes, kBytesMin);
+    auto allocated = device_.allocate(wanted);
+    if (!allocated.ok()) return allocated.status();
+    address_ = *allocated;
+    bytes_ = wanted;
+    return {};
+  }
+  // The same, and room for growth.
+  [[nodiscard]] Status reserve_growing(std::size_t bytes) {
+    return bytes <= bytes_ ? Status() : reserve(std::max(bytes, bytes_ + bytes_ / 2));
+  }
+  void release() {
+    if (address_ != 0) device_.free(address_);
+    address_ = 0;
+    bytes_ = 0;
+  }
+
+  std::size_t bytes() const { return bytes_; }
+  DeviceAddress address() const { return address_; }
+  template <class T>
+  DevicePointer<T> at(std::size_t offset_bytes) const {
+    return DevicePointer<T>(address_ + offset_bytes);
+  }
+
+ private:
+  static constexpr std::size_t kBytesMin = 4096;
+
+  Device& device_;
+  DeviceAddress address_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+class PinnedBuffer {
+ public:
+  explicit PinnedBuffer(Device* device) : device_(*device) {}
+  ~PinnedBuffer() { release(); }
+  PinnedBuffer(const PinnedBuffer&) = delete;
+  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+
+  [[nodiscard]] Status reserve_growing(std::size_t bytes) {
+    if (bytes <= bytes_) return {};
+    const std::size_t wanted = std::max(bytes, bytes_ + bytes_ / 2);
+    release();
+    auto allocated = device_.allocate_pinned(wanted);
+    if (!allocated.ok()) return allocated.status();
+    data_ = static_cast<std::byte*>(*allocated);
+    bytes_ = wanted;
+    return {};
+  }
+  std::byte* data() { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void release() {
+    if (data_ != nullptr) device_.free_pinned(data_);
+    data_ = nullptr;
+    bytes_ = 0;
+  }
+
+  Device& device_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// Places for columns, one behind the other in one block, so that one copy moves them all.
+class BlockLayout {
+ public:
+  template <class T>
+  std::size_t add(std::size_t count) {
+    const std::size_t offset = bytes_;
+    bytes_ += (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
+    return offset;
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr std::size_t kAlignment = 16;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace kilokv::engine

@@ -1,0 +1,41 @@
+#include "engine/exec/emulated_kernels.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+class EmulatedKernels final : public DeviceKernels {
+ public:
+  explicit EmulatedKernels(EmulatedDevice* device) : device_(*device) {}
+
+  std::uint32_t ordered_threads(std::uint32_t) const override { return device_.info().multiprocessors; }
+  std::uint32_t group_width() const override { return EmulatedPlatform::kGroupWidth; }
+  OrderedTuning tuning() const override { return {.decided_min = 2, .divisor = 32}; }  // so that both ways are used
+
+  Status ordered(DeviceStream stream, const OrderedArguments<DeviceSpace>& arguments) override {
+    return device_.launch(stream, "ordered", [arguments](EmulatedPlatform& platform) {
+      OrderedRun<EmulatedPlatform>(platform, arguments).run();
+    });
+  }
+  Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
+    return device_.launch(stream, "bulk", [arguments](EmulatedPlatform& platform) {
+      BulkRun<EmulatedPlatform>(platform, arguments).run();
+    });
+  }
+  Status scatter(DeviceStream stream, const ScatterArguments<DeviceSpace>& arguments) override {
+    return device_.launch(stream, "scatter",
+                          [arguments](EmulatedPlatform& platform) { scatter_cells(platform, arguments); });
+  }
+
+ private:
+  EmulatedDevice& device_;
+};
+
+}  // namespace
+
+OpenedDevice open_emulated(const EmulatedDeviceOptions& options) {
+  auto device = std::make_unique<EmulatedDevice>(options);
+  auto kernels = std::make_unique<EmulatedKernels>(device.get());
+  return {std::move(device), std::move(kernels)};
+}
+
+}  // namespace kilokv::engine

@@ -1,0 +1,259 @@
+#include "engine/exec/ordered_device.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace kilokv::engine {
+
+// Where a batch's columns are: in the device's block, and, up to `returned_end`, at the same places in the staging
+// memory. First what goes there, then what is all zero at the start, out of which a part comes back, then scratch.
+struct OrderedDevice::Places {
+  Places(const ResolvedBatch& batch, const BatchRecords& records, std::uint32_t launched, std::uint32_t group_width)
+      : threads(launched) {
+    const TransactionColumns& c = batch.columns;
+    n = c.size();
+    m = c.op_kind.size();
+    d = records.size();
+    BlockLayout layout;
+    guard_end = layout.add<std::uint32_t>(n);
+    then_end = layout.add<std::uint32_t>(n);
+    else_end = layout.add<std::uint32_t>(n);
+    order = layout.add<std::uint32_t>(batch.order.size());
+    last_try = layout.add<std::uint8_t>(n);
+    guard_kind = layout.add<std::uint8_t>(c.guard_kind.size());
+    guard_on_false = layout.add<std::uint8_t>(c.guard_kind.size());
+    guard_key = layout.add<std::uint32_t>(c.guard_kind.size());
+    guard_other = layout.add<std::uint32_t>(c.guard_kind.size());
+    guard_operand = layout.add<std::int64_t>(c.guard_kind.size());
+    op_kind = layout.add<std::uint8_t>(m);
+    op_operand = layout.add<std::uint8_t>(m);
+    op_key = layout.add<std::uint32_t>(m);
+    op_value = layout.add<std::int64_t>(m);
+    record_of_key = layout.add<std::uint32_t>(c.key_id.size());
+    value_word = layout.add<std::uint64_t>(c.value_end.size());
+    equal_begin = layout.add<std::uint32_t>(c.value_end.size());
+    equal_end = layout.add<std::uint32_t>(c.value_end.size());
+    equal_word = layout.add<std::uint64_t>(batch.equal.words().size());
+    ids = layout.add<KeyId>(d);
+    actions = layout.add<std::uint8_t>(d);
+    sent_end = layout.bytes();
+    outcome = layout.add<std::uint8_t>(n);
+    failed_in = layout.add<std::uint8_t>(n);
+    failed_index = layout.add<std::uint32_t>(n);
+    rank = layout.add<std::uint32_t>(n);
+    wrote = layout.add<std::uint8_t>(n);
+    guard_cell = layout.add<Cell>(n);
+    op_cell = layout.add<Cell>(m);
+    op_flags = layout.add<std::uint8_t>(m);
+    cells = layout.add<std::uint64_t>(2 * d);
+    words = layout.add<std::uint64_t>(kOrderedWords);
+    bulk_words = layout.add<std::uint64_t>(kBulkWords);
+    counts = layout.add<OrderedCounts>(threads);
+    returned_end = layout.bytes();
+    delta_sums = layout.add<std::uint64_t>(d);
+    zeroed_end = layout.bytes();
+    op_adds = layout.add<std::uint8_t>(m);
+    undo = layout.add<std::uint64_t>(2 * m);
+    pass_of = layout.add<std::uint32_t>(n);
+    undecided = layout.add<std::uint32_t>(ordered_room(static_cast<std::uint32_t>(n), threads, group_width));
+    slot_of = layout.add<std::uint32_t>(d);
+    pending = layout.add<std::uint8_t>(d);
+    end = layout.bytes();
+  }
+
+  std::uint32_t threads;
+  std::size_t n, m, d;
+  std::size_t guard_end, then_end, else_end, order, last_try;
+  std::size_t guard_kind, guard_on_false, guard_key, guard_other, guard_operand;
+  std::size_t op_kind, op_operand, op_key, op_value;
+  std::size_t record_of_key, value_word, equal_begin, equal_end, equal_word, ids, actions, sent_end;
+  std::size_t outcome, failed_in, failed_index, rank, wrote, guard_cell, op_cell, op_flags;
+  std::size_t cells, words, bulk_words, counts, returned_end;
+  std::size_t delta_sums, zeroed_end;
+  std::size_t op_adds, undo, pass_of, undecided, slot_of, pending, end;
+};
+
+OrderedDevice::OrderedDevice(OpenedDevice opened)
+    : opened_(std::move(opened)),
+      table_(opened_.device.get(), opened_.kernels.get()),
+      staging_(opened_.device.get()),
+      block_(opened_.device.get()),
+      reservations_(opened_.device.get()) {}
+
+Status OrderedDevice::run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+                          ExecutionReport* report) {
+  if (!has_stream_) {
+    auto stream = opened_.device->create_stream();
+    if (!stream.ok()) return stream.status();
+    stream_ = *stream;
+    has_stream_ = true;
+  }
+  const auto n = static_cast<std::uint32_t>(batch.columns.size());
+  const Places places(batch, *records, opened_.kernels->ordered_threads(n), opened_.kernels->group_width());
+  Status status = table_.update(stream_, batch.store, records->size());
+  if (status.ok()) status = reserve(places, records->size());
+  if (!status.ok()) return status;
+  pack(places, batch, *records);
+  status = launch(places, batch, *records);
+  return status.ok() ? unpack(places, batch, records, results, report) : status;
+}
+
+Status OrderedDevice::reserve(const Places& places, std::size_t records) {
+  Status status = staging_.reserve_growing(places.returned_end);
+  if (status.ok()) status = block_.reserve_growing(places.end);
+  const std::size_t before = reservations_.bytes();
+  if (status.ok()) status = reservations_.reserve_growing(kRoles * records * sizeof(std::uint64_t));
+  if (!status.ok()) return status;
+  const bool restart = epochs_.must_restart(places.n);
+  if (reservations_.bytes() == before && !restart) return {};
+  // ~0 is of no epoch.
+  return opened_.device->fill(stream_, reservations_.address(), 0xFF, reservations_.bytes());
+}
+
+void OrderedDevice::pack(const Places& places, const ResolvedBatch& batch, const BatchRecords& records) {
+  std::byte* const to = staging_.data();
+  const auto put = [to](std::size_t place, const auto& column) {
+    if (!column.empty()) std::memcpy(to + place, column.data(), column.size() * sizeof(column[0]));
+  };
+  const TransactionColumns& c = batch.columns;
+  put(places.guard_end, c.guard_end);
+  put(places.then_end, c.then_end);
+  put(places.else_end, c.else_end);
+  put(places.order, batch.order);
+  put(places.last_try, batch.last_try);
+  put(places.guard_kind, c.guard_kind);
+  put(places.guard_on_false, c.guard_on_false);
+  put(places.guard_key, c.guard_key);
+  put(places.guard_other, c.guard_other);
+  put(places.guard_operand, c.guard_operand);
+  put(places.op_kind, c.op_kind);
+  put(places.op_operand, c.op_operand);
+  put(places.op_key, c.op_key);
+  put(places.op_value, c.op_value);
+  put(places.record_of_key, records.record_of_key());
+  put(places.equal_begin, batch.equal.begin());
+  put(places.equal_end, batch.equal.end());
+  put(places.equal_word, batch.equal.words());
+  if (!c.value_end.empty()) {
+    std::memcpy(to + places.value_word, batch.resolver.value_word(), c.value_end.size() * sizeof(std::uint64_t));
+  }
+  const RecordTable& table = batch.store.table();
+  auto* const ids = reinterpret_cast<KeyId*>(to + places.ids);
+  auto* const actions = reinterpret_cast<std::uint8_t*>(to + places.actions);
+  for (std::size_t i = 0; i < places.d; ++i) {
+    ids[i] = table[records.slots()[i]].id;
+    // Every record that the host has is there, or new to both.
+    const bool is_absent = i == records.absent_record();
+    actions[i] = static_cast<std::uint8_t>(is_absent ? BulkAction::none : BulkAction::insert);
+  }
+}
+
+BulkArguments<DeviceSpace> OrderedDevice::bulk_arguments(const Places& places, const BatchRecords& records) const {
+  BulkArguments<DeviceSpace> a;
+  table_.open(&a);
+  a.size = static_cast<std::uint32_t>(places.d);
+  a.inserting = a.size - (records.absent_record() != kNone ? 1 : 0);
+  a.ids = block_.at<const KeyId>(places.ids);
+  a.actions = block_.at<const std::uint8_t>(places.actions);
+  a.slot_of = block_.at<std::uint32_t>(places.slot_of);
+  a.pending = block_.at<std::uint8_t>(places.pending);
+  a.cells = block_.at<std::uint64_t>(places.cells);
+  a.words = block_.at<std::uint64_t>(places.bulk_words);
+  return a;
+}
+
+OrderedArguments<DeviceSpace> OrderedDevice::ordered_arguments(const Places& places, const ResolvedBatch& batch,
+                                                               const BatchRecords& records) const {
+  OrderedArguments<DeviceSpace> a;
+  a.batch.size = static_cast<std::uint32_t>(places.n);
+  a.batch.first_version = batch.header.first_version;
+  a.batch.time_us = batch.header.time_us;
+  a.batch.tombstone_floor = batch.tombstone_floor;
+  a.batch.guard_end = block_.at<const std::uint32_t>(places.guard_end);
+  a.batch.then_end = block_.at<const std::uint32_t>(places.then_end);
+  a.batch.else_end = block_.at<const std::uint32_t>(places.else_end);
+  a.batch.guard_kind = block_.at<const std::uint8_t>(places.guard_kind);
+  a.batch.guard_on_false = block_.at<const std::uint8_t>(places.guard_on_false);
+  a.batch.guard_key = block_.at<const std::uint32_t>(places.guard_key);
+  a.batch.guard_other = block_.at<const std::uint32_t>(places.guard_other);
+  a.batch.guard_operand = block_.at<const std::int64_t>(places.guard_operand);
+  a.batch.op_kind = block_.at<const std::uint8_t>(places.op_kind);
+  a.batch.op_operand = block_.at<const std::uint8_t>(places.op_operand);
+  a.batch.op_key = block_.at<const std::uint32_t>(places.op_key);
+  a.batch.op_value = block_.at<const std::int64_t>(places.op_value);
+  a.results.outcome = block_.at<std::uint8_t>(places.outcome);
+  a.results.failed_in = block_.at<std::uint8_t>(places.failed_in);
+  a.results.failed_index = block_.at<std::uint32_t>(places.failed_index);
+  a.results.rank = block_.at<std::uint32_t>(places.rank);
+  a.results.wrote = block_.at<std::uint8_t>(places.wrote);
+  a.results.guard_cell = block_.at<Cell>(places.guard_cell);
+  a.results.op_cell = block_.at<Cell>(places.op_cell);
+  a.results.op_flags = block_.at<std::uint8_t>(places.op_flags);
+  a.last_try = block_.at<const std::uint8_t>(places.last_try);
+  if (!batch.order.empty()) a.order = block_.at<const std::uint32_t>(places.order);
+  a.record_of_key = block_.at<const std::uint32_t>(places.record_of_key);
+  a.value_word = block_.at<const std::uint64_t>(places.value_word);
+  a.equal_begin = block_.at<const std::uint32_t>(places.equal_begin);
+  a.equal_end = block_.at<const std::uint32_t>(places.equal_end);
+  a.equal_word = block_.at<const std::uint64_t>(places.equal_word);
+  a.cells = block_.at<std::uint64_t>(places.cells);
+  a.reservations = reservations_.at<std::uint64_t>(0);
+  a.delta_sums = block_.at<std::uint64_t>(places.delta_sums);
+  a.op_adds = block_.at<std::uint8_t>(places.op_adds);
+  a.undo = block_.at<std::uint64_t>(places.undo);
+  a.pass_of = block_.at<std::uint32_t>(places.pass_of);
+  a.undecided = block_.at<std::uint32_t>(places.undecided);
+  a.words = block_.at<std::uint64_t>(places.words);
+  a.counts = block_.at<OrderedCounts>(places.counts);
+  a.absent_record = records.absent_record();
+  a.first_epoch = epochs_.last();
+  a.delta_max = ordered_delta_max(places.m);
+  a.tuning = opened_.kernels->tuning();
+  return a;
+}
+
+Status OrderedDevice::launch(const Places& places, const ResolvedBatch& batch, const BatchRecords& records) {
+  Device& device = *opened_.device;
+  const DeviceAddress block = block_.address();
+  const ScatterArguments<DeviceSpace> scatter{
+      .slots = bulk_arguments(places, records).slots,
+      .size = static_cast<std::uint32_t>(places.d),
+      .slot_of = block_.at<const std::uint32_t>(places.slot_of),
+      .cells = block_.at<const std::uint64_t>(places.cells),
+  };
+  Status status = device.copy_to_device(stream_, block, staging_.data(), places.sent_end);
+  if (status.ok()) status = device.fill(stream_, block + places.sent_end, 0, places.zeroed_end - places.sent_end);
+  if (status.ok()) status = opened_.kernels->bulk(stream_, bulk_arguments(places, records));
+  if (status.ok()) status = opened_.kernels->ordered(stream_, ordered_arguments(places, batch, records));
+  if (status.ok()) status = opened_.kernels->scatter(stream_, scatter);
+  if (status.ok()) {
+    status = device.copy_to_host(stream_, staging_.data() + places.sent_end, block + places.sent_end,
+                                 places.returned_end - places.sent_end);
+  }
+  return status.ok() ? device.synchronize(stream_) : status;
+}
+
+Status OrderedDevice::unpack(const Places& places, const ResolvedBatch& batch, BatchRecords* records,
+                             BatchResults* results, ExecutionReport* report) {
+  const std::byte* const from = staging_.data();
+  const auto get = [from](std::size_t place, auto* column) {
+    if (!column->empty()) std::memcpy(column->data(), from + place, column->size() * sizeof((*column)[0]));
+  };
+  get(places.outcome, &results->outcome);
+  get(places.failed_in, &results->failed_in);
+  get(places.failed_index, &results->failed_index);
+  get(places.rank, &results->rank);
+  get(places.wrote, &results->wrote);
+  get(places.guard_cell, &results->guard_cell);
+  get(places.op_cell, &results->op_cell);
+  get(places.op_flags, &results->op_flags);
+  get(places.cells, &records->cells());
+  const auto* const words = reinterpret_cast<const std::uint64_t*>(from + places.words);
+  epochs_.use(words[kWordRounds]);
+  report_ordered(batch.header, {words, kOrderedWords},
+                 {reinterpret_cast<const OrderedCounts*>(from + places.counts), places.threads}, results, report);
+  report->on_device = true;
+  return table_.close(reinterpret_cast<const std::uint64_t*>(from + places.bulk_words));
+}
+
+}  // namespace kilokv::engine

@@ -1,0 +1,207 @@
+// A record table that a whole grid works on: lookup, insertion and removal of many ids at once. It is what a device
+// keeps; the host's own is record_table.hpp, the two share Slot and the home of an id.
+//
+// Open addressing with linear probing. Room is claimed in rounds, without locks or spinning: everybody who has come to
+// an empty slot enters its claim there, a barrier, the highest claim has the slot and writes its id, a barrier, the
+// others look again. An id that the items name twice is claimed twice, and found by the second in the next round. Each
+// round fills every slot that somebody wanted, so that rounds are few, and end.
+//
+// Invariants: the id of an empty slot is all zero bits; its other words are claims, of older rounds or this one. Slots
+// never move. A removed record leaves kRemoved, which nothing but a new table takes away.
+//
+// Thread safety: each thread of the grid makes one BulkRun and calls run() once; nothing else may touch the table
+// meanwhile.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/host_device.hpp"
+#include "engine/base/types.hpp"
+#include "engine/platform/concept.hpp"
+#include "engine/table/record_table.hpp"
+
+namespace kilokv::engine {
+
+inline constexpr std::uint32_t kNoSlot = 0xFFFFFFFFu;
+inline constexpr std::uint64_t kRemovedWord = ~std::uint64_t{0};  // both words of a removed record's id
+
+enum class BulkAction : std::uint8_t {
+  find = 0,    // its cell is read; without a record all zero
+  insert = 1,  // find, or a new record, all zero
+  put = 2,     // insert, and its cell is written
+  remove = 3,  // what is there, behind everything else
+  none = 4,    // names no record: no slot, its cell is all zero
+};
+
+// Words that all threads share; all zero at the start.
+enum BulkWord : std::uint32_t {
+  kBulkSettled,   // inserting items that have their slot, or found no room
+  kBulkInserted,  // new records
+  kBulkRemoved,   // records that are gone
+  kBulkFull,      // items that found no room: then they have no slot, and nothing of the others is undone
+  kBulkRounds,    // out
+  kBulkWords,
+};
+
+// With c slots and i items. An id may stand more than once, but for put.
+template <class Space>
+struct BulkArguments {
+  template <class T>
+  using Pointer = typename Space::template Pointer<T>;
+  Pointer<std::uint64_t> slots = {};         // [4c] id low, id high, word, tag
+  std::uint32_t capacity = 0;                // c
+  std::uint32_t size = 0;                    // i
+  std::uint32_t inserting = 0;               // items that insert or put
+  std::uint32_t removing = 0;                // items that remove
+  std::uint32_t first_epoch = 0;             // this run's rounds are the epochs behind it, each below 2^32
+  Pointer<const KeyId> ids = {};             // [i]
+  Pointer<const std::uint8_t> actions = {};  // [i] BulkAction
+  Pointer<std::uint32_t> slot_of = {};       // [i] out; kNoSlot: none
+  Pointer<std::uint8_t> pending = {};        // [i] scratch
+  Pointer<std::uint64_t> cells = {};         // [2i] word and tag; in for put, out for find and insert
+  Pointer<std::uint64_t> words = {};         // [kBulkWords]
+};
+
+template <Platform P>
+class BulkRun {
+ public:
+  using Space = typename P::Space;
+  KILOKV_HOST_DEVICE BulkRun(P& platform, const BulkArguments<Space>& arguments) : p_(platform), a_(arguments) {}
+
+  KILOKV_HOST_DEVICE void run() {
+    insert_all();
+    for_own([&](std::uint32_t i) { read_or_write(i); });
+    if (a_.removing == 0) return;
+    p_.grid_barrier();
+    for_own([&](std::uint32_t i) { remove(i); });
+  }
+
+ private:
+  template <class F>
+  KILOKV_HOST_DEVICE void for_own(const F& f) const {
+    for (std::uint32_t i = p_.thread(); i < a_.size; i += p_.threads()) f(i);
+  }
+  KILOKV_HOST_DEVICE BulkAction action(std::uint32_t i) const {
+    return static_cast<BulkAction>(static_cast<std::uint8_t>(a_.actions[i]));
+  }
+  KILOKV_HOST_DEVICE bool inserts(std::uint32_t i) const {
+    return action(i) == BulkAction::insert || action(i) == BulkAction::put;
+  }
+  KILOKV_HOST_DEVICE auto slot(std::uint32_t at) const { return a_.slots + 4 * static_cast<std::uint64_t>(at); }
+  KILOKV_HOST_DEVICE std::uint32_t home(KeyId id) const { return TableRef{nullptr, a_.capacity}.home(id.high); }
+
+  // From `at` on: the id's slot, or the first empty one, or neither.
+  struct Found {
+    std::uint32_t at;
+    bool is_id, is_empty;
+  };
+  KILOKV_HOST_DEVICE Found probe(KeyId id, std::uint32_t at) const {
+    for (std::uint32_t looked = 0; looked < a_.capacity; ++looked) {
+      const KeyId there{p_.get(slot(at)), p_.get(slot(at) + 1)};
+      if (there == id) return {at, true, false};
+      if (there == KeyId{}) return {at, false, true};
+      if (++at == a_.capacity) at = 0;
+    }
+    return {kNoSlot, false, false};
+  }
+
+  KILOKV_HOST_DEVICE void insert_all() {
+    for_own([&](std::uint32_t i) {
+      a_.pending[i] = inserts(i) ? 1 : 0;
+      a_.slot_of[i] = home(a_.ids[i]);
+    });
+    std::uint32_t rounds = 0;
+    for (std::uint64_t settled = 0; settled < a_.inserting;) {
+      const std::uint32_t epoch = a_.first_epoch + ++rounds;
+      std::uint64_t now = 0;
+      for_own([&](std::uint32_t i) { now += a_.pending[i] != 0 && look(i, epoch) ? 1 : 0; });
+      p_.grid_barrier();
+      for_own([&](std::uint32_t i) { now += a_.pending[i] != 0 && take(i, epoch) ? 1 : 0; });
+      if (now > 0) p_.fetch_add(a_.words + kBulkSettled, now, Order::relaxed, Scope::device);
+      p_.grid_barrier();
+      settled = p_.load(a_.words + kBulkSettled, Order::relaxed, Scope::device);
+    }
+    if (p_.thread() == 0) p_.put(a_.words + kBulkRounds, rounds);
+  }
+  KILOKV_HOST_DEVICE std::uint64_t claim(std::uint32_t i, std::uint32_t epoch) const {
+    return static_cast<std::uint64_t>(epoch) << 32 | i;
+  }
+  // Whether the item is settled; if not, it has claimed an empty slot.
+  KILOKV_HOST_DEVICE bool look(std::uint32_t i, std::uint32_t epoch) {
+    const Found found = probe(a_.ids[i], a_.slot_of[i]);
+    a_.slot_of[i] = found.at;
+    if (found.is_empty) {
+      p_.fetch_max(slot(found.at) + 2, claim(i, epoch), Order::relaxed, Scope::device);
+      return false;
+    }
+    if (!found.is_id) p_.fetch_add(a_.words + kBulkFull, 1, Order::relaxed, Scope::device);
+    a_.pending[i] = 0;
+    return true;
+  }
+  // Whether the item's claim won: then the slot is its.
+  KILOKV_HOST_DEVICE bool take(std::uint32_t i, std::uint32_t epoch) {
+    const auto mine = slot(a_.slot_of[i]);
+    if (p_.load(mine + 2, Order::relaxed, Scope::device) != claim(i, epoch)) return false;
+    const KeyId id = a_.ids[i];
+    p_.put(mine, id.low);
+    p_.put(mine + 1, id.high);
+    p_.store(mine + 2, 0, Order::relaxed, Scope::device);
+    p_.fetch_add(a_.words + kBulkInserted, 1, Order::relaxed, Scope::device);
+    a_.pending[i] = 0;
+    return true;
+  }
+
+  KILOKV_HOST_DEVICE void read_or_write(std::uint32_t i) {
+    if (!inserts(i)) {
+      const Found found =
+          action(i) == BulkAction::none ? Found{kNoSlot, false, false} : probe(a_.ids[i], a_.slot_of[i]);
+      a_.slot_of[i] = found.is_id ? found.at : kNoSlot;
+    }
+    if (action(i) == BulkAction::remove) return;
+    const std::uint32_t at = a_.slot_of[i];
+    const auto cell = a_.cells + 2 * static_cast<std::uint64_t>(i);
+    if (at == kNoSlot) {
+      cell[0] = 0;
+      cell[1] = 0;
+    } else if (action(i) == BulkAction::put) {
+      p_.put(slot(at) + 2, cell[0]);
+      p_.put(slot(at) + 3, cell[1]);
+    } else {
+      cell[0] = p_.get(slot(at) + 2);
+      cell[1] = p_.get(slot(at) + 3);
+    }
+  }
+  KILOKV_HOST_DEVICE void remove(std::uint32_t i) {
+    if (action(i) != BulkAction::remove || a_.slot_of[i] == kNoSlot) return;
+    const auto gone = slot(a_.slot_of[i]);
+    const std::uint64_t low = p_.exchange(gone, kRemovedWord, Order::relaxed, Scope::device);
+    p_.store(gone + 1, kRemovedWord, Order::relaxed, Scope::device);
+    if (low != kRemovedWord) p_.fetch_add(a_.words + kBulkRemoved, 1, Order::relaxed, Scope::device);
+  }
+
+  P& p_;
+  const BulkArguments<Space>& a_;
+};
+
+// Writes cells to the slots of records that BulkRun found: item i's, if it has one.
+template <class Space>
+struct ScatterArguments {
+  template <class T>
+  using Pointer = typename Space::template Pointer<T>;
+  Pointer<std::uint64_t> slots = {};
+  std::uint32_t size = 0;
+  Pointer<const std::uint32_t> slot_of = {};  // [size]
+  Pointer<const std::uint64_t> cells = {};    // [2 size]
+};
+
+template <Platform P>
+KILOKV_HOST_DEVICE inline void scatter_cells(P& p, const ScatterArguments<typename P::Space>& a) {
+  for (std::uint32_t i = p.thread(); i < a.size; i += p.threads()) {
+    if (a.slot_of[i] == kNoSlot) continue;
+    const auto slot = a.slots + 4 * static_cast<std::uint64_t>(a.slot_of[i]);
+    p.put(slot + 2, a.cells[2 * static_cast<std::uint64_t>(i)]);
+    p.put(slot + 3, a.cells[2 * static_cast<std::uint64_t>(i) + 1]);
+  }
+}
+
+}  // namespace kilokv::engine
