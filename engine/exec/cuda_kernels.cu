@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "engine/platform/cuda.cuh"
 #include "engine/platform/cuda_device.hpp"
@@ -131,7 +132,7 @@ Result<OpenedDevice> open_cuda() {
   OpenedDevice opened;
   opened.device = std::move(*device);
   opened.kernels = std::move(kernels);
-  return opened;
+  return Result<OpenedDevice>(std::move(opened));
 }
 
 std::vector<KernelFacts> kernel_facts() {

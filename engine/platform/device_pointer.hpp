@@ -72,9 +72,10 @@ class DevicePointer {
   constexpr DevicePointer() = default;
   constexpr DevicePointer(std::nullptr_t) {}
   constexpr explicit DevicePointer(DeviceAddress address) : address_(address) {}
-  constexpr operator DevicePointer<const T>() const requires(!std::is_const_v<T>) {
-    return DevicePointer<const T>(address_);
-  }
+  // To const. (A conversion operator would warn of itself where T is const already.)
+  template <class U>
+  requires(!std::is_const_v<U> && std::is_same_v<const U, T>) constexpr DevicePointer(DevicePointer<U> other)
+      : address_(other.address()) {}
 
   constexpr DeviceAddress address() const { return address_; }
   constexpr explicit operator bool() const { return address_ != 0; }
