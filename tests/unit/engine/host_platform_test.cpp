@@ -1,0 +1,154 @@
+// The platform of host threads: barriers separate phases, and words that threads contend for lose nothing. Worth most
+// under the thread sanitizer, for data between barriers are plain.
+
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include "engine/platform/host.hpp"
+#include "tests/unit/engine/harness.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+constexpr std::array<std::uint32_t, 3> kTeamSizes = {1, 2, 8};
+constexpr Order kRelaxed = Order::relaxed;
+constexpr Scope kDevice = Scope::device;
+
+// Runs body(platform) on every thread.
+template <class Body>
+void run_on(ThreadTeam* team, const Body& body) {
+  std::vector<std::uint64_t> shared(std::size_t{team->size()} * HostPlatform::kSharedWords);
+  team->run([&](std::uint32_t thread) {
+    body(HostPlatform(team, thread, shared.data() + std::size_t{thread} * HostPlatform::kSharedWords));
+  });
+}
+
+TEST(every_thread_runs_once_a_launch) {
+  for (const std::uint32_t size : kTeamSizes) {
+    ThreadTeam team(size);
+    std::vector<std::uint64_t> runs(size);
+    for (std::uint64_t launch = 1; launch <= 200; ++launch) {
+      run_on(&team, [&](const HostPlatform& p) {
+        p.put(&runs[p.thread()], p.get(&runs[p.thread()]) + 1);
+        EXPECT_EQ(p.threads(), size);
+      });
+      for (const std::uint64_t count : runs) EXPECT_EQ(count, launch);
+    }
+  }
+}
+
+TEST(a_thread_is_a_group_and_a_block) {
+  ThreadTeam team(8);
+  std::array<std::uint32_t, 8> wrong{};
+  run_on(&team, [&](const HostPlatform& p) {
+    std::uint32_t& mine = wrong[p.thread()];
+    mine += p.lane() != 0 || p.group() != p.thread() || p.block() != p.thread();
+    mine += p.block_thread() != 0 || p.block_threads() != 1;
+    mine += p.ballot(true) != 1 || p.ballot(false) != 0 || p.match(7) != 1 || p.broadcast(7, 0) != 7;
+    p.put(p.shared() + HostPlatform::kSharedWords - 1, p.thread());
+    p.block_barrier();
+    p.grid_barrier();
+    mine += p.get(p.shared() + HostPlatform::kSharedWords - 1) != p.thread();
+  });
+  EXPECT_EQ(std::accumulate(wrong.begin(), wrong.end(), 0u), 0u);
+}
+
+// What every thread puts in one phase every thread gets in the next.
+TEST(barriers_separate_phases) {
+  for (const std::uint32_t size : kTeamSizes) {
+    ThreadTeam team(size);
+    std::vector<std::uint64_t> data(size), wrong(size);
+    run_on(&team, [&](const HostPlatform& p) {
+      for (std::uint64_t phase = 1; phase <= 300; ++phase) {
+        p.put(&data[p.thread()], phase * size + p.thread());
+        p.grid_barrier();
+        for (std::uint32_t thread = 0; thread < size; ++thread) {
+          if (p.get(&data[thread]) != phase * size + thread) ++wrong[p.thread()];
+        }
+        p.grid_barrier();
+      }
+    });
+    EXPECT_EQ(std::accumulate(wrong.begin(), wrong.end(), std::uint64_t{0}), 0u);
+  }
+}
+
+template <class Word>
+void expect_changes_add_up(std::uint32_t size, Order order) {
+  constexpr Word kRounds = 2000;
+  ThreadTeam team(size);
+  struct {
+    Word sum = 0, exchanged = 1000, compared = 0, min = 1'000'000, max = 0, bits = 0;
+  } words;
+  std::vector<Word> taken(size);
+  run_on(&team, [&](const HostPlatform& p) {
+    const auto thread = static_cast<Word>(p.thread());
+    Word mine = 0;
+    for (Word i = 0; i < kRounds; ++i) {
+      p.fetch_add(&words.sum, 1, order, kDevice);
+      mine += p.exchange(&words.exchanged, 1, order, kDevice);  // of all that is put in, one stays
+      for (Word old = p.load(&words.compared, kRelaxed, kDevice);;) {
+        const Word met = p.compare_exchange(&words.compared, old, old + 1, order, kDevice);
+        if (met == old) break;
+        old = met;
+      }
+      p.fetch_min(&words.min, 500'000 - (i * size + thread), order, kDevice);
+      p.fetch_max(&words.max, i * size + thread, order, kDevice);
+      p.fetch_or(&words.bits, Word{1} << ((i * size + thread) % 31), order, kDevice);
+    }
+    taken[p.thread()] = mine;
+  });
+  const auto last = static_cast<Word>(kRounds * size - 1);
+  EXPECT_EQ(words.sum, kRounds * size);
+  EXPECT_EQ(words.compared, kRounds * size);
+  EXPECT_EQ(words.exchanged + std::accumulate(taken.begin(), taken.end(), Word{0}), 1000 + kRounds * size);
+  EXPECT_EQ(words.min, 500'000 - last);
+  EXPECT_EQ(words.max, last);
+  EXPECT_EQ(words.bits, 0x7FFFFFFFu);
+}
+
+TEST(contended_words_lose_nothing) {
+  for (const std::uint32_t size : kTeamSizes) {
+    for (const Order order : {Order::relaxed, Order::release, Order::acquire_release, Order::sequential}) {
+      expect_changes_add_up<std::uint64_t>(size, order);
+      expect_changes_add_up<std::uint32_t>(size, order);
+    }
+  }
+}
+
+TEST(changes_return_what_was_there) {
+  ThreadTeam team(1);
+  std::uint64_t word = 5;
+  run_on(&team, [&](const HostPlatform& p) {
+    EXPECT_EQ(p.fetch_min(&word, 7, kRelaxed, kDevice), 5u);
+    EXPECT_EQ(p.fetch_min(&word, 3, kRelaxed, kDevice), 5u);
+    EXPECT_EQ(p.fetch_max(&word, 2, kRelaxed, kDevice), 3u);
+    EXPECT_EQ(p.fetch_max(&word, 8, kRelaxed, kDevice), 3u);
+    EXPECT_EQ(p.fetch_or(&word, 1, kRelaxed, kDevice), 8u);
+    EXPECT_EQ(p.fetch_add(&word, 1, kRelaxed, kDevice), 9u);
+    EXPECT_EQ(p.compare_exchange(&word, 9, 1, kRelaxed, kDevice), 10u);
+    EXPECT_EQ(p.compare_exchange(&word, 10, 1, kRelaxed, kDevice), 10u);
+    EXPECT_EQ(p.exchange(&word, 4, kRelaxed, kDevice), 1u);
+    p.store(&word, 6, Order::release, kDevice);
+    EXPECT_EQ(p.load(&word, Order::acquire, kDevice), 6u);
+  });
+}
+
+// A lock of release and acquire orders what is plain.
+TEST(release_and_acquire_order_data) {
+  for (const std::uint32_t size : kTeamSizes) {
+    ThreadTeam team(size);
+    std::uint64_t lock = 0, counter = 0;
+    run_on(&team, [&](const HostPlatform& p) {
+      for (int i = 0; i < 200; ++i) {
+        while (p.compare_exchange(&lock, 0, 1, Order::acquire, kDevice) != 0) std::this_thread::yield();
+        p.put(&counter, p.get(&counter) + 1);
+        p.store(&lock, 0, Order::release, kDevice);
+      }
+    });
+    EXPECT_EQ(counter, 200u * size);
+  }
+}
+
+}  // namespace
+}  // namespace kilokv::engine
