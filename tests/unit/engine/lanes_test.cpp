@@ -84,11 +84,12 @@ TEST(lockstep_steps_the_lanes_of_a_group_in_order) {
   EXPECT_EQ(orders.size(), 20u);  // the ways to choose whose turn three of six are
 }
 
+// ... until they meet again; then the first of them is first again.
 TEST(lockstep_leaves_out_who_waits) {
   Lanes lanes({.blocks = 1, .block_threads = 4, .group_width = 4});
   std::vector<std::uint32_t> order;
   expect_ok(&lanes, Kind::lockstep, 1, [&](std::uint32_t lane) {
-    for (std::uint32_t i = 0; i < lane; ++i) {
+    for (std::uint32_t i = 0; i < (lane + 2) % 4; ++i) {
       lanes.step();
       order.push_back(lane);
     }
@@ -96,7 +97,7 @@ TEST(lockstep_leaves_out_who_waits) {
     lanes.step();
     order.push_back(lane + 10);
   });
-  EXPECT_TRUE(order == (std::vector<std::uint32_t>{1, 2, 3, 2, 3, 3, 10, 11, 12, 13}));
+  EXPECT_TRUE(order == (std::vector<std::uint32_t>{0, 1, 3, 0, 1, 1, 10, 11, 12, 13}));
 }
 
 TEST(a_seed_is_a_schedule) {
@@ -338,22 +339,30 @@ TEST(a_lost_update_is_found) {
 struct Message {
   Order store = kRelaxed, load = kRelaxed;
   Order fence_before = kRelaxed, fence_behind = kRelaxed;  // relaxed: none
+  bool puts_behind_fence = false, puts_behind_store = false;
+  bool stores_again = false, adds_again = false;  // relaxed, and lane 1 awaits that
 };
 
 std::uint64_t count_message_races(const Message& message) {
   Lanes lanes({.blocks = 1, .block_threads = 2, .group_width = 1});
+  std::uint64_t datum = 0, flag = 0;
   return count_errors(&lanes, Kind::interleaved, 50, "data race", [&](std::uint32_t lane) {
-    static std::uint64_t datum, flag;
     const SimPlatformOf<1> p(&lanes, lane);
+    const bool again = message.stores_again || message.adds_again;
     if (lane == 0) p.store(&flag, 0, kRelaxed, kDevice);
     p.grid_barrier();
     if (lane == 0) {
       p.put(&datum, 5);
       if (message.fence_before != kRelaxed) p.fence(message.fence_before, kDevice);
+      if (message.puts_behind_fence) p.put(&datum, 6);
       p.store(&flag, 1, message.store, kDevice);
+      if (message.puts_behind_store) p.put(&datum, 7);
+      if (message.stores_again) p.store(&flag, 2, kRelaxed, kDevice);
+      if (message.adds_again) p.fetch_add(&flag, 1, kRelaxed, kDevice);
     } else {
-      while (p.load(&flag, message.load, kDevice) == 0) {
+      while (p.load(&flag, kRelaxed, kDevice) < (again ? 2 : 1)) {
       }
+      p.load(&flag, message.load, kDevice);
       if (message.fence_behind != kRelaxed) p.fence(message.fence_behind, kDevice);
       static_cast<void>(p.get(&datum));
     }
@@ -365,6 +374,11 @@ TEST(release_and_acquire_order_data) {
   EXPECT_EQ(count_message_races({.store = Order::sequential, .load = Order::sequential}), 0u);
   EXPECT_EQ(count_message_races({.fence_before = Order::release, .fence_behind = Order::acquire}), 0u);
   EXPECT_EQ(count_message_races({.load = Order::acquire, .fence_before = Order::acquire_release}), 0u);
+  EXPECT_EQ(count_message_races({.store = Order::release, .load = Order::acquire, .adds_again = true}), 0u);
+  EXPECT_EQ(count_message_races({.store = Order::release, .load = Order::acquire, .stores_again = true}), 50u);
+  EXPECT_EQ(count_message_races({.store = Order::release, .load = Order::acquire, .puts_behind_store = true}), 50u);
+  EXPECT_EQ(count_message_races({.load = Order::acquire, .fence_before = Order::release, .puts_behind_fence = true}),
+            50u);
   EXPECT_EQ(count_message_races({}), 50u);
   EXPECT_EQ(count_message_races({.store = Order::release}), 50u);
   EXPECT_EQ(count_message_races({.load = Order::acquire}), 50u);
@@ -391,6 +405,33 @@ TEST(plain_and_contended_uses_of_a_word_race) {
   EXPECT_EQ(races(put, load), 20u);
   EXPECT_EQ(races(put, add), 20u);
   EXPECT_EQ(races(get, add), 20u);
+}
+
+TEST(a_ballot_orders_no_memory) {
+  Lanes lanes({.blocks = 1, .block_threads = 4, .group_width = 4});
+  std::array<std::uint64_t, 4> data{};
+  const std::uint64_t races = count_errors(&lanes, Kind::lockstep, 20, "data race", [&](std::uint32_t lane) {
+    const SimPlatform4 p(&lanes, lane);
+    p.put(&data[lane], 1);
+    p.ballot(true);
+    static_cast<void>(p.get(&data[3 - lane]));
+  });
+  EXPECT_EQ(races, 20u);
+}
+
+TEST(a_race_is_found_among_many_data) {
+  Lanes lanes({.blocks = 1, .block_threads = 2, .group_width = 1});
+  std::vector<std::uint64_t> data(5000);
+  for (const std::size_t racing : {std::size_t{0}, std::size_t{300}, data.size() - 1}) {
+    const RunReport report = lanes.run(schedule_of(Kind::sequential, 0), [&](std::uint32_t lane) {
+      const SimPlatformOf<1> p(&lanes, lane);
+      if (lane == 1) return p.put(&data[racing], 1);
+      for (std::uint64_t& datum : data) p.put(&datum, 1);
+    });
+    EXPECT_EQ(report.status.message(), "data race: lane 1 puts what lane 0 puts, unordered: datum " +
+                                           std::to_string(racing) +
+                                           " in order of first use, phase 0 between grid barriers");
+  }
 }
 
 TEST(a_barrier_that_not_all_reach_is_an_error) {
