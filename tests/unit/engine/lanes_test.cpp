@@ -544,6 +544,32 @@ std::uint64_t sum_of_texts(std::uint32_t depth) {
   return depth == 0 ? sum : sum + sum_of_texts(depth - 1);
 }
 
+// Leaves many frames at once. The address sanitizer then has to clear what it noted of them, and for that must know
+// where this stack lies.
+void leave_frames(std::uint32_t depth) {
+  std::array<char, 100> frame{};
+  { std::fill(frame.begin(), frame.end(), 'x'); }
+  if (depth == 0) throw std::string(frame.data(), frame.size());
+  leave_frames(depth - 1);
+  frame.fill('y');
+}
+
+bool can_leave_frames() {
+  try {
+    leave_frames(100);
+  } catch (const std::string& text) {
+    return text.size() == 100;
+  }
+  return false;
+}
+
+// One frame where the many were.
+std::uint64_t sum_large_frame() {
+  std::array<std::uint8_t, 32768> frame;
+  frame.fill(1);
+  return std::accumulate(frame.begin(), frame.end(), std::uint64_t{0});
+}
+
 TEST(the_callers_stack_is_its_own) {
   const std::uint64_t before = sum_of_texts(100);
   for (std::uint64_t round = 0; round < 20; ++round) {
@@ -559,6 +585,8 @@ TEST(the_callers_stack_is_its_own) {
       });
       EXPECT_EQ(report.status.ok(), !fails);
       if (!fails) EXPECT_EQ(depths, 64u * (21 + 6) + 63 * 64 / 2);
+      EXPECT_TRUE(can_leave_frames());
+      EXPECT_EQ(sum_large_frame(), 32768u);
       EXPECT_EQ(sum_of_texts(100), before);
     }
   }
