@@ -56,10 +56,10 @@ class Fiber {
   FiberContext context_{};
 
   // For the sanitizers.
-  void* fake_stack_ = nullptr;
+  [[maybe_unused]] void* fake_stack_ = nullptr;
   const void* stack_bottom_ = nullptr;
   std::size_t stack_bytes_ = 0;
-  void* thread_state_ = nullptr;
+  [[maybe_unused]] void* thread_state_ = nullptr;
 };
 
 }  // namespace kilokv::engine
