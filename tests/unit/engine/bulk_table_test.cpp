@@ -12,6 +12,7 @@
 #include "engine/exec/emulated_kernels.hpp"
 #include "engine/exec/ordered_device.hpp"
 #include "engine/platform/host.hpp"
+#include "engine/platform/sim.hpp"
 #include "engine/table/bulk_table.hpp"
 #include "engine/workloads/random.hpp"
 #include "tests/unit/engine/fixture.hpp"
@@ -20,9 +21,13 @@
 namespace kilokv::test {
 namespace {
 
-// A table in host memory and a team that works on it.
+// A table in host memory and a team that works on it, or the simulator's lanes, each run under another schedule.
 struct HostTable {
   HostTable(std::uint32_t threads, std::uint32_t slots) : team(threads), capacity(slots), memory(4 * slots) {}
+  HostTable(Lanes* simulated, std::uint64_t seed, std::uint32_t slots) : HostTable(1, slots) {
+    lanes = simulated;
+    schedule.seed = seed << 20;
+  }
 
   struct Item {
     KeyId id;
@@ -56,10 +61,19 @@ struct HostTable {
     a.pending = pending.data();
     a.cells = cells.data();
     a.words = words.data();
-    team.run([&](std::uint32_t thread) {
-      HostPlatform platform(&team, thread, nullptr);
-      BulkRun<HostPlatform>(platform, a).run();
-    });
+    if (lanes != nullptr) {
+      ++schedule.seed;
+      const RunReport report = lanes->run(schedule, [&](std::uint32_t lane) {
+        SimPlatform4 platform(lanes, lane);
+        BulkRun<SimPlatform4>(platform, a).run();
+      });
+      if (!report.status.ok()) FAIL(report.status.message());
+    } else {
+      team.run([&](std::uint32_t thread) {
+        HostPlatform platform(&team, thread, nullptr);
+        BulkRun<HostPlatform>(platform, a).run();
+      });
+    }
     epoch += static_cast<std::uint32_t>(words[kBulkRounds]);
     for (std::size_t i = 0; i < items->size(); ++i) {
       (*items)[i].cell = {cells[2 * i], cells[2 * i + 1]};
@@ -68,6 +82,8 @@ struct HostTable {
   }
 
   ThreadTeam team;
+  Lanes* lanes = nullptr;
+  Schedule schedule;
   std::uint32_t capacity;
   std::vector<std::uint64_t> memory;
   std::array<std::uint64_t, kBulkWords> words{};
@@ -77,9 +93,8 @@ struct HostTable {
 // Few homes, so that runs of slots are long and many claim the same one.
 KeyId id_of(std::uint64_t number) { return {number + 1, (number % 7) << 60 | number}; }
 
-void run_against_a_map(std::uint32_t threads, std::uint64_t seed) {
+void run_against_a_map(HostTable& table, std::uint64_t seed, std::uint64_t items_max) {
   Random random(seed);
-  HostTable table(threads, 4096);
   std::map<std::uint64_t, Cell> model;
   for (int step = 0; step < 30; ++step) {
     std::vector<HostTable::Item> items;
@@ -87,8 +102,8 @@ void run_against_a_map(std::uint32_t threads, std::uint64_t seed) {
     std::map<std::uint64_t, Cell> after = model;
     std::map<std::uint64_t, int> puts;
     std::vector<std::uint64_t> removed;
-    for (std::uint64_t i = 0; i < 1 + random.below(200); ++i) {
-      const std::uint64_t number = random.below(300) + 1000 * (step / 10);
+    for (std::uint64_t i = 0; i < 1 + random.below(items_max); ++i) {
+      const std::uint64_t number = random.below(3 * items_max / 2) + 1000 * (step / 10);
       const auto action = static_cast<BulkAction>(random.below(4));
       if (action == BulkAction::put && ++puts[number] > 1) continue;
       const Cell cell{random.below(1000), make_tag(random.below(1000) + 1, ValueType::integer)};
@@ -120,13 +135,25 @@ void run_against_a_map(std::uint32_t threads, std::uint64_t seed) {
       EXPECT_TRUE(all[i].slot != kNoSlot && all[i].cell == cell);
       ++i;
     }
-    if (has_failed()) return FAIL("threads " + std::to_string(threads) + ", seed " + std::to_string(seed));
+    if (has_failed()) return FAIL("seed " + std::to_string(seed));
   }
 }
 
 TEST(bulk_actions_equal_a_map) {
   for (const std::uint32_t threads : {1u, 2u, 8u}) {
-    for (std::uint64_t seed = 1; seed <= 20 && !has_failed(); ++seed) run_against_a_map(threads, seed);
+    for (std::uint64_t seed = 1; seed <= 20 && !has_failed(); ++seed) {
+      HostTable table(threads, 4096);
+      run_against_a_map(table, seed, 200);
+    }
+  }
+}
+
+TEST(bulk_actions_equal_a_map_in_the_simulator) {
+  Lanes lanes({.blocks = 2, .block_threads = 4, .group_width = 4});
+  for (std::uint64_t seed = 1; seed <= 50 && !has_failed(); ++seed) {
+    HostTable table(&lanes, seed, 256);
+    if (seed % 3 == 0) table.schedule.kind = Schedule::Kind::lockstep;
+    run_against_a_map(table, seed, 12);
   }
 }
 

@@ -1,0 +1,49 @@
+// `ordered` in the simulator (platform/sim.hpp): a batch under one schedule after the other, for tests. A run that the
+// simulator ends with an error fails as a device does. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/exec/executor.hpp"
+#include "engine/exec/ordered_scratch.hpp"
+#include "engine/platform/sim.hpp"
+
+namespace kilokv::engine {
+
+// What the runs of an executor are made of, and what the last one gave: its owner's, who outlives the executor.
+struct SimRuns {
+  GridShape shape;
+  OrderedTuning tuning;
+  Schedule schedule;  // of the next run
+  RunReport report;   // of the last one
+};
+
+template <std::uint32_t Width, class Rules = OrderedRules>
+class OrderedSim final : public Executor {
+ public:
+  // Requires: groups of Width in runs->shape.
+  explicit OrderedSim(SimRuns* runs) : runs_(*runs), lanes_(runs->shape) {}
+
+  Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+             ExecutionReport* report) override {
+    arguments_ = scratch_.open(batch, runs_.tuning, runs_.shape.lanes(), Width, records, results);
+    runs_.report = lanes_.run(runs_.schedule, [this](std::uint32_t lane) {
+      SimPlatformOf<Width> platform(&lanes_, lane);
+      OrderedRun<SimPlatformOf<Width>, Rules>(platform, arguments_).run();
+    });
+    if (!runs_.report.status.ok()) return runs_.report.status;
+    scratch_.close(batch, results, report);
+    report->on_device = false;
+    return {};
+  }
+  std::size_t memory_bytes() const override { return scratch_.memory_bytes(); }
+
+ private:
+  SimRuns& runs_;
+  Lanes lanes_;
+  OrderedScratch scratch_;
+  OrderedArguments<HostSpace> arguments_;  // of the run
+};
+
+}  // namespace kilokv::engine
