@@ -43,7 +43,8 @@ enum BulkWord : std::uint32_t {
   kBulkWords,
 };
 
-// With c slots and i items. An id may stand more than once, but for put.
+// With c slots and i items. An id may stand more than once; one that is put, once, beside
+// removals.
 template <class Space>
 struct BulkArguments {
   template <class T>
