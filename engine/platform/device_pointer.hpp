@@ -8,7 +8,6 @@
 // Thread safety: that of plain pointers.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -102,7 +101,7 @@ class DevicePointer {
   friend constexpr difference_type operator-(DevicePointer a, DevicePointer b) {
     return static_cast<difference_type>(a.address_ - b.address_) / static_cast<difference_type>(sizeof(T));
   }
-  friend constexpr auto operator<=>(DevicePointer, DevicePointer) = default;
+  friend constexpr bool operator==(DevicePointer, DevicePointer) = default;
 
  private:
   DeviceAddress address_ = 0;  // 0: null
