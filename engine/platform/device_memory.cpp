@@ -219,6 +219,10 @@ void DeviceMemory::make_undefined(DeviceAddress address, std::size_t bytes) {
 std::byte* DeviceMemory::locate(DeviceAddress address, std::size_t bytes, std::size_t alignment, DeviceAccess access,
                                 const char* user) {
   if (!is_fine(this, address, bytes, alignment, access)) [[unlikely]] {
+    if (faults_.load(std::memory_order_relaxed) > 0) {
+      count_fault();
+      return nullptr;
+    }
     report(std::string(user) + (access == DeviceAccess::write ? " writes " : " reads ") + std::to_string(bytes) +
            " bytes " + judge(this, address, bytes, alignment, access));
     return nullptr;
@@ -235,8 +239,17 @@ Status DeviceMemory::fault() const {
 }
 
 void DeviceMemory::report(const std::string& text) {
-  const std::lock_guard lock(fault_mutex_);
-  if (fault_.ok()) fault_ = Status(StatusCode::internal, "emulated device: " + text);
+  {
+    const std::lock_guard lock(fault_mutex_);
+    if (fault_.ok()) fault_ = Status(StatusCode::internal, "emulated device: " + text);
+  }
+  count_fault();
+}
+
+void DeviceMemory::count_fault() {
+  if (faults_.fetch_add(1, std::memory_order_relaxed) + 1 < kDeviceFaultsMax) return;
+  std::fprintf(stderr, "%s; a kernel does not end for it\n", fault().message().c_str());
+  std::abort();
 }
 
 KernelScope::KernelScope(DeviceMemory* memory, const char* kernel) { running = {memory, kernel}; }

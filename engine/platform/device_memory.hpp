@@ -9,13 +9,15 @@
 // not aligned; a read of a byte that was never written. Memory begins poisoned, and no byte of it as written.
 //
 // A fault does not stop the kernel: the first one is kept, with who did what, for the stream's synchronize(), and the
-// access goes to a dummy of the thread's own. Only a translation outside of any kernel or copy, which is the host using
-// a device pointer, ends the process at once: no stream would ever tell of it.
+// access goes to a dummy of the thread's own. Two end the process, as no stream would ever tell of them: a translation
+// outside of any kernel, which is the host using a device pointer, and the last of kDeviceFaultsMax faults, for a
+// kernel that waits for what a fault has lost waits for ever.
 //
 // Thread safety: allocate(), free() and make_undefined() are for the one thread that drives the device, while no kernel
 // runs; everything else is for all threads of a kernel at once, without locks but for the report of a fault.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -29,6 +31,8 @@ namespace kilokv::engine {
 
 inline constexpr std::uint8_t kDevicePoison = 0xA5;
 inline constexpr std::size_t kDeviceMemoryBytesMax = std::size_t{1} << 38;  // of one device: what offsets can hold
+
+inline constexpr std::uint64_t kDeviceFaultsMax = std::uint64_t{1} << 22;
 
 // copy: a read that takes bytes that were never written along, as poison.
 enum class DeviceAccess : std::uint8_t { read, write, copy };
@@ -50,15 +54,18 @@ class DeviceMemory {
   // Where the bytes are on the host, noted as written if they are to be; null: that was a fault. `user`: who asks.
   std::byte* locate(DeviceAddress address, std::size_t bytes, std::size_t alignment, DeviceAccess access,
                     const char* user);
+  // A fault that somebody else has found.
+  void report(const std::string& text);
   // The first fault, as INTERNAL.
   Status fault() const;
 
  private:
-  void report(const std::string& text);
+  void count_fault();
 
   const std::size_t bytes_max_;
   std::size_t bytes_ = 0;
   std::vector<std::uint32_t> allocations_;  // by number
+  std::atomic<std::uint64_t> faults_{0};
   mutable std::mutex fault_mutex_;
   Status fault_;
 };

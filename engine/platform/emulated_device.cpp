@@ -15,6 +15,28 @@ std::size_t shared_bytes_of(std::uint32_t threads) {
 
 }  // namespace
 
+void KernelMeeting::meet() {
+  std::unique_lock lock(mutex_);
+  if (present_ < threads_) even_ = false;
+  if (++waiting_ == present_) return open();
+  opened_.wait(lock, [this, before = openings_] { return openings_ != before; });
+}
+
+void KernelMeeting::leave() {
+  const std::lock_guard lock(mutex_);
+  --present_;
+  if (waiting_ == 0) return;
+  even_ = false;
+  if (waiting_ == present_) open();
+}
+
+// Requires: under the mutex.
+void KernelMeeting::open() {
+  waiting_ = 0;
+  ++openings_;
+  opened_.notify_all();
+}
+
 EmulatedDevice::EmulatedDevice(const EmulatedDeviceOptions& options)
     : info_{"emulated", "host threads", options.threads, options.memory_bytes_max},
       memory_(options.memory_bytes_max + shared_bytes_of(options.threads)),
@@ -184,11 +206,14 @@ void EmulatedDevice::run_one() {
 void EmulatedDevice::run_kernel(const char* name, const Kernel& body) {
   memory_.make_undefined(shared_, shared_bytes_of(team_.size()));
   const DevicePointer<std::uint64_t> shared(shared_);
+  KernelMeeting meeting(team_.size());
   team_.run([&](std::uint32_t thread) {
     const KernelScope scope(&memory_, name);
-    EmulatedPlatform platform(&team_, thread, shared + std::size_t{thread} * EmulatedPlatform::kSharedWords);
+    EmulatedPlatform platform(&team_, thread, shared + std::size_t{thread} * EmulatedPlatform::kSharedWords, &meeting);
     body(platform);
+    meeting.leave();
   });
+  if (!meeting.is_even()) memory_.report(std::string(name) + ": not every thread came to a barrier");
 }
 
 }  // namespace kilokv::engine

@@ -6,19 +6,21 @@
 // behind. A copy moves what is there when it runs. A kernel runs on all threads, each a block of its own; the words
 // that its threads share are undefined at its start.
 //
-// What a kernel or a copy does wrong is found by the memory, and told by the synchronize() that ran it; then the device
-// is lost: every further call fails, and what is left in the streams never runs. free() is at once: what still runs on
-// that memory afterwards is wrong.
+// What a kernel or a copy does wrong, a barrier that not all threads come to among it, is found, and told by the
+// synchronize() that ran it; then the device is lost: every further call fails, and what is left in the streams never
+// runs. free() is at once: what still runs on that memory afterwards is wrong.
 //
 // Thread safety: none, as of any Device.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <vector>
 
@@ -29,7 +31,37 @@
 
 namespace kilokv::engine {
 
-using EmulatedPlatform = HostPlatformOver<DeviceSpace>;
+// Where the threads of a kernel meet. Who has ended is not waited for, but that it was to be is remembered: on a real
+// device such a kernel would not end. Thread safety: for all threads of the kernel.
+class KernelMeeting {
+ public:
+  explicit KernelMeeting(std::uint32_t threads) : threads_(threads), present_(threads) {}
+  void meet();
+  void leave();  // for good
+  // Behind the end of all: whether all came each time.
+  bool is_even() const { return even_; }
+
+ private:
+  void open();
+
+  const std::uint32_t threads_;
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  std::uint32_t present_;
+  std::uint32_t waiting_ = 0;
+  std::uint64_t openings_ = 0;
+  bool even_ = true;
+};
+
+class EmulatedPlatform : public HostPlatformOver<DeviceSpace> {
+ public:
+  EmulatedPlatform(ThreadTeam* team, std::uint32_t thread, Pointer<std::uint64_t> shared, KernelMeeting* meeting)
+      : HostPlatformOver(team, thread, shared), meeting_(meeting) {}
+  void grid_barrier() const { meeting_->meet(); }
+
+ private:
+  KernelMeeting* meeting_;
+};
 static_assert(Platform<EmulatedPlatform>);
 
 // What a call is made to end with.

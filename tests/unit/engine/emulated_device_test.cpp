@@ -357,6 +357,40 @@ TEST(memory_of_another_device_is_noticed) {
   EXPECT_TRUE(other.download(memory, 1) == (std::vector<Word>{1}));
 }
 
+TEST(a_barrier_that_not_all_come_to_is_noticed) {
+  Rig early;  // one ends, the others meet
+  expect_fault(early.run("early",
+                         [](EmulatedPlatform& p) {
+                           if (p.thread() != 3) p.grid_barrier();
+                         }),
+               "early: not every thread came to a barrier");
+  Rig often;  // one meets once more
+  expect_fault(often.run("often",
+                         [](EmulatedPlatform& p) {
+                           for (std::uint32_t i = p.thread() == 0 ? 0 : 1; i < 10; ++i) p.grid_barrier();
+                         }),
+               "often: not every thread came to a barrier");
+  Rig astray;  // a fault is why: it is what is told
+  const auto memory = astray.upload<Word>({1, 1, 1});
+  expect_fault(astray.run("astray",
+                          [=](EmulatedPlatform& p) {
+                            if (p.get(memory + p.thread()) == 1) p.grid_barrier();
+                          }),
+               "astray reads 8 bytes");
+}
+
+TEST(a_kernel_that_a_fault_keeps_for_ever_ends_the_process) {
+  const Death death = run_in_child([] {
+    Rig rig({.threads = 1});
+    static_cast<void>(rig.run("waits", [](EmulatedPlatform& p) {
+      while (p.load(DevicePointer<Word>(), kRelaxed, kDevice) == 0) {
+      }
+    }));
+  });
+  EXPECT_TRUE(death.died);
+  EXPECT_TRUE(has(death.words, "waits reads 8 bytes at a null pointer"));
+}
+
 TEST(the_first_fault_is_told_and_the_device_is_lost) {
   Rig rig;
   const auto memory = rig.upload<Word>({1});
