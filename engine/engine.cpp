@@ -284,7 +284,9 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
     const std::string reason = options.device == "auto" ? "" : "serial runs on the CPU";
     return create_engine_with(options, nullptr, reason);
   }
-  Result<OpenedDevice> opened = options.device == "emulated" ? open_emulated() : open_cuda();
+  EmulatedDeviceOptions emulated;
+  emulated.fails = options.emulated_device_fails;
+  Result<OpenedDevice> opened = options.device == "emulated" ? open_emulated(emulated) : open_cuda();
   if (!opened.ok()) return create_engine_with(options, host_executor(options), opened.status().message());
   return create_engine_with(options, std::make_unique<OrderedDevice>(std::move(*opened)));
 }

@@ -29,8 +29,9 @@ struct EngineOptions {
   std::string device = "cpu";     // one of devices(); auto: a CUDA device where there is one
   std::uint32_t threads = 0;      // of `ordered` on the CPU; 0: one for each core
   KeyHashSecret secret = {};
-  std::size_t expected_records = 0;                      // reserves the table
-  std::size_t table_records_max = std::size_t{1} << 31;  // RESOURCE_EXHAUSTED beyond it
+  std::function<bool()> emulated_device_fails = nullptr;  // for tests: asked at each call of the emulated device
+  std::size_t expected_records = 0;                       // reserves the table
+  std::size_t table_records_max = std::size_t{1} << 31;   // RESOURCE_EXHAUSTED beyond it
 };
 
 // A record as the outside sees it. `bytes` points into the engine: valid until the next call that changes the table.

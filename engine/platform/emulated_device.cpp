@@ -43,7 +43,8 @@ EmulatedDevice::EmulatedDevice(const EmulatedDeviceOptions& options)
       team_(options.threads),
       random_(options.seed),
       failing_call_(options.fail_at_call),
-      error_(options.fail_as) {
+      error_(options.fail_as),
+      fails_(options.fails) {
   const Result<DeviceAddress> shared = memory_.allocate(shared_bytes_of(options.threads));
   KILOKV_CHECK(shared.ok());
   shared_ = *shared;
@@ -63,7 +64,7 @@ Status EmulatedDevice::enter(const char* call) {
   if (!lost_.ok()) {
     return Status(StatusCode::internal, std::string(call) + ": the device is lost: " + lost_.message());
   }
-  if (calls_ != failing_call_) return {};
+  if (calls_ != failing_call_ && !(fails_ && fails_())) return {};
   switch (error_) {
     case InjectedError::exhausted:
       return Status(StatusCode::resource_exhausted, std::string(call) + ": injected error");

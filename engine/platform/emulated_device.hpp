@@ -77,6 +77,7 @@ struct EmulatedDeviceOptions {
   std::size_t memory_bytes_max = std::size_t{4} << 30;
   std::uint64_t fail_at_call = 0;  // from 1; 0: never
   InjectedError fail_as = InjectedError::lost;
+  std::function<bool()> fails = nullptr;  // asked at each call: whether it fails, as fail_as says; null: it does not
 };
 
 class EmulatedDevice : public Device {
@@ -144,6 +145,7 @@ class EmulatedDevice : public Device {
   std::uint64_t calls_ = 0;
   std::uint64_t failing_call_;
   InjectedError error_;
+  std::function<bool()> fails_;
   bool fails_later_ = false;  // the call that runs
   Status lost_;
 };
