@@ -31,6 +31,8 @@ class ByteValues : public engine::Engine {
                  BatchResults*, engine::WriteColumns*) override {
     return {};
   }
+  const engine::ExecutionReport& execution() const override { return report_; }
+  engine::EngineDevice device() const override { return {}; }
   const std::vector<engine::BeforeImage>& before_images() const override { return images_; }
   bool would_wait(const engine::TransactionColumns&, std::size_t) const override { return false; }
   void release_through(BatchNumber) override {}
@@ -52,6 +54,7 @@ class ByteValues : public engine::Engine {
  private:
   std::array<std::string, 3> values_{"value 0", "value 1", "value 2"};
   std::vector<engine::BeforeImage> images_;
+  engine::ExecutionReport report_;
 };
 
 // A batch of five transactions, results filled by hand:
