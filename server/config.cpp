@@ -1,4 +1,4 @@
-// 350 lines: the table of all settings is most of it, and belongs in one place.
+// 360 lines: the table of all settings is most of it, and belongs in one place.
 #include "server/config.hpp"
 
 #include <toml++/toml.h>
@@ -19,10 +19,12 @@
 namespace kilokv::server {
 namespace {
 
-enum class Unit { text, count, size, duration };
+constexpr std::uint32_t kThreadsMax = 1024;
+
+enum class Unit { text, count, size, duration, share };
 
 // The limits are 32 bits wide in the columns, the rest 64.
-using Target = std::variant<std::string*, std::uint32_t*, std::uint64_t*, DurationUs*>;
+using Target = std::variant<std::string*, std::uint32_t*, std::uint64_t*, DurationUs*, double*>;
 
 struct Setting {
   const char* group;
@@ -38,8 +40,13 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
             {{kGroup, "data-dir", Unit::text, &o->storage.data_dir, "directory of the database; created when missing"},
              {kGroup, "listen", Unit::text, &o->listen, "HOST:PORT of the gRPC service; port 0 picks a free one"},
              {kGroup, "port-file", Unit::text, &o->port_file, "write the port to this file when ready"},
-             {kGroup, "strategy", Unit::text, &o->strategy, "how the engine executes a batch: serial"},
-             {kGroup, "device", Unit::text, &o->device, "where the engine runs: auto or cpu"},
+             {kGroup, "strategy", Unit::text, &o->strategy, "how the engine executes a batch: auto, ordered or serial"},
+             {kGroup, "device", Unit::text, &o->device,
+              "where the engine runs: auto, cpu, cuda or emulated (for tests: a device in host memory, slow)"},
+             {kGroup, "threads", Unit::count, &o->threads,
+              "threads of the engine's parallel strategy on the CPU; 0: one for each core"},
+             {kGroup, "shadow-rate", Unit::share, &o->database.shadow_rate,
+              "share of the batches that the referee runs again; the server stops where the two differ"},
              {kGroup, "expected-records", Unit::count, &o->expected_records,
               "records to make room for at the start, so that the table need not grow under load"},
              {kGroup, "table-records-max", Unit::count, &o->table_records_max,
@@ -166,6 +173,7 @@ const char* placeholder(Unit unit) {
     case Unit::count: return "COUNT";
     case Unit::size: return "SIZE";
     case Unit::duration: return "DURATION";
+    case Unit::share: return "SHARE";
   }
   return "";
 }
@@ -176,6 +184,7 @@ const char* description(Unit unit) {
     case Unit::count: return "a whole number";
     case Unit::size: return "a size such as 4096, 64KiB, 1MiB or 2GiB";
     case Unit::duration: return "a duration such as 500us, 1ms, 3s, 2m or 24h";
+    case Unit::share: return "a share from 0 to 1, such as 0.05";
   }
   return "";
 }
@@ -183,6 +192,7 @@ const char* description(Unit unit) {
 std::string format(const Setting& setting) {
   if (const auto* text = std::get_if<std::string*>(&setting.target)) return **text;
   if (const auto* duration = std::get_if<DurationUs*>(&setting.target)) return format_duration(**duration);
+  if (const auto* share = std::get_if<double*>(&setting.target)) return format_share(**share);
   const auto* narrow = std::get_if<std::uint32_t*>(&setting.target);
   const std::uint64_t value = narrow != nullptr ? **narrow : *std::get<std::uint64_t*>(setting.target);
   return setting.unit == Unit::size ? format_size(value) : std::to_string(value);
@@ -196,6 +206,11 @@ bool assign(const Setting& setting, const std::string& text) {
   }
   if (auto* target = std::get_if<DurationUs*>(&setting.target)) {
     const auto value = parse_duration(text);
+    if (value) **target = *value;
+    return value.has_value();
+  }
+  if (auto* target = std::get_if<double*>(&setting.target)) {
+    const auto value = parse_share(text);
     if (value) **target = *value;
     return value.has_value();
   }
@@ -288,6 +303,7 @@ struct Flags {
     }
     app.footer(
         "Brackets hold defaults. SIZE: bytes, or with KiB, MiB, GiB, TiB. DURATION: with us, ms, s, m or h.\n"
+        "SHARE: from 0 to 1.\n"
         "Every --some-name is also the environment variable KILOKV_SOME_NAME and the key some-name of the\n"
         "--config file; a flag wins over the environment, the environment over the file.");
     app.get_formatter()->column_width(44);
@@ -324,14 +340,12 @@ Status check_listen(const std::string& listen) {
 
 Status ServerOptions::validate() const {
   Status status = check_listen(listen);
-  if (status.ok() && device == "cuda") {
-    status = invalid("--device is \"cuda\": this build has no strategy for CUDA; it must be auto or cpu");
-  }
-  if (status.ok()) status = check_choice("--device", device, {"auto", "cpu"});
+  if (status.ok()) status = check_choice("--device", device, engine::Engine::devices());
   if (status.ok()) status = check_choice("--strategy", strategy, engine::Engine::strategies());
   if (status.ok()) {
     status = check_choice("--log-level", log_level, {"trace", "debug", "info", "warning", "error", "critical", "off"});
   }
+  if (status.ok()) status = check_most("--threads", threads, kThreadsMax);
   if (status.ok()) status = check_longest("--drain-timeout", drain_timeout_us, kDurationUsMax);
   // A slot of the table has a number of 32 bits.
   if (status.ok()) status = check_most("--table-records-max", table_records_max, std::uint64_t{1} << 31);

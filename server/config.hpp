@@ -17,8 +17,9 @@ namespace kilokv::server {
 struct ServerOptions {
   std::string listen = "127.0.0.1:7070";
   std::string port_file;  // empty: none
-  std::string strategy = "serial";
+  std::string strategy = "auto";
   std::string device = "auto";
+  std::uint32_t threads = 0;  // of the engine; 0: one for each core
   std::uint64_t expected_records = 0;
   std::uint64_t table_records_max = std::uint64_t{1} << 31;
   DurationUs drain_timeout_us = 30000000;

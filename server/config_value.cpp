@@ -65,10 +65,24 @@ std::optional<DurationUs> parse_duration(std::string_view text) {
   return value ? std::optional(static_cast<DurationUs>(*value)) : std::nullopt;
 }
 
+std::optional<double> parse_share(std::string_view text) {
+  double share = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, share, std::chars_format::fixed);
+  const bool plain = !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
+  return plain && error == std::errc{} && rest == end ? std::optional(share) : std::nullopt;
+}
+
 std::string format_size(std::uint64_t bytes) { return format_with_unit(bytes, kSizes); }
 
 std::string format_duration(DurationUs duration_us) {
   return duration_us == 0 ? "0" : format_with_unit(static_cast<std::uint64_t>(duration_us), kDurations);
+}
+
+std::string format_share(double share) {
+  char digits[512];  // the largest double has 309 of them
+  const auto end = std::to_chars(digits, digits + sizeof digits, share, std::chars_format::fixed).ptr;
+  return {digits, end};
 }
 
 }  // namespace kilokv::server

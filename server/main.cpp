@@ -62,11 +62,18 @@ Status write_port_file(const std::string& path, int port) {
   std::_Exit(kExitFailure);
 }
 
+void warn_of_lost_device(const engine::EngineDevice& now) {
+  spdlog::warn("kilokvd has lost its device: batches run on {} device_reason=\"{}\"", now.name, now.reason);
+}
+
+void log_wrong_batch(const std::string& batch) {
+  spdlog::critical("kilokvd executed a batch wrongly; the state before it, and the batch:\n{}", batch);
+}
+
 class Server {
  public:
   explicit Server(const ServerOptions& options)
-      : options_(options),
-        service_(options.service, {.version = kVersion, .strategy = options.strategy, .device = "cpu"}) {}
+      : options_(options), service_(options.service, {.version = kVersion, .strategy = options.strategy}) {}
 
   Status open() {
     if (!options_.port_file.empty()) std::remove(options_.port_file.c_str());  // that of an earlier run would mislead
@@ -119,12 +126,15 @@ class Server {
     const Environment environment{.clock = &clock_, .random = &random_, .scheduler = &scheduler_};
     const auto create_engine = [this](const engine::KeyHashSecret& secret) {
       return engine::Engine::create({.strategy = options_.strategy,
+                                     .device = options_.device,
+                                     .threads = options_.threads,
                                      .secret = secret,
                                      .expected_records = options_.expected_records,
                                      .table_records_max = options_.table_records_max});
     };
     Result<std::unique_ptr<Database>> database =
-        Database::open(options_.database, environment, log_.get(), create_engine, end_after_fatal);
+        Database::open(options_.database, environment, log_.get(), create_engine, end_after_fatal,
+                       {.device_lost = warn_of_lost_device, .shadow_mismatch = log_wrong_batch});
     if (!database.ok()) return database.status();
     database_ = std::move(*database);
     return {};
@@ -132,8 +142,11 @@ class Server {
 
   void log_ready() const {
     const DatabaseStatus status = database_->status();
-    spdlog::info("kilokvd ready endpoint={} strategy={} device=cpu batch={} records={} recovery_seconds={:.3f}",
-                 grpc_->endpoint(), options_.strategy, status.durable_batch, status.engine.records,
+    std::string device = status.device.name;
+    if (!status.device.model.empty()) device += " device_model=\"" + status.device.model + '"';
+    if (!status.device.reason.empty()) device += " device_reason=\"" + status.device.reason + '"';
+    spdlog::info("kilokvd ready endpoint={} strategy={} device={} batch={} records={} recovery_seconds={:.3f}",
+                 grpc_->endpoint(), options_.strategy, device, status.durable_batch, status.engine.records,
                  status.recovery_seconds);
   }
 

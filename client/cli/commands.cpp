@@ -247,6 +247,8 @@ ExitCode run_status(const CommonOptions& common) {
                                    {"server_version", status->version},
                                    {"strategy", status->strategy},
                                    {"device", status->device},
+                                   {"device_model", status->device_model},
+                                   {"device_reason", status->device_reason},
                                    {"uptime_seconds", status->uptime_seconds},
                                    {"recovery_seconds", status->recovery_seconds},
                                    {"state_hash", status->state_hash}};

@@ -75,8 +75,9 @@ struct CoreContext {
   SharedPosition answered;                  // moved by the answer worker
   std::atomic<std::uint32_t> in_flight{0};  // batches executed, not yet durable
   std::atomic<std::uint64_t> parked{0}, parked_bytes{0};
-  std::atomic<bool> stopped{false};  // durability is lost: nothing is answered any more
+  std::atomic<bool> stopped{false};  // after a fatal error nothing is answered any more
   std::function<void(const Status&)> on_fatal;
+  DatabaseEvents events;
   Counters counters;
 
   // Set once, before the first step.
@@ -85,7 +86,7 @@ struct CoreContext {
   Worker* answer_worker = nullptr;
   Worker* checkpoint_worker = nullptr;
 
-  // Called by whichever stage finds that durability is lost. Once.
+  // Called by whichever stage finds that durability is lost, or a batch wrong. It has effect once.
   void fail(const Status& status) {
     if (!stopped.exchange(true)) on_fatal(status);
   }

@@ -23,11 +23,12 @@ constexpr DurationUs kStatsIntervalUs = 100000;
 class CoreDatabase final : public Database {
  public:
   CoreDatabase(const DatabaseOptions& options, const Environment& environment, CommitLog* log,
-               std::function<void(const Status&)> on_fatal)
+               std::function<void(const Status&)> on_fatal, DatabaseEvents events)
       : core_(options, environment, log),
         scans_(options.scans_in_flight_max, "scans", "--scans-in-flight-max"),
         commands_(options.commands_in_flight_max, "commands", "--commands-in-flight-max") {
     core_.on_fatal = std::move(on_fatal);
+    core_.events = std::move(events);
   }
   // They notify each other: all stand still before the first one goes.
   ~CoreDatabase() override {
@@ -62,6 +63,7 @@ class CoreDatabase final : public Database {
   void keep_only(const std::vector<std::uint32_t>& indices, Request* request);
   void recycle(std::unique_ptr<Request> request);
   void publish_engine_stats();
+  void publish_device();
 
   CoreContext core_;
   std::atomic<bool> draining_{false};
@@ -70,7 +72,9 @@ class CoreDatabase final : public Database {
   double recovery_seconds_ = 0;
   mutable std::mutex stats_mutex_;
   engine::EngineStats engine_stats_;
-  TimeUs next_stats_us_ = 0;  // executor's thread
+  engine::EngineDevice device_;
+  TimeUs next_stats_us_ = 0;    // executor's thread
+  bool was_on_device_ = false;  // likewise: the last batch
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<LogStage> log_stage_;
   std::unique_ptr<AnswerStage> answer_stage_;
@@ -94,6 +98,7 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   core_.durable.set(at);
   core_.answered.set(at);
   engine_stats_ = core_.engine->stats();
+  device_ = core_.engine->device();
   recovery_seconds_ = static_cast<double>(core_.environment.clock->monotonic_us() - begin) * 1e-6;
   executor_ = std::make_unique<Executor>(&core_);
   log_stage_ = std::make_unique<LogStage>(&core_);
@@ -123,13 +128,28 @@ void CoreDatabase::spawn_workers() {
   checkpoint_worker_->notify();
 }
 
+// A device is lost while it runs a batch, so the end of batches on it is looked into at once; what the engine knows of
+// its device is too much to be asked after every batch.
 void CoreDatabase::publish_engine_stats() {
   const TimeUs now = core_.environment.clock->monotonic_us();
+  const bool on_device = core_.engine->execution().on_device;
+  const bool left_device = std::exchange(was_on_device_, on_device) && !on_device;
+  if (left_device || now >= next_stats_us_) publish_device();
   if (now < next_stats_us_) return;
   next_stats_us_ = now + kStatsIntervalUs;
   const engine::EngineStats stats = core_.engine->stats();
   const std::scoped_lock lock(stats_mutex_);
   engine_stats_ = stats;
+}
+
+void CoreDatabase::publish_device() {
+  engine::EngineDevice device = core_.engine->device();
+  const bool lost = !device.reason.empty() && device.reason != device_.reason;
+  if (lost) {
+    const std::scoped_lock lock(stats_mutex_);
+    device_ = device;
+  }
+  if (lost && core_.events.device_lost) core_.events.device_lost(device);
 }
 
 void CoreDatabase::recycle(std::unique_ptr<Request> request) {
@@ -319,6 +339,10 @@ DatabaseStatus CoreDatabase::status() const {
   status.overflow = counters.overflow;
   status.type_mismatch = counters.type_mismatch;
   status.refused = counters.refused;
+  status.batches_serial = counters.batches_serial;
+  status.batches_ordered = counters.batches_ordered;
+  status.batches_on_device = counters.batches_on_device;
+  status.shadow_batches = counters.shadow_batches;
   status.queued_transactions = core_.queue.transactions();
   status.queued_bytes = core_.queue.bytes();
   status.parked = core_.parked;
@@ -327,6 +351,7 @@ DatabaseStatus CoreDatabase::status() const {
   {
     const std::scoped_lock lock(stats_mutex_);
     status.engine = engine_stats_;
+    status.device = device_;
   }
   status.log = core_.log->usage();
   status.recovery_seconds = recovery_seconds_;
@@ -338,9 +363,9 @@ DatabaseStatus CoreDatabase::status() const {
 Result<std::unique_ptr<Database>> Database::open(
     const DatabaseOptions& options, const Environment& environment, CommitLog* log,
     std::function<Result<std::unique_ptr<engine::Engine>>(const engine::KeyHashSecret&)> create_engine,
-    std::function<void(const Status&)> on_fatal) {
+    std::function<void(const Status&)> on_fatal, DatabaseEvents events) {
   if (Status status = options.validate(); !status.ok()) return status;
-  auto database = std::make_unique<CoreDatabase>(options, environment, log, std::move(on_fatal));
+  auto database = std::make_unique<CoreDatabase>(options, environment, log, std::move(on_fatal), std::move(events));
   if (Status status = database->start(std::move(create_engine)); !status.ok()) return status;
   return std::unique_ptr<Database>(std::move(database));
 }

@@ -52,6 +52,8 @@ struct DatabaseOptions {
   std::uint64_t checkpoint_log_bytes = std::uint64_t{256} << 20;
   DurationUs checkpoint_interval_us = 60000000;
   DurationUs tombstone_retention_us = DurationUs{3600} * 1000000;
+  // Share of the batches that the referee replays (core/shadow_check.hpp).
+  double shadow_rate = 0;
 
   Status validate() const;
 };
@@ -102,23 +104,35 @@ struct DatabaseStatus {
   Hash128 state_hash;  // after durable_batch
   std::uint64_t batches = 0, transactions = 0, committed = 0, guard_failed = 0, wait_expired = 0, overflow = 0,
                 type_mismatch = 0, refused = 0;  // since the start
+  // Of `batches`: by the strategy on the CPU, or on the device; and how many the referee replayed.
+  std::uint64_t batches_serial = 0, batches_ordered = 0, batches_on_device = 0, shadow_batches = 0;
   std::uint64_t queued_transactions = 0, queued_bytes = 0;
   std::uint64_t parked = 0, parked_bytes = 0;
   std::uint64_t sessions = 0;
+  engine::EngineDevice device{{}, {}, {}};  // where batches run now; no name while that is not known
   engine::EngineStats engine;
   LogUsage log;
   double recovery_seconds = 0;
 };
 
+// What whoever runs the database is told, beside its end. Each may be empty; called by the executor, so none may block
+// for long.
+struct DatabaseEvents {
+  // Once: the device that batches ran on is given up; `now` says where they run instead, and why.
+  std::function<void(const engine::EngineDevice& now)> device_lost;
+  // Before on_fatal: the batch that was not executed as the referee does it (core/batch_text.hpp).
+  std::function<void(const std::string& batch)> shadow_mismatch;
+};
+
 class Database {
  public:
   // Recovers from `log` and starts the pipeline. `create_engine` is called with the database's key secret.
-  // `on_fatal` is called once, from any thread, when durability is lost: the process must end; nothing is answered
-  // after.
+  // `on_fatal` is called once, from any thread, when durability is lost, or a batch was executed wrongly: the process
+  // must end; nothing is answered after.
   static Result<std::unique_ptr<Database>> open(
       const DatabaseOptions& options, const Environment& environment, CommitLog* log,
       std::function<Result<std::unique_ptr<engine::Engine>>(const engine::KeyHashSecret&)> create_engine,
-      std::function<void(const Status&)> on_fatal);
+      std::function<void(const Status&)> on_fatal, DatabaseEvents events = {});
   virtual ~Database() = default;
 
   // Secret for decoding keys into columns.

@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <string>
 
 #include "server/core/core_context.hpp"
@@ -69,6 +70,11 @@ Status DatabaseOptions::validate() const {
            duration("--tombstone-retention", tombstone_retention_us),
        }) {
     if (Status status = check(knob); !status.ok()) return status;
+  }
+  if (!(shadow_rate >= 0 && shadow_rate <= 1)) {
+    char met[32];
+    std::snprintf(met, sizeof met, "%g", shadow_rate);
+    return Status::invalid({"--shadow-rate", "0 to 1", met, "--shadow-rate"});
   }
   for (const Status& status :
        {no_more_than(session_lease_us_min, session_lease_us_default, "--session-lease-min", "--session-lease-default"),

@@ -4,7 +4,10 @@
 #include <array>
 #include <iterator>
 #include <span>
+#include <string_view>
 #include <utility>
+
+#include "server/core/fail_point.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -30,6 +33,7 @@ Executor::Executor(CoreContext* core)
             return core->engine->bytes_of(cell).size();
           },
           [core](Cell cell) { core->engine->release(cell); }),
+      shadow_(core->options.shadow_rate, core->environment.random),
       last_stamp_{core->executed.get().time_us, core->environment.clock->monotonic_us()} {}
 
 void Executor::post(std::function<void()> command) {
@@ -301,16 +305,39 @@ void Executor::fill(Batch* batch) {
   batch->when_durable.swap(pending_durable_);
 }
 
+Status Executor::execute(Batch* batch) {
+  shadow_.before(*core_->engine, batch->columns);
+  Status status =
+      core_->engine->execute(batch->header, batch->columns, batch->last_try, &batch->results, &batch->writes);
+  if (status.ok() && fail_point("core.execute.lost_writes")) batch->writes.clear();
+  return status;
+}
+
+// A wrong batch ends the server before anything of it is logged or answered.
+bool Executor::shadow_passes(const Batch& batch) {
+  if (!shadow_.sampled()) return true;
+  const engine::Engine& engine = *core_->engine;
+  const Status status = shadow_.after(engine, {batch.header, batch.columns, batch.last_try, batch.results, batch.writes,
+                                               [&engine](Cell cell) { return engine.bytes_of(cell); }});
+  core_->counters.shadow_batches.fetch_add(1, std::memory_order_relaxed);
+  if (status.ok()) return true;
+  if (core_->events.shadow_mismatch) {
+    core_->events.shadow_mismatch(shadow_.text_of(batch.header, batch.columns, batch.last_try));
+  }
+  core_->fail(status);
+  return false;
+}
+
 void Executor::run_batch() {
   std::unique_ptr<Batch> batch = core_->batches.take();
   fill(batch.get());
-  const Status status =
-      core_->engine->execute(batch->header, batch->columns, batch->last_try, &batch->results, &batch->writes);
-  if (!status.ok()) return refuse(std::move(batch), status);
+  if (const Status status = execute(batch.get()); !status.ok()) return refuse(std::move(batch), status);
+  if (!shadow_passes(*batch)) return;
   if (refused_ != nullptr) {
     pass_refused(refused_step_);
     refused_step_ *= 2;
   }
+  count_batch();
   count_outcomes(*batch);
   if (postponed_ > 0) park_postponed(batch.get());
   if (batch->writes.size() > 0 && !parking_.empty()) parking_.written(core_->engine->before_images());
@@ -330,13 +357,23 @@ void Executor::run_batch() {
   }
 }
 
+void Executor::count_batch() {
+  const engine::ExecutionReport& execution = core_->engine->execution();
+  Counters& counters = core_->counters;
+  const bool serial = std::string_view(execution.strategy) == "serial";
+  std::atomic<std::uint64_t>& of_its_kind = execution.on_device ? counters.batches_on_device
+                                            : serial            ? counters.batches_serial
+                                                                : counters.batches_ordered;
+  of_its_kind.fetch_add(1, std::memory_order_relaxed);
+  counters.batches.fetch_add(1, std::memory_order_relaxed);
+}
+
 void Executor::count_outcomes(const Batch& batch) {
   std::array<std::uint64_t, 8> counts{};
   for (const std::uint8_t outcome : batch.results.outcome) ++counts[outcome & 7];
   const auto of = [&counts](engine::Outcome outcome) { return counts[static_cast<std::size_t>(outcome)]; };
   Counters& counters = core_->counters;
   constexpr auto relaxed = std::memory_order_relaxed;
-  counters.batches.fetch_add(1, relaxed);
   counters.transactions.fetch_add(batch.columns.size() - of(engine::Outcome::postponed), relaxed);
   counters.committed.fetch_add(of(engine::Outcome::committed), relaxed);
   counters.guard_failed.fetch_add(of(engine::Outcome::guard_failed), relaxed);

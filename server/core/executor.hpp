@@ -17,6 +17,7 @@
 
 #include "server/core/core_context.hpp"
 #include "server/core/parking_lot.hpp"
+#include "server/core/shadow_check.hpp"
 #include "server/core/snapshot_store.hpp"
 
 namespace kilokv::server {
@@ -63,6 +64,8 @@ class Executor {
   Stamp stamp() const;
 
   void run_batch();
+  Status execute(Batch* batch);
+  bool shadow_passes(const Batch& batch);
   void fill(Batch* batch);
   std::vector<std::uint64_t> take_woken(TimeUs stamp_us);
   void append_parked(Batch* batch);
@@ -74,6 +77,7 @@ class Executor {
   void append_refused(Batch* batch);
   void pass_refused(std::size_t parts);
   void fail_runs(std::vector<std::shared_ptr<RequestRun>> runs, const Status& status, std::function<void()> done);
+  void count_batch();
   void count_outcomes(const Batch& batch);
   void park_postponed(Batch* batch);
   bool park(const Batch& batch, const BatchPart& part, std::uint32_t t);
@@ -87,6 +91,7 @@ class Executor {
   CoreContext* core_;
   ParkingLot parking_;
   SnapshotStore snapshots_;
+  ShadowCheck shadow_;
   StageQueue<std::function<void()>> commands_;
   std::deque<Cancelling> cancelling_;
   std::deque<std::uint64_t> woken_;  // parked ids that join the next batches

@@ -17,6 +17,8 @@
 //   storage.checkpoint.commit    kill, error: records and sessions durable, the old checkpoint still counts
 //   storage.checkpoint.committed kill, error: the new checkpoint counts, what it replaces is not yet removed
 //   storage.trim.files           kill, error: the new start of the log is durable, its files are not yet removed
+//   core.execute.lost_writes     the writes of the batch are left out of its record: the planted bug of the shadow
+//   check
 // The storage.append points act on the write-ahead log's file, from the end of recovery on; a checkpoint or trim that
 // commits passes them too. Other parts name theirs after themselves (core.answer.before) and list them where they pass.
 //

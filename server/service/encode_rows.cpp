@@ -97,6 +97,13 @@ void fill_status(const DatabaseStatus& status, v1::StatusResponse* message) {
   message->set_overflow(status.overflow);
   message->set_type_mismatch(status.type_mismatch);
   message->set_refused(status.refused);
+  message->set_batches_serial(status.batches_serial);
+  message->set_batches_ordered(status.batches_ordered);
+  message->set_batches_on_device(status.batches_on_device);
+  message->set_shadow_batches(status.shadow_batches);
+  message->set_device(status.device.name);
+  message->set_device_model(status.device.model);
+  message->set_device_reason(status.device.reason);
   message->set_queued_transactions(status.queued_transactions);
   message->set_queued_bytes(status.queued_bytes);
   message->set_parked(status.parked);

@@ -252,7 +252,6 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
   fill_status(status, response);
   response->set_server_version(info_.version);
   response->set_strategy(info_.strategy);
-  response->set_device(info_.device);
   response->set_uptime_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
   reactor->Finish(grpc::Status::OK);
   return reactor;

@@ -31,7 +31,6 @@ using KiloKvMethods = v1::KiloKV::WithCallbackMethod_Execute<v1::KiloKV::WithRaw
 struct ServerInfo {
   std::string version;
   std::string strategy;
-  std::string device;  // cpu or cuda
 };
 
 class KiloKvService final : public KiloKvMethods {

@@ -76,6 +76,12 @@ class Server:
         self._process = None
         return code
 
+    def wait_end(self, seconds=60):
+        """The exit code of a server that ends by itself."""
+        code = self._process.wait(timeout=seconds)
+        self._process = None
+        return code
+
     def __enter__(self):
         self.start()
         return self

@@ -155,7 +155,10 @@ class CommandLine(unittest.TestCase):
 
     def test_status(self):
         self.assertEqual(self.json("status")[0]["state"], "ready")
-        self.assertIn(b"strategy               serial", self.kilokv("status")[0])
+        text = self.kilokv("status")[0].decode()
+        for line in (r"strategy +\w+", r"device +\w+", r"device_model ", r"device_reason ", r"batches_serial +\d+",
+                     r"batches_ordered +\d+", r"batches_on_device +\d+", r"shadow_batches +\d+"):
+            self.assertRegex(text, "(?m)^" + line)
 
     def test_no_server(self):
         out, error = self.kilokv("--timeout", "300ms", "get", "a", endpoint="127.0.0.1:1", code=4)

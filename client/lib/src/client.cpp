@@ -31,6 +31,8 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.state = state_name(response.state());
   status.strategy = response.strategy();
   status.device = response.device();
+  status.device_model = response.device_model();
+  status.device_reason = response.device_reason();
   status.state_hash = to_hex(response.state_hash());
   status.uptime_seconds = response.uptime_seconds();
   status.recovery_seconds = response.recovery_seconds();

@@ -1,4 +1,4 @@
-// A whole core in one thread: simulated environment, log in memory, the serial engine. Crash and restart by reopen().
+// A whole core in one thread: simulated environment, log in memory, the real engine. Crash and restart by reopen().
 #pragma once
 
 #include <gtest/gtest.h>
@@ -86,11 +86,14 @@ class CoreFixture : public ::testing::Test {
         options, environment, commit_log,
         [this](const engine::KeyHashSecret& secret) {
           engine::EngineOptions engine_options;
+          engine_options.strategy = strategy;
           engine_options.table_records_max = table_records_max;
           engine_options.secret = secret;
-          return engine::Engine::create(engine_options);
+          Result<std::unique_ptr<engine::Engine>> engine = engine::Engine::create(engine_options);
+          if (wrap_engine && engine.ok()) engine = wrap_engine(std::move(*engine));
+          return engine;
         },
-        [this](const Status& status) { fatal = status; });
+        [this](const Status& status) { fatal = status; }, events);
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     database = std::move(*opened);
   }
@@ -165,6 +168,10 @@ class CoreFixture : public ::testing::Test {
   }
 
   DatabaseOptions options;
+  DatabaseEvents events;
+  std::string strategy = engine::EngineOptions().strategy;
+  // What the database gets instead of the engine, where there is one.
+  std::function<std::unique_ptr<engine::Engine>(std::unique_ptr<engine::Engine>)> wrap_engine;
   std::size_t table_records_max = engine::EngineOptions().table_records_max;
   SimEnvironment sim;
   MemoryLog log;

@@ -27,6 +27,7 @@ class RandomCore : public CoreFixture {
     options.batch_in_flight_max = 1 + pick(3);
     options.checkpoint_interval_us = 50000;
     options.session_lease_us_default = 3600000000;
+    options.shadow_rate = 0.25;
     options.tombstone_retention_us = options.snapshot_age_us_max;
   }
   void TestBody() override {}

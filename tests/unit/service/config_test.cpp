@@ -60,6 +60,16 @@ TEST(ConfigValue, Sizes) {
   EXPECT_EQ(format_size(1000), "1000B");
 }
 
+TEST(ConfigValue, Shares) {
+  EXPECT_EQ(parse_share("0.25"), 0.25);
+  EXPECT_EQ(parse_share("1"), 1.0);
+  EXPECT_EQ(parse_share("0"), 0.0);
+  for (const char* bad : {"", "-0.5", "+1", "1e-3", "nan", "inf", "0,5", "0.5 ", "5%", ".", "1.2.3"})
+    EXPECT_FALSE(parse_share(bad)) << bad;
+  EXPECT_EQ(format_share(0), "0");
+  EXPECT_EQ(format_share(0.05), "0.05");
+}
+
 TEST(Config, FlagBeatsEnvironmentBeatsFileBeatsDefault) {
   const ConfigFile file("batch-max-delay = \"2ms\"\nqueue-bytes-max = \"1MiB\"\nparked-max = 5\n");
   const Variables variables{{"KILOKV_BATCH_MAX_DELAY", "3ms"}, {"KILOKV_QUEUE_BYTES_MAX", "2MiB"}};
@@ -78,6 +88,31 @@ TEST(Config, TheFileCanBeNamedByTheEnvironment) {
   EXPECT_EQ(line->options.database.parked_max, 5u);
 }
 
+TEST(Config, HowBatchesAreExecuted) {
+  const auto defaults = parse({});
+  ASSERT_TRUE(defaults.ok());
+  EXPECT_EQ(defaults->options.strategy, "auto");
+  EXPECT_EQ(defaults->options.device, "auto");
+  EXPECT_EQ(defaults->options.threads, 0u);
+  EXPECT_EQ(defaults->options.database.shadow_rate, 0);
+  const ConfigFile file("threads = 3\nshadow-rate = \"0.25\"\nstrategy = \"serial\"\n");
+  const auto line = parse({"--config", file.path()}, {{"KILOKV_DEVICE", "cpu"}});
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  EXPECT_EQ(line->options.strategy, "serial");
+  EXPECT_EQ(line->options.device, "cpu");
+  EXPECT_EQ(line->options.threads, 3u);
+  EXPECT_EQ(line->options.database.shadow_rate, 0.25);
+}
+
+TEST(Config, EveryStrategyAndDeviceOfTheEngineIsTaken) {
+  for (const std::string& strategy : engine::Engine::strategies()) {
+    EXPECT_TRUE(parse({"--strategy", strategy.c_str()}).ok()) << strategy;
+  }
+  for (const std::string& device : engine::Engine::devices()) {
+    EXPECT_TRUE(parse({"--device", device.c_str()}).ok()) << device;
+  }
+}
+
 TEST(Config, WaitTimeoutLimitsRequestsToo) {
   const auto line = parse({"--wait-timeout-max", "5s"});
   ASSERT_TRUE(line.ok());
@@ -91,9 +126,12 @@ TEST(Config, ErrorsNameSourceValueAndWhatIsAllowed) {
                "KILOKV_QUEUE_BYTES_MAX is \"lots\": it must be a size");
   expect_error(parse({"--batch-max-transactions", "5000000000"}), "--batch-max-transactions is \"5000000000\"");
   expect_error(parse({"--batch-max-transactions", "0"}), "--batch-max-transactions");
-  expect_error(parse({"--device", "cuda"}), "no strategy for CUDA");
-  expect_error(parse({"--device", "tpu"}), "auto, cpu");
+  expect_error(parse({"--device", "tpu"}), "--device is \"tpu\": it must be one of auto, cpu");
   expect_error(parse({"--strategy", "magic"}), "--strategy is \"magic\": it must be one of");
+  expect_error(parse({"--threads", "1025"}), "--threads");
+  expect_error(parse({"--threads", "all"}), "--threads is \"all\": it must be a whole number");
+  expect_error(parse({"--shadow-rate", "1.01"}), "--shadow-rate is 1.01; the limit is 0 to 1 (--shadow-rate)");
+  expect_error(parse({}, {{"KILOKV_SHADOW_RATE", "5%"}}), "KILOKV_SHADOW_RATE is \"5%\": it must be a share");
   expect_error(parse({"--log-level", "loud"}), "warning");
   expect_error(parse({"--listen", "7070"}), "HOST:PORT");
   expect_error(parse({"--listen", "127.0.0.1:70000"}), "0 to 65535");
@@ -110,7 +148,7 @@ TEST(Config, NoNumberMayBeTheLargest) {
   for (std::string line; std::getline(help, line);) {
     std::istringstream words(line);
     if (!(words >> flag >> kind) || flag.substr(0, 2) != "--") continue;
-    if (kind != "COUNT" && kind != "SIZE" && kind != "DURATION") continue;
+    if (kind != "COUNT" && kind != "SIZE" && kind != "DURATION" && kind != "SHARE") continue;
     ++numbers;
     SCOPED_TRACE(flag);
     if (kind == "DURATION") {

@@ -88,6 +88,11 @@ class FakeDatabase final : public Database {
     DatabaseStatus status;
     status.state = DatabaseStatus::State::ready;
     status.durable_batch = 17;
+    status.device = {"cpu", "a model", "a reason"};
+    status.batches_serial = 1;
+    status.batches_ordered = 2;
+    status.batches_on_device = 3;
+    status.shadow_batches = 4;
     return status;
   }
   void drain(std::function<void()> answered, std::function<void()> done) override {

@@ -16,8 +16,7 @@ constexpr auto kDeadline = std::chrono::seconds(20);
 class ServiceTest : public testing::Test {
  protected:
   ServiceTest() : ServiceTest(ServiceOptions()) {}
-  explicit ServiceTest(const ServiceOptions& options)
-      : service_(options, {.version = "1.2.3", .strategy = "serial", .device = "cpu"}) {
+  explicit ServiceTest(const ServiceOptions& options) : service_(options, {.version = "1.2.3", .strategy = "serial"}) {
     auto started = GrpcServer::start("127.0.0.1:0", &service_, options);
     EXPECT_TRUE(started.ok());
     server_ = std::move(*started);
@@ -67,11 +66,20 @@ TEST_F(ServiceTest, IsUnavailableWhileRecoveringAndAfterClose) {
   ASSERT_TRUE(stub_->Status(context().get(), {}, &state).ok());
   EXPECT_EQ(state.state(), v1::StatusResponse::STATE_RECOVERING);
   EXPECT_EQ(state.server_version(), "1.2.3");
+  EXPECT_EQ(state.strategy(), "serial");
+  EXPECT_EQ(state.device(), "");
 
   service_.serve(&database_);
   ASSERT_TRUE(stub_->Status(context().get(), {}, &state).ok());
   EXPECT_EQ(state.state(), v1::StatusResponse::STATE_READY);
   EXPECT_EQ(state.durable_batch(), 17u);
+  EXPECT_EQ(state.device(), "cpu");
+  EXPECT_EQ(state.device_model(), "a model");
+  EXPECT_EQ(state.device_reason(), "a reason");
+  EXPECT_EQ(state.batches_serial(), 1u);
+  EXPECT_EQ(state.batches_ordered(), 2u);
+  EXPECT_EQ(state.batches_on_device(), 3u);
+  EXPECT_EQ(state.shadow_batches(), 4u);
   service_.close();
   status = stub_->Execute(context().get(), execute_request(), &response);
   EXPECT_EQ(status.error_message(), "draining");

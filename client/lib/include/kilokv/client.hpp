@@ -95,7 +95,9 @@ struct ParkedTransaction {
 };
 
 struct ServerStatus {
-  std::string version, state, strategy, device, state_hash;  // state: recovering, ready, draining, stopped
+  std::string version, state, strategy, state_hash;  // state: recovering, ready, draining, stopped
+  // Where batches run: cpu, cuda or emulated; the model of a device; why not the one that the server was told to use.
+  std::string device, device_model, device_reason;
   double uptime_seconds = 0, recovery_seconds = 0;
   std::map<std::string, std::uint64_t> counters;  // by the field names of StatusResponse
 };

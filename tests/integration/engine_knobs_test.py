@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""How kilokvd executes its batches: the device that is asked for and is not there, and the check of a sample of them."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from programs import BIN, Server, add, temporary_folder  # noqa: E402
+
+DEPOSIT = {"then": [add("till", 5)]}
+PAY_OUT = {"guards": [{"key": "till", "is": "ge", "value": 3}], "then": [add("till", -3), {"op": "get", "key": "till"}]}
+
+
+def choices(flag):
+    """What the flag may be, as kilokvd says it where it is something else."""
+    run = subprocess.run([str(BIN / "kilokvd"), flag, "nonsense", "--check-config"], capture_output=True, text=True,
+                         timeout=60, check=False)
+    assert run.returncode == 2, run
+    return re.search(r"must be one of (.*)", run.stderr)[1].split(", ")
+
+
+def status(server):
+    return json.loads(server.client("--output", "json", "status"))
+
+
+class Devices(unittest.TestCase):
+    def run_on(self, device):
+        """A few batches; returns the log and the status after them."""
+        with temporary_folder() as folder, Server(folder, "--device", device) as server:
+            outcomes = [line["outcome"] for line in server.transactions(DEPOSIT, PAY_OUT, PAY_OUT)]
+            self.assertEqual(outcomes, ["COMMITTED", "COMMITTED", "GUARD_FAILED"])
+            after = status(server)
+            self.assertEqual(server.stop(), 0)
+            return server.log.read_text(), after
+
+    def test_every_device_serves(self):
+        for device in choices("--device"):
+            with self.subTest(device):
+                log, after = self.run_on(device)
+                ready = re.findall(r"kilokvd ready .*", log)
+                self.assertEqual(len(ready), 1, log)
+                self.assertIn(f" strategy={after['strategy']} device={after['device']} ", ready[0])
+                self.assertEqual("device_reason=" in ready[0], after["device_reason"] != "")
+                self.assertGreater(after["batches"], 0)
+                self.assertEqual(after["batches"], sum(after[f"batches_{by}"] for by in
+                                                       ("serial", "ordered", "on_device")))
+
+    def test_cuda_where_there_is_none(self):
+        if "cuda" not in choices("--device"):  # an engine without it says what it has
+            with self.assertRaisesRegex(AssertionError, r"(?s)ended with 2.*must be one of"):
+                self.run_on("cuda")
+            return
+        environment = {"CUDA_VISIBLE_DEVICES": ""}  # also where there is one
+        with temporary_folder() as folder, Server(folder, "--device", "cuda", environment=environment) as server:
+            server.transactions(DEPOSIT)
+            after = status(server)
+            self.assertEqual(after["device"], "cpu")
+            self.assertNotEqual(after["device_reason"], "")
+            self.assertEqual(after["batches_on_device"], 0)
+            reasons = re.findall(r'device_reason="(.*?)"', server.log.read_text())
+            self.assertEqual(reasons, [after["device_reason"]])
+
+
+class Shadow(unittest.TestCase):
+    def test_good_batches_pass(self):
+        with temporary_folder() as folder, Server(folder, "--shadow-rate", "1") as server:
+            server.transactions(DEPOSIT, PAY_OUT)
+            after = status(server)
+            self.assertEqual(after["shadow_batches"], after["batches"])
+            self.assertEqual(server.stop(), 0)
+
+    def test_a_wrong_batch_stops_the_server(self):
+        """Nothing is answered, and what the log says of the batch runs again elsewhere."""
+        environment = {"KILOKV_FAIL_POINTS": "core.execute.lost_writes=error:6"}
+        with temporary_folder() as folder, Server(folder, "--shadow-rate", "1", environment=environment) as server:
+            client = subprocess.Popen(server.command("kilokv", "--timeout", "3s", "txn"), stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            answers, _ = client.communicate((json.dumps(DEPOSIT) + "\n") * 6, timeout=60)
+            self.assertEqual(server.wait_end(), 1)
+            outcomes = [json.loads(line)["outcome"] for line in answers.splitlines()]
+            self.assertEqual(client.returncode, 4)
+            self.assertEqual(outcomes[-1], None)
+            committed = outcomes.count("COMMITTED")
+            log = server.log.read_text()
+            self.assertRegex(log, r'kilokvd fatal .*--shadow-rate: the referee differs: batch 6, number of writes: ')
+            lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+            self.assertEqual((lines[0]["batch"], lines[0]["transactions"]), (6, 1))
+            self.assertEqual((lines[1]["key"], lines[1]["value"]), ("till", 5 * committed))
+            with Server(folder) as again:
+                self.assertEqual(again.value("till"), 5 * committed)
+                self.assertEqual(again.transactions(*lines[2:])[0]["outcome"], "COMMITTED")
+                self.assertEqual(again.value("till"), 5 * (committed + 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
