@@ -16,6 +16,7 @@
 
 #include "engine/engine.hpp"
 #include "server/config.hpp"
+#include "server/core/fail_point.hpp"
 #include "server/core/threads.hpp"
 #include "server/service/grpc_server.hpp"
 #include "server/shutdown_signal.hpp"
@@ -129,6 +130,7 @@ class Server {
                                      .device = options_.device,
                                      .threads = options_.threads,
                                      .secret = secret,
+                                     .emulated_device_fails = [] { return fail_point("engine.device.call"); },
                                      .expected_records = options_.expected_records,
                                      .table_records_max = options_.table_records_max});
     };

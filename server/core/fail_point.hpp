@@ -19,6 +19,7 @@
 //   storage.trim.files           kill, error: the new start of the log is durable, its files are not yet removed
 //   core.execute.lost_writes     the writes of the batch are left out of its record: the planted bug of the shadow
 //   check
+//   engine.device.call           error: the call to the emulated device fails, and the device is lost
 // The storage.append points act on the write-ahead log's file, from the end of recovery on; a checkpoint or trim that
 // commits passes them too. Other parts name theirs after themselves (core.answer.before) and list them where they pass.
 //

@@ -87,6 +87,8 @@ class CoreFixture : public ::testing::Test {
         [this](const engine::KeyHashSecret& secret) {
           engine::EngineOptions engine_options;
           engine_options.strategy = strategy;
+          engine_options.device = device_name;
+          engine_options.emulated_device_fails = device_fails;
           engine_options.table_records_max = table_records_max;
           engine_options.secret = secret;
           Result<std::unique_ptr<engine::Engine>> engine = engine::Engine::create(engine_options);
@@ -170,6 +172,8 @@ class CoreFixture : public ::testing::Test {
   DatabaseOptions options;
   DatabaseEvents events;
   std::string strategy = engine::EngineOptions().strategy;
+  std::string device_name = engine::EngineOptions().device;
+  std::function<bool()> device_fails;  // of the emulated one, at each of its calls
   // What the database gets instead of the engine, where there is one.
   std::function<std::unique_ptr<engine::Engine>(std::unique_ptr<engine::Engine>)> wrap_engine;
   std::size_t table_records_max = engine::EngineOptions().table_records_max;

@@ -92,5 +92,71 @@ TEST_F(DatabaseDevice, AReasonFromTheStartIsNoLoss) {
   EXPECT_EQ(database->status().device.reason, "no such device");
 }
 
+// A server on the emulated device, whose call number `failing` fails: every batch is checked, whatever ran it.
+class FailingDevice : public CoreFixture {
+ protected:
+  FailingDevice() {
+    device_name = "emulated";
+    strategy = "ordered";
+    options.shadow_rate = 1;
+    device_fails = [this] { return ++calls == failing; };
+    events.device_lost = [this](const engine::EngineDevice&) { ++lost; };
+  }
+
+  // Requests of a session, one transaction after the other and some together; a withdrawal that waits for its deposit.
+  void serve() {
+    const SessionId session = open_session();
+    for (std::uint64_t number = 1; number <= 6; ++number) {
+      sinks.push_back(run(add("account" + std::to_string(number % 3), 10), session, number));
+    }
+    sinks.push_back(submit(withdraw("account0", 500, 1'000'000'000), session, 7));
+    settle();
+    for (std::uint64_t number = 8; number <= 40; ++number) {
+      sinks.push_back(submit(add("account" + std::to_string(number % 3), 100), session, number));
+    }
+    settle();
+  }
+  void expect_all() {
+    for (const auto& sink : sinks) {
+      EXPECT_TRUE(sink->done);
+      EXPECT_EQ(sink->outcome(0), engine::Outcome::committed);
+    }
+    expect_books();
+    reopen();  // what the log says
+    expect_books();
+  }
+  void expect_books() {
+    EXPECT_EQ(integer("account0"), 2 * 10 + 11 * 100 - 500);
+    EXPECT_EQ(integer("account1"), 2 * 10 + 11 * 100);
+    EXPECT_EQ(integer("account2"), 2 * 10 + 11 * 100);
+  }
+
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  std::uint64_t calls = 0, failing = 0, lost = 0;
+};
+
+TEST_F(FailingDevice, AnErrorAtAnyCallLosesNothing) {
+  serve();
+  EXPECT_EQ(database->status().device.name, "emulated");
+  EXPECT_EQ(database->status().batches_serial + database->status().batches_ordered, 0u);
+  const std::uint64_t all_calls = calls;
+  ASSERT_GT(all_calls, 60u);
+  expect_all();
+  for (failing = 1; failing <= all_calls && !HasFailure(); ++failing) {
+    SCOPED_TRACE("call " + std::to_string(failing));
+    database.reset();
+    log = {};
+    sinks.clear();
+    calls = lost = 0;
+    open();
+    serve();
+    EXPECT_FALSE(fatal) << fatal->message();
+    EXPECT_EQ(lost, 1u);
+    EXPECT_EQ(database->status().device.name, "cpu");
+    EXPECT_EQ(database->status().shadow_batches, database->status().batches);
+    expect_all();
+  }
+}
+
 }  // namespace
 }  // namespace kilokv::server
