@@ -1,6 +1,7 @@
 // The platform of host threads: barriers separate phases, and words that threads contend for lose nothing. Worth most
 // under the thread sanitizer, for data between barriers are plain.
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <vector>
@@ -73,38 +74,52 @@ TEST(barriers_separate_phases) {
   }
 }
 
+// Threads change the same words in step, so that they do meet there.
 template <class Word>
 void expect_changes_add_up(std::uint32_t size, Order order) {
-  constexpr Word kRounds = 2000;
+  constexpr Word kRounds = 4000, kRoundsTogether = 500, kTightRounds = 200'000, kHigh = 1'000'000;
   ThreadTeam team(size);
   struct {
-    Word sum = 0, exchanged = 1000, compared = 0, min = 1'000'000, max = 0, bits = 0;
+    Word sum = 0, exchanged = 0, compared = 0, min = kHigh, max = 0;
   } words;
-  std::vector<Word> taken(size);
+  std::vector<Word> bits(kRounds), taken(size), wrong(size);
   run_on(&team, [&](const HostPlatform& p) {
     const auto thread = static_cast<Word>(p.thread());
-    Word mine = 0;
+    Word mine = 0, min_seen = kHigh, max_seen = 0;
     for (Word i = 0; i < kRounds; ++i) {
-      p.fetch_add(&words.sum, 1, order, kDevice);
-      mine += p.exchange(&words.exchanged, 1, order, kDevice);  // of all that is put in, one stays
+      if (i % kRoundsTogether == 0) p.grid_barrier();
       for (Word old = p.load(&words.compared, kRelaxed, kDevice);;) {
         const Word met = p.compare_exchange(&words.compared, old, old + 1, order, kDevice);
         if (met == old) break;
         old = met;
       }
-      p.fetch_min(&words.min, 500'000 - (i * size + thread), order, kDevice);
-      p.fetch_max(&words.max, i * size + thread, order, kDevice);
-      p.fetch_or(&words.bits, Word{1} << ((i * size + thread) % 31), order, kDevice);
+      p.fetch_or(&bits[i], Word{1} << thread, order, kDevice);
+      // Never back up, or down: then a change was lost, though a later one may hide it.
+      const Word min = p.fetch_min(&words.min, kHigh - 1 - (i * size + thread), order, kDevice);
+      const Word max = p.fetch_max(&words.max, i * size + thread, order, kDevice);
+      if (min > min_seen || max < max_seen) ++wrong[p.thread()];
+      min_seen = std::min(min, kHigh - 1 - (i * size + thread));
+      max_seen = std::max(max, i * size + thread);
+    }
+    p.grid_barrier();
+    for (Word i = 0; i < kTightRounds; ++i) p.fetch_add(&words.sum, 1, order, kDevice);
+    p.grid_barrier();
+    for (Word i = 0; i < kTightRounds; ++i) {
+      mine += p.exchange(&words.exchanged, i * size + thread, order, kDevice);
     }
     taken[p.thread()] = mine;
   });
+  Word given = 0;
+  for (Word i = 0; i < kTightRounds * size; ++i) given += i;
   const auto last = static_cast<Word>(kRounds * size - 1);
-  EXPECT_EQ(words.sum, kRounds * size);
+  EXPECT_EQ(words.sum, kTightRounds * size);
   EXPECT_EQ(words.compared, kRounds * size);
-  EXPECT_EQ(words.exchanged + std::accumulate(taken.begin(), taken.end(), Word{0}), 1000 + kRounds * size);
-  EXPECT_EQ(words.min, 500'000 - last);
+  // All that were given were taken, but for the one that stays.
+  EXPECT_EQ(words.exchanged + std::accumulate(taken.begin(), taken.end(), Word{0}), given);
+  EXPECT_EQ(words.min, kHigh - 1 - last);
   EXPECT_EQ(words.max, last);
-  EXPECT_EQ(words.bits, 0x7FFFFFFFu);
+  EXPECT_EQ(std::count(bits.begin(), bits.end(), (Word{1} << size) - 1), static_cast<std::ptrdiff_t>(kRounds));
+  EXPECT_EQ(std::accumulate(wrong.begin(), wrong.end(), Word{0}), Word{0});
 }
 
 TEST(contended_words_lose_nothing) {
