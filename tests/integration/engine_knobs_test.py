@@ -66,6 +66,29 @@ class Devices(unittest.TestCase):
             self.assertEqual(reasons, [after["device_reason"]])
 
 
+    def test_a_device_that_is_lost(self):
+        """The batch at hand and all later ones run on the CPU; nobody notices but who reads the log or the status."""
+        environment = {"KILOKV_FAIL_POINTS": "engine.device.call=error:200"}
+        with temporary_folder() as folder, Server(folder, "--device", "emulated", "--strategy", "ordered",
+                                                  "--shadow-rate", "1", environment=environment) as server:
+            self.assertEqual(status(server)["device"], "emulated")
+            deposits = 0
+            while status(server)["device"] == "emulated":
+                outcomes = [line["outcome"] for line in server.transactions(*[DEPOSIT] * 10, batch=False)]
+                self.assertEqual(outcomes, ["COMMITTED"] * 10)
+                deposits += 10
+                self.assertLess(deposits, 500)
+            self.assertEqual(server.transactions(DEPOSIT)[0]["outcome"], "COMMITTED")
+            self.assertEqual(server.value("till"), 5 * (deposits + 1))
+            after = status(server)
+            self.assertEqual(after["device"], "cpu")
+            self.assertGreater(after["batches_on_device"], 0)
+            self.assertGreater(after["batches_ordered"] + after["batches_serial"], 0)
+            self.assertEqual(server.stop(), 0)
+            warnings = re.findall(r'warning kilokvd has lost its device: .*device_reason="(.*)"', server.log.read_text())
+            self.assertEqual(warnings, [after["device_reason"]])
+
+
 class Shadow(unittest.TestCase):
     def test_good_batches_pass(self):
         with temporary_folder() as folder, Server(folder, "--shadow-rate", "1") as server:
