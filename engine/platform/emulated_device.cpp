@@ -17,7 +17,6 @@ std::size_t shared_bytes_of(std::uint32_t threads) {
 
 void KernelMeeting::meet() {
   std::unique_lock lock(mutex_);
-  if (present_ < threads_) even_ = false;
   if (++waiting_ == present_) return open();
   opened_.wait(lock, [this, before = openings_] { return openings_ != before; });
 }
@@ -25,13 +24,12 @@ void KernelMeeting::meet() {
 void KernelMeeting::leave() {
   const std::lock_guard lock(mutex_);
   --present_;
-  if (waiting_ == 0) return;
-  even_ = false;
-  if (waiting_ == present_) open();
+  if (waiting_ > 0 && waiting_ == present_) open();
 }
 
 // Requires: under the mutex.
 void KernelMeeting::open() {
+  if (present_ < threads_) even_ = false;
   waiting_ = 0;
   ++openings_;
   opened_.notify_all();
