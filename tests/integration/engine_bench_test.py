@@ -32,6 +32,35 @@ class EngineBench(unittest.TestCase):
         for what in ["overflow", "type_mismatch", "postponed", "wait_expired", "guard_failed", "range_pairs"]:
             self.assertGreater(by_name["mixed"][what], 20, what)
 
+    def ordered(self, workload, *arguments):
+        done = run("--strategy", "ordered", "--workload", workload, "--verify", "--batches", "40", "--json", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (entry,) = json.loads(done.stdout)["workloads"]
+        self.assertEqual(entry["execution"]["ordered_batches"], 40)
+        return entry
+
+    def test_threads_share_the_work(self):
+        entry = self.ordered("bank", "--threads", "8")
+        execution = entry["execution"]
+        self.assertEqual(len(execution["decided_by_thread"]), 8)
+        # What a tail decides is the first thread's.
+        self.assertEqual(sum(execution["decided_by_thread"]), entry["transactions"])
+        for decided in execution["decided_by_thread"]:
+            self.assertGreaterEqual(decided, 0.05 * entry["transactions"])
+        self.assertGreaterEqual(execution["reservations"], 3 * entry["transactions"])
+
+    def test_adds_without_a_guard_take_one_round(self):
+        execution = self.ordered("hot-deposits", "--threads", "2")["execution"]
+        self.assertEqual((execution["rounds"], execution["chained_adds"], execution["tail"]), (40, 0, 0))
+
+    def test_postponed_transactions_are_counted(self):
+        execution = self.ordered("bank-semantic", "--threads", "2")["execution"]
+        self.assertGreater(execution["postponed"], 40)
+
+    def test_the_emulated_device_runs_all(self):
+        execution = self.ordered("bank", "--device", "emulated", "--batch", "200")["execution"]
+        self.assertEqual((execution["device"], execution["device_batches"]), ("emulated", 40))
+
     def test_throughput_is_reported_with_its_axes(self):
         done = run("--workload", "bank", "--distribution", "zipf:0.9", "--batches", "20", "--seed", "9", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -57,7 +86,8 @@ class EngineBench(unittest.TestCase):
     def test_wrong_usage_is_named(self):
         for arguments, named in [(["--wokload", "bank"], "--wokload"), (["--workload", "tpcc"], "--workload"),
                                  (["--keys", "1"], "--keys"), (["--keys"], "--keys"), (["--duration", "3"], "--duration"),
-                                 (["--threads", "2"], "--threads"), (["--verify=yes"], "--verify"),
+                                 (["--strategy", "serial", "--threads", "2"], "--threads"),
+                                 (["--device", "tpu"], "--device"), (["--verify=yes"], "--verify"),
                                  (["--baseline", "--verify"], "--baseline")]:
             done = run(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
