@@ -51,3 +51,10 @@ function(kilokv_program name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
   kilokv_warnings(${name})
 endfunction()
+
+# A program that is carried to machines that have no compiler, nor, maybe, its libraries.
+function(kilokv_portable target)
+  if(NOT KILOKV_SANITIZE)
+    target_link_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-static-libstdc++;-static-libgcc>)
+  endif()
+endfunction()

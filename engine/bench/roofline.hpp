@@ -1,0 +1,56 @@
+// What a CUDA device can do at most, with nothing of the engine on it: random access, atomics, copies, launches and
+// barriers. Results of the engine are read beside these.
+//
+// Each measure runs once to warm up, and then `repetitions` times. Random access visits every record of a table once,
+// in an order that the seed chooses: nothing is hit twice, so hot addresses are measures of their own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/base/status.hpp"
+#include "engine/exec/cuda_kernels.hpp"
+
+namespace kilokv::engine::bench {
+
+struct RooflineOptions {
+  std::uint64_t table_bytes_max = std::uint64_t{4} << 30;  // cut to what is free, and to a power of two
+  std::uint64_t repetitions = 7;
+  std::uint64_t seed = 1;
+};
+
+struct RooflineDevice {
+  std::string model;
+  std::string capability;  // such as 9.0
+  std::string driver;      // the kernel module's own line, or "unknown"
+  std::string driver_cuda;
+  std::string runtime_cuda;
+  std::uint64_t multiprocessors = 0;
+  std::uint64_t clock_mhz = 0, memory_clock_mhz = 0;  // the highest
+  std::uint64_t memory_bytes = 0, memory_free_bytes = 0;
+  std::uint64_t l2_bytes = 0;
+};
+
+struct RooflineMeasure {
+  std::string name;
+  std::string unit;
+  std::string what;             // is measured
+  std::vector<double> samples;  // one for each repetition, ascending
+  double minimum() const { return samples.front(); }
+  double maximum() const { return samples.back(); }
+  double median() const;
+};
+
+struct RooflineReport {
+  RooflineDevice device;
+  std::uint64_t table_bytes = 0;
+  std::vector<RooflineMeasure> measures;
+  std::vector<KernelFacts> kernels;  // of the engine
+};
+
+// Errors: UNAVAILABLE where there is no device; INTERNAL, naming the call, for what CUDA reports.
+Result<RooflineReport> measure_roofline(const RooflineOptions& options);
+
+}  // namespace kilokv::engine::bench
