@@ -1,6 +1,10 @@
 // Differential: random batches of everything (workloads/mixed.hpp) on each ground against the referee, which replays
 // them serially, in chains over one state: outcomes, reads, versions, writes, final state. A failure prints the command
 // that replays its chain.
+//
+// KILOKV_TEST_SEED=N runs chain N alone, KILOKV_TEST_CHAINS=N the first N; then nothing is said of how often rare
+// things happened. KILOKV_TEST_DEVICE=cuda adds the ground of that device, which must be there: a batch that ran on the
+// CPU instead is a failure.
 
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +23,17 @@ namespace kilokv::engine {
 namespace {
 
 constexpr std::uint64_t kChains = 1000, kBatchesPerChain = 10;
+
+std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+std::uint64_t first_seed() { return number_of("KILOKV_TEST_SEED", 1); }
+std::uint64_t last_seed() { return number_of("KILOKV_TEST_SEED", number_of("KILOKV_TEST_CHAINS", kChains)); }
+// Few chains need not meet everything.
+bool runs_all() { return first_seed() == 1 && last_seed() >= kChains; }
+
+const char* chosen_device() { return std::getenv("KILOKV_TEST_DEVICE"); }
 
 struct Coverage {
   std::uint64_t outcomes[7] = {};
@@ -98,10 +113,7 @@ Status run_chain(std::uint64_t seed, const WorkloadOptions& options, const Groun
 // Chains on this ground until the first that fails; what they met.
 Coverage run_chains(const Ground& ground) {
   Coverage coverage;
-  const char* const replayed = std::getenv("KILOKV_TEST_SEED");
-  const std::uint64_t first = replayed != nullptr ? std::strtoull(replayed, nullptr, 10) : 1;
-  const std::uint64_t last = replayed != nullptr ? first : kChains;
-  for (std::uint64_t seed = first; seed <= last; ++seed) {
+  for (std::uint64_t seed = first_seed(); seed <= last_seed(); ++seed) {
     Random random(seed);
     const WorkloadOptions options{.name = "mixed",
                                   .keys = 2 + random.below(random.chance(0.2) ? 60 : 15),
@@ -119,7 +131,7 @@ Coverage run_chains(const Ground& ground) {
       ground.name, static_cast<unsigned long long>(coverage.batches),
       static_cast<unsigned long long>(coverage.ordered_batches), static_cast<unsigned long long>(coverage.rounds),
       static_cast<unsigned long long>(coverage.chained_adds), static_cast<unsigned long long>(coverage.tail));
-  if (replayed != nullptr) return coverage;
+  if (!runs_all()) return coverage;
   // What the generator is for did happen, each often.
   for (const Outcome outcome : {Outcome::committed, Outcome::guard_failed, Outcome::wait_expired, Outcome::overflow,
                                 Outcome::type_mismatch, Outcome::postponed}) {
@@ -134,7 +146,7 @@ Coverage run_chains(const Ground& ground) {
 
 void run_in_rounds(const Ground& ground) {
   const Coverage coverage = run_chains(ground);
-  if (kilokv::test::has_failed() || std::getenv("KILOKV_TEST_SEED") != nullptr) return;
+  if (kilokv::test::has_failed() || !runs_all()) return;
   EXPECT_EQ(coverage.ordered_batches, kChains * kBatchesPerChain);
   EXPECT_TRUE(coverage.rounds > 5 * coverage.ordered_batches);
   EXPECT_TRUE(coverage.chained_adds > 500);
@@ -145,6 +157,7 @@ TEST(serial_equals_the_referee) {
   const Coverage coverage =
       run_chains({"serial", [] { return std::move(*Engine::create(engine_options("serial"))); }, true});
   EXPECT_EQ(coverage.ordered_batches, 0u);
+  if (!runs_all()) return;
   EXPECT_TRUE(coverage.range_pairs > 500);
 }
 
@@ -160,24 +173,41 @@ TEST(ordered_on_8_threads_equals_the_referee) {
 
 TEST(ordered_with_a_tail_equals_the_referee) {
   const Coverage coverage = run_chains({"ordered with a tail, 2 threads", [] { return make_ordered(2, {1, 4}); }});
+  if (!runs_all()) return;
   EXPECT_TRUE(coverage.rounds > 2 * coverage.ordered_batches);
   EXPECT_TRUE(coverage.tail > 10000);
 }
 
-TEST(ordered_on_the_emulated_device_equals_the_referee) {
-  const Coverage coverage = run_chains({"ordered, emulated device", [] {
-                                          EngineOptions options = engine_options("ordered");
-                                          options.device = "emulated";
-                                          return std::move(*Engine::create(options));
-                                        }});
-  EXPECT_EQ(coverage.device_batches, coverage.batches);
-  EXPECT_TRUE(coverage.rounds > 2 * coverage.ordered_batches);
+std::unique_ptr<Engine> make_on_device(const std::string& device) {
+  EngineOptions options = engine_options("ordered");
+  options.device = device;
+  return std::move(*Engine::create(options));
 }
+
+void run_on_device(const std::string& device) {
+  if (const EngineDevice met = make_on_device(device)->device(); met.name != device) {
+    FAIL("the device " + device + ": " + met.reason);
+    return;
+  }
+  const std::string name = "ordered, device " + device;
+  const Coverage coverage = run_chains({name.c_str(), [&] { return make_on_device(device); }});
+  EXPECT_TRUE(coverage.batches > 0);
+  EXPECT_EQ(coverage.device_batches, coverage.batches);
+  if (runs_all()) EXPECT_TRUE(coverage.rounds > 2 * coverage.ordered_batches);
+}
+
+TEST(ordered_on_the_emulated_device_equals_the_referee) { run_on_device("emulated"); }
+
+void ordered_on_the_chosen_device_equals_the_referee() { run_on_device(chosen_device()); }
+const bool registered_chosen_device =
+    chosen_device() != nullptr && kilokv::test::register_test("ordered_on_the_chosen_device_equals_the_referee",
+                                                              ordered_on_the_chosen_device_equals_the_referee);
 
 // Batches with ranges run on `serial`, the others in parallel, over one state.
 TEST(ordered_and_serial_by_turns_equal_the_referee) {
   const Coverage coverage = run_chains(
       {"ordered, ranges on serial", [] { return std::move(*Engine::create(engine_options("ordered"))); }, true, 10});
+  if (!runs_all()) return;
   EXPECT_TRUE(coverage.ordered_batches > 500);
   EXPECT_TRUE(coverage.ordered_batches < coverage.batches);
 }
@@ -190,6 +220,7 @@ TEST(auto_equals_the_referee) {
                                           return std::move(*Engine::create(options));
                                         },
                                         false, 100});
+  if (!runs_all()) return;
   EXPECT_TRUE(coverage.ordered_batches > 500);
   EXPECT_TRUE(coverage.ordered_batches < coverage.batches);
 }
