@@ -69,6 +69,8 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
       number_flag("batch", "transactions", "of each batch", 1, 1'000'000, &options->batch_transactions),
       number_flag("batches", "batches", "to run per workload; 0: as many as --duration allows", 0, 1'000'000'000,
                   &options->batches),
+      number_flag("warmup", "batches", "to run before, per workload: executed and verified, not reported", 0, 1'000'000,
+                  &options->warmup_batches),
       duration_flag("duration", "of execution per workload, while --batches is 0", &options->duration_seconds),
       number_flag("seed", "(a number)", "of the generators; the same seed gives the same transactions", 0, ~0ull,
                   &options->seed),

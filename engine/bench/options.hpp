@@ -21,6 +21,7 @@ struct BenchOptions {
   std::uint64_t batch_transactions = 1024;
   std::uint64_t batches = 0;  // 0: by duration
   double duration_seconds = 2;
+  std::uint64_t warmup_batches = 0;
   std::uint64_t seed = 1;
   BankSemanticOptions semantic;
   std::uint64_t wait_lag = 64;

@@ -9,6 +9,8 @@ namespace kilokv::engine::bench {
 
 namespace {
 
+constexpr std::size_t kThreadsShownMax = 1024;
+
 template <class... Arguments>
 std::string format(const char* pattern, Arguments... arguments) {
   char text[1024];
@@ -90,8 +92,11 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->integer("chained_adds", of.chained_adds);
   json->integer("tail", of.tail);
   json->integer("postponed", of.postponed);
-  json->begin_array("decided_by_thread");
-  for (const std::uint64_t count : of.decided_by) json->integer({}, count);
+  json->integer("deciding_threads", of.decided_by.size());
+  json->begin_array("decided_by_thread");  // empty where they are as many as a device has
+  if (of.decided_by.size() <= kThreadsShownMax) {
+    for (const std::uint64_t count : of.decided_by) json->integer({}, count);
+  }
   json->end_array();
   json->end_object();
 }

@@ -60,11 +60,12 @@ class WorkloadRun {
   const WorkloadReport& report() const { return report_; }
 
  private:
-  // Enough to make the switch between generating and running rare, few enough to stay in the cache.
-  static constexpr std::size_t kChunkBatches = 32;
+  // Enough to make the switch between generating and running rare, few enough to stay in the cache, or near it.
+  static constexpr std::size_t kChunkBatches = 32, kChunkTransactions = std::size_t{1} << 18;
 
   WorkloadRun(const BenchOptions& options, Workload workload, std::unique_ptr<Engine> engine);
   Status load();
+  Status warm_up();
   void generate_chunk();
   Status run_batch(const TransactionColumns& columns);
   void add_time(const Stopwatch& watch);
