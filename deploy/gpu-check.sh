@@ -1,0 +1,369 @@
+#!/usr/bin/env bash
+# Everything to run on a machine with a GPU, which needs a driver, bash, coreutils, grep and sed: what the device can
+# do at most, whether the engine is right on it, and how fast it is there and on the CPU.
+#
+#   deploy/gpu-check.sh [--quick] [--device cuda|emulated] [--bin DIR] [--out DIR] [--budget SECONDS]
+#
+#   --quick           a short form of everything
+#   --device NAME     cuda (default), or emulated: a rehearsal where there is no GPU
+#   --bin DIR         the programs (default: beside this script, else build/gpu-carry, else build/release/bin); the
+#                     tests are looked for there and in DIR/../tests/bin
+#   --out DIR         for summary.md, report.json and raw.log (default: $OUT, else build/gpu-check)
+#   --budget SECONDS  of all; a step that it does not suffice for is cut, and listed so (default 540; 80 with --quick)
+#
+# Exit codes: 0 every check passed; 1 a check failed, or was cut; 2 wrong usage, or a program is missing.
+set -euo pipefail
+
+usage() {
+  sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+}
+
+command_line="$0 $*"
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/.." && pwd)
+quick=no device=cuda bin='' out=${OUT:-} budget=''
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --quick) quick=yes; shift; continue ;;
+    --help | -h) usage; exit 0 ;;
+    --device | --bin | --out | --budget) ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  if [ $# -lt 2 ]; then usage >&2; exit 2; fi
+  case "$1" in
+    --device) device=$2 ;;
+    --bin) bin=$2 ;;
+    --out) out=$2 ;;
+    --budget) budget=$2 ;;
+  esac
+  shift 2
+done
+if [[ ! $device =~ ^(cuda|emulated)$ || ! ${budget:-1} =~ ^[0-9]+$ ]]; then usage >&2; exit 2; fi
+
+if [ "$quick" = yes ]; then
+  chains=50 verify_batches=3 verify_large=4096 keys=20000 duration=30ms warmup=2
+  sizes=(1024 8192) thetas=(0.5 1.2) large_accounts=100000 roofline=(--bytes 268435456 --repetitions 3)
+else
+  chains=1000 verify_batches=10 verify_large=65536 keys=1000000 duration=300ms warmup=6
+  sizes=(1024 16384 262144 1000000) thetas=(0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2) large_accounts=2500000
+  roofline=(--bytes 4294967296 --repetitions 7)
+fi
+budget=${budget:-$([ "$quick" = yes ] && echo 80 || echo 540)}
+out=${out:-$root/build/gpu-check}
+if [ -z "$bin" ]; then
+  for bin in "$here" "$root/build/gpu-carry" "$root/build/release/bin"; do
+    if [ -x "$bin/kilokv-engine-bench" ]; then break; fi
+  done
+fi
+
+# Prints the path of a program, or nothing.
+program() {
+  local folder
+  for folder in "$bin" "$bin/../tests/bin"; do
+    if [ -x "$folder/$1" ]; then
+      echo "$folder/$1"
+      return
+    fi
+  done
+}
+
+bench=$(program kilokv-engine-bench)
+if [ -z "$bench" ]; then
+  echo "$0: no kilokv-engine-bench in $bin; --bin names the folder" >&2
+  exit 2
+fi
+
+mkdir -p "$out"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+raw=$out/raw.log
+: >"$raw"
+steps=() problems=() left=() failed=no
+declare -A rate
+deadline=$((SECONDS + budget))
+
+json_string() {
+  local text=${1//\\/\\\\}
+  text=${text//\"/\\\"}
+  text=${text//[[:cntrl:]]/ }
+  printf '"%s"' "$text"
+}
+
+# note NAME KIND STATUS SECONDS REASON COMMAND JSON: one step of the report. KIND: check or measurement. STATUS: passed,
+# failed, cut or left out. Only checks decide the exit code, and a measurement that fails.
+note() {
+  steps+=("{\"name\":$(json_string "$1"),\"kind\":\"$2\",\"status\":\"$3\",\"seconds\":$4,\"reason\":$(json_string "$5"),\"command\":$(json_string "$6"),\"output\":${7:-null}}")
+  printf '%-10s %6ss  %s%s\n' "$3" "$4" "$1" "${5:+: $5}"
+  case "$3" in
+    failed) problems+=("$1: failed: $5"); failed=yes ;;
+    cut) left+=("$1 (cut: $5)"); if [ "$2" = check ]; then failed=yes; fi ;;
+    'left out') left+=("$1 ($5)") ;;
+  esac
+}
+
+leave_out() {
+  note "$1" "$2" 'left out' 0 "$3" '' ''
+}
+
+# The first lines of what a program said of its failure.
+complaint() {
+  local text
+  text=$(grep -v '^ok ' "$work/err" "$work/out" -h | head -n 3 | cut -c1-300 | tr '\n' ' ')
+  echo "exit code $1: $text"
+}
+
+# Prints which batches of a document of kilokv-engine-bench did not run on the device; nothing where all of them did.
+not_on_device() {
+  local text=$1 one batches=none
+  while [[ $text =~ \"batches\":([0-9]+)(.*) ]]; do
+    batches=${BASH_REMATCH[1]} text=${BASH_REMATCH[2]}
+    one=${text%%\"decided_by_thread\"*}  # up to the end of this workload
+    if [[ ! $one =~ \"device_reason\":\"([^\"]*)\".*\"device_batches\":([0-9]+) ]]; then break; fi
+    if [ "$batches" != "${BASH_REMATCH[2]}" ]; then
+      echo "${BASH_REMATCH[2]} of $batches batches ran on the device: ${BASH_REMATCH[1]:-no reason told}"
+      return
+    fi
+    batches=equal
+  done
+  if [ "$batches" != equal ]; then echo 'the program does not tell where batches ran'; fi
+}
+
+# step NAME KIND SECONDS_MAX WHERE COMMAND...: runs one step. Its output goes to raw.log, and into the report where it is
+# a JSON document. WHERE: device, if every batch has to run there; else any.
+step() {
+  local name=$1 kind=$2 limit=$3 where=$4
+  shift 4
+  local remaining=$((deadline - SECONDS)) code=0 begin json='' reason='' status=passed
+  json_out=''
+  if [ "$remaining" -le 0 ]; then
+    note "$name" "$kind" cut 0 'no time was left' "$*" ''
+    return
+  fi
+  if [ "$limit" -gt "$remaining" ]; then limit=$remaining; fi
+  begin=$SECONDS
+  timeout --kill-after=5 "$limit" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+  { printf '== %s\n$ %s\n' "$name" "$*"; cat "$work/out" "$work/err"; printf '== exit code %s\n\n' "$code"; } >>"$raw"
+  if [ "$(head -c 1 "$work/out")" = '{' ]; then json=$(<"$work/out"); fi
+  case "$code" in
+    0) ;;
+    124 | 137) status=cut reason="at $limit s" json='' ;;
+    *) status=failed reason=$(complaint "$code") json='' ;;
+  esac
+  if [ "$status" = passed ] && [ "$where" = device ]; then
+    reason=$(not_on_device "$json")
+    if [ -n "$reason" ]; then status=failed; fi
+  fi
+  note "$name" "$kind" "$status" $((SECONDS - begin)) "$reason" "$*" "$json"
+  if [ "$status" = passed ]; then json_out=$json; fi
+}
+
+# --- what the machine is
+
+facts() {
+  gpu='none' driver='none' commit=unknown
+  if command -v nvidia-smi >/dev/null; then
+    gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || gpu=unknown
+    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1) || driver=unknown
+  elif [ -r /proc/driver/nvidia/version ]; then
+    gpu=unknown driver=$(head -n 1 /proc/driver/nvidia/version)
+  fi
+  local document
+  document=$(timeout 20 "$bench" --keys 2 --batch 1 --batches 1 --json 2>/dev/null) || document=''
+  if [[ $document =~ \"commit\":\"([^\"]*)\" ]]; then commit=${BASH_REMATCH[1]}; fi
+  processor=unknown
+  if [[ $document =~ \"cpu\":\"([^\"]*)\",\"cores\":([0-9]+) ]]; then
+    processor="${BASH_REMATCH[1]}, ${BASH_REMATCH[2]} cores"
+  fi
+  date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+}
+
+print_facts() {
+  printf -- '- date: %s\n- GPU: %s\n- driver: %s\n- processor: %s\n- commit: %s\n- command: `%s`\n' \
+    "$date" "$gpu" "$driver" "$processor" "$commit" "$command_line"
+}
+
+# --- the steps
+
+measure_roofline() {
+  local name='roofline' path
+  path=$(program kilokv-roofline)
+  roofline_text=''
+  if [ "$device" != cuda ]; then
+    leave_out "$name" measurement 'there is no GPU to measure'
+  elif [ -z "$path" ]; then
+    leave_out "$name" measurement "no kilokv-roofline in $bin"
+  else
+    step "$name" measurement 60 any "$path" "${roofline[@]}" --json
+    if [ -n "$json_out" ]; then roofline_text=$(<"$work/err"); fi
+  fi
+}
+
+check_device_layer() {
+  local path
+  path=$(program engine_device_test)
+  if [ -z "$path" ]; then
+    leave_out 'device layer' check "no engine_device_test in $bin"
+  else
+    step 'device layer' check 30 any "$path"
+  fi
+}
+
+check_random_batches() {
+  local path
+  path=$(program engine_random_batch_test)
+  if [ -z "$path" ]; then
+    note 'random batches' check failed 0 "no engine_random_batch_test in $bin" '' ''
+    return
+  fi
+  step "random batches, $chains chains of 10" check 100 any env KILOKV_TEST_DEVICE="$device" \
+    KILOKV_TEST_CHAINS="$chains" "$path" ordered_on_the_chosen_device_equals_the_referee
+}
+
+check_workloads() {
+  local strategy
+  step 'verify, all workloads, 64 keys' check 40 device "$bench" --device "$device" --strategy ordered --verify \
+    --no-ranges --workload all --keys 64 --batch 1024 --batches "$verify_batches" --json
+  step "verify, all workloads, 100k keys, batches of $verify_large" check 60 device "$bench" --device "$device" \
+    --strategy ordered --verify --no-ranges --workload all --keys 100000 --batch "$verify_large" --batches 2 --json
+  step 'verify, all workloads with ranges, auto' check 40 any "$bench" --device "$device" --strategy auto --verify \
+    --workload all --keys 1000 --batch 2048 --batches "$verify_batches" --json
+}
+
+find_sanitizer() {
+  local path
+  for path in compute-sanitizer /usr/local/cuda/bin/compute-sanitizer /opt/cuda/bin/compute-sanitizer; do
+    if command -v "$path"; then return; fi
+  done
+}
+
+# Short runs: the tools slow a kernel down a hundredfold. racecheck sees shared memory, initcheck what no one wrote.
+check_with_sanitizer() {
+  local sanitizer tool test
+  sanitizer=$(find_sanitizer)
+  test=$(program engine_random_batch_test)
+  for tool in memcheck racecheck synccheck initcheck; do
+    if [ "$device" != cuda ]; then
+      leave_out "compute-sanitizer $tool" check 'there is no GPU'
+    elif [ -z "$sanitizer" ] || [ -z "$test" ]; then
+      leave_out "compute-sanitizer $tool" check 'compute-sanitizer was not found, or the test was not'
+    else
+      step "compute-sanitizer $tool, random batches" check 25 any env KILOKV_TEST_DEVICE="$device" \
+        KILOKV_TEST_CHAINS=3 "$sanitizer" --tool "$tool" --error-exitcode 9 "$test" \
+        ordered_on_the_chosen_device_equals_the_referee
+      step "compute-sanitizer $tool, bank" check 25 any "$sanitizer" --tool "$tool" --error-exitcode 9 "$bench" \
+        --device "$device" --strategy ordered --verify --workload bank --keys 1000 --batch 2048 --batches 2
+    fi
+  done
+}
+
+strategies=(serial ordered-cpu "ordered-$device" "auto-$device")
+
+# measure TABLE ROW WORKLOAD FLAGS...: one rate for each strategy, into rate[TABLE|ROW|STRATEGY].
+measure() {
+  local table=$1 row=$2 workload=$3 strategy where=any
+  shift 3
+  for strategy in "${strategies[@]}"; do
+    local on=cpu
+    where=any
+    case "$strategy" in
+      ordered-cpu) ;;
+      ordered-*) on=$device where=device ;;
+      auto-*) on=$device ;;
+    esac
+    step "$table, $row, $strategy" measurement 20 "$where" "$bench" --strategy "${strategy%%-*}" --device "$on" \
+      --workload "$workload" --warmup "$warmup" --duration "$duration" --json "$@"
+    if [[ $json_out =~ \"transactions_per_second\":([0-9]+) ]]; then
+      printf -v "rate[$table|$row|$strategy]" '%d.%02d' $((BASH_REMATCH[1] / 1000000)) \
+        $((BASH_REMATCH[1] % 1000000 / 10000))
+    fi
+  done
+}
+
+measure_workloads() {
+  local size theta workload
+  for size in "${sizes[@]}"; do
+    measure "bank, $large_accounts accounts" "batch $size" bank --keys "$large_accounts" --batch "$size"
+  done
+  for theta in "${thetas[@]}"; do
+    measure 'contention, bank' "zipf $theta" bank --keys "$keys" --distribution "zipf:$theta" --batch 16384
+  done
+  for size in "${sizes[@]}"; do
+    measure 'bank uniform' "batch $size" bank --keys "$keys" --batch "$size"
+    measure 'bank zipf 0.99' "batch $size" bank --keys "$keys" --distribution zipf:0.99 --batch "$size"
+    for workload in hot hot-deposits bank-semantic ycsb-a; do
+      measure "$workload" "batch $size" "$workload" --keys "$keys" --batch "$size"
+    done
+  done
+}
+
+# --- the report
+
+print_rates() {
+  local table=$1 row strategy
+  shift
+  printf '\n### %s\n\nMillions of transactions a second.\n\n| |' "$table"
+  printf ' %s |' "${strategies[@]}"
+  printf '\n| --- |'
+  printf ' ---: |%.0s' "${strategies[@]}"
+  for row in "$@"; do
+    printf '\n| %s |' "$row"
+    for strategy in "${strategies[@]}"; do printf ' %s |' "${rate[$table|$row|$strategy]:-missing}"; done
+  done
+  printf '\n'
+}
+
+print_summary() {
+  local line table
+  printf '# GPU check: %s\n\n' "$([ "$failed" = yes ] && echo FAILED || echo passed)"
+  print_facts
+  printf '\n## Problems\n\n'
+  for line in "${problems[@]:-none}"; do printf -- '- %s\n' "$line"; done
+  printf '\n## Not done\n\n'
+  for line in "${left[@]:-none}"; do printf -- '- %s\n' "$line"; done
+  printf '\n## Checks\n\n'
+  for line in "${checks[@]}"; do printf -- '- %s\n' "$line"; done
+  if [ -n "$roofline_text" ]; then printf '\n## What the device can do at most\n\n```\n%s\n```\n' "$roofline_text"; fi
+  printf '\n## Rates\n\n%s keys where nothing else is said, seed 1, %s of execution each, after %s batches.\n' "$keys" \
+    "$duration" "$warmup"
+  for table in "bank, $large_accounts accounts" 'bank uniform' 'bank zipf 0.99' hot hot-deposits bank-semantic ycsb-a; do
+    print_rates "$table" "${sizes[@]/#/batch }"
+  done
+  print_rates 'contention, bank' "${thetas[@]/#/zipf }"
+}
+
+# The checks alone, as lines of the summary.
+collect_checks() {
+  local one
+  checks=()
+  for one in "${steps[@]}"; do
+    if [[ $one =~ ^\{\"name\":\"([^\"]*)\",\"kind\":\"check\",\"status\":\"([^\"]*)\",\"seconds\":([0-9]+) ]]; then
+      checks+=("${BASH_REMATCH[2]}: ${BASH_REMATCH[1]} (${BASH_REMATCH[3]} s)")
+    fi
+  done
+}
+
+print_json() {
+  local i
+  printf '{"format":"kilokv-gpu-check-1","passed":%s,"date":%s,"gpu":%s,"driver":%s,"processor":%s,"commit":%s' \
+    "$([ "$failed" = yes ] && echo false || echo true)" "$(json_string "$date")" "$(json_string "$gpu")" \
+    "$(json_string "$driver")" "$(json_string "$processor")" "$(json_string "$commit")"
+  printf ',"command":%s,"device":"%s","quick":%s,"budget_seconds":%s,"steps":[' "$(json_string "$command_line")" \
+    "$device" "$([ "$quick" = yes ] && echo true || echo false)" "$budget"
+  for i in "${!steps[@]}"; do printf '%s%s' "$([ "$i" -gt 0 ] && echo ,)" "${steps[$i]}"; done
+  printf ']}\n'
+}
+
+facts
+print_facts | tee -a "$raw"
+measure_roofline
+check_device_layer
+check_random_batches
+check_workloads
+check_with_sanitizer
+measure_workloads
+
+collect_checks
+print_summary >"$out/summary.md"
+print_json >"$out/report.json"
+cat "$out/summary.md"
+if [ "$failed" = yes ]; then exit 1; fi
