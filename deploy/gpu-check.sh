@@ -67,11 +67,13 @@ program() {
   done
 }
 
+for needed in kilokv-engine-bench engine_random_batch_test engine_device_test; do
+  if [ -z "$(program "$needed")" ]; then
+    echo "$0: no $needed in $bin; --bin names the folder" >&2
+    exit 2
+  fi
+done
 bench=$(program kilokv-engine-bench)
-if [ -z "$bench" ]; then
-  echo "$0: no kilokv-engine-bench in $bin; --bin names the folder" >&2
-  exit 2
-fi
 
 mkdir -p "$out"
 work=$(mktemp -d)
@@ -92,7 +94,10 @@ json_string() {
 # note NAME KIND STATUS SECONDS REASON COMMAND JSON: one step of the report. KIND: check or measurement. STATUS: passed,
 # failed, cut or left out. Only checks decide the exit code, and a measurement that fails.
 note() {
-  steps+=("{\"name\":$(json_string "$1"),\"kind\":\"$2\",\"status\":\"$3\",\"seconds\":$4,\"reason\":$(json_string "$5"),\"command\":$(json_string "$6"),\"output\":${7:-null}}")
+  local step
+  printf -v step '{"name":%s,"kind":"%s","status":"%s","seconds":%s,"reason":%s,"command":%s,"output":%s}' \
+    "$(json_string "$1")" "$2" "$3" "$4" "$(json_string "$5")" "$(json_string "$6")" "${7:-null}"
+  steps+=("$step")
   printf '%-10s %6ss  %s%s\n' "$3" "$4" "$1" "${5:+: $5}"
   case "$3" in
     failed) problems+=("$1: failed: $5"); failed=yes ;;
@@ -128,8 +133,15 @@ not_on_device() {
   if [ "$batches" != equal ]; then echo 'the program does not tell where batches ran'; fi
 }
 
-# step NAME KIND SECONDS_MAX WHERE COMMAND...: runs one step. Its output goes to raw.log, and into the report where it is
-# a JSON document. WHERE: device, if every batch has to run there; else any.
+# Prints why the engine gave the device up, or did not find it; nothing where it has it.
+without_device() {
+  if [[ $1 =~ \"execution\":\{\"device\":\"$device\" && ! $1 =~ \"device\":\"cpu\" ]]; then return; fi
+  [[ $1 =~ \"device_reason\":\"([^\"]+)\" ]] || true
+  echo "the device is not in use: ${BASH_REMATCH[1]:-no reason told}"
+}
+
+# step NAME KIND SECONDS_MAX WHERE COMMAND...: runs one step. Its output goes to raw.log, and into the report where it
+# is a JSON document. WHERE: device, if every batch has to run there; found, if batches may run there; else any.
 step() {
   local name=$1 kind=$2 limit=$3 where=$4
   shift 4
@@ -149,8 +161,11 @@ step() {
     124 | 137) status=cut reason="at $limit s" json='' ;;
     *) status=failed reason=$(complaint "$code") json='' ;;
   esac
-  if [ "$status" = passed ] && [ "$where" = device ]; then
-    reason=$(not_on_device "$json")
+  if [ "$status" = passed ]; then
+    case "$where" in
+      device) reason=$(not_on_device "$json") ;;
+      found) reason=$(without_device "$json") ;;
+    esac
     if [ -n "$reason" ]; then status=failed; fi
   fi
   note "$name" "$kind" "$status" $((SECONDS - begin)) "$reason" "$*" "$json"
@@ -164,6 +179,7 @@ facts() {
   if command -v nvidia-smi >/dev/null; then
     gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || gpu=unknown
     driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1) || driver=unknown
+    nvidia-smi >>"$raw" 2>&1 || true
   elif [ -r /proc/driver/nvidia/version ]; then
     gpu=unknown driver=$(head -n 1 /proc/driver/nvidia/version)
   fi
@@ -199,22 +215,12 @@ measure_roofline() {
 }
 
 check_device_layer() {
-  local path
-  path=$(program engine_device_test)
-  if [ -z "$path" ]; then
-    leave_out 'device layer' check "no engine_device_test in $bin"
-  else
-    step 'device layer' check 30 any "$path"
-  fi
+  step 'device layer' check 30 any "$(program engine_device_test)"
 }
 
 check_random_batches() {
   local path
   path=$(program engine_random_batch_test)
-  if [ -z "$path" ]; then
-    note 'random batches' check failed 0 "no engine_random_batch_test in $bin" '' ''
-    return
-  fi
   step "random batches, $chains chains of 10" check 100 any env KILOKV_TEST_DEVICE="$device" \
     KILOKV_TEST_CHAINS="$chains" "$path" ordered_on_the_chosen_device_equals_the_referee
 }
@@ -225,7 +231,7 @@ check_workloads() {
     --no-ranges --workload all --keys 64 --batch 1024 --batches "$verify_batches" --json
   step "verify, all workloads, 100k keys, batches of $verify_large" check 60 device "$bench" --device "$device" \
     --strategy ordered --verify --no-ranges --workload all --keys 100000 --batch "$verify_large" --batches 2 --json
-  step 'verify, all workloads with ranges, auto' check 40 any "$bench" --device "$device" --strategy auto --verify \
+  step 'verify, all workloads with ranges, auto' check 40 found "$bench" --device "$device" --strategy auto --verify \
     --workload all --keys 1000 --batch 2048 --batches "$verify_batches" --json
 }
 
@@ -236,23 +242,38 @@ find_sanitizer() {
   done
 }
 
-# Short runs: the tools slow a kernel down a hundredfold. racecheck sees shared memory, initcheck what no one wrote.
+# Prints why the sanitizer cannot be used, or nothing. There are machines whose devices it does not support.
+sanitizer_trouble() {
+  local text
+  if [ "$device" != cuda ]; then
+    echo 'there is no GPU'
+  elif [ -z "$1" ]; then
+    echo 'it was not found'
+  else
+    text=$(timeout --kill-after=5 30 "$1" --tool memcheck "$bench" --device cuda --strategy ordered --keys 16 \
+      --batch 16 --batches 1 2>&1 </dev/null) || true
+    { printf '== compute-sanitizer, tried out\n%s\n\n' "$text"; } >>"$raw"
+    if [[ $text == *[Nn]'ot supported'* ]]; then echo 'it does not support this device; raw.log has its words'; fi
+  fi
+}
+
+# Short runs: the tools slow a kernel down a hundredfold. racecheck sees shared memory; initcheck, reads of what was
+# never written.
 check_with_sanitizer() {
-  local sanitizer tool test
-  sanitizer=$(find_sanitizer)
+  local sanitizer trouble tool test
   test=$(program engine_random_batch_test)
+  sanitizer=$(find_sanitizer)
+  trouble=$(sanitizer_trouble "$sanitizer")
+  if [ -n "$trouble" ]; then
+    leave_out compute-sanitizer check "$trouble"
+    return
+  fi
   for tool in memcheck racecheck synccheck initcheck; do
-    if [ "$device" != cuda ]; then
-      leave_out "compute-sanitizer $tool" check 'there is no GPU'
-    elif [ -z "$sanitizer" ] || [ -z "$test" ]; then
-      leave_out "compute-sanitizer $tool" check 'compute-sanitizer was not found, or the test was not'
-    else
-      step "compute-sanitizer $tool, random batches" check 25 any env KILOKV_TEST_DEVICE="$device" \
-        KILOKV_TEST_CHAINS=3 "$sanitizer" --tool "$tool" --error-exitcode 9 "$test" \
-        ordered_on_the_chosen_device_equals_the_referee
-      step "compute-sanitizer $tool, bank" check 25 any "$sanitizer" --tool "$tool" --error-exitcode 9 "$bench" \
-        --device "$device" --strategy ordered --verify --workload bank --keys 1000 --batch 2048 --batches 2
-    fi
+    step "compute-sanitizer $tool, random batches" check 25 any env KILOKV_TEST_DEVICE="$device" \
+      KILOKV_TEST_CHAINS=3 "$sanitizer" --tool "$tool" --error-exitcode 9 "$test" \
+      ordered_on_the_chosen_device_equals_the_referee
+    step "compute-sanitizer $tool, bank" check 25 any "$sanitizer" --tool "$tool" --error-exitcode 9 "$bench" \
+      --device "$device" --strategy ordered --verify --workload bank --keys 1000 --batch 2048 --batches 2
   done
 }
 
@@ -268,7 +289,7 @@ measure() {
     case "$strategy" in
       ordered-cpu) ;;
       ordered-*) on=$device where=device ;;
-      auto-*) on=$device ;;
+      auto-*) on=$device where=found ;;
     esac
     step "$table, $row, $strategy" measurement 20 "$where" "$bench" --strategy "${strategy%%-*}" --device "$on" \
       --workload "$workload" --warmup "$warmup" --duration "$duration" --json "$@"
@@ -325,7 +346,8 @@ print_summary() {
   if [ -n "$roofline_text" ]; then printf '\n## What the device can do at most\n\n```\n%s\n```\n' "$roofline_text"; fi
   printf '\n## Rates\n\n%s keys where nothing else is said, seed 1, %s of execution each, after %s batches.\n' "$keys" \
     "$duration" "$warmup"
-  for table in "bank, $large_accounts accounts" 'bank uniform' 'bank zipf 0.99' hot hot-deposits bank-semantic ycsb-a; do
+  for table in "bank, $large_accounts accounts" 'bank uniform' 'bank zipf 0.99' hot hot-deposits bank-semantic \
+    ycsb-a; do
     print_rates "$table" "${sizes[@]/#/batch }"
   done
   print_rates 'contention, bank' "${thetas[@]/#/zipf }"

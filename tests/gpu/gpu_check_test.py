@@ -12,9 +12,14 @@ SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "d
 REAL_PROGRAMS = os.environ["KILOKV_BIN_DIR"]
 
 DOCUMENT = ('{"machine":{"cpu":"planted","cores":1,"commit":"0123"},"workloads":[{"workload":"bank","batches":3,'
-            '"execution":{"device_reason":"planted","device_batches":%d,"decided_by_thread":[]},'
+            '"execution":{"device":"$on","device_reason":"planted","device_batches":%d,"decided_by_thread":[]},'
             '"transactions_per_second":5430000.0}]}')
-GOOD_BENCH = f"echo '{DOCUMENT % 3}'"
+# Says that it runs where it was told to.
+GOOD_BENCH = f"""on=cpu
+if [[ $* =~ --device\\ ([a-z]+) ]]; then on=${{BASH_REMATCH[1]}}; fi
+text='{DOCUMENT % 3}'
+echo "${{text/\\$on/$on}}"
+"""
 PASSES = "exit 0"
 
 
@@ -27,11 +32,9 @@ class GpuCheckTest(unittest.TestCase):
         os.mkdir(self.bin)
 
     def plant(self, **programs):
-        """Shell programs, by name: good ones but for those that are given. None: there is no such program."""
+        """Shell programs, by name: good ones but for those that are given."""
         for name, script in {"kilokv-engine-bench": GOOD_BENCH, "engine_random_batch_test": PASSES,
                              "engine_device_test": PASSES, "nvidia_smi": "echo planted", **programs}.items():
-            if script is None:
-                continue
             path = os.path.join(self.bin, name.replace("nvidia_smi", "nvidia-smi"))
             with open(path, "w", encoding="utf-8") as file:
                 file.write(f"#!/bin/bash\n{script}\n")
@@ -58,7 +61,8 @@ class GpuCheckTest(unittest.TestCase):
         code, report, summary = self.check("--device", "emulated", "--budget", "250", programs=REAL_PROGRAMS)
         self.assertEqual(code, 0, summary)
         self.assertEqual(self.steps(report, "failed") + self.steps(report, "cut"), [])
-        self.assertEqual({name.split()[0] for name in self.steps(report, "left out")}, {"roofline", "compute-sanitizer"})
+        left_out = {name.split()[0] for name in self.steps(report, "left out")}
+        self.assertEqual(left_out, {"roofline", "compute-sanitizer"})
         self.assertNotIn("missing", summary)
         self.assertNotIn("unknown", report["commit"])
         rates = [step for step in report["steps"] if step["kind"] == "measurement" and step["status"] == "passed"]
@@ -94,15 +98,18 @@ class GpuCheckTest(unittest.TestCase):
 
     def test_batch_that_ran_on_the_cpu_instead(self):
         bench = f"case \"$*\" in *--verify*100000*) echo '{DOCUMENT % 2}'; exit ;; esac\n{GOOD_BENCH}"
-        self.assert_fails("verify, all workloads, 100k keys, batches of 4096", "2 of 3 batches ran on the device: planted",
+        self.assert_fails("verify, all workloads, 100k keys, batches of 4096",
+                          "2 of 3 batches ran on the device: planted", **{"kilokv-engine-bench": bench})
+
+    def test_auto_without_the_device(self):
+        document = DOCUMENT.replace('"device":"$on"', '"device":"cpu"') % 0
+        bench = f"case \"$*\" in *auto*) echo '{document}'; exit ;; esac\n{GOOD_BENCH}"
+        self.assert_fails("hot, batch 1024, auto-emulated", "the device is not in use: planted",
                           **{"kilokv-engine-bench": bench})
 
     def test_failing_random_batches(self):
         self.assert_fails("random batches, 50 chains of 10", "exit code 1: chain 7 differs",
                           engine_random_batch_test="echo chain 7 differs; exit 1")
-
-    def test_missing_random_batches(self):
-        self.assert_fails("random batches", "no engine_random_batch_test", engine_random_batch_test=None)
 
     def test_failing_roofline(self):
         self.assert_fails("roofline", "exit code 1: no device", "--device", "cuda",
@@ -122,10 +129,21 @@ class GpuCheckTest(unittest.TestCase):
         for step in cut:
             self.assertIn(f"- {step} (cut: ", summary)
 
-    def test_without_the_bench(self):
-        done = subprocess.run([SCRIPT, "--bin", self.bin, "--out", self.out], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("no kilokv-engine-bench", done.stderr)
+    def test_sanitizer_that_does_not_support_the_device(self):
+        self.plant(**{"kilokv-roofline": "echo '{}'", "compute-sanitizer": "echo Error: Device not supported; exit 1"})
+        code, report, summary = self.check("--device", "cuda")
+        self.assertEqual(code, 0, summary)
+        self.assertEqual(self.steps(report, "left out"), ["compute-sanitizer"])
+        self.assertIn("- compute-sanitizer (it does not support this device", summary)
+
+    def test_missing_programs(self):
+        for missing in ["kilokv-engine-bench", "engine_random_batch_test", "engine_device_test"]:
+            self.plant()
+            os.remove(os.path.join(self.bin, missing))
+            done = subprocess.run([SCRIPT, "--bin", self.bin, "--out", self.out], capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"no {missing} in", done.stderr)
 
 
 if __name__ == "__main__":

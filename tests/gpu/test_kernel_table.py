@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The table of kernels: what the compiler says is read right, and a kernel that spills, or whose machine code is missing
-for one architecture, is found."""
+"""The table of kernels: what the compiler says is read right, and a kernel that spills, or whose machine code is
+missing for one architecture, is found."""
 
 import os
 import shutil
