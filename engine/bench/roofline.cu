@@ -121,7 +121,9 @@ class Roofline {
         blocks_(multiprocessors_ * kBlocksEach),
         streams_(failure_),
         table_(failure_, Memory::device, table_bytes),
-        sink_(failure_, Memory::device, sizeof(unsigned long long)) {
+        sink_(failure_, Memory::device, sizeof(unsigned long long)),
+        up_(failure_, Memory::pinned, link_bytes()),
+        down_(failure_, Memory::pinned, link_bytes()) {
     fill(0);
   }
 
@@ -142,6 +144,7 @@ class Roofline {
   std::uint32_t record_bits() const {
     return static_cast<std::uint32_t>(std::countr_zero(table_bytes_ / sizeof(RooflineRecord)));
   }
+  std::size_t link_bytes() const { return std::min(kLinkBytes, table_bytes_ / 2); }
   // Another order for each repetition.
   Permutation order(std::uint32_t bits) { return {bits, (options_.seed + ++repetition_) * 0x9E37'79B9'7F4A'7C15}; }
   static double per_second(std::uint32_t bits, double seconds) {
@@ -222,6 +225,7 @@ class Roofline {
   Failure failure_;
   Streams streams_;
   const Buffer table_, sink_;
+  const Buffer up_, down_;  // in memory of the host
 };
 
 const Roofline::Probe Roofline::kProbes[] = {
@@ -274,17 +278,16 @@ double Roofline::grid_barrier() {
 }
 
 double Roofline::host_link(bool to_device, bool to_host) {
-  const std::size_t bytes = std::min(kLinkBytes, table_bytes_ / 2);
-  const Buffer up(failure_, Memory::pinned, bytes), down(failure_, Memory::pinned, bytes);
-  if (!failure_.ok()) return 0;
+  const std::size_t bytes = link_bytes();
   const double seconds = streams_.time([&] {
     streams_.fork();
     if (to_device) {
-      failure_.check(cudaMemcpyAsync(table_.as<void>(), up.as<void>(), bytes, cudaMemcpyHostToDevice, streams_.first()),
-                     "cudaMemcpyAsync to the device");
+      failure_.check(
+          cudaMemcpyAsync(table_.as<void>(), up_.as<void>(), bytes, cudaMemcpyHostToDevice, streams_.first()),
+          "cudaMemcpyAsync to the device");
     }
     if (to_host) {
-      failure_.check(cudaMemcpyAsync(down.as<void>(), table_.as<std::byte>() + bytes, bytes, cudaMemcpyDeviceToHost,
+      failure_.check(cudaMemcpyAsync(down_.as<void>(), table_.as<std::byte>() + bytes, bytes, cudaMemcpyDeviceToHost,
                                      streams_.second()),
                      "cudaMemcpyAsync to the host");
     }
