@@ -44,7 +44,7 @@ if [ "$quick" = yes ]; then
   chains=50 verify_batches=3 verify_large=4096 keys=20000 duration=30ms warmup=2
   sizes=(1024 8192) thetas=(0.5 1.2) large_accounts=100000 roofline=(--bytes 268435456 --repetitions 3)
 else
-  chains=1000 verify_batches=10 verify_large=65536 keys=1000000 duration=300ms warmup=6
+  chains=1000 verify_batches=10 verify_large=65536 keys=500000 duration=250ms warmup=6
   sizes=(1024 16384 262144 1000000) thetas=(0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2) large_accounts=2500000
   roofline=(--bytes 4294967296 --repetitions 7)
 fi
