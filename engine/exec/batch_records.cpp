@@ -35,12 +35,14 @@ void BatchRecords::gather(const TransactionColumns& columns, const BatchResolver
   }
   record_of_key_.resize(keys);
   slots_.clear();
+  slots_.reserve(keys);
   const std::uint32_t* const slot_of_key = resolver.slot_of_key();
   for (std::size_t k = 0; k < keys; ++k) record_of_key_[k] = number(slot_of_key[k]);
 
   const RecordTable& table = store.table();
   const std::uint32_t absent = table.absent_slot();
   absent_record_ = kNone;
+  cells_.reserve(2 * keys);
   cells_.resize(2 * slots_.size());
   for (std::size_t d = 0; d < slots_.size(); ++d) {
     if (d + kPrefetchAhead < slots_.size()) prefetch_for_write(&table[slots_[d + kPrefetchAhead]]);
@@ -54,6 +56,7 @@ void BatchRecords::gather(const TransactionColumns& columns, const BatchResolver
 void BatchRecords::settle_deltas(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
                                  BatchResults* results) {
   const RecordTable& table = store.table();
+  running_.reserve(record_of_key_.size());
   running_.resize(slots_.size());
   for (std::size_t d = 0; d < slots_.size(); ++d) running_[d] = table[slots_[d]].cell.word;
   order.for_each(*results, [&](std::uint32_t t) {
@@ -73,6 +76,7 @@ void BatchRecords::settle_deltas(const TransactionColumns& columns, const RankOr
 }
 
 void BatchRecords::scatter(RecordStore* store, std::vector<SlotImage>* log) const {
+  log->reserve(log->size() + record_of_key_.size());
   Slot* const slots = store->table().ref().slots;
   for (std::size_t d = 0; d < slots_.size(); ++d) {
     if (d + kPrefetchAhead < slots_.size()) prefetch_for_write(slots + slots_[d + kPrefetchAhead]);

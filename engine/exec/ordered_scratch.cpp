@@ -18,11 +18,13 @@ OrderedArguments<HostSpace> OrderedScratch::open(const ResolvedBatch& batch, Ord
   const auto n = static_cast<std::uint32_t>(batch.columns.size());
   const std::size_t operations = batch.columns.op_kind.size();
   if (epochs_.must_restart(n)) reservations_.assign(reservations_.size(), ~std::uint64_t{0});
-  grow(&reservations_, kRoles * records->size(), ~std::uint64_t{0});
+  const std::size_t records_max = records->record_of_key().size();
+  grow(&reservations_, kRoles * records_max, ~std::uint64_t{0});
   grow(&undo_, 2 * operations);
   grow(&op_adds_, operations);
   grow(&pass_of_, n);
   grow(&undecided_, ordered_room(n, threads, group_width));
+  delta_sums_.reserve(records_max);
   delta_sums_.assign(records->size(), 0);
   words_.assign(kOrderedWords, 0);
   counts_.resize(threads);

@@ -78,6 +78,7 @@ Status EmulatedDevice::lose(const char* call) {
 }
 
 Result<DeviceAddress> EmulatedDevice::allocate(std::size_t bytes) {
+  ++allocations_;
   Status status = enter("allocate");
   if (status.ok() && fails_later_) status = lose("allocate");
   if (!status.ok()) return status;
@@ -85,6 +86,7 @@ Result<DeviceAddress> EmulatedDevice::allocate(std::size_t bytes) {
 }
 
 Result<void*> EmulatedDevice::allocate_pinned(std::size_t bytes) {
+  ++allocations_;
   Status status = enter("allocate_pinned");
   if (status.ok() && fails_later_) status = lose("allocate_pinned");
   if (!status.ok()) return status;

@@ -108,6 +108,7 @@ class EmulatedDevice : public Device {
 
   // Calls so far: all of the above that can fail.
   std::uint64_t calls() const { return calls_; }
+  std::uint64_t allocations() const { return allocations_; }  // of these, of memory, pinned or its own
   // The n-th call from now on, from 1, ends with `error`.
   void fail_call(std::uint64_t n, InjectedError error);
 
@@ -142,7 +143,7 @@ class EmulatedDevice : public Device {
   std::vector<Stream> streams_;
   std::vector<Place> events_;  // their last record()
   std::map<void*, std::unique_ptr<std::byte[]>> pinned_;
-  std::uint64_t calls_ = 0;
+  std::uint64_t calls_ = 0, allocations_ = 0;
   std::uint64_t failing_call_;
   InjectedError error_;
   std::function<bool()> fails_;

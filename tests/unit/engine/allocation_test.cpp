@@ -1,0 +1,113 @@
+// In the steady state a batch allocates nothing, whatever runs it: every call of operator new is counted.
+
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine_with.hpp"
+#include "engine/exec/emulated_kernels.hpp"
+#include "engine/exec/ordered_device.hpp"
+#include "engine/workloads/workload.hpp"
+#include "tests/unit/engine/fixture.hpp"
+#include "tests/unit/engine/harness.hpp"
+
+namespace {
+
+std::atomic<std::uint64_t> allocations{0};
+
+void* allocate(std::size_t bytes) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void* operator new[](std::size_t bytes) { return allocate(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace kilokv::test {
+namespace {
+
+using Count = std::function<std::uint64_t()>;
+
+std::uint64_t count_of_new() { return allocations.load(); }
+
+// What is counted in 50 batches of 200 transfers, once everything has its size.
+std::uint64_t counted(Engine* engine, const Count& count) {
+  WorkloadOptions options;
+  options.keys = 500;
+  auto workload = Workload::create(options);
+  workload->for_each_initial([&](const InitialRecord& record) {
+    static_cast<void>(engine->load(record.key, 1, record.type, record.integer, record.bytes));
+  });
+  std::vector<TransactionColumns> batches(150);
+  for (TransactionColumns& columns : batches) {
+    ColumnsBuilder builder(&columns, kSecret);
+    workload->generate(&builder, 200);
+  }
+  const Column<std::uint8_t> last_try(200, 1);
+  BatchResults results;
+  WriteColumns writes;
+  BatchHeader header{0, kStamp, 2};
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    if (i == 100) before = count();
+    ++header.number;
+    EXPECT_TRUE(engine->execute(header, batches[i], last_try, &results, &writes).ok());
+    engine->release_through(header.number);
+    header.first_version = results.next_version;
+  }
+  return count() - before;
+}
+
+EngineOptions engine_options(const char* strategy, std::uint32_t threads) {
+  EngineOptions options;
+  options.strategy = strategy;
+  options.threads = threads;
+  options.secret = kSecret;
+  return options;
+}
+
+TEST(serial_allocates_nothing) {
+  const auto engine = std::move(*Engine::create(engine_options("serial", 0)));
+  EXPECT_EQ(counted(engine.get(), count_of_new), 0u);
+}
+
+TEST(ordered_allocates_nothing) {
+  for (const std::uint32_t threads : {1u, 2u, 4u}) {
+    const auto engine = std::move(*Engine::create(engine_options("ordered", threads)));
+    EXPECT_EQ(counted(engine.get(), count_of_new), 0u);
+    EXPECT_EQ(std::string(engine->execution().strategy), "ordered");
+  }
+}
+
+// Memory of the device, and pinned memory. (The emulated device itself keeps its streams on the heap.)
+TEST(nothing_is_allocated_on_a_device) {
+  OpenedDevice opened = open_emulated();
+  const auto* const device = static_cast<const EmulatedDevice*>(opened.device.get());
+  const auto engine =
+      create_engine_with(engine_options("ordered", 1), std::make_unique<OrderedDevice>(std::move(opened)));
+  EXPECT_EQ(counted(engine.get(), [device] { return device->allocations(); }), 0u);
+  EXPECT_TRUE(device->allocations() > 0);
+  EXPECT_TRUE(engine->execution().on_device);
+}
+
+TEST(the_count_counts) {
+  const std::uint64_t before = allocations.load();
+  const auto number = std::make_unique<int>(1);
+  EXPECT_EQ(allocations.load() - before, 1u);
+}
+
+}  // namespace
+}  // namespace kilokv::test
