@@ -186,7 +186,7 @@ class HostEngine final : public Engine {
 
   // Ranges name no records: they are for `serial`.
   bool runs_in_parallel(const TransactionColumns& columns) {
-    if (parallel_ == nullptr || !columns.range_limit.empty()) return false;
+    if (parallel_ == nullptr || columns.empty() || !columns.range_limit.empty()) return false;
     return !chooses_ || choice_.next(columns.size()) == 1;
   }
 
@@ -215,6 +215,7 @@ class HostEngine final : public Engine {
     if (Status status = parallel_->run(batch, &records_, results, &report_); !status.ok()) {
       reason_ = status.message();
       parallel_ = host_executor(options_);
+      choice_ = {};
       results->reset(batch.columns);
       return false;
     }
