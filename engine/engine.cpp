@@ -208,25 +208,36 @@ class HostEngine final : public Engine {
     for (const SlotImage& image : log_) parallel_->changed(store_.table()[image.slot].id);
   }
 
-  // False: the device failed, and is given up. Nothing has happened; the batch is for the CPU.
+  // False: the batch is for the CPU, and nothing has happened. The device failed, and is given up; or it has no memory
+  // for this batch.
   bool run_in_parallel(const ResolvedBatch& batch, BatchResults* results) {
     records_.gather(batch.columns, resolver_, store_);
     equal_.collect(batch.columns, resolver_, records_);
-    if (Status status = parallel_->run(batch, &records_, results, &report_); !status.ok()) {
-      reason_ = status.message();
-      parallel_ = host_executor(options_);
-      choice_ = {};
+    Status status = parallel_->run(batch, &records_, results, &report_);
+    if (status.ok()) {
+      rank_order_.sort(*results, results->passes <= 1 && order_.empty());
+      if (!records_.settle_deltas(batch.columns, rank_order_, store_, results)) {
+        status = Status(StatusCode::internal, "the records are not what the batch's results make of them");
+      }
+    }
+    if (!status.ok()) {
+      KILOKV_CHECK(parallel_->device() != nullptr);  // on the CPU it is a bug
+      if (status.code() != StatusCode::resource_exhausted) give_up_device(status);
       results->reset(batch.columns);
       return false;
     }
-    rank_order_.sort(*results, results->passes <= 1 && order_.empty());
-    records_.settle_deltas(batch.columns, rank_order_, store_, results);
     images_.clear();
     records_.scatter(&store_, &images_);
     log_ = images_;
     summarized_ = false;
     first_version_ = batch.header.first_version;
     return true;
+  }
+
+  void give_up_device(const Status& status) {
+    reason_ = status.message();
+    parallel_ = host_executor(options_);
+    choice_ = {};
   }
 
   // The last batch's slots may move from here on.

@@ -53,26 +53,31 @@ void BatchRecords::gather(const TransactionColumns& columns, const BatchResolver
   }
 }
 
-void BatchRecords::settle_deltas(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
+bool BatchRecords::settle_deltas(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
                                  BatchResults* results) {
   const RecordTable& table = store.table();
   running_.reserve(record_of_key_.size());
   running_.resize(slots_.size());
-  for (std::size_t d = 0; d < slots_.size(); ++d) running_[d] = table[slots_[d]].cell.word;
+  for (std::size_t d = 0; d < slots_.size(); ++d) running_[d] = table[slots_[d]].cell;
   order.for_each(*results, [&](std::uint32_t t) {
     const OperationRange ran = operations_run(columns, *results, t);
     for (std::uint32_t op = ran.begin; op < ran.end; ++op) {
       std::uint8_t& flags = results->op_flags[op];
       if ((flags & BatchResults::kWrote) == 0) continue;
-      std::uint64_t& running = running_[record_of_key_[columns.op_key[op]]];
-      std::uint64_t& word = results->op_cell[op].word;
+      Cell& running = running_[record_of_key_[columns.op_key[op]]];
+      Cell& cell = results->op_cell[op];
       if ((flags & BatchResults::kDelta) != 0) {
-        word += running;
+        cell.word += running.word;
         flags = BatchResults::kWrote;
       }
-      running = word;
+      running = cell;
     }
   });
+  bool equal = true;
+  for (std::size_t d = 0; d < slots_.size(); ++d) {
+    equal &= running_[d].word == cells_[2 * d] && running_[d].tag == cells_[2 * d + 1];
+  }
+  return equal;
 }
 
 void BatchRecords::scatter(RecordStore* store, std::vector<SlotImage>* log) const {
@@ -89,7 +94,8 @@ void BatchRecords::scatter(RecordStore* store, std::vector<SlotImage>* log) cons
 
 std::size_t BatchRecords::memory_bytes() const {
   return entries_.capacity() * sizeof(Entry) + record_of_key_.capacity() * sizeof(std::uint32_t) +
-         slots_.capacity() * sizeof(std::uint32_t) + (cells_.capacity() + running_.capacity()) * sizeof(std::uint64_t);
+         slots_.capacity() * sizeof(std::uint32_t) + cells_.capacity() * sizeof(std::uint64_t) +
+         running_.capacity() * sizeof(Cell);
 }
 
 }  // namespace kilokv::engine

@@ -32,11 +32,13 @@ class BatchRecords {
   std::vector<std::uint64_t>& cells() { return cells_; }              // [2d] word and tag
   const std::vector<std::uint64_t>& cells() const { return cells_; }
 
-  // Turns the deltas among the results (BatchResults::kDelta) into what each ADD left. Before scatter().
-  void settle_deltas(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
-                     BatchResults* results);
+  // Turns the deltas among the results (BatchResults::kDelta) into what each ADD left, by replaying all writes in rank
+  // order over the table's cells. False: they do not lead to the cells that the strategy left, so that one of the two
+  // is wrong. Before scatter().
+  [[nodiscard]] bool settle_deltas(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
+                                   BatchResults* results);
 
-  // Writes the cells that changed to the table; appends the slots and what they held to `log`.
+  // Writes the cells that changed to the table; appends the slots and what they held to `log`. Requires: settled.
   void scatter(RecordStore* store, std::vector<SlotImage>* log) const;
 
   std::size_t memory_bytes() const;
@@ -55,7 +57,7 @@ class BatchRecords {
   std::vector<std::uint32_t> record_of_key_;
   std::vector<std::uint32_t> slots_;
   std::vector<std::uint64_t> cells_;
-  std::vector<std::uint64_t> running_;  // [d] of settle_deltas
+  std::vector<Cell> running_;  // [d] of settle_deltas
   std::uint32_t absent_record_ = kNone;
 };
 

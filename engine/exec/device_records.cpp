@@ -43,12 +43,10 @@ void DeviceRecords::changed(KeyId id) {
   changed_.clear();
 }
 
-Status DeviceRecords::update(DeviceStream stream, const RecordStore& store, std::size_t more) {
+Status DeviceRecords::update(DeviceStream stream, const RecordStore& store) {
   // A claim's epoch has 32 bits; a run has fewer rounds than items.
-  const bool epochs_left = epoch_ + changed_.size() + more < kNoSlot;
-  if (must_build_ || !epochs_left || !has_room(used_ + changed_.size() + more, capacity_)) {
-    return build(stream, store, more);
-  }
+  const bool epochs_left = epoch_ + changed_.size() < kNoSlot;
+  if (must_build_ || !epochs_left || !has_room(used_ + changed_.size(), capacity_)) return build(stream, store);
   if (changed_.empty()) return {};
   const auto less = [](KeyId a, KeyId b) { return std::tie(a.high, a.low) < std::tie(b.high, b.low); };
   std::sort(changed_.begin(), changed_.end(), less);
@@ -66,9 +64,9 @@ Status DeviceRecords::update(DeviceStream stream, const RecordStore& store, std:
   return {};
 }
 
-Status DeviceRecords::build(DeviceStream stream, const RecordStore& store, std::size_t more) {
+Status DeviceRecords::build(DeviceStream stream, const RecordStore& store) {
   const RecordTable& table = store.table();
-  const std::size_t capacity = capacity_for(table.size() + more);
+  const std::size_t capacity = capacity_for(table.size());
   must_build_ = true;  // until it is done
   changed_.clear();
   if (capacity * sizeof(Slot) > slots_.bytes() || capacity > capacity_) {
@@ -78,9 +76,9 @@ Status DeviceRecords::build(DeviceStream stream, const RecordStore& store, std::
                               : Status(StatusCode::resource_exhausted, "more slots than 32 bits can number");
     if (!status.ok()) {
       if (status.code() != StatusCode::resource_exhausted) return status;
-      return Status(StatusCode::resource_exhausted,
-                    "device memory: a table for " + std::to_string(table.size() + more) + " records needs " +
-                        std::to_string(capacity * sizeof(Slot)) + " bytes: " + status.message());
+      return Status(StatusCode::failed_precondition, "device memory: a table for " + std::to_string(table.size()) +
+                                                         " records needs " + std::to_string(capacity * sizeof(Slot)) +
+                                                         " bytes: " + status.message());
     }
     capacity_ = static_cast<std::uint32_t>(capacity);
   }

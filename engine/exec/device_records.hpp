@@ -27,14 +27,12 @@ class DeviceRecords {
   // The host's record of this id changed, came or went, other than by a batch on the device.
   void changed(KeyId id);
 
-  // Brings the table up to date, with room for `more` new records.
-  // Errors: RESOURCE_EXHAUSTED naming what the table needs, where the device has no memory for it; of the device.
-  [[nodiscard]] Status update(DeviceStream stream, const RecordStore& store, std::size_t more);
+  // Brings the table up to date.
+  // Errors: FAILED_PRECONDITION naming what the table needs, where the device has no memory for it; of the device.
+  [[nodiscard]] Status update(DeviceStream stream, const RecordStore& store);
 
-  // The table's part of a batch's arguments. Requires: update().
+  // The table's part of the arguments of a run that finds. Requires: update().
   void open(BulkArguments<DeviceSpace>* arguments) const;
-  // What such a run left. INTERNAL if it found no room: update() had made it.
-  [[nodiscard]] Status close(const std::uint64_t* words);
 
   std::size_t records() const { return used_; }  // slots in use, those of removed records among them
   std::size_t capacity() const { return capacity_; }
@@ -43,10 +41,11 @@ class DeviceRecords {
  private:
   static constexpr std::size_t kChunk = std::size_t{1} << 15;  // records sent at once
 
-  [[nodiscard]] Status build(DeviceStream stream, const RecordStore& store, std::size_t more);
+  [[nodiscard]] Status build(DeviceStream stream, const RecordStore& store);
   [[nodiscard]] Status prepare_chunk();
   void add(KeyId id, BulkAction action, Cell cell);
   [[nodiscard]] Status send(DeviceStream stream);
+  [[nodiscard]] Status close(const std::uint64_t* words);
 
   Device& device_;
   DeviceKernels& kernels_;

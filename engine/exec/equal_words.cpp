@@ -3,29 +3,47 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "engine/table/blob_store.hpp"
 
 namespace kilokv::engine {
+namespace {
+
+// Contents are looked up by hash and size, and compared once for each word that has both.
+using ContentKey = std::tuple<std::uint64_t, std::uint64_t, std::size_t>;
+ContentKey key_of(Hash128 hash, std::size_t size) { return {hash.high, hash.low, size}; }
+
+struct Content {
+  std::string_view bytes;
+  std::vector<std::uint64_t> words;
+  std::uint32_t begin = 0;  // in words_
+};
+
+}  // namespace
 
 void EqualWords::collect(const TransactionColumns& columns, const BatchResolver& resolver,
                          const BatchRecords& records) {
   words_.clear();
   begin_.assign(columns.value_end.size(), 0);
   end_.assign(columns.value_end.size(), 0);
-  std::map<std::string_view, std::vector<std::uint64_t>> words_of;  // by the contents that are asked for
+  std::map<ContentKey, Content> contents;  // that are asked for
   const auto for_guards = [&](const auto& f) {
     for (std::size_t g = 0; g < columns.guard_kind.size(); ++g) {
       if (columns.guard_kind[g] != static_cast<std::uint8_t>(GuardKind::bytes_equal)) continue;
       f(static_cast<std::size_t>(columns.guard_operand[g]));
     }
   };
-  for_guards([&](std::size_t value) { words_of[columns.value(value)]; });
-  if (words_of.empty()) return;
+  for_guards([&](std::size_t value) {
+    const std::string_view bytes = columns.value(value);
+    contents[key_of(BlobStore::hash_of(bytes), bytes.size())].bytes = bytes;
+  });
+  if (contents.empty()) return;
   const auto add = [&](std::uint64_t word) {
-    const auto found = words_of.find(BlobStore::bytes(word));
-    if (found != words_of.end()) found->second.push_back(word);
+    const std::string_view bytes = BlobStore::bytes(word);
+    const auto found = contents.find(key_of(BlobStore::content_hash(word), bytes.size()));
+    if (found != contents.end() && found->second.bytes == bytes) found->second.words.push_back(word);
   };
   const std::vector<std::uint64_t>& cells = records.cells();
   for (std::size_t d = 0; d < records.size(); ++d) {
@@ -34,17 +52,17 @@ void EqualWords::collect(const TransactionColumns& columns, const BatchResolver&
   for (std::size_t v = 0; v < end_.size(); ++v) {
     if (resolver.value_word()[v] != 0) add(resolver.value_word()[v]);
   }
-  std::map<std::string_view, std::uint32_t> begin_of;
-  for (auto& [content, words] : words_of) {
-    std::sort(words.begin(), words.end());
-    words.erase(std::unique(words.begin(), words.end()), words.end());
-    begin_of[content] = static_cast<std::uint32_t>(words_.size());
-    words_.insert(words_.end(), words.begin(), words.end());
+  for (auto& [key, content] : contents) {
+    std::sort(content.words.begin(), content.words.end());
+    content.words.erase(std::unique(content.words.begin(), content.words.end()), content.words.end());
+    content.begin = static_cast<std::uint32_t>(words_.size());
+    words_.insert(words_.end(), content.words.begin(), content.words.end());
   }
   for_guards([&](std::size_t value) {
-    const std::string_view content = columns.value(value);
-    begin_[value] = begin_of[content];
-    end_[value] = begin_[value] + static_cast<std::uint32_t>(words_of[content].size());
+    const std::string_view bytes = columns.value(value);
+    const Content& content = contents[key_of(BlobStore::hash_of(bytes), bytes.size())];
+    begin_[value] = content.begin;
+    end_[value] = content.begin + static_cast<std::uint32_t>(content.words.size());
   });
 }
 

@@ -36,7 +36,8 @@ class Executor {
 
   // Runs the batch: fills `results` (which are reset; deltas are left, BatchRecords::settle_deltas), passes included,
   // and the records' cells as they are behind it.
-  // Errors: of a device; results and cells are then unspecified, and the executor is not used again.
+  // Errors, of a device; results and cells are then unspecified. RESOURCE_EXHAUSTED: it has no memory for this batch,
+  // and is as it was. Any other: the executor is not used again.
   [[nodiscard]] virtual Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                                    ExecutionReport* report) = 0;
   // The record of this id was changed by something else than run().

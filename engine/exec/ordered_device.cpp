@@ -5,6 +5,25 @@
 
 namespace kilokv::engine {
 
+namespace {
+
+// Whether whoever follows the results can: it indexes by what is here.
+bool is_plausible(const BatchResults& results) {
+  const std::uint64_t n = results.outcome.size();
+  if (results.passes == 0 || results.passes > kWaitPassesMax) return false;
+  for (std::size_t t = 0; t < n; ++t) {
+    const auto outcome = static_cast<Outcome>(results.outcome[t]);
+    const bool waited = outcome == Outcome::wait_expired || outcome == Outcome::postponed;
+    if (outcome == Outcome::undecided || outcome > Outcome::postponed || results.wrote[t] > (waited ? 0 : 1)) {
+      return false;
+    }
+    if (results.rank[t] >= (results.passes + (waited ? 1 : 0)) * n) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 // Where a batch's columns are: in the device's block, and, up to `returned_end`, at the same places in the staging
 // memory. First what goes there, then what is all zero at the start, out of which a part comes back, then scratch.
 struct OrderedDevice::Places {
@@ -90,7 +109,7 @@ Status OrderedDevice::run(const ResolvedBatch& batch, BatchRecords* records, Bat
   }
   const auto n = static_cast<std::uint32_t>(batch.columns.size());
   const Places places(batch, *records, opened_.kernels->ordered_threads(n), opened_.kernels->group_width());
-  Status status = table_.update(stream_, batch.store, records->size());
+  Status status = table_.update(stream_, batch.store);
   if (status.ok()) status = reserve(places, records->size());
   if (!status.ok()) return status;
   pack(places, batch, *records);
@@ -140,19 +159,21 @@ void OrderedDevice::pack(const Places& places, const ResolvedBatch& batch, const
   const RecordTable& table = batch.store.table();
   auto* const ids = reinterpret_cast<KeyId*>(to + places.ids);
   auto* const actions = reinterpret_cast<std::uint8_t*>(to + places.actions);
-  for (std::size_t i = 0; i < places.d; ++i) {
-    ids[i] = table[records.slots()[i]].id;
-    // Every record that the host has is there, or new to both.
-    const bool is_absent = i == records.absent_record();
-    actions[i] = static_cast<std::uint8_t>(is_absent ? BulkAction::none : BulkAction::insert);
+  digest_ = 0;
+  for (std::uint32_t i = 0; i < places.d; ++i) {
+    const Slot& slot = table[records.slots()[i]];
+    // A record without a version is not there: who writes it is sent before the next batch.
+    const bool is_there = slot.cell.tag != 0;
+    ids[i] = slot.id;
+    actions[i] = static_cast<std::uint8_t>(is_there ? BulkAction::find : BulkAction::none);
+    digest_ += cell_digest(i, slot.cell.word, slot.cell.tag);
   }
 }
 
-BulkArguments<DeviceSpace> OrderedDevice::bulk_arguments(const Places& places, const BatchRecords& records) const {
+BulkArguments<DeviceSpace> OrderedDevice::bulk_arguments(const Places& places) const {
   BulkArguments<DeviceSpace> a;
   table_.open(&a);
   a.size = static_cast<std::uint32_t>(places.d);
-  a.inserting = a.size - (records.absent_record() != kNone ? 1 : 0);
   a.ids = block_.at<const KeyId>(places.ids);
   a.actions = block_.at<const std::uint8_t>(places.actions);
   a.slot_of = block_.at<std::uint32_t>(places.slot_of);
@@ -216,14 +237,14 @@ Status OrderedDevice::launch(const Places& places, const ResolvedBatch& batch, c
   Device& device = *opened_.device;
   const DeviceAddress block = block_.address();
   const ScatterArguments<DeviceSpace> scatter{
-      .slots = bulk_arguments(places, records).slots,
+      .slots = bulk_arguments(places).slots,
       .size = static_cast<std::uint32_t>(places.d),
       .slot_of = block_.at<const std::uint32_t>(places.slot_of),
       .cells = block_.at<const std::uint64_t>(places.cells),
   };
   Status status = device.copy_to_device(stream_, block, staging_.data(), places.sent_end);
   if (status.ok()) status = device.fill(stream_, block + places.sent_end, 0, places.zeroed_end - places.sent_end);
-  if (status.ok()) status = opened_.kernels->bulk(stream_, bulk_arguments(places, records));
+  if (status.ok()) status = opened_.kernels->bulk(stream_, bulk_arguments(places));
   if (status.ok()) status = opened_.kernels->ordered(stream_, ordered_arguments(places, batch, records));
   if (status.ok()) status = opened_.kernels->scatter(stream_, scatter);
   if (status.ok()) {
@@ -249,11 +270,21 @@ Status OrderedDevice::unpack(const Places& places, const ResolvedBatch& batch, B
   get(places.op_flags, &results->op_flags);
   get(places.cells, &records->cells());
   const auto* const words = reinterpret_cast<const std::uint64_t*>(from + places.words);
+  const auto* const bulk_words = reinterpret_cast<const std::uint64_t*>(from + places.bulk_words);
   epochs_.use(words[kWordRounds]);
   report_ordered(batch.header, {words, kOrderedWords},
                  {reinterpret_cast<const OrderedCounts*>(from + places.counts), places.threads}, results, report);
   report->on_device = true;
-  return table_.close(reinterpret_cast<const std::uint64_t*>(from + places.bulk_words));
+  if (bulk_words[kBulkDigest] != digest_) {
+    return Status(StatusCode::internal, "the device's table does not have what the host's has");
+  }
+  if (!is_plausible(*results)) return Status(StatusCode::internal, "the device's results are not those of a batch");
+  const RecordTable& table = batch.store.table();
+  for (std::size_t i = 0; i < places.d; ++i) {
+    const Slot& slot = table[records->slots()[i]];
+    if (slot.cell.tag == 0 && records->cells()[2 * i + 1] != 0) table_.changed(slot.id);
+  }
+  return {};
 }
 
 }  // namespace kilokv::engine

@@ -33,7 +33,7 @@ class OrderedDevice final : public Executor {
 
   Status reserve(const Places& places, std::size_t records);
   void pack(const Places& places, const ResolvedBatch& batch, const BatchRecords& records);
-  BulkArguments<DeviceSpace> bulk_arguments(const Places& places, const BatchRecords& records) const;
+  BulkArguments<DeviceSpace> bulk_arguments(const Places& places) const;
   OrderedArguments<DeviceSpace> ordered_arguments(const Places& places, const ResolvedBatch& batch,
                                                   const BatchRecords& records) const;
   Status launch(const Places& places, const ResolvedBatch& batch, const BatchRecords& records);
@@ -47,6 +47,7 @@ class OrderedDevice final : public Executor {
   PinnedBuffer staging_;               // what goes there, then what comes back
   DeviceBuffer block_, reservations_;  // a batch's columns; reservations
   EpochCounter epochs_;
+  std::uint64_t digest_ = 0;  // of the host's cells of the batch's records
 };
 
 }  // namespace kilokv::engine

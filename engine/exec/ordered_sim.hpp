@@ -37,10 +37,12 @@ class OrderedSim final : public Executor {
     report->on_device = false;
     return {};
   }
+  const DeviceInfo* device() const override { return &info_; }
   std::size_t memory_bytes() const override { return scratch_.memory_bytes(); }
 
  private:
   SimRuns& runs_;
+  DeviceInfo info_{"simulator", "lanes", 1, 0};
   Lanes lanes_;
   OrderedScratch scratch_;
   OrderedArguments<HostSpace> arguments_;  // of the run

@@ -1,13 +1,19 @@
 #include "engine/platform/host.hpp"
 
+#include <system_error>
+
 #include "engine/base/check.hpp"
 
 namespace kilokv::engine {
 
-ThreadTeam::ThreadTeam(std::uint32_t threads) : size_(threads), meeting_(static_cast<std::ptrdiff_t>(threads)) {
+ThreadTeam::ThreadTeam(std::uint32_t threads) {
   KILOKV_CHECK(threads > 0);
   threads_.reserve(threads - 1);
-  for (std::uint32_t thread = 1; thread < threads; ++thread) threads_.emplace_back([this, thread] { work(thread); });
+  try {
+    for (; size_ < threads; ++size_) threads_.emplace_back([this, thread = size_] { work(thread); });
+  } catch (const std::system_error&) {
+  }
+  meeting_.emplace(static_cast<std::ptrdiff_t>(size_));  // they look at neither before a launch
 }
 
 ThreadTeam::~ThreadTeam() {

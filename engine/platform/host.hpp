@@ -9,6 +9,7 @@
 #include <barrier>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -19,7 +20,8 @@ namespace kilokv::engine {
 // Threads that run one function together, again and again. Thread safety: one caller at a time.
 class ThreadTeam {
  public:
-  explicit ThreadTeam(std::uint32_t threads);  // the caller's own among them; at least 1
+  // The caller's own among them; at least 1. Where the system has no more threads to give, fewer.
+  explicit ThreadTeam(std::uint32_t threads);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
@@ -29,14 +31,14 @@ class ThreadTeam {
   void run(const std::function<void(std::uint32_t)>& body);
   // For all of the team, in the body.
   void barrier() {
-    if (size_ > 1) meeting_.arrive_and_wait();
+    if (size_ > 1) meeting_->arrive_and_wait();
   }
 
  private:
   void work(std::uint32_t thread);
 
-  const std::uint32_t size_;
-  std::barrier<> meeting_;
+  std::uint32_t size_ = 1;
+  std::optional<std::barrier<>> meeting_;
   const std::function<void(std::uint32_t)>* body_ = nullptr;
   std::atomic<std::uint64_t> launches_{0};  // each starts a run
   std::atomic<bool> ends_{false};

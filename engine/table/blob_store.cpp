@@ -29,8 +29,7 @@ BlobStore::~BlobStore() = default;
 
 std::uint64_t BlobStore::add(std::string_view bytes) {
   void* const memory = pool_.allocate(sizeof(Blob) + bytes.size(), alignof(Blob));
-  const KeyId hash = hash_key(bytes, {});  // the content's own hash: the same in every database
-  Blob* const added = new (memory) Blob{{hash.low, hash.high}, static_cast<std::uint32_t>(bytes.size()), 1};
+  Blob* const added = new (memory) Blob{hash_of(bytes), static_cast<std::uint32_t>(bytes.size()), 1};
   if (!bytes.empty()) std::memcpy(added->data(), bytes.data(), bytes.size());
   ++size_;
   return reinterpret_cast<std::uint64_t>(added);
@@ -39,6 +38,12 @@ std::uint64_t BlobStore::add(std::string_view bytes) {
 std::string_view BlobStore::bytes(std::uint64_t word) { return {blob(word)->data(), blob(word)->size}; }
 
 Hash128 BlobStore::content_hash(std::uint64_t word) { return blob(word)->hash; }
+
+// The same in every database.
+Hash128 BlobStore::hash_of(std::string_view bytes) {
+  const KeyId hash = hash_key(bytes, {});
+  return {hash.low, hash.high};
+}
 
 void BlobStore::retain(std::uint64_t word) { ++blob(word)->references; }
 

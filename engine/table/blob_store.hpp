@@ -30,6 +30,7 @@ class BlobStore {
   std::uint64_t add(std::string_view bytes);
   static std::string_view bytes(std::uint64_t word);
   static Hash128 content_hash(std::uint64_t word);
+  static Hash128 hash_of(std::string_view bytes);  // a word's content_hash, without one
 
   void retain(std::uint64_t word);
   void release(std::uint64_t word);

@@ -110,7 +110,9 @@ Status run_seed(std::uint64_t seed, Totals* totals) {
       workload->generate(&scenario.builder, transactions);
     }
     scenario.execute();
-    if (!runs.report.status.ok()) return runs.report.status;
+    const std::string reason =
+        scenario.engine->device().reason;  // why it was given up: an error of the run, or of its results
+    if (!reason.empty()) return Status(StatusCode::internal, reason);
     ModelState after;
     status = scenario.check(RefereeMode::deterministic, &after);
     if (status.ok()) status = check_state(after, *scenario.engine);
