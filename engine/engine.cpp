@@ -44,6 +44,11 @@ class HostEngine final : public Engine {
         chooses_(options.strategy == "auto"),
         reason_(std::move(reason)) {}
 
+  void prepare() override {
+    if (parallel_ == nullptr) return;
+    if (Status status = parallel_->prepare(store_); !status.ok()) give_up_device(status);
+  }
+
   Status execute(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& last_try,
                  BatchResults* results, WriteColumns* writes) override {
     const std::size_t n = columns.size();

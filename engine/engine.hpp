@@ -64,6 +64,9 @@ class Engine {
   static std::vector<std::string> devices();
   virtual ~Engine() = default;
 
+  // After the last load(): sends a device what it needs, so that no batch pays for it. A hint.
+  virtual void prepare() = 0;
+
   // Runs the batch. `last_try[t]` != 0: the transaction's deadline is at or before the stamp: postponed becomes
   // WAIT_EXPIRED. Fills `results` and `writes` (both are reset first).
   // Requires: valid columns (txn/validate.hpp); last_try.size() == columns.size();

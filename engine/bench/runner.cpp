@@ -89,6 +89,7 @@ Status WorkloadRun::load() {
     if (status.ok()) status = engine_->load(record.key, kLoadVersion, record.type, record.integer, record.bytes);
   });
   engine_->clear_dirty();
+  engine_->prepare();
   if (status.ok() && options_.verify) model_ = model_of(*engine_);
   return status;
 }

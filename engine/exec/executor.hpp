@@ -34,6 +34,9 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
+  // Brings what it keeps of the store up to date; run() does so, too. Errors: of a device; it is not used again.
+  [[nodiscard]] virtual Status prepare(const RecordStore&) { return {}; }
+
   // Runs the batch: fills `results` (which are reset; deltas are left, BatchRecords::settle_deltas), passes included,
   // and the records' cells as they are behind it.
   // Errors, of a device; results and cells are then unspecified. RESOURCE_EXHAUSTED: it has no memory for this batch,

@@ -99,17 +99,21 @@ OrderedDevice::OrderedDevice(OpenedDevice opened)
       block_(opened_.device.get()),
       reservations_(opened_.device.get()) {}
 
-Status OrderedDevice::run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
-                          ExecutionReport* report) {
+Status OrderedDevice::prepare(const RecordStore& store) {
   if (!has_stream_) {
     auto stream = opened_.device->create_stream();
     if (!stream.ok()) return stream.status();
     stream_ = *stream;
     has_stream_ = true;
   }
+  return table_.update(stream_, store);
+}
+
+Status OrderedDevice::run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+                          ExecutionReport* report) {
   const auto n = static_cast<std::uint32_t>(batch.columns.size());
   const Places places(batch, *records, opened_.kernels->ordered_threads(n), opened_.kernels->group_width());
-  Status status = table_.update(stream_, batch.store);
+  Status status = prepare(batch.store);
   if (status.ok()) status = reserve(places, records->size());
   if (!status.ok()) return status;
   pack(places, batch, *records);

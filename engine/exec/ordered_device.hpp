@@ -20,6 +20,7 @@ class OrderedDevice final : public Executor {
  public:
   explicit OrderedDevice(OpenedDevice opened);
 
+  Status prepare(const RecordStore& store) override;
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override;
   void changed(KeyId id) override { table_.changed(id); }

@@ -67,7 +67,10 @@ Status Recovery::batch_end(Hash128) { return load_pending(0); }
 Status Recovery::finish(const RecoveredPosition& position) {
   if (!in_batches_) engine_->clear_dirty();
   raise_floor(position.tombstone_floor);
-  if (engine_->state_hash() == position.state_hash) return {};
+  if (engine_->state_hash() == position.state_hash) {
+    engine_->prepare();
+    return {};
+  }
   return Status(StatusCode::data_loss, "the state after batch " + std::to_string(position.batch) +
                                            " does not have the hash that the log recorded; restore from a backup");
 }

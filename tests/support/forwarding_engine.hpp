@@ -17,6 +17,7 @@ class ForwardingEngine : public engine::Engine {
  public:
   explicit ForwardingEngine(std::unique_ptr<engine::Engine> to) : to_(std::move(to)) {}
 
+  void prepare() override { to_->prepare(); }
   Status execute(const engine::BatchHeader& header, const engine::TransactionColumns& columns,
                  const engine::Column<std::uint8_t>& last_try, engine::BatchResults* results,
                  engine::WriteColumns* writes) override {

@@ -138,7 +138,8 @@ class FailingDevice : public CoreFixture {
 TEST_F(FailingDevice, AnErrorAtAnyCallLosesNothing) {
   serve();
   EXPECT_EQ(database->status().device.name, "emulated");
-  EXPECT_EQ(database->status().batches_serial + database->status().batches_ordered, 0u);
+  EXPECT_GT(database->status().batches_on_device, 5u);
+  EXPECT_EQ(database->status().batches_ordered, 0u);
   const std::uint64_t all_calls = calls;
   ASSERT_GT(all_calls, 60u);
   expect_all();
@@ -149,9 +150,10 @@ TEST_F(FailingDevice, AnErrorAtAnyCallLosesNothing) {
     sinks.clear();
     calls = lost = 0;
     open();
+    const bool lost_at_start = calls >= failing;
     serve();
     EXPECT_FALSE(fatal) << fatal->message();
-    EXPECT_EQ(lost, 1u);
+    EXPECT_EQ(lost, lost_at_start ? 0u : 1u);
     EXPECT_EQ(database->status().device.name, "cpu");
     EXPECT_EQ(database->status().shadow_batches, database->status().batches);
     expect_all();

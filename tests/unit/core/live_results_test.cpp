@@ -31,6 +31,7 @@ class ByteValues : public engine::Engine {
                  BatchResults*, engine::WriteColumns*) override {
     return {};
   }
+  void prepare() override {}
   const engine::ExecutionReport& execution() const override { return report_; }
   engine::EngineDevice device() const override { return {}; }
   const std::vector<engine::BeforeImage>& before_images() const override { return images_; }

@@ -1,0 +1,81 @@
+// What `auto` chooses, by costs that the test makes up: the faster strategy at each size, for nearly all batches.
+
+#include "engine/exec/strategy_choice.hpp"
+
+#include <functional>
+
+#include "tests/unit/engine/harness.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+// Seconds of a batch of n transactions, `first`: after the other strategy has run.
+using Cost = std::function<double(std::size_t n, bool first)>;
+
+struct Runs {
+  Cost cost[2];
+  StrategyChoice choice = {};
+  std::size_t last = 0;
+  double seconds = 0, best = 0;
+
+  std::size_t run(std::size_t n) {
+    const std::size_t strategy = choice.next(n);
+    const double took = cost[strategy](n, strategy != last);
+    choice.took(strategy, n, took);
+    last = strategy;
+    seconds += took;
+    best += std::min(cost[0](n, false), cost[1](n, false));
+    return strategy;
+  }
+};
+
+double serial_cost(std::size_t n, bool) { return 0.3e-6 * static_cast<double>(n); }
+// Pays for each launch, and for what the other strategy has changed meanwhile.
+double device_cost(std::size_t n, bool first) { return (first ? 0.3e-3 : 0) + 60e-6 + 0.05e-6 * static_cast<double>(n); }
+
+TEST(each_size_gets_its_faster_strategy) {
+  Runs runs{.cost = {serial_cost, device_cost}};
+  std::size_t on_device[2] = {};
+  for (int i = 0; i < 40000; ++i) {
+    on_device[0] += runs.run(100);
+    on_device[1] += runs.run(8192);
+  }
+  EXPECT_TRUE(on_device[0] < 400);
+  EXPECT_TRUE(on_device[1] > 39600);
+}
+
+TEST(a_change_of_load_is_followed) {
+  Runs runs{.cost = {serial_cost, device_cost}};
+  for (const std::size_t n : {8192u, 100u, 8192u}) {
+    for (int i = 0; i < 30000; ++i) runs.run(n);
+  }
+  EXPECT_TRUE(runs.seconds < 1.1 * runs.best);
+}
+
+TEST(a_strategy_that_becomes_slower_is_left) {
+  bool slow = false;
+  Runs runs{.cost = {serial_cost, [&](std::size_t n, bool) { return serial_cost(n, false) * (slow ? 10 : 0.5); }}};
+  for (int i = 0; i < 1000; ++i) runs.run(1000);
+  EXPECT_EQ(runs.last, 1u);
+  slow = true;
+  std::size_t times = 0;
+  for (int i = 0; i < 1000; ++i) times += runs.run(1000);
+  EXPECT_TRUE(times < 50);
+}
+
+TEST(one_slow_batch_changes_nothing) {
+  int batch = 0;
+  Runs runs{.cost = {[&](std::size_t n, bool) { return serial_cost(n, false) * (batch % 500 == 499 ? 100 : 1); },
+                     [](std::size_t n, bool) { return 1.5 * serial_cost(n, false); }}};
+  std::size_t times = 0;
+  for (; batch < 20000; ++batch) times += runs.run(1000);
+  EXPECT_TRUE(times < 200);
+}
+
+TEST(small_batches_are_for_the_first) {
+  Runs runs{.cost = {serial_cost, [](std::size_t, bool) { return 0.0; }}};
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(runs.run(StrategyChoice::kTransactionsMin - 1), 0u);
+}
+
+}  // namespace
+}  // namespace kilokv::engine
