@@ -200,6 +200,16 @@ print_facts() {
 
 # --- the steps
 
+# Without the device nothing below says anything.
+require_device() {
+  local text
+  if ! text=$("$bench" --device "$device" --strategy ordered --keys 16 --batch 16 --batches 1 2>&1 </dev/null); then
+    printf '%s: no batch runs on this device: %s\n' "$0" "$text" >&2
+    printf 'On a machine without a GPU, the rehearsal is: %s --device emulated --quick\n' "$0" >&2
+    exit 1
+  fi
+}
+
 measure_roofline() {
   local name='roofline' path
   path=$(program kilokv-roofline)
@@ -377,6 +387,7 @@ print_json() {
 
 facts
 print_facts | tee -a "$raw"
+require_device
 measure_roofline
 check_device_layer
 check_random_batches

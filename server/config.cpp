@@ -265,8 +265,10 @@ Status read_file(const std::string& path, const std::vector<Setting>& settings, 
       (*given)[name] = {*text, source};
     } else if (const auto number = node.value_exact<std::int64_t>()) {
       (*given)[name] = {std::to_string(*number), source};
+    } else if (const auto share = node.value_exact<double>()) {
+      (*given)[name] = {format_share(*share), source};
     } else {
-      return invalid(source + ": the value must be a string or a whole number");
+      return invalid(source + ": the value must be a string or a number");
     }
   }
   return {};

@@ -144,6 +144,10 @@ class Server {
 
   void log_ready() const {
     const DatabaseStatus status = database_->status();
+    if (options_.device != "auto" && !status.device.reason.empty()) {
+      spdlog::warn("kilokvd does not run its batches on --device {} reason=\"{}\"", options_.device,
+                   status.device.reason);
+    }
     std::string device = status.device.name;
     if (!status.device.model.empty()) device += " device_model=\"" + status.device.model + '"';
     if (!status.device.reason.empty()) device += " device_reason=\"" + status.device.reason + '"';

@@ -70,6 +70,11 @@ Result<std::unique_ptr<WorkloadRun>> WorkloadRun::create(const BenchOptions& opt
   engine_options.expected_records = workload_options.keys;
   auto engine = Engine::create(engine_options);
   if (!engine.ok()) return engine.status();
+  const EngineDevice device = (*engine)->device();
+  const bool named = options.device != "auto" && options.device != "cpu" && options.strategy != "serial";
+  if (named && device.name != options.device) {
+    return Status(StatusCode::unavailable, "--device " + options.device + ": " + device.reason);
+  }
   std::unique_ptr<WorkloadRun> run(new WorkloadRun(options, std::move(*workload), std::move(*engine)));
   run->secret_ = engine_options.secret;
   if (Status status = run->load(); !status.ok()) return status;

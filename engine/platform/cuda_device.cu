@@ -144,7 +144,11 @@ Result<std::unique_ptr<Device>> CudaDevice::open() {
   constexpr int kDevice = 0;
   int devices = 0;
   const cudaError_t counted = cudaGetDeviceCount(&devices);
-  if (counted == cudaErrorInsufficientDriver) return unavailable("no CUDA driver", counted);
+  int driver = 0;
+  if (counted == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) {
+    return Status(StatusCode::unavailable, "no CUDA driver");
+  }
+  if (counted == cudaErrorInsufficientDriver) return unavailable("the CUDA driver is too old", counted);
   if (counted != cudaSuccess) return unavailable("no CUDA device", counted);
   if (devices == 0) return unavailable("no CUDA device", cudaErrorNoDevice);
   Result<DeviceInfo> info = describe(kDevice);

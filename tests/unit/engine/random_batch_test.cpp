@@ -6,12 +6,14 @@
 // things happened. KILOKV_TEST_DEVICE=cuda adds the ground of that device, which must be there: a batch that ran on the
 // CPU instead is a failure.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/engine_with.hpp"
 #include "engine/exec/ordered_host.hpp"
@@ -33,7 +35,14 @@ std::uint64_t last_seed() { return number_of("KILOKV_TEST_SEED", number_of("KILO
 // Few chains need not meet everything.
 bool runs_all() { return first_seed() == 1 && last_seed() >= kChains; }
 
-const char* chosen_device() { return std::getenv("KILOKV_TEST_DEVICE"); }
+// Of KILOKV_TEST_DEVICE; null: none was asked for.
+const char* chosen_device() {
+  const char* const name = std::getenv("KILOKV_TEST_DEVICE");
+  const std::vector<std::string> known = Engine::devices();
+  if (name == nullptr || std::find(known.begin(), known.end(), name) != known.end()) return name;
+  std::fprintf(stderr, "KILOKV_TEST_DEVICE is \"%s\": the engine knows no such device\n", name);
+  std::exit(2);
+}
 
 struct Coverage {
   std::uint64_t outcomes[7] = {};
