@@ -241,6 +241,7 @@ class HostEngine final : public Engine {
 
   void give_up_device(const Status& status) {
     reason_ = status.message();
+    ++report_.devices_lost;
     parallel_ = host_executor(options_);
     choice_ = {};
   }

@@ -11,6 +11,7 @@ namespace kilokv::engine {
 struct ExecutionReport {
   const char* strategy = "serial";  // that ran it: serial or ordered
   bool on_device = false;           // by the device's kernels
+  std::uint32_t devices_lost = 0;   // since the engine began: given up for an error
   // Of `ordered`:
   std::uint64_t rounds = 0;               // of all passes
   std::uint64_t reservations = 0;         // words that somebody asked for, of all rounds

@@ -60,16 +60,18 @@ class Runner {
   // The first `limit` live keys of [from, to) in key order, own writes included.
   std::vector<std::pair<std::string, ModelCell>> see_range(std::uint32_t range) const {
     const std::string_view from = columns_.range_from(range), to = columns_.range_to(range);
-    std::map<std::string, ModelCell> all;
-    for (auto it = state_.records.lower_bound(from); it != state_.records.end() && in_range(it->first, to); ++it) {
-      all[it->first] = see(it->first);
-    }
-    for (auto it = own_.lower_bound(from); it != own_.end() && in_range(it->first, to); ++it) {
-      all[it->first] = see(it->first);
-    }
+    auto before = state_.records.lower_bound(from);
+    auto own = own_.lower_bound(from);
     std::vector<std::pair<std::string, ModelCell>> pairs;
-    for (const auto& [key, cell] : all) {
-      if (pairs.size() < columns_.range_limit[range] && !is_absent(cell.value)) pairs.emplace_back(key, cell);
+    while (pairs.size() < columns_.range_limit[range]) {
+      const bool is_before = before != state_.records.end() && in_range(before->first, to);
+      const bool is_own = own != own_.end() && in_range(own->first, to);
+      if (!is_before && !is_own) break;
+      const std::string& key = !is_own || (is_before && before->first < own->first) ? before->first : own->first;
+      ModelCell cell = see(key);
+      if (!is_absent(cell.value)) pairs.emplace_back(key, std::move(cell));
+      if (is_own && own->first == key) ++own;
+      if (is_before && before->first == key) ++before;
     }
     return pairs;
   }

@@ -130,22 +130,35 @@ std::string value_text(const engine::ModelValue& value) {
 
 std::string batch_text(const engine::BatchHeader& header, const engine::TransactionColumns& columns,
                        std::span<const std::uint8_t> last_try, const engine::ModelState& before) {
-  std::string text = "{\"batch\": " + std::to_string(header.number) +
+  std::string head = "{\"batch\": " + std::to_string(header.number) +
                      ", \"batch_time_us\": " + std::to_string(header.time_us) +
                      ", \"first_version\": " + std::to_string(header.first_version) +
                      ", \"tombstone_floor\": " + std::to_string(before.tombstone_floor) +
                      ", \"records\": " + std::to_string(before.records.size()) +
                      ", \"transactions\": " + std::to_string(columns.size()) + "}\n";
+  std::string text;
+  const auto append = [&text](const std::string& line, std::size_t bytes_max) {
+    const bool fits = text.size() + line.size() <= bytes_max;
+    if (fits) text += line;
+    return fits;
+  };
+  std::size_t records = 0, transactions = 0;
   for (const auto& [key, record] : before.records) {
-    if (text.size() > kBatchTextBytesMax / 2) break;
-    text += "{\"key\": " + key_text(key) + ", \"value\": " + value_text(record.value) +
-            ", \"version\": " + std::to_string(record.version) + "}\n";
+    if (!append("{\"key\": " + key_text(key) + ", \"value\": " + value_text(record.value) +
+                    ", \"version\": " + std::to_string(record.version) + "}\n",
+                kBatchTextBytesMax / 2)) {
+      break;
+    }
+    ++records;
   }
   const TransactionText lines(columns);
-  for (std::size_t t = 0; t < columns.size() && text.size() < kBatchTextBytesMax; ++t) {
-    text += lines.line(t, last_try[t] != 0);
+  while (transactions < columns.size() &&
+         append(lines.line(transactions, last_try[transactions] != 0), kBatchTextBytesMax)) {
+    ++transactions;
   }
-  return text;
+  if (records == before.records.size() && transactions == columns.size()) return head + text;
+  return head + text + "{\"records_left_out\": " + std::to_string(before.records.size() - records) +
+         ", \"transactions_left_out\": " + std::to_string(columns.size() - transactions) + "}\n";
 }
 
 }  // namespace kilokv::server

@@ -6,8 +6,12 @@
 //   {"precedence": 0, "wait_timeout_ms": 0, "guards": [...], "then": [...], "else": [...]}
 //
 // The last kind is what `kilokv txn --batch` reads (docs/history.md), in the order of the batch. wait_timeout_ms is 0
-// of a transaction whose time was up with this batch. Beyond kBatchTextBytesMax the rest is left out; the first line
-// says how much there was. Thread safety: pure functions.
+// of a transaction whose time was up with this batch. The text has at most kBatchTextBytesMax, half of it for records:
+// what does not fit is left out, and one more line, the last, says how many of each kind are:
+//
+//   {"records_left_out": 5, "transactions_left_out": 0}
+//
+// Thread safety: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +25,7 @@
 
 namespace kilokv::server {
 
-inline constexpr std::size_t kBatchTextBytesMax = std::size_t{8} << 20;
+inline constexpr std::size_t kBatchTextBytesMax = std::size_t{8} << 20;  // without the first line and the last
 
 std::string batch_text(const engine::BatchHeader& header, const engine::TransactionColumns& columns,
                        std::span<const std::uint8_t> last_try, const engine::ModelState& before);

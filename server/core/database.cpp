@@ -73,8 +73,8 @@ class CoreDatabase final : public Database {
   mutable std::mutex stats_mutex_;
   engine::EngineStats engine_stats_;
   engine::EngineDevice device_;
-  TimeUs next_stats_us_ = 0;    // executor's thread
-  bool was_on_device_ = false;  // likewise: the last batch
+  TimeUs next_stats_us_ = 0;        // executor's thread
+  std::uint32_t devices_lost_ = 0;  // likewise: told of
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<LogStage> log_stage_;
   std::unique_ptr<AnswerStage> answer_stage_;
@@ -99,6 +99,7 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   core_.answered.set(at);
   engine_stats_ = core_.engine->stats();
   device_ = core_.engine->device();
+  devices_lost_ = core_.engine->execution().devices_lost;
   recovery_seconds_ = static_cast<double>(core_.environment.clock->monotonic_us() - begin) * 1e-6;
   executor_ = std::make_unique<Executor>(&core_);
   log_stage_ = std::make_unique<LogStage>(&core_);
@@ -128,13 +129,12 @@ void CoreDatabase::spawn_workers() {
   checkpoint_worker_->notify();
 }
 
-// A device is lost while it runs a batch, so the end of batches on it is looked into at once; what the engine knows of
-// its device is too much to be asked after every batch.
+// What the engine knows of itself and of its device is too much to be asked after every batch; a device that is lost is
+// told of at once all the same.
 void CoreDatabase::publish_engine_stats() {
+  const std::uint32_t lost = core_.engine->execution().devices_lost;
+  if (lost != std::exchange(devices_lost_, lost)) publish_device();
   const TimeUs now = core_.environment.clock->monotonic_us();
-  const bool on_device = core_.engine->execution().on_device;
-  const bool left_device = std::exchange(was_on_device_, on_device) && !on_device;
-  if (left_device || now >= next_stats_us_) publish_device();
   if (now < next_stats_us_) return;
   next_stats_us_ = now + kStatsIntervalUs;
   const engine::EngineStats stats = core_.engine->stats();
@@ -143,13 +143,12 @@ void CoreDatabase::publish_engine_stats() {
 }
 
 void CoreDatabase::publish_device() {
-  engine::EngineDevice device = core_.engine->device();
-  const bool lost = !device.reason.empty() && device.reason != device_.reason;
-  if (lost) {
+  const engine::EngineDevice device = core_.engine->device();
+  {
     const std::scoped_lock lock(stats_mutex_);
     device_ = device;
   }
-  if (lost && core_.events.device_lost) core_.events.device_lost(device);
+  if (core_.events.device_lost) core_.events.device_lost(device);
 }
 
 void CoreDatabase::recycle(std::unique_ptr<Request> request) {
@@ -343,6 +342,7 @@ DatabaseStatus CoreDatabase::status() const {
   status.batches_ordered = counters.batches_ordered;
   status.batches_on_device = counters.batches_on_device;
   status.shadow_batches = counters.shadow_batches;
+  status.shadow_skipped = counters.shadow_skipped;
   status.queued_transactions = core_.queue.transactions();
   status.queued_bytes = core_.queue.bytes();
   status.parked = core_.parked;

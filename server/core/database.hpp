@@ -52,8 +52,10 @@ struct DatabaseOptions {
   std::uint64_t checkpoint_log_bytes = std::uint64_t{256} << 20;
   DurationUs checkpoint_interval_us = 60000000;
   DurationUs tombstone_retention_us = DurationUs{3600} * 1000000;
-  // Share of the batches that the referee replays (core/shadow_check.hpp).
+  // Share of the batches that the referee replays, and what one may name to be replayed (core/shadow_check.hpp).
   double shadow_rate = 0;
+  std::uint64_t shadow_records_max = 100000;
+  std::uint64_t shadow_bytes_max = std::uint64_t{64} << 20;
 
   Status validate() const;
 };
@@ -104,8 +106,9 @@ struct DatabaseStatus {
   Hash128 state_hash;  // after durable_batch
   std::uint64_t batches = 0, transactions = 0, committed = 0, guard_failed = 0, wait_expired = 0, overflow = 0,
                 type_mismatch = 0, refused = 0;  // since the start
-  // Of `batches`: by the strategy on the CPU, or on the device; and how many the referee replayed.
-  std::uint64_t batches_serial = 0, batches_ordered = 0, batches_on_device = 0, shadow_batches = 0;
+  // Of `batches`: by the strategy on the CPU, or on the device; and how many of them the referee replayed, or had to
+  // leave out.
+  std::uint64_t batches_serial = 0, batches_ordered = 0, batches_on_device = 0, shadow_batches = 0, shadow_skipped = 0;
   std::uint64_t queued_transactions = 0, queued_bytes = 0;
   std::uint64_t parked = 0, parked_bytes = 0;
   std::uint64_t sessions = 0;

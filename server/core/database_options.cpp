@@ -68,6 +68,8 @@ Status DatabaseOptions::validate() const {
            Knob{"--checkpoint-log-bytes", checkpoint_log_bytes, 0, kAnySize},
            duration("--checkpoint-interval", checkpoint_interval_us, 1),
            duration("--tombstone-retention", tombstone_retention_us),
+           Knob{"--shadow-records-max", shadow_records_max, 1, kMany},
+           Knob{"--shadow-bytes-max", shadow_bytes_max, 1, kAnySize},
        }) {
     if (Status status = check(knob); !status.ok()) return status;
   }

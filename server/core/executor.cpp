@@ -33,7 +33,8 @@ Executor::Executor(CoreContext* core)
             return core->engine->bytes_of(cell).size();
           },
           [core](Cell cell) { core->engine->release(cell); }),
-      shadow_(core->options.shadow_rate, core->environment.random),
+      shadow_(core->options.shadow_rate, {core->options.shadow_records_max, core->options.shadow_bytes_max},
+              core->environment.random),
       last_stamp_{core->executed.get().time_us, core->environment.clock->monotonic_us()} {}
 
 void Executor::post(std::function<void()> command) {
@@ -315,6 +316,7 @@ Status Executor::execute(Batch* batch) {
 
 // A wrong batch ends the server before anything of it is logged or answered.
 bool Executor::shadow_passes(const Batch& batch) {
+  if (shadow_.skipped()) core_->counters.shadow_skipped.fetch_add(1, std::memory_order_relaxed);
   if (!shadow_.sampled()) return true;
   const engine::Engine& engine = *core_->engine;
   const Status status = shadow_.after(engine, {batch.header, batch.columns, batch.last_try, batch.results, batch.writes,

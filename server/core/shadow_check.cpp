@@ -20,27 +20,20 @@ engine::ModelRecord record_of(const engine::RecordView& view) {
   return record;
 }
 
-// [from, to); `to` empty: no upper bound.
-struct Range {
-  std::string_view from, to;
-};
+std::vector<std::string_view> sorted_keys(const engine::TransactionColumns& columns) {
+  std::vector<std::string_view> keys;
+  keys.reserve(columns.key_end.size());
+  for (std::size_t i = 0; i < columns.key_end.size(); ++i) keys.push_back(columns.key(i));
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  return keys;
+}
 
-// In order and apart: many transactions of a batch may name the same range.
-std::vector<Range> ranges_of(const engine::TransactionColumns& columns) {
-  std::vector<Range> ranges;
-  for (std::size_t i = 0; i < columns.range_limit.size(); ++i) {
-    ranges.push_back({columns.range_from(i), columns.range_to(i)});
-  }
-  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.from < b.from; });
-  std::vector<Range> apart;
-  for (const Range& range : ranges) {
-    if (apart.empty() || (!apart.back().to.empty() && apart.back().to < range.from)) {
-      apart.push_back(range);
-    } else if (!apart.back().to.empty() && (range.to.empty() || apart.back().to < range.to)) {
-      apart.back().to = range.to;
-    }
-  }
-  return apart;
+// How many of them are in [from, to); `to` empty: no upper bound.
+std::uint64_t count_between(const std::vector<std::string_view>& sorted, std::string_view from, std::string_view to) {
+  const auto begin = std::lower_bound(sorted.begin(), sorted.end(), from);
+  const auto end = to.empty() ? sorted.end() : std::lower_bound(begin, sorted.end(), to);
+  return static_cast<std::uint64_t>(end - begin);
 }
 
 }  // namespace
@@ -52,33 +45,61 @@ bool ShadowCheck::draw() {
 }
 
 void ShadowCheck::before(const engine::Engine& engine, const engine::TransactionColumns& columns) {
+  state_ = {};  // of a batch that the engine refused
   sampled_ = draw();
+  skipped_ = false;
   if (!sampled_) return;
-  state_.records.clear();
+  records_ = bytes_ = 0;
   state_.tombstone_floor = engine.tombstone_floor();
-  copy_keys(engine, columns);
-  copy_ranges(engine, columns);
+  sampled_ = copy_keys(engine, columns) && copy_ranges(engine, columns);
+  skipped_ = !sampled_;
+  if (skipped_) state_ = {};
 }
 
-void ShadowCheck::copy_keys(const engine::Engine& engine, const engine::TransactionColumns& columns) {
+bool ShadowCheck::take(std::uint64_t records, std::uint64_t bytes) {
+  records_ += records;
+  bytes_ += bytes;
+  return records_ <= limits_.records_max && bytes_ <= limits_.bytes_max;
+}
+
+bool ShadowCheck::copy_keys(const engine::Engine& engine, const engine::TransactionColumns& columns) {
+  if (!take(columns.key_end.size(), columns.key_bytes.size())) return false;
   for (std::size_t i = 0; i < columns.key_end.size(); ++i) {
     const std::string_view key = columns.key(i);
     if (state_.records.contains(key)) continue;
-    engine::ModelRecord record = record_of(engine.find(key));
-    if (record.version != 0) state_.records.emplace(key, std::move(record));
+    const engine::RecordView view = engine.find(key);
+    if (version_of(view.cell.tag) == 0) continue;
+    if (!take(0, view.bytes.size())) return false;
+    state_.records.emplace(key, record_of(view));
   }
+  return true;
 }
 
-void ShadowCheck::copy_ranges(const engine::Engine& engine, const engine::TransactionColumns& columns) {
-  for (const Range& range : ranges_of(columns)) {
-    engine.scan(range.from, range.to, [this](const engine::RecordView& view) {
-      state_.records.insert_or_assign(std::string(view.key), record_of(view));
-      return true;
+bool ShadowCheck::copy_ranges(const engine::Engine& engine, const engine::TransactionColumns& columns) {
+  if (columns.range_limit.empty()) return true;
+  const std::vector<std::string_view> keys = sorted_keys(columns);
+  bool fits = true;
+  for (std::size_t i = 0; fits && i < columns.range_limit.size(); ++i) {
+    const std::string_view from = columns.range_from(i), to = columns.range_to(i);
+    fits = take(count_between(keys, from, to), 0);
+    if (!fits) break;
+    engine.scan(from, to, [&](const engine::RecordView& view) {
+      fits = take(1, view.key.size() + view.bytes.size());
+      if (fits && !state_.records.contains(view.key)) state_.records.emplace(view.key, record_of(view));
+      return fits;
     });
   }
+  return fits;
 }
 
-Status ShadowCheck::after(const engine::Engine& engine, const engine::Execution& execution) const {
+Status ShadowCheck::after(const engine::Engine& engine, const engine::Execution& execution) {
+  Status status = compare(engine, execution);
+  if (!status.ok()) return Status(status.code(), "--shadow-rate: the referee differs: " + status.message());
+  state_ = {};
+  return status;
+}
+
+Status ShadowCheck::compare(const engine::Engine& engine, const engine::Execution& execution) const {
   engine::ModelState state = state_;
   Status status = check_execution(execution, engine::RefereeMode::deterministic, &state);
   const auto differs = [&](std::string_view key, const engine::ModelRecord& expected, const engine::ModelRecord& got) {
@@ -98,7 +119,7 @@ Status ShadowCheck::after(const engine::Engine& engine, const engine::Execution&
     const engine::ModelRecord got = record_of(engine.find(key));
     if (got.version != 0) status = differs(key, {}, got);
   }
-  return status.ok() ? status : Status(status.code(), "--shadow-rate: the referee differs: " + status.message());
+  return status;
 }
 
 std::string ShadowCheck::text_of(const engine::BatchHeader& header, const engine::TransactionColumns& columns,

@@ -101,6 +101,7 @@ void fill_status(const DatabaseStatus& status, v1::StatusResponse* message) {
   message->set_batches_ordered(status.batches_ordered);
   message->set_batches_on_device(status.batches_on_device);
   message->set_shadow_batches(status.shadow_batches);
+  message->set_shadow_skipped(status.shadow_skipped);
   message->set_device(status.device.name);
   message->set_device_model(status.device.model);
   message->set_device_reason(status.device.reason);

@@ -3,7 +3,9 @@
 
 #include "server/core/shadow_check.hpp"
 
+#include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -203,6 +205,131 @@ TEST_F(ShadowCheckTest, TheSampleIsTheShareThatWasAskedFor) {
   }
 }
 
+TEST_F(ShadowCheckTest, BeyondTheLimitABatchIsLeftOutAndCounted) {
+  options.shadow_records_max = 4;  // what `touch` names: two keys, and both of them in its range, stored or not
+  open_with(Fault::lost_in_record);
+  EXPECT_TRUE(run(touch)->ended() == false && fatal);
+  fatal.reset();
+  options.shadow_records_max = 3;
+  log = MemoryLog();
+  open_with(Fault::lost_in_record);
+  EXPECT_TRUE(run(touch)->ended());
+  EXPECT_FALSE(fatal);
+  EXPECT_EQ(database->status().shadow_batches, 0u);
+  EXPECT_EQ(database->status().shadow_skipped, 1u);
+  EXPECT_EQ(run(add("hot", 1))->outcome(0), Outcome::committed);
+  EXPECT_EQ(database->status().shadow_batches, 1u);
+  EXPECT_EQ(database->status().shadow_skipped, 1u);
+}
+
+// One batch after the other, without the core around it.
+class ShadowLimitsTest : public ::testing::Test {
+ protected:
+  // Counts what is looked at.
+  class CountingEngine : public ForwardingEngine {
+   public:
+    using ForwardingEngine::ForwardingEngine;
+    void scan(std::string_view from, std::string_view to,
+              const std::function<bool(const engine::RecordView&)>& visit) const override {
+      ForwardingEngine::scan(from, to, [&](const engine::RecordView& view) {
+        ++visited;
+        return visit(view);
+      });
+    }
+    engine::RecordView find(std::string_view key) const override {
+      ++found;
+      return ForwardingEngine::find(key);
+    }
+    mutable std::uint64_t visited = 0, found = 0;
+  };
+
+  // Records k1000 to k1999 with values of 100 bytes.
+  void SetUp() override {
+    auto created = engine::Engine::create({});
+    ASSERT_TRUE(created.ok());
+    engine.emplace(std::move(*created));
+    const std::string value(100, 'v');
+    for (int i = 0; i < 1000; ++i) {
+      const Status status =
+          engine->load("k" + std::to_string(1000 + i), header.first_version++, ValueType::bytes, 0, value);
+      ASSERT_TRUE(status.ok());
+    }
+  }
+  // A batch of `count` transactions: whether it is within the limits, and then right.
+  bool checks(ShadowLimits limits, const std::function<void(engine::ColumnsBuilder&)>& build, int count = 1) {
+    engine->visited = engine->found = 0;
+    engine::TransactionColumns columns;
+    engine::ColumnsBuilder b(&columns, engine::KeyHashSecret{});
+    for (int i = 0; i < count; ++i) {
+      b.begin();
+      build(b);
+      b.end();
+    }
+    ShadowCheck shadow(1, limits, sim.environment().random);
+    shadow.before(*engine, columns);
+    EXPECT_NE(shadow.sampled(), shadow.skipped());
+    ++header.number;
+    const engine::Column<std::uint8_t> last_try(columns.size(), 1);
+    if (shadow.sampled()) {
+      engine::BatchResults results;
+      engine::WriteColumns writes;
+      EXPECT_TRUE(engine->execute(header, columns, last_try, &results, &writes).ok());
+      EXPECT_NE(shadow.text_of(header, columns, last_try).find("\"version\": "), std::string::npos);
+      const Status status = shadow.after(
+          *engine, {header, columns, last_try, results, writes, [this](Cell cell) { return engine->bytes_of(cell); }});
+      EXPECT_TRUE(status.ok()) << status.message();
+      header.first_version = results.next_version;
+    }
+    // Nothing is kept, either way.
+    EXPECT_NE(shadow.text_of(header, columns, last_try).find("\"records\": 0,"), std::string::npos);
+    return shadow.sampled();
+  }
+  static void get_rest(engine::ColumnsBuilder& b) { b.range_op(OpKind::range_get, "a", "", 1); }
+
+  SimEnvironment sim{1};
+  std::optional<CountingEngine> engine;
+  engine::BatchHeader header{.number = 0, .time_us = 0, .first_version = 1};
+};
+
+TEST_F(ShadowLimitsTest, TheCopyStopsAtTheLimit) {
+  EXPECT_FALSE(checks({100, 1 << 20}, get_rest));
+  EXPECT_EQ(engine->visited, 101u);
+  EXPECT_FALSE(checks({999, 1 << 20}, get_rest));
+  EXPECT_TRUE(checks({1000, 1 << 20}, get_rest));
+}
+
+TEST_F(ShadowLimitsTest, BytesCountAsWell) {
+  EXPECT_FALSE(checks({1000, 105 * 1000 - 1}, get_rest));
+  EXPECT_TRUE(checks({1000, 105 * 1000}, get_rest));
+  EXPECT_FALSE(checks({1000, 1050}, get_rest));
+  EXPECT_EQ(engine->visited, 11u);
+  const auto get = [](engine::ColumnsBuilder& b) { b.op(OpKind::get, b.key("k1500")); };
+  EXPECT_FALSE(checks({1000, 104}, get));
+  EXPECT_TRUE(checks({1000, 105}, get));
+}
+
+TEST_F(ShadowLimitsTest, EveryTimeThatItIsNamedCounts) {
+  const auto get_ten = [](engine::ColumnsBuilder& b) { b.range_op(OpKind::range_get, "k1200", "k1210", 1); };
+  EXPECT_TRUE(checks({1000, 1 << 20}, get_ten, 100));
+  EXPECT_FALSE(checks({1000, 1 << 20}, get_ten, 101));
+  const auto get_one = [](engine::ColumnsBuilder& b) { b.op(OpKind::get, b.key("k1500")); };
+  EXPECT_TRUE(checks({1000, 1 << 20}, get_one, 1000));
+  EXPECT_FALSE(checks({1000, 1 << 20}, get_one, 1001));
+  EXPECT_EQ(engine->found, 0u);
+}
+
+// Ranges that are empty before the batch are not while it is replayed.
+TEST_F(ShadowLimitsTest, WhatTheBatchMayPutIntoItsRangesCounts) {
+  int next = 0;
+  const auto put_and_get = [&next](engine::ColumnsBuilder& b) {
+    b.op(OpKind::put, b.key("x" + std::to_string(++next)), Operand::integer, 1);
+    b.range_op(OpKind::range_get, "x", "y", 1);
+    b.op(OpKind::get, b.key("k1500"));
+  };
+  EXPECT_FALSE(checks({2 * 20 + 20 * 20 - 1, 1 << 20}, put_and_get, 20));
+  EXPECT_TRUE(checks({2 * 20 + 20 * 20, 1 << 20}, put_and_get, 20));
+}
+
 TEST_F(ShadowCheckTest, TheShareIsChecked) {
   for (const double share : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
     DatabaseOptions wrong;
@@ -210,6 +337,9 @@ TEST_F(ShadowCheckTest, TheShareIsChecked) {
     ASSERT_FALSE(wrong.validate().ok()) << share;
     EXPECT_EQ(wrong.validate().violation()->knob, "--shadow-rate");
   }
+  DatabaseOptions wrong;
+  wrong.shadow_records_max = 0;
+  EXPECT_EQ(wrong.validate().violation()->knob, "--shadow-records-max");
 }
 
 TEST(BatchText, HoldsTheStateAndTheTransactions) {
@@ -256,6 +386,35 @@ TEST(BatchText, HoldsTheStateAndTheTransactions) {
       R"({"op": "add", "key": "b", "delta": -3}, {"op": "put", "key": "c", "value": {"batch_time": true}}], )"
       R"("else": []})"
       "\n");
+}
+
+TEST(BatchText, IsBoundedAndSaysWhatIsLeftOut) {
+  engine::TransactionColumns columns;
+  engine::ColumnsBuilder b(&columns, engine::KeyHashSecret{});
+  engine::ModelState state;
+  const std::string value(std::size_t{1} << 20, 'v');
+  constexpr std::size_t kCount = 20;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    b.begin();
+    b.op(OpKind::put, b.key(key), Operand::bytes, b.value(value));
+    b.end();
+    state.records[key] = {value, 5};
+  }
+  const std::vector<std::uint8_t> last_try(kCount, 0);
+  const std::string text = batch_text({.number = 3}, columns, last_try, state);
+  EXPECT_LT(text.size(), kBatchTextBytesMax + 1000);
+  EXPECT_GT(text.size(), kBatchTextBytesMax / 2);
+  const auto count = [&text](const std::string& part) {
+    std::size_t n = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+    return n;
+  };
+  const std::size_t records = count("{\"key\": "), transactions = count("{\"precedence\": ");
+  EXPECT_GT(records, 0u);
+  EXPECT_GT(transactions, 0u);
+  EXPECT_TRUE(text.ends_with("}\n{\"records_left_out\": " + std::to_string(kCount - records) +
+                             ", \"transactions_left_out\": " + std::to_string(kCount - transactions) + "}\n"));
 }
 
 }  // namespace

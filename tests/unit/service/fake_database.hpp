@@ -93,6 +93,7 @@ class FakeDatabase final : public Database {
     status.batches_ordered = 2;
     status.batches_on_device = 3;
     status.shadow_batches = 4;
+    status.shadow_skipped = 5;
     return status;
   }
   void drain(std::function<void()> answered, std::function<void()> done) override {

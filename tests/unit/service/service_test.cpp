@@ -80,6 +80,7 @@ TEST_F(ServiceTest, IsUnavailableWhileRecoveringAndAfterClose) {
   EXPECT_EQ(state.batches_ordered(), 2u);
   EXPECT_EQ(state.batches_on_device(), 3u);
   EXPECT_EQ(state.shadow_batches(), 4u);
+  EXPECT_EQ(state.shadow_skipped(), 5u);
   service_.close();
   status = stub_->Execute(context().get(), execute_request(), &response);
   EXPECT_EQ(status.error_message(), "draining");
