@@ -208,7 +208,8 @@ TEST_F(ShadowCheckTest, TheSampleIsTheShareThatWasAskedFor) {
 TEST_F(ShadowCheckTest, BeyondTheLimitABatchIsLeftOutAndCounted) {
   options.shadow_records_max = 4;  // what `touch` names: two keys, and both of them in its range, stored or not
   open_with(Fault::lost_in_record);
-  EXPECT_TRUE(run(touch)->ended() == false && fatal);
+  EXPECT_FALSE(run(touch)->ended());
+  EXPECT_TRUE(fatal);
   fatal.reset();
   options.shadow_records_max = 3;
   log = MemoryLog();
