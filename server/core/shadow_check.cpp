@@ -51,9 +51,14 @@ void ShadowCheck::before(const engine::Engine& engine, const engine::Transaction
   if (!sampled_) return;
   records_ = bytes_ = 0;
   state_.tombstone_floor = engine.tombstone_floor();
-  sampled_ = copy_keys(engine, columns) && copy_ranges(engine, columns);
+  sampled_ = take(columns.key_end.size(), columns.key_bytes.size()) && ranges_fit(engine, columns) &&
+             copy_keys(engine, columns);
   skipped_ = !sampled_;
-  if (skipped_) state_ = {};
+  if (skipped_) {
+    state_ = {};
+  } else {
+    copy_ranges(engine, columns);
+  }
 }
 
 bool ShadowCheck::take(std::uint64_t records, std::uint64_t bytes) {
@@ -63,7 +68,6 @@ bool ShadowCheck::take(std::uint64_t records, std::uint64_t bytes) {
 }
 
 bool ShadowCheck::copy_keys(const engine::Engine& engine, const engine::TransactionColumns& columns) {
-  if (!take(columns.key_end.size(), columns.key_bytes.size())) return false;
   for (std::size_t i = 0; i < columns.key_end.size(); ++i) {
     const std::string_view key = columns.key(i);
     if (state_.records.contains(key)) continue;
@@ -75,7 +79,8 @@ bool ShadowCheck::copy_keys(const engine::Engine& engine, const engine::Transact
   return true;
 }
 
-bool ShadowCheck::copy_ranges(const engine::Engine& engine, const engine::TransactionColumns& columns) {
+// Counted first: a copy costs many times as much as a look.
+bool ShadowCheck::ranges_fit(const engine::Engine& engine, const engine::TransactionColumns& columns) {
   if (columns.range_limit.empty()) return true;
   const std::vector<std::string_view> keys = sorted_keys(columns);
   bool fits = true;
@@ -85,11 +90,19 @@ bool ShadowCheck::copy_ranges(const engine::Engine& engine, const engine::Transa
     if (!fits) break;
     engine.scan(from, to, [&](const engine::RecordView& view) {
       fits = take(1, view.key.size() + view.bytes.size());
-      if (fits && !state_.records.contains(view.key)) state_.records.emplace(view.key, record_of(view));
       return fits;
     });
   }
   return fits;
+}
+
+void ShadowCheck::copy_ranges(const engine::Engine& engine, const engine::TransactionColumns& columns) {
+  for (std::size_t i = 0; i < columns.range_limit.size(); ++i) {
+    engine.scan(columns.range_from(i), columns.range_to(i), [this](const engine::RecordView& view) {
+      if (!state_.records.contains(view.key)) state_.records.emplace(view.key, record_of(view));
+      return true;
+    });
+  }
 }
 
 Status ShadowCheck::after(const engine::Engine& engine, const engine::Execution& execution) {

@@ -47,8 +47,9 @@ class ShadowCheck {
   bool draw();
   // False: beyond the limits.
   bool take(std::uint64_t records, std::uint64_t bytes);
+  bool ranges_fit(const engine::Engine& engine, const engine::TransactionColumns& columns);
   bool copy_keys(const engine::Engine& engine, const engine::TransactionColumns& columns);
-  bool copy_ranges(const engine::Engine& engine, const engine::TransactionColumns& columns);
+  void copy_ranges(const engine::Engine& engine, const engine::TransactionColumns& columns);
   Status compare(const engine::Engine& engine, const engine::Execution& execution) const;
 
   const double share_;
