@@ -307,6 +307,12 @@ TEST_F(ShadowLimitsTest, BytesCountAsWell) {
   const auto get = [](engine::ColumnsBuilder& b) { b.op(OpKind::get, b.key("k1500")); };
   EXPECT_FALSE(checks({1000, 104}, get));
   EXPECT_TRUE(checks({1000, 105}, get));
+  const auto get_two = [](engine::ColumnsBuilder& b) {
+    b.op(OpKind::get, b.key("k1500"));
+    b.op(OpKind::get, b.key("k1501"));
+  };
+  EXPECT_FALSE(checks({1000, 209}, get_two));  // the first one is copied by then
+  EXPECT_TRUE(checks({1000, 210}, get_two));
 }
 
 TEST_F(ShadowLimitsTest, EveryTimeThatItIsNamedCounts) {
