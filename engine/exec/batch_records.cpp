@@ -31,7 +31,7 @@ void BatchRecords::gather(const TransactionColumns& columns, const BatchResolver
   if (entries_.size() < 2 * keys || ++epoch_ == 0) {
     entries_.assign(std::bit_ceil(std::max(2 * keys, kEntriesMin)), Entry{0, 0});
     shift_ = 64 - static_cast<std::uint32_t>(std::countr_zero(entries_.size()));
-    epoch_ = 1;
+    epoch_ = std::max(epoch_, std::uint32_t{1});  // the entries are all of epoch 0
   }
   record_of_key_.resize(keys);
   slots_.clear();

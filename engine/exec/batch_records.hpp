@@ -21,6 +21,9 @@ namespace kilokv::engine {
 
 class BatchRecords {
  public:
+  // Counts its batches behind `first_epoch`: not 0 only in tests of what happens when epochs run out.
+  explicit BatchRecords(std::uint32_t first_epoch = 0) : epoch_(first_epoch) {}
+
   // Numbers the records and gathers their cells. Requires: `resolver` has resolved `columns`, which have no ranges.
   void gather(const TransactionColumns& columns, const BatchResolver& resolver, const RecordStore& store);
 
@@ -52,7 +55,7 @@ class BatchRecords {
   std::uint32_t number(std::uint32_t slot);
 
   std::vector<Entry> entries_;  // a power of 2, at least twice the keys
-  std::uint32_t epoch_ = 0;
+  std::uint32_t epoch_;
   std::uint32_t shift_ = 0;
   std::vector<std::uint32_t> record_of_key_;
   std::vector<std::uint32_t> slots_;

@@ -32,8 +32,13 @@ struct ChunkLayout {
 
 }  // namespace
 
-DeviceRecords::DeviceRecords(Device* device, DeviceKernels* kernels)
-    : device_(*device), kernels_(*kernels), slots_(device), staging_(device), chunk_(device) {}
+DeviceRecords::DeviceRecords(Device* device, DeviceKernels* kernels, std::uint32_t first_epoch)
+    : device_(*device),
+      kernels_(*kernels),
+      slots_(device),
+      first_epoch_(first_epoch),
+      staging_(device),
+      chunk_(device) {}
 
 void DeviceRecords::changed(KeyId id) {
   if (must_build_) return;
@@ -83,7 +88,7 @@ Status DeviceRecords::build(DeviceStream stream, const RecordStore& store) {
     capacity_ = static_cast<std::uint32_t>(capacity);
   }
   used_ = 0;
-  epoch_ = 0;
+  epoch_ = first_epoch_;
   ++builds_;
   if (Status status = device_.fill(stream, slots_.address(), 0, std::size_t{capacity_} * sizeof(Slot)); !status.ok()) {
     return status;

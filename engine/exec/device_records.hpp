@@ -21,8 +21,8 @@ namespace kilokv::engine {
 
 class DeviceRecords {
  public:
-  // Both outlive it.
-  DeviceRecords(Device* device, DeviceKernels* kernels);
+  // Both outlive it. Behind `first_epoch` it counts each time that it is built: not 0 only in tests.
+  DeviceRecords(Device* device, DeviceKernels* kernels, std::uint32_t first_epoch = 0);
 
   // The host's record of this id changed, came or went, other than by a batch on the device.
   void changed(KeyId id);
@@ -52,6 +52,7 @@ class DeviceRecords {
   DeviceBuffer slots_;
   std::uint32_t capacity_ = 0;
   std::size_t used_ = 0;
+  const std::uint32_t first_epoch_;
   std::uint64_t epoch_ = 0;  // of the table's rounds so far
   std::uint64_t builds_ = 0;
   bool must_build_ = true;

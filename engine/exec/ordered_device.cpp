@@ -92,12 +92,13 @@ struct OrderedDevice::Places {
   std::size_t op_adds, undo, pass_of, undecided, slot_of, pending, end;
 };
 
-OrderedDevice::OrderedDevice(OpenedDevice opened)
+OrderedDevice::OrderedDevice(OpenedDevice opened, FirstEpochs first)
     : opened_(std::move(opened)),
-      table_(opened_.device.get(), opened_.kernels.get()),
+      table_(opened_.device.get(), opened_.kernels.get(), first.table),
       staging_(opened_.device.get()),
       block_(opened_.device.get()),
-      reservations_(opened_.device.get()) {}
+      reservations_(opened_.device.get()),
+      epochs_(first.reservations) {}
 
 Status OrderedDevice::prepare(const RecordStore& store) {
   if (!has_stream_) {

@@ -18,7 +18,7 @@ namespace kilokv::engine {
 
 class OrderedDevice final : public Executor {
  public:
-  explicit OrderedDevice(OpenedDevice opened);
+  explicit OrderedDevice(OpenedDevice opened, FirstEpochs first = {});
 
   Status prepare(const RecordStore& store) override;
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,

@@ -15,7 +15,8 @@ class OrderedHost final : public Executor {
   // A round costs each undecided transaction about as much as running it does, and two barriers.
   static constexpr OrderedTuning kTuning{.decided_min = 16, .divisor = 8};
 
-  explicit OrderedHost(std::uint32_t threads, OrderedTuning tuning = kTuning) : team_(threads), tuning_(tuning) {}
+  explicit OrderedHost(std::uint32_t threads, OrderedTuning tuning = kTuning, FirstEpochs first = {})
+      : team_(threads), tuning_(tuning), scratch_(first) {}
 
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override;

@@ -14,6 +14,8 @@ namespace kilokv::engine {
 
 class OrderedScratch {
  public:
+  explicit OrderedScratch(FirstEpochs first = {}) : epochs_(first.reservations) {}
+
   // The batch's arguments for so many threads. They point into this, `batch`, `records` and `results`.
   OrderedArguments<HostSpace> open(const ResolvedBatch& batch, OrderedTuning tuning, std::uint32_t threads,
                                    std::uint32_t group_width, BatchRecords* records, BatchResults* results);

@@ -15,6 +15,7 @@ namespace kilokv::engine {
 struct SimRuns {
   GridShape shape;
   OrderedTuning tuning;
+  FirstEpochs first_epochs;
   Schedule schedule;  // of the next run
   RunReport report;   // of the last one
 };
@@ -23,7 +24,7 @@ template <std::uint32_t Width, class Rules = OrderedRules>
 class OrderedSim final : public Executor {
  public:
   // Requires: groups of Width in runs->shape.
-  explicit OrderedSim(SimRuns* runs) : runs_(*runs), lanes_(runs->shape) {}
+  explicit OrderedSim(SimRuns* runs) : runs_(*runs), lanes_(runs->shape), scratch_(runs->first_epochs) {}
 
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override {

@@ -10,9 +10,17 @@
 
 namespace kilokv::engine {
 
+// The epochs behind which an executor starts to count; not 0 only in tests of what happens when epochs run out.
+struct FirstEpochs {
+  std::uint32_t reservations = 0;
+  std::uint32_t table = 0;  // of a device, each time that it is built
+};
+
 // Hands out epochs of reservations. Not thread-safe.
 class EpochCounter {
  public:
+  explicit EpochCounter(std::uint32_t first = 0) : last_(first) {}
+
   // Whether the epochs do not suffice for a batch of n transactions: then all reservations are to be set to ~0, and
   // counting starts again.
   bool must_restart(std::uint64_t n) {
@@ -24,7 +32,7 @@ class EpochCounter {
   void use(std::uint64_t rounds) { last_ += rounds; }
 
  private:
-  std::uint64_t last_ = 0;
+  std::uint64_t last_;
 };
 
 // Passes and next version of the results, and the report, from what a run left: `words` as OrderedWord says, `counts`
