@@ -119,7 +119,7 @@ void change_in_all_ways(DeviceFollower* follower, std::uint64_t count, bool buil
 }
 
 TEST(changes_about_the_least_bound_reach_the_device) {
-  DeviceFollower follower(kChangedMin + 1000);
+  DeviceFollower follower(4 * kChangedMin);  // so that there is room for as many more
   follower.expect_the_same();
   for (const std::uint64_t count : {std::uint64_t{1}, kChangedMin - 1, kChangedMin}) {
     change_in_all_ways(&follower, count, false, 1);

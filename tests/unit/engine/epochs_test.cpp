@@ -165,7 +165,7 @@ TEST(the_epochs_of_a_table_on_a_device_run_out) {
 // The numbers of a batch's records, while their epoch begins again. One key, then many: were the entries that no batch
 // has used taken for those of epoch 0, there would be no room for them, for ever.
 TEST(the_epochs_of_a_batchs_records_run_out) {
-  constexpr std::uint32_t kBefore = 3, kMany = 32;
+  constexpr std::uint32_t kBefore = 3, kMany = 12;
   RecordStore store(kSecret, 0, 1000);
   BatchResolver resolver;
   BatchRecords records(kLast - kBefore);
