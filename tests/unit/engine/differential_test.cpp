@@ -160,7 +160,7 @@ class Chain {
     options.strategy = "ordered";
     other_.engine = ground.make(options, seed);
     // Commit versions that overflow a record in a few ADDs, and stamps that do so in two.
-    if (random_.chance(0.3)) header_.first_version = (kVersionMax >> random_.below(4)) - 50'000'000;
+    if (random_.chance(0.3)) header_.first_version = (kVersionMax >> random_.below(2)) - 50'000'000;
     if (random_.chance(0.3)) header_.time_us = std::numeric_limits<TimeUs>::max() / 2;
   }
 

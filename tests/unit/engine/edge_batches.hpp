@@ -29,7 +29,7 @@ inline EdgeShape draw_edge_shape(Random* random) {
   shape.guards_max = random->below(4);
   shape.operations_max = 1 + random->below(4);
   shape.mostly_adds = random->chance(0.5);
-  shape.own_delta_chance = random->chance(0.3) ? 0.6 : 0.1;
+  shape.own_delta_chance = random->chance(0.3) ? 0.9 : 0.1;
   shape.precedence_chance = random->chance(0.3) ? 1 : 0.2;
   if (random->chance(0.1)) {  // the longest lists
     shape.operations_max = 1024;
