@@ -31,7 +31,9 @@ struct Runs {
 
 double serial_cost(std::size_t n, bool) { return 0.3e-6 * static_cast<double>(n); }
 // Pays for each launch, and for what the other strategy has changed meanwhile.
-double device_cost(std::size_t n, bool first) { return (first ? 0.3e-3 : 0) + 60e-6 + 0.05e-6 * static_cast<double>(n); }
+double device_cost(std::size_t n, bool first) {
+  return (first ? 0.3e-3 : 0) + 60e-6 + 0.05e-6 * static_cast<double>(n);
+}
 
 TEST(each_size_gets_its_faster_strategy) {
   Runs runs{.cost = {serial_cost, device_cost}};
