@@ -92,8 +92,8 @@ class CoreFixture : public ::testing::Test {
           engine_options.table_records_max = table_records_max;
           engine_options.secret = secret;
           Result<std::unique_ptr<engine::Engine>> engine = engine::Engine::create(engine_options);
-          if (wrap_engine && engine.ok()) engine = wrap_engine(std::move(*engine));
-          return engine;
+          if (!wrap_engine || !engine.ok()) return engine;
+          return Result<std::unique_ptr<engine::Engine>>(wrap_engine(std::move(*engine)));
         },
         [this](const Status& status) { fatal = status; }, events);
     ASSERT_TRUE(opened.ok()) << opened.status().message();
