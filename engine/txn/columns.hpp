@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/key_hash.hpp"
 #include "engine/base/types.hpp"
 #include "engine/txn/program.hpp"
 
@@ -91,7 +92,7 @@ struct TransactionColumns {
 // closes it. Keys are hashed with `secret` (base/key_hash.hpp). Operand indices are within the list.
 class ColumnsBuilder {
  public:
-  ColumnsBuilder(TransactionColumns* columns, const struct KeyHashSecret& secret);
+  ColumnsBuilder(TransactionColumns* columns, const KeyHashSecret& secret);
   void begin(std::uint8_t precedence = 0, DurationUs wait_timeout_us = 0);
   std::uint32_t key(std::string_view bytes);    // returns its index in the key columns
   std::uint32_t value(std::string_view bytes);  // returns its index in the value columns
@@ -106,7 +107,7 @@ class ColumnsBuilder {
   std::uint32_t range(std::string_view from, std::string_view to, std::uint32_t limit);
 
   TransactionColumns* columns_;
-  const struct KeyHashSecret* secret_;
+  KeyHashSecret secret_;
   bool in_else_ = false;
 };
 

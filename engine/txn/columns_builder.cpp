@@ -1,10 +1,9 @@
-#include "engine/base/key_hash.hpp"
 #include "engine/txn/columns.hpp"
 
 namespace kilokv::engine {
 
 ColumnsBuilder::ColumnsBuilder(TransactionColumns* columns, const KeyHashSecret& secret)
-    : columns_(columns), secret_(&secret) {}
+    : columns_(columns), secret_(secret) {}
 
 void ColumnsBuilder::begin(std::uint8_t precedence, DurationUs wait_timeout_us) {
   columns_->precedence.push_back(precedence);
@@ -13,7 +12,7 @@ void ColumnsBuilder::begin(std::uint8_t precedence, DurationUs wait_timeout_us) 
 }
 
 std::uint32_t ColumnsBuilder::key(std::string_view bytes) {
-  columns_->key_id.push_back(hash_key(bytes, *secret_));
+  columns_->key_id.push_back(hash_key(bytes, secret_));
   columns_->key_bytes.insert(columns_->key_bytes.end(), bytes.begin(), bytes.end());
   columns_->key_end.push_back(static_cast<std::uint32_t>(columns_->key_bytes.size()));
   return static_cast<std::uint32_t>(columns_->key_end.size() - 1);
