@@ -45,6 +45,8 @@ struct HostSpace {
   }
 };
 
+inline constexpr std::uint32_t kProbes = 32;
+
 template <class Pointer>
 using ElementOf = std::remove_cv_t<typename std::pointer_traits<Pointer>::element_type>;
 
@@ -94,6 +96,9 @@ concept Platform = requires(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P,
   p.group_barrier();
   p.block_barrier();
   p.grid_barrier();
+
+  p.pause();      // between two tries of what others stand in the way of: lets them go first
+  p.probe(lane);  // this rare place was reached: number below kProbes. The simulator counts it, nobody else
 };
 
 }  // namespace kilokv::engine

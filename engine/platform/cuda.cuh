@@ -111,8 +111,12 @@ class CudaPlatform {
   __device__ void block_barrier() const { __syncthreads(); }
   __device__ void grid_barrier() const { cooperative_groups::this_grid().sync(); }
 
+  __device__ void pause() const { __nanosleep(kPauseNanoseconds); }
+  __device__ void probe(std::uint32_t) const {}
+
  private:
   static constexpr std::uint32_t kAllLanes = 0xFFFF'FFFF;
+  static constexpr unsigned kPauseNanoseconds = 64;
 
   template <class T, class Use>
   __device__ static auto within(T* word, Scope scope, Use use) {

@@ -135,6 +135,9 @@ class HostPlatformOver {
   void block_barrier() const {}
   void grid_barrier() const { team_->barrier(); }
 
+  void pause() const { std::this_thread::yield(); }
+  void probe(std::uint32_t) const {}
+
  private:
   template <class P>
   static std::atomic_ref<ElementOf<P>> to_change(P word) {

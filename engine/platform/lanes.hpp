@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "engine/base/status.hpp"
+#include "engine/platform/concept.hpp"
 #include "engine/platform/fiber.hpp"
 #include "engine/platform/race_detector.hpp"
 
@@ -41,10 +42,11 @@ struct Schedule {
 };
 
 struct RunReport {
-  Status status;                  // INTERNAL, with text, where the run ended with an error
-  std::uint64_t steps = 0;        // of all lanes
-  std::uint64_t preemptions = 0;  // a lane that could have gone on had to let another go first
-  std::uint64_t trace = 0;        // digest of the lanes chosen, step by step: other traces, other digests
+  Status status;                                // INTERNAL, with text, where the run ended with an error
+  std::uint64_t steps = 0;                      // of all lanes
+  std::uint64_t preemptions = 0;                // a lane that could have gone on had to let another go first
+  std::uint64_t trace = 0;                      // digest of the lanes chosen, step by step: other traces, other digests
+  std::array<std::uint64_t, kProbes> probes{};  // times that each was reached
 };
 
 struct GridShape {
@@ -85,6 +87,7 @@ class Lanes {
   std::uint64_t given(std::uint32_t group_lane) const;
   std::uint32_t group_size() const;  // lanes in the group of the lane that runs
   RaceDetector& races() { return races_; }
+  void probe(std::uint32_t number) { ++report_.probes[number]; }
   std::uint64_t* shared(std::uint32_t block) { return &shared_words_[std::size_t{block} * kSharedWords]; }
 
  private:

@@ -110,6 +110,9 @@ class SimPlatformOf {
   void block_barrier() const { lanes_->meet(Meeting::block_barrier); }
   void grid_barrier() const { lanes_->meet(Meeting::grid_barrier); }
 
+  void pause() const { lanes_->step(); }
+  void probe(std::uint32_t number) const { lanes_->probe(number); }
+
  private:
   template <class T, class Change>
   T change(T* word, Order order, Change changed) const {
