@@ -29,6 +29,8 @@ class HostAccess {
             BatchResults* results);
 
   Cell read(std::uint32_t key) const { return slots_[slot_of_key_[key]].cell; }
+  Cell read_of_guard(std::uint32_t key, std::uint32_t) const { return read(key); }
+  static constexpr bool stopped() { return false; }
   void write(std::uint32_t key, Cell cell) { write_slot(slot_of_key_[key], cell); }
   void begin() {
     undo_begin_ = log_size_;
@@ -99,7 +101,9 @@ class HostAccess {
 class LookupAccess {
  public:
   LookupAccess(const RecordStore& store, const TransactionColumns& columns) : store_(store), columns_(columns) {}
-  Cell read(std::uint32_t key) const { return store_.table()[store_.table().find(columns_.key_id[key])].cell; }
+  Cell read_of_guard(std::uint32_t key, std::uint32_t) const {
+    return store_.table()[store_.table().find(columns_.key_id[key])].cell;
+  }
   bool bytes_equal(Cell cell, std::uint32_t value) const {
     return BlobStore::bytes(cell.word) == columns_.value(value);
   }

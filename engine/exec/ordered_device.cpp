@@ -74,7 +74,7 @@ struct OrderedDevice::Places {
     op_adds = layout.add<std::uint8_t>(m);
     undo = layout.add<std::uint64_t>(2 * m);
     pass_of = layout.add<std::uint32_t>(n);
-    undecided = layout.add<std::uint32_t>(ordered_room(static_cast<std::uint32_t>(n), threads, group_width));
+    undecided = layout.add<std::uint32_t>(position_room(static_cast<std::uint32_t>(n), threads, group_width));
     slot_of = layout.add<std::uint32_t>(d);
     pending = layout.add<std::uint8_t>(d);
     end = layout.bytes();

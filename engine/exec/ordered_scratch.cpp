@@ -23,7 +23,7 @@ OrderedArguments<HostSpace> OrderedScratch::open(const ResolvedBatch& batch, Ord
   grow(&undo_, 2 * operations);
   grow(&op_adds_, operations);
   grow(&pass_of_, n);
-  grow(&undecided_, ordered_room(n, threads, group_width));
+  grow(&undecided_, position_room(n, threads, group_width));
   delta_sums_.reserve(records_max);
   delta_sums_.assign(records->size(), 0);
   words_.assign(kOrderedWords, 0);

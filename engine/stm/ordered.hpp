@@ -31,6 +31,7 @@
 
 #include "engine/base/host_device.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/stm/batch_arguments.hpp"
 #include "engine/txn/interpreter.hpp"
 #include "engine/txn/program.hpp"
 #include "engine/txn/view.hpp"
@@ -63,49 +64,23 @@ enum OrderedWord : std::uint32_t {
 enum class Role : std::uint8_t { read, write, add };
 inline constexpr std::uint32_t kRoles = 3;
 
-// With n transactions, k keys, m operations, v values and d records that the batch names, each once:
+// With n transactions, m operations and d records:
 template <class Space>
-struct OrderedArguments {
+struct OrderedArguments : BatchArguments<Space> {
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
-  BatchViewIn<Space> batch;
-  ResultViewIn<Space> results;
-  Pointer<const std::uint8_t> last_try = {};        // [n]
-  Pointer<const std::uint32_t> order = {};          // [n] position -> transaction, or null: the same
-  Pointer<const std::uint32_t> record_of_key = {};  // [k] key -> record
-  Pointer<const std::uint64_t> value_word = {};     // [v]
-  Pointer<const std::uint32_t> equal_begin = {};    // [v] byte value i equals those of the words
-  Pointer<const std::uint32_t> equal_end = {};      // [v]   [equal_begin[i], equal_end[i])
-  Pointer<const std::uint64_t> equal_word = {};     // ascending for each value
-  Pointer<std::uint64_t> cells = {};                // [2d] word and tag; in: before the batch, out: behind it
-  Pointer<std::uint64_t> reservations = {};         // [kRoles x d] of older epochs
-  Pointer<std::uint64_t> delta_sums = {};           // [d] zero at the start
-  Pointer<std::uint8_t> op_adds = {};               // [m] scratch: 1: an adder
-  Pointer<std::uint64_t> undo = {};                 // [2m] scratch: what each write replaced
-  Pointer<std::uint32_t> pass_of = {};              // [n] scratch: the pass that a position waits for
-  Pointer<std::uint32_t> undecided = {};            // [ordered_room(n, threads, width)] scratch
-  Pointer<std::uint64_t> words = {};                // [kOrderedWords]
-  Pointer<OrderedCounts> counts = {};               // [threads] out
-  std::uint32_t absent_record = kNone;              // the record of all keys that are only read and not there
-  std::uint32_t first_epoch = 0;                    // this batch's rounds are the epochs behind it
-  std::uint64_t delta_max = 0;                      // an ADD of more is not an adder; all together: < 2^63
+  Pointer<std::uint64_t> reservations = {};  // [kRoles x d] of older epochs
+  Pointer<std::uint64_t> delta_sums = {};    // [d] zero at the start
+  Pointer<std::uint8_t> op_adds = {};        // [m] scratch: 1: an adder
+  Pointer<std::uint64_t> undo = {};          // [2m] scratch: what each write replaced
+  Pointer<std::uint32_t> pass_of = {};       // [n] scratch: the pass that a position waits for
+  Pointer<std::uint32_t> undecided = {};     // [position_room(n, threads, width)] scratch
+  Pointer<std::uint64_t> words = {};         // [kOrderedWords]
+  Pointer<OrderedCounts> counts = {};        // [threads] out
+  std::uint32_t first_epoch = 0;             // this batch's rounds are the epochs behind it
+  std::uint64_t delta_max = 0;               // an ADD of more is not an adder; all together: < 2^63
   OrderedTuning tuning;
 };
-
-// Positions are dealt in tiles, so that a host thread has neighbours and a group's lanes have neighbours, too.
-KILOKV_HOST_DEVICE inline std::uint32_t ordered_tile(std::uint32_t transactions, std::uint32_t threads,
-                                                     std::uint32_t group_width) {
-  if (group_width > 1) return 1;
-  const std::uint32_t fair = transactions / (4 * threads);
-  return fair < 1 ? 1 : (fair > 64 ? 64 : fair);
-}
-
-// Slots of `undecided`: a thread's i-th position is in slot thread + i x threads.
-KILOKV_HOST_DEVICE inline std::uint64_t ordered_room(std::uint32_t transactions, std::uint32_t threads,
-                                                     std::uint32_t group_width) {
-  const std::uint64_t stride = std::uint64_t{ordered_tile(transactions, threads, group_width)} * threads;
-  return (transactions + stride - 1) / stride * stride;
-}
 
 // More epochs than a batch of n transactions can use.
 constexpr std::uint64_t ordered_epochs_max(std::uint64_t n) { return n * kWaitPassesMax + kWaitPassesMax + 1; }
@@ -136,6 +111,8 @@ class OrderedAccess {
     if (adds_) return {p_.load(cell, Order::relaxed, Scope::device), p_.load(cell + 1, Order::relaxed, Scope::device)};
     return {p_.get(cell), p_.get(cell + 1)};
   }
+  KILOKV_HOST_DEVICE Cell read_of_guard(std::uint32_t key, std::uint32_t) const { return read(key); }
+  KILOKV_HOST_DEVICE static constexpr bool stopped() { return false; }
   KILOKV_HOST_DEVICE void write(std::uint32_t key, Cell cell) {
     const auto at = a_.cells + 2 * static_cast<std::uint64_t>(a_.record_of_key[key]);
     const auto undo = a_.undo + 2 * static_cast<std::uint64_t>(operation_);
@@ -162,22 +139,7 @@ class OrderedAccess {
   }
   KILOKV_HOST_DEVICE bool defers(std::uint32_t operation) const { return a_.op_adds[operation] != 0; }
   KILOKV_HOST_DEVICE std::uint64_t value_word(std::uint32_t value) const { return a_.value_word[value]; }
-  // Byte values are words that the host gave out; it also says which of those in this batch have which content.
-  KILOKV_HOST_DEVICE bool bytes_equal(Cell cell, std::uint32_t value) const {
-    std::uint32_t low = a_.equal_begin[value];
-    std::uint32_t high = a_.equal_end[value];
-    while (low < high) {
-      const std::uint32_t middle = low + (high - low) / 2;
-      const std::uint64_t word = a_.equal_word[middle];
-      if (word == cell.word) return true;
-      if (word < cell.word) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return false;
-  }
+  KILOKV_HOST_DEVICE bool bytes_equal(Cell cell, std::uint32_t value) const { return a_.bytes_equal(cell, value); }
   // Batches with ranges do not come here.
   KILOKV_HOST_DEVICE bool range_unchanged(std::uint32_t, Version) const { return false; }
   KILOKV_HOST_DEVICE void range_get(std::uint32_t, Version) {}
@@ -199,7 +161,7 @@ class OrderedRun {
       : p_(platform),
         a_(arguments),
         size_(arguments.batch.size),
-        tile_(ordered_tile(size_, platform.threads(), P::kGroupWidth)),
+        tile_(position_tile(size_, platform.threads(), P::kGroupWidth)),
         epoch_(arguments.first_epoch) {}
 
   // Fills every column of the results that it views, but for the cells of adders; the cells; words and counts.
@@ -239,9 +201,7 @@ class OrderedRun {
       for (std::uint32_t position = first; position < end; ++position) f(position);
     }
   }
-  KILOKV_HOST_DEVICE std::uint32_t transaction_at(std::uint32_t position) const {
-    return a_.order != nullptr ? a_.order[position] : position;
-  }
+  KILOKV_HOST_DEVICE std::uint32_t transaction_at(std::uint32_t position) const { return a_.transaction_at(position); }
   KILOKV_HOST_DEVICE Operations operations_of(std::uint32_t t) const {
     return {t == 0 ? 0 : a_.batch.else_end[t - 1], a_.batch.else_end[t]};
   }

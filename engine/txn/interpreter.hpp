@@ -2,7 +2,10 @@
 // allocation; all access to records goes through `Access`.
 //
 // Access (a class of the strategy or executor; `key`, `range`, `value` are indices into the batch's columns):
-//   Cell read(key)                     the record as this transaction sees it, its own writes included
+//   Cell read(key)                     the record as this transaction sees it, its own writes included: for the
+//                                      operation that runs
+//   Cell read_of_guard(key, use)       the same for a guard: use 2g is its key, 2g + 1 the other key of a compare
+//   bool stopped()                     the reads so far cannot stand together: the run ends, undecided
 //   void write(key, Cell)              its own write; undone by undo()
 //   void begin(), void undo()          opens a transaction's writes; takes back all since begin()
 //   void ahead(operation)              this operation runs next
@@ -73,7 +76,7 @@ KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchViewIn<Space>& batch
     const auto since = static_cast<Version>(operand);
     return verdict(since >= batch.tombstone_floor && access.range_unchanged(batch.guard_key[g], since));
   }
-  const Cell cell = access.read(batch.guard_key[g]);
+  const Cell cell = access.read_of_guard(batch.guard_key[g], 2 * g);
   *seen = cell;
   const ValueType type = type_of(cell.tag);
   switch (kind) {
@@ -90,7 +93,7 @@ KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchViewIn<Space>& batch
     default: {
       std::int64_t right = operand;
       if (batch.guard_other[g] != kNone) {
-        const Cell other = access.read(batch.guard_other[g]);
+        const Cell other = access.read_of_guard(batch.guard_other[g], 2 * g + 1);
         if (type_of(other.tag) == ValueType::bytes) return Verdict::type_mismatch;
         right = static_cast<std::int64_t>(other.word);
       }
@@ -199,7 +202,7 @@ KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchViewIn<Space>
 }
 
 // Runs transaction t with the given rank: fills its results, leaves its writes in `access`. Returns its outcome;
-// `postponed`: a WAIT guard decided, and nothing was written.
+// `postponed`: a WAIT guard decided, and nothing was written; `undecided`: the access stopped it.
 template <class Space, class Access>
 KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchViewIn<Space>& batch, const ResultViewIn<Space>& results,
                                                   Access& access, std::uint32_t t, std::uint32_t rank) {
@@ -223,6 +226,7 @@ KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchViewIn<Space>& batc
   for (std::uint32_t g = guard_begin; g < batch.guard_end[t]; ++g) {
     Cell seen;
     const Verdict verdict = evaluate_guard(batch, access, g, &seen);
+    if (access.stopped()) return Outcome::undecided;
     if (verdict == Verdict::is_true) continue;
     if (verdict == Verdict::type_mismatch) {
       return finish(Outcome::type_mismatch, FailedIn::guards, g - guard_begin, Cell{}, false);
@@ -243,6 +247,7 @@ KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchViewIn<Space>& batc
   for (std::uint32_t i = begin; i < end; ++i) {
     access.ahead(i);
     const OperationEffect effect = run_operation(batch, results, access, begin, i, version);
+    if (access.stopped()) return Outcome::undecided;
     if (effect.outcome != Outcome::committed) {
       access.undo();
       const FailedIn list = outcome == Outcome::committed ? FailedIn::then_ops : FailedIn::else_ops;
