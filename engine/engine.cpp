@@ -19,6 +19,7 @@
 #include "engine/exec/rank_order.hpp"
 #include "engine/exec/resolver.hpp"
 #include "engine/exec/strategy_choice.hpp"
+#include "engine/exec/ticketed_host.hpp"
 #include "engine/stm/order.hpp"
 #include "engine/stm/serial.hpp"
 #include "engine/table/record_store.hpp"
@@ -32,6 +33,10 @@ std::unique_ptr<Executor> host_executor(const EngineOptions& options) {
   const std::uint32_t threads =
       options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1u);
   if (options.strategy == "serial" || (options.strategy == "auto" && threads == 1)) return nullptr;
+  TicketedTuning tuning;
+  tuning.records_per_lock = options.records_per_lock;
+  tuning.transactions_per_thread = options.transactions_per_thread;
+  if (auto ticketed = make_ticketed_host(options.strategy, threads, tuning)) return ticketed;
   return std::make_unique<OrderedHost>(threads);
 }
 
@@ -208,6 +213,7 @@ class HostEngine final : public Engine {
     summarized_ = access_.summarized();
     first_version_ = header.first_version;
     report_.strategy = "serial";
+    report_.any_order = false;
     report_.on_device = false;
     if (parallel_ == nullptr) return;
     for (const SlotImage& image : log_) parallel_->changed(store_.table()[image.slot].id);
@@ -220,7 +226,7 @@ class HostEngine final : public Engine {
     equal_.collect(batch.columns, resolver_, records_);
     Status status = parallel_->run(batch, &records_, results, &report_);
     if (status.ok()) {
-      rank_order_.sort(*results, results->passes <= 1 && order_.empty());
+      rank_order_.sort(*results, results->passes <= 1 && order_.empty() && !report_.any_order);
       if (!records_.settle_deltas(batch.columns, rank_order_, store_, results)) {
         status = Status(StatusCode::internal, "the records are not what the batch's results make of them");
       }
@@ -291,7 +297,7 @@ Status check_known(const std::string& field, const std::string& name, const std:
 
 }  // namespace
 
-std::vector<std::string> Engine::strategies() { return {"auto", "ordered", "serial"}; }
+std::vector<std::string> Engine::strategies() { return {"auto", "ordered", "serial", "prstm", "lock", "gpustm"}; }
 std::vector<std::string> Engine::devices() { return {"auto", "cpu", "cuda", "emulated"}; }
 
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {

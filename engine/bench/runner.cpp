@@ -175,7 +175,7 @@ void WorkloadRun::add_time(const Stopwatch& watch) {
 
 Status WorkloadRun::verify_batch(const BatchHeader& header, const TransactionColumns& columns) {
   const auto bytes_of = [&](Cell cell) { return engine_->bytes_of(cell); };
-  return check_execution({header, columns, last_try_, results_, writes_, bytes_of}, RefereeMode::deterministic,
+  return check_execution({header, columns, last_try_, results_, writes_, bytes_of}, referee_mode(engine_->execution()),
                          &*model_);
 }
 

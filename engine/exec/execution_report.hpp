@@ -9,16 +9,21 @@
 namespace kilokv::engine {
 
 struct ExecutionReport {
-  const char* strategy = "serial";  // that ran it: serial or ordered
+  const char* strategy = "serial";  // that ran it
+  bool any_order = false;           // in an order of its own, which the ranks give; else in that of the specification
   bool on_device = false;           // by the device's kernels
   std::uint32_t devices_lost = 0;   // since the engine began: given up for an error
   // Of `ordered`:
-  std::uint64_t rounds = 0;               // of all passes
-  std::uint64_t reservations = 0;         // words that somebody asked for, of all rounds
-  std::uint64_t chained_adds = 0;         // ADDs that could commute but for the overflow bound, the type, or an order
-  std::uint64_t tail = 0;                 // transactions that ran one by one, where rounds would decide too few
-  std::uint64_t postponed = 0;            // times that a WAIT guard postponed one
-  std::vector<std::uint64_t> decided_by;  // [threads] transactions by the thread that decided them; postponed ones not
+  std::uint64_t rounds = 0;        // of all passes
+  std::uint64_t reservations = 0;  // words that somebody asked for, of all rounds
+  std::uint64_t chained_adds = 0;  // ADDs that could commute but for the overflow bound, the type, or an order
+  std::uint64_t tail = 0;          // transactions that ran one by one, where rounds would decide too few
+  // Of those with tickets (stm/ticketed_arguments.hpp, TicketedCounts, says what they are):
+  std::uint64_t attempts = 0, conflicts = 0, under_locks = 0, steals = 0, stolen = 0;
+  std::uint64_t retried = 0, wasted_tickets = 0, rescued = 0;
+  // Of all parallel ones:
+  std::uint64_t postponed = 0;                 // times that a WAIT guard postponed one
+  std::vector<std::uint64_t> decided_by = {};  // [threads] transactions by the thread that decided them
 };
 
 // Where batches run now.

@@ -1,17 +1,8 @@
 #include "engine/exec/ordered_scratch.hpp"
 
-#include "engine/txn/view.hpp"
+#include "engine/exec/host_arguments.hpp"
 
 namespace kilokv::engine {
-namespace {
-
-template <class T>
-void grow(std::vector<T>* column, std::size_t size, T value = {}) {
-  if (column->size() < size) column->resize(size, value);
-}
-
-}  // namespace
-
 OrderedArguments<HostSpace> OrderedScratch::open(const ResolvedBatch& batch, OrderedTuning tuning,
                                                  std::uint32_t threads, std::uint32_t group_width,
                                                  BatchRecords* records, BatchResults* results) {
@@ -30,16 +21,7 @@ OrderedArguments<HostSpace> OrderedScratch::open(const ResolvedBatch& batch, Ord
   counts_.resize(threads);
 
   OrderedArguments<HostSpace> a;
-  a.batch = view_of(batch.header, batch.columns, batch.tombstone_floor);
-  a.results = view_of(results);
-  a.last_try = batch.last_try.data();
-  a.order = batch.order.empty() ? nullptr : batch.order.data();
-  a.record_of_key = records->record_of_key().data();
-  a.value_word = batch.resolver.value_word();
-  a.equal_begin = batch.equal.begin().data();
-  a.equal_end = batch.equal.end().data();
-  a.equal_word = batch.equal.words().data();
-  a.cells = records->cells().data();
+  set_batch_arguments(batch, records, results, &a);
   a.reservations = reservations_.data();
   a.delta_sums = delta_sums_.data();
   a.op_adds = op_adds_.data();
@@ -48,7 +30,6 @@ OrderedArguments<HostSpace> OrderedScratch::open(const ResolvedBatch& batch, Ord
   a.undecided = undecided_.data();
   a.words = words_.data();
   a.counts = counts_.data();
-  a.absent_record = records->absent_record();
   a.first_epoch = epochs_.last();
   a.delta_max = ordered_delta_max(operations);
   a.tuning = tuning;

@@ -7,6 +7,7 @@ void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> wo
   results->passes = static_cast<std::uint32_t>(words[kWordPasses]);
   results->next_version = header.first_version + words[kWordPasses] * results->outcome.size();
   report->strategy = "ordered";
+  report->any_order = false;
   report->rounds = words[kWordRounds];
   report->tail = words[kWordTail];
   report->reservations = report->chained_adds = report->postponed = 0;

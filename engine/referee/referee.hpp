@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "engine/base/status.hpp"
+#include "engine/exec/execution_report.hpp"
 #include "engine/referee/model.hpp"
 #include "engine/txn/columns.hpp"
 #include "engine/txn/results.hpp"
@@ -27,6 +28,11 @@ enum class RefereeMode : std::uint8_t {
   // one precedence class before the next, and what is left postponed has a false WAIT guard in the final state.
   any_order,
 };
+
+// What an execution is held to.
+inline RefereeMode referee_mode(const ExecutionReport& report) {
+  return report.any_order ? RefereeMode::any_order : RefereeMode::deterministic;
+}
 
 // One execution, by reference: what Engine::execute was given and what it filled in.
 struct Execution {

@@ -1,0 +1,49 @@
+#include "engine/exec/ticketed_host.hpp"
+
+#include "engine/exec/ticketed_scratch.hpp"
+#include "engine/platform/host.hpp"
+#include "engine/stm/gpustm.hpp"
+#include "engine/stm/lock.hpp"
+#include "engine/stm/prstm.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+template <class Protocol>
+class TicketedHost final : public Executor {
+ public:
+  TicketedHost(const char* strategy, std::uint32_t threads, const TicketedTuning& tuning)
+      : strategy_(strategy), team_(threads), tuning_(tuning) {}
+
+  Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+             ExecutionReport* report) override {
+    arguments_ = scratch_.open(batch, tuning_, team_.size(), HostPlatform::kGroupWidth, records, results);
+    team_.run([this](std::uint32_t thread) {
+      HostPlatform platform(&team_, thread, nullptr);  // nothing is shared within a block
+      TicketedRun<HostPlatform, Protocol>(platform, arguments_).run();
+    });
+    scratch_.close(strategy_, batch, results, report);
+    report->on_device = false;
+    return {};
+  }
+  std::size_t memory_bytes() const override { return scratch_.memory_bytes(); }
+
+ private:
+  const char* strategy_;
+  ThreadTeam team_;
+  TicketedTuning tuning_;
+  TicketedScratch scratch_;
+  TicketedArguments<HostSpace> arguments_;  // of the run
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_ticketed_host(const std::string& strategy, std::uint32_t threads,
+                                             const TicketedTuning& tuning) {
+  if (strategy == "prstm") return std::make_unique<TicketedHost<Prstm<HostPlatform>>>("prstm", threads, tuning);
+  if (strategy == "lock") return std::make_unique<TicketedHost<Locking<HostPlatform>>>("lock", threads, tuning);
+  if (strategy == "gpustm") return std::make_unique<TicketedHost<Gpustm<HostPlatform>>>("gpustm", threads, tuning);
+  return nullptr;
+}
+
+}  // namespace kilokv::engine

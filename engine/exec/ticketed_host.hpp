@@ -1,0 +1,17 @@
+// The strategies with tickets on threads of the host. Thread safety: one caller at a time; its threads are its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/exec/executor.hpp"
+#include "engine/stm/ticketed_arguments.hpp"
+
+namespace kilokv::engine {
+
+// An executor of `prstm`, `lock` or `gpustm`; null: of no such strategy.
+std::unique_ptr<Executor> make_ticketed_host(const std::string& strategy, std::uint32_t threads,
+                                             const TicketedTuning& tuning);
+
+}  // namespace kilokv::engine

@@ -1,0 +1,327 @@
+// `prstm`: PR-STM, priority rule based software transactional memory, with semantic postponement.
+//
+// An attempt runs the transaction on invisible reads, then
+//   pre-locks  the locks of what it writes. A pre-lock may be stolen by a transaction of higher priority (a lower
+//              position), until it is locked;
+//   locks      them: fails where one was stolen;
+//   validates  that no lock under which it read has changed or is locked, which ends most conflicts before they cost
+//              a ticket;
+//   takes its ticket, and validates again;
+//   writes back, and frees each lock with its next version.
+// One that writes nothing needs only the ticket and what follows; one that is postponed only the validation.
+//
+// After a few such tries, where no ticket may be wasted, or where it uses its own commit version, a transaction locks
+// all that it may touch, reads too, by the same rule, and then runs: nothing can come between. So the transactions that
+// conflict again and again are decided by priority, also in lockstep.
+//
+// Why the order is serial. (1) Writers of one lock exclude each other; freeing and locking order their tickets. (2) Who
+// reads what another wrote has seen its lock freed, hence its ticket. (3) Let R read under a lock and W write there,
+// W's ticket before R's. W had locked before its ticket, R validates after its own, and each ticket is an acquire and a
+// release on one word: so R sees W's lock, or what W left, and fails. Whoever stays is ordered by its ticket.
+//
+// Why stealing is safe: a pre-lock protects nothing. It is taken, stolen, locked and given back by compare-and-swap
+// alone, so that who lost it can neither lock nor free it; and who holds locks waits for nobody.
+//
+// Source: PR-STM, sections 3.1 to 3.3, Algorithms 1 and 2. Deviations, with the gaps of DESIGN section 5 that they
+// close:
+//   - reads load the lock word before the value, and again behind it (1)
+//   - reads are validated while the write locks are held, behind the ticket; a locked read is a conflict, decided by
+//     priority on a later try, when reads are locked, too (2)
+//   - lock words of 64 bits (3, stm/lock_word.hpp); one log, each record and each lock once (4, 7,
+//     stm/transaction_log.hpp)
+//   - every outcome is validated, a semantic conflict as well (5)
+//   - the priority is the transaction's, not the thread's
+//   - locks are taken in ascending order, which costs nothing here and saves thefts
+//   - writes stay in the log until the commit, as in the paper, and bear the version of the ticket
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/host_device.hpp"
+#include "engine/base/types.hpp"
+#include "engine/platform/concept.hpp"
+#include "engine/stm/lock_word.hpp"
+#include "engine/stm/ticketed.hpp"
+#include "engine/stm/ticketed_arguments.hpp"
+#include "engine/stm/transaction_log.hpp"
+#include "engine/txn/interpreter.hpp"
+
+namespace kilokv::engine {
+
+// Rare places, for the simulator (platform/concept.hpp).
+enum class PrstmProbe : std::uint32_t {
+  prelock_stolen,           // from a lower priority
+  prelock_refused,          // a higher priority has it
+  lock_held_by_lower,       // by one of lower priority, which cannot be stolen from any more
+  lock_found_stolen,        // a pre-lock was gone when it was to be locked
+  release_found_stolen,     // or when it was to be given back
+  read_found_changed,       // the lock word changed while the record was read
+  reread_other_version,     // another record of a lock was read at another version
+  early_validation_failed,  // a read was invalidated before the ticket
+  late_validation_failed,   // and between the validation and the commit
+  probes,
+};
+static_assert(kProtocolProbes + static_cast<std::uint32_t>(PrstmProbe::probes) <= kProbes);
+
+// What a planted bug takes away or puts in, for the tests of the tests.
+struct PrstmRules : LogRules {
+  using Word = LockWord;
+  static constexpr bool kChecksLockAgain = true;        // (1) behind the value
+  static constexpr bool kLockFirst = true;              // (1) the lock word is loaded before the value
+  static constexpr bool kLockedReadConflicts = true;    // (2)
+  static constexpr bool kValidatesBehindTicket = true;  // (2)
+  static constexpr bool kValidatesEveryOutcome = true;  // (5)
+  static constexpr bool kRunsOnce = true;               // (6)
+  static constexpr bool kLocksOnce = true;              // (7)
+  static constexpr bool kFreesBySwap = true;            // a pre-lock is given back only if it is still there
+  static constexpr bool kStealsPrelocksOnly = true;     // never what is locked
+  static constexpr bool kHasPriorities = true;          // else whoever comes first keeps a pre-lock
+  static constexpr Order kReadOrder = Order::acquire;   // of the lock word, before the value
+  static constexpr Order kReadFence = Order::acquire;   // between the value and the lock word
+  static constexpr Order kLockOrder = Order::acquire;   // of the swap that locks
+  static constexpr Order kTicketOrder = Order::acquire_release;
+  static constexpr Order kWriteFence = Order::release;  // between the lock and the values
+  static constexpr Order kFreeOrder = Order::release;   // of the store that frees
+};
+
+template <Platform P, class Rules = PrstmRules>
+class Prstm {
+ public:
+  using Space = typename P::Space;
+  using Word = typename Rules::Word;
+  static constexpr Window kWindow = Window::all;
+  static constexpr bool kHoldsLocks = false;
+
+  KILOKV_HOST_DEVICE Prstm(P& platform, const TicketedArguments<Space>& arguments, TicketedCounts* counts)
+      : p_(platform), a_(arguments), counts_(counts), log_(arguments) {}
+
+  KILOKV_HOST_DEVICE void prepare(std::uint32_t position, std::uint32_t t) {
+    log_.build(t);
+    a_.tries[position] = log_.uses_commit_version() ? kTriesMax : 0;
+  }
+
+  KILOKV_HOST_DEVICE Attempt attempt(std::uint32_t position, std::uint32_t t, AttemptPlace place) {
+    ++counts_->attempts;
+    position_ = position;
+    place_ = place;
+    log_.open(t);
+    log_.clear();
+    stopped_ = false;
+    under_locks_ = place.must_lock || a_.tries[position] >= a_.tuning.optimistic_tries;
+    Attempt attempt = under_locks_ ? run_under_locks() : run_optimistically();
+    if (!Rules::kRunsOnce && attempt == Attempt::decided) attempt = run_under_locks();
+    if (attempt == Attempt::conflict && a_.tries[position] < kTriesMax) ++a_.tries[position];
+    return attempt;
+  }
+
+  // For the access: a record, read for the first time.
+  KILOKV_HOST_DEVICE Cell fetch(std::uint32_t e) {
+    const auto at = a_.cells + 2 * std::uint64_t{log_.record(e)};
+    const auto load_cell = [&]() -> Cell {
+      return {p_.load(at, Order::relaxed, Scope::device), p_.load(at + 1, Order::relaxed, Scope::device)};
+    };
+    if (under_locks_ || log_.record(e) == a_.absent_record) return load_cell();
+    const auto lock = lock_at(e);
+    const std::uint32_t head = log_.head(e);
+    if (!Rules::kLockFirst) {  // as Algorithm 1 has it
+      const Cell cell = load_cell();
+      log_.set_version(head, Word::version(p_.load(lock, Order::acquire, Scope::device)));
+      log_.add(head, kHeadVersion);
+      return cell;
+    }
+    const std::uint64_t word = p_.load(lock, Rules::kReadOrder, Scope::device);
+    if (Word::is_locked(word)) return stop();
+    const Cell cell = load_cell();
+    if (Rules::kChecksLockAgain) {
+      if (Rules::kReadFence != Order::relaxed) p_.fence(Rules::kReadFence, Scope::device);
+      const std::uint64_t again = p_.load(lock, Order::relaxed, Scope::device);
+      if (Word::is_locked(again) || Word::version(again) != Word::version(word)) {
+        probe(PrstmProbe::read_found_changed);
+        return stop();
+      }
+    }
+    if (Rules::kLogsReads && log_.has(head, kHeadVersion) && log_.version(head) != Word::version(word)) {
+      probe(PrstmProbe::reread_other_version);
+      return stop();
+    }
+    log_.set_version(head, Word::version(word));
+    log_.add(head, kHeadVersion);
+    return cell;
+  }
+  KILOKV_HOST_DEVICE bool stopped() const { return stopped_; }
+
+ private:
+  using Access = LoggedAccess<P, Prstm, Rules>;
+  static constexpr std::uint8_t kTriesMax = 255;
+
+  KILOKV_HOST_DEVICE Attempt run_optimistically() {
+    const std::uint32_t no_rank = kWaitPassesMax * a_.batch.size;  // of no transaction of the batch
+    Access access(a_, &log_, this);
+    const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), no_rank);
+    if (stopped_) return Attempt::conflict;
+    const bool must_validate = Rules::kValidatesEveryOutcome || outcome == Outcome::committed;
+    if (outcome == Outcome::postponed) return !must_validate || is_valid() ? Attempt::postponed : Attempt::conflict;
+    if (!lock_all(kHeadWrites)) return Attempt::conflict;
+    if (must_validate && !is_valid()) {
+      probe(PrstmProbe::early_validation_failed);
+      return give_up(Attempt::conflict);
+    }
+    const std::uint64_t ticket = take_ticket();
+    if (ticket >= a_.batch.size) return give_up(Attempt::exhausted);
+    if (Rules::kValidatesBehindTicket && must_validate && !is_valid()) {
+      probe(PrstmProbe::late_validation_failed);
+      ++counts_->wasted;
+      return give_up(Attempt::conflict);
+    }
+    log_.stamp(outcome, no_rank, rank_of(ticket));
+    write_back();
+    return Attempt::decided;
+  }
+
+  KILOKV_HOST_DEVICE Attempt run_under_locks() {
+    ++counts_->under_locks;
+    log_.clear();
+    under_locks_ = true;
+    if (!lock_all(0)) return Attempt::conflict;
+    const std::uint64_t ticket = take_ticket();
+    if (ticket >= a_.batch.size) return give_up(Attempt::exhausted);
+    Access access(a_, &log_, this);
+    const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), rank_of(ticket));
+    write_back();
+    return outcome == Outcome::postponed ? Attempt::postponed : Attempt::decided;
+  }
+
+  KILOKV_HOST_DEVICE Cell stop() {
+    stopped_ = true;
+    return {};
+  }
+  KILOKV_HOST_DEVICE auto lock_at(std::uint32_t e) const { return a_.locks + log_.lock_of(e); }
+  KILOKV_HOST_DEVICE std::uint64_t take_ticket() {
+    return p_.fetch_add(a_.words + (kTicketedTickets + place_.range), std::uint64_t{1}, Rules::kTicketOrder,
+                        Scope::device);
+  }
+  KILOKV_HOST_DEVICE std::uint32_t rank_of(std::uint64_t ticket) const {
+    return place_.range * a_.batch.size + static_cast<std::uint32_t>(ticket);
+  }
+
+  // Pre-locks, then locks, all locks with these flags (0: all that need it). False: it has none of them.
+  KILOKV_HOST_DEVICE bool lock_all(std::uint8_t flags) {
+    const bool has_all = for_locks(flags, [&](std::uint32_t e) { return prelock(e); }) &&
+                         for_locks(flags, [&](std::uint32_t e) { return lock(e); });
+    if (!has_all) free_all(0);
+    return has_all;
+  }
+  template <class F>
+  KILOKV_HOST_DEVICE bool for_locks(std::uint8_t flags, const F& f) {
+    if (!Rules::kLocksOnce) {  // one for each record that is written
+      for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
+        if (!log_.has(e, kEntryWritten) && flags != 0) continue;
+        if (!f(log_.head(e))) return false;
+      }
+      return true;
+    }
+    return log_.for_heads(flags, [&](std::uint32_t head) { return log_.is_idle(head) || f(head); });
+  }
+
+  KILOKV_HOST_DEVICE bool prelock(std::uint32_t head) {
+    const auto at = lock_at(head);
+    for (;;) {
+      const std::uint64_t word = p_.load(at, Order::relaxed, Scope::device);
+      const std::uint64_t version = Word::version(word);
+      if (log_.has(head, kHeadVersion) && version != log_.version(head)) return false;
+      if (Word::is_locked(word)) {
+        if (Word::owner(word) > position_) probe(PrstmProbe::lock_held_by_lower);
+        if (Rules::kStealsPrelocksOnly || Word::owner(word) <= position_) return false;
+      }
+      if (Word::is_prelocked(word) && (!Rules::kHasPriorities || Word::owner(word) < position_)) {
+        probe(PrstmProbe::prelock_refused);
+        return false;
+      }
+      const std::uint64_t mine = Word::prelocked(version, position_);
+      if (p_.compare_exchange(at, word, mine, Order::relaxed, Scope::device) != word) continue;
+      if (Word::is_prelocked(word)) {
+        ++counts_->steals;
+        probe(PrstmProbe::prelock_stolen);
+      }
+      log_.set_version(head, version);
+      log_.add(head, kHeadPrelocked);
+      return true;
+    }
+  }
+  KILOKV_HOST_DEVICE bool lock(std::uint32_t head) {
+    const std::uint64_t version = log_.version(head);
+    const std::uint64_t mine = Word::prelocked(version, position_);
+    const std::uint64_t locked = Word::locked(version, position_);
+    if (p_.compare_exchange(lock_at(head), mine, locked, Rules::kLockOrder, Scope::device) != mine) {
+      ++counts_->stolen;
+      probe(PrstmProbe::lock_found_stolen);
+      return false;
+    }
+    log_.remove(head, kHeadPrelocked);
+    log_.add(head, kHeadLocked);
+    return true;
+  }
+
+  // Whether everything that was read without a lock of one's own is as it was, and nobody is at it.
+  KILOKV_HOST_DEVICE bool is_valid() const {
+    return log_.for_heads(kHeadVersion, [&](std::uint32_t head) {
+      if (log_.has(head, kHeadLocked)) return true;
+      const std::uint64_t word = p_.load(lock_at(head), Order::relaxed, Scope::device);
+      if (Rules::kLockedReadConflicts && Word::is_locked(word)) return false;
+      return Word::version(word) == log_.version(head);
+    });
+  }
+
+  KILOKV_HOST_DEVICE void write_back() {
+    if (Rules::kWriteFence != Order::relaxed) p_.fence(Rules::kWriteFence, Scope::device);
+    for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
+      if (!log_.has(e, kEntryWritten)) continue;
+      const Cell cell = log_.cell(e);
+      const auto at = a_.cells + 2 * std::uint64_t{log_.record(e)};
+      p_.store(at, cell.word, Order::relaxed, Scope::device);
+      p_.store(at + 1, cell.tag, Order::relaxed, Scope::device);
+    }
+    free_all(1);
+  }
+  KILOKV_HOST_DEVICE Attempt give_up(Attempt attempt) {
+    free_all(0);
+    return attempt;
+  }
+  // Frees all that it has; what was written steps to the next version.
+  KILOKV_HOST_DEVICE void free_all(std::uint64_t step) {
+    log_.for_heads(0, [&](std::uint32_t head) {
+      const std::uint64_t version = log_.version(head);
+      if (log_.has(head, kHeadLocked)) {
+        const std::uint64_t next = log_.has(head, kHeadWrites) ? version + step : version;
+        p_.store(lock_at(head), Word::free(next), Rules::kFreeOrder, Scope::device);
+      } else if (log_.has(head, kHeadPrelocked)) {
+        give_back(head, version);
+      }
+      log_.remove(head, kHeadLocked | kHeadPrelocked);
+      return true;
+    });
+  }
+  KILOKV_HOST_DEVICE void give_back(std::uint32_t head, std::uint64_t version) {
+    if (!Rules::kFreesBySwap) return p_.store(lock_at(head), Word::free(version), Order::relaxed, Scope::device);
+    const std::uint64_t mine = Word::prelocked(version, position_);
+    if (p_.compare_exchange(lock_at(head), mine, Word::free(version), Order::relaxed, Scope::device) != mine) {
+      probe(PrstmProbe::release_found_stolen);
+    }
+  }
+
+  KILOKV_HOST_DEVICE void probe(PrstmProbe probe) const {
+    p_.probe(kProtocolProbes + static_cast<std::uint32_t>(probe));
+  }
+
+  P& p_;
+  const TicketedArguments<Space>& a_;
+  TicketedCounts* counts_;
+  TransactionLog<P> log_;
+  // Of the attempt.
+  std::uint32_t position_ = 0;
+  AttemptPlace place_;
+  bool under_locks_ = false;  // it has all locks before it runs
+  bool stopped_ = false;
+};
+
+}  // namespace kilokv::engine

@@ -1,0 +1,234 @@
+// The frame of the strategies that find their order while they run (`prstm`, `lock`, `gpustm`): passes, precedence
+// classes, tickets, the transaction table, and the promise that it ends.
+//
+// Tickets. A transaction takes one when nothing can come before it any more of what it depends on; ticket k of the
+// batch's r-th range has rank r x n + k, so that ranks follow the one serial order, and the version is known before
+// anything is written. What is decided always needs a ticket; an attempt that takes one and then fails has wasted it.
+// When the n of a range are spent, the pass goes on in the next range. In the last range no ticket is wasted: there,
+// and after a few tries anyway, transactions lock all that they may touch before they take theirs.
+//
+// Passes. Postponed transactions wait for the next pass, as in the specification (DESIGN section 2); a pass finishes
+// one precedence class before the next, with a barrier between. It ends when nobody waits, when a pass has finished
+// none, or when the ranges are used up. In the last pass nothing was written, so that the guards that postponed are
+// still false behind it.
+//
+// Progress. Threads try their own undecided transactions in turn. Where sweep after sweep decides nothing, all threads
+// come to a barrier, and the first transaction that is left runs while everybody stands still: a pass ends whatever the
+// strategy's own rules promise.
+//
+// Protocol<P>, one for each thread:
+//   kWindow      how many of its transactions a thread tries in turn: all, or one until it is decided
+//   kHoldsLocks  an attempt that ends in a conflict keeps the locks that it has; then it must not need a rescue
+//   prepare(position, t)         once a batch, before its first attempt
+//   attempt(position, t, place)  an Attempt
+// Thread safety: each thread of the grid makes one TicketedRun and calls run() once; nothing else may touch the
+// arguments' memory meanwhile.
+// Source: PR-STM, section 3.4 and Algorithm 3 (the global transaction table); deviations: a thread owns positions, not
+// a block of the table, so that a batch spreads over any number of threads; passes are those of the specification, so
+// that postponement ends (gap 11); an attempt is made once an iteration (gap 6).
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/host_device.hpp"
+#include "engine/platform/concept.hpp"
+#include "engine/stm/ticketed_arguments.hpp"
+#include "engine/txn/program.hpp"
+
+namespace kilokv::engine {
+
+enum class Attempt : std::uint8_t {
+  decided,
+  postponed,  // its WAIT guard was false on a state that was there
+  conflict,   // another transaction is in the way: to be tried again
+  exhausted,  // the range has no ticket left
+};
+// Rare places, for the simulator (platform/concept.hpp); those of protocols are numbered from kProtocolProbes.
+enum class TicketedProbe : std::uint32_t {
+  class_boundary,   // a class begins, and one before it has run
+  range_exhausted,  // a pass goes on in the next range
+  rescued,          // a transaction ran while all other threads stood still
+};
+inline constexpr std::uint32_t kProtocolProbes = 4;
+
+enum class Window : std::uint8_t { one, all };
+
+// Where an attempt is made.
+struct AttemptPlace {
+  std::uint32_t range = 0;
+  bool must_lock = false;  // no ticket may be wasted
+};
+
+template <Platform P, class Protocol>
+class TicketedRun {
+ public:
+  using Space = typename P::Space;
+  KILOKV_HOST_DEVICE TicketedRun(P& platform, const TicketedArguments<Space>& arguments)
+      : p_(platform), a_(arguments), size_(arguments.batch.size), protocol_(platform, arguments, &counts_) {}
+
+  // Fills every column of the results that it views; the cells; words and counts.
+  KILOKV_HOST_DEVICE void run() {
+    std::uint32_t waiting = size_;
+    std::uint32_t finished = size_;
+    for (std::uint32_t pass = 0; waiting > 0 && finished > 0 && range_ < kWaitPassesMax; ++pass) {
+      std::uint32_t postponed = 0;
+      for (std::uint32_t c = 0; c < a_.classes; ++c) postponed += run_class(c, pass);
+      finished = waiting - postponed;
+      waiting = postponed;
+      ++range_;
+    }
+    for_own_positions(0, size_, [&](std::uint32_t position) { expire(position); });
+    a_.counts[p_.thread()] = counts_;
+    if (p_.thread() == 0) p_.put(a_.words + kTicketedPasses, range_);
+  }
+
+ private:
+  static constexpr std::uint32_t kDone = kNone;
+
+  template <class F>
+  KILOKV_HOST_DEVICE void for_own_positions(std::uint32_t begin, std::uint32_t end, const F& f) const {
+    const std::uint32_t tile = position_tile(size_, p_.threads(), P::kGroupWidth, a_.tuning.transactions_per_thread);
+    for (std::uint32_t first = p_.thread() * tile; first < end; first += p_.threads() * tile) {
+      const std::uint32_t last = first + tile < end ? first + tile : end;
+      for (std::uint32_t position = first < begin ? begin : first; position < last; ++position) f(position);
+    }
+  }
+
+  // Runs those of the class that wait for this pass; returns how many of all threads' were postponed.
+  KILOKV_HOST_DEVICE std::uint32_t run_class(std::uint32_t c, std::uint32_t pass) {
+    std::uint32_t left = 0;
+    for_own_positions(c == 0 ? 0 : a_.class_end[c - 1], a_.class_end[c], [&](std::uint32_t position) {
+      if (pass == 0) {
+        protocol_.prepare(position, a_.transaction_at(position));
+        p_.put(a_.pass_of + position, 0);
+      } else if (p_.get(a_.pass_of + position) != pass) {
+        return;
+      }
+      a_.undecided[own_slot(left++)] = position;
+    });
+    if (c > 0 && left > 0) probe(TicketedProbe::class_boundary);
+    std::uint32_t postponed = 0;
+    for (;;) {
+      left = sweep(pass, left);
+      const Phase phase = end_phase(left);
+      postponed += phase.postponed;
+      if (phase.left == 0) return postponed;
+      if (p_.load(tickets(), Order::relaxed, Scope::device) >= size_) {
+        probe(TicketedProbe::range_exhausted);
+        ++range_;
+        continue;
+      }
+      if (p_.thread() == 0) rescue(phase.first, pass);
+      p_.grid_barrier();
+      left = drop_decided(pass, left);
+    }
+  }
+  KILOKV_HOST_DEVICE std::uint32_t own_slot(std::uint32_t i) const { return p_.thread() + i * p_.threads(); }
+  KILOKV_HOST_DEVICE auto tickets() const { return a_.words + (kTicketedTickets + range_); }
+
+  // Tries own transactions until none is left, until the range is exhausted, or until it seems in vain; returns how
+  // many are left.
+  KILOKV_HOST_DEVICE std::uint32_t sweep(std::uint32_t pass, std::uint32_t left) {
+    std::uint32_t begin = 0;  // with a window of one: those before are decided
+    std::uint32_t idle = 0;
+    bool exhausted = false;
+    while (begin < left && !exhausted && idle <= a_.tuning.idle_sweeps_max) {
+      const std::uint32_t end = Protocol::kWindow == Window::one ? begin + 1 : left;
+      std::uint32_t kept = begin;
+      for (std::uint32_t i = begin; i < end; ++i) {
+        const std::uint32_t position = a_.undecided[own_slot(i)];
+        const Attempt attempt = exhausted ? Attempt::exhausted : try_once(position, pass, range_ + 1 == kWaitPassesMax);
+        exhausted = attempt == Attempt::exhausted;
+        if (exhausted || attempt == Attempt::conflict) a_.undecided[own_slot(kept++)] = position;
+      }
+      const bool decided = kept < end;
+      if (Protocol::kWindow == Window::all) left = kept;
+      if (Protocol::kWindow == Window::one && decided) ++begin;
+      if (decided) {
+        idle = 0;
+      } else {
+        if (!Protocol::kHoldsLocks) ++idle;
+        p_.pause();
+      }
+    }
+    for (std::uint32_t i = begin; begin > 0 && i < left; ++i) {
+      a_.undecided[own_slot(i - begin)] = a_.undecided[own_slot(i)];
+    }
+    return left - begin;
+  }
+
+  KILOKV_HOST_DEVICE Attempt try_once(std::uint32_t position, std::uint32_t pass, bool must_lock) {
+    const Attempt attempt = protocol_.attempt(position, a_.transaction_at(position), {range_, must_lock});
+    if (attempt == Attempt::decided) {
+      ++counts_.decided;
+      p_.put(a_.pass_of + position, kDone);
+    } else if (attempt == Attempt::postponed) {
+      ++counts_.postponed;
+      ++postponed_;
+      p_.put(a_.pass_of + position, pass + 1);
+    } else if (attempt == Attempt::conflict) {
+      ++counts_.conflicts;
+    }
+    return attempt;
+  }
+
+  struct Phase {
+    std::uint32_t left, postponed, first;
+  };
+  // All threads meet, and each learns what all have. Three sets of words in turn: whoever adds to one, in the phase
+  // behind the barrier, does so when nobody reads it any more and it was cleared.
+  KILOKV_HOST_DEVICE Phase end_phase(std::uint32_t left) {
+    const auto words = a_.words + (kTicketedPhases + phase_ % 3 * kPhaseWords);
+    const auto next = a_.words + (kTicketedPhases + (phase_ + 1) % 3 * kPhaseWords);
+    if (left > 0) {
+      p_.fetch_add(words + kPhaseLeft, left, Order::relaxed, Scope::device);
+      p_.fetch_max(words + kPhaseFirst, size_ - a_.undecided[own_slot(0)], Order::relaxed, Scope::device);
+    }
+    if (postponed_ > 0) p_.fetch_add(words + kPhasePostponed, postponed_, Order::relaxed, Scope::device);
+    if (p_.thread() == 0) {
+      for (std::uint32_t i = 0; i < kPhaseWords; ++i) p_.store(next + i, 0, Order::relaxed, Scope::device);
+    }
+    postponed_ = 0;
+    ++phase_;
+    p_.grid_barrier();
+    const auto word = [&](PhaseWord i) {
+      return static_cast<std::uint32_t>(p_.load(words + i, Order::relaxed, Scope::device));
+    };
+    return {word(kPhaseLeft), word(kPhasePostponed), size_ - word(kPhaseFirst)};
+  }
+
+  // The first thread, alone.
+  KILOKV_HOST_DEVICE void rescue(std::uint32_t position, std::uint32_t pass) {
+    ++counts_.rescued;
+    probe(TicketedProbe::rescued);
+    try_once(position, pass, true);
+  }
+  KILOKV_HOST_DEVICE std::uint32_t drop_decided(std::uint32_t pass, std::uint32_t left) {
+    std::uint32_t kept = 0;
+    for (std::uint32_t i = 0; i < left; ++i) {
+      const std::uint32_t position = a_.undecided[own_slot(i)];
+      if (p_.get(a_.pass_of + position) == pass) a_.undecided[own_slot(kept++)] = position;
+    }
+    return kept;
+  }
+
+  KILOKV_HOST_DEVICE void expire(std::uint32_t position) {
+    if (p_.get(a_.pass_of + position) == kDone) return;
+    const std::uint32_t t = a_.transaction_at(position);
+    a_.results.rank[t] = range_ * size_ + position;
+    if (a_.last_try[t] != 0) a_.results.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
+  }
+
+  KILOKV_HOST_DEVICE void probe(TicketedProbe probe) const { p_.probe(static_cast<std::uint32_t>(probe)); }
+
+  P& p_;
+  const TicketedArguments<Space>& a_;
+  const std::uint32_t size_;
+  TicketedCounts counts_;
+  Protocol protocol_;
+  std::uint32_t range_ = 0;
+  std::uint32_t phase_ = 0;
+  std::uint32_t postponed_ = 0;  // since the last phase
+};
+
+}  // namespace kilokv::engine
