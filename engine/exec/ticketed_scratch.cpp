@@ -36,7 +36,6 @@ void report_ticketed(const char* strategy, const BatchHeader& header, std::span<
     report->postponed += of_thread.postponed;
     report->retried += of_thread.retried;
     report->wasted_tickets += of_thread.wasted;
-    report->rescued += of_thread.rescued;
     report->decided_by.push_back(of_thread.decided);
   }
 }

@@ -58,7 +58,6 @@ class Gpustm {
  public:
   using Space = typename P::Space;
   static constexpr Window kWindow = Window::one;
-  static constexpr bool kHoldsLocks = false;
   static constexpr std::uint8_t kSemanticTries = 100;
 
   KILOKV_HOST_DEVICE Gpustm(P& platform, const TicketedArguments<Space>& arguments, TicketedCounts* counts)

@@ -45,7 +45,6 @@ class Locking {
  public:
   using Space = typename P::Space;
   static constexpr Window kWindow = Window::one;
-  static constexpr bool kHoldsLocks = true;
 
   KILOKV_HOST_DEVICE Locking(P& platform, const TicketedArguments<Space>& arguments, TicketedCounts* counts)
       : p_(platform), a_(arguments), counts_(counts), log_(arguments) {}

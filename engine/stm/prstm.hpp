@@ -20,16 +20,22 @@
 // release on one word: so R sees W's lock, or what W left, and fails. Whoever stays is ordered by its ticket.
 //
 // Why stealing is safe: a pre-lock protects nothing. It is taken, stolen, locked and given back by compare-and-swap
-// alone, so that who lost it can neither lock nor free it; and who holds locks waits for nobody.
+// alone, so that who lost it can neither lock nor free it.
+//
+// Progress: of the transactions that lock everything, the first keeps its pre-locks, for nobody may steal them, and
+// claims what it finds locked; whoever has that waits for nobody, and hands it over. So it commits once each holder of
+// one of its locks has made its last few steps, whatever the others do, also in lockstep. Lower priorities wait for
+// higher ones alone.
 //
 // Source: PR-STM, sections 3.1 to 3.3, Algorithms 1 and 2. Deviations, with the gaps of DESIGN section 5 that they
 // close:
-//   - reads load the lock word before the value, and again behind it (1)
+//   - reads load the lock word before the value; the validations check it again (1)
 //   - reads are validated while the write locks are held, behind the ticket; a locked read is a conflict, decided by
 //     priority on a later try, when reads are locked, too (2)
 //   - lock words of 64 bits (3, stm/lock_word.hpp); one log, each record and each lock once (4, 7,
 //     stm/transaction_log.hpp)
 //   - every outcome is validated, a semantic conflict as well (5)
+//   - a locked lock can be claimed, for else the highest priority could find it locked again and again
 //   - the priority is the transaction's, not the thread's
 //   - locks are taken in ascending order, which costs nothing here and saves thefts
 //   - writes stay in the log until the commit, as in the paper, and bear the version of the ticket
@@ -50,12 +56,13 @@ namespace kilokv::engine {
 
 // Rare places, for the simulator (platform/concept.hpp).
 enum class PrstmProbe : std::uint32_t {
-  prelock_stolen,           // from a lower priority
-  prelock_refused,          // a higher priority has it
-  lock_held_by_lower,       // by one of lower priority, which cannot be stolen from any more
-  lock_found_stolen,        // a pre-lock was gone when it was to be locked
-  release_found_stolen,     // or when it was to be given back
-  read_found_changed,       // the lock word changed while the record was read
+  prelock_stolen,        // from a lower priority
+  prelock_refused,       // a higher priority has it
+  prelock_handed_over,   // it was claimed while it was locked, or kept meanwhile
+  lock_held_by_lower,    // by one of lower priority, which cannot be stolen from any more
+  lock_found_stolen,     // a pre-lock was gone when it was to be locked
+  release_found_stolen,  // or when it was to be given back
+  read_found_locked,
   reread_other_version,     // another record of a lock was read at another version
   early_validation_failed,  // a read was invalidated before the ticket
   late_validation_failed,   // and between the validation and the commit
@@ -66,7 +73,6 @@ static_assert(kProtocolProbes + static_cast<std::uint32_t>(PrstmProbe::probes) <
 // What a planted bug takes away or puts in, for the tests of the tests.
 struct PrstmRules : LogRules {
   using Word = LockWord;
-  static constexpr bool kChecksLockAgain = true;        // (1) behind the value
   static constexpr bool kLockFirst = true;              // (1) the lock word is loaded before the value
   static constexpr bool kLockedReadConflicts = true;    // (2)
   static constexpr bool kValidatesBehindTicket = true;  // (2)
@@ -75,9 +81,11 @@ struct PrstmRules : LogRules {
   static constexpr bool kLocksOnce = true;              // (7)
   static constexpr bool kFreesBySwap = true;            // a pre-lock is given back only if it is still there
   static constexpr bool kStealsPrelocksOnly = true;     // never what is locked
+  static constexpr bool kClaims = true;                 // what is locked, to have it next
+  static constexpr bool kHandsOver = true;              // to whoever claimed it
   static constexpr bool kHasPriorities = true;          // else whoever comes first keeps a pre-lock
   static constexpr Order kReadOrder = Order::acquire;   // of the lock word, before the value
-  static constexpr Order kReadFence = Order::acquire;   // between the value and the lock word
+  static constexpr Order kWaitFence = Order::acquire;   // between the values and the validation of one that waits
   static constexpr Order kLockOrder = Order::acquire;   // of the swap that locks
   static constexpr Order kTicketOrder = Order::acquire_release;
   static constexpr Order kWriteFence = Order::release;  // between the lock and the values
@@ -90,7 +98,6 @@ class Prstm {
   using Space = typename P::Space;
   using Word = typename Rules::Word;
   static constexpr Window kWindow = Window::all;
-  static constexpr bool kHoldsLocks = false;
 
   KILOKV_HOST_DEVICE Prstm(P& platform, const TicketedArguments<Space>& arguments, TicketedCounts* counts)
       : p_(platform), a_(arguments), counts_(counts), log_(arguments) {}
@@ -130,15 +137,9 @@ class Prstm {
       return cell;
     }
     const std::uint64_t word = p_.load(lock, Rules::kReadOrder, Scope::device);
-    if (Word::is_locked(word)) return stop();
-    const Cell cell = load_cell();
-    if (Rules::kChecksLockAgain) {
-      if (Rules::kReadFence != Order::relaxed) p_.fence(Rules::kReadFence, Scope::device);
-      const std::uint64_t again = p_.load(lock, Order::relaxed, Scope::device);
-      if (Word::is_locked(again) || Word::version(again) != Word::version(word)) {
-        probe(PrstmProbe::read_found_changed);
-        return stop();
-      }
+    if (Word::is_locked(word)) {
+      probe(PrstmProbe::read_found_locked);
+      return stop();
     }
     if (Rules::kLogsReads && log_.has(head, kHeadVersion) && log_.version(head) != Word::version(word)) {
       probe(PrstmProbe::reread_other_version);
@@ -146,7 +147,7 @@ class Prstm {
     }
     log_.set_version(head, Word::version(word));
     log_.add(head, kHeadVersion);
-    return cell;
+    return load_cell();
   }
   KILOKV_HOST_DEVICE bool stopped() const { return stopped_; }
 
@@ -160,7 +161,7 @@ class Prstm {
     const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), no_rank);
     if (stopped_) return Attempt::conflict;
     const bool must_validate = Rules::kValidatesEveryOutcome || outcome == Outcome::committed;
-    if (outcome == Outcome::postponed) return !must_validate || is_valid() ? Attempt::postponed : Attempt::conflict;
+    if (outcome == Outcome::postponed) return !must_validate || is_valid_now() ? Attempt::postponed : Attempt::conflict;
     if (!lock_all(kHeadWrites)) return Attempt::conflict;
     if (must_validate && !is_valid()) {
       probe(PrstmProbe::early_validation_failed);
@@ -204,12 +205,20 @@ class Prstm {
     return place_.range * a_.batch.size + static_cast<std::uint32_t>(ticket);
   }
 
-  // Pre-locks, then locks, all locks with these flags (0: all that need it). False: it has none of them.
+  enum class Grip : std::uint8_t { got, refused, claimed };
+
+  // Pre-locks, then locks, all locks with these flags (0: all that need it). False: it has none of them, or, if it
+  // waits for one that it has claimed, only pre-locks.
   KILOKV_HOST_DEVICE bool lock_all(std::uint8_t flags) {
-    const bool has_all = for_locks(flags, [&](std::uint32_t e) { return prelock(e); }) &&
-                         for_locks(flags, [&](std::uint32_t e) { return lock(e); });
-    if (!has_all) free_all(0);
-    return has_all;
+    Grip grip = Grip::got;
+    const bool has_all = for_locks(flags, [&](std::uint32_t head) {
+      grip = prelock(head);
+      return grip == Grip::got;
+    });
+    if (grip == Grip::claimed) return false;
+    if (has_all && for_locks(flags, [&](std::uint32_t head) { return lock(head); })) return true;
+    free_all(0);
+    return false;
   }
   template <class F>
   KILOKV_HOST_DEVICE bool for_locks(std::uint8_t flags, const F& f) {
@@ -223,30 +232,42 @@ class Prstm {
     return log_.for_heads(flags, [&](std::uint32_t head) { return log_.is_idle(head) || f(head); });
   }
 
-  KILOKV_HOST_DEVICE bool prelock(std::uint32_t head) {
+  KILOKV_HOST_DEVICE Grip prelock(std::uint32_t head) {
     const auto at = lock_at(head);
     for (;;) {
       const std::uint64_t word = p_.load(at, Order::relaxed, Scope::device);
       const std::uint64_t version = Word::version(word);
-      if (log_.has(head, kHeadVersion) && version != log_.version(head)) return false;
-      if (Word::is_locked(word)) {
+      if (log_.has(head, kHeadVersion) && version != log_.version(head)) return Grip::refused;
+      const bool is_mine = Word::owner(word) == (position_ & Word::kOwnerMax);
+      if (Word::is_locked(word) && (Rules::kStealsPrelocksOnly || Word::owner(word) <= position_)) {
         if (Word::owner(word) > position_) probe(PrstmProbe::lock_held_by_lower);
-        if (Rules::kStealsPrelocksOnly || Word::owner(word) <= position_) return false;
+        if (!under_locks_ || !Rules::kClaims) return Grip::refused;
+        if (Word::is_claimed(word) && (is_mine || Word::owner(word) < position_)) {
+          return is_mine ? Grip::claimed : Grip::refused;
+        }
+        if (swap(at, word, Word::claimed(version, position_))) return Grip::claimed;
+        continue;
       }
-      if (Word::is_prelocked(word) && (!Rules::kHasPriorities || Word::owner(word) < position_)) {
+      if (Word::is_prelocked(word) && is_mine) {
+        probe(PrstmProbe::prelock_handed_over);
+      } else if (Word::is_prelocked(word) && (!Rules::kHasPriorities || Word::owner(word) < position_)) {
         probe(PrstmProbe::prelock_refused);
-        return false;
-      }
-      const std::uint64_t mine = Word::prelocked(version, position_);
-      if (p_.compare_exchange(at, word, mine, Order::relaxed, Scope::device) != word) continue;
-      if (Word::is_prelocked(word)) {
-        ++counts_->steals;
-        probe(PrstmProbe::prelock_stolen);
+        return Grip::refused;
+      } else {
+        if (!swap(at, word, Word::prelocked(version, position_))) continue;
+        if (Word::is_prelocked(word)) {
+          ++counts_->steals;
+          probe(PrstmProbe::prelock_stolen);
+        }
       }
       log_.set_version(head, version);
       log_.add(head, kHeadPrelocked);
-      return true;
+      return Grip::got;
     }
+  }
+  template <class Pointer>
+  KILOKV_HOST_DEVICE bool swap(Pointer at, std::uint64_t from, std::uint64_t to) const {
+    return p_.compare_exchange(at, from, to, Order::relaxed, Scope::device) == from;
   }
   KILOKV_HOST_DEVICE bool lock(std::uint32_t head) {
     const std::uint64_t version = log_.version(head);
@@ -272,6 +293,12 @@ class Prstm {
     });
   }
 
+  // The same of one that takes no ticket, which would order its reads before this.
+  KILOKV_HOST_DEVICE bool is_valid_now() const {
+    if (Rules::kWaitFence != Order::relaxed) p_.fence(Rules::kWaitFence, Scope::device);
+    return is_valid();
+  }
+
   KILOKV_HOST_DEVICE void write_back() {
     if (Rules::kWriteFence != Order::relaxed) p_.fence(Rules::kWriteFence, Scope::device);
     for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
@@ -292,8 +319,7 @@ class Prstm {
     log_.for_heads(0, [&](std::uint32_t head) {
       const std::uint64_t version = log_.version(head);
       if (log_.has(head, kHeadLocked)) {
-        const std::uint64_t next = log_.has(head, kHeadWrites) ? version + step : version;
-        p_.store(lock_at(head), Word::free(next), Rules::kFreeOrder, Scope::device);
+        unlock(head, log_.has(head, kHeadWrites) ? version + step : version);
       } else if (log_.has(head, kHeadPrelocked)) {
         give_back(head, version);
       }
@@ -301,10 +327,21 @@ class Prstm {
       return true;
     });
   }
+  // To whoever claimed it, else to all.
+  KILOKV_HOST_DEVICE void unlock(std::uint32_t head, std::uint64_t version) {
+    const auto at = lock_at(head);
+    std::uint64_t expected = Word::locked(log_.version(head), position_);
+    for (;;) {
+      const bool hands_over = Rules::kHandsOver && Word::is_claimed(expected);
+      const std::uint64_t next = hands_over ? Word::prelocked(version, Word::owner(expected)) : Word::free(version);
+      const std::uint64_t found = p_.compare_exchange(at, expected, next, Rules::kFreeOrder, Scope::device);
+      if (found == expected) return;
+      expected = found;
+    }
+  }
   KILOKV_HOST_DEVICE void give_back(std::uint32_t head, std::uint64_t version) {
     if (!Rules::kFreesBySwap) return p_.store(lock_at(head), Word::free(version), Order::relaxed, Scope::device);
-    const std::uint64_t mine = Word::prelocked(version, position_);
-    if (p_.compare_exchange(lock_at(head), mine, Word::free(version), Order::relaxed, Scope::device) != mine) {
+    if (!swap(lock_at(head), Word::prelocked(version, position_), Word::free(version))) {
       probe(PrstmProbe::release_found_stolen);
     }
   }

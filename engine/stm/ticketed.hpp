@@ -12,13 +12,11 @@
 // none, or when the ranges are used up. In the last pass nothing was written, so that the guards that postponed are
 // still false behind it.
 //
-// Progress. Threads try their own undecided transactions in turn. Where sweep after sweep decides nothing, all threads
-// come to a barrier, and the first transaction that is left runs while everybody stands still: a pass ends whatever the
-// strategy's own rules promise.
+// Progress is the protocol's: threads try their own undecided transactions in turn until all are decided, and the
+// protocol sees to it that somebody's attempt succeeds.
 //
 // Protocol<P>, one for each thread:
 //   kWindow      how many of its transactions a thread tries in turn: all, or one until it is decided
-//   kHoldsLocks  an attempt that ends in a conflict keeps the locks that it has; then it must not need a rescue
 //   prepare(position, t)         once a batch, before its first attempt
 //   attempt(position, t, place)  an Attempt
 // Thread safety: each thread of the grid makes one TicketedRun and calls run() once; nothing else may touch the
@@ -47,9 +45,8 @@ enum class Attempt : std::uint8_t {
 enum class TicketedProbe : std::uint32_t {
   class_boundary,   // a class begins, and one before it has run
   range_exhausted,  // a pass goes on in the next range
-  rescued,          // a transaction ran while all other threads stood still
 };
-inline constexpr std::uint32_t kProtocolProbes = 4;
+inline constexpr std::uint32_t kProtocolProbes = 2;
 
 enum class Window : std::uint8_t { one, all };
 
@@ -113,42 +110,34 @@ class TicketedRun {
       const Phase phase = end_phase(left);
       postponed += phase.postponed;
       if (phase.left == 0) return postponed;
-      if (p_.load(tickets(), Order::relaxed, Scope::device) >= size_) {
-        probe(TicketedProbe::range_exhausted);
-        ++range_;
-        continue;
-      }
-      if (p_.thread() == 0) rescue(phase.first, pass);
-      p_.grid_barrier();
-      left = drop_decided(pass, left);
+      probe(TicketedProbe::range_exhausted);
+      ++range_;
     }
   }
   KILOKV_HOST_DEVICE std::uint32_t own_slot(std::uint32_t i) const { return p_.thread() + i * p_.threads(); }
-  KILOKV_HOST_DEVICE auto tickets() const { return a_.words + (kTicketedTickets + range_); }
 
-  // Tries own transactions until none is left, until the range is exhausted, or until it seems in vain; returns how
-  // many are left.
+  // Tries own transactions until none is left or the range is exhausted; returns how many are left.
   KILOKV_HOST_DEVICE std::uint32_t sweep(std::uint32_t pass, std::uint32_t left) {
     std::uint32_t begin = 0;  // with a window of one: those before are decided
-    std::uint32_t idle = 0;
     bool exhausted = false;
-    while (begin < left && !exhausted && idle <= a_.tuning.idle_sweeps_max) {
+    while (begin < left && !exhausted) {
       const std::uint32_t end = Protocol::kWindow == Window::one ? begin + 1 : left;
       std::uint32_t kept = begin;
       for (std::uint32_t i = begin; i < end; ++i) {
         const std::uint32_t position = a_.undecided[own_slot(i)];
-        const Attempt attempt = exhausted ? Attempt::exhausted : try_once(position, pass, range_ + 1 == kWaitPassesMax);
+        const Attempt attempt = exhausted ? Attempt::exhausted : try_once(position, pass);
         exhausted = attempt == Attempt::exhausted;
         if (exhausted || attempt == Attempt::conflict) a_.undecided[own_slot(kept++)] = position;
       }
-      const bool decided = kept < end;
-      if (Protocol::kWindow == Window::all) left = kept;
-      if (Protocol::kWindow == Window::one && decided) ++begin;
-      if (decided) {
-        idle = 0;
-      } else {
-        if (!Protocol::kHoldsLocks) ++idle;
+      if (kept == end) {
+        // Those in the way may have met the end of the range: then they stand still.
+        exhausted |= p_.load(a_.words + (kTicketedTickets + range_), Order::relaxed, Scope::device) >= size_;
         p_.pause();
+      }
+      if (Protocol::kWindow == Window::all) {
+        left = kept;
+      } else if (kept < end) {
+        ++begin;
       }
     }
     for (std::uint32_t i = begin; begin > 0 && i < left; ++i) {
@@ -157,7 +146,8 @@ class TicketedRun {
     return left - begin;
   }
 
-  KILOKV_HOST_DEVICE Attempt try_once(std::uint32_t position, std::uint32_t pass, bool must_lock) {
+  KILOKV_HOST_DEVICE Attempt try_once(std::uint32_t position, std::uint32_t pass) {
+    const bool must_lock = range_ + 1 == kWaitPassesMax;
     const Attempt attempt = protocol_.attempt(position, a_.transaction_at(position), {range_, must_lock});
     if (attempt == Attempt::decided) {
       ++counts_.decided;
@@ -173,17 +163,14 @@ class TicketedRun {
   }
 
   struct Phase {
-    std::uint32_t left, postponed, first;
+    std::uint32_t left, postponed;
   };
   // All threads meet, and each learns what all have. Three sets of words in turn: whoever adds to one, in the phase
   // behind the barrier, does so when nobody reads it any more and it was cleared.
   KILOKV_HOST_DEVICE Phase end_phase(std::uint32_t left) {
     const auto words = a_.words + (kTicketedPhases + phase_ % 3 * kPhaseWords);
     const auto next = a_.words + (kTicketedPhases + (phase_ + 1) % 3 * kPhaseWords);
-    if (left > 0) {
-      p_.fetch_add(words + kPhaseLeft, left, Order::relaxed, Scope::device);
-      p_.fetch_max(words + kPhaseFirst, size_ - a_.undecided[own_slot(0)], Order::relaxed, Scope::device);
-    }
+    if (left > 0) p_.fetch_add(words + kPhaseLeft, left, Order::relaxed, Scope::device);
     if (postponed_ > 0) p_.fetch_add(words + kPhasePostponed, postponed_, Order::relaxed, Scope::device);
     if (p_.thread() == 0) {
       for (std::uint32_t i = 0; i < kPhaseWords; ++i) p_.store(next + i, 0, Order::relaxed, Scope::device);
@@ -194,22 +181,7 @@ class TicketedRun {
     const auto word = [&](PhaseWord i) {
       return static_cast<std::uint32_t>(p_.load(words + i, Order::relaxed, Scope::device));
     };
-    return {word(kPhaseLeft), word(kPhasePostponed), size_ - word(kPhaseFirst)};
-  }
-
-  // The first thread, alone.
-  KILOKV_HOST_DEVICE void rescue(std::uint32_t position, std::uint32_t pass) {
-    ++counts_.rescued;
-    probe(TicketedProbe::rescued);
-    try_once(position, pass, true);
-  }
-  KILOKV_HOST_DEVICE std::uint32_t drop_decided(std::uint32_t pass, std::uint32_t left) {
-    std::uint32_t kept = 0;
-    for (std::uint32_t i = 0; i < left; ++i) {
-      const std::uint32_t position = a_.undecided[own_slot(i)];
-      if (p_.get(a_.pass_of + position) == pass) a_.undecided[own_slot(kept++)] = position;
-    }
-    return kept;
+    return {word(kPhaseLeft), word(kPhasePostponed)};
   }
 
   KILOKV_HOST_DEVICE void expire(std::uint32_t position) {

@@ -27,7 +27,6 @@ struct TicketedCounts {
   std::uint64_t postponed = 0;    // times that a WAIT guard postponed one
   std::uint64_t retried = 0;      // times that one was tried again at once because of a WAIT guard
   std::uint64_t wasted = 0;       // tickets of attempts that ended in a conflict
-  std::uint64_t rescued = 0;      // transactions that ran while all other threads stood still
 };
 
 // Words that all threads share; all zero at the start.
@@ -35,17 +34,15 @@ enum TicketedWord : std::uint32_t {
   kTicketedPasses,                                      // out
   kTicketedTickets,                                     // [kWaitPassesMax] tickets given out in each range
   kTicketedPhases = kTicketedTickets + kWaitPassesMax,  // three phases in turn, kPhaseWords each
-  kTicketedWords = kTicketedPhases + 3 * 3,
+  kTicketedWords = kTicketedPhases + 3 * 2,
 };
-// Of a phase: transactions left, transactions postponed, and n minus the first position that is left.
-enum PhaseWord : std::uint32_t { kPhaseLeft, kPhasePostponed, kPhaseFirst, kPhaseWords };
-static_assert(kPhaseWords == 3);
+enum PhaseWord : std::uint32_t { kPhaseLeft, kPhasePostponed, kPhaseWords };  // of a phase: transactions
+static_assert(kPhaseWords == 2);
 
 struct TicketedTuning {
   std::uint32_t records_per_lock = 1;
   std::uint32_t optimistic_tries = 2;         // of a transaction, before it locks everything that it may touch
   std::uint32_t transactions_per_thread = 0;  // 0: as the executor finds best
-  std::uint32_t idle_sweeps_max = 256;        // in a row that decided nothing, before all threads stand still for one
 };
 
 // With n transactions, G guards, m operations, U = 2G + m uses and d records that the batch names, each once:

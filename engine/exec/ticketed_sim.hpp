@@ -1,0 +1,56 @@
+// The strategies with tickets in the simulator (platform/sim.hpp): a batch under one schedule after the other, for
+// tests. A run that the simulator ends with an error fails as a device does. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/exec/executor.hpp"
+#include "engine/exec/ticketed_scratch.hpp"
+#include "engine/platform/sim.hpp"
+#include "engine/stm/ticketed.hpp"
+
+namespace kilokv::engine {
+
+// What the runs of an executor are made of, and what the last one gave: its owner's, who outlives the executor.
+struct TicketedSimRuns {
+  GridShape shape;
+  TicketedTuning tuning;
+  Schedule schedule;  // of the next run
+  // Of the last one, and how often the transaction in the first position ended in a conflict, up to 255.
+  RunReport report;
+  std::uint32_t first_conflicts = 0;
+};
+
+// Protocol: of SimPlatformOf<Width>.
+template <std::uint32_t Width, class Protocol>
+class TicketedSim final : public Executor {
+ public:
+  // Requires: groups of Width in runs->shape.
+  explicit TicketedSim(TicketedSimRuns* runs) : runs_(*runs), lanes_(runs->shape) {}
+
+  Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+             ExecutionReport* report) override {
+    arguments_ = scratch_.open(batch, runs_.tuning, runs_.shape.lanes(), Width, records, results);
+    runs_.report = lanes_.run(runs_.schedule, [this](std::uint32_t lane) {
+      SimPlatformOf<Width> platform(&lanes_, lane);
+      TicketedRun<SimPlatformOf<Width>, Protocol>(platform, arguments_).run();
+    });
+    runs_.first_conflicts = arguments_.tries[0];
+    if (!runs_.report.status.ok()) return runs_.report.status;
+    scratch_.close("simulated", batch, results, report);
+    report->on_device = false;
+    return {};
+  }
+  const DeviceInfo* device() const override { return &info_; }
+  std::size_t memory_bytes() const override { return scratch_.memory_bytes(); }
+
+ private:
+  TicketedSimRuns& runs_;
+  DeviceInfo info_{"simulator", "lanes", 1, 0};
+  Lanes lanes_;
+  TicketedScratch scratch_;
+  TicketedArguments<HostSpace> arguments_;  // of the run
+};
+
+}  // namespace kilokv::engine

@@ -1,0 +1,162 @@
+// `prstm` under thousands of seeded schedules of the simulator, with the rare paths that they must have gone; then the
+// same with one rule taken away at a time, among them each gap of the printed algorithms: each such bug is found.
+
+#include "engine/stm/prstm.hpp"
+
+#include "tests/unit/engine/ticketed_sim.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+constexpr const char* kProgram = "engine_prstm_sim_test";
+constexpr std::uint64_t kSchedules = 12000;
+
+template <std::uint32_t Width, class Rules = PrstmRules>
+using Family = TicketedFamily<Width, Prstm<SimPlatformOf<Width>, Rules>>;
+
+struct Named {
+  PrstmProbe probe;
+  const char* name;
+};
+constexpr Named kNames[] = {
+    {PrstmProbe::prelock_stolen, "a pre-lock stolen"},
+    {PrstmProbe::prelock_refused, "a pre-lock refused to a lower priority"},
+    {PrstmProbe::prelock_handed_over, "a claimed lock handed over, or a pre-lock kept"},
+    {PrstmProbe::lock_held_by_lower, "a lock found held by a lower priority"},
+    {PrstmProbe::lock_found_stolen, "a pre-lock found stolen when it was to be locked"},
+    {PrstmProbe::release_found_stolen, "a release that found its lock stolen"},
+    {PrstmProbe::read_found_locked, "a locked record read"},
+    {PrstmProbe::reread_other_version, "a second record of a lock at another version"},
+    {PrstmProbe::early_validation_failed, "a read invalidated before the ticket"},
+    {PrstmProbe::late_validation_failed, "a read invalidated between validation and commit"},
+};
+static_assert(std::size(kNames) == static_cast<std::size_t>(PrstmProbe::probes));
+
+void expect_probe(const TicketedTotals& totals, std::uint32_t number, const char* name) {
+  std::printf("  %8llu times %s\n", static_cast<unsigned long long>(totals.probes[number]), name);
+  if (totals.probes[number] == 0) FAIL(std::string("never reached: ") + name);
+}
+
+TEST(prstm_holds_in_groups_of_4) {
+  const TicketedTotals totals = expect_to_hold<Family<4>>(kProgram, "prstm_holds_in_groups_of_4", kSchedules);
+  if (replayed_seed() != nullptr) return;
+  for (const Named& named : kNames) {
+    expect_probe(totals, kProtocolProbes + static_cast<std::uint32_t>(named.probe), named.name);
+  }
+  expect_probe(totals, static_cast<std::uint32_t>(TicketedProbe::class_boundary), "a precedence class behind another");
+  expect_probe(totals, static_cast<std::uint32_t>(TicketedProbe::range_exhausted), "a pass gone on in the next range");
+}
+TEST(prstm_holds_in_groups_of_32) {
+  expect_to_hold<Family<32>>(kProgram, "prstm_holds_in_groups_of_32", kSchedules / 12);
+}
+
+// The gaps of DESIGN section 5.
+struct ValueBeforeVersion : PrstmRules {
+  static constexpr bool kLockFirst = false;
+};
+struct LockedReadIgnored : PrstmRules {
+  static constexpr bool kLockedReadConflicts = false;
+};
+struct NoValidationBehindTicket : PrstmRules {
+  static constexpr bool kValidatesBehindTicket = false;
+};
+struct ShortVersions : PrstmRules {
+  using Word = LockWordOf<1, 24>;
+};
+struct ShortOwners : PrstmRules {
+  using Word = LockWordOf<38, 1>;
+};
+struct OwnWritesNotFound : PrstmRules {
+  static constexpr bool kFindsOwnWrites = false;
+};
+struct ReadsNotLogged : PrstmRules {
+  static constexpr bool kLogsReads = false;
+};
+struct SomeOutcomesNotValidated : PrstmRules {
+  static constexpr bool kValidatesEveryOutcome = false;
+};
+struct RunsTwice : PrstmRules {
+  static constexpr bool kRunsOnce = false;
+};
+struct LocksTwice : PrstmRules {
+  static constexpr bool kLocksOnce = false;
+};
+struct FreesWhatIsStolen : PrstmRules {
+  static constexpr bool kFreesBySwap = false;
+};
+struct NothingClaimed : PrstmRules {
+  static constexpr bool kClaims = false;
+};
+struct NothingHandedOver : PrstmRules {
+  static constexpr bool kHandsOver = false;
+};
+struct NoPriorities : PrstmRules {
+  static constexpr bool kHasPriorities = false;
+};
+struct StealsWhatIsLocked : PrstmRules {
+  static constexpr bool kStealsPrelocksOnly = false;
+};
+
+// One transaction over all keys, of the highest priority, among many over one key each: how often a conflict ends it,
+// at most, in so many schedules.
+template <class Rules>
+std::uint32_t conflicts_of_the_first(std::uint64_t schedules) {
+  std::uint32_t most = 0;
+  for (std::uint64_t seed = 1; seed <= schedules; ++seed) {
+    Random random(seed);
+    TicketedSimRuns runs = Family<32>::runs_of(seed);
+    runs.shape = {.blocks = 1, .block_threads = 32, .group_width = 32};
+    runs.schedule.kind = Schedule::Kind::lockstep;
+    runs.tuning.records_per_lock = 1;
+    runs.tuning.optimistic_tries = 0;
+    runs.schedule.seed = seed;
+    RefereeScenario scenario;
+    scenario.engine = create_engine_with(EngineOptions{.strategy = "serial", .secret = RefereeScenario::kSecret},
+                                         std::make_unique<TicketedSim<32, Prstm<SimPlatform32, Rules>>>(&runs));
+    constexpr std::uint64_t kKeys = 4, kOthers = 60;
+    for (std::uint64_t i = 0; i <= kOthers; ++i) {
+      scenario.builder.begin();
+      for (std::uint64_t key = 0; key < kKeys; ++key) {
+        if (i > 0 && random.below(kKeys) != key) continue;
+        scenario.builder.op(OpKind::add, scenario.builder.key("key" + std::to_string(key)), Operand::integer, 1);
+      }
+      scenario.builder.end();
+    }
+    scenario.execute();
+    if (runs.first_conflicts > most) most = runs.first_conflicts;
+  }
+  return most;
+}
+// All threads in lockstep: the holder of each of its locks comes to its end within a few of its tries.
+constexpr std::uint32_t kFirstConflictsMax = 12;
+TEST(the_highest_priority_gets_on_in_bounded_steps) {
+  EXPECT_TRUE(conflicts_of_the_first<PrstmRules>(1000) <= kFirstConflictsMax);
+}
+template <class Rules>
+void expect_to_starve() {
+  const std::uint32_t conflicts = conflicts_of_the_first<Rules>(1000);
+  std::printf("  a conflict ended the first transaction up to %u times\n", conflicts);
+  EXPECT_TRUE(conflicts > kFirstConflictsMax);
+}
+TEST(missing_priorities_are_found) { expect_to_starve<NoPriorities>(); }
+TEST(gap_3_short_owners_are_found) { expect_to_starve<ShortOwners>(); }
+TEST(missing_claims_are_found) { expect_to_starve<NothingClaimed>(); }
+TEST(missing_handing_over_is_found) { expect_to_starve<NothingHandedOver>(); }
+
+#define PLANTED(test, Rules) \
+  TEST(test) { expect_to_fail<Family<4, Rules>>(kProgram, #test); }
+
+PLANTED(gap_1_value_before_version_is_found, ValueBeforeVersion)
+PLANTED(gap_2_locked_read_ignored_is_found, LockedReadIgnored)
+PLANTED(gap_2_no_validation_behind_ticket_is_found, NoValidationBehindTicket)
+PLANTED(gap_3_short_versions_are_found, ShortVersions)
+PLANTED(gap_4_own_writes_not_found_is_found, OwnWritesNotFound)
+PLANTED(gap_4_reads_not_logged_is_found, ReadsNotLogged)
+PLANTED(gap_5_outcomes_not_validated_is_found, SomeOutcomesNotValidated)
+PLANTED(gap_6_run_twice_is_found, RunsTwice)
+PLANTED(gap_7_locks_taken_twice_is_found, LocksTwice)
+PLANTED(freeing_what_is_stolen_is_found, FreesWhatIsStolen)
+PLANTED(stealing_what_is_locked_is_found, StealsWhatIsLocked)
+
+}  // namespace
+}  // namespace kilokv::engine

@@ -1,0 +1,190 @@
+// Batches of the strategies with tickets under seeded schedules of the simulator, for their tests: each result is
+// judged by the referee, and by the simulator itself (races, progress, barriers). A failure prints the command that
+// replays it.
+#pragma once
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "engine/engine_with.hpp"
+#include "engine/exec/ticketed_sim.hpp"
+#include "engine/workloads/workload.hpp"
+#include "tests/unit/engine/harness.hpp"
+#include "tests/unit/engine/referee_scenario.hpp"
+
+namespace kilokv::engine {
+
+struct TicketedTotals {
+  static constexpr std::uint64_t kPreemptionsMin = 5;  // of a schedule that counts
+  std::uint64_t schedules = 0, few_preemptions = 0, batches = 0, steps = 0, preemptions = 0;
+  std::set<std::uint64_t> traces;
+  std::array<std::uint64_t, kProbes> probes{};
+  ExecutionReport last;
+};
+
+// Transactions over very few keys, chosen for conflicts that only a full validation finds: reads of one key and writes
+// of another, sums over two keys that every transaction keeps, double reads and writes, waits, and some precedence.
+inline void generate_conflicts(Random* random, std::uint64_t keys, std::size_t transactions, ColumnsBuilder* builder) {
+  const auto draw_key = [&] { return builder->key("edge" + std::to_string(random->below(keys))); };
+  for (std::size_t i = 0; i < transactions; ++i) {
+    builder->begin(static_cast<std::uint8_t>(random->chance(0.3) ? random->below(3) : 0));
+    const std::uint64_t kind = random->below(8);
+    if (kind == 0) builder->guard(GuardKind::greater_equal, OnFalse::wait, draw_key(), random->between(-2, 2));
+    if (kind == 1) {
+      const std::uint32_t key = draw_key();
+      builder->guard(GuardKind::less, OnFalse::fail, key, 0, draw_key());
+    }
+    const std::uint64_t reads = random->below(3);
+    for (std::uint64_t read = 0; read < reads; ++read) builder->op(OpKind::get, draw_key());
+    if (kind == 3) {  // copies one key to another
+      builder->op(OpKind::get, draw_key());
+      builder->op(OpKind::put, draw_key(), Operand::get, static_cast<std::int64_t>(reads));
+    }
+    if (kind != 4) {
+      for (std::uint64_t adds = 1 + random->below(2); adds > 0; --adds) {
+        builder->op(OpKind::add, draw_key(), Operand::integer, random->between(-3, 3));
+      }
+    }
+    if (kind == 5) builder->op(OpKind::get, draw_key());
+    if (kind == 6 && random->chance(0.3)) builder->op(OpKind::put, draw_key(), Operand::commit_version);
+    builder->end();
+  }
+}
+
+// A family of runs: Width lanes in a group, and a protocol on that platform.
+template <std::uint32_t Width, class Protocol>
+struct TicketedFamily {
+  static constexpr std::uint64_t kBatches = 2;  // each in a row on one state: the lock words of earlier ones are there
+
+  // 8 to 16 transactions on 2 to 4 keys, on 4 to 16 lanes; one lockstep schedule for two interleaved ones.
+  static TicketedSimRuns runs_of(std::uint64_t seed) {
+    Random random(seed);
+    TicketedSimRuns runs;
+    runs.shape = {.blocks = static_cast<std::uint32_t>(1 + random.below(2)), .group_width = Width};
+    runs.shape.block_threads = static_cast<std::uint32_t>(4 * (1 + random.below(2)));
+    constexpr std::array<std::uint32_t, 4> kRecordsPerLock = {1, 1, 2, 4096};
+    runs.tuning.records_per_lock = kRecordsPerLock[random.below(4)];
+    runs.tuning.optimistic_tries = static_cast<std::uint32_t>(random.below(4));
+    runs.schedule.kind = seed % 3 == 0 ? Schedule::Kind::lockstep : Schedule::Kind::interleaved;
+    runs.schedule.preempt_probability = random.chance(0.5) ? 0.5 : 0.1;
+    runs.schedule.steps_max = 200'000;
+    return runs;
+  }
+
+  // A scenario of this seed, each batch under a schedule of its own.
+  static Status run_seed(std::uint64_t seed, TicketedTotals* totals) {
+    TicketedSimRuns runs = runs_of(seed);
+    Random random(seed ^ 0x5EED);
+    WorkloadOptions options;
+    options.name = "mixed";
+    options.keys = 2 + random.below(3);
+    options.seed = seed;
+    options.mixed.ranges = false;
+    auto workload = Workload::create(options);
+    const bool conflicts = random.chance(0.5);
+    EngineOptions engine_options;
+    engine_options.strategy = "serial";  // that goes on where the simulator ended a run
+    engine_options.secret = RefereeScenario::kSecret;
+    RefereeScenario scenario;
+    scenario.engine = create_engine_with(engine_options, std::make_unique<TicketedSim<Width, Protocol>>(&runs));
+    Status status;
+    workload->for_each_initial([&](const InitialRecord& record) {
+      if (status.ok()) status = scenario.engine->load(record.key, 1, record.type, record.integer, record.bytes);
+    });
+    for (std::uint64_t key = 0; status.ok() && key < options.keys; key += 1 + random.below(2)) {
+      status = scenario.engine->load("edge" + std::to_string(key), 1, ValueType::integer, 0, {});
+    }
+    scenario.header.first_version = 2;
+    for (std::uint64_t i = 0; status.ok() && i < kBatches; ++i) {
+      runs.schedule.seed = seed * kBatches + i;
+      const std::size_t transactions = 8 + random.below(9);
+      if (conflicts) {
+        generate_conflicts(&random, options.keys, transactions, &scenario.builder);
+      } else {
+        workload->generate(&scenario.builder, transactions);
+      }
+      scenario.execute();
+      // Why it was given up: an error of the run, or of its results.
+      if (const std::string reason = scenario.engine->device().reason; !reason.empty()) {
+        return Status(StatusCode::internal, reason);
+      }
+      ModelState after;
+      status = scenario.check(RefereeMode::any_order, &after);
+      if (status.ok()) status = check_state(after, *scenario.engine);
+      count(runs.report, scenario.engine->execution(), totals);
+      scenario.next_batch();
+    }
+    return status;
+  }
+
+  static void count(const RunReport& run, const ExecutionReport& execution, TicketedTotals* totals) {
+    ++totals->batches;
+    totals->steps += run.steps;
+    totals->preemptions += run.preemptions;
+    for (std::uint32_t i = 0; i < kProbes; ++i) totals->probes[i] += run.probes[i];
+    totals->last = execution;
+    if (run.preemptions < TicketedTotals::kPreemptionsMin) {
+      ++totals->few_preemptions;
+    } else {
+      ++totals->schedules;
+      totals->traces.insert(run.trace);
+    }
+  }
+};
+
+inline const char* replayed_seed() { return std::getenv("KILOKV_TEST_SEED"); }
+inline std::uint64_t first_seed() {
+  return replayed_seed() != nullptr ? std::strtoull(replayed_seed(), nullptr, 10) : 1;
+}
+
+inline void print_replay(const char* program, const char* test, std::uint64_t seed, const Status& status) {
+  std::printf("  seed %llu: %s\n  replay: KILOKV_TEST_SEED=%llu %s %s\n", static_cast<unsigned long long>(seed),
+              status.message().c_str(), static_cast<unsigned long long>(seed), program, test);
+}
+
+// So many schedules hold. Returns what they did.
+template <class Family>
+TicketedTotals expect_to_hold(const char* program, const char* test, std::uint64_t schedules) {
+  TicketedTotals totals;
+  for (std::uint64_t seed = first_seed(); totals.schedules < schedules; ++seed) {
+    if (const Status status = Family::run_seed(seed, &totals); !status.ok()) {
+      print_replay(program, test, seed, status);
+      FAIL(status.message());
+      return totals;
+    }
+    if (replayed_seed() != nullptr) return totals;
+  }
+  std::printf(
+      "  %llu schedules with at least %llu preemptions (%llu with fewer), %zu different traces, %llu batches, "
+      "%llu steps, %llu preemptions\n",
+      static_cast<unsigned long long>(totals.schedules),
+      static_cast<unsigned long long>(TicketedTotals::kPreemptionsMin),
+      static_cast<unsigned long long>(totals.few_preemptions), totals.traces.size(),
+      static_cast<unsigned long long>(totals.batches), static_cast<unsigned long long>(totals.steps),
+      static_cast<unsigned long long>(totals.preemptions));
+  EXPECT_TRUE(totals.traces.size() > schedules * 9 / 10);
+  return totals;
+}
+
+// A seed whose schedule fails, with the command that replays it; then that it does so again.
+template <class Family>
+void expect_to_fail(const char* program, const char* test, std::uint64_t seeds_max = 6000) {
+  const std::uint64_t first = first_seed();
+  for (std::uint64_t seed = first; seed <= first + seeds_max; ++seed) {
+    TicketedTotals totals;
+    const Status status = Family::run_seed(seed, &totals);
+    if (!status.ok()) {
+      print_replay(program, test, seed, status);
+      EXPECT_EQ(Family::run_seed(seed, &totals).message(), status.message());
+      return;
+    }
+    if (replayed_seed() != nullptr) break;
+  }
+  FAIL("the planted bug is not found");
+}
+
+}  // namespace kilokv::engine
