@@ -43,7 +43,6 @@ enum class GpustmProbe : std::uint32_t {
 // What a planted bug takes away, for the tests of the tests.
 struct GpustmRules : LogRules {
   static constexpr bool kValidatesByTime = true;  // under the locks
-  static constexpr bool kMovesOn = true;          // reads so far are validated at a later timestamp
   static constexpr bool kValidatesReadOnly = true;
   static constexpr Order kReadOrder = Order::acquire;
   static constexpr Order kReadFence = Order::acquire;
@@ -94,12 +93,15 @@ class Gpustm {
     };
     if (under_locks_ || log_.record(e) == a_.absent_record) return load_cell();
     const auto lock = lock_at(e);
-    const std::uint64_t word = p_.load(lock, Rules::kReadOrder, Scope::device);
+    std::uint64_t word = p_.load(lock, Rules::kReadOrder, Scope::device);
+    while (!is_locked(word) && time_of(word) > time_) {
+      if (!move_on()) return stop(GpustmProbe::values_differ);
+      word = p_.load(lock, Rules::kReadOrder, Scope::device);  // in the new time it may have changed once more
+    }
     if (is_locked(word)) return stop(GpustmProbe::busy);
     const Cell cell = load_cell();
     if (Rules::kReadFence != Order::relaxed) p_.fence(Rules::kReadFence, Scope::device);
     if (p_.load(lock, Order::relaxed, Scope::device) != word) return stop(GpustmProbe::read_found_changed);
-    if (Rules::kMovesOn && time_of(word) > time_ && !move_on()) return stop(GpustmProbe::values_differ);
     a_.entry_tag[e] = cell.tag;
     log_.add(log_.head(e), kHeadVersion);
     return cell;

@@ -14,11 +14,7 @@ constexpr std::uint64_t kSchedules = 12000;
 template <std::uint32_t Width, class Rules = PrstmRules>
 using Family = TicketedFamily<Width, Prstm<SimPlatformOf<Width>, Rules>>;
 
-struct Named {
-  PrstmProbe probe;
-  const char* name;
-};
-constexpr Named kNames[] = {
+constexpr NamedProbe<PrstmProbe> kNames[] = {
     {PrstmProbe::prelock_stolen, "a pre-lock stolen"},
     {PrstmProbe::prelock_refused, "a pre-lock refused to a lower priority"},
     {PrstmProbe::prelock_handed_over, "a claimed lock handed over, or a pre-lock kept"},
@@ -30,19 +26,11 @@ constexpr Named kNames[] = {
     {PrstmProbe::early_validation_failed, "a read invalidated before the ticket"},
     {PrstmProbe::late_validation_failed, "a read invalidated between validation and commit"},
 };
-static_assert(std::size(kNames) == static_cast<std::size_t>(PrstmProbe::probes));
-
-void expect_probe(const TicketedTotals& totals, std::uint32_t number, const char* name) {
-  std::printf("  %8llu times %s\n", static_cast<unsigned long long>(totals.probes[number]), name);
-  if (totals.probes[number] == 0) FAIL(std::string("never reached: ") + name);
-}
 
 TEST(prstm_holds_in_groups_of_4) {
   const TicketedTotals totals = expect_to_hold<Family<4>>(kProgram, "prstm_holds_in_groups_of_4", kSchedules);
   if (replayed_seed() != nullptr) return;
-  for (const Named& named : kNames) {
-    expect_probe(totals, kProtocolProbes + static_cast<std::uint32_t>(named.probe), named.name);
-  }
+  expect_probes(totals, kNames);
   expect_probe(totals, static_cast<std::uint32_t>(TicketedProbe::class_boundary), "a precedence class behind another");
   expect_probe(totals, static_cast<std::uint32_t>(TicketedProbe::range_exhausted), "a pass gone on in the next range");
 }

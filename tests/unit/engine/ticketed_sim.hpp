@@ -146,6 +146,24 @@ inline void print_replay(const char* program, const char* test, std::uint64_t se
               status.message().c_str(), static_cast<unsigned long long>(seed), program, test);
 }
 
+template <class Probe>
+struct NamedProbe {
+  Probe probe;
+  const char* name;
+};
+inline void expect_probe(const TicketedTotals& totals, std::uint32_t number, const char* name) {
+  std::printf("  %8llu times %s\n", static_cast<unsigned long long>(totals.probes[number]), name);
+  if (totals.probes[number] == 0) FAIL(std::string("never reached: ") + name);
+}
+// All of a protocol's: each was reached.
+template <class Probe, std::size_t Size>
+void expect_probes(const TicketedTotals& totals, const NamedProbe<Probe> (&names)[Size]) {
+  static_assert(Size == static_cast<std::size_t>(Probe::probes));
+  for (const auto& [probe, name] : names) {
+    expect_probe(totals, kProtocolProbes + static_cast<std::uint32_t>(probe), name);
+  }
+}
+
 // So many schedules hold. Returns what they did.
 template <class Family>
 TicketedTotals expect_to_hold(const char* program, const char* test, std::uint64_t schedules) {
