@@ -11,10 +11,10 @@
 #include "engine/exec/batch_records.hpp"
 #include "engine/exec/collect_writes.hpp"
 #include "engine/exec/cuda_kernels.hpp"
+#include "engine/exec/device_executor.hpp"
 #include "engine/exec/emulated_kernels.hpp"
 #include "engine/exec/equal_words.hpp"
 #include "engine/exec/host_access.hpp"
-#include "engine/exec/ordered_device.hpp"
 #include "engine/exec/ordered_host.hpp"
 #include "engine/exec/rank_order.hpp"
 #include "engine/exec/resolver.hpp"
@@ -28,15 +28,19 @@
 namespace kilokv::engine {
 namespace {
 
+TicketedTuning tuning_of(const EngineOptions& options) {
+  TicketedTuning tuning;
+  tuning.records_per_lock = options.records_per_lock;
+  tuning.transactions_per_thread = options.transactions_per_thread;
+  return tuning;
+}
+
 // What runs batches in parallel on the CPU; null: nothing does. One thread has nothing to win.
 std::unique_ptr<Executor> host_executor(const EngineOptions& options) {
   const std::uint32_t threads =
       options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1u);
   if (options.strategy == "serial" || (options.strategy == "auto" && threads == 1)) return nullptr;
-  TicketedTuning tuning;
-  tuning.records_per_lock = options.records_per_lock;
-  tuning.transactions_per_thread = options.transactions_per_thread;
-  if (auto ticketed = make_ticketed_host(options.strategy, threads, tuning)) return ticketed;
+  if (auto ticketed = make_ticketed_host(options.strategy, threads, tuning_of(options))) return ticketed;
   return std::make_unique<OrderedHost>(threads);
 }
 
@@ -312,7 +316,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
   emulated.fails = options.emulated_device_fails;
   Result<OpenedDevice> opened = options.device == "emulated" ? open_emulated(emulated) : open_cuda();
   if (!opened.ok()) return create_engine_with(options, host_executor(options), opened.status().message());
-  return create_engine_with(options, std::make_unique<OrderedDevice>(std::move(*opened)));
+  return create_engine_with(options,
+                            std::make_unique<DeviceExecutor>(std::move(*opened), options.strategy, tuning_of(options)));
 }
 
 std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel,

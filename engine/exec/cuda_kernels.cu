@@ -3,11 +3,15 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
 #include "engine/platform/cuda.cuh"
 #include "engine/platform/cuda_device.hpp"
+#include "engine/stm/gpustm.hpp"
+#include "engine/stm/lock.hpp"
+#include "engine/stm/prstm.hpp"
 
 namespace kilokv::engine {
 namespace {
@@ -20,6 +24,23 @@ __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void ordered_kernel(
     const __grid_constant__ OrderedArguments<HostSpace> arguments) {
   CudaPlatform platform;
   OrderedRun<CudaPlatform>(platform, arguments).run();
+}
+
+template <class Protocol>
+__global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void ticketed_kernel(
+    const __grid_constant__ TicketedArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  TicketedRun<CudaPlatform, Protocol>(platform, arguments).run();
+}
+
+using TicketedKernel = void (*)(const TicketedArguments<HostSpace>);
+TicketedKernel kernel_of(TicketedStrategy strategy) {
+  switch (strategy) {
+    case TicketedStrategy::prstm: return ticketed_kernel<Prstm<CudaPlatform>>;
+    case TicketedStrategy::lock: return ticketed_kernel<Locking<CudaPlatform>>;
+    case TicketedStrategy::gpustm: break;
+  }
+  return ticketed_kernel<Gpustm<CudaPlatform>>;
 }
 
 __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void bulk_kernel(
@@ -60,6 +81,13 @@ class CudaKernels final : public DeviceKernels {
     if (error == cudaSuccess) {
       error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&bulk_each, bulk_kernel, kBlockThreads, 0);
     }
+    for (const TicketedStrategy strategy : kTicketedStrategies) {
+      int each = 0;
+      if (error == cudaSuccess) {
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel_of(strategy), kBlockThreads, 0);
+      }
+      ticketed_blocks_max_[static_cast<std::size_t>(strategy)] = static_cast<std::uint32_t>(each * multiprocessors);
+    }
     ordered_blocks_max_ = static_cast<std::uint32_t>(ordered_each * multiprocessors);
     bulk_blocks_max_ = static_cast<std::uint32_t>(bulk_each * multiprocessors);
     return to_status(error, "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
@@ -67,6 +95,9 @@ class CudaKernels final : public DeviceKernels {
 
   std::uint32_t ordered_threads(std::uint32_t transactions) const override {
     return std::min(blocks_for(transactions), ordered_blocks_max_) * kBlockThreads;
+  }
+  std::uint32_t ticketed_threads(TicketedStrategy strategy, std::uint32_t wanted) const override {
+    return std::min(blocks_for(wanted), ticketed_blocks_max_[static_cast<std::size_t>(strategy)]) * kBlockThreads;
   }
   std::uint32_t group_width() const override { return CudaPlatform::kGroupWidth; }
   // A round costs two grid barriers, several microseconds, and about a nanosecond for each of those that it had; one
@@ -76,6 +107,11 @@ class CudaKernels final : public DeviceKernels {
   Status ordered(DeviceStream stream, const OrderedArguments<DeviceSpace>& arguments) override {
     return launch_together(ordered_kernel, "launch of ordered", raw(arguments),
                            ordered_threads(arguments.batch.size) / kBlockThreads, stream);
+  }
+  Status ticketed(DeviceStream stream, TicketedStrategy strategy,
+                  const TicketedArguments<DeviceSpace>& arguments) override {
+    return launch_together(kernel_of(strategy), "launch of a strategy with tickets", raw(arguments),
+                           static_cast<std::uint32_t>(arguments.threads) / kBlockThreads, stream);
   }
   Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
     return launch_together(bulk_kernel, "launch of bulk", raw(arguments),
@@ -103,6 +139,7 @@ class CudaKernels final : public DeviceKernels {
 
   CudaDevice& device_;
   std::uint32_t ordered_blocks_max_ = 1, bulk_blocks_max_ = 1;
+  std::array<std::uint32_t, std::size(kTicketedStrategies)> ticketed_blocks_max_{};
 };
 
 template <class Kernel>
@@ -137,7 +174,12 @@ Result<OpenedDevice> open_cuda() {
 }
 
 std::vector<KernelFacts> kernel_facts() {
-  return {facts_of("ordered", ordered_kernel), facts_of("bulk", bulk_kernel), facts_of("scatter", scatter_kernel)};
+  return {facts_of("ordered", ordered_kernel),
+          facts_of("prstm", kernel_of(TicketedStrategy::prstm)),
+          facts_of("lock", kernel_of(TicketedStrategy::lock)),
+          facts_of("gpustm", kernel_of(TicketedStrategy::gpustm)),
+          facts_of("bulk", bulk_kernel),
+          facts_of("scatter", scatter_kernel)};
 }
 
 }  // namespace kilokv::engine

@@ -1,5 +1,5 @@
 // The kernels of a device, as launches on its streams: those of a CUDA device (cuda_kernels.hpp) and of the emulated
-// one (emulated_kernels.hpp). Both run the same source: stm/ordered.hpp and table/bulk_table.hpp. A launch returns at
+// one (emulated_kernels.hpp). Both run the same source: stm/ and table/bulk_table.hpp. A launch returns at
 // once, and runs behind what the stream was given before; arguments are copied. Not thread-safe.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include "engine/platform/device.hpp"
 #include "engine/platform/device_pointer.hpp"
 #include "engine/stm/ordered.hpp"
+#include "engine/stm/ticketed_arguments.hpp"
 #include "engine/table/bulk_table.hpp"
 
 namespace kilokv::engine {
@@ -18,12 +19,15 @@ class DeviceKernels {
  public:
   virtual ~DeviceKernels() = default;
 
-  // Of a launch of ordered() for so many transactions.
+  // Of a launch of ordered() for so many transactions; of one of ticketed() with so many threads' work.
   virtual std::uint32_t ordered_threads(std::uint32_t transactions) const = 0;
+  virtual std::uint32_t ticketed_threads(TicketedStrategy strategy, std::uint32_t wanted) const = 0;
   virtual std::uint32_t group_width() const = 0;
   virtual OrderedTuning tuning() const = 0;
 
   [[nodiscard]] virtual Status ordered(DeviceStream stream, const OrderedArguments<DeviceSpace>& arguments) = 0;
+  [[nodiscard]] virtual Status ticketed(DeviceStream stream, TicketedStrategy strategy,
+                                        const TicketedArguments<DeviceSpace>& arguments) = 0;
   [[nodiscard]] virtual Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) = 0;
   [[nodiscard]] virtual Status scatter(DeviceStream stream, const ScatterArguments<DeviceSpace>& arguments) = 0;
 };

@@ -1,5 +1,9 @@
 #include "engine/exec/emulated_kernels.hpp"
 
+#include "engine/stm/gpustm.hpp"
+#include "engine/stm/lock.hpp"
+#include "engine/stm/prstm.hpp"
+
 namespace kilokv::engine {
 namespace {
 
@@ -8,6 +12,9 @@ class EmulatedKernels final : public DeviceKernels {
   explicit EmulatedKernels(EmulatedDevice* device) : device_(*device) {}
 
   std::uint32_t ordered_threads(std::uint32_t) const override { return device_.info().multiprocessors; }
+  std::uint32_t ticketed_threads(TicketedStrategy, std::uint32_t) const override {
+    return device_.info().multiprocessors;
+  }
   std::uint32_t group_width() const override { return EmulatedPlatform::kGroupWidth; }
   OrderedTuning tuning() const override { return {.decided_min = 2, .divisor = 32}; }  // so that both ways are used
 
@@ -15,6 +22,15 @@ class EmulatedKernels final : public DeviceKernels {
     return device_.launch(stream, "ordered", [arguments](EmulatedPlatform& platform) {
       OrderedRun<EmulatedPlatform>(platform, arguments).run();
     });
+  }
+  Status ticketed(DeviceStream stream, TicketedStrategy strategy,
+                  const TicketedArguments<DeviceSpace>& arguments) override {
+    switch (strategy) {
+      case TicketedStrategy::prstm: return launch_ticketed<Prstm<EmulatedPlatform>>(stream, strategy, arguments);
+      case TicketedStrategy::lock: return launch_ticketed<Locking<EmulatedPlatform>>(stream, strategy, arguments);
+      case TicketedStrategy::gpustm: break;
+    }
+    return launch_ticketed<Gpustm<EmulatedPlatform>>(stream, strategy, arguments);
   }
   Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
     return device_.launch(stream, "bulk", [arguments](EmulatedPlatform& platform) {
@@ -27,6 +43,14 @@ class EmulatedKernels final : public DeviceKernels {
   }
 
  private:
+  template <class Protocol>
+  Status launch_ticketed(DeviceStream stream, TicketedStrategy strategy,
+                         const TicketedArguments<DeviceSpace>& arguments) {
+    return device_.launch(stream, name_of(strategy), [arguments](EmulatedPlatform& platform) {
+      TicketedRun<EmulatedPlatform, Protocol>(platform, arguments).run();
+    });
+  }
+
   EmulatedDevice& device_;
 };
 

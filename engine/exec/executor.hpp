@@ -1,5 +1,5 @@
 // The face of what runs a resolved batch in parallel: on host threads (ordered_host.hpp), on a device
-// (ordered_device.hpp), or in the simulator.
+// (device_executor.hpp), or in the simulator.
 #pragma once
 
 #include <cstddef>

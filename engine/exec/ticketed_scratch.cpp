@@ -83,6 +83,7 @@ TicketedArguments<HostSpace> TicketedScratch::open(const ResolvedBatch& batch, c
   a.words = words_.data();
   a.counts = counts_.data();
   a.classes = static_cast<std::uint32_t>(class_end_.size());
+  a.threads = threads;
   a.tuning = tuning;
   return a;
 }

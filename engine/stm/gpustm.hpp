@@ -76,7 +76,9 @@ class Gpustm {
     under_locks_ = place.must_lock || log_.uses_commit_version();
     const Attempt attempt = under_locks_ ? run_under_locks() : run_optimistically();
     if (attempt != Attempt::postponed || under_locks_) return attempt;  // under locks each try costs a ticket
-    if (++a_.tries[position] < kSemanticTries) {
+    const auto tries = static_cast<std::uint8_t>(a_.tries[position] + 1);
+    a_.tries[position] = tries;
+    if (tries < kSemanticTries) {
       ++counts_->retried;
       return Attempt::conflict;
     }

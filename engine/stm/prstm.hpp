@@ -117,7 +117,8 @@ class Prstm {
     under_locks_ = place.must_lock || a_.tries[position] >= a_.tuning.optimistic_tries;
     Attempt attempt = under_locks_ ? run_under_locks() : run_optimistically();
     if (!Rules::kRunsOnce && attempt == Attempt::decided) attempt = run_under_locks();
-    if (attempt == Attempt::conflict && a_.tries[position] < kTriesMax) ++a_.tries[position];
+    const std::uint8_t tries = a_.tries[position];
+    if (attempt == Attempt::conflict && tries < kTriesMax) a_.tries[position] = static_cast<std::uint8_t>(tries + 1);
     return attempt;
   }
 

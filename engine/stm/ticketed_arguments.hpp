@@ -39,6 +39,18 @@ enum TicketedWord : std::uint32_t {
 enum PhaseWord : std::uint32_t { kPhaseLeft, kPhasePostponed, kPhaseWords };  // of a phase: transactions
 static_assert(kPhaseWords == 2);
 
+enum class TicketedStrategy : std::uint8_t { prstm, lock, gpustm };
+inline constexpr TicketedStrategy kTicketedStrategies[] = {TicketedStrategy::prstm, TicketedStrategy::lock,
+                                                           TicketedStrategy::gpustm};
+constexpr const char* name_of(TicketedStrategy strategy) {
+  switch (strategy) {
+    case TicketedStrategy::prstm: return "prstm";
+    case TicketedStrategy::lock: return "lock";
+    case TicketedStrategy::gpustm: break;
+  }
+  return "gpustm";
+}
+
 struct TicketedTuning {
   std::uint32_t records_per_lock = 1;
   std::uint32_t optimistic_tries = 2;         // of a transaction, before it locks everything that it may touch
@@ -67,6 +79,7 @@ struct TicketedArguments : BatchArguments<Space> {
   Pointer<std::uint64_t> words = {};            // [kTicketedWords]
   Pointer<TicketedCounts> counts = {};          // [threads] out
   std::uint32_t classes = 0;
+  std::uint32_t threads = 1;  // of the launch
   TicketedTuning tuning;
 };
 

@@ -63,12 +63,12 @@ class TransactionLog {
     for (std::uint32_t i = operation_begin_; i < operation_end(); ++i) {
       const std::uint32_t e = entry_of_operation(i);
       const bool writes = a_.batch.op_kind[i] != static_cast<std::uint8_t>(OpKind::get);
-      if (writes && record(e) != a_.absent_record) a_.entry_flags[head(e)] |= kHeadMayWrite;
+      if (writes && record(e) != a_.absent_record) add(head(e), kHeadMayWrite);
     }
   }
   // Forgets what a run left.
   KILOKV_HOST_DEVICE void clear() {
-    for (std::uint32_t e = begin_; e < end_; ++e) a_.entry_flags[e] &= kHeadMayWrite;
+    for (std::uint32_t e = begin_; e < end_; ++e) remove(e, static_cast<std::uint8_t>(~kHeadMayWrite));
   }
 
   KILOKV_HOST_DEVICE std::uint32_t transaction() const { return transaction_; }
@@ -88,9 +88,11 @@ class TransactionLog {
     return a_.entry_record[e] / a_.tuning.records_per_lock;
   }
   KILOKV_HOST_DEVICE bool has(std::uint32_t e, std::uint8_t flags) const { return (a_.entry_flags[e] & flags) != 0; }
-  KILOKV_HOST_DEVICE void add(std::uint32_t e, std::uint8_t flags) { a_.entry_flags[e] |= flags; }
+  KILOKV_HOST_DEVICE void add(std::uint32_t e, std::uint8_t flags) {
+    a_.entry_flags[e] = static_cast<std::uint8_t>(a_.entry_flags[e] | flags);
+  }
   KILOKV_HOST_DEVICE void remove(std::uint32_t e, std::uint8_t flags) {
-    a_.entry_flags[e] &= static_cast<std::uint8_t>(~flags);
+    a_.entry_flags[e] = static_cast<std::uint8_t>(a_.entry_flags[e] & ~flags);
   }
   KILOKV_HOST_DEVICE std::uint64_t version(std::uint32_t head) const { return a_.entry_version[head]; }
   KILOKV_HOST_DEVICE void set_version(std::uint32_t head, std::uint64_t version) { a_.entry_version[head] = version; }

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/engine_with.hpp"
+#include "engine/exec/device_executor.hpp"
 #include "engine/exec/emulated_kernels.hpp"
-#include "engine/exec/ordered_device.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/fixture.hpp"
 #include "tests/unit/engine/harness.hpp"
@@ -97,7 +97,7 @@ TEST(nothing_is_allocated_on_a_device) {
   OpenedDevice opened = open_emulated();
   const auto* const device = static_cast<const EmulatedDevice*>(opened.device.get());
   const auto engine =
-      create_engine_with(engine_options("ordered", 1), std::make_unique<OrderedDevice>(std::move(opened)));
+      create_engine_with(engine_options("ordered", 1), std::make_unique<DeviceExecutor>(std::move(opened)));
   EXPECT_EQ(counted(engine.get(), [device] { return device->allocations(); }), 0u);
   EXPECT_TRUE(device->allocations() > 0);
   EXPECT_TRUE(engine->execution().on_device);

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "engine/engine_with.hpp"
+#include "engine/exec/device_executor.hpp"
 #include "engine/exec/device_records.hpp"
 #include "engine/exec/emulated_kernels.hpp"
-#include "engine/exec/ordered_device.hpp"
 #include "engine/platform/host.hpp"
 #include "engine/platform/sim.hpp"
 #include "engine/table/bulk_table.hpp"
@@ -180,7 +180,7 @@ TEST(a_full_table_says_so) {
 // An engine on the emulated device, in the open.
 struct DeviceBench {
   explicit DeviceBench(const EmulatedDeviceOptions& options = {}) {
-    auto made = std::make_unique<OrderedDevice>(open_emulated(options));
+    auto made = std::make_unique<DeviceExecutor>(open_emulated(options));
     executor = made.get();
     EngineOptions engine;
     engine.strategy = "ordered";
@@ -209,7 +209,7 @@ struct DeviceBench {
   }
 
   Bench bench;
-  OrderedDevice* executor;
+  DeviceExecutor* executor;
   Version next = 100;
 };
 

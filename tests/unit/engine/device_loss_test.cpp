@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "engine/engine_with.hpp"
+#include "engine/exec/device_executor.hpp"
 #include "engine/exec/emulated_kernels.hpp"
-#include "engine/exec/ordered_device.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
 #include "tests/unit/engine/referee_scenario.hpp"
@@ -33,7 +33,7 @@ Chain run_chain(const EmulatedDeviceOptions& options) {
   engine_options.threads = 1;
   engine_options.secret = RefereeScenario::kSecret;
   RefereeScenario scenario;
-  scenario.engine = create_engine_with(engine_options, std::make_unique<OrderedDevice>(std::move(opened)));
+  scenario.engine = create_engine_with(engine_options, std::make_unique<DeviceExecutor>(std::move(opened)));
   WorkloadOptions workload_options;
   workload_options.name = "mixed";
   workload_options.keys = 12;

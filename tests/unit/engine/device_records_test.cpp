@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/engine_with.hpp"
+#include "engine/exec/device_executor.hpp"
 #include "engine/exec/emulated_kernels.hpp"
-#include "engine/exec/ordered_device.hpp"
 #include "engine/workloads/random.hpp"
 #include "tests/unit/engine/fixture.hpp"
 #include "tests/unit/engine/harness.hpp"
@@ -28,7 +28,7 @@ std::string name_of(std::uint64_t key) { return "key" + std::to_string(key); }
 class DeviceFollower {
  public:
   explicit DeviceFollower(std::uint64_t keys) : keys_(keys) {
-    auto device = std::make_unique<OrderedDevice>(open_emulated());
+    auto device = std::make_unique<DeviceExecutor>(open_emulated());
     device_ = device.get();
     EngineOptions options;
     options.strategy = "ordered";
@@ -95,7 +95,7 @@ class DeviceFollower {
   }
 
   Bench bench_;
-  const OrderedDevice* device_;
+  const DeviceExecutor* device_;
   const std::uint64_t keys_;
   Version next_version_ = 1;
   std::int64_t last_value_ = 0;

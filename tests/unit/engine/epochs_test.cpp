@@ -11,8 +11,8 @@
 
 #include "engine/engine_with.hpp"
 #include "engine/exec/batch_records.hpp"
+#include "engine/exec/device_executor.hpp"
 #include "engine/exec/emulated_kernels.hpp"
-#include "engine/exec/ordered_device.hpp"
 #include "engine/exec/ordered_host.hpp"
 #include "engine/exec/ordered_sim.hpp"
 #include "engine/workloads/random.hpp"
@@ -129,7 +129,9 @@ TEST(reservations_run_out_on_the_host) {
 }
 
 TEST(reservations_run_out_on_a_device) {
-  run_near_the_end([](FirstEpochs first) { return std::make_unique<OrderedDevice>(open_emulated(), first); });
+  run_near_the_end([](FirstEpochs first) {
+    return std::make_unique<DeviceExecutor>(open_emulated(), "ordered", TicketedTuning{}, first);
+  });
 }
 
 // Each batch names new records and costs the table a round or more: it is built anew before its epochs have run out,
@@ -137,9 +139,10 @@ TEST(reservations_run_out_on_a_device) {
 TEST(the_epochs_of_a_table_on_a_device_run_out) {
   constexpr std::uint32_t kLeft = 100, kNewKeys = 10;
   Side sides[2];
-  const OrderedDevice* devices[2];
+  const DeviceExecutor* devices[2];
   for (const bool is_near : {false, true}) {
-    auto device = std::make_unique<OrderedDevice>(open_emulated(), FirstEpochs{.table = is_near ? kLast - kLeft : 0});
+    auto device = std::make_unique<DeviceExecutor>(open_emulated(), "ordered", TicketedTuning{},
+                                                   FirstEpochs{.table = is_near ? kLast - kLeft : 0});
     devices[is_near] = device.get();
     sides[is_near].engine = create_engine_with(ordered_options(), std::move(device));
   }

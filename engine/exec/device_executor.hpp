@@ -1,24 +1,29 @@
-// `ordered` on a device: a CUDA device, or the emulated one. A batch is one copy there, three launches (find the
-// records, run, write them back to the device's table) and one copy back, in one stream.
+// A parallel strategy (device_strategy.hpp) on a device: a CUDA device, or the emulated one. A batch is one copy there,
+// three launches (find the records, run, write them back to the device's table) and one copy back, in one stream.
 //
 // Host memory for copies is pinned and, like the device's, kept between batches. Thread safety: one caller at a time.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "engine/base/types.hpp"
 #include "engine/exec/device_buffer.hpp"
 #include "engine/exec/device_kernels.hpp"
 #include "engine/exec/device_records.hpp"
+#include "engine/exec/device_strategy.hpp"
 #include "engine/exec/executor.hpp"
 #include "engine/exec/ordered_totals.hpp"
+#include "engine/stm/ticketed_arguments.hpp"
 
 namespace kilokv::engine {
 
-class OrderedDevice final : public Executor {
+class DeviceExecutor final : public Executor {
  public:
-  explicit OrderedDevice(OpenedDevice opened, FirstEpochs first = {});
+  // Requires: `strategy` is ordered, auto (the same) or one with tickets.
+  explicit DeviceExecutor(OpenedDevice opened, const std::string& strategy = "ordered",
+                          const TicketedTuning& tuning = {}, FirstEpochs first = {});
 
   Status prepare(const RecordStore& store) override;
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
@@ -32,22 +37,22 @@ class OrderedDevice final : public Executor {
  private:
   struct Places;
 
-  Status reserve(const Places& places, std::size_t records);
+  Status reserve(const Places& places);
   void pack(const Places& places, const ResolvedBatch& batch, const BatchRecords& records);
   BulkArguments<DeviceSpace> bulk_arguments(const Places& places) const;
-  OrderedArguments<DeviceSpace> ordered_arguments(const Places& places, const ResolvedBatch& batch,
-                                                  const BatchRecords& records) const;
+  BatchArguments<DeviceSpace> batch_arguments(const Places& places, const ResolvedBatch& batch,
+                                              const BatchRecords& records) const;
   Status launch(const Places& places, const ResolvedBatch& batch, const BatchRecords& records);
   Status unpack(const Places& places, const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                 ExecutionReport* report);
 
   OpenedDevice opened_;
+  std::unique_ptr<DeviceStrategy> strategy_;
   DeviceStream stream_{};
   bool has_stream_ = false;
   DeviceRecords table_;
-  PinnedBuffer staging_;               // what goes there, then what comes back
-  DeviceBuffer block_, reservations_;  // a batch's columns; reservations
-  EpochCounter epochs_;
+  PinnedBuffer staging_;      // what goes there, then what comes back
+  DeviceBuffer block_;        // a batch's columns
   std::uint64_t digest_ = 0;  // of the host's cells of the batch's records
 };
 

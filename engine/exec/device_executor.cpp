@@ -1,7 +1,9 @@
-#include "engine/exec/ordered_device.hpp"
+#include "engine/exec/device_executor.hpp"
 
 #include <cstring>
 #include <utility>
+
+#include "engine/base/check.hpp"
 
 namespace kilokv::engine {
 
@@ -26,13 +28,13 @@ bool is_plausible(const BatchResults& results) {
 
 // Where a batch's columns are: in the device's block, and, up to `returned_end`, at the same places in the staging
 // memory. First what goes there, then what is all zero at the start, out of which a part comes back, then scratch.
-struct OrderedDevice::Places {
-  Places(const ResolvedBatch& batch, const BatchRecords& records, std::uint32_t launched, std::uint32_t group_width)
-      : threads(launched) {
+struct DeviceExecutor::Places {
+  Places(const ResolvedBatch& batch, const BatchRecords& records, DeviceStrategy* strategy) {
     const TransactionColumns& c = batch.columns;
     n = c.size();
-    m = c.op_kind.size();
     d = records.size();
+    const std::size_t m = c.op_kind.size();
+    shape = {n, c.guard_kind.size(), m, c.key_id.size(), d, strategy->threads(static_cast<std::uint32_t>(n))};
     BlockLayout layout;
     guard_end = layout.add<std::uint32_t>(n);
     then_end = layout.add<std::uint32_t>(n);
@@ -55,6 +57,7 @@ struct OrderedDevice::Places {
     equal_word = layout.add<std::uint64_t>(batch.equal.words().size());
     ids = layout.add<KeyId>(d);
     actions = layout.add<std::uint8_t>(d);
+    strategy->add_columns(batch, shape, BlockSection::sent, &layout);
     sent_end = layout.bytes();
     outcome = layout.add<std::uint8_t>(n);
     failed_in = layout.add<std::uint8_t>(n);
@@ -65,42 +68,39 @@ struct OrderedDevice::Places {
     op_cell = layout.add<Cell>(m);
     op_flags = layout.add<std::uint8_t>(m);
     cells = layout.add<std::uint64_t>(2 * d);
-    words = layout.add<std::uint64_t>(kOrderedWords);
     bulk_words = layout.add<std::uint64_t>(kBulkWords);
-    counts = layout.add<OrderedCounts>(threads);
+    strategy->add_columns(batch, shape, BlockSection::returned, &layout);
     returned_end = layout.bytes();
-    delta_sums = layout.add<std::uint64_t>(d);
+    strategy->add_columns(batch, shape, BlockSection::zeroed, &layout);
     zeroed_end = layout.bytes();
-    op_adds = layout.add<std::uint8_t>(m);
-    undo = layout.add<std::uint64_t>(2 * m);
-    pass_of = layout.add<std::uint32_t>(n);
-    undecided = layout.add<std::uint32_t>(position_room(static_cast<std::uint32_t>(n), threads, group_width));
+    strategy->add_columns(batch, shape, BlockSection::scratch, &layout);
     slot_of = layout.add<std::uint32_t>(d);
     pending = layout.add<std::uint8_t>(d);
     end = layout.bytes();
   }
 
-  std::uint32_t threads;
-  std::size_t n, m, d;
+  BatchShape shape;
+  std::size_t n, d;
   std::size_t guard_end, then_end, else_end, order, last_try;
   std::size_t guard_kind, guard_on_false, guard_key, guard_other, guard_operand;
   std::size_t op_kind, op_operand, op_key, op_value;
   std::size_t record_of_key, value_word, equal_begin, equal_end, equal_word, ids, actions, sent_end;
   std::size_t outcome, failed_in, failed_index, rank, wrote, guard_cell, op_cell, op_flags;
-  std::size_t cells, words, bulk_words, counts, returned_end;
-  std::size_t delta_sums, zeroed_end;
-  std::size_t op_adds, undo, pass_of, undecided, slot_of, pending, end;
+  std::size_t cells, bulk_words, returned_end, zeroed_end;
+  std::size_t slot_of, pending, end;
 };
 
-OrderedDevice::OrderedDevice(OpenedDevice opened, FirstEpochs first)
+DeviceExecutor::DeviceExecutor(OpenedDevice opened, const std::string& strategy, const TicketedTuning& tuning,
+                               FirstEpochs first)
     : opened_(std::move(opened)),
+      strategy_(make_device_strategy(strategy, tuning, first, opened_.device.get(), opened_.kernels.get())),
       table_(opened_.device.get(), opened_.kernels.get(), first.table),
       staging_(opened_.device.get()),
-      block_(opened_.device.get()),
-      reservations_(opened_.device.get()),
-      epochs_(first.reservations) {}
+      block_(opened_.device.get()) {
+  KILOKV_CHECK(strategy_ != nullptr);
+}
 
-Status OrderedDevice::prepare(const RecordStore& store) {
+Status DeviceExecutor::prepare(const RecordStore& store) {
   if (!has_stream_) {
     auto stream = opened_.device->create_stream();
     if (!stream.ok()) return stream.status();
@@ -110,31 +110,24 @@ Status OrderedDevice::prepare(const RecordStore& store) {
   return table_.update(stream_, store);
 }
 
-Status OrderedDevice::run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
-                          ExecutionReport* report) {
-  const auto n = static_cast<std::uint32_t>(batch.columns.size());
-  const Places places(batch, *records, opened_.kernels->ordered_threads(n), opened_.kernels->group_width());
+Status DeviceExecutor::run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+                           ExecutionReport* report) {
+  const Places places(batch, *records, strategy_.get());
   Status status = prepare(batch.store);
-  if (status.ok()) status = reserve(places, records->size());
+  if (status.ok()) status = reserve(places);
   if (!status.ok()) return status;
   pack(places, batch, *records);
   status = launch(places, batch, *records);
   return status.ok() ? unpack(places, batch, records, results, report) : status;
 }
 
-Status OrderedDevice::reserve(const Places& places, std::size_t records) {
+Status DeviceExecutor::reserve(const Places& places) {
   Status status = staging_.reserve_growing(places.returned_end);
   if (status.ok()) status = block_.reserve_growing(places.end);
-  const std::size_t before = reservations_.bytes();
-  if (status.ok()) status = reservations_.reserve_growing(kRoles * records * sizeof(std::uint64_t));
-  if (!status.ok()) return status;
-  const bool restart = epochs_.must_restart(places.n);
-  if (reservations_.bytes() == before && !restart) return {};
-  // ~0 is of no epoch.
-  return opened_.device->fill(stream_, reservations_.address(), 0xFF, reservations_.bytes());
+  return status.ok() ? strategy_->reserve(stream_, places.shape) : status;
 }
 
-void OrderedDevice::pack(const Places& places, const ResolvedBatch& batch, const BatchRecords& records) {
+void DeviceExecutor::pack(const Places& places, const ResolvedBatch& batch, const BatchRecords& records) {
   std::byte* const to = staging_.data();
   const auto put = [to](std::size_t place, const auto& column) {
     if (!column.empty()) std::memcpy(to + place, column.data(), column.size() * sizeof(column[0]));
@@ -161,6 +154,7 @@ void OrderedDevice::pack(const Places& places, const ResolvedBatch& batch, const
   if (!c.value_end.empty()) {
     std::memcpy(to + places.value_word, batch.resolver.value_word(), c.value_end.size() * sizeof(std::uint64_t));
   }
+  strategy_->pack(to);
   const RecordTable& table = batch.store.table();
   auto* const ids = reinterpret_cast<KeyId*>(to + places.ids);
   auto* const actions = reinterpret_cast<std::uint8_t*>(to + places.actions);
@@ -175,7 +169,7 @@ void OrderedDevice::pack(const Places& places, const ResolvedBatch& batch, const
   }
 }
 
-BulkArguments<DeviceSpace> OrderedDevice::bulk_arguments(const Places& places) const {
+BulkArguments<DeviceSpace> DeviceExecutor::bulk_arguments(const Places& places) const {
   BulkArguments<DeviceSpace> a;
   table_.open(&a);
   a.size = static_cast<std::uint32_t>(places.d);
@@ -188,9 +182,9 @@ BulkArguments<DeviceSpace> OrderedDevice::bulk_arguments(const Places& places) c
   return a;
 }
 
-OrderedArguments<DeviceSpace> OrderedDevice::ordered_arguments(const Places& places, const ResolvedBatch& batch,
-                                                               const BatchRecords& records) const {
-  OrderedArguments<DeviceSpace> a;
+BatchArguments<DeviceSpace> DeviceExecutor::batch_arguments(const Places& places, const ResolvedBatch& batch,
+                                                            const BatchRecords& records) const {
+  BatchArguments<DeviceSpace> a;
   a.batch.size = static_cast<std::uint32_t>(places.n);
   a.batch.first_version = batch.header.first_version;
   a.batch.time_us = batch.header.time_us;
@@ -223,22 +217,11 @@ OrderedArguments<DeviceSpace> OrderedDevice::ordered_arguments(const Places& pla
   a.equal_end = block_.at<const std::uint32_t>(places.equal_end);
   a.equal_word = block_.at<const std::uint64_t>(places.equal_word);
   a.cells = block_.at<std::uint64_t>(places.cells);
-  a.reservations = reservations_.at<std::uint64_t>(0);
-  a.delta_sums = block_.at<std::uint64_t>(places.delta_sums);
-  a.op_adds = block_.at<std::uint8_t>(places.op_adds);
-  a.undo = block_.at<std::uint64_t>(places.undo);
-  a.pass_of = block_.at<std::uint32_t>(places.pass_of);
-  a.undecided = block_.at<std::uint32_t>(places.undecided);
-  a.words = block_.at<std::uint64_t>(places.words);
-  a.counts = block_.at<OrderedCounts>(places.counts);
   a.absent_record = records.absent_record();
-  a.first_epoch = epochs_.last();
-  a.delta_max = ordered_delta_max(places.m);
-  a.tuning = opened_.kernels->tuning();
   return a;
 }
 
-Status OrderedDevice::launch(const Places& places, const ResolvedBatch& batch, const BatchRecords& records) {
+Status DeviceExecutor::launch(const Places& places, const ResolvedBatch& batch, const BatchRecords& records) {
   Device& device = *opened_.device;
   const DeviceAddress block = block_.address();
   const ScatterArguments<DeviceSpace> scatter{
@@ -250,7 +233,7 @@ Status OrderedDevice::launch(const Places& places, const ResolvedBatch& batch, c
   Status status = device.copy_to_device(stream_, block, staging_.data(), places.sent_end);
   if (status.ok()) status = device.fill(stream_, block + places.sent_end, 0, places.zeroed_end - places.sent_end);
   if (status.ok()) status = opened_.kernels->bulk(stream_, bulk_arguments(places));
-  if (status.ok()) status = opened_.kernels->ordered(stream_, ordered_arguments(places, batch, records));
+  if (status.ok()) status = strategy_->launch(stream_, block_, batch_arguments(places, batch, records), places.shape);
   if (status.ok()) status = opened_.kernels->scatter(stream_, scatter);
   if (status.ok()) {
     status = device.copy_to_host(stream_, staging_.data() + places.sent_end, block + places.sent_end,
@@ -259,8 +242,8 @@ Status OrderedDevice::launch(const Places& places, const ResolvedBatch& batch, c
   return status.ok() ? device.synchronize(stream_) : status;
 }
 
-Status OrderedDevice::unpack(const Places& places, const ResolvedBatch& batch, BatchRecords* records,
-                             BatchResults* results, ExecutionReport* report) {
+Status DeviceExecutor::unpack(const Places& places, const ResolvedBatch& batch, BatchRecords* records,
+                              BatchResults* results, ExecutionReport* report) {
   const std::byte* const from = staging_.data();
   const auto get = [from](std::size_t place, auto* column) {
     if (!column->empty()) std::memcpy(column->data(), from + place, column->size() * sizeof((*column)[0]));
@@ -274,11 +257,8 @@ Status OrderedDevice::unpack(const Places& places, const ResolvedBatch& batch, B
   get(places.op_cell, &results->op_cell);
   get(places.op_flags, &results->op_flags);
   get(places.cells, &records->cells());
-  const auto* const words = reinterpret_cast<const std::uint64_t*>(from + places.words);
   const auto* const bulk_words = reinterpret_cast<const std::uint64_t*>(from + places.bulk_words);
-  epochs_.use(words[kWordRounds]);
-  report_ordered(batch.header, {words, kOrderedWords},
-                 {reinterpret_cast<const OrderedCounts*>(from + places.counts), places.threads}, results, report);
+  strategy_->report(batch.header, places.shape, from, results, report);
   report->on_device = true;
   if (bulk_words[kBulkDigest] != digest_) {
     return Status(StatusCode::internal, "the device's table does not have what the host's has");

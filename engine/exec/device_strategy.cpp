@@ -1,0 +1,195 @@
+#include "engine/exec/device_strategy.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/exec/ticketed_scratch.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+class OrderedOnDevice final : public DeviceStrategy {
+ public:
+  OrderedOnDevice(FirstEpochs first, Device* device, DeviceKernels* kernels)
+      : device_(*device), kernels_(*kernels), reservations_(device), epochs_(first.reservations) {}
+
+  std::uint32_t threads(std::uint32_t transactions) const override { return kernels_.ordered_threads(transactions); }
+
+  void add_columns(const ResolvedBatch&, const BatchShape& shape, BlockSection section, BlockLayout* layout) override {
+    const auto n = static_cast<std::uint32_t>(shape.transactions);
+    switch (section) {
+      case BlockSection::sent: break;
+      case BlockSection::returned:
+        words_ = layout->add<std::uint64_t>(kOrderedWords);
+        counts_ = layout->add<OrderedCounts>(shape.threads);
+        break;
+      case BlockSection::zeroed: delta_sums_ = layout->add<std::uint64_t>(shape.records); break;
+      case BlockSection::scratch:
+        op_adds_ = layout->add<std::uint8_t>(shape.operations);
+        undo_ = layout->add<std::uint64_t>(2 * shape.operations);
+        pass_of_ = layout->add<std::uint32_t>(n);
+        undecided_ = layout->add<std::uint32_t>(position_room(n, shape.threads, kernels_.group_width()));
+        break;
+    }
+  }
+
+  Status reserve(DeviceStream stream, const BatchShape& shape) override {
+    const std::size_t before = reservations_.bytes();
+    Status status = reservations_.reserve_growing(kRoles * shape.records * sizeof(std::uint64_t));
+    if (!status.ok()) return status;
+    const bool restart = epochs_.must_restart(shape.transactions);
+    if (reservations_.bytes() == before && !restart) return {};
+    // ~0 is of no epoch.
+    return device_.fill(stream, reservations_.address(), 0xFF, reservations_.bytes());
+  }
+
+  Status launch(DeviceStream stream, const DeviceBuffer& block, const BatchArguments<DeviceSpace>& batch,
+                const BatchShape& shape) override {
+    OrderedArguments<DeviceSpace> a;
+    static_cast<BatchArguments<DeviceSpace>&>(a) = batch;
+    a.reservations = reservations_.at<std::uint64_t>(0);
+    a.delta_sums = block.at<std::uint64_t>(delta_sums_);
+    a.op_adds = block.at<std::uint8_t>(op_adds_);
+    a.undo = block.at<std::uint64_t>(undo_);
+    a.pass_of = block.at<std::uint32_t>(pass_of_);
+    a.undecided = block.at<std::uint32_t>(undecided_);
+    a.words = block.at<std::uint64_t>(words_);
+    a.counts = block.at<OrderedCounts>(counts_);
+    a.first_epoch = epochs_.last();
+    a.delta_max = ordered_delta_max(shape.operations);
+    a.tuning = kernels_.tuning();
+    return kernels_.ordered(stream, a);
+  }
+
+  void report(const BatchHeader& header, const BatchShape& shape, const std::byte* staging, BatchResults* results,
+              ExecutionReport* report) override {
+    const auto* const words = reinterpret_cast<const std::uint64_t*>(staging + words_);
+    epochs_.use(words[kWordRounds]);
+    report_ordered(header, {words, kOrderedWords},
+                   {reinterpret_cast<const OrderedCounts*>(staging + counts_), shape.threads}, results, report);
+  }
+
+ private:
+  Device& device_;
+  DeviceKernels& kernels_;
+  DeviceBuffer reservations_;
+  EpochCounter epochs_;
+  // Places of the batch.
+  std::size_t words_ = 0, counts_ = 0, delta_sums_ = 0, op_adds_ = 0, undo_ = 0, pass_of_ = 0, undecided_ = 0;
+};
+
+class TicketedOnDevice final : public DeviceStrategy {
+ public:
+  TicketedOnDevice(TicketedStrategy strategy, const TicketedTuning& tuning, Device* device, DeviceKernels* kernels)
+      : strategy_(strategy), tuning_(tuning), device_(*device), kernels_(*kernels), locks_(device) {}
+
+  std::uint32_t threads(std::uint32_t transactions) const override {
+    const std::uint32_t each = std::max(tuning_.transactions_per_thread, 1u);
+    return kernels_.ticketed_threads(strategy_, (transactions + each - 1) / each);
+  }
+
+  void add_columns(const ResolvedBatch& batch, const BatchShape& shape, BlockSection section,
+                   BlockLayout* layout) override {
+    const auto n = static_cast<std::uint32_t>(shape.transactions);
+    const std::size_t uses = 2 * shape.guards + shape.operations;
+    switch (section) {
+      case BlockSection::sent:
+        find_class_ends(batch, &class_ends_);
+        class_end_ = layout->add<std::uint32_t>(class_ends_.size());
+        break;
+      case BlockSection::returned:
+        words_ = layout->add<std::uint64_t>(kTicketedWords);
+        counts_ = layout->add<TicketedCounts>(shape.threads);
+        break;
+      case BlockSection::zeroed: break;
+      case BlockSection::scratch:
+        use_entry_ = layout->add<std::uint32_t>(uses);
+        entry_record_ = layout->add<std::uint32_t>(uses);
+        entry_head_ = layout->add<std::uint32_t>(uses);
+        entry_cell_ = layout->add<std::uint64_t>(2 * uses);
+        entry_version_ = layout->add<std::uint64_t>(uses);
+        entry_tag_ = layout->add<std::uint64_t>(uses);
+        entry_flags_ = layout->add<std::uint8_t>(uses);
+        entry_count_ = layout->add<std::uint32_t>(n);
+        tries_ = layout->add<std::uint8_t>(n);
+        pass_of_ = layout->add<std::uint32_t>(n);
+        undecided_ = layout->add<std::uint32_t>(
+            position_room(n, shape.threads, kernels_.group_width(), tuning_.transactions_per_thread));
+        break;
+    }
+  }
+
+  void pack(std::byte* staging) override {
+    if (class_ends_.empty()) return;
+    std::memcpy(staging + class_end_, class_ends_.data(), class_ends_.size() * sizeof(class_ends_[0]));
+  }
+
+  // Lock words are free and of any version between batches; new ones are all zero, like the clock before them.
+  Status reserve(DeviceStream stream, const BatchShape& shape) override {
+    const std::size_t before = locks_.bytes();
+    const std::uint64_t words = kClockWords + locks_of(shape.records, tuning_.records_per_lock);
+    Status status = locks_.reserve_growing(words * sizeof(std::uint64_t));
+    if (!status.ok() || locks_.bytes() == before) return status;
+    return device_.fill(stream, locks_.address(), 0, locks_.bytes());
+  }
+
+  Status launch(DeviceStream stream, const DeviceBuffer& block, const BatchArguments<DeviceSpace>& batch,
+                const BatchShape& shape) override {
+    TicketedArguments<DeviceSpace> a;
+    static_cast<BatchArguments<DeviceSpace>&>(a) = batch;
+    a.class_end = block.at<const std::uint32_t>(class_end_);
+    a.clock = locks_.at<std::uint64_t>(0);
+    a.locks = locks_.at<std::uint64_t>(kClockWords * sizeof(std::uint64_t));
+    a.use_entry = block.at<std::uint32_t>(use_entry_);
+    a.entry_record = block.at<std::uint32_t>(entry_record_);
+    a.entry_head = block.at<std::uint32_t>(entry_head_);
+    a.entry_count = block.at<std::uint32_t>(entry_count_);
+    a.entry_cell = block.at<std::uint64_t>(entry_cell_);
+    a.entry_version = block.at<std::uint64_t>(entry_version_);
+    a.entry_tag = block.at<std::uint64_t>(entry_tag_);
+    a.entry_flags = block.at<std::uint8_t>(entry_flags_);
+    a.tries = block.at<std::uint8_t>(tries_);
+    a.pass_of = block.at<std::uint32_t>(pass_of_);
+    a.undecided = block.at<std::uint32_t>(undecided_);
+    a.words = block.at<std::uint64_t>(words_);
+    a.counts = block.at<TicketedCounts>(counts_);
+    a.classes = static_cast<std::uint32_t>(class_ends_.size());
+    a.threads = shape.threads;
+    a.tuning = tuning_;
+    return kernels_.ticketed(stream, strategy_, a);
+  }
+
+  void report(const BatchHeader& header, const BatchShape& shape, const std::byte* staging, BatchResults* results,
+              ExecutionReport* report) override {
+    report_ticketed(name_of(strategy_), header,
+                    {reinterpret_cast<const std::uint64_t*>(staging + words_), kTicketedWords},
+                    {reinterpret_cast<const TicketedCounts*>(staging + counts_), shape.threads}, results, report);
+  }
+
+ private:
+  static constexpr std::size_t kClockWords = 2;  // the second for alignment
+
+  TicketedStrategy strategy_;
+  TicketedTuning tuning_;
+  Device& device_;
+  DeviceKernels& kernels_;
+  DeviceBuffer locks_;  // the clock, then the locks
+  std::vector<std::uint32_t> class_ends_;
+  // Places of the batch.
+  std::size_t class_end_ = 0, words_ = 0, counts_ = 0, use_entry_ = 0, entry_record_ = 0, entry_head_ = 0;
+  std::size_t entry_cell_ = 0, entry_version_ = 0, entry_tag_ = 0, entry_flags_ = 0, entry_count_ = 0;
+  std::size_t tries_ = 0, pass_of_ = 0, undecided_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceStrategy> make_device_strategy(const std::string& name, const TicketedTuning& tuning,
+                                                     FirstEpochs first, Device* device, DeviceKernels* kernels) {
+  if (name == "ordered" || name == "auto") return std::make_unique<OrderedOnDevice>(first, device, kernels);
+  for (const TicketedStrategy strategy : kTicketedStrategies) {
+    if (name == name_of(strategy)) return std::make_unique<TicketedOnDevice>(strategy, tuning, device, kernels);
+  }
+  return nullptr;
+}
+
+}  // namespace kilokv::engine
