@@ -52,6 +52,22 @@ Flag distribution_flag(DistributionOptions* target) {
           }};
 }
 
+// What only strategies with locks take is refused for the others.
+Status check_locks(const BenchOptions& options) {
+  if (options.strategy == "prstm" || options.strategy == "lock" || options.strategy == "gpustm") return {};
+  const auto refuse = [&](const std::string& field, const std::string& takes, std::uint64_t met, const char* flag) {
+    return Status::invalid(
+        {field, takes + " with --strategy " + options.strategy + ", which has no locks", std::to_string(met), flag});
+  };
+  if (options.records_per_lock != 1) {
+    return refuse("records_per_lock", "1 record", options.records_per_lock, "--records-per-lock");
+  }
+  if (options.transactions_per_thread != 0) {
+    return refuse("transactions_per_thread", "0", options.transactions_per_thread, "--transactions-per-thread");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Flag> bench_flags(BenchOptions* options) {
@@ -60,12 +76,18 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
   return {
       choice_flag("device", Engine::devices(), "where batches run; auto: a CUDA device where there is one",
                   &options->device),
-      choice_flag("strategy", Engine::strategies(), "how batches run", &options->strategy),
+      choice_flag("strategy", Engine::strategies(), "how batches run, see below", &options->strategy),
       choice_flag("workload", workloads, "what to run; all: each, bank also under zipf:0.99", &options->workload),
       number_flag("keys", "keys", "accounts, customers or rows; mixed takes at most 64", 2, std::uint64_t{1} << 32,
                   &options->keys),
       distribution_flag(&options->distribution),
-      number_flag("threads", "threads", "of ordered on the CPU; 0: one for each core", 0, 1024, &options->threads),
+      number_flag("threads", "threads", "of all strategies but serial, on the CPU; 0: one for each core", 0, 1024,
+                  &options->threads),
+      number_flag("records-per-lock", "records", "prstm, lock, gpustm: that one lock covers", 1, 1 << 20,
+                  &options->records_per_lock),
+      number_flag("transactions-per-thread", "transactions",
+                  "prstm, lock, gpustm: in a row that one thread takes together; 0: as is best", 0, 1 << 16,
+                  &options->transactions_per_thread),
       number_flag("batch", "transactions", "of each batch", 1, 1'000'000, &options->batch_transactions),
       number_flag("batches", "batches", "to run per workload; 0: as many as --duration allows", 0, 1'000'000'000,
                   &options->batches),
@@ -94,7 +116,20 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
   };
 }
 
+std::string describe_strategies() {
+  return "Strategies:\n"
+         "  serial   one by one, in the order of the specification\n"
+         "  ordered  on several threads, with the results of serial, bit for bit\n"
+         "  prstm    in an order that it finds: priority decides conflicts; who waits for another is postponed\n"
+         "  lock     in an order that it finds: every transaction locks all that it may touch first\n"
+         "  gpustm   in an order that it finds: GPU-STM, for comparison; who waits for another is tried up to 100 "
+         "times\n"
+         "  auto     the faster one of serial and ordered\n"
+         "Batches with ranges are run by serial, under every strategy.\n";
+}
+
 Status check_options(const BenchOptions& options) {
+  if (Status status = check_locks(options); !status.ok()) return status;
   if (options.strategy == "serial" && options.threads > 1) {
     return Status::invalid(
         {"threads", "1 thread with --strategy serial", std::to_string(options.threads) + " threads", "--threads"});

@@ -18,6 +18,8 @@ struct BenchOptions {
   std::uint64_t keys = 100'000;
   DistributionOptions distribution;
   std::uint64_t threads = 0;  // 0: one for each core
+  std::uint64_t records_per_lock = 1;
+  std::uint64_t transactions_per_thread = 0;  // 0: as is best
   std::uint64_t batch_transactions = 1024;
   std::uint64_t batches = 0;  // 0: by duration
   double duration_seconds = 2;
@@ -38,6 +40,9 @@ struct BenchOptions {
 
 // The flags that set `options`; their defaults are the values that stand there now.
 std::vector<Flag> bench_flags(BenchOptions* options);
+
+// For --help: a line for each strategy.
+std::string describe_strategies();
 
 // INVALID_ARGUMENT for what the flags cannot check one by one.
 Status check_options(const BenchOptions& options);

@@ -46,12 +46,23 @@ std::string shares(const std::vector<std::uint64_t>& counts) {
 
 std::string execution_line(const WorkloadReport& report) {
   const ExecutionTotals& of = report.execution;
-  std::string text = format("%s: %llu batches serial, %llu ordered (%llu on the device)", report.workload.name.c_str(),
-                            wide(of.serial_batches), wide(of.ordered_batches), wide(of.device_batches));
+  std::string text = format("%s: batches: %llu serial, %llu ordered, %llu in any order (%llu on the device)",
+                            report.workload.name.c_str(), wide(of.serial_batches), wide(of.ordered_batches),
+                            wide(of.ticketed_batches), wide(of.device_batches));
   if (of.ordered_batches > 0) {
-    text += format("; %.2f rounds a batch, %llu reservations, %llu chained ADDs, %llu in tails, %llu postponed; ",
+    text += format("; %.2f rounds a batch, %llu reservations, %llu chained ADDs, %llu in tails",
                    static_cast<double>(of.rounds) / static_cast<double>(of.ordered_batches), wide(of.reservations),
-                   wide(of.chained_adds), wide(of.tail), wide(of.postponed));
+                   wide(of.chained_adds), wide(of.tail));
+  }
+  if (of.ticketed_batches > 0) {
+    text += format(
+        "; %llu attempts, %llu conflicts (%.4f for each commit), %llu under locks, %llu pre-locks stolen, "
+        "from %llu attempts, %llu tried again at once, %llu tickets wasted",
+        wide(of.attempts), wide(of.conflicts), report.aborts_per_commit(), wide(of.under_locks), wide(of.steals),
+        wide(of.stolen), wide(of.retried), wide(of.wasted_tickets));
+  }
+  if (of.ordered_batches + of.ticketed_batches > 0) {
+    text += format("; %llu postponed; ", wide(of.postponed));
     // A device has too many threads for a line.
     text += of.decided_by.size() <= 32 ? "decided by thread: " + shares(of.decided_by)
                                        : format("decided by %zu threads", of.decided_by.size());
@@ -67,6 +78,8 @@ void open_document(JsonWriter* json, const BenchOptions& options) {
   json->string("device", options.device);
   json->string("strategy", options.strategy);
   json->integer("threads", options.threads);
+  json->integer("records_per_lock", options.records_per_lock);
+  json->integer("transactions_per_thread", options.transactions_per_thread);
   json->integer("batch_transactions", options.batch_transactions);
   json->integer("seed", options.seed);
   json->begin_object("machine");
@@ -86,11 +99,20 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->string("device_reason", report.device.reason);
   json->integer("serial_batches", of.serial_batches);
   json->integer("ordered_batches", of.ordered_batches);
+  json->integer("ticketed_batches", of.ticketed_batches);
   json->integer("device_batches", of.device_batches);
   json->integer("rounds", of.rounds);
   json->integer("reservations", of.reservations);
   json->integer("chained_adds", of.chained_adds);
   json->integer("tail", of.tail);
+  json->integer("attempts", of.attempts);
+  json->integer("conflicts", of.conflicts);
+  json->integer("under_locks", of.under_locks);
+  json->integer("steals", of.steals);
+  json->integer("stolen", of.stolen);
+  json->integer("retried", of.retried);
+  json->integer("wasted_tickets", of.wasted_tickets);
+  json->number("aborts_per_commit", report.aborts_per_commit());
   json->integer("postponed", of.postponed);
   json->integer("deciding_threads", of.decided_by.size());
   json->begin_array("decided_by_thread");  // empty where they are as many as a device has

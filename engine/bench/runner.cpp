@@ -39,12 +39,19 @@ void ExecutionTotals::add(const ExecutionReport& batch) {
     ++serial_batches;
     return;
   }
-  ++ordered_batches;
+  ++(batch.any_order ? ticketed_batches : ordered_batches);
   device_batches += batch.on_device ? 1 : 0;
   rounds += batch.rounds;
   reservations += batch.reservations;
   chained_adds += batch.chained_adds;
   tail += batch.tail;
+  attempts += batch.attempts;
+  conflicts += batch.conflicts;
+  under_locks += batch.under_locks;
+  steals += batch.steals;
+  stolen += batch.stolen;
+  retried += batch.retried;
+  wasted_tickets += batch.wasted_tickets;
   postponed += batch.postponed;
   decided_by.resize(std::max(decided_by.size(), batch.decided_by.size()));
   for (std::size_t i = 0; i < batch.decided_by.size(); ++i) decided_by[i] += batch.decided_by[i];
@@ -52,6 +59,10 @@ void ExecutionTotals::add(const ExecutionReport& batch) {
 
 double WorkloadReport::nanoseconds_per_transaction() const {
   return counts.transactions == 0 ? 0 : seconds * 1e9 / static_cast<double>(counts.transactions);
+}
+
+double WorkloadReport::aborts_per_commit() const {
+  return counts.committed == 0 ? 0 : static_cast<double>(execution.conflicts) / static_cast<double>(counts.committed);
 }
 
 double WorkloadReport::transactions_per_second() const {
@@ -66,6 +77,8 @@ Result<std::unique_ptr<WorkloadRun>> WorkloadRun::create(const BenchOptions& opt
   engine_options.strategy = options.strategy;
   engine_options.device = options.device;
   engine_options.threads = static_cast<std::uint32_t>(options.threads);
+  engine_options.records_per_lock = static_cast<std::uint32_t>(options.records_per_lock);
+  engine_options.transactions_per_thread = static_cast<std::uint32_t>(options.transactions_per_thread);
   engine_options.secret = {options.seed, ~options.seed};
   engine_options.expected_records = workload_options.keys;
   auto engine = Engine::create(engine_options);

@@ -1,5 +1,6 @@
 """kilokv-engine-bench as a user runs it: verdicts, documents, refusals."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -38,6 +39,46 @@ class EngineBench(unittest.TestCase):
         (entry,) = json.loads(done.stdout)["workloads"]
         self.assertEqual(entry["execution"]["ordered_batches"], 40)
         return entry
+
+    def test_strategies_with_locks_are_verified_on_every_workload(self):
+        workloads = [["bank"], ["bank", "--distribution", "zipf:0.99"], ["hot"], ["bank-semantic"],
+                     ["mixed", "--no-ranges"]]
+        locks = {"prstm": [1, 16, 4096], "lock": [1, 4096], "gpustm": [1, 16], "ordered": [1]}
+        for strategy, sizes in locks.items():
+            for threads, records in itertools.product([1, 2, 8], sizes):
+                for workload in workloads:
+                    arguments = ["--strategy", strategy, "--threads", str(threads), "--workload", *workload,
+                                 "--records-per-lock", str(records), "--verify", "--batches", "6", "--batch", "200",
+                                 "--keys", "64" if workload[0] == "mixed" else "500", "--json"]
+                    with self.subTest(arguments=arguments):
+                        self.check_counts(strategy, run(*arguments))
+
+    def check_counts(self, strategy, done):
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (entry,) = json.loads(done.stdout)["workloads"]
+        execution = entry["execution"]
+        mine, other = ("ordered_batches", "ticketed_batches")[::1 if strategy == "ordered" else -1]
+        self.assertEqual((execution[mine], execution[other], execution["serial_batches"]), (6, 0, 0))
+        self.assertEqual(sum(execution["decided_by_thread"]) + entry["postponed"] + entry["wait_expired"],
+                         entry["transactions"])
+        if strategy == "ordered":
+            self.assertEqual(execution["attempts"], 0)
+            return
+        self.assertGreaterEqual(execution["attempts"], sum(execution["decided_by_thread"]))
+        self.assertAlmostEqual(execution["aborts_per_commit"], execution["conflicts"] / entry["committed"], places=3)
+        if entry["workload"] == "bank-semantic":
+            self.assertGreater(execution["postponed"] + execution["retried"], 0)
+        if strategy != "gpustm":
+            self.assertEqual(execution["retried"], 0)
+        if strategy != "prstm":
+            self.assertEqual((execution["steals"], execution["stolen"]), (0, 0))
+
+    def test_ranges_run_serially_under_every_strategy(self):
+        for strategy in ["ordered", "prstm", "lock", "gpustm"]:
+            done = run("--strategy", strategy, "--workload", "mixed", "--verify", "--batches", "6", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            (entry,) = json.loads(done.stdout)["workloads"]
+            self.assertEqual((entry["execution"]["serial_batches"], entry["execution"]["attempts"]), (6, 0))
 
     def test_threads_share_the_work(self):
         entry = self.ordered("bank", "--threads", "8")
@@ -87,6 +128,10 @@ class EngineBench(unittest.TestCase):
         for arguments, named in [(["--wokload", "bank"], "--wokload"), (["--workload", "tpcc"], "--workload"),
                                  (["--keys", "1"], "--keys"), (["--keys"], "--keys"), (["--duration", "3"], "--duration"),
                                  (["--strategy", "serial", "--threads", "2"], "--threads"),
+                                 (["--records-per-lock", "0"], "--records-per-lock"),
+                                 (["--strategy", "ordered", "--records-per-lock", "2"], "--records-per-lock"),
+                                 (["--transactions-per-thread", "4"], "--transactions-per-thread"),
+                                 (["--strategy", "lock", "--transactions-per-thread", "65537"], "0 to 65536"),
                                  (["--device", "tpu"], "--device"), (["--verify=yes"], "--verify"),
                                  (["--baseline", "--verify"], "--baseline")]:
             done = run(*arguments)
@@ -100,6 +145,8 @@ class EngineBench(unittest.TestCase):
         for flag in ["--strategy", "--workload", "--keys", "--batch", "--duration", "--verify", "--baseline", "--json"]:
             self.assertIn(flag, done.stdout)
         self.assertIn("(default 1024 transactions)", done.stdout)
+        for strategy in ["serial", "ordered", "prstm", "lock", "gpustm", "auto"]:
+            self.assertRegex(done.stdout, f"(?m)^  {strategy} ")
 
 
 if __name__ == "__main__":
