@@ -201,6 +201,7 @@ class HostEngine final : public Engine {
   // Ranges name no records: they are for `serial`.
   bool runs_in_parallel(const TransactionColumns& columns) {
     if (parallel_ == nullptr || columns.empty() || !columns.range_limit.empty()) return false;
+    if (columns.size() > kTicketedTransactionsMax) return false;
     return !chooses_ || choice_.next(columns.size()) == 1;
   }
 
@@ -307,6 +308,14 @@ std::vector<std::string> Engine::devices() { return {"auto", "cpu", "cuda", "emu
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
   if (Status known = check_known("strategy", options.strategy, strategies()); !known.ok()) return known;
   if (Status known = check_known("device", options.device, devices()); !known.ok()) return known;
+  if (options.records_per_lock == 0 || options.records_per_lock > EngineOptions::kPerLockMax) {
+    return Status::invalid({"records-per-lock", "1 to " + std::to_string(EngineOptions::kPerLockMax),
+                            std::to_string(options.records_per_lock), "--records-per-lock"});
+  }
+  if (options.transactions_per_thread > EngineOptions::kPerThreadMax) {
+    return Status::invalid({"transactions-per-thread", "at most " + std::to_string(EngineOptions::kPerThreadMax),
+                            std::to_string(options.transactions_per_thread), "--transactions-per-thread"});
+  }
   if (options.device == "cpu") return create_engine_with(options, host_executor(options));
   if (options.strategy == "serial") {
     const std::string reason = options.device == "auto" ? "" : "serial runs on the CPU";

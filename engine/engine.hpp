@@ -25,11 +25,13 @@
 namespace kilokv::engine {
 
 struct EngineOptions {
+  static constexpr std::uint32_t kPerLockMax = 1u << 20, kPerThreadMax = 1u << 20;
+
   std::string strategy = "auto";              // one of strategies()
   std::string device = "cpu";                 // one of devices(); auto: a CUDA device where there is one
   std::uint32_t threads = 0;                  // of a parallel strategy on the CPU; 0: one for each core
-  std::uint32_t records_per_lock = 1;         // of prstm, lock, gpustm
-  std::uint32_t transactions_per_thread = 0;  // the same: that a thread takes together; 0: as is best
+  std::uint32_t records_per_lock = 1;         // that one lock of prstm, lock or gpustm covers: 1 to kPerLockMax
+  std::uint32_t transactions_per_thread = 0;  // that a thread of these takes together; 0: as is best; to kPerThreadMax
   KeyHashSecret secret = {};
   std::function<bool()> emulated_device_fails = nullptr;  // for tests: asked at each call of the emulated device
   std::size_t expected_records = 0;                       // reserves the table

@@ -36,28 +36,34 @@ struct Setting {
 
 void add_program(ServerOptions* o, std::vector<Setting>* s) {
   constexpr auto kGroup = "Server";
-  s->insert(s->end(),
-            {{kGroup, "data-dir", Unit::text, &o->storage.data_dir, "directory of the database; created when missing"},
-             {kGroup, "listen", Unit::text, &o->listen, "HOST:PORT of the gRPC service; port 0 picks a free one"},
-             {kGroup, "port-file", Unit::text, &o->port_file, "write the port to this file when ready"},
-             {kGroup, "strategy", Unit::text, &o->strategy, "how the engine executes a batch: auto, ordered or serial"},
-             {kGroup, "device", Unit::text, &o->device,
-              "where the engine runs: auto, cpu, cuda or emulated (for tests: a device in host memory, slow)"},
-             {kGroup, "threads", Unit::count, &o->threads,
-              "threads of the engine's parallel strategy on the CPU; 0: one for each core"},
-             {kGroup, "shadow-rate", Unit::share, &o->database.shadow_rate,
-              "share of the batches that the referee runs again; the server stops where the two differ"},
-             {kGroup, "shadow-records-max", Unit::count, &o->database.shadow_records_max,
-              "keys, and records in ranges, of a batch that the referee runs again; one that names more is left out"},
-             {kGroup, "shadow-bytes-max", Unit::size, &o->database.shadow_bytes_max, "the same in bytes"},
-             {kGroup, "expected-records", Unit::count, &o->expected_records,
-              "records to make room for at the start, so that the table need not grow under load"},
-             {kGroup, "table-records-max", Unit::count, &o->table_records_max,
-              "records in memory, deleted ones included; new keys are refused beyond it"},
-             {kGroup, "drain-timeout", Unit::duration, &o->drain_timeout_us,
-              "after SIGTERM or SIGINT, how long to finish what was accepted; a second signal ends at once"},
-             {kGroup, "log-level", Unit::text, &o->log_level, "trace, debug, info, warning, error, critical or off"},
-             {kGroup, "log-file", Unit::text, &o->log_file, "append log lines to this file; empty: standard error"}});
+  s->insert(
+      s->end(),
+      {{kGroup, "data-dir", Unit::text, &o->storage.data_dir, "directory of the database; created when missing"},
+       {kGroup, "listen", Unit::text, &o->listen, "HOST:PORT of the gRPC service; port 0 picks a free one"},
+       {kGroup, "port-file", Unit::text, &o->port_file, "write the port to this file when ready"},
+       {kGroup, "strategy", Unit::text, &o->strategy,
+        "how the engine executes a batch: auto, ordered or serial; prstm, lock or gpustm, in an order of their own"},
+       {kGroup, "device", Unit::text, &o->device,
+        "where the engine runs: auto, cpu, cuda or emulated (for tests: a device in host memory, slow)"},
+       {kGroup, "threads", Unit::count, &o->threads,
+        "threads of the engine's parallel strategy on the CPU; 0: one for each core"},
+       {kGroup, "records-per-lock", Unit::count, &o->records_per_lock,
+        "records that one lock of prstm, lock or gpustm covers"},
+       {kGroup, "transactions-per-thread", Unit::count, &o->transactions_per_thread,
+        "transactions that a thread of these takes together; 0: as is best"},
+       {kGroup, "shadow-rate", Unit::share, &o->database.shadow_rate,
+        "share of the batches that the referee runs again; the server stops where the two differ"},
+       {kGroup, "shadow-records-max", Unit::count, &o->database.shadow_records_max,
+        "keys, and records in ranges, of a batch that the referee runs again; one that names more is left out"},
+       {kGroup, "shadow-bytes-max", Unit::size, &o->database.shadow_bytes_max, "the same in bytes"},
+       {kGroup, "expected-records", Unit::count, &o->expected_records,
+        "records to make room for at the start, so that the table need not grow under load"},
+       {kGroup, "table-records-max", Unit::count, &o->table_records_max,
+        "records in memory, deleted ones included; new keys are refused beyond it"},
+       {kGroup, "drain-timeout", Unit::duration, &o->drain_timeout_us,
+        "after SIGTERM or SIGINT, how long to finish what was accepted; a second signal ends at once"},
+       {kGroup, "log-level", Unit::text, &o->log_level, "trace, debug, info, warning, error, critical or off"},
+       {kGroup, "log-file", Unit::text, &o->log_file, "append log lines to this file; empty: standard error"}});
 }
 
 void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
@@ -351,6 +357,11 @@ Status ServerOptions::validate() const {
     status = check_choice("--log-level", log_level, {"trace", "debug", "info", "warning", "error", "critical", "off"});
   }
   if (status.ok()) status = check_most("--threads", threads, kThreadsMax);
+  if (status.ok() && records_per_lock == 0) status = invalid("--records-per-lock is 0: it must be at least 1");
+  if (status.ok()) status = check_most("--records-per-lock", records_per_lock, engine::EngineOptions::kPerLockMax);
+  if (status.ok()) {
+    status = check_most("--transactions-per-thread", transactions_per_thread, engine::EngineOptions::kPerThreadMax);
+  }
   if (status.ok()) status = check_longest("--drain-timeout", drain_timeout_us, kDurationUsMax);
   // A slot of the table has a number of 32 bits.
   if (status.ok()) status = check_most("--table-records-max", table_records_max, std::uint64_t{1} << 31);

@@ -19,7 +19,8 @@ struct ServerOptions {
   std::string port_file;  // empty: none
   std::string strategy = "auto";
   std::string device = "auto";
-  std::uint32_t threads = 0;  // of the engine; 0: one for each core
+  std::uint32_t threads = 0;                                        // of the engine; 0: one for each core
+  std::uint32_t records_per_lock = 1, transactions_per_thread = 0;  // as engine::EngineOptions has them
   std::uint64_t expected_records = 0;
   std::uint64_t table_records_max = std::uint64_t{1} << 31;
   DurationUs drain_timeout_us = 30000000;

@@ -129,6 +129,8 @@ class Server {
       return engine::Engine::create({.strategy = options_.strategy,
                                      .device = options_.device,
                                      .threads = options_.threads,
+                                     .records_per_lock = options_.records_per_lock,
+                                     .transactions_per_thread = options_.transactions_per_thread,
                                      .secret = secret,
                                      .emulated_device_fails = [] { return fail_point("engine.device.call"); },
                                      .expected_records = options_.expected_records,

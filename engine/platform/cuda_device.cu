@@ -2,7 +2,9 @@
 
 #include <cuda_runtime.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/platform/cuda.cuh"
@@ -57,6 +59,7 @@ class OpenCudaDevice final : public CudaDevice {
   explicit OpenCudaDevice(DeviceInfo info) : info_(std::move(info)) {}
   // Errors were told before, by what they befell.
   ~OpenCudaDevice() override {
+    if (hangs_) return;
     for (cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
     for (cudaStream_t stream : streams_) static_cast<void>(cudaStreamDestroy(stream));
   }
@@ -69,14 +72,18 @@ class OpenCudaDevice final : public CudaDevice {
     if (Status status = to_status("cudaMalloc", cudaMalloc(&memory, bytes)); !status.ok()) return status;
     return reinterpret_cast<DeviceAddress>(memory);
   }
-  void free(DeviceAddress address) override { static_cast<void>(cudaFree(to_pointer(address))); }
+  void free(DeviceAddress address) override {
+    if (!hangs_) static_cast<void>(cudaFree(to_pointer(address)));
+  }
   Result<void*> allocate_pinned(std::size_t bytes) override {
     void* memory = nullptr;
     Status status = to_status("cudaHostAlloc", cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
     if (!status.ok()) return status;
     return memory;
   }
-  void free_pinned(void* memory) override { static_cast<void>(cudaFreeHost(memory)); }
+  void free_pinned(void* memory) override {
+    if (!hangs_) static_cast<void>(cudaFreeHost(memory));
+  }
 
   Result<DeviceStream> create_stream() override {
     cudaStream_t stream = nullptr;
@@ -110,17 +117,33 @@ class OpenCudaDevice final : public CudaDevice {
   Status wait(DeviceStream stream, DeviceEvent event) override {
     return to_status("cudaStreamWaitEvent", cudaStreamWaitEvent(of(stream), of(event), cudaEventWaitDefault));
   }
+  // Asks, instead of waiting in the driver, so that a kernel that hangs ends in an error.
   Status synchronize(DeviceStream stream) override {
-    return to_status("cudaStreamSynchronize", cudaStreamSynchronize(of(stream)));
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
+    for (;;) {
+      const cudaError_t state = cudaStreamQuery(of(stream));
+      if (state != cudaErrorNotReady) return to_status("cudaStreamQuery", state);
+      const Clock::duration waited = Clock::now() - begin;
+      if (waited > kHangs) break;
+      if (waited > kSpins) std::this_thread::sleep_for(kSleeps);
+    }
+    hangs_ = true;
+    return Status(StatusCode::internal,
+                  "the device has not come to an end within " + std::to_string(kHangs.count()) + " s");
   }
 
  private:
+  static constexpr std::chrono::seconds kHangs{60};
+  static constexpr std::chrono::microseconds kSpins{500}, kSleeps{50};
+
   cudaStream_t of(DeviceStream stream) const { return streams_[static_cast<std::size_t>(stream)]; }
   cudaEvent_t of(DeviceEvent event) const { return events_[static_cast<std::size_t>(event)]; }
 
   const DeviceInfo info_;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_;
+  bool hangs_ = false;  // whatever waits for the device would never come back: its memory and streams are left to it
 };
 
 Result<DeviceInfo> describe(int device) {

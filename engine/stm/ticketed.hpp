@@ -69,7 +69,8 @@ class TicketedRun {
     std::uint32_t finished = size_;
     for (std::uint32_t pass = 0; waiting > 0 && finished > 0 && range_ < kWaitPassesMax; ++pass) {
       std::uint32_t postponed = 0;
-      for (std::uint32_t c = 0; c < a_.classes; ++c) postponed += run_class(c, pass);
+      for (std::uint32_t c = 0; c < a_.classes && !stopped_; ++c) postponed += run_class(c, pass);
+      if (stopped_) return;
       finished = waiting - postponed;
       waiting = postponed;
       ++range_;
@@ -109,7 +110,7 @@ class TicketedRun {
       left = sweep(pass, left);
       const Phase phase = end_phase(left);
       postponed += phase.postponed;
-      if (phase.left == 0) return postponed;
+      if (phase.left == 0 || stopped_) return postponed;
       probe(TicketedProbe::range_exhausted);
       ++range_;
     }
@@ -119,6 +120,7 @@ class TicketedRun {
   // Tries own transactions until none is left or the range is exhausted; returns how many are left.
   KILOKV_HOST_DEVICE std::uint32_t sweep(std::uint32_t pass, std::uint32_t left) {
     std::uint32_t begin = 0;  // with a window of one: those before are decided
+    std::uint32_t idle = 0;
     bool exhausted = false;
     while (begin < left && !exhausted) {
       const std::uint32_t end = Protocol::kWindow == Window::one ? begin + 1 : left;
@@ -130,9 +132,10 @@ class TicketedRun {
         if (exhausted || attempt == Attempt::conflict) a_.undecided[own_slot(kept++)] = position;
       }
       if (kept == end) {
-        // Those in the way may have met the end of the range: then they stand still.
-        exhausted |= p_.load(a_.words + (kTicketedTickets + range_), Order::relaxed, Scope::device) >= size_;
+        exhausted |= stands_still(++idle);
         p_.pause();
+      } else {
+        idle = 0;
       }
       if (Protocol::kWindow == Window::all) {
         left = kept;
@@ -144,6 +147,16 @@ class TicketedRun {
       a_.undecided[own_slot(i - begin)] = a_.undecided[own_slot(i)];
     }
     return left - begin;
+  }
+
+  // Those in the way may have met the end of the range: then they wait at the barrier. Or nobody gets on any more.
+  KILOKV_HOST_DEVICE bool stands_still(std::uint32_t idle_sweeps) {
+    if (idle_sweeps > a_.tuning.idle_sweeps_max)
+      p_.store(a_.words + kTicketedStopped, 1, Order::relaxed, Scope::device);
+    return p_.load(a_.words + (kTicketedTickets + range_), Order::relaxed, Scope::device) >= size_ || is_stopped();
+  }
+  KILOKV_HOST_DEVICE bool is_stopped() const {
+    return p_.load(a_.words + kTicketedStopped, Order::relaxed, Scope::device) != 0;
   }
 
   KILOKV_HOST_DEVICE Attempt try_once(std::uint32_t position, std::uint32_t pass) {
@@ -171,6 +184,7 @@ class TicketedRun {
     const auto words = a_.words + (kTicketedPhases + phase_ % 3 * kPhaseWords);
     const auto next = a_.words + (kTicketedPhases + (phase_ + 1) % 3 * kPhaseWords);
     if (left > 0) p_.fetch_add(words + kPhaseLeft, left, Order::relaxed, Scope::device);
+    if (is_stopped()) p_.store(words + kPhaseStopped, 1, Order::relaxed, Scope::device);
     if (postponed_ > 0) p_.fetch_add(words + kPhasePostponed, postponed_, Order::relaxed, Scope::device);
     if (p_.thread() == 0) {
       for (std::uint32_t i = 0; i < kPhaseWords; ++i) p_.store(next + i, 0, Order::relaxed, Scope::device);
@@ -181,6 +195,7 @@ class TicketedRun {
     const auto word = [&](PhaseWord i) {
       return static_cast<std::uint32_t>(p_.load(words + i, Order::relaxed, Scope::device));
     };
+    stopped_ = word(kPhaseStopped) != 0;
     return {word(kPhaseLeft), word(kPhasePostponed)};
   }
 
@@ -200,6 +215,7 @@ class TicketedRun {
   Protocol protocol_;
   std::uint32_t range_ = 0;
   std::uint32_t phase_ = 0;
+  bool stopped_ = false;         // all threads know that the batch is given up
   std::uint32_t postponed_ = 0;  // since the last phase
 };
 

@@ -31,13 +31,15 @@ struct TicketedCounts {
 
 // Words that all threads share; all zero at the start.
 enum TicketedWord : std::uint32_t {
-  kTicketedPasses,                                      // out
+  kTicketedPasses,                                      // out; 0: given up, see idle_sweeps_max
+  kTicketedStopped,                                     // a thread has given up
   kTicketedTickets,                                     // [kWaitPassesMax] tickets given out in each range
   kTicketedPhases = kTicketedTickets + kWaitPassesMax,  // three phases in turn, kPhaseWords each
-  kTicketedWords = kTicketedPhases + 3 * 2,
+  kTicketedWords = kTicketedPhases + 3 * 3,
 };
-enum PhaseWord : std::uint32_t { kPhaseLeft, kPhasePostponed, kPhaseWords };  // of a phase: transactions
-static_assert(kPhaseWords == 2);
+// Of a phase: transactions left, transactions postponed, whether a thread has given up.
+enum PhaseWord : std::uint32_t { kPhaseLeft, kPhasePostponed, kPhaseStopped, kPhaseWords };
+static_assert(kPhaseWords == 3);
 
 enum class TicketedStrategy : std::uint8_t { prstm, lock, gpustm };
 inline constexpr TicketedStrategy kTicketedStrategies[] = {TicketedStrategy::prstm, TicketedStrategy::lock,
@@ -53,7 +55,10 @@ constexpr const char* name_of(TicketedStrategy strategy) {
 
 struct TicketedTuning {
   std::uint32_t records_per_lock = 1;
-  std::uint32_t optimistic_tries = 2;         // of a transaction, before it locks everything that it may touch
+  std::uint32_t optimistic_tries = 2;  // of a transaction, before it locks everything that it may touch
+  // A watchdog: a thread that has so many sweeps in a row without a decision
+  // gives the batch up. It cannot happen but by a bug, and must not hang then.
+  std::uint32_t idle_sweeps_max = 1u << 25;
   std::uint32_t transactions_per_thread = 0;  // 0: as the executor finds best
 };
 

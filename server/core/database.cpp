@@ -339,7 +339,7 @@ DatabaseStatus CoreDatabase::status() const {
   status.type_mismatch = counters.type_mismatch;
   status.refused = counters.refused;
   status.batches_serial = counters.batches_serial;
-  status.batches_ordered = counters.batches_ordered;
+  status.batches_parallel = counters.batches_parallel;
   status.batches_on_device = counters.batches_on_device;
   status.shadow_batches = counters.shadow_batches;
   status.shadow_skipped = counters.shadow_skipped;

@@ -108,7 +108,7 @@ struct DatabaseStatus {
                 type_mismatch = 0, refused = 0;  // since the start
   // Of `batches`: by the strategy on the CPU, or on the device; and how many of them the referee replayed, or had to
   // leave out.
-  std::uint64_t batches_serial = 0, batches_ordered = 0, batches_on_device = 0, shadow_batches = 0, shadow_skipped = 0;
+  std::uint64_t batches_serial = 0, batches_parallel = 0, batches_on_device = 0, shadow_batches = 0, shadow_skipped = 0;
   std::uint64_t queued_transactions = 0, queued_bytes = 0;
   std::uint64_t parked = 0, parked_bytes = 0;
   std::uint64_t sessions = 0;

@@ -365,7 +365,7 @@ void Executor::count_batch() {
   const bool serial = std::string_view(execution.strategy) == "serial";
   std::atomic<std::uint64_t>& of_its_kind = execution.on_device ? counters.batches_on_device
                                             : serial            ? counters.batches_serial
-                                                                : counters.batches_ordered;
+                                                                : counters.batches_parallel;
   of_its_kind.fetch_add(1, std::memory_order_relaxed);
   counters.batches.fetch_add(1, std::memory_order_relaxed);
 }

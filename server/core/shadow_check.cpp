@@ -114,7 +114,7 @@ Status ShadowCheck::after(const engine::Engine& engine, const engine::Execution&
 
 Status ShadowCheck::compare(const engine::Engine& engine, const engine::Execution& execution) const {
   engine::ModelState state = state_;
-  Status status = check_execution(execution, engine::RefereeMode::deterministic, &state);
+  Status status = check_execution(execution, referee_mode(engine.execution()), &state);
   const auto differs = [&](std::string_view key, const engine::ModelRecord& expected, const engine::ModelRecord& got) {
     const auto text = [](const engine::ModelRecord& record) {
       return value_text(record.value) + " of version " + std::to_string(record.version);

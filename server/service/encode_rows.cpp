@@ -98,7 +98,7 @@ void fill_status(const DatabaseStatus& status, v1::StatusResponse* message) {
   message->set_type_mismatch(status.type_mismatch);
   message->set_refused(status.refused);
   message->set_batches_serial(status.batches_serial);
-  message->set_batches_ordered(status.batches_ordered);
+  message->set_batches_parallel(status.batches_parallel);
   message->set_batches_on_device(status.batches_on_device);
   message->set_shadow_batches(status.shadow_batches);
   message->set_shadow_skipped(status.shadow_skipped);

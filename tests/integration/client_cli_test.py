@@ -157,7 +157,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.json("status")[0]["state"], "ready")
         text = self.kilokv("status")[0].decode()
         for line in (r"strategy +\w+", r"device +\w+", r"device_model ", r"device_reason ", r"batches_serial +\d+",
-                     r"batches_ordered +\d+", r"batches_on_device +\d+", r"shadow_batches +\d+",
+                     r"batches_parallel +\d+", r"batches_on_device +\d+", r"shadow_batches +\d+",
                      r"shadow_skipped +\d+"):
             self.assertRegex(text, "(?m)^" + line)
 

@@ -48,7 +48,7 @@ class Devices(unittest.TestCase):
                 self.assertEqual("device_reason=" in ready[0], after["device_reason"] != "")
                 self.assertGreater(after["batches"], 0)
                 self.assertEqual(after["batches"], sum(after[f"batches_{by}"] for by in
-                                                       ("serial", "ordered", "on_device")))
+                                                       ("serial", "parallel", "on_device")))
 
     def test_cuda_where_there_is_none(self):
         if "cuda" not in choices("--device"):  # an engine without it says what it has
@@ -83,7 +83,7 @@ class Devices(unittest.TestCase):
             after = status(server)
             self.assertEqual(after["device"], "cpu")
             self.assertGreater(after["batches_on_device"], 0)
-            self.assertGreater(after["batches_ordered"] + after["batches_serial"], 0)
+            self.assertGreater(after["batches_parallel"] + after["batches_serial"], 0)
             self.assertEqual(server.stop(), 0)
             warnings = re.findall(r'warning kilokvd has lost its device: .*device_reason="(.*)"', server.log.read_text())
             self.assertEqual(warnings, [after["device_reason"]])

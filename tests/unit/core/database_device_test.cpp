@@ -54,7 +54,7 @@ TEST_F(DatabaseDevice, BatchesAreCountedByWhatRanThem) {
   run(add("a", 1));
   const DatabaseStatus status = database->status();
   EXPECT_EQ(status.batches_on_device, 1u);
-  EXPECT_EQ(status.batches_ordered, 1u);
+  EXPECT_EQ(status.batches_parallel, 1u);
   EXPECT_EQ(status.batches_serial, 2u);
   EXPECT_EQ(status.batches, 4u);
   EXPECT_EQ(status.device.name, "emulated");
@@ -141,7 +141,7 @@ TEST_F(FailingDevice, AnErrorAtAnyCallLosesNothing) {
   serve();
   EXPECT_EQ(database->status().device.name, "emulated");
   EXPECT_GT(database->status().batches_on_device, 5u);
-  EXPECT_EQ(database->status().batches_ordered, 0u);
+  EXPECT_EQ(database->status().batches_parallel, 0u);
   const std::uint64_t all_calls = calls;
   ASSERT_GT(all_calls, 60u);
   expect_all();

@@ -131,6 +131,25 @@ TEST(gap_3_short_owners_are_found) { expect_to_starve<ShortOwners>(); }
 TEST(missing_claims_are_found) { expect_to_starve<NothingClaimed>(); }
 TEST(missing_handing_over_is_found) { expect_to_starve<NothingHandedOver>(); }
 
+// A bug that lets nobody get on: the watchdog gives the batch up, and nobody hangs.
+TEST(the_watchdog_ends_what_nobody_can_end) {
+  TicketedSimRuns runs = Family<4>::runs_of(1);
+  runs.tuning.records_per_lock = 4096;
+  runs.tuning.optimistic_tries = 0;
+  runs.tuning.idle_sweeps_max = 100;
+  RefereeScenario scenario;
+  scenario.engine = create_engine_with(EngineOptions{.strategy = "serial", .secret = RefereeScenario::kSecret},
+                                       std::make_unique<TicketedSim<4, Prstm<SimPlatform4, LocksTwice>>>(&runs));
+  for (int i = 0; i < 8; ++i) {
+    scenario.builder.begin();
+    for (const char* key : {"a", "b", "c"}) scenario.builder.op(OpKind::add, scenario.builder.key(key));
+    scenario.builder.end();
+  }
+  scenario.execute();
+  EXPECT_EQ(scenario.engine->device().reason, std::string("given up: no thread got on"));
+  EXPECT_EQ(scenario.check().message(), std::string());  // the batch ran on the CPU
+}
+
 #define PLANTED(test, Rules) \
   TEST(test) { expect_to_fail<Family<4, Rules>>(kProgram, #test); }
 

@@ -90,7 +90,7 @@ class FakeDatabase final : public Database {
     status.durable_batch = 17;
     status.device = {"cpu", "a model", "a reason"};
     status.batches_serial = 1;
-    status.batches_ordered = 2;
+    status.batches_parallel = 2;
     status.batches_on_device = 3;
     status.shadow_batches = 4;
     status.shadow_skipped = 5;

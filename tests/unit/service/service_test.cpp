@@ -77,7 +77,7 @@ TEST_F(ServiceTest, IsUnavailableWhileRecoveringAndAfterClose) {
   EXPECT_EQ(state.device_model(), "a model");
   EXPECT_EQ(state.device_reason(), "a reason");
   EXPECT_EQ(state.batches_serial(), 1u);
-  EXPECT_EQ(state.batches_ordered(), 2u);
+  EXPECT_EQ(state.batches_parallel(), 2u);
   EXPECT_EQ(state.batches_on_device(), 3u);
   EXPECT_EQ(state.shadow_batches(), 4u);
   EXPECT_EQ(state.shadow_skipped(), 5u);
