@@ -25,7 +25,8 @@
 // Progress: of the transactions that lock everything, the first keeps its pre-locks, for nobody may steal them, and
 // claims what it finds locked; whoever has that waits for nobody, and hands it over. So it commits once each holder of
 // one of its locks has made its last few steps, whatever the others do, also in lockstep. Lower priorities wait for
-// higher ones alone.
+// higher ones alone, and keep their pre-locks meanwhile: given back and taken again, they could make the swaps of a
+// higher priority fail for ever.
 //
 // Source: PR-STM, sections 3.1 to 3.3, Algorithms 1 and 2. Deviations, with the gaps of DESIGN section 5 that they
 // close:
@@ -209,14 +210,14 @@ class Prstm {
   enum class Grip : std::uint8_t { got, refused, claimed };
 
   // Pre-locks, then locks, all locks with these flags (0: all that need it). False: it has none of them, or, if it
-  // waits for one that it has claimed, only pre-locks.
+  // locks everything and waits for one, only pre-locks.
   KILOKV_HOST_DEVICE bool lock_all(std::uint8_t flags) {
     Grip grip = Grip::got;
     const bool has_all = for_locks(flags, [&](std::uint32_t head) {
       grip = prelock(head);
       return grip == Grip::got;
     });
-    if (grip == Grip::claimed) return false;
+    if (!has_all && under_locks_) return false;
     if (has_all && for_locks(flags, [&](std::uint32_t head) { return lock(head); })) return true;
     free_all(0);
     return false;
