@@ -5,7 +5,7 @@
 #   deploy/test.sh [--preset NAME] [--label REGEX] [--quick] [--tidy] [--sanitize] [-j JOBS]
 #
 #   --preset NAME   build preset (default: release); asan and tsan for the sanitizers
-#   --label REGEX   only tests with such a label: unit, integration, crash
+#   --label REGEX   only tests with such a label: unit, integration, crash, model
 #   --quick         only the unit tests
 #   --tidy          clang-tidy over the engine and the server's core, too (minutes)
 #   --sanitize      first the tests of the engine and of the server's core under the preset asan

@@ -1,0 +1,521 @@
+/* The lock protocol of PR-STM as engine/stm/prstm.hpp builds it: three transactions over two records with a lock each,
+ * every interleaving. prstm_model_test.py runs it.
+ *
+ * Checked, when all have committed: replayed one by one in ticket order the transactions read what they have read and
+ * leave what the records hold (serializability in the order that is reported); no lock is held, and each version counts
+ * the commits that wrote its record. That all commit: none tries for ever, under weak fairness, or, with LOCKSTEP,
+ * where all move in turn, under no assumption. And that the highest priority waits for each lock but once: what it has
+ * pre-locked or found locked, when it locks everything, nobody else locks before it commits.
+ *
+ * A step is one access to shared memory; what stands between two of them is local. A transaction writes its own number,
+ * so a value tells who wrote it: where all reads are right, what is computed from them is.
+ *
+ * Left out: weak memory, several records under one lock, guards and postponement (the simulator has them); wrap of
+ * versions and positions (64-bit lock words leave room for them); ranges of tickets. Gaps that failed attempts leave
+ * between tickets are closed at once: states that differ by them alone are one.
+ *
+ * Source: Shen et al., A general purpose contention manager for software transactions on the GPU, Algorithms 1 and 2,
+ * with the deviations of engine/stm/prstm.hpp. Progress rests on this, that who locks everything keeps its pre-locks
+ * while it waits: with GIVE_BACK a transaction that is refused its second lock pre-locks and frees its first again and
+ * again, and a higher priority that has the second one fails to swap the first, each time.
+ */
+
+#ifndef ATTEMPTS_OPTIMISTIC
+#define ATTEMPTS_OPTIMISTIC 1
+#endif
+
+/* Bugs, to see them found: PLANT is one of them. */
+#define NOTHING 0
+#define READ_UNCHECKED 1     /* gap 1: the value is read first and then the version */
+#define VALIDATE_FIRST 2     /* gap 2: reads are validated before the locks are held, and not again */
+#define VALIDATE_NO_MORE 3   /* reads are validated under the locks, but not behind the ticket */
+#define VALIDATE_LOCKED 4    /* what another has locked passes: its version is still the old one */
+#define TICKET_FIRST 5       /* the ticket is taken before the locks */
+#define STEAL_LOCKED 6       /* a lock is stolen from a lower priority that has it locked */
+#define STEAL_FROM_HIGHER 7  /* a pre-lock is stolen whatever the priority */
+#define RELEASE_STOLEN 8     /* a pre-lock is released by a store, though another may have stolen it */
+#define VERSION_KEPT 9       /* what has been written keeps its version */
+#define NO_CLAIMS 10         /* what is found locked is not claimed */
+#define NO_HAND_OVER 11      /* what was claimed is freed for all */
+#define NEVER_PESSIMISTIC 12 /* all attempts are optimistic */
+#define GIVE_BACK 13         /* who is refused a lock gives its pre-locks back, though it locks everything */
+#ifndef PLANT
+#define PLANT NOTHING
+#endif
+
+#define TRANSACTIONS 3
+#define RECORDS 2
+
+/* A lock word: version, position of the owner (lower: higher priority), state. */
+#define FREE 0
+#define PRELOCKED 1
+#define LOCKED 2
+#define CLAIMED 3 /* locked; the owner is who has it next */
+#define WORD(version, owner, state) (((version) << 4) | ((owner) << 2) | (state))
+#define VERSION(word) ((word) >> 4)
+#define OWNER(word) (((word) >> 2) & 3)
+#define STATE(word) ((word) & 3)
+#define IS_LOCKED(word) (((word) & LOCKED) != 0)
+
+/* The record that is locked i-th: in the order of the records, or in that in which the transaction reads. */
+#ifdef UNSORTED
+#define IN_ORDER(i) ((i) ^ down)
+#else
+#define IN_ORDER(i) (i)
+#endif
+
+/* Sets are bits. */
+#define HAS(set, i) (((set) >> (i)) & 1)
+#define BIT(i) (1 << (i))
+
+/* What a transaction does: it reads, in this order, and then writes. */
+#define X 1
+#define Y 2
+#define XY 3
+#define YX 4
+#define PROGRAM(reads, writes) ((reads) + 5 * (writes))
+#define READS(program) ((program) % 5 == YX -> XY : (program) % 5)
+#define DOWN(program) ((program) % 5 == YX)
+#define WRITES(program) ((program) / 5)
+
+/* Those that every transaction may have, and those that the first may have: sets of programs. */
+#ifndef PROGRAMS
+#define PROGRAMS BIT(PROGRAM(XY, XY))
+#endif
+#ifndef PROGRAMS_FIRST
+#define PROGRAMS_FIRST PROGRAMS
+#endif
+
+byte lock_word[RECORDS];
+byte value[RECORDS]; /* the two words of a record */
+byte tag[RECORDS];
+byte tickets;
+
+/* For the replay. */
+byte programs[TRANSACTIONS];
+byte ticket[TRANSACTIONS];
+byte saw_value[TRANSACTIONS * RECORDS];
+byte saw_tag[TRANSACTIONS * RECORDS];
+byte committed;
+
+byte wanted; /* what the first transaction has pre-locked, or found locked, when it locks everything */
+
+/* Lockstep: all move in turn, in one direction or the other, from places that are up to DELAY_MAX steps apart. */
+#ifdef LOCKSTEP
+#ifndef DELAY_MAX
+#define DELAY_MAX 8
+#endif
+byte turn;
+bool done[TRANSACTIONS];
+bool backwards;
+#define AFTER(lane) (((lane) + 1 + backwards) % TRANSACTIONS)
+inline pass_turn() {
+  if
+  :: !done[AFTER(me)] -> turn = AFTER(me)
+  :: done[AFTER(me)] && !done[AFTER(AFTER(me))] -> turn = AFTER(AFTER(me))
+  :: else
+  fi
+}
+#define STEP turn == me -> pass_turn()
+#else
+#define STEP true
+#endif
+
+inline take_ticket() {
+  atomic { STEP; tickets++; ticket[me] = tickets }
+}
+
+inline give_ticket_back() {
+  if
+  :: ticket[me] != 0 ->
+     i = 0;
+     do
+     :: i < TRANSACTIONS ->
+        if
+        :: ticket[i] > ticket[me] -> ticket[i]--
+        :: else
+        fi;
+        i++
+     :: else -> break
+     od;
+     ticket[me] = 0;
+     tickets--
+  :: else
+  fi
+}
+
+inline forget_reads() {
+  saw_value[me * RECORDS] = 0;
+  saw_value[me * RECORDS + 1] = 0;
+  saw_tag[me * RECORDS] = 0;
+  saw_tag[me * RECORDS + 1] = 0
+}
+
+/* Reads that no own lock covers: nobody has them locked, and their version is still that which was read. A pre-lock of
+ * another is no conflict yet. */
+inline validate() {
+  i = 0;
+  do
+  :: i == RECORDS -> break
+  :: i < RECORDS && !HAS(reads & ~locked, i) -> i++
+  :: else ->
+     atomic {
+       STEP;
+       if
+       :: VERSION(lock_word[i]) != version[i] -> goto conflict
+       :: IS_LOCKED(lock_word[i]) && PLANT != VALIDATE_LOCKED -> goto conflict
+       :: else -> i++
+       fi
+     }
+  od
+}
+
+inline read_version() {
+  atomic {
+    STEP;
+    if
+    :: IS_LOCKED(lock_word[record]) && PLANT != READ_UNCHECKED -> goto conflict
+    :: else -> version[record] = VERSION(lock_word[record])
+    fi
+  }
+}
+
+inline got_prelock() {
+  version[record] = VERSION(word);
+  prelocked = prelocked | BIT(record);
+  i++
+}
+
+inline want() {
+  if
+  :: me == 0 && !optimistic -> wanted = wanted | BIT(record)
+  :: else
+  fi
+}
+
+#define STEALS_LOCKED(word) (PLANT == STEAL_LOCKED && OWNER(word) > me)
+
+/* To whoever claimed it, else to all. `word`: what is expected, if not that it is just locked. */
+inline unlock(next) {
+  atomic {
+    STEP;
+    if
+    :: word == 0 -> word = WORD(version[i], me, LOCKED)
+    :: else
+    fi;
+    if
+    :: lock_word[i] == word ->
+       lock_word[i] = (STATE(word) == CLAIMED && PLANT != NO_HAND_OVER ->
+                         WORD(next, OWNER(word), PRELOCKED) : WORD(next, 0, FREE));
+       word = 0;
+       i++
+    :: else -> word = lock_word[i]
+    fi
+  }
+}
+
+proctype transaction(byte me; byte reads; byte writes; bit down) {
+  bool optimistic;
+  byte attempts, need, prelocked, locked;
+  byte i, record, word;
+  byte version[RECORDS];
+
+#ifdef LOCKSTEP
+  do
+  :: i < DELAY_MAX -> atomic { STEP; i++ }
+  :: break
+  od;
+#endif
+
+attempt:
+  optimistic = (attempts < ATTEMPTS_OPTIMISTIC || PLANT == NEVER_PESSIMISTIC);
+  need = (optimistic -> writes : reads | writes);
+
+  i = 0;
+  do
+  :: !optimistic || i == RECORDS -> break
+  :: optimistic && i < RECORDS && !HAS(reads, i ^ down) -> i++
+  :: else ->
+     record = i ^ down;
+#if PLANT != READ_UNCHECKED
+     read_version();
+#endif
+     atomic { STEP; saw_value[me * RECORDS + record] = value[record] }
+     atomic { STEP; saw_tag[me * RECORDS + record] = tag[record] }
+#if PLANT == READ_UNCHECKED
+     read_version();
+#endif
+     atomic { record = 0; i++ }
+  od;
+
+#if PLANT == TICKET_FIRST
+  take_ticket();
+#endif
+
+  i = 0;
+prelock:
+  do
+  :: i == RECORDS -> break
+  :: i < RECORDS && !HAS(need, IN_ORDER(i)) -> i++
+  :: else ->
+     record = IN_ORDER(i);
+     atomic {
+       STEP;
+       word = lock_word[record];
+       if
+       :: optimistic && HAS(reads, record) && VERSION(word) != version[record] -> goto conflict
+       :: IS_LOCKED(word) && !STEALS_LOCKED(word) ->
+          if
+          :: optimistic || PLANT == NO_CLAIMS -> want(); goto refused
+          :: !optimistic && STATE(word) == CLAIMED && OWNER(word) < me -> goto refused
+          :: !optimistic && STATE(word) == CLAIMED && OWNER(word) == me -> goto accept_again
+          :: else
+          fi
+       :: STATE(word) == PRELOCKED && OWNER(word) == me -> /* handed over, or kept */
+          got_prelock();
+          word = 0;
+          record = 0;
+          goto prelock
+       :: STATE(word) == PRELOCKED && OWNER(word) < me && PLANT != STEAL_FROM_HIGHER -> goto refused
+       :: else
+       fi
+     }
+     atomic {
+       STEP;
+       if
+       :: lock_word[record] == word && IS_LOCKED(word) && !STEALS_LOCKED(word) ->
+          lock_word[record] = WORD(VERSION(word), me, CLAIMED);
+          want();
+          goto accept_again
+       :: lock_word[record] == word && (!IS_LOCKED(word) || STEALS_LOCKED(word)) ->
+          lock_word[record] = WORD(VERSION(word), me, PRELOCKED);
+          want();
+          got_prelock()
+       :: else /* changed meanwhile: look again */
+       fi;
+       word = 0;
+       record = 0
+     }
+  od;
+
+#if PLANT == VALIDATE_FIRST
+  if
+  :: optimistic -> validate()
+  :: else
+  fi;
+#endif
+
+  i = 0;
+  do
+  :: i == RECORDS -> break
+  :: i < RECORDS && !HAS(need, IN_ORDER(i)) -> i++
+  :: else ->
+     record = IN_ORDER(i);
+     atomic {
+       STEP;
+       if
+       :: lock_word[record] == WORD(version[record], me, PRELOCKED) ->
+          lock_word[record] = WORD(version[record], me, LOCKED);
+          assert(me == 0 || !HAS(wanted, record));
+          prelocked = prelocked & ~BIT(record);
+          locked = locked | BIT(record);
+          record = 0;
+          i++
+       :: else -> goto conflict
+       fi
+     }
+  od;
+
+#if PLANT != VALIDATE_FIRST
+  if
+  :: optimistic -> validate() /* early, so that few tickets are wasted */
+  :: else
+  fi;
+#endif
+#if PLANT != TICKET_FIRST
+  take_ticket();
+#endif
+#if PLANT != VALIDATE_FIRST && PLANT != VALIDATE_NO_MORE
+  if
+  :: optimistic -> validate()
+  :: else
+  fi;
+#endif
+
+  /* Nothing fails from here on. */
+  if
+  :: me == 0 -> wanted = 0
+  :: else
+  fi;
+  i = 0;
+  do
+  :: optimistic || i == RECORDS -> break
+  :: !optimistic && i < RECORDS && !HAS(reads, i) -> i++
+  :: else ->
+     atomic { STEP; saw_value[me * RECORDS + i] = value[i] }
+     atomic { STEP; saw_tag[me * RECORDS + i] = tag[i]; i++ }
+  od;
+  i = 0;
+  do
+  :: i == RECORDS -> break
+  :: i < RECORDS && !HAS(writes, i) -> i++
+  :: else ->
+     atomic { STEP; value[i] = me + 1 }
+     atomic { STEP; tag[i] = me + 1; i++ }
+  od;
+  i = 0;
+  do
+  :: i == RECORDS -> break
+  :: i < RECORDS && !HAS(need, i) -> i++
+  :: else -> unlock(version[i] + (HAS(writes, i) && PLANT != VERSION_KEPT))
+  od;
+  goto commit;
+
+refused:
+  atomic {
+    if
+    :: !optimistic && PLANT != GIVE_BACK -> goto accept_again
+    :: else
+    fi
+  }
+
+conflict:
+  atomic {
+    give_ticket_back();
+    word = 0;
+    record = 0;
+    i = 0;
+    forget_reads()
+  }
+  do
+  :: i == RECORDS -> break
+  :: i < RECORDS && !HAS(prelocked | locked, i) -> i++
+  :: i < RECORDS && HAS(locked, i) -> unlock(version[i])
+  :: i < RECORDS && HAS(prelocked, i) ->
+     atomic {
+       STEP;
+       if
+       :: lock_word[i] == WORD(version[i], me, PRELOCKED) || PLANT == RELEASE_STOLEN ->
+          lock_word[i] = WORD(version[i], 0, FREE)
+       :: else
+       fi;
+       i++
+     }
+  od;
+/* Passed again and again: an error, "acceptance cycle". */
+accept_again:
+  atomic {
+#if PLANT == TICKET_FIRST
+    give_ticket_back();
+#endif
+    prelocked = 0;
+    locked = 0;
+    i = 0;
+    record = 0;
+    word = 0;
+    version[0] = 0;
+    version[1] = 0;
+    attempts = (attempts < ATTEMPTS_OPTIMISTIC -> attempts + 1 : attempts)
+  }
+  goto attempt;
+
+commit:
+  atomic {
+    optimistic = false;
+    attempts = 0;
+    need = 0;
+    prelocked = 0;
+    locked = 0;
+    i = 0;
+    version[0] = 0;
+    version[1] = 0
+  }
+  atomic {
+    STEP;
+#ifdef LOCKSTEP
+    done[me] = true;
+#endif
+    committed++
+  }
+}
+
+inline replay() {
+  atomic {
+    byte serial_value[RECORDS];
+    byte serial_version[RECORDS];
+    byte place = 1;
+    byte t, r;
+    do
+    :: place > TRANSACTIONS -> break
+    :: else ->
+       t = 0;
+       do
+       :: ticket[t] == place -> break
+       :: else -> t++
+       od;
+       r = 0;
+       do
+       :: r == RECORDS -> break
+       :: else ->
+          assert(!HAS(READS(programs[t]), r) || saw_value[t * RECORDS + r] == serial_value[r]);
+          assert(!HAS(READS(programs[t]), r) || saw_tag[t * RECORDS + r] == serial_value[r]);
+          r++
+       od;
+       r = 0;
+       do
+       :: r == RECORDS -> break
+       :: else ->
+          if
+          :: HAS(WRITES(programs[t]), r) -> serial_value[r] = t + 1; serial_version[r]++
+          :: else
+          fi;
+          r++
+       od;
+       place++
+    od;
+    r = 0;
+    do
+    :: r == RECORDS -> break
+    :: else ->
+       assert(value[r] == serial_value[r] && tag[r] == serial_value[r]);
+       assert(lock_word[r] == WORD(serial_version[r], 0, FREE));
+       r++
+    od
+  }
+}
+
+inline choose(programs_allowed) {
+  chosen = 0;
+  do
+  :: HAS(programs_allowed, chosen) -> break
+  :: (programs_allowed) >> (chosen + 1) != 0 -> chosen++
+  od
+}
+
+init {
+  byte position, chosen;
+  atomic {
+#ifdef LOCKSTEP
+    if
+    :: backwards = false
+    :: backwards = true
+    fi;
+#endif
+    choose(PROGRAMS_FIRST);
+    programs[0] = chosen;
+    choose(PROGRAMS);
+    programs[1] = chosen;
+    choose(PROGRAMS);
+    programs[2] = chosen;
+    chosen = 0;
+    do
+    :: position < TRANSACTIONS ->
+       run transaction(position, READS(programs[position]), WRITES(programs[position]), DOWN(programs[position]));
+       position++
+    :: else -> break
+    od;
+    position = 0
+  }
+  committed == TRANSACTIONS;
+  replay()
+}
