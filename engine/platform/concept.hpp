@@ -28,6 +28,12 @@
 namespace kilokv::engine {
 
 enum class Order : std::uint8_t { relaxed, acquire, release, acquire_release, sequential };
+constexpr bool acquires(Order order) {
+  return order == Order::acquire || order == Order::acquire_release || order == Order::sequential;
+}
+constexpr bool releases(Order order) {
+  return order == Order::release || order == Order::acquire_release || order == Order::sequential;
+}
 enum class Scope : std::uint8_t { block, device, system };  // who sees the order: at least these threads
 
 // Memory of this process.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <limits>
 
 #include "engine/base/check.hpp"
 
@@ -11,23 +9,6 @@ namespace kilokv::engine {
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{256} << 10;
-
-constexpr std::uint64_t bit(std::uint32_t lane) { return std::uint64_t{1} << lane; }
-constexpr std::uint64_t bits(std::uint32_t begin, std::uint32_t count) {
-  return (count == 64 ? ~std::uint64_t{0} : bit(count) - 1) << begin;
-}
-std::uint32_t first(std::uint64_t mask) { return static_cast<std::uint32_t>(std::countr_zero(mask)); }
-
-constexpr std::uint64_t mix(std::uint64_t z) {  // of splitmix64
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
-
-std::uint64_t to_fraction(double probability) {
-  if (probability >= 1) return std::numeric_limits<std::uint64_t>::max();
-  return static_cast<std::uint64_t>(std::ldexp(std::max(probability, 0.0), 64));
-}
 
 const char* to_string(Meeting meeting) {
   switch (meeting) {
@@ -41,10 +22,10 @@ const char* to_string(Meeting meeting) {
   return "?";
 }
 
-std::string list(std::uint64_t lanes) {
+std::string list(LaneMask lanes) {
   std::string text = std::has_single_bit(lanes) ? "lane" : "lanes";
   for (const char* separator = " "; lanes != 0; lanes &= lanes - 1, separator = ", ") {
-    text += separator + std::to_string(first(lanes));
+    text += separator + std::to_string(first_lane(lanes));
   }
   return text;
 }
@@ -53,8 +34,10 @@ std::string list(std::uint64_t lanes) {
 
 Lanes::Lanes(const GridShape& shape)
     : shape_(shape),
-      all_(bits(0, shape.lanes())),
+      all_(lane_bits(0, shape.lanes())),
+      scheduler_(shape),
       races_(shape.lanes()),
+      weak_memory_(shape.lanes()),
       shared_words_(std::size_t{shape.blocks} * kSharedWords) {
   KILOKV_CHECK(shape.lanes() >= 1 && shape.lanes() <= kLanesMax && shape.group_width >= 1);
   for (std::uint32_t lane = 0; lane < shape.lanes(); ++lane) {
@@ -63,8 +46,8 @@ Lanes::Lanes(const GridShape& shape)
     const std::uint32_t group_begin = lane - (lane - block_begin) % shape.group_width;
     const std::uint32_t group_end = std::min(group_begin + shape.group_width, block_end);
     group_begin_.push_back(group_begin);
-    group_.push_back(bits(group_begin, group_end - group_begin));
-    block_.push_back(bits(block_begin, shape.block_threads));
+    group_.push_back(lane_bits(group_begin, group_end - group_begin));
+    block_.push_back(lane_bits(block_begin, shape.block_threads));
     fibers_.push_back(std::make_unique<Fiber>(kStackBytes, [this, lane] { work(lane); }));
   }
 }
@@ -85,23 +68,24 @@ RunReport Lanes::run(const Schedule& schedule, const std::function<void(std::uin
   }
   caller_ = nullptr;
   body_ = nullptr;
+  report_.decisions = scheduler_.take_decisions();
   return std::move(report_);
 }
 
 void Lanes::start(const Schedule& schedule) {
-  schedule_ = schedule;
+  scheduler_.start(schedule);
+  steps_max_ = schedule.steps_max;
+  is_weak_ = schedule.stale_probability > 0;
   report_ = RunReport{};
-  random_state_ = mix(schedule.seed);
-  preempt_below_ = to_fraction(schedule.preempt_probability);
   runnable_ = all_;
   finished_ = 0;
   waiting_.fill(0);
   meetings_with_.fill(0);
   races_.start();
-  for (std::uint64_t& word : shared_words_) word = random();  // undefined at the start
-  current_ = schedule.kind == Schedule::Kind::sequential ? 0 : random_lane(all_);
-  if (schedule.kind == Schedule::Kind::lockstep) current_ = group_begin_[current_];
-  record_choice(current_);
+  if (is_weak_) weak_memory_.start();
+  for (std::uint64_t& word : shared_words_) word = scheduler_.random();  // undefined at the start
+  current_ = scheduler_.begin(all_);
+  add_to_trace(current_);
 }
 
 // What a lane's fiber does, run after run.
@@ -114,11 +98,11 @@ void Lanes::work(std::uint32_t lane) {
 
 void Lanes::finish() {
   if (races_.found()) return fail();
-  finished_ |= bit(current_);
-  runnable_ &= ~bit(current_);
+  finished_ |= lane_bit(current_);
+  runnable_ &= ~lane_bit(current_);
   if (finished_ == all_) return fibers_[current_]->switch_to(caller_);
   if (runnable_ == 0) return fail();
-  go_to(next_after_leave());
+  go_to(scheduler_.after_leave(current_, runnable_));
 }
 
 // Does not come back to a lane that is in its body: the run is over, and the lane's fiber is reset.
@@ -129,37 +113,39 @@ void Lanes::fail() {
 
 std::string Lanes::error_text() const {
   if (races_.found()) return races_.text();
-  if (report_.steps <= schedule_.steps_max) return describe_waiting();
-  return "no progress: more than " + std::to_string(schedule_.steps_max) + " steps (steps_max)";
+  if (report_.steps <= steps_max_) return describe_waiting();
+  return "no progress: more than " + std::to_string(steps_max_) + " steps (steps_max)";
 }
 
 void Lanes::step() {
-  if (++report_.steps > schedule_.steps_max || races_.found()) fail();
-  const std::uint32_t next = next_after_step();
+  if (++report_.steps > steps_max_ || races_.found()) fail();
+  const std::uint32_t next = scheduler_.after_step(current_, runnable_);
   if (next != current_) ++report_.preemptions;
   go_to(next);
 }
 
 void Lanes::meet(Meeting meeting) {
   step();
-  runnable_ &= ~bit(current_);
-  waiting_[static_cast<std::size_t>(meeting)] |= bit(current_);
-  if (release_if_complete(meeting)) return go_to(next_after_meeting());
+  runnable_ &= ~lane_bit(current_);
+  waiting_[static_cast<std::size_t>(meeting)] |= lane_bit(current_);
+  if (release_if_complete(meeting)) return go_to(scheduler_.after_meeting(current_, runnable_));
   if (runnable_ == 0) fail();
-  go_to(next_after_leave());
+  go_to(scheduler_.after_leave(current_, runnable_));
 }
 
 bool Lanes::release_if_complete(Meeting meeting) {
-  Mask& waiting = waiting_[static_cast<std::size_t>(meeting)];
-  const Mask all = members(meeting);
+  LaneMask& waiting = waiting_[static_cast<std::size_t>(meeting)];
+  const LaneMask all = members(meeting);
   if ((waiting & all) != all) return false;
   waiting &= ~all;
   runnable_ |= all;
-  if (meeting <= Meeting::grid_barrier) races_.join(all);
+  if (meeting > Meeting::grid_barrier) return true;
+  races_.join(all);
+  if (is_weak_) weak_memory_.join(all);
   return true;
 }
 
-Lanes::Mask Lanes::members(Meeting meeting) const {
+LaneMask Lanes::members(Meeting meeting) const {
   switch (meeting) {
     case Meeting::block_barrier: return block_[current_];
     case Meeting::grid_barrier: return all_;
@@ -181,61 +167,68 @@ std::uint64_t Lanes::given(std::uint32_t group_lane) const {
   return given_[meetings_with_[current_] % 2][group_begin_[current_] + group_lane];
 }
 
-std::uint32_t Lanes::group_size() const { return static_cast<std::uint32_t>(std::popcount(group_[current_])); }
+std::uint32_t Lanes::group_size() const { return lane_count(group_[current_]); }
 
 void Lanes::go_to(std::uint32_t lane) {
-  record_choice(lane);
+  add_to_trace(lane);
   if (lane == current_) return;
   Fiber* const from = fibers_[current_].get();
   current_ = lane;
   from->switch_to(fibers_[lane].get());
 }
 
-void Lanes::record_choice(std::uint32_t lane) {  // FNV-1a, a lane for a byte
-  report_.trace = (report_.trace ^ (lane + 1)) * 0x100000001B3u;
+void Lanes::add_to_trace(std::uint32_t choice) {  // FNV-1a, a choice for a byte
+  report_.trace = (report_.trace ^ (choice + 1)) * 0x100000001B3u;
 }
 
-std::uint64_t Lanes::random() { return mix(random_state_ += 0x9E3779B97F4A7C15u); }
-
-std::uint32_t Lanes::random_lane(Mask among) {
-  const auto count = static_cast<std::uint64_t>(std::popcount(among));
-  for (std::uint64_t skipped = ((random() >> 32) * count) >> 32; skipped > 0; --skipped) among &= among - 1;
-  return first(among);
-}
-
-std::uint32_t Lanes::next_after_step() {
-  switch (schedule_.kind) {
-    case Schedule::Kind::sequential: break;
-    case Schedule::Kind::interleaved: {
-      const Mask others = runnable_ & ~bit(current_);
-      return others != 0 && random() < preempt_below_ ? random_lane(others) : current_;
-    }
-    case Schedule::Kind::lockstep: return next_in_round();
+std::uint64_t Lanes::load(const void* word, std::uint64_t now, Order order) {
+  const std::uint32_t older = is_weak_ ? weak_memory_.older(current_, word, now, order) : 0;
+  const std::uint32_t age = scheduler_.age(current_, older);
+  if (age == 0) {
+    load_newest(word, now, order);
+    return now;
   }
-  return current_;
+  ++report_.stale_loads;
+  add_to_trace(kLanesMax + age);
+  races_.load_older(current_, word, order, weak_memory_.beside(word, age));
+  return weak_memory_.load(current_, word, age, order);
 }
 
-// A lane waits or has finished, others go on.
-std::uint32_t Lanes::next_after_leave() {
-  switch (schedule_.kind) {
-    case Schedule::Kind::sequential: break;
-    case Schedule::Kind::interleaved: return random_lane(runnable_);
-    case Schedule::Kind::lockstep: return next_in_round();
-  }
-  return first(runnable_);
+void Lanes::load_newest(const void* word, std::uint64_t now, Order order) {
+  races_.load(current_, word, order);
+  if (!is_weak_) return;
+  static_cast<void>(weak_memory_.older(current_, word, now, order));
+  weak_memory_.load(current_, word, 0, order);
 }
 
-// Some have met: in lockstep they are together again.
-std::uint32_t Lanes::next_after_meeting() {
-  return schedule_.kind == Schedule::Kind::lockstep ? start_round() : next_after_leave();
+void Lanes::store(const void* word, std::uint64_t now, std::uint64_t value, Order order) {
+  races_.store(current_, word, order);
+  if (!is_weak_) return;
+  weak_memory_.store(current_, word, now, value, order);
+  races_.copy_released(word, &weak_memory_.beside(word, 0));
 }
 
-std::uint32_t Lanes::next_in_round() {
-  const Mask left = runnable_ & group_[current_] & ~bits(0, current_ + 1);
-  return left != 0 ? first(left) : start_round();
+void Lanes::change(const void* word, std::uint64_t now, std::uint64_t value, Order order) {
+  races_.change(current_, word, order);
+  if (!is_weak_) return;
+  weak_memory_.change(current_, word, now, value, order);
+  races_.copy_released(word, &weak_memory_.beside(word, 0));
 }
 
-std::uint32_t Lanes::start_round() { return first(runnable_ & group_[random_lane(runnable_)]); }
+void Lanes::fence(Order order) {
+  races_.fence(current_, order);
+  if (is_weak_) weak_memory_.fence(current_, order);
+}
+
+void Lanes::get(const void* datum) {
+  races_.get(current_, datum);
+  if (is_weak_) weak_memory_.get(current_, datum);
+}
+
+void Lanes::put(const void* datum, std::uint64_t value) {
+  races_.put(current_, datum);
+  if (is_weak_) weak_memory_.put(current_, datum, value);
+}
 
 std::string Lanes::describe_waiting() const {
   std::string text = "barrier mismatch: ";

@@ -8,7 +8,9 @@
 //     barrier that not all reach), or when two accesses race (race_detector.hpp).
 // After an error lanes are left where they are and forgotten: bodies hold only locals that need no destructor.
 //
-// What is simulated is sequentially consistent; what a weaker order would break shows as a race, where data hang on it.
+// Memory is sequentially consistent, unless the schedule has a stale_probability: then loads also read older values, as
+// far as the program's orders and fences let them (weak_memory.hpp). What a weaker order would break shows as a race,
+// where plain data hang on it, and as a wrong value in weak memory, where they are contended words.
 // In lockstep, lanes of a group take turns step by step, also where they diverge: one that holds a lock goes on while
 // its neighbours spin, as on devices with independent thread scheduling.
 //
@@ -22,41 +24,14 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/status.hpp"
-#include "engine/platform/concept.hpp"
 #include "engine/platform/fiber.hpp"
+#include "engine/platform/lane_mask.hpp"
 #include "engine/platform/race_detector.hpp"
+#include "engine/platform/schedule.hpp"
+#include "engine/platform/scheduler.hpp"
+#include "engine/platform/weak_memory.hpp"
 
 namespace kilokv::engine {
-
-struct Schedule {
-  enum class Kind : std::uint8_t {
-    sequential,   // a lane runs until it waits; then the first that can
-    interleaved,  // before each step another lane comes with preempt_probability, any that can run
-    lockstep,     // the lanes of a group that can run make a step each, in order; then a group at random
-  };
-  Kind kind = Kind::interleaved;
-  std::uint64_t seed = 0;
-  double preempt_probability = 0.25;
-  std::uint64_t steps_max = 1'000'000;
-};
-
-struct RunReport {
-  Status status;                                // INTERNAL, with text, where the run ended with an error
-  std::uint64_t steps = 0;                      // of all lanes
-  std::uint64_t preemptions = 0;                // a lane that could have gone on had to let another go first
-  std::uint64_t trace = 0;                      // digest of the lanes chosen, step by step: other traces, other digests
-  std::array<std::uint64_t, kProbes> probes{};  // times that each was reached
-};
-
-struct GridShape {
-  std::uint32_t blocks = 1;
-  std::uint32_t block_threads = 1;
-  std::uint32_t group_width = 1;  // a block's last group may have fewer lanes
-
-  std::uint32_t lanes() const { return blocks * block_threads; }
-  std::uint32_t block_groups() const { return (block_threads + group_width - 1) / group_width; }
-};
 
 // At what lanes wait for each other.
 enum class Meeting : std::uint8_t { group_barrier, block_barrier, grid_barrier, ballot, match, broadcast };
@@ -86,13 +61,21 @@ class Lanes {
   void meet_with(Meeting meeting, std::uint64_t word);
   std::uint64_t given(std::uint32_t group_lane) const;
   std::uint32_t group_size() const;  // lanes in the group of the lane that runs
-  RaceDetector& races() { return races_; }
+  // What it does to a word or datum behind its step. `now` is in memory, the newest value; a load returns what it
+  // reads. The caller writes `value` there.
+  std::uint64_t load(const void* word, std::uint64_t now, Order order);
+  void load_newest(const void* word, std::uint64_t now, Order order);
+  void store(const void* word, std::uint64_t now, std::uint64_t value, Order order);
+  void change(const void* word, std::uint64_t now, std::uint64_t value, Order order);
+  void fence(Order order);
+  void get(const void* datum);
+  void put(const void* datum, std::uint64_t value);
+
   void probe(std::uint32_t number) { ++report_.probes[number]; }
   std::uint64_t* shared(std::uint32_t block) { return &shared_words_[std::size_t{block} * kSharedWords]; }
 
  private:
   static constexpr std::size_t kMeetings = 6;
-  using Mask = std::uint64_t;  // lanes, a bit each
 
   void start(const Schedule& schedule);
   void work(std::uint32_t lane);
@@ -100,37 +83,30 @@ class Lanes {
   void fail();
   std::string error_text() const;
   void go_to(std::uint32_t lane);
-  void record_choice(std::uint32_t lane);
-  Mask members(Meeting meeting) const;
+  void add_to_trace(std::uint32_t choice);
+  LaneMask members(Meeting meeting) const;
   bool release_if_complete(Meeting meeting);
-
-  std::uint64_t random();
-  std::uint32_t random_lane(Mask among);
-  std::uint32_t next_after_step();
-  std::uint32_t next_after_meeting();
-  std::uint32_t next_after_leave();
-  std::uint32_t start_round();
-  std::uint32_t next_in_round();
   std::string describe_waiting() const;
 
   const GridShape shape_;
-  const Mask all_;
+  const LaneMask all_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
-  std::vector<Mask> group_, block_;  // those with whom a lane shares it
+  std::vector<LaneMask> group_, block_;  // those with whom a lane shares it
   std::vector<std::uint32_t> group_begin_;
+  Scheduler scheduler_;
   RaceDetector races_;
+  WeakMemory weak_memory_;
   std::vector<std::uint64_t> shared_words_;
 
   // Of the run.
   const std::function<void(std::uint32_t)>* body_ = nullptr;
   Fiber* caller_ = nullptr;
-  Schedule schedule_;
+  std::uint64_t steps_max_ = 0;
+  bool is_weak_ = false;
   RunReport report_;
-  std::uint64_t random_state_ = 0;
-  std::uint64_t preempt_below_ = 0;  // of 2^64
   std::uint32_t current_ = 0;
-  Mask runnable_ = 0, finished_ = 0;
-  std::array<Mask, kMeetings> waiting_{};
+  LaneMask runnable_ = 0, finished_ = 0;
+  std::array<LaneMask, kMeetings> waiting_{};
   // Words given at meetings: by turns in two rows, for a lane may come to the next meeting before all have read this.
   std::array<std::array<std::uint64_t, kLanesMax>, 2> given_{};
   std::array<std::uint64_t, kLanesMax> meetings_with_{};

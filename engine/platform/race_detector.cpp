@@ -1,23 +1,9 @@
 #include "engine/platform/race_detector.hpp"
 
 #include <algorithm>
-#include <bit>
 
 namespace kilokv::engine {
-namespace {
-
-constexpr std::size_t kSlotsAtStart = 1024;
-
-constexpr bool acquires(Order order) {
-  return order == Order::acquire || order == Order::acquire_release || order == Order::sequential;
-}
-constexpr bool releases(Order order) {
-  return order == Order::release || order == Order::acquire_release || order == Order::sequential;
-}
-
-}  // namespace
-
-RaceDetector::RaceDetector(std::uint32_t lanes) : lanes_(lanes), joined_(lanes), slots_(kSlotsAtStart) {
+RaceDetector::RaceDetector(std::uint32_t lanes) : lanes_(lanes), joined_(lanes) {
   for (auto* clocks : {&seen_, &fence_released_, &fence_acquired_}) clocks->resize(std::size_t{lanes} * lanes);
   start();
 }
@@ -25,29 +11,24 @@ RaceDetector::RaceDetector(std::uint32_t lanes) : lanes_(lanes), joined_(lanes),
 void RaceDetector::start() {
   for (auto* clocks : {&seen_, &fence_released_, &fence_acquired_}) std::fill(clocks->begin(), clocks->end(), 0);
   for (std::uint32_t lane = 0; lane < lanes_; ++lane) seen_by(lane)[lane] = 1;
-  data_count_ = 0;
+  numbers_.start();
   phase_ = 0;
   found_ = false;
-  if (++run_ != 0) return;
-  std::fill(slots_.begin(), slots_.end(), Slot{});
-  run_ = 1;
 }
 
-void RaceDetector::join(std::uint64_t lanes) {
+void RaceDetector::join(LaneMask lanes) {
   std::fill(joined_.begin(), joined_.end(), 0);
-  for (std::uint64_t left = lanes; left != 0; left &= left - 1) {
-    join_into(joined_.data(), seen_by(static_cast<std::uint32_t>(std::countr_zero(left))));
-  }
-  for (std::uint64_t left = lanes; left != 0; left &= left - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(left));
+  for (LaneMask left = lanes; left != 0; left &= left - 1) join_into(joined_.data(), seen_by(first_lane(left)));
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    const std::uint32_t lane = first_lane(left);
     std::copy(joined_.begin(), joined_.end(), seen_by(lane));
     ++seen_by(lane)[lane];
   }
-  if (static_cast<std::uint32_t>(std::popcount(lanes)) == lanes_) ++phase_;
+  if (lane_count(lanes) == lanes_) ++phase_;
 }
 
 void RaceDetector::load(std::uint32_t lane, const void* word, Order order) {
-  acquire(lane, access(lane, word, Access::load), order);
+  acquire(lane, released(access(lane, word, Access::load)), order);
 }
 
 void RaceDetector::store(std::uint32_t lane, const void* word, Order order) {
@@ -59,7 +40,7 @@ void RaceDetector::store(std::uint32_t lane, const void* word, Order order) {
 
 void RaceDetector::change(std::uint32_t lane, const void* word, Order order) {
   const std::uint32_t datum = access(lane, word, Access::store);
-  acquire(lane, datum, order);
+  acquire(lane, released(datum), order);
   join_into(released(datum), releases(order) ? seen_by(lane) : fence_released(lane));
   if (releases(order)) ++seen_by(lane)[lane];
 }
@@ -72,6 +53,16 @@ void RaceDetector::fence(std::uint32_t lane, Order order) {
   ++seen[lane];
 }
 
+void RaceDetector::copy_released(const void* word, std::vector<Clock>* clocks) {
+  const Clock* const from = released(datum_of(word));
+  clocks->assign(from, from + lanes_);
+}
+
+void RaceDetector::load_older(std::uint32_t lane, const void* word, Order order, const std::vector<Clock>& clocks) {
+  access(lane, word, Access::load);
+  if (!clocks.empty()) acquire(lane, clocks.data(), order);
+}
+
 std::string RaceDetector::text() const {
   return std::string("data race: lane ") + std::to_string(race_.lane) + " " + to_string(race_.access) + " what lane " +
          std::to_string(race_.other_lane) + " " + to_string(race_.other_access) + ", unordered: datum " +
@@ -80,34 +71,17 @@ std::string RaceDetector::text() const {
 }
 
 std::uint32_t RaceDetector::datum_of(const void* address) {
-  const Slot& slot = slot_of(address);
-  return slot.run == run_ ? slot.datum : add_datum(address);
+  const std::uint32_t datum = numbers_.find(address);
+  return datum != AddressNumbers::kNone ? datum : add_datum(address);
 }
 
 std::uint32_t RaceDetector::add_datum(const void* address) {
-  if (std::size_t{data_count_} * 2 >= slots_.size()) grow();
+  const std::uint32_t datum = numbers_.add(address);
   const std::size_t row = std::size_t{kAccesses + 1} * lanes_;
-  const std::size_t begin = data_count_ * row;
+  const std::size_t begin = datum * row;
   if (data_.size() < begin + row) data_.resize(2 * (begin + row));
   std::fill_n(data_.begin() + static_cast<std::ptrdiff_t>(begin), row, 0);
-  slot_of(address) = Slot{address, run_, data_count_};
-  return data_count_++;
-}
-
-RaceDetector::Slot& RaceDetector::slot_of(const void* address) {
-  const auto bits = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address));
-  const std::size_t mask = slots_.size() - 1;
-  std::size_t at = static_cast<std::size_t>((bits * 0x9E3779B97F4A7C15u) >> 32) & mask;
-  while (slots_[at].run == run_ && slots_[at].address != address) at = (at + 1) & mask;
-  return slots_[at];
-}
-
-void RaceDetector::grow() {
-  std::vector<Slot> old(slots_.size() * 2);
-  old.swap(slots_);
-  for (const Slot& slot : old) {
-    if (slot.run == run_) slot_of(slot.address) = slot;
-  }
+  return datum;
 }
 
 std::uint32_t RaceDetector::access(std::uint32_t lane, const void* address, Access access) {
@@ -137,8 +111,8 @@ void RaceDetector::join_into(Clock* to, const Clock* from) const {
 }
 
 // Also what a fence that follows can acquire.
-void RaceDetector::acquire(std::uint32_t lane, std::uint32_t datum, Order order) {
-  join_into(acquires(order) ? seen_by(lane) : fence_acquired(lane), released(datum));
+void RaceDetector::acquire(std::uint32_t lane, const Clock* released, Order order) {
+  join_into(acquires(order) ? seen_by(lane) : fence_acquired(lane), released);
 }
 
 const char* RaceDetector::to_string(Access access) {

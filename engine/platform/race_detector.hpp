@@ -15,17 +15,21 @@
 #include <string>
 #include <vector>
 
+#include "engine/platform/address_numbers.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/platform/lane_mask.hpp"
 
 namespace kilokv::engine {
 
 class RaceDetector {
  public:
+  using Clock = std::uint32_t;
+
   explicit RaceDetector(std::uint32_t lanes);
 
   void start();  // of a run: nothing has happened
-  // Lanes, a bit each, that have met at a barrier.
-  void join(std::uint64_t lanes);
+  // Lanes that have met at a barrier.
+  void join(LaneMask lanes);
 
   // What a lane does; a change reads and writes in one.
   void get(std::uint32_t lane, const void* datum) { access(lane, datum, Access::get); }
@@ -34,6 +38,10 @@ class RaceDetector {
   void store(std::uint32_t lane, const void* word, Order order);
   void change(std::uint32_t lane, const void* word, Order order);
   void fence(std::uint32_t lane, Order order);
+
+  // What the newest value of a word releases; and a load of an older value, that released this.
+  void copy_released(const void* word, std::vector<Clock>* clocks);
+  void load_older(std::uint32_t lane, const void* word, Order order, const std::vector<Clock>& clocks);
 
   bool found() const { return found_; }
   std::string text() const;  // Requires: found().
@@ -45,13 +53,8 @@ class RaceDetector {
     std::uint32_t datum, lane, other_lane, phase;
     Access access, other_access;
   };
-  struct Slot {
-    const void* address = nullptr;
-    std::uint32_t run = 0;  // of another run: empty
-    std::uint32_t datum = 0;
-  };
-  using Clock = std::uint32_t;  // lanes_ of them in a row
 
+  // Clocks: lanes_ of them in a row.
   Clock* seen_by(std::uint32_t lane) { return &seen_[std::size_t{lane} * lanes_]; }
   Clock* fence_released(std::uint32_t lane) { return &fence_released_[std::size_t{lane} * lanes_]; }
   Clock* fence_acquired(std::uint32_t lane) { return &fence_acquired_[std::size_t{lane} * lanes_]; }
@@ -63,20 +66,16 @@ class RaceDetector {
 
   std::uint32_t datum_of(const void* address);
   std::uint32_t add_datum(const void* address);
-  Slot& slot_of(const void* address);
-  void grow();
   std::uint32_t access(std::uint32_t lane, const void* address, Access access);
   void check(std::uint32_t lane, std::uint32_t datum, Access access, Access other);
   void join_into(Clock* to, const Clock* from) const;
-  void acquire(std::uint32_t lane, std::uint32_t datum, Order order);
+  void acquire(std::uint32_t lane, const Clock* released, Order order);
   static const char* to_string(Access access);
 
   const std::uint32_t lanes_;
   std::vector<Clock> seen_, fence_released_, fence_acquired_, joined_;
-  std::vector<Slot> slots_;  // a power of two of them
+  AddressNumbers numbers_;  // of the data of this run
   std::vector<Clock> data_;
-  std::uint32_t data_count_ = 0;  // of this run
-  std::uint32_t run_ = 0;
   std::uint32_t phase_ = 0;  // barriers of all lanes so far
   bool found_ = false;
   Race race_{};

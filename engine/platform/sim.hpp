@@ -1,5 +1,5 @@
 // The platform of the simulator: lanes (lanes.hpp) of a grid, each access to shared memory a step, and data races found
-// (race_detector.hpp). Its memory is this process's.
+// (race_detector.hpp). Its memory is this process's; where the schedule says so, weak (weak_memory.hpp).
 //
 // Groups of 4 are small enough that few schedules cover much; groups of 32 are a device's.
 // Thread safety: an object is one lane's.
@@ -38,13 +38,12 @@ class SimPlatformOf {
   template <class T>
   T load(T* word, Order order, Scope) const {
     lanes_->step();
-    lanes_->races().load(thread_, word, order);
-    return *word;
+    return static_cast<T>(lanes_->load(word, *word, order));
   }
   template <class T>
   void store(T* word, ElementOf<T*> value, Order order, Scope) const {
     lanes_->step();
-    lanes_->races().store(thread_, word, order);
+    lanes_->store(word, *word, value, order);
     *word = value;
   }
   template <class T>
@@ -76,19 +75,19 @@ class SimPlatformOf {
   }
   void fence(Order order, Scope) const {
     lanes_->step();
-    lanes_->races().fence(thread_, order);
+    lanes_->fence(order);
   }
 
   template <class T>
   ElementOf<T*> get(T* datum) const {
     lanes_->step();
-    lanes_->races().get(thread_, datum);
+    lanes_->get(datum);
     return *datum;
   }
   template <class T>
   void put(T* datum, ElementOf<T*> value) const {
     lanes_->step();
-    lanes_->races().put(thread_, datum);
+    lanes_->put(datum, value);
     *datum = value;
   }
 
@@ -125,11 +124,12 @@ class SimPlatformOf {
     lanes_->step();
     const T old = *word;
     if (!condition(old)) {
-      lanes_->races().load(thread_, word, order);
+      lanes_->load_newest(word, old, order);
       return old;
     }
-    lanes_->races().change(thread_, word, order);
-    *word = changed(old);
+    const ElementOf<T*> value = changed(old);
+    lanes_->change(word, old, value, order);
+    *word = value;
     return old;
   }
   std::uint32_t lanes_that_gave(std::uint64_t word) const {

@@ -1,0 +1,56 @@
+// Decides in a run of the simulator (lanes.hpp) who goes next and how old a value a load reads: by the schedule's seed,
+// or by its decisions; notes what it decided, where that is wanted. The same schedule, asked the same, decides the
+// same.
+//
+// Thread safety: one thread an object.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/platform/lane_mask.hpp"
+#include "engine/platform/schedule.hpp"
+
+namespace kilokv::engine {
+
+class Scheduler {
+ public:
+  explicit Scheduler(const GridShape& shape);
+
+  void start(const Schedule& schedule);
+  std::uint64_t random();
+
+  // Who goes next: one of `runnable`, none of which may be empty.
+  std::uint32_t begin(LaneMask runnable);
+  std::uint32_t after_step(std::uint32_t lane, LaneMask runnable);     // of a lane that can go on
+  std::uint32_t after_leave(std::uint32_t lane, LaneMask runnable);    // the lane waits or has finished
+  std::uint32_t after_meeting(std::uint32_t lane, LaneMask runnable);  // the lane was the last to come
+  // How many values before the newest the lane's load reads, at most `older`.
+  std::uint32_t age(std::uint32_t lane, std::uint32_t older);
+
+  // Of the run so far; they are gone from here.
+  std::vector<Decision> take_decisions() { return std::move(decisions_); }
+
+ private:
+  std::uint32_t random_below(std::uint32_t bound);
+  std::uint32_t random_lane(LaneMask among);
+  std::uint32_t next_in_round(std::uint32_t lane, LaneMask runnable);
+  std::uint32_t start_round(LaneMask runnable);
+  std::uint32_t planned(std::uint32_t lane, Decision::Kind kind, std::uint32_t otherwise) const;
+  std::uint32_t planned_lane(std::uint32_t lane, LaneMask runnable, std::uint32_t otherwise) const;
+  std::uint32_t note(std::uint32_t lane, Decision::Kind kind, std::uint32_t value, std::uint32_t otherwise);
+
+  const std::uint32_t lanes_;
+  std::vector<LaneMask> group_;  // of each lane
+
+  // Of the run.
+  Schedule::Kind kind_ = Schedule::Kind::sequential;
+  std::uint64_t random_state_ = 0;
+  std::uint64_t preempt_below_ = 0, stale_below_ = 0;  // of 2^64
+  bool records_ = false;
+  std::vector<std::uint64_t> steps_;  // of each lane
+  std::vector<Decision> plan_;        // in order
+  std::vector<Decision> decisions_;
+};
+
+}  // namespace kilokv::engine
