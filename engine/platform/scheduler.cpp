@@ -7,6 +7,8 @@
 namespace kilokv::engine {
 namespace {
 
+constexpr std::uint64_t kStepsInRowMax = 1000;
+
 constexpr std::uint64_t mix(std::uint64_t z) {  // of splitmix64
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
@@ -36,6 +38,7 @@ void Scheduler::start(const Schedule& schedule) {
   stale_below_ = to_fraction(schedule.stale_probability);
   records_ = schedule.records_decisions;
   steps_.assign(lanes_, 0);
+  steps_in_row_ = 0;
   decisions_.clear();
   plan_ = schedule.decisions;
   std::sort(plan_.begin(), plan_.end());
@@ -51,11 +54,12 @@ std::uint32_t Scheduler::begin(LaneMask runnable) {
     case Schedule::Kind::lockstep: next = start_round(runnable); break;
     case Schedule::Kind::replay: next = planned_lane(0, runnable, next); break;
   }
-  return note(0, Decision::Kind::lane, next, first_lane(runnable));
+  return note_lane(0, next, first_lane(runnable));
 }
 
 std::uint32_t Scheduler::after_step(std::uint32_t lane, LaneMask runnable) {
   ++steps_[lane];
+  ++steps_in_row_;
   std::uint32_t next = lane;
   switch (kind_) {
     case Schedule::Kind::sequential: break;
@@ -65,9 +69,9 @@ std::uint32_t Scheduler::after_step(std::uint32_t lane, LaneMask runnable) {
       break;
     }
     case Schedule::Kind::lockstep: next = next_in_round(lane, runnable); break;
-    case Schedule::Kind::replay: next = planned_lane(lane, runnable, lane); break;
+    case Schedule::Kind::replay: next = planned_lane(lane, runnable, default_after_step(lane, runnable)); break;
   }
-  return note(lane, Decision::Kind::lane, next, lane);
+  return note_lane(lane, next, records_ ? default_after_step(lane, runnable) : next);
 }
 
 std::uint32_t Scheduler::after_leave(std::uint32_t lane, LaneMask runnable) {
@@ -79,14 +83,14 @@ std::uint32_t Scheduler::after_leave(std::uint32_t lane, LaneMask runnable) {
     case Schedule::Kind::lockstep: next = next_in_round(lane, runnable); break;
     case Schedule::Kind::replay: next = planned_lane(lane, runnable, next); break;
   }
-  return note(lane, Decision::Kind::lane, next, first_lane(runnable));
+  return note_lane(lane, next, first_lane(runnable));
 }
 
 // In lockstep those who met are together again.
 std::uint32_t Scheduler::after_meeting(std::uint32_t lane, LaneMask runnable) {
   if (kind_ != Schedule::Kind::lockstep) return after_leave(lane, runnable);
   ++steps_[lane];
-  return note(lane, Decision::Kind::lane, start_round(runnable), first_lane(runnable));
+  return note_lane(lane, start_round(runnable), first_lane(runnable));
 }
 
 std::uint32_t Scheduler::age(std::uint32_t lane, std::uint32_t older) {
@@ -97,7 +101,8 @@ std::uint32_t Scheduler::age(std::uint32_t lane, std::uint32_t older) {
   } else if (random() < stale_below_) {
     age = 1 + random_below(older);
   }
-  return note(lane, Decision::Kind::age, age, 0);
+  if (records_ && age != 0) decisions_.push_back({lane, steps_[lane], Decision::Kind::age, age});
+  return age;
 }
 
 std::uint32_t Scheduler::random_below(std::uint32_t bound) {
@@ -116,6 +121,13 @@ std::uint32_t Scheduler::next_in_round(std::uint32_t lane, LaneMask runnable) {
 
 std::uint32_t Scheduler::start_round(LaneMask runnable) { return first_lane(runnable & group_[random_lane(runnable)]); }
 
+// Who spins lets others go on at times, also where the decision to do so was left out.
+std::uint32_t Scheduler::default_after_step(std::uint32_t lane, LaneMask runnable) const {
+  if (steps_in_row_ < kStepsInRowMax) return lane;
+  const LaneMask behind = runnable & ~lane_bits(0, lane + 1);
+  return first_lane(behind != 0 ? behind : runnable);
+}
+
 std::uint32_t Scheduler::planned(std::uint32_t lane, Decision::Kind kind, std::uint32_t otherwise) const {
   const auto at = std::lower_bound(plan_.begin(), plan_.end(), Decision{lane, steps_[lane], kind, 0});
   const bool is_it = at != plan_.end() && at->lane == lane && at->step == steps_[lane] && at->kind == kind;
@@ -127,9 +139,10 @@ std::uint32_t Scheduler::planned_lane(std::uint32_t lane, LaneMask runnable, std
   return next < lanes_ && (runnable & lane_bit(next)) != 0 ? next : otherwise;
 }
 
-std::uint32_t Scheduler::note(std::uint32_t lane, Decision::Kind kind, std::uint32_t value, std::uint32_t otherwise) {
-  if (records_ && value != otherwise) decisions_.push_back({lane, steps_[lane], kind, value});
-  return value;
+std::uint32_t Scheduler::note_lane(std::uint32_t lane, std::uint32_t next, std::uint32_t otherwise) {
+  if (next != lane) steps_in_row_ = 0;
+  if (records_ && next != otherwise) decisions_.push_back({lane, steps_[lane], Decision::Kind::lane, next});
+  return next;
 }
 
 }  // namespace kilokv::engine

@@ -36,9 +36,10 @@ class Scheduler {
   std::uint32_t random_lane(LaneMask among);
   std::uint32_t next_in_round(std::uint32_t lane, LaneMask runnable);
   std::uint32_t start_round(LaneMask runnable);
+  std::uint32_t default_after_step(std::uint32_t lane, LaneMask runnable) const;
   std::uint32_t planned(std::uint32_t lane, Decision::Kind kind, std::uint32_t otherwise) const;
   std::uint32_t planned_lane(std::uint32_t lane, LaneMask runnable, std::uint32_t otherwise) const;
-  std::uint32_t note(std::uint32_t lane, Decision::Kind kind, std::uint32_t value, std::uint32_t otherwise);
+  std::uint32_t note_lane(std::uint32_t lane, std::uint32_t next, std::uint32_t otherwise);
 
   const std::uint32_t lanes_;
   std::vector<LaneMask> group_;  // of each lane
@@ -49,6 +50,7 @@ class Scheduler {
   std::uint64_t preempt_below_ = 0, stale_below_ = 0;  // of 2^64
   bool records_ = false;
   std::vector<std::uint64_t> steps_;  // of each lane
+  std::uint64_t steps_in_row_ = 0;    // of the lane that runs
   std::vector<Decision> plan_;        // in order
   std::vector<Decision> decisions_;
 };

@@ -186,6 +186,7 @@ TEST(independent_stores_need_sequential_order) {
   EXPECT_TRUE(count_split_views(kRelaxed, kRelaxed, kRelaxed) > 0);
   EXPECT_TRUE(count_split_views(kSequential, kAcquire, kRelaxed) > 0);
   EXPECT_EQ(count_split_views(kSequential, kSequential, kRelaxed), 0u);
+  EXPECT_EQ(count_split_views(kRelaxed, kSequential, kRelaxed), 0u);
   EXPECT_EQ(count_split_views(kRelaxed, kRelaxed, kSequential), 0u);
 }
 
@@ -275,6 +276,9 @@ TEST(barriers_show_everything) {
         p.grid_barrier();
         EXPECT_EQ(p.load(&datum, kRelaxed, kDevice), phase);
         EXPECT_EQ(p.get(&datum), phase);
+        p.grid_barrier();
+        if (lane == 5) p.store(&datum, 10 + phase, kRelaxed, kDevice);
+        EXPECT_EQ(p.load(&datum, kRelaxed, kDevice) % 10, phase);  // from before the put: never
         p.grid_barrier();
       }
     });

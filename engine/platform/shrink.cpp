@@ -1,0 +1,92 @@
+#include "engine/platform/shrink.hpp"
+
+#include <algorithm>
+
+namespace kilokv::engine {
+namespace {
+
+std::string to_text(const Decision& decision) {
+  const std::string step = "step " + std::to_string(decision.step) + " of lane " + std::to_string(decision.lane);
+  const std::string value = std::to_string(decision.value);
+  switch (decision.kind) {
+    case Decision::Kind::lane:
+      return decision.step == 0 ? "lane " + value + " begins" : "behind " + step + " lane " + value + " comes";
+    case Decision::Kind::age:
+      return step + " reads " +
+             (decision.value == 1 ? "the value before the newest" : "the value " + value + " before the newest");
+  }
+  return "?";
+}
+
+// The decisions without `count` of them from `begin` on.
+std::vector<Decision> without(const std::vector<Decision>& decisions, std::size_t begin, std::size_t count) {
+  std::vector<Decision> left(decisions.begin(), decisions.begin() + static_cast<std::ptrdiff_t>(begin));
+  left.insert(left.end(), decisions.begin() + static_cast<std::ptrdiff_t>(begin + count), decisions.end());
+  return left;
+}
+
+class Shrinker {
+ public:
+  Shrinker(ShrunkSchedule* shrunk, const std::function<bool(const Schedule&)>& fails, std::uint64_t runs_max)
+      : shrunk_(*shrunk), fails_(fails), runs_max_(runs_max) {}
+
+  // Takes them if the run fails with them.
+  bool take(std::vector<Decision> decisions) {
+    if (is_over()) return false;
+    ++shrunk_.runs;
+    Schedule schedule = shrunk_.schedule;
+    schedule.decisions = std::move(decisions);
+    if (!fails_(schedule)) return false;
+    shrunk_.schedule = std::move(schedule);
+    return true;
+  }
+  // Leaves out parts of that size, one after the other; true: some.
+  bool leave_out(std::size_t size) {
+    bool some = false;
+    for (std::size_t begin = 0; begin < left() && !is_over();) {
+      const bool out = take(without(shrunk_.schedule.decisions, begin, std::min(size, left() - begin)));
+      some |= out;
+      if (!out) begin += size;
+    }
+    return some;
+  }
+  std::size_t left() const { return shrunk_.schedule.decisions.size(); }
+  bool is_over() const { return shrunk_.runs >= runs_max_; }
+
+ private:
+  ShrunkSchedule& shrunk_;
+  const std::function<bool(const Schedule&)>& fails_;
+  const std::uint64_t runs_max_;
+};
+
+}  // namespace
+
+std::string to_text(const std::vector<Decision>& decisions) {
+  std::string text;
+  for (const Decision& decision : decisions) text += (text.empty() ? "" : "; ") + to_text(decision);
+  return text;
+}
+
+std::string ShrunkSchedule::text() const {
+  const std::string rule = "a lane runs until it waits or ends, then the first that can";
+  return schedule.decisions.empty() ? rule : to_text(schedule.decisions) + "; else " + rule;
+}
+
+ShrunkSchedule shrink(const Schedule& schedule, const std::vector<Decision>& decisions,
+                      const std::function<bool(const Schedule&)>& fails, std::uint64_t runs_max) {
+  ShrunkSchedule shrunk;
+  shrunk.schedule = schedule;
+  shrunk.schedule.kind = Schedule::Kind::replay;
+  shrunk.schedule.records_decisions = false;
+  shrunk.schedule.decisions = decisions;
+  Shrinker shrinker(&shrunk, fails, runs_max);
+  shrunk.fails = shrinker.take(decisions);
+  if (!shrunk.fails) return shrunk;
+  for (std::size_t size = shrinker.left(); !shrunk.is_minimal && !shrinker.is_over(); size = (size + 1) / 2) {
+    const bool some = shrinker.leave_out(size);
+    shrunk.is_minimal = shrinker.left() == 0 || (size == 1 && !some && !shrinker.is_over());
+  }
+  return shrunk;
+}
+
+}  // namespace kilokv::engine
