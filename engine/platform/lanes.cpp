@@ -124,6 +124,11 @@ void Lanes::step() {
   go_to(next);
 }
 
+void Lanes::pause() {
+  scheduler_.before_pause();
+  step();
+}
+
 void Lanes::meet(Meeting meeting) {
   step();
   runnable_ &= ~lane_bit(current_);

@@ -55,6 +55,7 @@ class Lanes {
 
   // Precedes each access to shared memory: others may go first.
   void step();
+  void pause();  // a step at which a lane that spins lets others go first
   // Until all lanes of the group, block or grid are there. Barriers order memory, the others do not.
   void meet(Meeting meeting);
   // The same, and every lane gives a word; then given() tells those of its group, until it meets with words again.

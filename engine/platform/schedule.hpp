@@ -21,10 +21,10 @@ struct GridShape {
   std::uint32_t block_groups() const { return (block_threads + group_width - 1) / group_width; }
 };
 
-// What a run did other than one does by itself: a lane runs until it waits, ends, or has made 1000 steps in a row, then
-// another that can; loads read the newest value. A decision is named by the lane and the lane's own step, so that it
-// keeps its meaning where decisions before it are left out. Steps of a lane count from 1: its accesses, and its waits
-// and its end; who begins is step 0 of lane 0.
+// What a run did other than one does by itself: a lane runs until it waits or ends, then the first that can; where it
+// pauses, or has made 1000 steps in a row, the next that can; loads read the newest value. A decision is named by the
+// lane and the lane's own step, so that it keeps its meaning where decisions before it are left out. Steps of a lane
+// count from 1: its accesses, and its waits and its end; who begins is step 0 of lane 0.
 struct Decision {
   enum class Kind : std::uint8_t {
     lane,  // behind that step this lane comes

@@ -7,8 +7,6 @@
 namespace kilokv::engine {
 namespace {
 
-constexpr std::uint64_t kStepsInRowMax = 1000;
-
 constexpr std::uint64_t mix(std::uint64_t z) {  // of splitmix64
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;

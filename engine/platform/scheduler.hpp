@@ -23,6 +23,7 @@ class Scheduler {
   // Who goes next: one of `runnable`, none of which may be empty.
   std::uint32_t begin(LaneMask runnable);
   std::uint32_t after_step(std::uint32_t lane, LaneMask runnable);     // of a lane that can go on
+  void before_pause() { steps_in_row_ = kStepsInRowMax; }              // the step that follows is one
   std::uint32_t after_leave(std::uint32_t lane, LaneMask runnable);    // the lane waits or has finished
   std::uint32_t after_meeting(std::uint32_t lane, LaneMask runnable);  // the lane was the last to come
   // How many values before the newest the lane's load reads, at most `older`.
@@ -32,6 +33,8 @@ class Scheduler {
   std::vector<Decision> take_decisions() { return std::move(decisions_); }
 
  private:
+  static constexpr std::uint64_t kStepsInRowMax = 1000;
+
   std::uint32_t random_below(std::uint32_t bound);
   std::uint32_t random_lane(LaneMask among);
   std::uint32_t next_in_round(std::uint32_t lane, LaneMask runnable);

@@ -10,6 +10,7 @@ std::string to_text(const Decision& decision) {
   const std::string value = std::to_string(decision.value);
   switch (decision.kind) {
     case Decision::Kind::lane:
+      if (decision.step != 0 && decision.value == decision.lane) return "behind " + step + " it goes on";
       return decision.step == 0 ? "lane " + value + " begins" : "behind " + step + " lane " + value + " comes";
     case Decision::Kind::age:
       return step + " reads " +
@@ -50,6 +51,21 @@ class Shrinker {
     }
     return some;
   }
+  // Takes one decision in place of two, or none; true: it did, somewhere. Finds what leaving out one by one cannot: the
+  // way to another lane and back, and the way by a third.
+  bool merge_two() {
+    for (std::size_t i = 0; i < left(); ++i) {
+      for (std::size_t j = i + 1; j < left() && !is_over(); ++j) {
+        const std::vector<Decision>& all = shrunk_.schedule.decisions;
+        std::vector<Decision> merged = without(all, j, 1);
+        if (take(without(merged, i, 1))) return true;
+        if (all[i].kind != all[j].kind || all[i].value == all[j].value) continue;
+        merged[i].value = all[j].value;
+        if (take(std::move(merged))) return true;
+      }
+    }
+    return false;
+  }
   std::size_t left() const { return shrunk_.schedule.decisions.size(); }
   bool is_over() const { return shrunk_.runs >= runs_max_; }
 
@@ -68,7 +84,7 @@ std::string to_text(const std::vector<Decision>& decisions) {
 }
 
 std::string ShrunkSchedule::text() const {
-  const std::string rule = "a lane runs until it waits or ends, then the first that can";
+  const std::string rule = "a lane runs until it waits, pauses or ends";
   return schedule.decisions.empty() ? rule : to_text(schedule.decisions) + "; else " + rule;
 }
 
@@ -83,8 +99,8 @@ ShrunkSchedule shrink(const Schedule& schedule, const std::vector<Decision>& dec
   shrunk.fails = shrinker.take(decisions);
   if (!shrunk.fails) return shrunk;
   for (std::size_t size = shrinker.left(); !shrunk.is_minimal && !shrinker.is_over(); size = (size + 1) / 2) {
-    const bool some = shrinker.leave_out(size);
-    shrunk.is_minimal = shrinker.left() == 0 || (size == 1 && !some && !shrinker.is_over());
+    if (shrinker.leave_out(size) || size > 1 || shrinker.merge_two()) continue;
+    shrunk.is_minimal = !shrinker.is_over();
   }
   return shrunk;
 }

@@ -2,7 +2,7 @@
 // what has to happen. Recorded by Schedule::records_decisions, followed by Schedule::Kind::replay.
 //
 // Thread safety: functions of their arguments. Source: "Simplifying and isolating failure-inducing input" (Zeller and
-// Hildebrandt, 2002); only complements are tried, for hardly ever does one part alone fail.
+// Hildebrandt, 2002). Only complements are tried, for hardly ever does one part alone fail; and at the end pairs.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace kilokv::engine {
 struct ShrunkSchedule {
   Schedule schedule;  // Kind::replay, with the decisions that are left
   bool fails = false;
-  bool is_minimal = false;  // without any one of them it does not fail; else runs_max came first
+  bool is_minimal = false;  // without any one or two of them it does not fail; else runs_max came first
   std::uint64_t runs = 0;   // that were tried
 
   std::string text() const;

@@ -109,7 +109,7 @@ class SimPlatformOf {
   void block_barrier() const { lanes_->meet(Meeting::block_barrier); }
   void grid_barrier() const { lanes_->meet(Meeting::grid_barrier); }
 
-  void pause() const { lanes_->step(); }
+  void pause() const { lanes_->pause(); }
   void probe(std::uint32_t number) const { lanes_->probe(number); }
 
  private:

@@ -1,6 +1,6 @@
 // `ordered` under thousands of seeded schedules of the simulator: every batch equals the referee's replay, nobody waits
 // for ever, and no two threads race. Then the same with one rule taken away at a time: each such bug is found. A
-// failure prints the command that replays its schedule.
+// failure prints the command that replays its schedule, and the few decisions that make it fail.
 
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +11,7 @@
 
 #include "engine/engine_with.hpp"
 #include "engine/exec/ordered_sim.hpp"
+#include "engine/platform/shrink.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
 #include "tests/unit/engine/referee_scenario.hpp"
@@ -21,7 +22,9 @@ namespace {
 constexpr std::uint64_t kSchedules = 14000;   // that count: see kPreemptionsMin
 constexpr std::uint64_t kPreemptionsMin = 5;  // of a schedule that counts
 constexpr std::uint64_t kPlantedSchedulesMax = 4000;
-constexpr std::uint64_t kBatches = 2;  // each in a row on one state: reservations of earlier ones are there
+constexpr std::uint64_t kShrinkRunsMax = 3000;
+constexpr std::size_t kShrunkDecisionsMax = 10;  // of a planted bug
+constexpr std::uint64_t kBatches = 2;            // each in a row on one state: reservations of earlier ones are there
 
 struct NoOlderReader : OrderedRules {
   static constexpr bool kOlderReader = false;
@@ -70,14 +73,17 @@ void generate_adds(Random* random, std::uint64_t keys, std::size_t transactions,
 }
 
 struct Totals {
+  Schedule schedule;  // of the last batch
+  RunReport report;
   std::uint64_t schedules = 0, batches = 0, steps = 0, preemptions = 0, few_preemptions = 0;
   std::set<std::uint64_t> traces;
 };
 
-// A scenario of this seed, each batch under a schedule of its own.
+// A scenario of this seed, each batch under a schedule of its own, unless `given` has its seed.
 template <std::uint32_t Width, class Rules>
-Status run_seed(std::uint64_t seed, Totals* totals) {
+Status run_seed(std::uint64_t seed, Totals* totals, const Schedule* given = nullptr) {
   SimRuns runs = runs_of<Width>(seed);
+  const Schedule usual = runs.schedule;
   Random random(seed ^ 0x5EED);
   WorkloadOptions options;
   options.name = "mixed";
@@ -102,7 +108,9 @@ Status run_seed(std::uint64_t seed, Totals* totals) {
   }
   scenario.header.first_version = 2;
   for (std::uint64_t i = 0; status.ok() && i < kBatches; ++i) {
+    runs.schedule = usual;
     runs.schedule.seed = seed * kBatches + i;
+    if (given != nullptr && given->seed == runs.schedule.seed) runs.schedule = *given;
     const std::size_t transactions = 8 + random.below(9);
     if (adds) {
       generate_adds(&random, options.keys, transactions, &scenario.builder);
@@ -110,6 +118,8 @@ Status run_seed(std::uint64_t seed, Totals* totals) {
       workload->generate(&scenario.builder, transactions);
     }
     scenario.execute();
+    totals->schedule = runs.schedule;
+    totals->report = runs.report;
     const std::string reason =
         scenario.engine->device().reason;  // why it was given up: an error of the run, or of its results
     if (!reason.empty()) return Status(StatusCode::internal, reason);
@@ -136,6 +146,26 @@ void print_replay(const char* test, std::uint64_t seed, const Status& status) {
               test);
 }
 
+// What of the failing schedule makes it fail.
+template <std::uint32_t Width, class Rules>
+ShrunkSchedule shrink_seed(std::uint64_t seed, Schedule failing) {
+  const auto status_under = [seed](const Schedule& schedule, Totals* totals) {
+    return run_seed<Width, Rules>(seed, totals, &schedule);
+  };
+  Totals totals;
+  failing.records_decisions = true;
+  const bool is_endless = status_under(failing, &totals).message().find("no progress") != std::string::npos;
+  const auto fails = [&](const Schedule& schedule) {
+    Totals ignored;
+    const Status status = status_under(schedule, &ignored);
+    return !status.ok() && (is_endless || status.message().find("no progress") == std::string::npos);
+  };
+  ShrunkSchedule shrunk = shrink(failing, totals.report.decisions, fails, kShrinkRunsMax);
+  std::printf("  %zu decisions in the schedule, shrunk in %llu runs to %zu: %s\n", totals.report.decisions.size(),
+              static_cast<unsigned long long>(shrunk.runs), shrunk.schedule.decisions.size(), shrunk.text().c_str());
+  return shrunk;
+}
+
 const char* replayed_seed() { return std::getenv("KILOKV_TEST_SEED"); }
 
 template <std::uint32_t Width>
@@ -145,6 +175,7 @@ void expect_to_hold(const char* test, std::uint64_t schedules) {
   for (std::uint64_t seed = first; totals.schedules < schedules; ++seed) {
     if (const Status status = run_seed<Width, OrderedRules>(seed, &totals); !status.ok()) {
       print_replay(test, seed, status);
+      shrink_seed<Width, OrderedRules>(seed, totals.schedule);
       return FAIL(status.message());
     }
     if (replayed_seed() != nullptr) return;
@@ -169,6 +200,8 @@ void expect_to_fail(const char* test) {
     if (!status.ok()) {
       print_replay(test, seed, status);
       EXPECT_EQ((run_seed<4, Rules>(seed, &totals).message()), status.message());
+      const ShrunkSchedule shrunk = shrink_seed<4, Rules>(seed, totals.schedule);
+      EXPECT_TRUE(shrunk.fails && shrunk.schedule.decisions.size() <= kShrunkDecisionsMax);
       return;
     }
     if (replayed_seed() != nullptr) break;
