@@ -155,6 +155,7 @@ TEST(bulk_actions_equal_a_map_in_the_simulator) {
   for (std::uint64_t seed = 1; seed <= 50 && !has_failed(); ++seed) {
     HostTable table(&lanes, seed, 256);
     if (seed % 3 == 0) table.schedule.kind = Schedule::Kind::lockstep;
+    if (seed % 2 == 0) table.schedule.stale_probability = 0.3;
     run_against_a_map(table, seed, 12);
   }
 }

@@ -431,5 +431,23 @@ TEST(a_seed_is_a_run) {
   EXPECT_TRUE(stale_loads > kSchedules);
 }
 
+TEST(a_run_after_another_is_as_new) {
+  const GridShape shape{.blocks = 1, .block_threads = 3, .group_width = 1};
+  Lanes used(shape);
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Litmus before, once, again;
+    used.run(weak_schedule(seed), [&](std::uint32_t lane) {
+      const P p(&used, lane);
+      for (std::size_t i = 0; i < 30; ++i) p.fetch_add(&before.words[i % 3], 1, kAcquireRelease, kDevice);
+    });
+    Lanes fresh(shape);
+    const auto run = [&](Lanes* on, Litmus* litmus) {
+      return on->run(weak_schedule(seed), [&](std::uint32_t lane) { run_seqlock(P(on, lane), {}, litmus); });
+    };
+    EXPECT_EQ(run(&used, &once).trace, run(&fresh, &again).trace);
+    EXPECT_TRUE(once.read == again.read);
+  }
+}
+
 }  // namespace
 }  // namespace kilokv::engine
