@@ -1,5 +1,5 @@
-// The simulator: its schedules, its barriers, what it finds in bodies that are wrong, and that it leaves the caller's
-// stack alone. A failure names the seed that replays it.
+// The simulator's machine: its schedules, their replay, what it finds in bodies that never end, and that it leaves the
+// caller's stack alone. A failure names the seed that replays it.
 
 #include "engine/platform/lanes.hpp"
 
@@ -11,41 +11,10 @@
 #include <vector>
 
 #include "engine/platform/sim.hpp"
-#include "tests/unit/engine/harness.hpp"
+#include "tests/unit/engine/lanes_fixture.hpp"
 
 namespace kilokv::engine {
 namespace {
-
-using Kind = Schedule::Kind;
-using Body = std::function<void(std::uint32_t)>;
-
-constexpr std::array<Kind, 3> kKinds = {Kind::sequential, Kind::interleaved, Kind::lockstep};
-constexpr Order kRelaxed = Order::relaxed;
-constexpr Scope kDevice = Scope::device;
-
-Schedule schedule_of(Kind kind, std::uint64_t seed, std::uint64_t steps_max = 100'000) {
-  return {.kind = kind, .seed = seed, .preempt_probability = 0.25, .steps_max = steps_max};
-}
-
-std::string show_run(Kind kind, std::uint64_t seed, const RunReport& report) {
-  return "a run of kind " + std::to_string(static_cast<int>(kind)) + " and seed " + std::to_string(seed) +
-         " to be right; it is not: " + report.status.message();
-}
-
-void expect_ok(Lanes* lanes, Kind kind, std::uint64_t seed, const Body& body) {
-  const RunReport report = lanes->run(schedule_of(kind, seed), body);
-  if (!report.status.ok()) FAIL(show_run(kind, seed, report));
-}
-
-// Some runs of those seeds end with an error that has this in its text; returns how many.
-std::uint64_t count_errors(Lanes* lanes, Kind kind, std::uint64_t seeds, const std::string& text, const Body& body) {
-  std::uint64_t errors = 0;
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-    const RunReport report = lanes->run(schedule_of(kind, seed), body);
-    if (report.status.message().find(text) != std::string::npos) ++errors;
-  }
-  return errors;
-}
 
 TEST(sequential_runs_a_lane_until_it_waits) {
   Lanes lanes({.blocks = 1, .block_threads = 3, .group_width = 1});
@@ -131,6 +100,45 @@ TEST(a_seed_is_a_schedule) {
   }
 }
 
+// The decisions of a run, of each kind and also of one that fails, are that run.
+TEST(decisions_replay_a_run) {
+  Lanes lanes({.blocks = 2, .block_threads = 6, .group_width = 4});
+  std::array<std::uint64_t, 12> data{};
+  std::uint64_t lock = 0, counter = 0, failed = 0;
+  const Body body = [&](std::uint32_t lane) {
+    const SimPlatform4 p(&lanes, lane);
+    for (int i = 0; i < 3; ++i) {
+      while (p.compare_exchange(&lock, 0, 1, Order::acquire, kDevice) != 0) p.pause();
+      p.put(&counter, p.get(&counter) + 1);
+      p.store(&lock, 0, Order::release, kDevice);
+      p.ballot(lane % 2 == 0);
+      p.block_barrier();
+    }
+    p.put(&data[lane], lane);
+    if (p.get(p.shared()) % 8 == 0 && lane > 8) return;  // undefined: every eighth run or so
+    p.grid_barrier();
+  };
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    lock = 0;
+    Schedule schedule = schedule_of(kKinds[seed % 3], seed);
+    schedule.records_decisions = true;
+    const RunReport report = lanes.run(schedule, body);
+    failed += report.status.ok() ? 0 : 1;
+    lock = 0;
+    schedule.kind = Kind::replay;
+    schedule.decisions = report.decisions;
+    const RunReport again = lanes.run(schedule, body);
+    EXPECT_EQ(again.trace, report.trace);
+    EXPECT_EQ(again.steps, report.steps);
+    EXPECT_EQ(again.status.message(), report.status.message());
+    EXPECT_TRUE(again.decisions == report.decisions);
+    schedule.records_decisions = false;
+    EXPECT_TRUE(lanes.run(schedule, body).decisions.empty());
+    if (test::has_failed()) return FAIL("seed " + std::to_string(seed));
+  }
+  EXPECT_TRUE(failed > 10 && failed < 150);
+}
+
 // Few lanes and steps have few traces: all are found, and none twice.
 TEST(traces_are_told_apart) {
   Lanes lanes({.blocks = 1, .block_threads = 2, .group_width = 1});
@@ -150,288 +158,6 @@ TEST(traces_are_told_apart) {
   }
   EXPECT_EQ(orders.size(), 20u);
   EXPECT_EQ(traces.size(), 20u);
-}
-
-// Each lane puts a datum; behind the barrier it gets those of all lanes that met it there.
-template <class P>
-void exchange_data(P* p, std::uint64_t* data, Meeting meeting, Meeting used) {
-  const auto meet = [&] {
-    if (used == Meeting::group_barrier) p->group_barrier();
-    if (used == Meeting::block_barrier) p->block_barrier();
-    if (used == Meeting::grid_barrier) p->grid_barrier();
-  };
-  std::uint32_t begin = 0, end = p->threads();
-  if (meeting == Meeting::block_barrier) begin = p->thread() - p->block_thread(), end = begin + p->block_threads();
-  if (meeting == Meeting::group_barrier) begin = p->thread() - p->lane(), end = begin + P::kGroupWidth;
-  for (std::uint64_t phase = 1; phase <= 3; ++phase) {
-    p->put(data + p->thread(), phase * 100 + p->thread());
-    meet();
-    for (std::uint32_t thread = begin; thread < end; ++thread) EXPECT_EQ(p->get(data + thread), phase * 100 + thread);
-    meet();
-  }
-}
-
-constexpr std::array<Meeting, 3> kBarriers = {Meeting::group_barrier, Meeting::block_barrier, Meeting::grid_barrier};
-
-TEST(barriers_separate_phases) {
-  Lanes lanes({.blocks = 2, .block_threads = 8, .group_width = 4});
-  std::array<std::uint64_t, 16> data{};
-  for (const Kind kind : kKinds) {
-    for (const Meeting meeting : kBarriers) {
-      for (std::uint64_t seed = 0; seed < 50; ++seed) {
-        expect_ok(&lanes, kind, seed, [&](std::uint32_t lane) {
-          SimPlatform4 p(&lanes, lane);
-          exchange_data(&p, data.data(), meeting, meeting);
-        });
-      }
-    }
-  }
-}
-
-TEST(a_barrier_that_is_missing_or_too_narrow_is_a_race) {
-  Lanes lanes({.blocks = 2, .block_threads = 8, .group_width = 4});
-  std::array<std::uint64_t, 16> data{};
-  const auto races = [&](Kind kind, bool has_barrier) {
-    return count_errors(&lanes, kind, 20, "data race", [&](std::uint32_t lane) {
-      const SimPlatform4 p(&lanes, lane);
-      p.put(&data[lane], lane);
-      if (has_barrier) p.block_barrier();
-      static_cast<void>(p.get(&data[(lane + 8) % 16]));  // of the other block
-    });
-  };
-  for (const Kind kind : kKinds) {
-    EXPECT_EQ(races(kind, false), 20u);
-    EXPECT_EQ(races(kind, true), 20u);
-  }
-  const RunReport report = lanes.run(schedule_of(Kind::sequential, 0), [&](std::uint32_t lane) {
-    const SimPlatform4 p(&lanes, lane);
-    p.put(&data[lane], 1);
-    p.grid_barrier();
-    if (lane != 3 && lane != 5) return;
-    if (lane == 3) static_cast<void>(p.get(&data[4]));
-    if (lane == 5) p.put(&data[4], 1);
-  });
-  EXPECT_EQ(report.status.message(),
-            std::string("data race: lane 5 puts what lane 3 gets, unordered: datum 4 in order of first use, phase 1 "
-                        "between grid barriers"));
-}
-
-template <std::uint32_t Width>
-void expect_group_words(std::uint32_t blocks, std::uint32_t block_threads) {
-  Lanes lanes({.blocks = blocks, .block_threads = block_threads, .group_width = Width});
-  for (const Kind kind : kKinds) {
-    for (std::uint64_t seed = 0; seed < 20; ++seed) {
-      expect_ok(&lanes, kind, seed, [&](std::uint32_t thread) {
-        const SimPlatformOf<Width> p(&lanes, thread);
-        const std::uint32_t size = std::min(Width, block_threads - (p.block_thread() - p.lane()));
-        const std::uint32_t all = static_cast<std::uint32_t>((std::uint64_t{1} << size) - 1);
-        EXPECT_EQ(p.ballot(p.lane() % 2 == 0), 0x55555555u & all);
-        EXPECT_EQ(p.ballot(true), all);
-        EXPECT_EQ(p.ballot(false), 0u);
-        EXPECT_EQ(p.match(p.lane() % 3), (p.lane() % 3 == 0   ? 0x49249249u
-                                          : p.lane() % 3 == 1 ? 0x92492492u
-                                                              : 0x24924924u) &
-                                             all);
-        for (std::uint32_t from = 0; from < size; ++from) {
-          EXPECT_EQ(p.broadcast(1000 * p.group() + p.lane(), from), 1000u * p.group() + from);
-        }
-      });
-    }
-  }
-}
-
-TEST(groups_exchange_words) {
-  expect_group_words<4>(1, 4);
-  expect_group_words<4>(2, 8);
-  expect_group_words<4>(2, 6);  // groups of 4 and of 2
-  expect_group_words<32>(2, 32);
-  expect_group_words<32>(1, 64);
-  expect_group_words<32>(3, 5);
-}
-
-TEST(threads_know_their_place) {
-  Lanes lanes({.blocks = 2, .block_threads = 6, .group_width = 4});
-  std::vector<std::uint32_t> groups(12), group_lanes(12);
-  expect_ok(&lanes, Kind::interleaved, 3, [&](std::uint32_t thread) {
-    const SimPlatform4 p(&lanes, thread);
-    EXPECT_EQ(p.thread(), thread);
-    EXPECT_EQ(p.threads(), 12u);
-    EXPECT_EQ(p.block(), thread / 6);
-    EXPECT_EQ(p.block_thread(), thread % 6);
-    EXPECT_EQ(p.block_threads(), 6u);
-    groups[thread] = p.group();
-    group_lanes[thread] = p.lane();
-  });
-  EXPECT_TRUE(groups == (std::vector<std::uint32_t>{0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3}));
-  EXPECT_TRUE(group_lanes == (std::vector<std::uint32_t>{0, 1, 2, 3, 0, 1, 0, 1, 2, 3, 0, 1}));
-}
-
-TEST(shared_words_are_a_blocks_and_undefined) {
-  Lanes lanes({.blocks = 2, .block_threads = 4, .group_width = 4});
-  std::set<std::uint64_t> undefined;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    expect_ok(&lanes, Kind::interleaved, seed, [&](std::uint32_t thread) {
-      const SimPlatform4 p(&lanes, thread);
-      undefined.insert(p.get(p.shared() + SimPlatform4::kSharedWords - 1));
-      p.put(p.shared() + p.block_thread(), thread);
-      p.block_barrier();
-      EXPECT_EQ(p.get(p.shared() + 3), 4u * p.block() + 3);
-    });
-  }
-  EXPECT_EQ(undefined.size(), 40u);
-}
-
-TEST(changes_of_words) {
-  Lanes lanes({.blocks = 1, .block_threads = 4, .group_width = 4});
-  struct {
-    std::uint64_t min = 50, max = 50, bits = 0, sum = 5;
-    std::uint32_t half_sum = 0, winners = 0, lock = 0;
-  } words;
-  expect_ok(&lanes, Kind::interleaved, 7, [&](std::uint32_t lane) {
-    const SimPlatform4 p(&lanes, lane);
-    p.fetch_min(&words.min, 49 - lane, kRelaxed, kDevice);
-    p.fetch_max(&words.max, 51 + lane, kRelaxed, kDevice);
-    p.fetch_or(&words.bits, std::uint64_t{1} << lane, kRelaxed, kDevice);
-    p.fetch_add(&words.sum, lane, kRelaxed, kDevice);
-    p.fetch_add(&words.half_sum, 1, kRelaxed, kDevice);
-    if (p.compare_exchange(&words.lock, 0, 1, Order::acquire, kDevice) == 0) {
-      p.fetch_add(&words.winners, 1, kRelaxed, kDevice);
-    }
-    p.grid_barrier();
-    if (lane == 0) EXPECT_EQ(p.exchange(&words.lock, 9, kRelaxed, kDevice), 1u);
-  });
-  EXPECT_EQ(words.min, 46u);
-  EXPECT_EQ(words.max, 54u);
-  EXPECT_EQ(words.bits, 15u);
-  EXPECT_EQ(words.sum, 11u);
-  EXPECT_EQ(words.half_sum, 4u);
-  EXPECT_EQ(words.winners, 1u);
-  EXPECT_EQ(words.lock, 9u);
-}
-
-// How many of the seeds lose an update of a counter.
-std::uint64_t count_lost_updates(Kind kind, bool one_access) {
-  Lanes lanes({.blocks = 1, .block_threads = 4, .group_width = 4});
-  std::uint64_t lost = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    std::uint64_t counter = 0;
-    expect_ok(&lanes, kind, seed, [&](std::uint32_t lane) {
-      const SimPlatform4 p(&lanes, lane);
-      if (one_access) {
-        p.fetch_add(&counter, 1, kRelaxed, kDevice);
-      } else {
-        p.store(&counter, p.load(&counter, kRelaxed, kDevice) + 1, kRelaxed, kDevice);
-      }
-    });
-    if (counter != 4) ++lost;
-  }
-  return lost;
-}
-
-TEST(a_lost_update_is_found) {
-  EXPECT_TRUE(count_lost_updates(Kind::interleaved, false) > 20);
-  EXPECT_EQ(count_lost_updates(Kind::lockstep, false), 100u);
-  EXPECT_EQ(count_lost_updates(Kind::sequential, false), 0u);
-  for (const Kind kind : kKinds) EXPECT_EQ(count_lost_updates(kind, true), 0u);
-}
-
-// Lane 0 puts a datum and raises a flag; lane 1 awaits it and gets the datum.
-struct Message {
-  Order store = kRelaxed, load = kRelaxed;
-  Order fence_before = kRelaxed, fence_behind = kRelaxed;  // relaxed: none
-  bool puts_behind_fence = false, puts_behind_store = false;
-  bool stores_again = false, adds_again = false;  // relaxed, and lane 1 awaits that
-};
-
-std::uint64_t count_message_races(const Message& message) {
-  Lanes lanes({.blocks = 1, .block_threads = 2, .group_width = 1});
-  std::uint64_t datum = 0, flag = 0;
-  return count_errors(&lanes, Kind::interleaved, 50, "data race", [&](std::uint32_t lane) {
-    const SimPlatformOf<1> p(&lanes, lane);
-    const bool again = message.stores_again || message.adds_again;
-    if (lane == 0) p.store(&flag, 0, kRelaxed, kDevice);
-    p.grid_barrier();
-    if (lane == 0) {
-      p.put(&datum, 5);
-      if (message.fence_before != kRelaxed) p.fence(message.fence_before, kDevice);
-      if (message.puts_behind_fence) p.put(&datum, 6);
-      p.store(&flag, 1, message.store, kDevice);
-      if (message.puts_behind_store) p.put(&datum, 7);
-      if (message.stores_again) p.store(&flag, 2, kRelaxed, kDevice);
-      if (message.adds_again) p.fetch_add(&flag, 1, kRelaxed, kDevice);
-    } else {
-      while (p.load(&flag, kRelaxed, kDevice) < (again ? 2 : 1)) {
-      }
-      p.load(&flag, message.load, kDevice);
-      if (message.fence_behind != kRelaxed) p.fence(message.fence_behind, kDevice);
-      static_cast<void>(p.get(&datum));
-    }
-  });
-}
-
-TEST(release_and_acquire_order_data) {
-  EXPECT_EQ(count_message_races({.store = Order::release, .load = Order::acquire}), 0u);
-  EXPECT_EQ(count_message_races({.store = Order::sequential, .load = Order::sequential}), 0u);
-  EXPECT_EQ(count_message_races({.fence_before = Order::release, .fence_behind = Order::acquire}), 0u);
-  EXPECT_EQ(count_message_races({.load = Order::acquire, .fence_before = Order::acquire_release}), 0u);
-  EXPECT_EQ(count_message_races({.store = Order::release, .load = Order::acquire, .adds_again = true}), 0u);
-  EXPECT_EQ(count_message_races({.store = Order::release, .load = Order::acquire, .stores_again = true}), 50u);
-  EXPECT_EQ(count_message_races({.store = Order::release, .load = Order::acquire, .puts_behind_store = true}), 50u);
-  EXPECT_EQ(count_message_races({.load = Order::acquire, .fence_before = Order::release, .puts_behind_fence = true}),
-            50u);
-  EXPECT_EQ(count_message_races({}), 50u);
-  EXPECT_EQ(count_message_races({.store = Order::release}), 50u);
-  EXPECT_EQ(count_message_races({.load = Order::acquire}), 50u);
-  EXPECT_EQ(count_message_races({.fence_before = Order::release}), 50u);
-  EXPECT_EQ(count_message_races({.fence_before = Order::acquire, .fence_behind = Order::release}), 50u);
-}
-
-TEST(plain_and_contended_uses_of_a_word_race) {
-  Lanes lanes({.blocks = 1, .block_threads = 2, .group_width = 1});
-  std::uint64_t word = 0;
-  const auto races = [&](auto one, auto other) {
-    return count_errors(&lanes, Kind::interleaved, 20, "data race", [&](std::uint32_t lane) {
-      const SimPlatformOf<1> p(&lanes, lane);
-      lane == 0 ? one(p) : other(p);
-    });
-  };
-  const auto get = [&](const auto& p) { static_cast<void>(p.get(&word)); };
-  const auto put = [&](const auto& p) { p.put(&word, 1); };
-  const auto load = [&](const auto& p) { p.load(&word, Order::sequential, kDevice); };
-  const auto add = [&](const auto& p) { p.fetch_add(&word, 1, kRelaxed, kDevice); };
-  EXPECT_EQ(races(get, get) + races(load, load) + races(get, load) + races(load, add) + races(add, add), 0u);
-  EXPECT_EQ(races(put, put), 20u);
-  EXPECT_EQ(races(put, get), 20u);
-  EXPECT_EQ(races(put, load), 20u);
-  EXPECT_EQ(races(put, add), 20u);
-  EXPECT_EQ(races(get, add), 20u);
-}
-
-TEST(a_ballot_orders_no_memory) {
-  Lanes lanes({.blocks = 1, .block_threads = 4, .group_width = 4});
-  std::array<std::uint64_t, 4> data{};
-  const std::uint64_t races = count_errors(&lanes, Kind::lockstep, 20, "data race", [&](std::uint32_t lane) {
-    const SimPlatform4 p(&lanes, lane);
-    p.put(&data[lane], 1);
-    p.ballot(true);
-    static_cast<void>(p.get(&data[3 - lane]));
-  });
-  EXPECT_EQ(races, 20u);
-}
-
-TEST(a_race_is_found_among_many_data) {
-  Lanes lanes({.blocks = 1, .block_threads = 2, .group_width = 1});
-  std::vector<std::uint64_t> data(5000);
-  for (const std::size_t racing : {std::size_t{0}, std::size_t{300}, data.size() - 1}) {
-    const RunReport report = lanes.run(schedule_of(Kind::sequential, 0), [&](std::uint32_t lane) {
-      const SimPlatformOf<1> p(&lanes, lane);
-      if (lane == 1) return p.put(&data[racing], 1);
-      for (std::uint64_t& datum : data) p.put(&datum, 1);
-    });
-    EXPECT_EQ(report.status.message(), "data race: lane 1 puts what lane 0 puts, unordered: datum " +
-                                           std::to_string(racing) +
-                                           " in order of first use, phase 0 between grid barriers");
-  }
 }
 
 TEST(a_barrier_that_not_all_reach_is_an_error) {
@@ -464,63 +190,6 @@ TEST(no_progress_is_an_error) {
     EXPECT_EQ(report.status.message(), std::string("no progress: more than 1000 steps (steps_max)"));
     EXPECT_EQ(report.steps, 1001u);
   }
-}
-
-// How many of 50 seeds end, where each lane must once hold a spin lock. `meets`: the lanes of a group stay together, as
-// on devices without independent thread scheduling: one that has the lock waits until all have it.
-std::uint64_t count_spin_lock_ends(Kind kind, bool meets) {
-  Lanes lanes({.blocks = 1, .block_threads = 2, .group_width = 4});
-  std::uint64_t ends = 0;
-  for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    std::uint64_t lock = 0, counter = 0;
-    const RunReport report = lanes.run(schedule_of(kind, seed, 2000), [&](std::uint32_t lane) {
-      const SimPlatform4 p(&lanes, lane);
-      while (p.compare_exchange(&lock, 0, 1, Order::acquire, kDevice) != 0) {
-      }
-      if (meets) p.group_barrier();
-      p.put(&counter, p.get(&counter) + 1);
-      p.store(&lock, 0, Order::release, kDevice);
-    });
-    EXPECT_TRUE(report.status.ok() ? counter == 2 : report.steps > 2000);
-    if (report.status.ok()) ++ends;
-  }
-  return ends;
-}
-
-TEST(a_spin_lock_in_a_group) {
-  for (const Kind kind : kKinds) {
-    EXPECT_EQ(count_spin_lock_ends(kind, false), 50u);
-    EXPECT_EQ(count_spin_lock_ends(kind, true), 0u);
-  }
-}
-
-// How many of 50 seeds end, where two lanes each want two locks, from either side, and give back what they have when
-// one is taken.
-std::uint64_t count_two_lock_ends(Kind kind) {
-  Lanes lanes({.blocks = 1, .block_threads = 2, .group_width = 4});
-  std::uint64_t ends = 0;
-  for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    std::array<std::uint64_t, 2> locks{};
-    const RunReport report = lanes.run(schedule_of(kind, seed, 2000), [&](std::uint32_t lane) {
-      const SimPlatform4 p(&lanes, lane);
-      std::uint64_t* const first = &locks[lane];
-      std::uint64_t* const second = &locks[1 - lane];
-      for (bool has_both = false; !has_both;) {
-        if (p.compare_exchange(first, 0, 1, Order::acquire, kDevice) != 0) continue;
-        has_both = p.compare_exchange(second, 0, 1, Order::acquire, kDevice) == 0;
-        if (has_both) p.store(second, 0, Order::release, kDevice);
-        p.store(first, 0, Order::release, kDevice);
-      }
-    });
-    if (report.status.ok()) ++ends;
-  }
-  return ends;
-}
-
-TEST(lockstep_shows_a_livelock_that_chance_breaks) {
-  EXPECT_EQ(count_two_lock_ends(Kind::interleaved), 50u);
-  EXPECT_EQ(count_two_lock_ends(Kind::sequential), 50u);
-  EXPECT_EQ(count_two_lock_ends(Kind::lockstep), 0u);
 }
 
 // Uses much of a lane's stack, with steps on the way.
