@@ -10,6 +10,11 @@ namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 
+const GridShape& checked(const GridShape& shape) {
+  KILOKV_CHECK(shape.lanes() >= 1 && shape.lanes() <= Lanes::kLanesMax && shape.group_width >= 1);
+  return shape;
+}
+
 const char* to_string(Meeting meeting) {
   switch (meeting) {
     case Meeting::group_barrier: return "the group barrier";
@@ -33,13 +38,12 @@ std::string list(LaneMask lanes) {
 }  // namespace
 
 Lanes::Lanes(const GridShape& shape)
-    : shape_(shape),
+    : shape_(checked(shape)),
       all_(lane_bits(0, shape.lanes())),
       scheduler_(shape),
       races_(shape.lanes()),
       weak_memory_(shape.lanes()),
       shared_words_(std::size_t{shape.blocks} * kSharedWords) {
-  KILOKV_CHECK(shape.lanes() >= 1 && shape.lanes() <= kLanesMax && shape.group_width >= 1);
   for (std::uint32_t lane = 0; lane < shape.lanes(); ++lane) {
     const std::uint32_t block_begin = lane - lane % shape.block_threads;
     const std::uint32_t block_end = block_begin + shape.block_threads;
@@ -187,8 +191,7 @@ void Lanes::add_to_trace(std::uint32_t choice) {  // FNV-1a, a choice for a byte
 }
 
 std::uint64_t Lanes::load(const void* word, std::uint64_t now, Order order) {
-  const std::uint32_t older = is_weak_ ? weak_memory_.older(current_, word, now, order) : 0;
-  const std::uint32_t age = scheduler_.age(current_, older);
+  const std::uint32_t age = is_weak_ ? scheduler_.age(current_, weak_memory_.older(current_, word, now, order)) : 0;
   if (age == 0) {
     load_newest(word, now, order);
     return now;

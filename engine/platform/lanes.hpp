@@ -1,6 +1,6 @@
 // The simulator's machine: a whole grid of threads ("lanes") on one thread, each a fiber. Every access to shared memory
 // is a step, and a seeded schedule says who goes next. The same schedule and body give the same run: a failure is
-// replayed by its seed.
+// replayed by its seed, or by the decisions of which it consists (schedule.hpp); shrink.hpp finds the few that matter.
 //
 // A run ends
 //   - well, when every lane's body has returned;
