@@ -138,7 +138,7 @@ std::uint32_t Scheduler::planned_lane(std::uint32_t lane, LaneMask runnable, std
 }
 
 std::uint32_t Scheduler::note_lane(std::uint32_t lane, std::uint32_t next, std::uint32_t otherwise) {
-  if (next != lane) steps_in_row_ = 0;
+  if (next != lane || steps_in_row_ >= kStepsInRowMax) steps_in_row_ = 0;
   if (records_ && next != otherwise) decisions_.push_back({lane, steps_[lane], Decision::Kind::lane, next});
   return next;
 }

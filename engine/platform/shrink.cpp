@@ -51,25 +51,32 @@ class Shrinker {
     }
     return some;
   }
-  // Takes one decision in place of two, or none; true: it did, somewhere. Finds what leaving out one by one cannot: the
-  // way to another lane and back, and the way by a third.
-  bool merge_two() {
+  // Takes one decision in place of two, or none; true: somewhere. Finds what leaving out one by one cannot: the way to
+  // another lane and back, and the way by a third.
+  bool merge_pairs() {
+    bool some = false;
     for (std::size_t i = 0; i < left(); ++i) {
-      for (std::size_t j = i + 1; j < left() && !is_over(); ++j) {
-        const std::vector<Decision>& all = shrunk_.schedule.decisions;
-        std::vector<Decision> merged = without(all, j, 1);
-        if (take(without(merged, i, 1))) return true;
-        if (all[i].kind != all[j].kind || all[i].value == all[j].value) continue;
-        merged[i].value = all[j].value;
-        if (take(std::move(merged))) return true;
+      for (std::size_t j = i + 1; j < left() && !is_over();) {
+        const bool merged = merge(i, j);
+        some |= merged;
+        if (!merged) ++j;
       }
     }
-    return false;
+    return some;
   }
   std::size_t left() const { return shrunk_.schedule.decisions.size(); }
   bool is_over() const { return shrunk_.runs >= runs_max_; }
 
  private:
+  bool merge(std::size_t i, std::size_t j) {
+    const Decision second = shrunk_.schedule.decisions[j];
+    std::vector<Decision> merged = without(shrunk_.schedule.decisions, j, 1);
+    if (take(without(merged, i, 1))) return true;
+    if (merged[i].kind != second.kind || merged[i].value == second.value) return false;
+    merged[i].value = second.value;
+    return take(std::move(merged));
+  }
+
   ShrunkSchedule& shrunk_;
   const std::function<bool(const Schedule&)>& fails_;
   const std::uint64_t runs_max_;
@@ -99,7 +106,7 @@ ShrunkSchedule shrink(const Schedule& schedule, const std::vector<Decision>& dec
   shrunk.fails = shrinker.take(decisions);
   if (!shrunk.fails) return shrunk;
   for (std::size_t size = shrinker.left(); !shrunk.is_minimal && !shrinker.is_over(); size = (size + 1) / 2) {
-    if (shrinker.leave_out(size) || size > 1 || shrinker.merge_two()) continue;
+    if (shrinker.leave_out(size) || size > 1 || shrinker.merge_pairs()) continue;
     shrunk.is_minimal = !shrinker.is_over();
   }
   return shrunk;
