@@ -3,8 +3,8 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "engine/base/status.hpp"
@@ -35,7 +35,10 @@ struct Decision {
   Kind kind = Kind::lane;
   std::uint32_t value = 0;
 
-  friend auto operator<=>(const Decision&, const Decision&) = default;
+  friend bool operator==(const Decision&, const Decision&) = default;
+  friend bool operator<(const Decision& a, const Decision& b) {
+    return std::tie(a.lane, a.step, a.kind, a.value) < std::tie(b.lane, b.step, b.kind, b.value);
+  }
 };
 
 struct Schedule {
