@@ -20,7 +20,7 @@ namespace kilokv::engine {
 
 struct TicketedTotals {
   static constexpr std::uint64_t kPreemptionsMin = 5;  // of a schedule that counts
-  std::uint64_t schedules = 0, few_preemptions = 0, batches = 0, steps = 0, preemptions = 0;
+  std::uint64_t schedules = 0, few_preemptions = 0, batches = 0, steps = 0, preemptions = 0, stale_loads = 0;
   std::set<std::uint64_t> traces;
   std::array<std::uint64_t, kProbes> probes{};
   ExecutionReport last;
@@ -58,6 +58,7 @@ inline void generate_conflicts(Random* random, std::uint64_t keys, std::size_t t
 // A family of runs: Width lanes in a group, and a protocol on that platform.
 template <std::uint32_t Width, class Protocol>
 struct TicketedFamily {
+  static constexpr std::uint64_t kWeakSeeds = std::uint64_t{1} << 32;  // from here on memory is weak
   static constexpr std::uint64_t kBatches = 2;  // each in a row on one state: the lock words of earlier ones are there
 
   // 8 to 16 transactions on 2 to 4 keys, on 4 to 16 lanes; one lockstep schedule for two interleaved ones.
@@ -72,6 +73,7 @@ struct TicketedFamily {
     runs.schedule.kind = seed % 3 == 0 ? Schedule::Kind::lockstep : Schedule::Kind::interleaved;
     runs.schedule.preempt_probability = random.chance(0.5) ? 0.5 : 0.1;
     runs.schedule.steps_max = 200'000;
+    if (seed >= kWeakSeeds) runs.schedule.stale_probability = random.chance(0.5) ? 0.1 : 0.5;
     return runs;
   }
 
@@ -125,6 +127,7 @@ struct TicketedFamily {
     ++totals->batches;
     totals->steps += run.steps;
     totals->preemptions += run.preemptions;
+    totals->stale_loads += run.stale_loads;
     for (std::uint32_t i = 0; i < kProbes; ++i) totals->probes[i] += run.probes[i];
     totals->last = execution;
     if (run.preemptions < TicketedTotals::kPreemptionsMin) {
