@@ -11,10 +11,10 @@
 
 #include "engine/engine_with.hpp"
 #include "engine/exec/ordered_sim.hpp"
-#include "engine/platform/shrink.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
 #include "tests/unit/engine/referee_scenario.hpp"
+#include "tests/unit/engine/shrink_batch.hpp"
 
 namespace kilokv::engine {
 namespace {
@@ -22,7 +22,6 @@ namespace {
 constexpr std::uint64_t kSchedules = 14000;   // that count: see kPreemptionsMin
 constexpr std::uint64_t kPreemptionsMin = 5;  // of a schedule that counts
 constexpr std::uint64_t kPlantedSchedulesMax = 4000;
-constexpr std::uint64_t kShrinkRunsMax = 3000;
 constexpr std::size_t kShrunkDecisionsMax = 10;               // of a planted bug
 constexpr std::uint64_t kWeakSeeds = std::uint64_t{1} << 32;  // from here on memory is weak
 constexpr std::uint64_t kBatches = 2;  // each in a row on one state: reservations of earlier ones are there
@@ -151,24 +150,13 @@ void print_replay(const char* test, std::uint64_t seed, const Status& status) {
 
 // What of the failing schedule makes it fail.
 template <std::uint32_t Width, class Rules>
-ShrunkSchedule shrink_seed(std::uint64_t seed, Schedule failing) {
-  const auto status_under = [seed](const Schedule& schedule, Totals* totals) {
-    return run_seed<Width, Rules>(seed, totals, &schedule);
-  };
-  Totals totals;
-  failing.records_decisions = true;
-  const bool is_endless = status_under(failing, &totals).message().find("no progress") != std::string::npos;
-  const auto fails = [&](const Schedule& schedule) {
-    Totals ignored;
-    const Status status = status_under(schedule, &ignored);
-    return !status.ok() && (is_endless || status.message().find("no progress") == std::string::npos);
-  };
-  ShrunkSchedule shrunk = shrink(failing, totals.report.decisions, fails, kShrinkRunsMax);
-  std::printf("  %zu decisions in the schedule, shrunk in %llu runs to %zu: %s\n", totals.report.decisions.size(),
-              static_cast<unsigned long long>(shrunk.runs), shrunk.schedule.decisions.size(), shrunk.text().c_str());
-  Totals again;
-  std::printf("  then: %s\n", status_under(shrunk.schedule, &again).message().c_str());
-  return shrunk;
+ShrunkSchedule shrink_seed(std::uint64_t seed, const Schedule& failing) {
+  return shrink_batch(failing, [seed](const Schedule& schedule, RunReport* report) {
+    Totals totals;
+    const Status status = run_seed<Width, Rules>(seed, &totals, &schedule);
+    *report = totals.report;
+    return status;
+  });
 }
 
 const char* replayed_seed() { return std::getenv("KILOKV_TEST_SEED"); }

@@ -1,6 +1,6 @@
 // Batches of the strategies with tickets under seeded schedules of the simulator, for their tests: each result is
 // judged by the referee, and by the simulator itself (races, progress, barriers). A failure prints the command that
-// replays it.
+// replays it, and the decisions that make it fail.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
 #include "tests/unit/engine/referee_scenario.hpp"
+#include "tests/unit/engine/shrink_batch.hpp"
 
 namespace kilokv::engine {
 
@@ -24,6 +25,8 @@ struct TicketedTotals {
   std::set<std::uint64_t> traces;
   std::array<std::uint64_t, kProbes> probes{};
   ExecutionReport last;
+  Schedule schedule;  // of the last batch
+  RunReport report;
 };
 
 // Transactions over very few keys, chosen for conflicts that only a full validation finds: reads of one key and writes
@@ -77,9 +80,10 @@ struct TicketedFamily {
     return runs;
   }
 
-  // A scenario of this seed, each batch under a schedule of its own.
-  static Status run_seed(std::uint64_t seed, TicketedTotals* totals) {
+  // A scenario of this seed, each batch under a schedule of its own, unless `given` has its seed.
+  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* given = nullptr) {
     TicketedSimRuns runs = runs_of(seed);
+    const Schedule usual = runs.schedule;
     Random random(seed ^ 0x5EED);
     WorkloadOptions options;
     options.name = "mixed";
@@ -102,7 +106,9 @@ struct TicketedFamily {
     }
     scenario.header.first_version = 2;
     for (std::uint64_t i = 0; status.ok() && i < kBatches; ++i) {
+      runs.schedule = usual;
       runs.schedule.seed = seed * kBatches + i;
+      if (given != nullptr && given->seed == runs.schedule.seed) runs.schedule = *given;
       const std::size_t transactions = 8 + random.below(9);
       if (conflicts) {
         generate_conflicts(&random, options.keys, transactions, &scenario.builder);
@@ -110,6 +116,8 @@ struct TicketedFamily {
         workload->generate(&scenario.builder, transactions);
       }
       scenario.execute();
+      totals->schedule = runs.schedule;
+      totals->report = runs.report;
       // Why it was given up: an error of the run, or of its results.
       if (const std::string reason = scenario.engine->device().reason; !reason.empty()) {
         return Status(StatusCode::internal, reason);
@@ -149,6 +157,17 @@ inline void print_replay(const char* program, const char* test, std::uint64_t se
               status.message().c_str(), static_cast<unsigned long long>(seed), program, test);
 }
 
+// What of the failing schedule makes it fail.
+template <class Family>
+ShrunkSchedule shrink_seed(std::uint64_t seed, const Schedule& failing) {
+  return shrink_batch(failing, [seed](const Schedule& schedule, RunReport* report) {
+    TicketedTotals totals;
+    const Status status = Family::run_seed(seed, &totals, &schedule);
+    *report = totals.report;
+    return status;
+  });
+}
+
 template <class Probe>
 struct NamedProbe {
   Probe probe;
@@ -174,6 +193,7 @@ TicketedTotals expect_to_hold(const char* program, const char* test, std::uint64
   for (std::uint64_t seed = first_seed(); totals.schedules < schedules; ++seed) {
     if (const Status status = Family::run_seed(seed, &totals); !status.ok()) {
       print_replay(program, test, seed, status);
+      shrink_seed<Family>(seed, totals.schedule);
       FAIL(status.message());
       return totals;
     }

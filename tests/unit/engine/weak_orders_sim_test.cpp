@@ -1,6 +1,6 @@
 // `prstm`, `lock` and `gpustm` in weak memory (platform/weak_memory.hpp): they hold, and each order or fence that is
 // taken away from one is found, though it does not show where memory is strong. A failure prints the command that
-// replays it.
+// replays it, and the decisions that make it fail.
 //
 // Not taken away, for nothing would show: those that others cover. A validation behind the ticket finds whatever a
 // reader of `prstm` saw too early, so that kWriteFence and kWaitFence concern only who is postponed, and that is tried
@@ -32,6 +32,7 @@ void expect_to_hold_weak(const char* test) {
   for (std::uint64_t seed = first; totals.schedules < kSchedules; ++seed) {
     if (const Status status = F::run_seed(seed, &totals); !status.ok()) {
       print_replay(kProgram, test, seed, status);
+      shrink_seed<F>(seed, totals.schedule);
       return FAIL(status.message());
     }
     if (replayed_seed() != nullptr) return;
@@ -46,11 +47,13 @@ void expect_to_fail_weak(const char* test) {
   using F = Family<Protocol>;
   TicketedTotals totals;
   for (std::uint64_t seed = 1; seed <= kStrongSeeds; ++seed) EXPECT_EQ(F::run_seed(seed, &totals).message(), "");
-  for (std::uint64_t seed = F::kWeakSeeds; seed < F::kWeakSeeds + kWeakSeedsMax; ++seed) {
+  const std::uint64_t first = replayed_seed() != nullptr ? first_seed() : F::kWeakSeeds;
+  for (std::uint64_t seed = first; seed < first + kWeakSeedsMax; ++seed) {
     const Status status = F::run_seed(seed, &totals);
     if (status.ok()) continue;
     print_replay(kProgram, test, seed, status);
     EXPECT_EQ(F::run_seed(seed, &totals).message(), status.message());
+    EXPECT_TRUE(shrink_seed<F>(seed, totals.schedule).fails);
     return;
   }
   FAIL("the planted bug is not found");
