@@ -5,6 +5,8 @@
 namespace kilokv::engine {
 namespace {
 
+constexpr std::size_t kNear = 4;
+
 std::string to_text(const Decision& decision) {
   const std::string step = "step " + std::to_string(decision.step) + " of lane " + std::to_string(decision.lane);
   const std::string value = std::to_string(decision.value);
@@ -51,12 +53,12 @@ class Shrinker {
     }
     return some;
   }
-  // Takes one decision in place of two, or none; true: somewhere. Finds what leaving out one by one cannot: the way to
-  // another lane and back, and the way by a third.
+  // Takes one decision in place of two near ones, or none; true: somewhere. Finds what leaving out one by one cannot:
+  // the way to another lane and back, and the way by a third.
   bool merge_pairs() {
     bool some = false;
     for (std::size_t i = 0; i < left(); ++i) {
-      for (std::size_t j = i + 1; j < left() && !is_over();) {
+      for (std::size_t j = i + 1; j < left() && j <= i + kNear && !is_over();) {
         const bool merged = merge(i, j);
         some |= merged;
         if (!merged) ++j;

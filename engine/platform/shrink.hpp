@@ -17,7 +17,7 @@ namespace kilokv::engine {
 struct ShrunkSchedule {
   Schedule schedule;  // Kind::replay, with the decisions that are left
   bool fails = false;
-  bool is_minimal = false;  // without any one or two of them it does not fail; else runs_max came first
+  bool is_minimal = false;  // without any one of them it does not fail; else runs_max came first
   std::uint64_t runs = 0;   // that were tried
 
   std::string text() const;

@@ -80,7 +80,8 @@ struct Totals {
   std::set<std::uint64_t> traces;
 };
 
-// A scenario of this seed, each batch under a schedule of its own, unless `given` has its seed.
+// A scenario of this seed, each batch under a schedule of its own, unless `given` has its seed: then that one
+// is the last.
 template <std::uint32_t Width, class Rules>
 Status run_seed(std::uint64_t seed, Totals* totals, const Schedule* given = nullptr) {
   SimRuns runs = runs_of<Width>(seed);
@@ -137,6 +138,7 @@ Status run_seed(std::uint64_t seed, Totals* totals, const Schedule* given = null
       ++totals->schedules;
       totals->traces.insert(runs.report.trace);
     }
+    if (given != nullptr && given->seed == runs.schedule.seed) return status;
     scenario.next_batch();
   }
   return status;

@@ -80,7 +80,8 @@ struct TicketedFamily {
     return runs;
   }
 
-  // A scenario of this seed, each batch under a schedule of its own, unless `given` has its seed.
+  // A scenario of this seed, each batch under a schedule of its own, unless `given` has its seed: then
+  // that one is the last.
   static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* given = nullptr) {
     TicketedSimRuns runs = runs_of(seed);
     const Schedule usual = runs.schedule;
@@ -91,7 +92,8 @@ struct TicketedFamily {
     options.seed = seed;
     options.mixed.ranges = false;
     auto workload = Workload::create(options);
-    const bool conflicts = random.chance(0.5);
+    // In weak memory no byte values: a planted bug there tears cells, and a torn one names no bytes that exist.
+    const bool conflicts = random.chance(0.5) || seed >= kWeakSeeds;
     EngineOptions engine_options;
     engine_options.strategy = "serial";  // that goes on where the simulator ended a run
     engine_options.secret = RefereeScenario::kSecret;
@@ -126,6 +128,7 @@ struct TicketedFamily {
       status = scenario.check(RefereeMode::any_order, &after);
       if (status.ok()) status = check_state(after, *scenario.engine);
       count(runs.report, scenario.engine->execution(), totals);
+      if (given != nullptr && given->seed == runs.schedule.seed) return status;
       scenario.next_batch();
     }
     return status;

@@ -78,6 +78,7 @@ PLANTED(gpustm_without_a_fence_of_the_reader_is_found, Gpustm, GpustmRules, kRea
 PLANTED(gpustm_with_a_relaxed_lock_is_found, Gpustm, GpustmRules, kLockOrder)
 PLANTED(gpustm_with_a_relaxed_ticket_is_found, Gpustm, GpustmRules, kTicketOrder)
 PLANTED(gpustm_without_a_fence_of_the_writer_is_found, Gpustm, GpustmRules, kWriteFence)
+PLANTED(gpustm_with_a_relaxed_release_is_found, Gpustm, GpustmRules, kFreeOrder)
 
 }  // namespace
 }  // namespace kilokv::engine
