@@ -139,6 +139,45 @@ TEST(decisions_replay_a_run) {
   EXPECT_TRUE(failed > 10 && failed < 150);
 }
 
+TEST(decisions_that_cannot_be_followed_are_passed_over) {
+  Lanes lanes({.blocks = 1, .block_threads = 2, .group_width = 1});
+  Schedule schedule = schedule_of(Kind::replay, 1);
+  schedule.stale_probability = 0.5;
+  schedule.decisions = {{.lane = 0, .step = 0, .value = 99},  // no such lane
+                        {.lane = 0, .step = 1, .value = 63},
+                        {.lane = 1, .step = 2, .value = 0},                                 // has ended
+                        {.lane = 1, .step = 2, .kind = Decision::Kind::age, .value = 100},  // older than there is
+                        {.lane = 7, .step = 1, .value = 1}};
+  std::uint64_t word = 5, read = 0;
+  const RunReport report = lanes.run(schedule, [&](std::uint32_t lane) {
+    const SimPlatformOf<1> p(&lanes, lane);
+    if (lane == 0) return p.store(&word, 6, kRelaxed, kDevice);
+    p.pause();
+    read = p.load(&word, kRelaxed, kDevice);
+  });
+  EXPECT_TRUE(report.status.ok());
+  EXPECT_EQ(read, 5u);
+  EXPECT_EQ(report.stale_loads, 1u);
+}
+
+TEST(who_goes_on_at_a_pause_goes_on) {
+  Lanes lanes({.blocks = 1, .block_threads = 2, .group_width = 1});
+  for (const bool goes_on : {false, true}) {
+    Schedule schedule = schedule_of(Kind::replay, 1);
+    if (goes_on) schedule.decisions = {{.lane = 0, .step = 1, .value = 0}};
+    std::vector<std::uint32_t> order;
+    static_cast<void>(lanes.run(schedule, [&](std::uint32_t lane) {
+      order.push_back(lane);
+      lanes.pause();
+      order.push_back(lane);
+      lanes.step();
+      order.push_back(lane);
+    }));
+    EXPECT_TRUE(order == (goes_on ? std::vector<std::uint32_t>{0, 0, 0, 1, 1, 1}
+                                  : std::vector<std::uint32_t>{0, 1, 0, 0, 1, 1}));
+  }
+}
+
 // Few lanes and steps have few traces: all are found, and none twice.
 TEST(traces_are_told_apart) {
   Lanes lanes({.blocks = 1, .block_threads = 2, .group_width = 1});

@@ -175,6 +175,19 @@ TEST(few_of_many_are_found_in_bounded_runs) {
   EXPECT_EQ(stopped.runs, 10u);
 }
 
+TEST(runs_are_bounded) {
+  std::vector<Decision> decisions;
+  for (std::uint32_t lane = 0; lane < 4; ++lane) decisions.push_back({.lane = lane, .step = 1, .value = lane + 1});
+  const auto fails = [&](const Schedule& schedule) { return schedule.decisions == decisions; };
+  const std::uint64_t needed = shrink(Schedule{}, decisions, fails, kRunsMax).runs;
+  EXPECT_TRUE(needed > 10 && needed < 40);
+  for (std::uint64_t runs_max = 1; runs_max < needed + 5; ++runs_max) {
+    const ShrunkSchedule shrunk = shrink(Schedule{}, decisions, fails, runs_max);
+    EXPECT_TRUE(shrunk.fails && shrunk.runs <= runs_max && shrunk.schedule.decisions == decisions);
+    EXPECT_EQ(shrunk.is_minimal, runs_max > needed);
+  }
+}
+
 TEST(a_schedule_is_told_in_words) {
   const std::vector<Decision> decisions = {{.value = 2},
                                            {.lane = 2, .step = 17, .value = 0},
