@@ -44,8 +44,10 @@ enum class GpustmProbe : std::uint32_t {
 struct GpustmRules : LogRules {
   static constexpr bool kValidatesByTime = true;  // under the locks
   static constexpr bool kValidatesReadOnly = true;
-  static constexpr Order kReadOrder = Order::acquire;
+  static constexpr Order kClockOrder = Order::acquire;  // of the load that gives a transaction its time
+  static constexpr Order kTimeOrder = Order::release;   // of the addition that gives a writer its own
   static constexpr Order kReadFence = Order::acquire;
+  static constexpr Order kCompareOrder = Order::acquire;
   static constexpr Order kLockOrder = Order::acquire;
   static constexpr Order kTicketOrder = Order::acquire_release;
   static constexpr Order kWriteFence = Order::release;
@@ -95,10 +97,11 @@ class Gpustm {
     };
     if (under_locks_ || log_.record(e) == a_.absent_record) return load_cell();
     const auto lock = lock_at(e);
-    std::uint64_t word = p_.load(lock, Rules::kReadOrder, Scope::device);
+    // The clock orders what is read: a lock whose time has come was freed before, and later ones are not accepted.
+    std::uint64_t word = p_.load(lock, Order::relaxed, Scope::device);
     while (!is_locked(word) && time_of(word) > time_) {
       if (!move_on()) return stop(GpustmProbe::values_differ);
-      word = p_.load(lock, Rules::kReadOrder, Scope::device);  // in the new time it may have changed once more
+      word = p_.load(lock, Order::relaxed, Scope::device);  // in the new time it may have changed once more
     }
     if (is_locked(word)) return stop(GpustmProbe::busy);
     const Cell cell = load_cell();
@@ -118,7 +121,7 @@ class Gpustm {
 
   KILOKV_HOST_DEVICE Attempt run_optimistically() {
     const std::uint32_t no_rank = kWaitPassesMax * a_.batch.size;  // of no transaction of the batch
-    time_ = p_.load(a_.clock, Order::acquire, Scope::device);
+    time_ = p_.load(a_.clock, Rules::kClockOrder, Scope::device);
     Access access(a_, &log_, this);
     const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), no_rank);
     if (stopped_) return Attempt::conflict;
@@ -182,7 +185,7 @@ class Gpustm {
 
   // The reads so far stand now, too: then that is the transaction's time.
   KILOKV_HOST_DEVICE bool move_on() {
-    const std::uint64_t now = p_.load(a_.clock, Order::acquire, Scope::device);
+    const std::uint64_t now = p_.load(a_.clock, Rules::kClockOrder, Scope::device);
     if (!has_same_values()) return false;
     time_ = now;
     probe(GpustmProbe::moved_on);
@@ -192,11 +195,9 @@ class Gpustm {
   KILOKV_HOST_DEVICE bool has_same_values() const {
     for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
       if (!was_read(e)) continue;
-      const auto lock = lock_at(e);
-      const std::uint64_t word = p_.load(lock, Order::acquire, Scope::device);
-      if (is_locked(word) || tag_at(e) != a_.entry_tag[e]) return false;
-      p_.fence(Order::acquire, Scope::device);
-      if (p_.load(lock, Order::relaxed, Scope::device) != word) return false;
+      // What is found is not older than the lock word, and if it is newer, it is another.
+      if (is_locked(p_.load(lock_at(e), Rules::kCompareOrder, Scope::device)) || tag_at(e) != a_.entry_tag[e])
+        return false;
     }
     return true;
   }
@@ -244,7 +245,7 @@ class Gpustm {
       p_.store(at + 1, cell.tag, Order::relaxed, Scope::device);
     }
     const bool wrote = a_.results.wrote[log_.transaction()] != 0;
-    free_all(wrote ? p_.fetch_add(a_.clock, std::uint64_t{1}, Order::acquire_release, Scope::device) + 1 : 0);
+    free_all(wrote ? p_.fetch_add(a_.clock, std::uint64_t{1}, Rules::kTimeOrder, Scope::device) + 1 : 0);
   }
   // Frees all that it has; what was written has this time.
   KILOKV_HOST_DEVICE void free_all(std::uint64_t time) {

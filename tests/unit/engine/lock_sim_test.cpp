@@ -9,7 +9,7 @@ namespace kilokv::engine {
 namespace {
 
 constexpr const char* kProgram = "engine_lock_sim_test";
-constexpr std::uint64_t kSchedules = 6000;
+constexpr std::uint64_t kSchedules = schedules_to_run(15000);
 
 template <std::uint32_t Width, class Rules = LockRules>
 using Family = TicketedFamily<Width, Locking<SimPlatformOf<Width>, Rules>>;

@@ -9,7 +9,7 @@ namespace kilokv::engine {
 namespace {
 
 constexpr const char* kProgram = "engine_prstm_sim_test";
-constexpr std::uint64_t kSchedules = 12000;
+constexpr std::uint64_t kSchedules = schedules_to_run(60000);
 
 template <std::uint32_t Width, class Rules = PrstmRules>
 using Family = TicketedFamily<Width, Prstm<SimPlatformOf<Width>, Rules>>;
@@ -35,7 +35,7 @@ TEST(prstm_holds_in_groups_of_4) {
   expect_probe(totals, static_cast<std::uint32_t>(TicketedProbe::range_exhausted), "a pass gone on in the next range");
 }
 TEST(prstm_holds_in_groups_of_32) {
-  expect_to_hold<Family<32>>(kProgram, "prstm_holds_in_groups_of_32", kSchedules / 12);
+  expect_to_hold<Family<32>>(kProgram, "prstm_holds_in_groups_of_32", kSchedules / 30);
 }
 
 // The gaps of DESIGN section 5.
