@@ -115,11 +115,7 @@ Status WorkloadRun::load() {
 // The first batches pay for memory, and for what `auto` tries.
 Status WorkloadRun::warm_up() {
   while (report_.counts.batches < options_.warmup_batches) {
-    generate_chunk();
-    for (const TransactionColumns& columns : chunk_) {
-      if (Status status = run_batch(columns); !status.ok()) return status;
-      if (report_.counts.batches == options_.warmup_batches) break;
-    }
+    if (Status status = run_batch(next_batch()); !status.ok()) return status;
   }
   const WorkloadOptions workload = report_.workload;
   report_ = {};
@@ -128,6 +124,7 @@ Status WorkloadRun::warm_up() {
 }
 
 void WorkloadRun::generate_chunk() {
+  next_in_chunk_ = 0;
   const std::size_t batches = kChunkTransactions / static_cast<std::size_t>(options_.batch_transactions);
   chunk_.resize(std::clamp<std::size_t>(batches, 1, kChunkBatches));
   for (TransactionColumns& columns : chunk_) {
@@ -135,6 +132,12 @@ void WorkloadRun::generate_chunk() {
     ColumnsBuilder builder(&columns, secret_);
     workload_.generate(&builder, options_.batch_transactions);
   }
+}
+
+// Every batch that is generated runs, in order: a generator may count on it.
+const TransactionColumns& WorkloadRun::next_batch() {
+  if (next_in_chunk_ == chunk_.size()) generate_chunk();
+  return chunk_[next_in_chunk_++];
 }
 
 Status WorkloadRun::run() {
@@ -147,11 +150,7 @@ Status WorkloadRun::run() {
     return seconds >= options_.duration_seconds;
   };
   while (!is_done()) {
-    generate_chunk();
-    for (const TransactionColumns& columns : chunk_) {
-      if (Status status = run_batch(columns); !status.ok()) return status;
-      if (is_done()) break;
-    }
+    if (Status status = run_batch(next_batch()); !status.ok()) return status;
   }
   report_.verified = options_.verify;
   report_.stats = engine_->stats();

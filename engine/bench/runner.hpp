@@ -72,6 +72,7 @@ class WorkloadRun {
   Status load();
   Status warm_up();
   void generate_chunk();
+  const TransactionColumns& next_batch();
   Status run_batch(const TransactionColumns& columns);
   void add_time(const Stopwatch& watch);
   Status verify_batch(const BatchHeader& header, const TransactionColumns& columns);
@@ -81,6 +82,7 @@ class WorkloadRun {
   std::unique_ptr<Engine> engine_;
   KeyHashSecret secret_;
   std::vector<TransactionColumns> chunk_;
+  std::size_t next_in_chunk_ = 0;
   Column<std::uint8_t> last_try_;
   BatchResults results_;
   WriteColumns writes_;
