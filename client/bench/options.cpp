@@ -28,7 +28,7 @@ CLI::Validator distribution() {
 // A list of pairs is open only while its calls are: with one transaction a request the pairs stay open across calls,
 // and only as many as the requests in flight can carry, or a closed loop would wait for itself.
 void fit_pairs(RunOptions* options) {
-  engine::BankSemanticOptions& semantic = options->workload.semantic;
+  engine::SemanticOptions& semantic = options->workload.semantic;
   if (options->batch_size > 1) return;
   semantic.across_calls = true;
   semantic.wait_lag = std::clamp<std::uint32_t>(options->in_flight / 2, 1, semantic.wait_lag);

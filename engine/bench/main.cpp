@@ -61,11 +61,15 @@ int main(int argc, char** argv) {
   const std::vector<Flag> flags = bench_flags(&options);
   Status status = parse_flags(flags, std::vector<std::string>(argv + 1, argv + argc));
   if (status.ok() && options.help) {
-    std::printf("Usage: kilokv-engine-bench [FLAGS]\nRuns workloads on the engine alone, in this process.\n\n%s\n%s",
-                describe_flags(flags).c_str(), describe_strategies().c_str());
+    std::printf(
+        "Usage: kilokv-engine-bench [FLAGS]\nRuns workloads on the engine alone, in this process.\n\n%s\n%s"
+        "\nWorkloads, what --keys counts, and the presets small and paper:\n\n%s",
+        describe_flags(flags).c_str(), describe_strategies().c_str(), Workload::describe_sizes(false).c_str());
     return 0;
   }
   if (status.ok()) status = check_options(options);
   if (!status.ok()) return complain(status, kExitUsage);
-  return options.baseline ? run_baseline(options) : run_workloads(options);
+  if (!options.baseline) return run_workloads(options);
+  options.keys = selected_workloads(options).front().keys;
+  return run_baseline(options);
 }

@@ -27,7 +27,7 @@ Flag choice_flag(const std::string& name, const std::vector<std::string>& choice
 
 Flag wait_order_flag(PairOrder* target) {
   return {"wait-order", "ORDER", "withdrawals-first",
-          "bank-semantic: withdrawals-first, precedence (so sent, sorted by the engine) or deposits-first",
+          "bank-semantic, vacation: withdrawals-first, precedence (so sent, sorted by the engine) or deposits-first",
           [=](std::string_view text) {
             if (text == "withdrawals-first") {
               *target = PairOrder::withdrawals_first;
@@ -78,8 +78,9 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
                   &options->device),
       choice_flag("strategy", Engine::strategies(), "how batches run, see below", &options->strategy),
       choice_flag("workload", workloads, "what to run; all: each, bank also under zipf:0.99", &options->workload),
-      number_flag("keys", "keys", "accounts, customers or rows; mixed takes at most 64", 2, std::uint64_t{1} << 32,
-                  &options->keys),
+      choice_flag("preset", {"small", "paper"}, "how large the workloads are, see below", &options->preset),
+      number_flag("keys", "keys", "accounts, customers, rows (see below); 0: as the preset has it", 0,
+                  std::uint64_t{1} << 32, &options->keys),
       distribution_flag(&options->distribution),
       number_flag("threads", "threads", "of all strategies but serial, on the CPU; 0: one for each core", 0, 1024,
                   &options->threads),
@@ -96,15 +97,21 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
       duration_flag("duration", "of execution per workload, while --batches is 0", &options->duration_seconds),
       number_flag("seed", "(a number)", "of the generators; the same seed gives the same transactions", 0, ~0ull,
                   &options->seed),
-      share_flag("wait-share", "bank-semantic: share of transactions in pairs of withdrawal and deposit",
+      share_flag("wait-share", "bank-semantic, vacation: share of transactions in pairs, one of which waits",
                  &options->semantic.wait_share),
-      number_flag("wait-lag", "transactions", "bank-semantic: withdrawals sent before the deposit of the first", 1,
-                  65'536, &options->wait_lag),
+      share_flag("read-only-share", "bank-semantic, vacation, skiplist: share of transactions that only read",
+                 &options->semantic.read_only_share),
+      number_flag("wait-lag", "transactions", "bank-semantic, vacation: sent between the halves of a pair", 1, 65'536,
+                  &options->wait_lag),
       wait_order_flag(&options->semantic.order),
-      number_flag("payload", "bytes", "ycsb-a: size of a value", 0, 1 << 20, &options->payload_bytes),
-      number_flag("operations", "operations", "ycsb-a: of each transaction", 1, 1024, &options->operations),
+      number_flag("payload", "bytes", "ycsb: size of a value", 0, 1 << 20, &options->payload_bytes),
+      number_flag("operations", "operations", "ycsb: of each transaction", 1, 1024, &options->operations),
       share_flag("update-share", "ycsb-a: share of operations that write", &options->update_share),
-      switch_flag("no-ranges", "mixed: no guards and operations on ranges, which serial alone runs",
+      number_flag("warehouses", "warehouses", "tpcc: 0: one for each 30000 customers", 0, 100'000,
+                  &options->tpcc.warehouses),
+      share_flag("payment-share", "tpcc: share of transactions that are Payments; the rest are NewOrders",
+                 &options->tpcc.payment_share),
+      switch_flag("no-ranges", "mixed without ranges, which serial alone runs; all without ycsb-e",
                   &options->no_ranges),
       switch_flag("verify", "check every batch with the referee; no throughput is reported", &options->verify),
       switch_flag("baseline", "bank against a hand-written loop over the same table, in turn", &options->baseline),
@@ -134,6 +141,7 @@ Status check_options(const BenchOptions& options) {
     return Status::invalid(
         {"threads", "1 thread with --strategy serial", std::to_string(options.threads) + " threads", "--threads"});
   }
+  if (options.keys == 1) return Status::invalid({"keys", "2 keys or more", "1", "--keys"});
   if (options.baseline && (options.verify || options.workload != "bank")) {
     return {StatusCode::invalid_argument, "--baseline measures --workload bank, without --verify"};
   }
@@ -149,16 +157,26 @@ std::vector<WorkloadOptions> selected_workloads(const BenchOptions& options) {
                        .semantic = options.semantic,
                        .ycsb = {static_cast<std::uint32_t>(options.payload_bytes),
                                 static_cast<std::uint32_t>(options.operations), options.update_share},
+                       .tpcc = options.tpcc,
                        .mixed = {.ranges = !options.no_ranges}};
   base.semantic.wait_lag = static_cast<std::uint32_t>(options.wait_lag);
-  if (options.workload != "all") return {base};
+  const auto sized = [&](const WorkloadKind& kind) {
+    WorkloadOptions one = base;
+    one.name = kind.name;
+    if (one.keys == 0) one.keys = options.preset == "paper" ? kind.keys_paper : kind.keys_small;
+    return one;
+  };
+  if (options.workload != "all") return {sized(Workload::kind(options.workload))};
   std::vector<WorkloadOptions> all;
-  for (const std::string& name : Workload::names()) {
-    base.name = name;
-    all.push_back(base);
-    if (name != "bank") continue;
+  for (const WorkloadKind& kind : Workload::kinds()) {
+    if (kind.has_ranges && options.no_ranges) continue;
+    WorkloadOptions one = sized(kind);
+    one.keys = std::min(one.keys, kind.keys_max);
+    one.ycsb.operations = std::min(one.ycsb.operations, kind.operations_max);
+    all.push_back(one);
+    if (one.name != "bank") continue;
     all.back().distribution = DistributionOptions{};
-    all.push_back(base);
+    all.push_back(one);
     all.back().distribution = DistributionOptions{.theta = 0.99, .scrambled = true};
   }
   return all;

@@ -15,7 +15,8 @@ struct BenchOptions {
   std::string device = "cpu";
   std::string strategy = "auto";
   std::string workload = "bank";  // or all
-  std::uint64_t keys = 100'000;
+  std::string preset = "small";   // the sizes of Workload::kinds(): small or paper
+  std::uint64_t keys = 0;         // 0: as many as the preset has
   DistributionOptions distribution;
   std::uint64_t threads = 0;  // 0: one for each core
   std::uint64_t records_per_lock = 1;
@@ -25,11 +26,12 @@ struct BenchOptions {
   double duration_seconds = 2;
   std::uint64_t warmup_batches = 0;
   std::uint64_t seed = 1;
-  BankSemanticOptions semantic;
+  SemanticOptions semantic;
   std::uint64_t wait_lag = 64;
   std::uint64_t payload_bytes = 100;
   std::uint64_t operations = 1;
   double update_share = 0.5;
+  TpccOptions tpcc;
   bool no_ranges = false;
   bool verify = false;
   bool baseline = false;
@@ -47,7 +49,9 @@ std::string describe_strategies();
 // INVALID_ARGUMENT for what the flags cannot check one by one.
 Status check_options(const BenchOptions& options);
 
-// The workloads to run: one, or with `all` every one, bank under uniform and under zipf:0.99.
+// The workloads to run: one, or with `all` every one, bank under uniform and under zipf:0.99. Of `all`, one that takes
+// fewer keys or operations than asked for gets as many as it takes, and those that are nothing without ranges go with
+// no_ranges.
 std::vector<WorkloadOptions> selected_workloads(const BenchOptions& options);
 
 }  // namespace kilokv::engine::bench

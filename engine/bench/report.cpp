@@ -141,15 +141,22 @@ void write_axes(JsonWriter* json, const WorkloadOptions& workload) {
   json->string("workload", workload.name);
   json->integer("keys", workload.keys);
   json->string("distribution", to_string(workload.distribution));
-  if (workload.name == "bank-semantic") {
+  if (Workload::kind(workload.name).has_pairs) {
     json->number("wait_share", workload.semantic.wait_share);
     json->integer("wait_lag", workload.semantic.wait_lag);
     json->string("wait_order", name_of(workload.semantic.order));
   }
-  if (workload.name == "ycsb-a") {
+  if (Workload::kind(workload.name).has_pairs || workload.name == "skiplist") {
+    json->number("read_only_share", workload.semantic.read_only_share);
+  }
+  if (workload.name.starts_with("ycsb")) {
     json->integer("payload_bytes", workload.ycsb.payload_bytes);
     json->integer("operations", workload.ycsb.operations);
-    json->number("update_share", workload.ycsb.update_share);
+  }
+  if (workload.name == "ycsb-a") json->number("update_share", workload.ycsb.update_share);
+  if (workload.name == "tpcc") {
+    json->integer("warehouses", TpccScale(workload.keys, workload.tpcc.warehouses).warehouses);
+    json->number("payment_share", workload.tpcc.payment_share);
   }
 }
 

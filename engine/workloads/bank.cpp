@@ -36,6 +36,7 @@ InvariantRule Bank::invariant() const {
               "balances sum to " + std::to_string(total) + (hot_ == HotAccount::deposits ? "" : " and none is below 0"),
           .total = total,
           .records = keys_,
+          .integers = true,
           .never_negative = hot_ != HotAccount::deposits};
 }
 

@@ -6,43 +6,20 @@
 
 namespace kilokv::engine {
 
-namespace {
-constexpr std::string_view kSavings = "save";
-constexpr std::string_view kChecking = "chck";
-}  // namespace
+BankSemantic::BankSemantic(std::uint64_t keys, const DistributionOptions& distribution, const SemanticOptions& options,
+                           std::uint64_t seed)
+    : keys_(keys),
+      wait_timeout_us_(options.wait_timeout_us),
+      customers_(keys, distribution),
+      random_(seed),
+      pairs_(options) {}
 
-BankSemantic::BankSemantic(std::uint64_t keys, const DistributionOptions& distribution,
-                           const BankSemanticOptions& options, std::uint64_t seed)
-    : keys_(keys), options_(options), customers_(keys, distribution), random_(seed), open_(options.wait_lag) {}
-
-BankSemantic::Kind BankSemantic::draw_kind(std::size_t left) {
-  const bool must_close = !options_.across_calls && left <= open_count_;
-  if (must_close) return Kind::second_half;
-  if (!random_.chance(options_.wait_share)) return Kind::transfer;
-  if (open_count_ == open_.size()) return Kind::second_half;
-  const bool can_close = options_.across_calls || left >= open_count_ + 2;
-  if (can_close) return Kind::first_half;
-  return open_count_ > 0 ? Kind::second_half : Kind::transfer;
-}
-
-BankSemantic::Movement BankSemantic::draw(std::size_t left) {
-  switch (draw_kind(left)) {
-    case Kind::transfer: return transfer();
-    case Kind::first_half: {
-      const OpenPair pair{customers_.draw(&random_), random_.between(1, kBankAmountMax)};
-      open_[(open_first_ + open_count_++) % open_.size()] = pair;
-      return half(pair, options_.order == PairOrder::deposits_first);
-    }
-    case Kind::second_half: break;
-  }
-  return second_half();
-}
-
-BankSemantic::Movement BankSemantic::second_half() {
-  const OpenPair pair = open_[open_first_];
-  open_first_ = (open_first_ + 1) % open_.size();
-  --open_count_;
-  return half(pair, options_.order != PairOrder::deposits_first);
+BankSemantic::Movement BankSemantic::draw(Turn turn) {
+  if (turn == Turn::second_half) return half(pairs_.close(), !pairs_.waits_first());
+  if (turn != Turn::first_half) return transfer();
+  const Pair pair{customers_.draw(&random_), random_.between(1, kBankAmountMax)};
+  pairs_.open(pair);
+  return half(pair, pairs_.waits_first());
 }
 
 BankSemantic::Movement BankSemantic::transfer() {
@@ -54,14 +31,14 @@ BankSemantic::Movement BankSemantic::transfer() {
   return movement;
 }
 
-BankSemantic::Movement BankSemantic::half(const OpenPair& pair, bool is_deposit) const {
-  const std::uint8_t precedence = options_.order == PairOrder::precedence && !is_deposit ? 1 : 0;
-  return {is_deposit ? kSavings : kChecking,
-          is_deposit ? kChecking : kSavings,
+// The withdrawal is the half that waits.
+BankSemantic::Movement BankSemantic::half(const Pair& pair, bool waits) const {
+  return {waits ? kChecking : kSavings,
+          waits ? kSavings : kChecking,
           pair.customer,
           pair.customer,
           pair.amount,
-          precedence,
+          pairs_.precedence(waits),
           OnFalse::wait};
 }
 
@@ -75,6 +52,7 @@ InvariantRule BankSemantic::invariant() const {
   return {.statement = "balances sum to " + std::to_string(total) + " and none is below 0",
           .total = total,
           .records = 2 * keys_,
+          .integers = true,
           .never_negative = true};
 }
 

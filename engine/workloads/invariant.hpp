@@ -1,10 +1,11 @@
-// Whether the state that a workload left behind is one that it may leave: a conserved total, or a property of every
-// record. Fed by any scan of all keys, the engine's or the network's.
+// Whether the state that a workload left behind is one that it may leave: a conserved total, a property of every
+// record, or one of many records together. Fed by any scan of all keys, the engine's or the network's.
 // Thread safety: one thread an object.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,14 +14,25 @@
 
 namespace kilokv::engine {
 
+// A property of many records together, such as that each room is free or used. Sees every live record whose value the
+// rule beside it found to be good.
+class StateAudit {
+ public:
+  virtual ~StateAudit() = default;
+  virtual void add(std::string_view key, std::int64_t integer, std::string_view bytes) = 0;
+  virtual std::string violation() const = 0;  // after the last record; empty: it holds
+};
+
 // What holds at every batch boundary, whatever committed.
 struct InvariantRule {
   std::string statement = {};                      // for reports, such as "the balances sum to 100000000"
   std::optional<std::int64_t> total = {};          // of all integers
   std::optional<std::uint64_t> records = {};       // that are not deleted
   std::optional<std::uint64_t> records_max = {};   // the most that are not deleted
+  bool integers = false;                           // every value is an integer
   bool never_negative = false;                     // no integer is below 0
   std::optional<std::uint64_t> marked_bytes = {};  // every value is bytes of this size and begins with its key
+  std::unique_ptr<StateAudit> audit = {};
 };
 
 class InvariantCheck {
@@ -37,6 +49,8 @@ class InvariantCheck {
   std::uint64_t records() const { return records_; }
 
  private:
+  std::string problem_of(std::string_view key, ValueType type, std::int64_t integer, std::string_view bytes) const;
+
   InvariantRule rule_;
   std::int64_t total_ = 0;
   std::uint64_t records_ = 0;

@@ -24,6 +24,18 @@ class KeyName {
   }
   std::string_view view() const { return {bytes_.data(), kBytes}; }
 
+  // The number in a key of this form; kNotNumbered for any other key.
+  static constexpr std::uint64_t kNotNumbered = ~std::uint64_t{0};
+  static std::uint64_t index_of(std::string_view key) {
+    if (key.size() != kBytes) return kNotNumbered;
+    std::uint64_t index = 0;
+    for (const char digit : key.substr(kPrefixBytes)) {
+      if (digit < '0' || digit > '9') return kNotNumbered;
+      index = index * 10 + static_cast<std::uint64_t>(digit - '0');
+    }
+    return index;
+  }
+
  private:
   std::array<char, kBytes> bytes_;
 };

@@ -1,14 +1,23 @@
 // The workloads, by name: one library for the engine bench, the load tester, the tests and the simulator.
 //
-//   bank          two distinct accounts, FAIL guard source >= amount, two ADDs; conserves the total      (bank.hpp)
-//   bank-semantic withdrawals with a WAIT guard before the deposits that cover them; conserves the total
-//   (bank_semantic.hpp) hot           bank in which every transfer touches one account (bank.hpp) hot-deposits  the
-//   same without guards, always towards that account                                   (bank.hpp) ycsb-a        half
-//   reads, half updates of byte values                                                (ycsb.hpp) mixed everything at
-//   random over few keys, for differential tests                             (mixed.hpp)
+//   bank            two distinct accounts, FAIL guard source >= amount, two ADDs; conserves the total    (bank.hpp)
+//   bank-semantic   withdrawals with a WAIT guard before the deposits that cover them          (bank_semantic.hpp)
+//   hot             bank in which every transfer touches one account                                     (bank.hpp)
+//   hot-deposits    the same without guards, always towards that account                                 (bank.hpp)
+//   atm             bank with a PIN to be right, too                                                      (atm.hpp)
+//   vacation        bookings that wait for cancellations                                             (vacation.hpp)
+//   skiplist        inserts, deletes and searches of a list of 5 levels                              (skiplist.hpp)
+//   kmeans          points added to the sums of 16 clusters                                            (kmeans.hpp)
+//   graph           the minimum of the predecessors, edge by edge                                       (graph.hpp)
+//   tpcc            NewOrder and Payment                                                                 (tpcc.hpp)
+//   ycsb-a ... f    reads, updates, inserts, scans, read-modify-writes of rows                           (ycsb.hpp)
+//   mixed           everything at random over few keys, for differential tests                          (mixed.hpp)
 //
 // A generator knows nothing of results: the same options give the same transactions. Its key space and its invariant do
-// not depend on seed and stream, so that many generators can load one database.
+// not depend on seed and stream, so that many generators can load one database; those of some workloads then get in
+// each other's way (WorkloadKind::is_shared). Some generators keep a copy of what they changed (skiplist, vacation):
+// run all that they append, call by call.
+//
 // Thread safety: one thread an object; make one per thread, with its own `stream`.
 #pragma once
 
@@ -20,15 +29,36 @@
 #include <vector>
 
 #include "engine/base/status.hpp"
+#include "engine/workloads/atm.hpp"
 #include "engine/workloads/bank.hpp"
 #include "engine/workloads/bank_semantic.hpp"
 #include "engine/workloads/distribution.hpp"
+#include "engine/workloads/graph.hpp"
 #include "engine/workloads/invariant.hpp"
+#include "engine/workloads/kmeans.hpp"
 #include "engine/workloads/mixed.hpp"
+#include "engine/workloads/pairs.hpp"
 #include "engine/workloads/sink.hpp"
+#include "engine/workloads/skiplist.hpp"
+#include "engine/workloads/tpcc.hpp"
+#include "engine/workloads/vacation.hpp"
 #include "engine/workloads/ycsb.hpp"
 
 namespace kilokv::engine {
+
+// What is known of a workload by its name.
+struct WorkloadKind {
+  const char* name;
+  const char* keys_are;      // what `keys` counts
+  std::uint64_t keys_small;  // a size for every day
+  std::uint64_t keys_paper;  // the size in the paper or benchmark that it is from
+  std::uint64_t keys_max = std::uint64_t{1} << 32;
+  std::uint32_t operations_max = 1024;  // of YcsbOptions, so that a transaction stays within the limits
+  bool has_pairs = false;               // SemanticOptions apply
+  bool has_ranges = false;              // transactions have ranges
+  bool is_shared = true;     // several generators can load one database, and later ones go on where others ended
+  const char* growing = "";  // the prefix of keys that are inserted, beyond those of for_each_initial
+};
 
 struct WorkloadOptions {
   std::string name = "bank";  // one of Workload::names()
@@ -36,15 +66,25 @@ struct WorkloadOptions {
   DistributionOptions distribution = {};
   std::uint64_t seed = 1;
   std::uint64_t stream = 0;  // which of several generators with this seed
-  BankSemanticOptions semantic = {};
+  SemanticOptions semantic = {};
   YcsbOptions ycsb = {};
+  TpccOptions tpcc = {};
   MixedOptions mixed = {};
 };
 
 class Workload {
  public:
+  using Generator = std::variant<Bank, BankSemantic, Atm, Vacation, Skiplist, KMeans, Graph, Tpcc, Ycsb, Mixed>;
+
   static std::vector<std::string> names();
-  // INVALID_ARGUMENT names what is out of range: an unknown name, keys outside of 2 to 2^32, a share outside of 0 to 1.
+  static std::vector<WorkloadKind> kinds();
+  // Requires: one of names().
+  static WorkloadKind kind(const std::string& name);
+  // For --help: a line for each workload that is shared, or for each: what its keys are, how many the presets have.
+  static std::string describe_sizes(bool shared_alone);
+
+  // INVALID_ARGUMENT names what is out of range: an unknown name, keys outside of 2 to the kind's limit, a share
+  // outside of 0 to 1.
   static Result<Workload> create(const WorkloadOptions& options);
 
   // Appends the next `transactions` transactions to the sink. No allocation of its own in the steady state.
@@ -56,7 +96,10 @@ class Workload {
   // Appends what the transactions so far wait for and generate() would have brought later.
   template <TransactionSink Sink>
   void close(Sink* sink) {
-    if (auto* pairs = std::get_if<BankSemantic>(&generator_)) pairs->close(sink);
+    const auto close_pairs = [&](auto& generator) {
+      if constexpr (requires { generator.close(sink); }) generator.close(sink);
+    };
+    std::visit(close_pairs, generator_);
   }
 
   // Visits the records to load before the first transaction, in key order within each kind of key.
@@ -68,7 +111,6 @@ class Workload {
   const WorkloadOptions& options() const { return options_; }
 
  private:
-  using Generator = std::variant<Bank, BankSemantic, YcsbA, Mixed>;
   Workload(WorkloadOptions options, Generator generator)
       : options_(std::move(options)), generator_(std::move(generator)) {}
 

@@ -22,14 +22,19 @@ class EngineBench(unittest.TestCase):
         self.assertEqual(document["format"], "kilokv-engine-bench-1")
         axes = {(entry["workload"], entry["distribution"]) for entry in document["workloads"]}
         for expected in [("bank", "uniform"), ("bank", "zipf:0.99"), ("hot", "uniform"), ("hot-deposits", "uniform"),
-                         ("bank-semantic", "uniform"), ("ycsb-a", "uniform"), ("mixed", "uniform")]:
+                         ("bank-semantic", "uniform"), ("atm", "uniform"), ("vacation", "uniform"),
+                         ("skiplist", "uniform"), ("kmeans", "uniform"), ("graph", "uniform"), ("tpcc", "uniform"),
+                         *((f"ycsb-{letter}", "uniform") for letter in "abcdef"), ("mixed", "uniform")]:
             self.assertIn(expected, axes)
         by_name = {entry["workload"]: entry for entry in document["workloads"]}
         for entry in document["workloads"]:
             self.assertEqual(entry["transactions"], 40 * 256)
             self.assertIn("referee", entry["verified"])
             self.assertNotIn("transactions_per_second", entry)
-        self.assertGreater(by_name["bank-semantic"]["passes"], 40)  # WAIT guards were met
+        for name in ["bank-semantic", "vacation"]:
+            self.assertGreater(by_name[name]["passes"], 40, name)  # WAIT guards were met
+        self.assertEqual(by_name["skiplist"]["guard_failed"], 0)
+        self.assertGreater(by_name["ycsb-e"]["range_pairs"], 40 * 256)
         for what in ["overflow", "type_mismatch", "postponed", "wait_expired", "guard_failed", "range_pairs"]:
             self.assertGreater(by_name["mixed"][what], 20, what)
 
@@ -94,6 +99,27 @@ class EngineBench(unittest.TestCase):
         execution = self.ordered("hot-deposits", "--threads", "2")["execution"]
         self.assertEqual((execution["rounds"], execution["chained_adds"], execution["tail"]), (40, 0, 0))
 
+    def test_ordered_runs_them_without_ranges(self):
+        for name in ["atm", "vacation", "skiplist", "kmeans", "graph", "tpcc", "ycsb-b", "ycsb-d", "ycsb-f"]:
+            self.ordered(name, "--threads", "2", "--keys", "1000", "--batch", "200")
+
+    def test_presets_and_what_all_leaves_out(self):
+        done = run("--strategy", "serial", "--workload", "all", "--batches", "1", "--no-ranges", "--keys", "200000",
+                   "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        keys = {entry["workload"]: entry["keys"] for entry in json.loads(done.stdout)["workloads"]}
+        self.assertNotIn("ycsb-e", keys)
+        self.assertEqual((keys["bank"], keys["skiplist"]), (200000, 131072))
+        for preset, customers in [("small", 15000), ("paper", 150000)]:
+            done = run("--workload", "vacation", "--preset", preset, "--batches", "1", "--json")
+            (entry,) = json.loads(done.stdout)["workloads"]
+            self.assertEqual(entry["keys"], customers)
+
+    # A generator that keeps a copy of what it changed sees no batch left out between the two parts of a run.
+    def test_warm_up_leaves_no_batch_out(self):
+        entry = self.ordered("skiplist", "--threads", "2", "--warmup", "7", "--batch", "100")
+        self.assertEqual(entry["guard_failed"], 0)
+
     def test_postponed_transactions_are_counted(self):
         execution = self.ordered("bank-semantic", "--threads", "2")["execution"]
         self.assertGreater(execution["postponed"], 40)
@@ -125,7 +151,7 @@ class EngineBench(unittest.TestCase):
         self.assertGreater(baseline["ratio_median"], 0)
 
     def test_wrong_usage_is_named(self):
-        for arguments, named in [(["--wokload", "bank"], "--wokload"), (["--workload", "tpcc"], "--workload"),
+        for arguments, named in [(["--wokload", "bank"], "--wokload"), (["--workload", "tpce"], "--workload"),
                                  (["--keys", "1"], "--keys"), (["--keys"], "--keys"), (["--duration", "3"], "--duration"),
                                  (["--strategy", "serial", "--threads", "2"], "--threads"),
                                  (["--records-per-lock", "0"], "--records-per-lock"),
@@ -147,6 +173,7 @@ class EngineBench(unittest.TestCase):
         self.assertIn("(default 1024 transactions)", done.stdout)
         for strategy in ["serial", "ordered", "prstm", "lock", "gpustm", "auto"]:
             self.assertRegex(done.stdout, f"(?m)^  {strategy} ")
+        self.assertRegex(done.stdout, r"vacation +customers, .* 15000 +150000")
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/txn/validate.hpp"
 #include "tests/unit/engine/harness.hpp"
-#include "tests/unit/engine/referee_scenario.hpp"
+#include "tests/unit/engine/workload_scenario.hpp"
 
 namespace kilokv::engine {
 namespace {
@@ -19,20 +20,6 @@ namespace {
 constexpr KeyHashSecret kSecret{1, 2};
 
 static_assert(TransactionSink<ColumnsBuilder>);
-
-Workload make(const WorkloadOptions& options) {
-  auto workload = Workload::create(options);
-  KILOKV_CHECK(workload.ok());
-  return std::move(*workload);
-}
-
-WorkloadOptions named(const std::string& name, std::uint64_t keys, std::uint64_t seed = 1) {
-  WorkloadOptions options;
-  options.name = name;
-  options.keys = keys;
-  options.seed = seed;
-  return options;
-}
 
 TransactionColumns generate(Workload* workload, std::size_t transactions) {
   TransactionColumns columns;
@@ -223,26 +210,11 @@ TEST(open_pairs_stay_open_across_calls_when_asked) {
   EXPECT_EQ(rest.size(), std::size_t{7});
 }
 
-// Loads the workload into the scenario's engine and runs batches of it; returns the invariant's verdict.
+// Runs batches under the referee; returns its complaint, or the invariant's.
 std::string run_and_check(const WorkloadOptions& options, std::size_t batches) {
-  Workload workload = make(options);
-  RefereeScenario scenario;
-  workload.for_each_initial([&](const InitialRecord& record) {
-    KILOKV_CHECK(scenario.engine->load(record.key, 1, record.type, record.integer, record.bytes).ok());
-  });
-  for (std::size_t i = 0; i < batches; ++i) {
-    workload.generate(&scenario.builder, 512);
-    scenario.execute();
-    const Status status = scenario.check();
-    if (!status.ok()) return status.message();
-    scenario.next_batch();
-  }
-  InvariantCheck invariant = workload.invariant();
-  scenario.engine->scan({}, {}, [&](const RecordView& record) {
-    invariant.add(record.key, type_of(record.cell.tag), static_cast<std::int64_t>(record.cell.word), record.bytes);
-    return true;
-  });
-  return invariant.violation();
+  WorkloadScenario scenario(options);
+  const std::string complaint = scenario.run(batches);
+  return complaint.empty() ? scenario.violation() : complaint;
 }
 
 TEST(invariants_hold_on_the_engine) {
@@ -261,17 +233,10 @@ TEST(invariants_hold_on_the_engine) {
 }
 
 TEST(semantic_pairs_all_commit_within_their_batch) {
-  Workload workload = make(named("bank-semantic", 100'000));
-  RefereeScenario scenario;
-  workload.for_each_initial([&](const InitialRecord& record) {
-    KILOKV_CHECK(scenario.engine->load(record.key, 1, record.type, record.integer, record.bytes).ok());
-  });
-  workload.generate(&scenario.builder, 1024);
-  scenario.execute();
-  for (const std::uint8_t outcome : scenario.results.outcome) {
-    EXPECT_EQ(static_cast<int>(outcome), static_cast<int>(Outcome::committed));
-  }
-  EXPECT_EQ(scenario.results.passes, 2u);
+  WorkloadScenario scenario(named("bank-semantic", 100'000));
+  EXPECT_EQ(scenario.run(1, 1024), "");
+  EXPECT_EQ(scenario.count(Outcome::committed), std::size_t{1024});
+  EXPECT_EQ(scenario.scenario.results.passes, 2u);
 }
 
 TEST(invariant_notices_what_violates_it) {
@@ -289,12 +254,45 @@ TEST(invariant_notices_what_violates_it) {
   EXPECT_EQ(rows.violation(), "user000000000000 does not hold 100 bytes of its own");
 }
 
+TEST(the_longest_transactions_are_valid) {
+  for (const char* const name : {"ycsb-a", "ycsb-e", "ycsb-f", "skiplist"}) {
+    const WorkloadKind kind = Workload::kind(name);
+    WorkloadOptions options = named(name, std::min<std::uint64_t>(kind.keys_max, 1 << 17));
+    options.ycsb.operations = kind.operations_max;
+    options.semantic.read_only_share = 1;
+    Workload workload = make(options);
+    EXPECT_EQ(validate(generate(&workload, 50), TransactionLimits{}).message(), "");
+  }
+}
+
+// Each in both presets, the smaller one at once, and not beyond what it takes.
+TEST(sizes_are_those_that_are_told) {
+  EXPECT_EQ(Workload::kinds().size(), Workload::names().size());
+  for (const WorkloadKind& kind : Workload::kinds()) {
+    EXPECT_TRUE(kind.keys_small <= kind.keys_paper && kind.keys_paper <= kind.keys_max);
+    EXPECT_TRUE(Workload::create(named(kind.name, kind.keys_small)).ok());
+    EXPECT_EQ(std::string(Workload::kind(kind.name).keys_are), kind.keys_are);
+    EXPECT_TRUE(Workload::describe_sizes(false).find(kind.keys_are) != std::string::npos);
+  }
+}
+
 TEST(wrong_options_are_refused_by_name) {
-  EXPECT_EQ(Workload::create(named("tpcc", 10)).status().violation()->field, "workload");
+  EXPECT_EQ(Workload::create(named("tpce", 10)).status().violation()->field, "workload");
   EXPECT_EQ(Workload::create(named("bank", 1)).status().violation()->field, "keys");
+  EXPECT_EQ(Workload::create(named("skiplist", 1 << 20)).status().violation()->field, "keys");
   WorkloadOptions options = named("bank-semantic", 10);
-  options.semantic.wait_share = 1.5;
-  EXPECT_EQ(Workload::create(options).status().violation()->field, "share");
+  for (double* const share : {&options.semantic.wait_share, &options.semantic.read_only_share,
+                              &options.ycsb.update_share, &options.tpcc.payment_share}) {
+    const double good = std::exchange(*share, 1.5);
+    EXPECT_EQ(Workload::create(options).status().violation()->field, "share");
+    *share = good;
+  }
+  options.tpcc.warehouses = 11;
+  EXPECT_EQ(Workload::create(options).status().violation()->field, "warehouses");
+  options.tpcc.warehouses = 0;
+  options.name = "ycsb-f";
+  options.ycsb.operations = 257;
+  EXPECT_EQ(Workload::create(options).status().violation()->field, "operations");
 }
 
 }  // namespace
