@@ -15,8 +15,14 @@ client::Error refuse(std::string message) {
   return make_error(client::ErrorCode::invalid_argument, std::move(message));
 }
 
-// Those with an invariant to check at the end.
-const std::vector<std::string> kWorkloads = {"bank", "bank-semantic", "hot", "hot-deposits", "ycsb-a"};
+// Each connection has a generator of its own.
+std::vector<std::string> shared_workloads() {
+  std::vector<std::string> names;
+  for (const engine::WorkloadKind& kind : engine::Workload::kinds()) {
+    if (kind.is_shared) names.emplace_back(kind.name);
+  }
+  return names;
+}
 
 CLI::Validator distribution() {
   const auto check = [](const std::string& text) {
@@ -38,12 +44,12 @@ client::Error check(const RunOptions& options) {
   if (options.unary && !options.history_path.empty()) {
     return refuse("--history needs sessions, so that the fate of every transaction is learnt: leave --unary out");
   }
-  const bool waits_for_itself =
-      options.workload.name == "bank-semantic" && options.batch_size == 1 && (options.in_flight < 2 || options.unary);
+  const bool waits_for_itself = engine::Workload::kind(options.workload.name).has_pairs && options.batch_size == 1 &&
+                                (options.in_flight < 2 || options.unary);
   if (waits_for_itself) {
-    return refuse(
-        "bank-semantic with --batch-size 1 needs --in-flight 2 or more on one session's stream: the deposit " +
-        std::string("has to be sent while its withdrawal waits"));
+    return refuse(options.workload.name +
+                  " with --batch-size 1 needs --in-flight 2 or more on one session's stream: what one half of a pair " +
+                  "waits for has to be sent while it waits");
   }
   const auto workload = engine::Workload::create(options.workload);
   return workload.ok() ? client::Error{} : refuse(workload.status().message());
@@ -73,6 +79,8 @@ void add_duration(CLI::App* command, const std::string& name, std::int64_t* micr
 }  // namespace
 
 Flags::Flags(CLI::App* command, bool lists) {
+  command->footer("Workloads, what --keys counts, and sizes for every day and of the paper or benchmark:\n" +
+                  engine::Workload::describe_sizes(true));
   add_axes(command, lists);
   add_settings(command);
 }
@@ -85,8 +93,9 @@ void Flags::add_axes(CLI::App* command, bool lists) {
     if (!lists) option->expected(1);
     return option;
   };
-  axis("--workload", &workloads_, client::one_of(kWorkloads), "bank, bank-semantic, hot, hot-deposits or ycsb-a");
-  axis("--keys", &keys_, client::whole_number(2, std::uint64_t{1} << 32), "accounts, or records; 2 to 2^32");
+  axis("--workload", &workloads_, client::one_of(shared_workloads()), "what to run: a name from the list below");
+  axis("--keys", &keys_, client::whole_number(2, std::uint64_t{1} << 32),
+       "accounts, rows, what the list below says; 2 to 2^32");
   axis("--distribution", &distributions_, distribution(), "uniform, or zipf:0.99");
   axis("--encoding", &encodings_, client::one_of({"columns", "rows"}), "how batches travel: columns or rows");
   axis("--batch-size", &batch_sizes_, client::whole_number(1, 65'536), "transactions of a request, 1 to 65536");
@@ -113,20 +122,24 @@ void Flags::add_settings(CLI::App* command) {
       ->capture_default_str();
   command
       ->add_option("--wait-share", base_.workload.semantic.wait_share,
-                   "bank-semantic: the share of transactions that are in pairs of withdrawal and deposit")
+                   "bank-semantic: the share of transactions that are in pairs, one of which waits")
+      ->transform(client::real_number(0, 1))
+      ->capture_default_str();
+  command
+      ->add_option("--read-only-share", base_.workload.semantic.read_only_share,
+                   "bank-semantic: the share of transactions that only read")
       ->transform(client::real_number(0, 1))
       ->capture_default_str();
   base_.workload.semantic.wait_timeout_us = 10'000'000;
   add_duration(command, "--wait-timeout", &base_.workload.semantic.wait_timeout_us, 0,
-               "bank-semantic: how long a withdrawal waits for its deposit");
+               "bank-semantic: how long one half of a pair waits for the other");
   command
-      ->add_option(
-          "--pair-order", pair_order_,
-          "bank-semantic: withdrawals-first, precedence (sent first, but with the higher precedence) or deposits-first")
+      ->add_option("--pair-order", pair_order_,
+                   "bank-semantic: withdrawals-first, precedence (sent first, but with the higher "
+                   "precedence) or deposits-first")
       ->transform(client::one_of({"withdrawals-first", "precedence", "deposits-first"}))
       ->capture_default_str();
-  command
-      ->add_option("--value-size", base_.workload.ycsb.payload_bytes, "ycsb-a: bytes of a value, such as 100 or 4KiB")
+  command->add_option("--value-size", base_.workload.ycsb.payload_bytes, "ycsb: bytes of a value, such as 100 or 4KiB")
       ->transform(client::size_in_bytes(1, std::numeric_limits<std::uint32_t>::max()))
       ->capture_default_str();
   command->add_flag("--load,!--no-load", base_.load, "load the initial records that are not there (the default)");

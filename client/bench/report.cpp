@@ -83,12 +83,13 @@ Json config_json(const RunOptions& options) {
                  {"warmup_us", options.warmup_us},
                  {"give_up_after_us", options.give_up_after_us},
                  {"history", !options.history_path.empty()}};
-  if (options.workload.name == "bank-semantic") {
+  if (engine::Workload::kind(options.workload.name).has_pairs) {
     config["wait_share"] = options.workload.semantic.wait_share;
+    config["read_only_share"] = options.workload.semantic.read_only_share;
     config["wait_timeout_us"] = options.workload.semantic.wait_timeout_us;
     config["pair_order"] = order_name(options.workload.semantic.order);
   }
-  if (options.workload.name == "ycsb-a") config["value_size_bytes"] = options.workload.ycsb.payload_bytes;
+  if (options.workload.name.starts_with("ycsb")) config["value_size_bytes"] = options.workload.ycsb.payload_bytes;
   return config;
 }
 

@@ -29,6 +29,8 @@ KeySpace::KeySpace(const engine::Workload& workload) {
     }
     range->last = record.key;
   });
+  const std::string growing = engine::Workload::kind(workload.options().name).growing;
+  if (!growing.empty()) ranges_[growing].last = growing + std::string(engine::KeyName::kBytes - growing.size(), '9');
 }
 
 bool KeySpace::contains(std::string_view key) const {

@@ -12,7 +12,8 @@
 
 namespace kilokv::bench {
 
-// The keys of a workload: for each prefix of its key names, from its first key to its last.
+// The keys of a workload: for each prefix of its key names, from its first key to its last, or, where rows are
+// inserted, to the last that could be.
 class KeySpace {
  public:
   explicit KeySpace(const engine::Workload& workload);

@@ -78,6 +78,11 @@ class Bench(unittest.TestCase):
     def test_ycsb(self):
         self.check(self.bench("run", *SHORT, "--workload", "ycsb-a", "--value-size", "1KiB"))
 
+    def test_ycsb_inserts_and_scans(self):
+        for workload in ("ycsb-d", "ycsb-e"):
+            self.check(self.bench("run", *BRIEF, "--duration", "500ms", "--workload", workload, "--connections", "2",
+                                  "--batch-size", "32"))
+
     def test_a_second_run_finds_the_records(self):
         self.check(self.bench("run", *SHORT))
         report = self.bench("run", *SHORT)
@@ -120,10 +125,10 @@ class Bench(unittest.TestCase):
 
     def test_all_workloads_on_one_server(self):
         words = [*BRIEF, "--duration", "300ms", "--batch-size", "64", "--workload",
-                 "bank,hot,hot-deposits,bank-semantic,ycsb-a"]
+                 "bank,hot,hot-deposits,bank-semantic,atm,kmeans,ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f"]
         for _ in range(2):
             reports = self.bench("sweep", *words)
-            self.assertEqual(len(reports), 5)
+            self.assertEqual(len(reports), 12)
             for report in reports:
                 self.check(report)
 
@@ -142,7 +147,7 @@ class Bench(unittest.TestCase):
         for words, problem in ((["foo"], 'kilokv-bench: unknown command "foo"; known here: run sweep'),
                                (["run", "--keys", "-5"], 'kilokv-bench: --keys: "-5" is not a whole number'),
                                (["run", "--endpoint", "foo"], "kilokv-bench: --endpoint: "),
-                               (["run", "--workload", "foo"], "one of bank bank-semantic hot hot-deposits ycsb-a\n"),
+                               (["run", "--workload", "foo"], "one of bank bank-semantic hot hot-deposits atm"),
                                (["run", "--json", "no/such/report"], "kilokv-bench: --json: cannot write"),
                                (["run", "--history", "no/such/file"], "kilokv-bench: --history: cannot write")):
             done = subprocess.run([str(BIN / "kilokv-bench"), *words], capture_output=True, text=True,

@@ -65,6 +65,21 @@ TEST(BatchSink, YcsbPutsBytes) {
   EXPECT_LT(puts, batch.size());
 }
 
+TEST(BatchSink, GraphPutsWhatItGot) {
+  const json line = transaction(generate("graph", 1), 0);
+  ASSERT_EQ(line["then"].size(), 2u);
+  EXPECT_EQ(line["guards"][0]["key"], line["then"][0]["key"]);
+  EXPECT_EQ(line["guards"][0]["other"], line["then"][1]["key"]);
+  EXPECT_EQ(line["then"][1]["op"], "put");
+}
+
+TEST(BatchSink, YcsbScans) {
+  const client::Batch batch = generate("ycsb-e", 50);
+  std::size_t scans = 0;
+  for (std::size_t i = 0; i < batch.size(); ++i) scans += transaction(batch, i)["then"][0]["op"] == "range_get" ? 1 : 0;
+  EXPECT_GT(scans, 40u);
+}
+
 TEST(BatchSink, EveryKindOfGuardAndOperation) {
   using engine::GuardKind;
   using engine::OnFalse;

@@ -69,6 +69,19 @@ TEST(Options, UnaryIsOneTransactionACall) {
   EXPECT_EQ(runs->front().batch_size, 1u);
 }
 
+TEST(Options, EveryLetterOfYcsb) {
+  const auto runs = parse("--workload ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f", true);
+  ASSERT_TRUE(runs) << runs.error().message;
+  EXPECT_EQ(runs->size(), 6u);
+}
+
+TEST(Options, HelpTellsTheWorkloads) {
+  CLI::App app;
+  const Flags flags(&app, false);
+  EXPECT_NE(app.help().find("points, in 16 clusters"), std::string::npos);
+  EXPECT_EQ(app.help().find("tpcc"), std::string::npos);
+}
+
 TEST(Options, PairsStayOpenAcrossCallsOfOneTransaction) {
   const auto runs = parse("--workload bank-semantic --batch-size 1 --in-flight 8", false);
   ASSERT_TRUE(runs) << runs.error().message;
@@ -77,11 +90,11 @@ TEST(Options, PairsStayOpenAcrossCallsOfOneTransaction) {
 }
 
 TEST(Options, Refusals) {
-  for (const char* line :
-       {"--workload nope", "--workload mixed", "--keys 1", "--distribution zip", "--encoding xml", "--batch-size 0",
-        "--batch-size 1,2", "--connections 0", "--in-flight 0", "--duration 0", "--duration 3", "--rate -1",
-        "--unary --history h", "--wait-share 2 --workload bank-semantic",
-        "--workload bank-semantic --batch-size 1 --in-flight 1", "--colour red"}) {
+  for (const char* line : {"--workload nope", "--workload mixed", "--workload skiplist", "--workload tpcc",
+                           "--workload vacation", "--keys 1", "--distribution zip", "--encoding xml", "--batch-size 0",
+                           "--batch-size 1,2", "--connections 0", "--in-flight 0", "--duration 0", "--duration 3",
+                           "--rate -1", "--unary --history h", "--wait-share 2 --workload bank-semantic",
+                           "--workload bank-semantic --batch-size 1 --in-flight 1", "--colour red"}) {
     EXPECT_FALSE(parse(line, false)) << line;
   }
 }

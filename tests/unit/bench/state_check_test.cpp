@@ -45,7 +45,8 @@ TEST_P(StateCheck, HoldsAtTheStartAndNotWithoutARecord) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Workloads, StateCheck,
-                         testing::Values("bank", "bank-semantic", "hot", "hot-deposits", "ycsb-a"));
+                         testing::Values("bank", "bank-semantic", "hot", "hot-deposits", "atm", "kmeans", "ycsb-a",
+                                         "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"));
 
 TEST(StateCheck, ACentMissing) {
   const engine::Workload workload = make_workload("bank", 20);
@@ -79,6 +80,17 @@ TEST(StateCheck, OtherKeysDoNotCount) {
   client.state["chck000000000020"] = std::int64_t{5};  // beyond the last customer
   client.state["middle"] = std::string("bytes");
   EXPECT_EQ(check_state(&client, workload, 0)->violation, "");
+}
+
+TEST(StateCheck, InsertedRowsCount) {
+  const engine::Workload workload = make_workload("ycsb-d", 20);
+  FakeClient client;
+  load(workload, &client);
+  client.state["usrd800000000000"] = "usrd800000000000" + std::string(84, '.');
+  EXPECT_EQ(check_state(&client, workload, 0)->violation, "");
+  EXPECT_EQ(check_state(&client, workload, 0)->records, 21u);
+  client.state["usrd999999999999"] = std::string("not its own");
+  EXPECT_NE(check_state(&client, workload, 0)->violation, "");
 }
 
 TEST(StateCheck, ABrokenScanStartsAgain) {
