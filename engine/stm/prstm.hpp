@@ -319,11 +319,10 @@ class Prstm {
   // Frees all that it has; what was written steps to the next version.
   KILOKV_HOST_DEVICE void free_all(std::uint64_t step) {
     log_.for_heads(0, [&](std::uint32_t head) {
-      const std::uint64_t version = log_.version(head);
       if (log_.has(head, kHeadLocked)) {
-        unlock(head, log_.has(head, kHeadWrites) ? version + step : version);
+        unlock(head, log_.version(head) + (log_.has(head, kHeadWrites) ? step : 0));
       } else if (log_.has(head, kHeadPrelocked)) {
-        give_back(head, version);
+        give_back(head, log_.version(head));
       }
       log_.remove(head, kHeadLocked | kHeadPrelocked);
       return true;

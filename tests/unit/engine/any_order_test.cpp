@@ -1,0 +1,137 @@
+// Differential: random batches at the edges (edge_batches.hpp) under the strategies that find an order of their own, on
+// threads and on a device, against the referee, which replays the order that they report: outcomes, reads, versions,
+// writes, final state, and that nothing was left waiting that could run. A failure prints the command that replays its
+// chain; where threads race, it need not fail again.
+//
+// KILOKV_TEST_SEED=N runs chain N alone, KILOKV_TEST_CHAINS=N the first N. KILOKV_TEST_DEVICE=cuda adds the ground of
+// that device, which must be there: a batch that ran on the CPU instead is a failure.
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "engine/engine.hpp"
+#include "engine/stm/ticketed_arguments.hpp"
+#include "tests/unit/engine/edge_batches.hpp"
+#include "tests/unit/engine/harness.hpp"
+#include "tests/unit/engine/referee_scenario.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+constexpr std::uint64_t kChains = 100, kBatchesPerChain = 6;
+
+std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+struct Ground {
+  const char* test;
+  const char* device = "cpu";
+  std::uint32_t threads = 1;
+  std::uint64_t chains = kChains;
+};
+
+struct Totals {
+  std::uint64_t batches = 0, by_it = 0, on_device = 0, passes_beyond_first = 0;
+  std::uint64_t conflicts = 0, under_locks = 0, wasted = 0;
+  std::uint64_t outcomes[7] = {};
+};
+
+void count(const RefereeScenario& scenario, const char* strategy, Totals* totals) {
+  const ExecutionReport& execution = scenario.engine->execution();
+  ++totals->batches;
+  totals->by_it += std::string_view(execution.strategy) == strategy ? 1 : 0;
+  totals->on_device += execution.on_device ? 1 : 0;
+  totals->passes_beyond_first += scenario.results.passes - 1;
+  totals->conflicts += execution.conflicts;
+  totals->under_locks += execution.under_locks;
+  totals->wasted += execution.wasted_tickets;
+  for (const std::uint8_t outcome : scenario.results.outcome) ++totals->outcomes[outcome];
+}
+
+Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed, Totals* totals) {
+  Random random(seed);
+  EngineOptions options;
+  options.strategy = strategy;
+  options.device = ground.device;
+  options.threads = ground.threads;
+  constexpr std::uint32_t kRecordsPerLock[] = {1, 1, 16, 4096};
+  options.records_per_lock = kRecordsPerLock[random.below(4)];
+  if (random.chance(0.3)) options.transactions_per_thread = static_cast<std::uint32_t>(1 + random.below(20));
+  RefereeScenario scenario;
+  scenario.engine = RefereeScenario::make_engine(options);
+  EdgeBatches batches(&random, draw_edge_shape(&random));
+  for (std::uint64_t key = 0; key < batches.shape().keys; key += 2) scenario.load(EdgeBatches::name(key), 5);
+  if (random.chance(0.3)) scenario.header.first_version = kVersionMax - 50'000'000;
+  for (std::uint64_t i = 0; i < kBatchesPerChain; ++i) {
+    batches.generate(&scenario.builder, 1 + random.below(batches.shape().transactions_max),
+                     scenario.header.first_version);
+    scenario.execute();
+    ModelState after;
+    Status status = scenario.check(RefereeMode::any_order, &after);
+    if (status.ok()) status = check_state(after, *scenario.engine);
+    count(scenario, strategy, totals);
+    // Why the device was given up.
+    if (status.ok() && scenario.engine->device().name != ground.device) {
+      status = Status(StatusCode::internal, scenario.engine->device().reason);
+    }
+    if (!status.ok()) return status;
+    scenario.next_batch();
+  }
+  return {};
+}
+
+void run_strategy(const Ground& ground, const char* strategy) {
+  Totals totals;
+  const std::uint64_t first = number_of("KILOKV_TEST_SEED", 1);
+  const std::uint64_t last = number_of("KILOKV_TEST_SEED", number_of("KILOKV_TEST_CHAINS", ground.chains));
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    const Status status = run_chain(ground, strategy, seed, &totals);
+    if (status.ok()) continue;
+    std::fprintf(stderr, "%s, replay: KILOKV_TEST_SEED=%llu engine_any_order_test %s\n", strategy,
+                 static_cast<unsigned long long>(seed), ground.test);
+    return FAIL(status.message());
+  }
+  std::printf(
+      "  %s: %llu batches are as serial as the referee, %llu conflicts, %llu attempts under locks, %llu wasted\n",
+      strategy, static_cast<unsigned long long>(totals.batches), static_cast<unsigned long long>(totals.conflicts),
+      static_cast<unsigned long long>(totals.under_locks), static_cast<unsigned long long>(totals.wasted));
+  EXPECT_EQ(totals.by_it, totals.batches);
+  EXPECT_EQ(totals.on_device, std::string_view(ground.device) == "cpu" ? 0 : totals.batches);
+  if (first != 1 || last < ground.chains) return;
+  EXPECT_TRUE(totals.passes_beyond_first > 5);
+  for (const Outcome outcome :
+       {Outcome::committed, Outcome::guard_failed, Outcome::wait_expired, Outcome::overflow, Outcome::type_mismatch}) {
+    EXPECT_TRUE(totals.outcomes[static_cast<int>(outcome)] > 5);
+  }
+}
+void run_all(const Ground& ground) {
+  for (const TicketedStrategy strategy : kTicketedStrategies) run_strategy(ground, name_of(strategy));
+}
+
+TEST(on_1_thread) { run_all({.test = "on_1_thread"}); }
+TEST(on_2_threads) { run_all({.test = "on_2_threads", .threads = 2}); }
+TEST(on_8_threads) { run_all({.test = "on_8_threads", .threads = 8}); }
+TEST(on_the_emulated_device) { run_all({.test = "on_the_emulated_device", .device = "emulated", .chains = 30}); }
+
+void on_the_chosen_device() { run_all({.test = "on_the_chosen_device", .device = std::getenv("KILOKV_TEST_DEVICE")}); }
+const bool registered_chosen_device = std::getenv("KILOKV_TEST_DEVICE") != nullptr &&
+                                      kilokv::test::register_test("on_the_chosen_device", on_the_chosen_device);
+
+TEST(knobs_out_of_range_are_refused) {
+  EngineOptions options;
+  options.strategy = "prstm";
+  options.records_per_lock = 0;
+  EXPECT_EQ(Engine::create(options).status().code(), StatusCode::invalid_argument);
+  options.records_per_lock = EngineOptions::kPerLockMax + 1;
+  EXPECT_EQ(Engine::create(options).status().code(), StatusCode::invalid_argument);
+  options.records_per_lock = 1;
+  options.transactions_per_thread = EngineOptions::kPerThreadMax + 1;
+  EXPECT_EQ(Engine::create(options).status().code(), StatusCode::invalid_argument);
+}
+
+}  // namespace
+}  // namespace kilokv::engine
