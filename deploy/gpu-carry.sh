@@ -24,7 +24,8 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-programs=(bin/kilokv-engine-bench bin/kilokv-roofline tests/bin/engine_random_batch_test tests/bin/engine_device_test)
+programs=(bin/kilokv-engine-bench bin/kilokv-roofline tests/bin/engine_random_batch_test
+  tests/bin/engine_any_order_test tests/bin/engine_device_test)
 for program in "${programs[@]}"; do
   if [ ! -x "$build/$program" ]; then
     echo "$0: no $build/$program; deploy/build.sh makes it, where nvcc is found" >&2

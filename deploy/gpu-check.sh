@@ -41,10 +41,10 @@ done
 if [[ ! $device =~ ^(cuda|emulated)$ || ! ${budget:-1} =~ ^[0-9]+$ ]]; then usage >&2; exit 2; fi
 
 if [ "$quick" = yes ]; then
-  chains=50 verify_batches=3 verify_large=4096 keys=20000 duration=30ms warmup=2
+  chains=50 any_order_chains=20 verify_batches=3 verify_large=4096 keys=20000 duration=30ms warmup=2
   sizes=(1024 8192) thetas=(0.5 1.2) large_accounts=100000 roofline=(--bytes 268435456 --repetitions 3)
 else
-  chains=1000 verify_batches=10 verify_large=65536 keys=500000 duration=250ms warmup=6
+  chains=1000 any_order_chains=300 verify_batches=10 verify_large=65536 keys=500000 duration=250ms warmup=6
   sizes=(1024 16384 262144 1000000) thetas=(0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2) large_accounts=2500000
   roofline=(--bytes 4294967296 --repetitions 7)
 fi
@@ -67,7 +67,7 @@ program() {
   done
 }
 
-for needed in kilokv-engine-bench engine_random_batch_test engine_device_test; do
+for needed in kilokv-engine-bench engine_random_batch_test engine_any_order_test engine_device_test; do
   if [ -z "$(program "$needed")" ]; then
     echo "$0: no $needed in $bin; --bin names the folder" >&2
     exit 2
@@ -233,6 +233,8 @@ check_random_batches() {
   path=$(program engine_random_batch_test)
   step "random batches, $chains chains of 10" check 100 any env KILOKV_TEST_DEVICE="$device" \
     KILOKV_TEST_CHAINS="$chains" "$path" ordered_on_the_chosen_device_equals_the_referee
+  step "random batches in any order, $any_order_chains chains of 6" check 60 any env KILOKV_TEST_DEVICE="$device" \
+    KILOKV_TEST_CHAINS="$any_order_chains" "$(program engine_any_order_test)" on_the_chosen_device
 }
 
 check_workloads() {
@@ -241,6 +243,14 @@ check_workloads() {
     --no-ranges --workload all --keys 64 --batch 1024 --batches "$verify_batches" --json
   step "verify, all workloads, 100k keys, batches of $verify_large" check 60 device "$bench" --device "$device" \
     --strategy ordered --verify --no-ranges --workload all --keys 100000 --batch "$verify_large" --batches 2 --json
+  for strategy in prstm lock gpustm; do
+    step "verify, all workloads, 64 keys, $strategy" check 40 device "$bench" --device "$device" \
+      --strategy "$strategy" --verify --no-ranges --workload all --keys 64 --batch 1024 --batches "$verify_batches" \
+      --json
+    step "verify, bank zipf 0.99, 100k keys, batches of $verify_large, $strategy" check 30 device "$bench" \
+      --device "$device" --strategy "$strategy" --verify --workload bank --keys 100000 --distribution zipf:0.99 \
+      --batch "$verify_large" --batches 2 --json
+  done
   step 'verify, all workloads with ranges, auto' check 40 found "$bench" --device "$device" --strategy auto --verify \
     --workload all --keys 1000 --batch 2048 --batches "$verify_batches" --json
 }
@@ -282,6 +292,9 @@ check_with_sanitizer() {
     step "compute-sanitizer $tool, random batches" check 25 any env KILOKV_TEST_DEVICE="$device" \
       KILOKV_TEST_CHAINS=3 "$sanitizer" --tool "$tool" --error-exitcode 9 "$test" \
       ordered_on_the_chosen_device_equals_the_referee
+    step "compute-sanitizer $tool, random batches in any order" check 25 any env KILOKV_TEST_DEVICE="$device" \
+      KILOKV_TEST_CHAINS=1 "$sanitizer" --tool "$tool" --error-exitcode 9 "$(program engine_any_order_test)" \
+      on_the_chosen_device
     step "compute-sanitizer $tool, bank" check 25 any "$sanitizer" --tool "$tool" --error-exitcode 9 "$bench" \
       --device "$device" --strategy ordered --verify --workload bank --keys 1000 --batch 2048 --batches 2
   done

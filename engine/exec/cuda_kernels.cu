@@ -26,21 +26,32 @@ __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void ordered_kernel(
   OrderedRun<CudaPlatform>(platform, arguments).run();
 }
 
-template <class Protocol>
-__global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void ticketed_kernel(
+__global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void prstm_kernel(
     const __grid_constant__ TicketedArguments<HostSpace> arguments) {
   CudaPlatform platform;
-  TicketedRun<CudaPlatform, Protocol>(platform, arguments).run();
+  TicketedRun<CudaPlatform, Prstm<CudaPlatform>>(platform, arguments).run();
+}
+
+__global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void lock_kernel(
+    const __grid_constant__ TicketedArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  TicketedRun<CudaPlatform, Locking<CudaPlatform>>(platform, arguments).run();
+}
+
+__global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void gpustm_kernel(
+    const __grid_constant__ TicketedArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  TicketedRun<CudaPlatform, Gpustm<CudaPlatform>>(platform, arguments).run();
 }
 
 using TicketedKernel = void (*)(const TicketedArguments<HostSpace>);
 TicketedKernel kernel_of(TicketedStrategy strategy) {
   switch (strategy) {
-    case TicketedStrategy::prstm: return ticketed_kernel<Prstm<CudaPlatform>>;
-    case TicketedStrategy::lock: return ticketed_kernel<Locking<CudaPlatform>>;
+    case TicketedStrategy::prstm: return prstm_kernel;
+    case TicketedStrategy::lock: return lock_kernel;
     case TicketedStrategy::gpustm: break;
   }
-  return ticketed_kernel<Gpustm<CudaPlatform>>;
+  return gpustm_kernel;
 }
 
 __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void bulk_kernel(
@@ -174,12 +185,8 @@ Result<OpenedDevice> open_cuda() {
 }
 
 std::vector<KernelFacts> kernel_facts() {
-  return {facts_of("ordered", ordered_kernel),
-          facts_of("prstm", kernel_of(TicketedStrategy::prstm)),
-          facts_of("lock", kernel_of(TicketedStrategy::lock)),
-          facts_of("gpustm", kernel_of(TicketedStrategy::gpustm)),
-          facts_of("bulk", bulk_kernel),
-          facts_of("scatter", scatter_kernel)};
+  return {facts_of("ordered", ordered_kernel), facts_of("prstm", prstm_kernel), facts_of("lock", lock_kernel),
+          facts_of("gpustm", gpustm_kernel),   facts_of("bulk", bulk_kernel),   facts_of("scatter", scatter_kernel)};
 }
 
 }  // namespace kilokv::engine

@@ -33,7 +33,7 @@ class GpuCheckTest(unittest.TestCase):
 
     def plant(self, **programs):
         """Shell programs, by name: good ones but for those that are given."""
-        for name, script in {"kilokv-engine-bench": GOOD_BENCH, "engine_random_batch_test": PASSES,
+        for name, script in {"kilokv-engine-bench": GOOD_BENCH, "engine_random_batch_test": PASSES, "engine_any_order_test": PASSES,
                              "engine_device_test": PASSES, "nvidia_smi": "echo planted", **programs}.items():
             path = os.path.join(self.bin, name.replace("nvidia_smi", "nvidia-smi"))
             with open(path, "w", encoding="utf-8") as file:
