@@ -287,7 +287,14 @@ prelock:
           lock_word[record] = WORD(VERSION(word), me, CLAIMED);
           want();
           goto accept_again
-       :: lock_word[record] == word && (!IS_LOCKED(word) || STEALS_LOCKED(word)) ->
+       :: lock_word[record] == word && optimistic && STATE(word) == FREE -> /* both steps in one */
+          lock_word[record] = WORD(VERSION(word), me, LOCKED);
+          assert(me == 0 || !HAS(wanted, record));
+          version[record] = VERSION(word);
+          locked = locked | BIT(record);
+          i++
+       :: lock_word[record] == word && (!optimistic || STATE(word) != FREE) &&
+             (!IS_LOCKED(word) || STEALS_LOCKED(word)) ->
           lock_word[record] = WORD(VERSION(word), me, PRELOCKED);
           want();
           got_prelock()
@@ -308,7 +315,7 @@ prelock:
   i = 0;
   do
   :: i == RECORDS -> break
-  :: i < RECORDS && !HAS(need, IN_ORDER(i)) -> i++
+  :: i < RECORDS && (!HAS(need, IN_ORDER(i)) || HAS(locked, IN_ORDER(i))) -> i++
   :: else ->
      record = IN_ORDER(i);
      atomic {
