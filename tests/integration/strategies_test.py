@@ -28,7 +28,7 @@ class Strategies(unittest.TestCase):
         judged = subprocess.run([sys.executable, JUDGE, history, "--final-state", final], capture_output=True, text=True,
                                 stdin=subprocess.DEVNULL, timeout=240)
         self.assertEqual(judged.returncode, 0, judged.stdout + judged.stderr)
-        return report["committed"]
+        return report["whole_run"]["committed"]
 
     def test_histories(self):
         for strategy in choices("--strategy"):
