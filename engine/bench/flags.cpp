@@ -1,5 +1,6 @@
 #include "engine/bench/flags.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -29,6 +30,38 @@ std::optional<double> parse_seconds(std::string_view text) {
   const auto number = parse_number<double>(text);
   if (!number || !std::isfinite(*number) || *number <= 0) return std::nullopt;
   return in_milliseconds ? *number / 1000 : *number;
+}
+
+std::string joined(const std::vector<std::string>& words, const std::string& separator) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : separator) + word;
+  return all;
+}
+
+// At least one part, which may be empty.
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    parts.push_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+template <class T>
+std::function<Status(std::string_view)> list_setter(const std::string& name, const std::string& takes, T low, T high,
+                                                    std::vector<T>* target) {
+  return [=](std::string_view text) {
+    std::vector<T> numbers;
+    for (const std::string_view part : split(text)) {
+      const auto number = parse_number<T>(part);
+      if (!number || !(*number >= low && *number <= high)) return invalid(name, takes, part);
+      numbers.push_back(*number);
+    }
+    *target = numbers;
+    return Status();
+  };
 }
 
 std::string text_of(double number) {
@@ -64,6 +97,52 @@ Flag duration_flag(const std::string& name, const std::string& help, double* tar
             const auto seconds = parse_seconds(text);
             if (!seconds) return invalid(name, "a duration such as 500ms or 3s", text);
             *target_seconds = *seconds;
+            return Status();
+          }};
+}
+
+Flag choice_flag(const std::string& name, const std::vector<std::string>& choices, const std::string& help,
+                 std::string* target) {
+  return {name, joined(choices, "|"), *target, help, [=](std::string_view text) {
+            if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+              return invalid(name, joined(choices, "|"), text);
+            }
+            *target = text;
+            return Status();
+          }};
+}
+
+Flag text_flag(const std::string& name, const std::string& value, const std::string& help, std::string* target) {
+  return {name, value, target->empty() ? "none" : *target, help, [=](std::string_view text) {
+            if (text.empty()) return invalid(name, value, "nothing");
+            *target = text;
+            return Status();
+          }};
+}
+
+Flag number_list_flag(const std::string& name, const std::string& default_value, const std::string& help,
+                      std::uint64_t low, std::uint64_t high, std::vector<std::uint64_t>* target) {
+  const std::string takes = std::to_string(low) + " to " + std::to_string(high) + ", separated by commas";
+  return {name, "N,N", default_value, help, list_setter<std::uint64_t>(name, takes, low, high, target)};
+}
+
+Flag share_list_flag(const std::string& name, const std::string& default_value, const std::string& help,
+                     std::vector<double>* target) {
+  const std::string takes = "0 to 1, separated by commas";
+  return {name, "SHARE,SHARE", default_value, help, list_setter<double>(name, takes, 0, 1, target)};
+}
+
+Flag choice_list_flag(const std::string& name, const std::vector<std::string>& choices, const std::string& help,
+                      std::vector<std::string>* target) {
+  return {name, "NAME,NAME", joined(*target, ","), help + ": " + joined(choices, ", "), [=](std::string_view text) {
+            std::vector<std::string> chosen;
+            for (const std::string_view part : split(text)) {
+              if (std::find(choices.begin(), choices.end(), part) == choices.end()) {
+                return invalid(name, joined(choices, ", "), part);
+              }
+              chosen.emplace_back(part);
+            }
+            *target = chosen;
             return Status();
           }};
 }

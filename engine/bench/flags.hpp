@@ -25,7 +25,18 @@ Flag number_flag(const std::string& name, const std::string& unit, const std::st
                  std::uint64_t high, std::uint64_t* target);
 Flag share_flag(const std::string& name, const std::string& help, double* target);             // 0 to 1
 Flag duration_flag(const std::string& name, const std::string& help, double* target_seconds);  // 500ms, 3s
+Flag choice_flag(const std::string& name, const std::vector<std::string>& choices, const std::string& help,
+                 std::string* target);
+Flag text_flag(const std::string& name, const std::string& value, const std::string& help, std::string* target);
 Flag switch_flag(const std::string& name, const std::string& help, bool* target);
+
+// The same for lists: values separated by commas, at least one. The default that --help shows is given as text.
+Flag number_list_flag(const std::string& name, const std::string& default_value, const std::string& help,
+                      std::uint64_t low, std::uint64_t high, std::vector<std::uint64_t>* target);
+Flag share_list_flag(const std::string& name, const std::string& default_value, const std::string& help,
+                     std::vector<double>* target);
+Flag choice_list_flag(const std::string& name, const std::vector<std::string>& choices, const std::string& help,
+                      std::vector<std::string>* target);
 
 // Sets what the arguments name. Errors: INVALID_ARGUMENT for an unknown flag, a missing value, or what a setter says.
 Status parse_flags(const std::vector<Flag>& flags, const std::vector<std::string>& arguments);

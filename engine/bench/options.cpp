@@ -8,23 +8,6 @@ namespace kilokv::engine::bench {
 
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : "|") + word;
-  return all;
-}
-
-Flag choice_flag(const std::string& name, const std::vector<std::string>& choices, const std::string& help,
-                 std::string* target) {
-  return {name, joined(choices), *target, help, [=](std::string_view text) {
-            if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
-              return Status::invalid({name, joined(choices), std::string(text), "--" + name});
-            }
-            *target = text;
-            return Status();
-          }};
-}
-
 Flag wait_order_flag(PairOrder* target) {
   return {"wait-order", "ORDER", "withdrawals-first",
           "bank-semantic, vacation: withdrawals-first, precedence (so sent, sorted by the engine) or deposits-first",

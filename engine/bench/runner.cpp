@@ -158,6 +158,23 @@ Status WorkloadRun::run() {
   return model_ ? check_state(*model_, *engine_) : Status();
 }
 
+Status WorkloadRun::verify(std::uint64_t batches) {
+  const WorkloadReport report_before = report_;
+  Status status;
+  for (std::uint64_t i = 0; status.ok() && i < batches; ++i) {
+    const TransactionColumns& columns = next_batch();
+    model_ = model_of_keys(*engine_, columns);
+    status = run_batch(columns);
+    if (status.ok()) status = check_keys(*model_, *engine_, columns);
+  }
+  model_.reset();
+  report_ = report_before;
+  if (status.ok() && engine_->state_hash() != engine_->compute_state_hash()) {
+    status = {StatusCode::internal, "state hash: the one kept up to date differs from the one computed from the table"};
+  }
+  return status;
+}
+
 Status WorkloadRun::run_batch(const TransactionColumns& columns) {
   ++header_.number;
   header_.time_us += 1000;

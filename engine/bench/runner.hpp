@@ -23,6 +23,7 @@ struct Counts {
   std::uint64_t batches = 0, transactions = 0, passes = 0, writes = 0, range_pairs = 0;
   std::uint64_t committed = 0, guard_failed = 0, wait_expired = 0, overflow = 0, type_mismatch = 0, postponed = 0;
   void add(const BatchResults& results, const WriteColumns& batch_writes);
+  std::uint64_t decided() const { return transactions - wait_expired - postponed; }
 };
 
 // How they were executed.
@@ -60,6 +61,10 @@ class WorkloadRun {
   // Runs further batches, options.batches or as many as options.duration_seconds allows; the report adds up.
   // Errors: INTERNAL from the referee.
   Status run();
+  // Runs so many further batches, each checked by the referee together with every record that it names; the report
+  // does not count them. Memory: that of a batch, whatever the table's size. Requires: batches without ranges.
+  // Errors: INTERNAL from the referee, or of the state's hash.
+  Status verify(std::uint64_t batches);
   // Feeds the final state to the workload's invariant. Errors: INTERNAL naming what is violated.
   Status check_invariant();
   const WorkloadReport& report() const { return report_; }
@@ -87,7 +92,7 @@ class WorkloadRun {
   BatchResults results_;
   WriteColumns writes_;
   BatchHeader header_;
-  std::optional<ModelState> model_;  // with --verify
+  std::optional<ModelState> model_;  // with --verify, and in verify()
   WorkloadReport report_;
 };
 

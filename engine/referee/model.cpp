@@ -199,6 +199,16 @@ class Runner {
   ModelRun run_;
 };
 
+ModelRecord copy_of(const RecordView& record) {
+  ModelRecord copy{{}, version_of(record.cell.tag)};
+  switch (type_of(record.cell.tag)) {
+    case ValueType::absent: break;
+    case ValueType::integer: copy.value = static_cast<std::int64_t>(record.cell.word); break;
+    case ValueType::bytes: copy.value = std::string(record.bytes); break;
+  }
+  return copy;
+}
+
 }  // namespace
 
 void ModelState::drop_tombstones(Version floor) {
@@ -211,15 +221,20 @@ ModelState model_of(const Engine& engine) {
   ModelState state;
   state.tombstone_floor = engine.tombstone_floor();
   engine.scan({}, {}, [&](const RecordView& record) {
-    ModelRecord copy{{}, version_of(record.cell.tag)};
-    switch (type_of(record.cell.tag)) {
-      case ValueType::absent: break;
-      case ValueType::integer: copy.value = static_cast<std::int64_t>(record.cell.word); break;
-      case ValueType::bytes: copy.value = std::string(record.bytes); break;
-    }
-    state.records.emplace_hint(state.records.end(), record.key, std::move(copy));
+    state.records.emplace_hint(state.records.end(), record.key, copy_of(record));
     return true;
   });
+  return state;
+}
+
+ModelState model_of_keys(const Engine& engine, const TransactionColumns& columns) {
+  ModelState state;
+  state.tombstone_floor = engine.tombstone_floor();
+  for (std::size_t i = 0; i < columns.key_end.size(); ++i) {
+    const std::string_view key = columns.key(i);
+    const RecordView record = engine.find(key);
+    if (version_of(record.cell.tag) != 0) state.records.try_emplace(std::string(key), copy_of(record));
+  }
   return state;
 }
 

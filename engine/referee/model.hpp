@@ -40,6 +40,9 @@ struct ModelState {
 // The state of an engine as a model.
 ModelState model_of(const Engine& engine);
 
+// Only the records of the keys that a batch names, which are enough to check it where it has no ranges.
+ModelState model_of_keys(const Engine& engine, const TransactionColumns& columns);
+
 // A value as a transaction sees it.
 struct ModelCell {
   ModelValue value;

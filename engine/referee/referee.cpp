@@ -157,6 +157,24 @@ Status Replay::any_order() {
   return end(passes);
 }
 
+Status compare_states(const ModelState& expected, const ModelState& got) {
+  const auto differs = [](const std::string& key, const std::string& wanted, const std::string& met) {
+    return Status(StatusCode::internal, "state, key " + key + ": expected " + wanted + ", got " + met);
+  };
+  const auto text = [](const ModelRecord& record) {
+    return describe(record.value) + " of version " + std::to_string(record.version);
+  };
+  for (const auto& [key, record] : expected.records) {
+    const auto found = got.records.find(key);
+    if (found == got.records.end()) return differs(key, text(record), "no record");
+    if (found->second != record) return differs(key, text(record), text(found->second));
+  }
+  for (const auto& [key, record] : got.records) {
+    if (!expected.records.contains(key)) return differs(key, "no record", text(record));
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_execution(const Execution& execution, RefereeMode mode, ModelState* state) {
@@ -166,25 +184,15 @@ Status check_execution(const Execution& execution, RefereeMode mode, ModelState*
 }
 
 Status check_state(const ModelState& state, const Engine& engine) {
-  const auto differs = [](const std::string& key, const std::string& expected, const std::string& got) {
-    return Status(StatusCode::internal, "state, key " + key + ": expected " + expected + ", got " + got);
-  };
-  const auto text = [](const ModelRecord& record) {
-    return describe(record.value) + " of version " + std::to_string(record.version);
-  };
-  const ModelState got = model_of(engine);
-  for (const auto& [key, record] : state.records) {
-    const auto found = got.records.find(key);
-    if (found == got.records.end()) return differs(key, text(record), "no record");
-    if (found->second != record) return differs(key, text(record), text(found->second));
-  }
-  for (const auto& [key, record] : got.records) {
-    if (!state.records.contains(key)) return differs(key, "no record", text(record));
-  }
+  if (Status status = compare_states(state, model_of(engine)); !status.ok()) return status;
   if (engine.state_hash() != engine.compute_state_hash()) {
     return {StatusCode::internal, "state hash: the one kept up to date differs from the one computed from the table"};
   }
   return {};
+}
+
+Status check_keys(const ModelState& state, const Engine& engine, const TransactionColumns& columns) {
+  return compare_states(state, model_of_keys(engine, columns));
 }
 
 }  // namespace kilokv::engine

@@ -53,5 +53,7 @@ struct Execution {
 // Compares every record of the engine with the model, tombstones included, and the kept state hash with the computed
 // one. Errors: INTERNAL naming the first difference.
 [[nodiscard]] Status check_state(const ModelState& state, const Engine& engine);
+// The same for the keys of a batch alone, where `state` has no others: its cost is that of the batch.
+[[nodiscard]] Status check_keys(const ModelState& state, const Engine& engine, const TransactionColumns& columns);
 
 }  // namespace kilokv::engine

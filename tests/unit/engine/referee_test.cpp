@@ -201,6 +201,49 @@ TEST(batch_applied_twice_to_the_state_is_caught) {
   EXPECT_EQ(message.substr(0, 58), "state, key alice: expected 90 of version 100, got 80 of ve");
 }
 
+// Two accounts that the batch names, one that it does not, and a key that it makes.
+void make_small_batch(RefereeScenario* scenario) {
+  for (const char* key : {"alice", "bob", "eve"}) scenario->load(key, 100);
+  add_movement(&scenario->builder, OnFalse::fail, "alice", "bob");
+  scenario->builder.begin();
+  scenario->builder.op(OpKind::put, scenario->builder.key("frank"), Operand::integer, 7);
+  scenario->builder.end();
+}
+
+TEST(records_that_a_batch_names_are_enough_to_check_it) {
+  RefereeScenario scenario;
+  make_small_batch(&scenario);
+  const ModelState before = model_of_keys(*scenario.engine, scenario.columns);
+  EXPECT_EQ(before.records.size(), 2u);  // eve is not named, and frank is still to come
+  EXPECT_TRUE(before.records.contains("alice") && before.records.contains("bob"));
+  scenario.execute();
+  scenario.model = before;
+  ModelState after;
+  EXPECT_TRUE(scenario.check(RefereeMode::deterministic, &after).ok());
+  EXPECT_TRUE(check_keys(after, *scenario.engine, scenario.columns).ok());
+  scenario.load("eve", 1);  // nobody named it
+  EXPECT_TRUE(check_keys(after, *scenario.engine, scenario.columns).ok());
+}
+
+TEST(record_that_differs_from_what_the_batch_left_is_caught) {
+  RefereeScenario scenario;
+  make_small_batch(&scenario);
+  scenario.execute();
+  ModelState after;
+  EXPECT_TRUE(scenario.check(RefereeMode::deterministic, &after).ok());
+  after.records.erase("eve");
+  const auto verdict = [&] { return check_keys(after, *scenario.engine, scenario.columns).message(); };
+  EXPECT_EQ(verdict(), "");
+  const ModelRecord frank = after.records["frank"];
+  after.records["frank"].value = std::int64_t{8};
+  EXPECT_EQ(verdict().substr(0, 16), "state, key frank");
+  after.records.erase("frank");
+  EXPECT_EQ(verdict().substr(0, 37), "state, key frank: expected no record,");
+  after.records["frank"] = frank;
+  after.records["gina"] = frank;
+  EXPECT_EQ(verdict().substr(0, 15), "state, key gina");
+}
+
 TEST(wrongly_postponed_transaction_is_caught) {
   RefereeScenario scenario;
   make_batch(&scenario);
