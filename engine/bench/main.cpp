@@ -1,11 +1,12 @@
 // kilokv-engine-bench: the engine alone, no server: throughput of the workloads, the referee's verdict with --verify,
-// or the ratio to a hand-written loop with --baseline. Exit codes: 0 done and everything checked holds; 1 a check
-// failed or the run could not be done; 2 wrong usage.
+// the ratio to a hand-written loop with --baseline, or (compare) the strategies against each other. Exit codes: 0 done
+// and everything checked holds; 1 a check failed or the run could not be done; 2 wrong usage.
 
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "engine/bench/compare_main.hpp"
 #include "engine/bench/hand_written.hpp"
 #include "engine/bench/options.hpp"
 #include "engine/bench/report.hpp"
@@ -57,12 +58,14 @@ int run_workloads(const BenchOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "compare") return compare_main({argv + 2, argv + argc});
   BenchOptions options;
   const std::vector<Flag> flags = bench_flags(&options);
   Status status = parse_flags(flags, std::vector<std::string>(argv + 1, argv + argc));
   if (status.ok() && options.help) {
     std::printf(
-        "Usage: kilokv-engine-bench [FLAGS]\nRuns workloads on the engine alone, in this process.\n\n%s\n%s"
+        "Usage: kilokv-engine-bench [FLAGS]\n       kilokv-engine-bench compare [FLAGS]\nRuns workloads on the engine "
+        "alone, in this process.\n\n%s\n%s"
         "\nWorkloads, what --keys counts, and the presets small and paper:\n\n%s",
         describe_flags(flags).c_str(), describe_strategies().c_str(), Workload::describe_sizes(false).c_str());
     return 0;

@@ -1,0 +1,121 @@
+#include "engine/bench/compare_main.hpp"
+
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "engine/bench/compare_page.hpp"
+#include "engine/bench/compare_report.hpp"
+#include "engine/bench/stopwatch.hpp"
+
+namespace kilokv::engine::bench {
+
+namespace {
+
+constexpr int kExitFailed = 1, kExitUsage = 2;
+constexpr const char* kUsage =
+    "Usage: kilokv-engine-bench compare [FLAGS]\n"
+    "Measures strategies against each other on the figures 7 to 13 of the PR-STM paper, verified, and says which of "
+    "its\n"
+    "claims hold. Tables go to the standard output, progress to the error output.\n\n";
+
+int complain(const Status& status, int exit_code) {
+  std::fprintf(stderr, "kilokv-engine-bench compare: %s\n", status.message().c_str());
+  return exit_code;
+}
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+std::string command_of(const std::vector<std::string>& arguments) {
+  std::string command = "kilokv-engine-bench compare";
+  for (const std::string& argument : arguments) command += " " + argument;
+  return command;
+}
+
+// An empty file at once: a path that cannot be written is found before the measurement.
+Status try_file(const std::string& flag, const std::string& path) {
+  if (path.empty() || std::ofstream(path, std::ios::app)) return {};
+  return {StatusCode::invalid_argument, flag + ": cannot write " + path};
+}
+
+Status write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text << std::flush;
+  return file ? Status() : Status(StatusCode::unavailable, "cannot write " + path);
+}
+
+Status write_page(const std::string& path, const std::string& document) {
+  const auto page = compare_page(document);
+  return page.ok() ? write_file(path, *page) : page.status();
+}
+
+Status page_from(const CompareOptions& options) {
+  std::ifstream file(options.from, std::ios::binary);
+  if (!file) return {StatusCode::not_found, "--from: cannot read " + options.from};
+  return write_page(options.html, std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+Status measure(CompareReport* report) {
+  const Stopwatch watch;
+  const std::vector<ComparePanel> panels = compare_panels(report->options);
+  for (const ComparePanel& panel : panels) {
+    const std::string progress = "[" + std::to_string(report->results.size() + 1) + "/" + std::to_string(panels.size());
+    auto points = measure_panel(report->options, panel, [&](const ComparePanel& of, const ComparePoint& point) {
+      std::fprintf(stderr, "%s] %s", progress.c_str(), point_line(of, point).c_str());
+    });
+    if (!points.ok()) return points.status();
+    report->results.push_back({panel, std::move(*points)});
+  }
+  report->ratios = ratios_of(report->results);
+  report->claims = claims_of(report->results, report->ratios);
+  report->seconds = watch.seconds();
+  return {};
+}
+
+Status run_compare(CompareReport* report) {
+  const CompareOptions& options = report->options;
+  if (Status status = measure(report); !status.ok()) return status;
+  std::fputs(compare_table(*report).c_str(), stdout);
+  const std::string document = compare_json(*report);
+  Status status;
+  if (!options.json.empty()) status = write_file(options.json, document);
+  if (status.ok() && !options.html.empty()) status = write_page(options.html, document);
+  return status;
+}
+
+Status check(CompareOptions* options) {
+  if (Status status = complete(options); !status.ok()) return status;
+  if (!options->html.empty()) {
+    if (Status status = can_write_page(); !status.ok()) return status;
+  }
+  if (Status status = try_file("--json", options->json); !status.ok()) return status;
+  return try_file("--html", options->html);
+}
+
+}  // namespace
+
+int compare_main(const std::vector<std::string>& arguments) {
+  CompareReport report;
+  report.command = command_of(arguments);
+  report.date = now_utc();
+  const std::vector<Flag> flags = compare_flags(&report.options);
+  Status status = parse_flags(flags, arguments);
+  if (status.ok() && report.options.help) {
+    std::printf("%s%s", kUsage, describe_flags(flags).c_str());
+    return 0;
+  }
+  if (status.ok()) status = check(&report.options);
+  if (!status.ok()) return complain(status, kExitUsage);
+  status = report.options.from.empty() ? run_compare(&report) : page_from(report.options);
+  return status.ok() ? 0 : complain(status, kExitFailed);
+}
+
+}  // namespace kilokv::engine::bench

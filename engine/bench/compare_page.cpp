@@ -1,0 +1,48 @@
+#include "engine/bench/compare_page.hpp"
+
+#include "engine/bench/compare_report.hpp"
+
+namespace kilokv::engine::bench {
+
+namespace {
+
+void put_in_place(std::string* page, std::string_view mark, std::string_view text) {
+  const std::size_t at = page->find(mark);
+  if (at != std::string::npos) page->replace(at, mark.size(), text);
+}
+
+// So that no string in it can end the element that holds it. A '<' stands in strings alone.
+std::string inert(std::string_view document) {
+  std::string text;
+  for (const char c : document) {
+    if (c == '<') {
+      text += "\\u003c";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Status can_write_page() {
+  if (!kChartLibrary.empty()) return {};
+  return {StatusCode::unavailable,
+          "--html: this program was built without Chart.js (Debian's libjs-chart.js, or -DKILOKV_CHART_JS=FILE); "
+          "--json works, and a program with it makes the page: compare --from FILE.json --html FILE.html"};
+}
+
+Result<std::string> compare_page(std::string_view document) {
+  if (Status status = can_write_page(); !status.ok()) return status;
+  if (!document.starts_with("{\"format\":\"" + std::string(kCompareFormat) + "\"")) {
+    return Status(StatusCode::invalid_argument,
+                  "--from: not a document of compare: it does not begin with format " + std::string(kCompareFormat));
+  }
+  std::string page(kPageTemplate);
+  put_in_place(&page, "/*document*/", inert(document));
+  put_in_place(&page, "/*library*/", kChartLibrary);
+  return page;
+}
+
+}  // namespace kilokv::engine::bench

@@ -1,0 +1,122 @@
+#include "engine/bench/compare_run.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+namespace kilokv::engine::bench {
+
+namespace {
+
+// One strategy on one graph, at one value of the axis.
+struct Lane {
+  ComparePoint point;
+  std::unique_ptr<WorkloadRun> run;
+};
+
+BenchOptions bench_options(const CompareOptions& options, const WorkloadOptions& workload, const ComparePoint& point) {
+  BenchOptions bench;
+  bench.device = options.device;
+  bench.strategy = point.strategy;
+  bench.threads = point.setting.threads;
+  bench.records_per_lock = point.setting.records_per_lock;
+  bench.batch_transactions = options.batch_transactions;
+  bench.batches = batches_at(options, workload);
+  bench.duration_seconds = options.duration_seconds;
+  bench.seed = options.seed;
+  return bench;
+}
+
+Status open_lane(const CompareOptions& options, const ComparePanel& panel, Lane* lane) {
+  const WorkloadOptions workload = workload_at(options, panel, lane->point.setting);
+  auto run = WorkloadRun::create(bench_options(options, workload, lane->point), workload);
+  if (!run.ok()) return run.status();
+  lane->run = std::move(*run);
+  lane->point.verified = options.verify_batches * options.batch_transactions;
+  return lane->run->verify(options.verify_batches);
+}
+
+Status repeat_lane(Lane* lane) {
+  const std::uint64_t decided_before = lane->run->report().counts.decided();
+  const double seconds_before = lane->run->report().seconds;
+  if (Status status = lane->run->run(); !status.ok()) return status;
+  const WorkloadReport& report = lane->run->report();
+  lane->point.per_second.push_back(static_cast<double>(report.counts.decided() - decided_before) /
+                                   (report.seconds - seconds_before));
+  return {};
+}
+
+Status close_lane(Lane* lane) {
+  Status status = lane->run->check_invariant();
+  lane->point.report = lane->run->report();
+  return status;
+}
+
+Status with_place(const Status& status, const ComparePanel& panel, const ComparePoint& point) {
+  char place[128];
+  std::snprintf(place, sizeof place, "figure %d%c, %s, %s %g, strategy %s: ", panel.figure, point.graph.letter,
+                panel.workload.c_str(), to_string(panel.axis), point.value, point.strategy.c_str());
+  return {status.code(), place + status.message()};
+}
+
+std::vector<Lane> lanes_at(const CompareOptions& options, const ComparePanel& panel, double value) {
+  std::vector<Lane> lanes;
+  for (const CompareGraph& graph : panel.graphs) {
+    for (const std::string& strategy : options.strategies) {
+      Lane& lane = lanes.emplace_back();
+      lane.point.value = value;
+      lane.point.graph = graph;
+      lane.point.strategy = strategy;
+      lane.point.setting = setting_at(options, panel, graph, value);
+    }
+  }
+  return lanes;
+}
+
+template <class Step>
+Status for_each_lane(const ComparePanel& panel, std::vector<Lane>* lanes, std::size_t first, const Step& step) {
+  for (std::size_t i = 0; i < lanes->size(); ++i) {
+    Lane& lane = (*lanes)[(first + i) % lanes->size()];
+    if (Status status = step(&lane); !status.ok()) return with_place(status, panel, lane.point);
+  }
+  return {};
+}
+
+}  // namespace
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double least_of(const std::vector<double>& values) {
+  return values.empty() ? 0 : *std::min_element(values.begin(), values.end());
+}
+
+double most_of(const std::vector<double>& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+Result<std::vector<ComparePoint>> measure_panel(const CompareOptions& options, const ComparePanel& panel,
+                                                const CompareProgress& progress) {
+  std::vector<ComparePoint> points;
+  for (const double value : panel.values) {
+    std::vector<Lane> lanes = lanes_at(options, panel, value);
+    Status status = for_each_lane(panel, &lanes, 0, [&](Lane* lane) { return open_lane(options, panel, lane); });
+    for (std::uint64_t repeat = 0; status.ok() && repeat < options.repeats; ++repeat) {
+      status = for_each_lane(panel, &lanes, repeat, repeat_lane);
+    }
+    if (status.ok()) status = for_each_lane(panel, &lanes, 0, close_lane);
+    if (!status.ok()) return status;
+    for (Lane& lane : lanes) {
+      progress(panel, lane.point);
+      points.push_back(std::move(lane.point));
+    }
+  }
+  return points;
+}
+
+}  // namespace kilokv::engine::bench
