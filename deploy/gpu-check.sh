@@ -8,7 +8,7 @@
 #   --device NAME     cuda (default), or emulated: a rehearsal where there is no GPU
 #   --bin DIR         the programs (default: beside this script, else build/gpu-carry, else build/release/bin); the
 #                     tests are looked for there and in DIR/../tests/bin
-#   --out DIR         for summary.md, report.json and raw.log (default: $OUT, else build/gpu-check)
+#   --out DIR         for summary.md, report.json, compare.json and raw.log (default: $OUT, else build/gpu-check)
 #   --budget SECONDS  of all; a step that it does not suffice for is cut, and listed so (default 540; 80 with --quick)
 #
 # Exit codes: 0 every check passed; 1 a check failed, or was cut; 2 wrong usage, or a program is missing.
@@ -42,10 +42,13 @@ if [[ ! $device =~ ^(cuda|emulated)$ || ! ${budget:-1} =~ ^[0-9]+$ ]]; then usag
 
 if [ "$quick" = yes ]; then
   chains=50 any_order_chains=20 verify_batches=3 verify_large=4096 keys=20000 duration=30ms warmup=2
-  sizes=(1024 8192) thetas=(0.5 1.2) large_accounts=100000 roofline=(--bytes 268435456 --repetitions 3)
+  sizes=(1024 8192) thetas=(0.5 1.2) large_accounts=100000
+  compare=(--workloads bank-semantic --semantic-shares 0,1 --records-per-lock 1 --batch 1024 --duration 10ms --verify 1)
+  roofline=(--bytes 268435456 --repetitions 3)
 else
   chains=1000 any_order_chains=300 verify_batches=10 verify_large=65536 keys=500000 duration=250ms warmup=6
   sizes=(1024 16384 262144 1000000) thetas=(0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2) large_accounts=2500000
+  compare=(--batch 65536 --duration 100ms --verify 2)
   roofline=(--bytes 4294967296 --repetitions 7)
 fi
 budget=${budget:-$([ "$quick" = yes ] && echo 80 || echo 540)}
@@ -323,6 +326,12 @@ measure() {
   done
 }
 
+# The figures of the PR-STM paper; the page is made of the document elsewhere (kilokv-engine-bench compare --from).
+compare_strategies() {
+  step 'compare' measurement 150 any "$bench" compare --device "$device" --strategies ordered,prstm,lock,gpustm \
+    --threads 1 --repeats 1 "${compare[@]}" --json "$out/compare.json"
+}
+
 measure_workloads() {
   local size theta workload
   for size in "${sizes[@]}"; do
@@ -406,6 +415,7 @@ check_device_layer
 check_random_batches
 check_workloads
 check_with_sanitizer
+compare_strategies
 measure_workloads
 
 collect_checks
