@@ -48,7 +48,7 @@ class EngineBench(unittest.TestCase):
     def test_strategies_with_locks_are_verified_on_every_workload(self):
         workloads = [["bank"], ["bank", "--distribution", "zipf:0.99"], ["hot"], ["bank-semantic"],
                      ["mixed", "--no-ranges"]]
-        locks = {"prstm": [1, 16, 4096], "lock": [1, 4096], "gpustm": [1, 16], "ordered": [1]}
+        locks = {"prstm": [1, 16, 4096], "lock": [1, 16, 4096], "gpustm": [1, 16, 4096], "ordered": [1]}
         for strategy, sizes in locks.items():
             for threads, records in itertools.product([1, 2, 8], sizes):
                 for workload in workloads:
