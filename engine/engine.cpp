@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 #include "engine/base/check.hpp"
@@ -201,7 +202,7 @@ class HostEngine final : public Engine {
   // Ranges name no records: they are for `serial`.
   bool runs_in_parallel(const TransactionColumns& columns) {
     if (parallel_ == nullptr || columns.empty() || !columns.range_limit.empty()) return false;
-    if (columns.size() > kTicketedTransactionsMax) return false;
+    if (columns.size() > parallel_->transactions_max()) return false;
     return !chooses_ || choice_.next(columns.size()) == 1;
   }
 
@@ -237,6 +238,7 @@ class HostEngine final : public Engine {
       }
     }
     if (!status.ok()) {
+      if (parallel_->device() == nullptr) std::fprintf(stderr, "%s\n", status.message().c_str());
       KILOKV_CHECK(parallel_->device() != nullptr);  // on the CPU it is a bug
       if (status.code() != StatusCode::resource_exhausted) give_up_device(status);
       results->reset(batch.columns);

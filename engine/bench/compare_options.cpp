@@ -92,6 +92,9 @@ Status complete(CompareOptions* options) {
   if (!options->from.empty() && !options->json.empty()) {
     return {StatusCode::invalid_argument, "--from measures nothing: there is no --json to write"};
   }
+  if (!options->html.empty() && (options->html == options->from || options->html == options->json)) {
+    return {StatusCode::invalid_argument, "--html is \"" + options->html + "\": the document is in that file"};
+  }
   if (options->keys == 1) return Status::invalid({"keys", "2 keys or more", "1", "--keys"});
   const CompareOptions preset = preset_values(options->preset);
   fill_in(&options->threads, threads_of_machine());

@@ -24,6 +24,23 @@ std::string inert(std::string_view document) {
   return text;
 }
 
+// Whether what was opened is closed: else it was cut off.
+bool is_whole(std::string_view document) {
+  std::int64_t open = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < document.size(); ++i) {
+    const char c = document[i];
+    if (in_string && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string) {
+      open += c == '{' || c == '[' ? 1 : (c == '}' || c == ']' ? -1 : 0);
+    }
+  }
+  return open == 0 && !in_string;
+}
+
 }  // namespace
 
 Status can_write_page() {
@@ -38,6 +55,9 @@ Result<std::string> compare_page(std::string_view document) {
   if (!document.starts_with("{\"format\":\"" + std::string(kCompareFormat) + "\"")) {
     return Status(StatusCode::invalid_argument,
                   "--from: not a document of compare: it does not begin with format " + std::string(kCompareFormat));
+  }
+  if (!is_whole(document) || document.find("\"panels\":[") == std::string_view::npos) {
+    return Status(StatusCode::invalid_argument, "--from: the document is not whole");
   }
   std::string page(kPageTemplate);
   put_in_place(&page, "/*document*/", inert(document));

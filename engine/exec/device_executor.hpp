@@ -28,6 +28,7 @@ class DeviceExecutor final : public Executor {
   Status prepare(const RecordStore& store) override;
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override;
+  std::size_t transactions_max() const override { return kTicketedTransactionsMax; }
   void changed(KeyId id) override { table_.changed(id); }
   const DeviceInfo* device() const override { return &opened_.device->info(); }
   std::size_t memory_bytes() const override { return staging_.bytes(); }

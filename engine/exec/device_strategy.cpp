@@ -81,7 +81,9 @@ class OrderedOnDevice final : public DeviceStrategy {
 class TicketedOnDevice final : public DeviceStrategy {
  public:
   TicketedOnDevice(TicketedStrategy strategy, const TicketedTuning& tuning, Device* device, DeviceKernels* kernels)
-      : strategy_(strategy), tuning_(tuning), device_(*device), kernels_(*kernels), locks_(device) {}
+      : strategy_(strategy), tuning_(tuning), device_(*device), kernels_(*kernels), locks_(device) {
+    tuning_.idle_sweeps_max = kIdleSweepsMax;
+  }
 
   std::uint32_t threads(std::uint32_t transactions) const override {
     const std::uint32_t each = std::max(tuning_.transactions_per_thread, 1u);
@@ -168,6 +170,8 @@ class TicketedOnDevice final : public DeviceStrategy {
 
  private:
   static constexpr std::size_t kClockWords = 2;  // the second for alignment
+  // A sweep takes a device some microseconds: the kernel gives up before the host gives the device up.
+  static constexpr std::uint32_t kIdleSweepsMax = 1u << 22;
 
   TicketedStrategy strategy_;
   TicketedTuning tuning_;

@@ -43,6 +43,8 @@ class Executor {
   // and is as it was. Any other: the executor is not used again.
   [[nodiscard]] virtual Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                                    ExecutionReport* report) = 0;
+  // Of a batch.
+  virtual std::size_t transactions_max() const { return SIZE_MAX; }
   // The record of this id was changed by something else than run().
   virtual void changed(KeyId) {}
   // The device that it runs on; null: the host.

@@ -29,7 +29,7 @@ void report_ticketed(const char* strategy, const BatchHeader& header, std::span<
   report->decided_by.clear();
   for (const TicketedCounts& of_thread : counts) {
     report->attempts += of_thread.attempts;
-    report->conflicts += of_thread.conflicts - of_thread.retried;
+    report->conflicts += of_thread.conflicts;
     report->under_locks += of_thread.under_locks;
     report->steals += of_thread.steals;
     report->stolen += of_thread.stolen;

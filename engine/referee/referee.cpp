@@ -144,11 +144,16 @@ Status Replay::any_order() {
     const std::uint32_t rank = results_.rank[t];
     if (Status status = finish(t, rank, run(t, rank)); !status.ok()) return status;
   }
+  const Indices by_position = by_precedence();
+  Indices position_of(n_);
+  for (std::uint32_t position = 0; position < n_; ++position) position_of[by_position[position]] = position;
   for (const std::uint32_t t : left) {
     const bool expired = static_cast<Outcome>(results_.outcome[t]) == Outcome::wait_expired;
-    if (expired && results_.rank[t] < passes * n_) {
+    const std::uint32_t last = passes * n_ + position_of[t];
+    if (expired && results_.rank[t] != last) {
       return mismatch(execution_, "transaction " + std::to_string(t) + ": rank",
-                      "after the last pass, at least " + std::to_string(passes * n_), std::to_string(results_.rank[t]));
+                      "behind the last pass, by its position: " + std::to_string(last),
+                      std::to_string(results_.rank[t]));
     }
     // Cut off by the limit of passes, its guard may have become true since.
     if (passes == kWaitPassesMax) continue;

@@ -54,10 +54,11 @@ struct GpustmRules : LogRules {
   static constexpr Order kFreeOrder = Order::release;
 };
 
-template <Platform P, class Rules = GpustmRules>
+template <Platform P, class RulesOf = GpustmRules>
 class Gpustm {
  public:
   using Space = typename P::Space;
+  using Rules = RulesOf;
   static constexpr Window kWindow = Window::one;
   static constexpr std::uint8_t kSemanticTries = 100;
 
@@ -82,7 +83,7 @@ class Gpustm {
     a_.tries[position] = tries;
     if (tries < kSemanticTries) {
       ++counts_->retried;
-      return Attempt::conflict;
+      return Attempt::again;
     }
     a_.tries[position] = 0;
     probe(GpustmProbe::gave_up);
@@ -91,11 +92,7 @@ class Gpustm {
 
   // For the access: a record, read for the first time.
   KILOKV_HOST_DEVICE Cell fetch(std::uint32_t e) {
-    const auto at = a_.cells + 2 * std::uint64_t{log_.record(e)};
-    const auto load_cell = [&]() -> Cell {
-      return {p_.load(at, Order::relaxed, Scope::device), p_.load(at + 1, Order::relaxed, Scope::device)};
-    };
-    if (under_locks_ || log_.record(e) == a_.absent_record) return load_cell();
+    if (under_locks_ || log_.record(e) == a_.absent_record) return log_.load(p_, e);
     const auto lock = lock_at(e);
     // The clock orders what is read: a lock whose time has come was freed before, and later ones are not accepted.
     std::uint64_t word = p_.load(lock, Order::relaxed, Scope::device);
@@ -104,7 +101,7 @@ class Gpustm {
       word = p_.load(lock, Order::relaxed, Scope::device);  // in the new time it may have changed once more
     }
     if (is_locked(word)) return stop(GpustmProbe::busy);
-    const Cell cell = load_cell();
+    const Cell cell = log_.load(p_, e);
     if (Rules::kReadFence != Order::relaxed) p_.fence(Rules::kReadFence, Scope::device);
     if (p_.load(lock, Order::relaxed, Scope::device) != word) return stop(GpustmProbe::read_found_changed);
     a_.entry_tag[e] = cell.tag;
@@ -133,38 +130,38 @@ class Gpustm {
       free_all(0);
       return Attempt::conflict;
     }
-    const std::uint64_t ticket = take_ticket();
-    if (ticket >= a_.batch.size) {
+    const std::uint32_t rank = take_rank(p_, a_, place_.range, Rules::kTicketOrder);
+    if (rank == kNone) {
       free_all(0);
       return Attempt::exhausted;
     }
-    log_.stamp(outcome, no_rank, rank_of(ticket));
+    log_.stamp(outcome, no_rank, rank);
     write_back();
     return Attempt::decided;
   }
 
   KILOKV_HOST_DEVICE Attempt commit_read_only(Outcome outcome, std::uint32_t no_rank) {
-    const std::uint64_t ticket = take_ticket();
-    if (ticket >= a_.batch.size) return Attempt::exhausted;
+    const std::uint32_t rank = take_rank(p_, a_, place_.range, Rules::kTicketOrder);
+    if (rank == kNone) return Attempt::exhausted;
     if (Rules::kValidatesReadOnly && !has_same_values()) {
       probe(GpustmProbe::late_read_only);
       ++counts_->wasted;
       return Attempt::conflict;
     }
-    log_.stamp(outcome, no_rank, rank_of(ticket));
+    log_.stamp(outcome, no_rank, rank);
     return Attempt::decided;
   }
 
   KILOKV_HOST_DEVICE Attempt run_under_locks() {
     ++counts_->under_locks;
     if (!lock_all(0)) return Attempt::conflict;
-    const std::uint64_t ticket = take_ticket();
-    if (ticket >= a_.batch.size) {
+    const std::uint32_t rank = take_rank(p_, a_, place_.range, Rules::kTicketOrder);
+    if (rank == kNone) {
       free_all(0);
       return Attempt::exhausted;
     }
     Access access(a_, &log_, this);
-    const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), rank_of(ticket));
+    const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), rank);
     write_back();
     return outcome == Outcome::postponed ? Attempt::postponed : Attempt::decided;
   }
@@ -175,13 +172,6 @@ class Gpustm {
     return {};
   }
   KILOKV_HOST_DEVICE auto lock_at(std::uint32_t e) const { return a_.locks + log_.lock_of(e); }
-  KILOKV_HOST_DEVICE std::uint64_t take_ticket() {
-    return p_.fetch_add(a_.words + (kTicketedTickets + place_.range), std::uint64_t{1}, Rules::kTicketOrder,
-                        Scope::device);
-  }
-  KILOKV_HOST_DEVICE std::uint32_t rank_of(std::uint64_t ticket) const {
-    return place_.range * a_.batch.size + static_cast<std::uint32_t>(ticket);
-  }
 
   // The reads so far stand now, too: then that is the transaction's time.
   KILOKV_HOST_DEVICE bool move_on() {
@@ -237,13 +227,7 @@ class Gpustm {
 
   KILOKV_HOST_DEVICE void write_back() {
     if (Rules::kWriteFence != Order::relaxed) p_.fence(Rules::kWriteFence, Scope::device);
-    for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
-      if (!log_.has(e, kEntryWritten)) continue;
-      const Cell cell = log_.cell(e);
-      const auto at = a_.cells + 2 * std::uint64_t{log_.record(e)};
-      p_.store(at, cell.word, Order::relaxed, Scope::device);
-      p_.store(at + 1, cell.tag, Order::relaxed, Scope::device);
-    }
+    log_.store_written(p_);
     const bool wrote = a_.results.wrote[log_.transaction()] != 0;
     free_all(wrote ? p_.fetch_add(a_.clock, std::uint64_t{1}, Rules::kTimeOrder, Scope::device) + 1 : 0);
   }

@@ -40,10 +40,11 @@ struct LockRules : LogRules {
   static constexpr Order kFreeOrder = Order::release;
 };
 
-template <Platform P, class Rules = LockRules>
+template <Platform P, class RulesOf = LockRules>
 class Locking {
  public:
   using Space = typename P::Space;
+  using Rules = RulesOf;
   static constexpr Window kWindow = Window::one;
 
   KILOKV_HOST_DEVICE Locking(P& platform, const TicketedArguments<Space>& arguments, TicketedCounts* counts)
@@ -55,9 +56,7 @@ class Locking {
     log_.open(t);
     if (!lock_all()) return Attempt::conflict;
     ++counts_->attempts;
-    const std::uint64_t ticket =
-        p_.fetch_add(a_.words + (kTicketedTickets + place.range), std::uint64_t{1}, Order::relaxed, Scope::device);
-    const std::uint32_t rank = place.range * a_.batch.size + static_cast<std::uint32_t>(ticket);
+    const std::uint32_t rank = take_rank(p_, a_, place.range, Order::relaxed);  // there is one for each in each pass
     LoggedAccess<P, Locking, Rules> access(a_, &log_, this);
     const Outcome outcome = run_transaction(a_.batch, a_.results, access, t, rank);
     write_back();

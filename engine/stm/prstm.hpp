@@ -80,6 +80,7 @@ struct PrstmRules : LogRules {
   static constexpr bool kLockedReadConflicts = true;    // (2)
   static constexpr bool kValidatesBehindTicket = true;  // (2)
   static constexpr bool kValidatesEveryOutcome = true;  // (5)
+  static constexpr bool kWastesTickets = false;         // every optimistic one's
   static constexpr bool kRunsOnce = true;               // (6)
   static constexpr bool kLocksOnce = true;              // (7)
   static constexpr bool kFreesBySwap = true;            // a pre-lock is given back only if it is still there
@@ -95,10 +96,11 @@ struct PrstmRules : LogRules {
   static constexpr Order kFreeOrder = Order::release;   // of the store that frees
 };
 
-template <Platform P, class Rules = PrstmRules>
+template <Platform P, class RulesOf = PrstmRules>
 class Prstm {
  public:
   using Space = typename P::Space;
+  using Rules = RulesOf;
   using Word = typename Rules::Word;
   static constexpr Window kWindow = Window::all;
 
@@ -117,7 +119,8 @@ class Prstm {
     log_.open(t);
     log_.clear();
     stopped_ = false;
-    under_locks_ = place.must_lock || a_.tries[position] >= a_.tuning.optimistic_tries;
+    under_locks_ =
+        place.must_lock || a_.tries[position] == kTriesMax || a_.tries[position] >= a_.tuning.optimistic_tries;
     Attempt attempt = under_locks_ ? run_under_locks() : run_optimistically();
     if (!Rules::kRunsOnce && attempt == Attempt::decided) attempt = run_under_locks();
     const std::uint8_t tries = a_.tries[position];
@@ -127,15 +130,11 @@ class Prstm {
 
   // For the access: a record, read for the first time.
   KILOKV_HOST_DEVICE Cell fetch(std::uint32_t e) {
-    const auto at = a_.cells + 2 * std::uint64_t{log_.record(e)};
-    const auto load_cell = [&]() -> Cell {
-      return {p_.load(at, Order::relaxed, Scope::device), p_.load(at + 1, Order::relaxed, Scope::device)};
-    };
-    if (under_locks_ || log_.record(e) == a_.absent_record) return load_cell();
+    if (under_locks_ || log_.record(e) == a_.absent_record) return log_.load(p_, e);
     const auto lock = lock_at(e);
     const std::uint32_t head = log_.head(e);
     if (!Rules::kLockFirst) {  // as Algorithm 1 has it
-      const Cell cell = load_cell();
+      const Cell cell = log_.load(p_, e);
       log_.set_version(head, Word::version(p_.load(lock, Order::acquire, Scope::device)));
       log_.add(head, kHeadVersion);
       return cell;
@@ -151,7 +150,7 @@ class Prstm {
     }
     log_.set_version(head, Word::version(word));
     log_.add(head, kHeadVersion);
-    return load_cell();
+    return log_.load(p_, e);
   }
   KILOKV_HOST_DEVICE bool stopped() const { return stopped_; }
 
@@ -171,14 +170,14 @@ class Prstm {
       probe(PrstmProbe::early_validation_failed);
       return give_up(Attempt::conflict);
     }
-    const std::uint64_t ticket = take_ticket();
-    if (ticket >= a_.batch.size) return give_up(Attempt::exhausted);
-    if (Rules::kValidatesBehindTicket && must_validate && !is_valid()) {
+    const std::uint32_t rank = take_rank(p_, a_, place_.range, Rules::kTicketOrder);
+    if (rank == kNone) return give_up(Attempt::exhausted);
+    if (Rules::kWastesTickets || (Rules::kValidatesBehindTicket && must_validate && !is_valid())) {
       probe(PrstmProbe::late_validation_failed);
       ++counts_->wasted;
       return give_up(Attempt::conflict);
     }
-    log_.stamp(outcome, no_rank, rank_of(ticket));
+    log_.stamp(outcome, no_rank, rank);
     write_back();
     return Attempt::decided;
   }
@@ -188,10 +187,10 @@ class Prstm {
     log_.clear();
     under_locks_ = true;
     if (!lock_all(0)) return Attempt::conflict;
-    const std::uint64_t ticket = take_ticket();
-    if (ticket >= a_.batch.size) return give_up(Attempt::exhausted);
+    const std::uint32_t rank = take_rank(p_, a_, place_.range, Rules::kTicketOrder);
+    if (rank == kNone) return give_up(Attempt::exhausted);
     Access access(a_, &log_, this);
-    const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), rank_of(ticket));
+    const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), rank);
     write_back();
     return outcome == Outcome::postponed ? Attempt::postponed : Attempt::decided;
   }
@@ -201,13 +200,6 @@ class Prstm {
     return {};
   }
   KILOKV_HOST_DEVICE auto lock_at(std::uint32_t e) const { return a_.locks + log_.lock_of(e); }
-  KILOKV_HOST_DEVICE std::uint64_t take_ticket() {
-    return p_.fetch_add(a_.words + (kTicketedTickets + place_.range), std::uint64_t{1}, Rules::kTicketOrder,
-                        Scope::device);
-  }
-  KILOKV_HOST_DEVICE std::uint32_t rank_of(std::uint64_t ticket) const {
-    return place_.range * a_.batch.size + static_cast<std::uint32_t>(ticket);
-  }
 
   enum class Grip : std::uint8_t { got, refused, claimed };
 
@@ -313,13 +305,7 @@ class Prstm {
 
   KILOKV_HOST_DEVICE void write_back() {
     if (Rules::kWriteFence != Order::relaxed) p_.fence(Rules::kWriteFence, Scope::device);
-    for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
-      if (!log_.has(e, kEntryWritten)) continue;
-      const Cell cell = log_.cell(e);
-      const auto at = a_.cells + 2 * std::uint64_t{log_.record(e)};
-      p_.store(at, cell.word, Order::relaxed, Scope::device);
-      p_.store(at + 1, cell.tag, Order::relaxed, Scope::device);
-    }
+    log_.store_written(p_);
     free_all(1);
   }
   KILOKV_HOST_DEVICE Attempt give_up(Attempt attempt) {

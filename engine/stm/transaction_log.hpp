@@ -15,6 +15,7 @@
 #include "engine/base/host_device.hpp"
 #include "engine/base/types.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/stm/ticketed.hpp"
 #include "engine/stm/ticketed_arguments.hpp"
 #include "engine/txn/program.hpp"
 #include "engine/txn/results.hpp"
@@ -125,6 +126,22 @@ class TransactionLog {
     return false;
   }
 
+  // The record as it is in memory, where others may be at it.
+  KILOKV_HOST_DEVICE Cell load(P& p, std::uint32_t e) const {
+    const auto at = a_.cells + 2 * std::uint64_t{record(e)};
+    return {p.load(at, Order::relaxed, Scope::device), p.load(at + 1, Order::relaxed, Scope::device)};
+  }
+  // All that is to be written, where others may read it meanwhile.
+  KILOKV_HOST_DEVICE void store_written(P& p) const {
+    for (std::uint32_t e = begin_; e < end_; ++e) {
+      if (!has(e, kEntryWritten)) continue;
+      const auto at = a_.cells + 2 * std::uint64_t{record(e)};
+      const Cell written = cell(e);
+      p.store(at, written.word, Order::relaxed, Scope::device);
+      p.store(at + 1, written.tag, Order::relaxed, Scope::device);
+    }
+  }
+
   // The transaction ran as if its commit version were that of `ran_as`: puts that of `rank` into its results and its
   // entries to be written.
   KILOKV_HOST_DEVICE void stamp(Outcome outcome, std::uint32_t ran_as, std::uint32_t rank) {
@@ -219,7 +236,7 @@ class TransactionLog {
 };
 
 // What a planted bug takes away, for the tests of the tests.
-struct LogRules {
+struct LogRules : TicketedRules {
   static constexpr bool kFindsOwnWrites = true;  // a read sees the transaction's own write
   static constexpr bool kLogsReads = true;       // a second read gives what the first gave
 };

@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include "engine/workloads/bank.hpp"
-
 namespace kilokv::engine {
 
 BankSemantic::BankSemantic(std::uint64_t keys, const DistributionOptions& distribution, const SemanticOptions& options,
@@ -23,8 +21,8 @@ BankSemantic::Movement BankSemantic::draw(Turn turn) {
 }
 
 BankSemantic::Movement BankSemantic::transfer() {
-  Movement movement{kSavings, kSavings,     customers_.draw(&random_), 0, random_.between(1, kBankAmountMax),
-                    0,        OnFalse::fail};
+  Movement movement{kSavings,      kSavings, customers_.draw(&random_), 0, random_.between(1, kBankAmountMax), 0,
+                    OnFalse::fail, kReserve};
   do {
     movement.target = customers_.draw(&random_);
   } while (movement.target == movement.source);
@@ -39,7 +37,8 @@ BankSemantic::Movement BankSemantic::half(const Pair& pair, bool waits) const {
           pair.customer,
           pair.amount,
           pairs_.precedence(waits),
-          OnFalse::wait};
+          OnFalse::wait,
+          0};
 }
 
 void BankSemantic::for_each_initial(const InitialVisitor& visit) const {

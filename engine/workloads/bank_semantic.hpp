@@ -4,14 +4,15 @@
 // (chck............, empty). A deposit moves an amount from savings to checking, a withdrawal moves it back; both have
 // a WAIT guard source >= amount. They come in pairs (pairs.hpp) of one customer and amount, and the withdrawal is sent
 // first, so that it waits for its deposit. The rest, where wait_share is below 1, are FAIL-guarded transfers between
-// savings accounts. A deposit waits too when transfers have emptied its savings, so that every guard of a pair is a
-// WAIT guard. read_only_share of the transactions get both balances of a customer and write nothing.
-// Invariant: the total; no balance is below 0.
+// savings accounts, which leave kReserve there: else they would empty some in the long run, and deposits from those
+// would wait for ever. A deposit waits only where many pairs of one customer are open. read_only_share of the
+// transactions get both balances of a customer and write nothing. Invariant: the total; no balance is below 0.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/workloads/bank.hpp"
 #include "engine/workloads/distribution.hpp"
 #include "engine/workloads/invariant.hpp"
 #include "engine/workloads/key_name.hpp"
@@ -50,6 +51,7 @@ class BankSemantic {
 
  private:
   static constexpr std::string_view kSavings = "save", kChecking = "chck";
+  static constexpr std::int64_t kReserve = kBankBalance / 2;
 
   struct Movement {
     std::string_view source_prefix, target_prefix;
@@ -57,6 +59,7 @@ class BankSemantic {
     std::int64_t amount = 0;
     std::uint8_t precedence = 0;
     OnFalse on_false = OnFalse::wait;
+    std::int64_t reserve = 0;  // that stays at the source
   };
   struct Pair {
     std::uint64_t customer;
@@ -82,7 +85,7 @@ class BankSemantic {
     sink->begin(movement.precedence, waits ? wait_timeout_us_ : 0);
     const std::uint32_t source = sink->key(KeyName(movement.source_prefix, movement.source).view());
     const std::uint32_t target = sink->key(KeyName(movement.target_prefix, movement.target).view());
-    sink->guard(GuardKind::greater_equal, movement.on_false, source, movement.amount, kNone);
+    sink->guard(GuardKind::greater_equal, movement.on_false, source, movement.amount + movement.reserve, kNone);
     sink->op(OpKind::add, source, Operand::integer, -movement.amount);
     sink->op(OpKind::add, target, Operand::integer, movement.amount);
     sink->end();

@@ -121,6 +121,29 @@ void on_the_chosen_device() { run_all({.test = "on_the_chosen_device", .device =
 const bool registered_chosen_device = std::getenv("KILOKV_TEST_DEVICE") != nullptr &&
                                       kilokv::test::register_test("on_the_chosen_device", on_the_chosen_device);
 
+// Nothing is in the way of a single thread: it neither fails nor locks more than it writes.
+TEST(one_thread_meets_no_conflict) {
+  for (const TicketedStrategy strategy : kTicketedStrategies) {
+    EngineOptions options;
+    options.strategy = name_of(strategy);
+    options.threads = 1;
+    RefereeScenario scenario;
+    scenario.engine = RefereeScenario::make_engine(options);
+    for (int i = 0; i < 100; ++i) {
+      scenario.builder.begin();
+      scenario.builder.op(OpKind::get, scenario.builder.key("hot"));
+      scenario.builder.op(OpKind::add, scenario.builder.key("hot"), Operand::integer, 1);
+      scenario.builder.op(OpKind::add, scenario.builder.key("k" + std::to_string(i % 7)), Operand::integer, 1);
+      scenario.builder.end();
+    }
+    scenario.execute();
+    const ExecutionReport& execution = scenario.engine->execution();
+    EXPECT_EQ(execution.conflicts + execution.under_locks + execution.wasted_tickets, std::uint64_t{0});
+    EXPECT_EQ(execution.attempts, std::uint64_t{100});
+    EXPECT_EQ(scenario.check(RefereeMode::any_order).message(), "");
+  }
+}
+
 TEST(knobs_out_of_range_are_refused) {
   EngineOptions options;
   options.strategy = "prstm";

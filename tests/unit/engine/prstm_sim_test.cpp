@@ -150,6 +150,64 @@ TEST(the_watchdog_ends_what_nobody_can_end) {
   EXPECT_EQ(scenario.check().message(), std::string());  // the batch ran on the CPU
 }
 
+// Every optimistic ticket is wasted, until the last range is reached: there all locks come first.
+struct Wasteful : PrstmRules {
+  static constexpr bool kWastesTickets = true;
+};
+struct WastefulInTheLastRange : Wasteful {
+  static constexpr bool kLastRangeLocks = false;
+};
+template <class Rules>
+Status run_into_the_last_range(std::uint64_t seed) {
+  TicketedSimRuns runs = Family<4>::runs_of(seed);
+  runs.shape = {.blocks = 1, .block_threads = 4, .group_width = 4};
+  runs.tuning.optimistic_tries = 254;
+  runs.schedule.seed = seed;
+  RefereeScenario scenario;
+  scenario.engine = create_engine_with(EngineOptions{.strategy = "serial", .secret = RefereeScenario::kSecret},
+                                       std::make_unique<TicketedSim<4, Prstm<SimPlatform4, Rules>>>(&runs));
+  Random random(seed);
+  generate_conflicts(&random, 3, 16, &scenario.builder);
+  scenario.execute();
+  if (!scenario.engine->device().reason.empty()) return {StatusCode::internal, scenario.engine->device().reason};
+  EXPECT_EQ(scenario.results.passes, kWaitPassesMax);
+  return scenario.check(RefereeMode::any_order);
+}
+TEST(the_last_range_is_enough) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) EXPECT_EQ(run_into_the_last_range<Wasteful>(seed).message(), "");
+}
+TEST(tickets_wasted_in_the_last_range_are_found) {
+  EXPECT_EQ(run_into_the_last_range<WastefulInTheLastRange>(1).message(), "given up: no thread got on");
+}
+
+struct BlindToTheEndOfRange : PrstmRules {
+  static constexpr bool kSeesEndOfRange = false;
+};
+struct PassesOnWhenIdle : PrstmRules {
+  static constexpr bool kStopsWhenIdle = false;
+};
+// A chain of waits in the wrong order, and one that nothing ends: as many passes as the specification has.
+template <class Rules>
+std::uint32_t passes_of_a_chain() {
+  TicketedSimRuns runs = Family<4>::runs_of(1);
+  runs.shape = {.blocks = 1, .block_threads = 1, .group_width = 4};
+  RefereeScenario scenario;
+  scenario.engine = create_engine_with(EngineOptions{.strategy = "serial", .secret = RefereeScenario::kSecret},
+                                       std::make_unique<TicketedSim<4, Prstm<SimPlatform4, Rules>>>(&runs));
+  for (int i = 0; i < 5; ++i) {
+    scenario.builder.begin();
+    const std::uint32_t awaited = scenario.builder.key("link" + std::to_string(i == 0 ? 9 : i + 1));
+    if (i < 4) scenario.builder.guard(GuardKind::exists, OnFalse::wait, awaited, 0);
+    scenario.builder.op(OpKind::put, scenario.builder.key("link" + std::to_string(i)));
+    scenario.builder.end();
+  }
+  scenario.execute();
+  EXPECT_EQ(scenario.check(RefereeMode::any_order).message(), "");
+  return scenario.results.passes;
+}
+TEST(a_pass_that_finishes_none_is_the_last) { EXPECT_EQ(passes_of_a_chain<PrstmRules>(), 5u); }
+TEST(gap_11_passes_that_go_on_are_found) { EXPECT_EQ(passes_of_a_chain<PassesOnWhenIdle>(), kWaitPassesMax); }
+
 #define PLANTED(test, Rules) \
   TEST(test) { expect_to_fail<Family<4, Rules>>(kProgram, #test); }
 
@@ -162,6 +220,9 @@ PLANTED(gap_4_reads_not_logged_is_found, ReadsNotLogged)
 PLANTED(gap_5_outcomes_not_validated_is_found, SomeOutcomesNotValidated)
 PLANTED(gap_6_run_twice_is_found, RunsTwice)
 PLANTED(gap_7_locks_taken_twice_is_found, LocksTwice)
+TEST(blindness_to_the_end_of_a_range_is_found) {
+  expect_to_fail<Family<4, BlindToTheEndOfRange>>(kProgram, "blindness_to_the_end_of_a_range_is_found", 60000);
+}
 PLANTED(freeing_what_is_stolen_is_found, FreesWhatIsStolen)
 PLANTED(stealing_what_is_locked_is_found, StealsWhatIsLocked)
 

@@ -85,9 +85,13 @@ struct TicketedFamily {
     runs.schedule.kind = seed % 3 == 0 ? Schedule::Kind::lockstep : Schedule::Kind::interleaved;
     runs.schedule.preempt_probability = random.chance(0.5) ? 0.5 : 0.1;
     runs.schedule.steps_max = 200'000;
+    if (has_many_each(seed)) runs.shape = {.blocks = 1, .block_threads = 4, .group_width = Width};
     if (seed >= kWeakSeeds) runs.schedule.stale_probability = random.chance(0.5) ? 0.1 : 0.5;
     return runs;
   }
+
+  // Few lanes and many transactions on each: one can be behind the end of a range while another has not met it.
+  static bool has_many_each(std::uint64_t seed) { return seed % 5 == 1; }
 
   // A scenario of this seed, each batch under a schedule of its own, unless `given` has its seed: then
   // that one is the last.
@@ -120,7 +124,7 @@ struct TicketedFamily {
       runs.schedule = usual;
       runs.schedule.seed = seed * kBatches + i;
       if (given != nullptr && given->seed == runs.schedule.seed) runs.schedule = *given;
-      const std::size_t transactions = 8 + random.below(9);
+      const std::size_t transactions = has_many_each(seed) ? 16 + random.below(24) : 8 + random.below(9);
       if (conflicts) {
         generate_conflicts(&random, options.keys, transactions, &scenario.builder);
       } else {
