@@ -282,7 +282,7 @@ class LoggedAccess {
         (Rules::kLogsReads ? kEntryRead : 0) | (Rules::kFindsOwnWrites ? kEntryWritten : 0);
     if (log_->has(e, kLogged)) return log_->cell(e);
     const Cell cell = reader_->fetch(e);
-    if (log_->has(e, kEntryWritten)) return cell;
+    if (reader_->stopped() || log_->has(e, kEntryWritten)) return cell;
     log_->set_cell(e, cell);
     log_->add(e, kEntryRead);
     return cell;
