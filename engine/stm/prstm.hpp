@@ -122,7 +122,11 @@ class Prstm {
     under_locks_ =
         place.must_lock || a_.tries[position] == kTriesMax || a_.tries[position] >= a_.tuning.optimistic_tries;
     Attempt attempt = under_locks_ ? run_under_locks() : run_optimistically();
-    if (!Rules::kRunsOnce && attempt == Attempt::decided) attempt = run_under_locks();
+    if (!Rules::kRunsOnce && attempt == Attempt::decided) {
+      log_.clear();
+      under_locks_ = true;
+      attempt = run_under_locks();
+    }
     const std::uint8_t tries = a_.tries[position];
     if (attempt == Attempt::conflict && tries < kTriesMax) a_.tries[position] = static_cast<std::uint8_t>(tries + 1);
     return attempt;
@@ -184,8 +188,6 @@ class Prstm {
 
   KILOKV_HOST_DEVICE Attempt run_under_locks() {
     ++counts_->under_locks;
-    log_.clear();
-    under_locks_ = true;
     if (!lock_all(0)) return Attempt::conflict;
     const std::uint32_t rank = take_rank(p_, a_, place_.range, Rules::kTicketOrder);
     if (rank == kNone) return give_up(Attempt::exhausted);
@@ -201,16 +203,10 @@ class Prstm {
   }
   KILOKV_HOST_DEVICE auto lock_at(std::uint32_t e) const { return a_.locks + log_.lock_of(e); }
 
-  enum class Grip : std::uint8_t { got, refused, claimed };
-
   // Pre-locks, then locks, all locks with these flags (0: all that need it). False: it has none of them, or, if it
   // locks everything and waits for one, only pre-locks.
   KILOKV_HOST_DEVICE bool lock_all(std::uint8_t flags) {
-    Grip grip = Grip::got;
-    const bool has_all = for_locks(flags, [&](std::uint32_t head) {
-      grip = prelock(head);
-      return grip == Grip::got;
-    });
+    const bool has_all = for_locks(flags, [&](std::uint32_t head) { return prelock(head); });
     if (!has_all && under_locks_) return false;
     if (has_all && for_locks(flags, [&](std::uint32_t head) { return lock(head); })) return true;
     free_all(0);
@@ -228,34 +224,33 @@ class Prstm {
     return log_.for_heads(flags, [&](std::uint32_t head) { return log_.is_idle(head) || f(head); });
   }
 
-  KILOKV_HOST_DEVICE Grip prelock(std::uint32_t head) {
+  // False: refused, or claimed at most.
+  KILOKV_HOST_DEVICE bool prelock(std::uint32_t head) {
     const auto at = lock_at(head);
     for (;;) {
       const std::uint64_t word = p_.load(at, Order::relaxed, Scope::device);
       const std::uint64_t version = Word::version(word);
-      if (log_.has(head, kHeadVersion) && version != log_.version(head)) return Grip::refused;
+      if (log_.has(head, kHeadVersion) && version != log_.version(head)) return false;
       const bool is_mine = Word::owner(word) == (position_ & Word::kOwnerMax);
       if (Word::is_locked(word) && (Rules::kStealsPrelocksOnly || Word::owner(word) <= position_)) {
         if (Word::owner(word) > position_) probe(PrstmProbe::lock_held_by_lower);
-        if (!under_locks_ || !Rules::kClaims) return Grip::refused;
-        if (Word::is_claimed(word) && (is_mine || Word::owner(word) < position_)) {
-          return is_mine ? Grip::claimed : Grip::refused;
-        }
-        if (swap(at, word, Word::claimed(version, position_))) return Grip::claimed;
+        if (!under_locks_ || !Rules::kClaims) return false;
+        if (Word::is_claimed(word) && (is_mine || Word::owner(word) < position_)) return false;
+        if (swap(at, word, Word::claimed(version, position_))) return false;
         continue;
       }
       if (Word::is_prelocked(word) && is_mine) {
         probe(PrstmProbe::prelock_handed_over);
       } else if (Word::is_prelocked(word) && (!Rules::kHasPriorities || Word::owner(word) < position_)) {
         probe(PrstmProbe::prelock_refused);
-        return Grip::refused;
+        return false;
       } else if (!under_locks_ && !Word::is_prelocked(word)) {
         // Nobody competes for it: both steps in one.
         const std::uint64_t locked = Word::locked(version, position_);
         if (p_.compare_exchange(at, word, locked, Rules::kLockOrder, Scope::device) != word) continue;
         log_.set_version(head, version);
         log_.add(head, kHeadLocked);
-        return Grip::got;
+        return true;
       } else {
         if (!swap(at, word, Word::prelocked(version, position_))) continue;
         if (Word::is_prelocked(word)) {
@@ -265,7 +260,7 @@ class Prstm {
       }
       log_.set_version(head, version);
       log_.add(head, kHeadPrelocked);
-      return Grip::got;
+      return true;
     }
   }
   template <class Pointer>

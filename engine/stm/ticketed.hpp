@@ -49,6 +49,7 @@ struct TicketedRules {
   static constexpr bool kLastRangeLocks = true;  // no ticket is wasted there
   static constexpr bool kStopsWhenIdle = true;   // gap 11: a pass that has finished none is the last
 };
+
 // Rare places, for the simulator (platform/concept.hpp); those of protocols are numbered from kProtocolProbes.
 enum class TicketedProbe : std::uint32_t {
   class_boundary,   // a class begins, and one before it has run
