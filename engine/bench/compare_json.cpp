@@ -6,17 +6,6 @@ namespace kilokv::engine::bench {
 
 namespace {
 
-void write_machine(JsonWriter* json) {
-  const Machine machine = this_machine();
-  json->begin_object("machine");
-  json->string("cpu", machine.cpu);
-  json->integer("cores", machine.cores);
-  json->string("compiler", machine.compiler);
-  json->string("build_type", machine.build_type);
-  json->string("commit", machine.commit);
-  json->end_object();
-}
-
 void write_options(JsonWriter* json, const CompareReport& report) {
   const CompareOptions& options = report.options;
   json->string("preset", options.preset);

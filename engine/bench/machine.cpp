@@ -29,4 +29,15 @@ Machine this_machine() {
   return {cpu_model(), std::thread::hardware_concurrency(), compiler, kBuildType, kCommit};
 }
 
+void write_machine(JsonWriter* json) {
+  const Machine machine = this_machine();
+  json->begin_object("machine");
+  json->string("cpu", machine.cpu);
+  json->integer("cores", machine.cores);
+  json->string("compiler", machine.compiler);
+  json->string("build_type", machine.build_type);
+  json->string("commit", machine.commit);
+  json->end_object();
+}
+
 }  // namespace kilokv::engine::bench

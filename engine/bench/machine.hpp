@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "engine/bench/json.hpp"
+
 namespace kilokv::engine::bench {
 
 struct Machine {
@@ -14,5 +16,7 @@ struct Machine {
 };
 
 Machine this_machine();
+// This one, as the object "machine" of a document.
+void write_machine(JsonWriter* json);
 
 }  // namespace kilokv::engine::bench

@@ -72,7 +72,6 @@ std::string execution_line(const WorkloadReport& report) {
 
 // The opening fields of every document; the caller closes the object.
 void open_document(JsonWriter* json, const BenchOptions& options) {
-  const Machine machine = this_machine();
   json->begin_object();
   json->string("format", "kilokv-engine-bench-1");
   json->string("device", options.device);
@@ -82,13 +81,7 @@ void open_document(JsonWriter* json, const BenchOptions& options) {
   json->integer("transactions_per_thread", options.transactions_per_thread);
   json->integer("batch_transactions", options.batch_transactions);
   json->integer("seed", options.seed);
-  json->begin_object("machine");
-  json->string("cpu", machine.cpu);
-  json->integer("cores", machine.cores);
-  json->string("compiler", machine.compiler);
-  json->string("build_type", machine.build_type);
-  json->string("commit", machine.commit);
-  json->end_object();
+  write_machine(json);
 }
 
 void write_execution(JsonWriter* json, const WorkloadReport& report) {
