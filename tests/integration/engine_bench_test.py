@@ -157,7 +157,7 @@ class EngineBench(unittest.TestCase):
                                  (["--records-per-lock", "0"], "--records-per-lock"),
                                  (["--strategy", "ordered", "--records-per-lock", "2"], "--records-per-lock"),
                                  (["--transactions-per-thread", "4"], "--transactions-per-thread"),
-                                 (["--strategy", "lock", "--transactions-per-thread", "1048577"], "0 to 65536"),
+                                 (["--strategy", "lock", "--transactions-per-thread", "1048577"], "0 to 1048576"),
                                  (["--device", "tpu"], "--device"), (["--verify=yes"], "--verify"),
                                  (["--baseline", "--verify"], "--baseline")]:
             done = run(*arguments)
