@@ -35,7 +35,7 @@ class OrderedOnDevice final : public DeviceStrategy {
 
   Status reserve(DeviceStream stream, const BatchShape& shape) override {
     const std::size_t before = reservations_.bytes();
-    Status status = reservations_.reserve_growing(kRoles * shape.records * sizeof(std::uint64_t));
+    Status status = reservations_.reserve_growing(kReservationWords * shape.records * sizeof(std::uint64_t));
     if (!status.ok()) return status;
     const bool restart = epochs_.must_restart(shape.transactions);
     if (reservations_.bytes() == before && !restart) return {};
@@ -64,7 +64,7 @@ class OrderedOnDevice final : public DeviceStrategy {
   void report(const BatchHeader& header, const BatchShape& shape, const std::byte* staging, BatchResults* results,
               ExecutionReport* report) override {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(staging + words_);
-    epochs_.use(words[kWordRounds]);
+    epochs_.use(ordered_epochs_used(words[kWordRounds]));
     report_ordered(header, {words, kOrderedWords},
                    {reinterpret_cast<const OrderedCounts*>(staging + counts_), shape.threads}, results, report);
   }

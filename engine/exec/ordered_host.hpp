@@ -12,10 +12,13 @@ namespace kilokv::engine {
 
 class OrderedHost final : public Executor {
  public:
-  // A round costs each undecided transaction about as much as running it does, and two barriers.
-  static constexpr OrderedTuning kTuning{.decided_min = 16, .divisor = 8};
+  // A round costs each undecided transaction about as much as running it does, and a barrier: an only thread has
+  // nothing of it.
+  static constexpr OrderedTuning kTuning{.decided_min = 64, .divisor = 8};
+  static constexpr OrderedTuning kOneByOne{.decided_min = kNone};
 
-  explicit OrderedHost(std::uint32_t threads, OrderedTuning tuning = kTuning, FirstEpochs first = {})
+  explicit OrderedHost(std::uint32_t threads) : OrderedHost(threads, threads == 1 ? kOneByOne : kTuning) {}
+  OrderedHost(std::uint32_t threads, OrderedTuning tuning, FirstEpochs first = {})
       : team_(threads), tuning_(tuning), scratch_(first) {}
 
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,

@@ -10,7 +10,7 @@ OrderedArguments<HostSpace> OrderedScratch::open(const ResolvedBatch& batch, Ord
   const std::size_t operations = batch.columns.op_kind.size();
   if (epochs_.must_restart(n)) reservations_.assign(reservations_.size(), ~std::uint64_t{0});
   const std::size_t records_max = records->record_of_key().size();
-  grow(&reservations_, kRoles * records_max, ~std::uint64_t{0});
+  grow(&reservations_, kReservationWords * records_max, ~std::uint64_t{0});
   grow(&undo_, 2 * operations);
   grow(&op_adds_, operations);
   grow(&pass_of_, n);
@@ -37,7 +37,7 @@ OrderedArguments<HostSpace> OrderedScratch::open(const ResolvedBatch& batch, Ord
 }
 
 void OrderedScratch::close(const ResolvedBatch& batch, BatchResults* results, ExecutionReport* report) {
-  epochs_.use(words_[kWordRounds]);
+  epochs_.use(ordered_epochs_used(words_[kWordRounds]));
   report_ordered(batch.header, words_, counts_, results, report);
 }
 

@@ -1,15 +1,20 @@
 // `ordered`: the specification of a batch (DESIGN section 2) in parallel, bit for bit what `serial` gives, on any
-// number of threads. Deterministic rounds inside each pass, after deterministic reservations (Yu et al., "Aria", VLDB
-// 2020):
+// number of threads. Deterministic rounds, after deterministic reservations (Yu et al., "Aria", VLDB 2020):
 //
-//   reserve  every undecided transaction enters its position at each record that it may read, write or add to: the
-//            lowest position stays
+//   reserve  every undecided transaction enters its place at each record that it may read, write or add to: the lowest
+//            place stays
 //   decide   one runs, in place, when no older undecided one may write what it reads or writes, or may read what it
 //            writes. ADDs to a record commute: older adders do not stop an adder
 //
-// with a barrier behind each. The oldest undecided one always runs, so that a pass ends. Deviations from Aria: who must
-// wait stays in the batch and goes on in the next round; the order is the batch's, fixed; the rule of the older reader
-// (without it T2 could overtake a T1 that reads what T2 writes, while T1 waits for T0); ADDs.
+// Who is left reserves for the next round at once, in words of its own, so that one barrier a round is enough.
+// Deviations from Aria: who must wait stays in the batch and goes on in the next round; the order is the batch's,
+// fixed; the rule of the older reader (without it T2 could overtake a T1 that reads what T2 writes, while T1 waits for
+// T0); ADDs; passes.
+//
+// Passes overlap. A transaction's place is pass x n + position, as its rank: one that is postponed moves to a later
+// place. The next pass opens when one transaction of the last open one was decided; those that wait for it reserve in
+// the round behind, and may run from the next one on, as soon as what is before them leaves them alone. So the passes
+// are those of the specification, which end when one finishes none.
 //
 // ADDs. One counts as an adder where its delta is known before it runs, and its record stands once in the transaction.
 // Adders of one record run in any order and at once, as atomic additions, when the record is an integer or absent and
@@ -18,9 +23,11 @@
 // (BatchResults::kDelta), in rank order; who asks for the value is a reader, and waits for the older adders, while
 // younger ones wait for it.
 //
-// Tail: where a round decides few (a chain on a hot record), the first thread runs the rest of the pass one by one.
+// Tail: where few are left, or a round decides few (a chain on a hot record), the first thread runs those that may run
+// in this round and later ones of their passes, one by one.
 //
 // Reservations are tagged by epoch (a round), later ones lower, so that nothing is cleared between rounds or batches.
+// Rounds use two sets of words by turns: one is decided by, while the other is reserved in.
 // Memory is that of OrderedArguments; nothing is allocated. Ranges are not for it: they name no records.
 //
 // Thread safety: each thread of the grid makes one OrderedRun and calls run() once; nothing else may touch the
@@ -38,8 +45,8 @@
 
 namespace kilokv::engine {
 
-// When the rest of a pass runs one by one: a round has decided fewer than `decided_min`, or fewer than 1 in `divisor`
-// of those that it had (0: never).
+// When a tail comes: fewer than `decided_min` are left or were decided in a round, or fewer than 1 in `divisor` of
+// those that it had (0: never).
 struct OrderedTuning {
   std::uint32_t decided_min = 0;
   std::uint32_t divisor = 0;
@@ -52,24 +59,33 @@ struct OrderedCounts {
 
 // Words that all threads share; all zero at the start.
 enum OrderedWord : std::uint32_t {
-  kWordDecided,    // transactions that left a round, postponed ones included, so far
-  kWordPostponed,  // of these
-  kWordPasses,     // out
-  kWordRounds,     // out
-  kWordTail,       // out
-  kOrderedWords,
+  kWordPasses,   // out
+  kWordRounds,   // out
+  kWordTail,     // out: transactions in it
+  kWordRoundOf,  // three sets of RoundWord, by turns
+  kOrderedWords = kWordRoundOf + 12,
 };
+// What a round leaves.
+enum RoundWord : std::uint32_t {
+  kRoundMoved,     // decided or postponed in it
+  kRoundReady,     // undecided that may run in the next one
+  kRoundWaiting,   // undecided that may not
+  kRoundFinished,  // 1 + the latest pass of which one was decided in it
+  kRoundWords,
+};
+static_assert(kOrderedWords == kWordRoundOf + 3 * kRoundWords);
 
-// The roles of a transaction at a record, as they are reserved: the words of a record.
+// The roles of a transaction at a record, as they are reserved: the words of a record, for even rounds and for odd.
 enum class Role : std::uint8_t { read, write, add };
 inline constexpr std::uint32_t kRoles = 3;
+inline constexpr std::uint32_t kReservationWords = 2 * kRoles;
 
 // With n transactions, m operations and d records:
 template <class Space>
 struct OrderedArguments : BatchArguments<Space> {
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
-  Pointer<std::uint64_t> reservations = {};  // [kRoles x d] of older epochs
+  Pointer<std::uint64_t> reservations = {};  // [kReservationWords x d] of older epochs
   Pointer<std::uint64_t> delta_sums = {};    // [d] zero at the start
   Pointer<std::uint8_t> op_adds = {};        // [m] scratch: 1: an adder
   Pointer<std::uint64_t> undo = {};          // [2m] scratch: what each write replaced
@@ -82,8 +98,10 @@ struct OrderedArguments : BatchArguments<Space> {
   OrderedTuning tuning;
 };
 
-// More epochs than a batch of n transactions can use.
-constexpr std::uint64_t ordered_epochs_max(std::uint64_t n) { return n * kWaitPassesMax + kWaitPassesMax + 1; }
+// More epochs than a batch of n transactions can use: each round moves one of them at least, or opens a pass.
+constexpr std::uint64_t ordered_epochs_max(std::uint64_t n) { return n * kWaitPassesMax + kWaitPassesMax + 2; }
+// What a batch has used: reservations are made for one round more than there are.
+constexpr std::uint64_t ordered_epochs_used(std::uint64_t rounds) { return rounds + 1; }
 
 // The largest delta that may count as an adder, where a batch has so many operations.
 constexpr std::uint64_t ordered_delta_max(std::uint64_t operations) {
@@ -95,6 +113,10 @@ struct OrderedRules {
   static constexpr bool kOlderReader = true;          // who writes waits for older readers
   static constexpr bool kTagsReads = true;            // readers' reservations carry their epoch
   static constexpr bool kBarrierBeforeDecide = true;  // all have reserved before anybody decides
+  static constexpr bool kBarrierBehindRound = true;   // and have decided, and reserved again, before the next round
+  static constexpr bool kTwoSets = true;              // nobody reserves in words that others decide by
+  static constexpr bool kJoinsFirst = true;           // the transactions of a pass reserve before they run
+  static constexpr bool kPlacesByPass = true;         // who was postponed comes behind its pass
   static constexpr bool kBoundsDeltas = true;         // adders of a record that could overflow are chained
 };
 
@@ -166,22 +188,25 @@ class OrderedRun {
 
   // Fills every column of the results that it views, but for the cells of adders; the cells; words and counts.
   KILOKV_HOST_DEVICE void run() {
-    for_own_positions([&](std::uint32_t position) { prepare(position); });
-    p_.grid_barrier();
-    std::uint32_t passes = 0;
-    std::uint32_t waiting = size_;
-    std::uint32_t finished = size_;
-    while (waiting > 0 && finished > 0 && passes < kWaitPassesMax) {
-      const std::uint32_t postponed = run_pass(passes, waiting);
-      finished = waiting - postponed;
-      waiting = postponed;
-      ++passes;
+    Round round{.ready = size_, .open = size_};
+    bool few = size_ < a_.tuning.decided_min;
+    for_own_positions([&](std::uint32_t position) {
+      prepare(position);
+      if (!few) reserve(position, 0);
+      a_.undecided[own_slot(undecided_++)] = position;
+    });
+    if (Rules::kBarrierBeforeDecide) p_.grid_barrier();
+    while (round.open > 0) {
+      const Round before = round;
+      round = run_round(before, few);
+      few = is_few(before, round, few);
     }
+    const std::uint32_t passes = round.waiting > 0 ? open() + 1 : finished_;
     for_own_positions([&](std::uint32_t position) { expire(position, passes); });
     a_.counts[p_.thread()] = counts_;
     if (p_.thread() != 0) return;
     p_.put(a_.words + kWordPasses, passes);
-    p_.put(a_.words + kWordRounds, rounds_);
+    p_.put(a_.words + kWordRounds, epoch_ - a_.first_epoch);
     p_.put(a_.words + kWordTail, tail_);
   }
 
@@ -267,48 +292,112 @@ class OrderedRun {
     return times == 1;
   }
 
-  // Runs those that wait for this pass, `size` of all threads; returns how many were postponed.
-  KILOKV_HOST_DEVICE std::uint32_t run_pass(std::uint32_t pass, std::uint32_t size) {
-    std::uint32_t undecided = 0;
-    for_own_positions([&](std::uint32_t position) {
-      if (p_.get(a_.pass_of + position) == pass) a_.undecided[own_slot(undecided++)] = position;
-    });
-    while (size > 0) {
-      ++epoch_;
-      ++rounds_;
-      for (std::uint32_t i = 0; i < undecided; ++i) reserve(a_.undecided[own_slot(i)]);
-      if (Rules::kBarrierBeforeDecide) p_.grid_barrier();
-      undecided = decide_all(pass, undecided);
+  // What all threads learn at the end of a round.
+  struct Round {
+    std::uint32_t moved = 0;    // decided or postponed
+    std::uint32_t ready = 0;    // undecided that may run in the next one
+    std::uint32_t waiting = 0;  // undecided that may not
+    std::uint32_t open = 0;     // undecided of passes that are open
+  };
+
+  // Runs those of the thread's undecided ones that may run, or the tail; who is left reserves for the next round.
+  KILOKV_HOST_DEVICE Round run_round(const Round& before, bool in_tail) {
+    ++epoch_;
+    Round own;
+    std::uint32_t finished = 0;
+    if (in_tail) {
+      if (p_.thread() == 0) finish(run_tail(before));
       p_.grid_barrier();
-      const std::uint64_t decided = p_.load(a_.words + kWordDecided, Order::relaxed, Scope::device) - decided_;
-      decided_ += decided;
-      const bool few = is_few(decided, size);
-      size -= static_cast<std::uint32_t>(decided);
-      if (size == 0 || !few) continue;
-      tail_ += size;
-      if (p_.thread() == 0) run_tail(pass);
-      p_.grid_barrier();
-      break;
+      reserves_ = learn_open();
     }
-    const std::uint64_t postponed = p_.load(a_.words + kWordPostponed, Order::relaxed, Scope::device) - postponed_;
-    postponed_ += postponed;
-    return static_cast<std::uint32_t>(postponed);
+    std::uint32_t left = 0;
+    for (std::uint32_t i = 0; i < undecided_; ++i) {
+      const std::uint32_t position = a_.undecided[own_slot(i)];
+      std::uint32_t pass = p_.get(a_.pass_of + position);
+      if (pass == kDone) continue;
+      if (!in_tail && pass <= runs_ && may_run(position, pass)) {
+        ++own.moved;
+        if (run_one(position, pass)) {
+          finished = later(finished, pass + 1);
+          continue;
+        }
+        ++pass;
+      }
+      const bool joins = pass <= reserves_;
+      ++(joins ? own.ready : own.waiting);
+      if (joins && (Rules::kJoinsFirst || pass <= runs_)) reserve(position, pass);
+      a_.undecided[own_slot(left++)] = position;
+    }
+    undecided_ = left;
+    return end_round(own, finished);
   }
+  // All threads meet. Three sets of words in turn: whoever adds to one, in the round behind the barrier, does so when
+  // nobody reads it any more and it was cleared.
+  KILOKV_HOST_DEVICE Round end_round(const Round& own, std::uint32_t finished) {
+    const auto words = words_of(epoch_);
+    const auto next = words_of(epoch_ + 1);
+    const auto add = [&](RoundWord word, std::uint32_t count) {
+      if (count > 0) p_.fetch_add(words + word, count, Order::relaxed, Scope::device);
+    };
+    add(kRoundMoved, own.moved);
+    add(kRoundReady, own.ready);
+    add(kRoundWaiting, own.waiting);
+    finish(finished);
+    if (p_.thread() == 0) {
+      for (std::uint32_t i = 0; i < kRoundWords; ++i) p_.store(next + i, 0, Order::relaxed, Scope::device);
+    }
+    if (Rules::kBarrierBehindRound) p_.grid_barrier();
+    const auto word = [&](RoundWord i) {
+      return static_cast<std::uint32_t>(p_.load(words + i, Order::relaxed, Scope::device));
+    };
+    runs_ = reserves_;
+    reserves_ = learn_open();
+    Round round{word(kRoundMoved), word(kRoundReady), word(kRoundWaiting)};
+    round.open = round.ready + (reserves_ > runs_ ? round.waiting : 0);
+    return round;
+  }
+  KILOKV_HOST_DEVICE auto words_of(std::uint32_t epoch) const {
+    return a_.words + (kWordRoundOf + (epoch - a_.first_epoch) % 3 * kRoundWords);
+  }
+  // Tells the others, and learns behind a barrier, what was finished in this round.
+  KILOKV_HOST_DEVICE void finish(std::uint32_t finished) {
+    if (finished <= finished_) return;
+    p_.fetch_max(words_of(epoch_) + kRoundFinished, finished, Order::relaxed, Scope::device);
+  }
+  KILOKV_HOST_DEVICE std::uint32_t learn_open() {
+    const std::uint64_t finished = p_.load(words_of(epoch_) + kRoundFinished, Order::relaxed, Scope::device);
+    finished_ = later(finished_, static_cast<std::uint32_t>(finished));
+    return open();
+  }
+  KILOKV_HOST_DEVICE static std::uint32_t later(std::uint32_t a, std::uint32_t b) { return a < b ? b : a; }
+  // The last pass that may run. If some wait behind it, it is not the last one of the batch: that one finishes none.
+  KILOKV_HOST_DEVICE std::uint32_t open() const { return finished_ < kWaitPassesMax ? finished_ : kWaitPassesMax - 1; }
   KILOKV_HOST_DEVICE std::uint32_t own_slot(std::uint32_t i) const { return p_.thread() + i * p_.threads(); }
-  KILOKV_HOST_DEVICE bool is_few(std::uint64_t decided, std::uint32_t size) const {
-    return decided < a_.tuning.decided_min || (a_.tuning.divisor != 0 && decided < size / a_.tuning.divisor);
+  KILOKV_HOST_DEVICE bool is_few(const Round& before, const Round& round, bool was_tail) const {
+    if (round.open < a_.tuning.decided_min) return true;
+    if (was_tail || before.ready == 0) return false;
+    return round.moved < a_.tuning.decided_min ||
+           (a_.tuning.divisor != 0 && round.moved < before.ready / a_.tuning.divisor);
   }
 
-  KILOKV_HOST_DEVICE std::uint64_t tag(std::uint32_t position) const {
-    return static_cast<std::uint64_t>(~epoch_) << 32 | position;
+  KILOKV_HOST_DEVICE static std::uint64_t tag(std::uint32_t place, std::uint32_t epoch) {
+    return static_cast<std::uint64_t>(~epoch) << 32 | place;
   }
-  KILOKV_HOST_DEVICE auto reservation(std::uint32_t record, Role role) const {
-    return a_.reservations + (static_cast<std::uint64_t>(record) * kRoles + static_cast<std::uint32_t>(role));
+  KILOKV_HOST_DEVICE std::uint32_t place_of(std::uint32_t position, std::uint32_t pass) const {
+    return (Rules::kPlacesByPass ? pass : 0) * size_ + position;
   }
-  KILOKV_HOST_DEVICE void reserve(std::uint32_t position) {
+  KILOKV_HOST_DEVICE auto reservation(std::uint32_t record, Role role, std::uint32_t epoch) const {
+    const std::uint32_t set = Rules::kTwoSets ? epoch % 2 : 0;
+    const std::uint32_t word = set * kRoles + static_cast<std::uint32_t>(role);
+    return a_.reservations + (static_cast<std::uint64_t>(record) * kReservationWords + word);
+  }
+  // For the next round.
+  KILOKV_HOST_DEVICE void reserve(std::uint32_t position, std::uint32_t pass) {
+    const std::uint32_t epoch = epoch_ + 1;
+    const std::uint32_t place = place_of(position, pass);
     for_uses(transaction_at(position), [&](Role role, std::uint32_t record) {
-      const std::uint64_t mine = !Rules::kTagsReads && role == Role::read ? position : tag(position);
-      const auto word = reservation(record, role);
+      const std::uint64_t mine = !Rules::kTagsReads && role == Role::read ? place : tag(place, epoch);
+      const auto word = reservation(record, role, epoch);
       if (p_.load(word, Order::relaxed, Scope::device) > mine) {
         p_.fetch_min(word, mine, Order::relaxed, Scope::device);
       }
@@ -317,30 +406,11 @@ class OrderedRun {
     });
   }
 
-  // Runs those of the thread's undecided ones that may run now; returns how many are left.
-  KILOKV_HOST_DEVICE std::uint32_t decide_all(std::uint32_t pass, std::uint32_t undecided) {
-    std::uint32_t left = 0;
-    const std::uint64_t postponed = counts_.postponed;
-    for (std::uint32_t i = 0; i < undecided; ++i) {
-      const std::uint32_t position = a_.undecided[own_slot(i)];
-      if (may_run(position)) {
-        run_one(position, pass);
-      } else {
-        a_.undecided[own_slot(left++)] = position;
-      }
-    }
-    if (left == undecided) return left;
-    p_.fetch_add(a_.words + kWordDecided, undecided - left, Order::relaxed, Scope::device);
-    if (counts_.postponed > postponed) {
-      p_.fetch_add(a_.words + kWordPostponed, counts_.postponed - postponed, Order::relaxed, Scope::device);
-    }
-    return left;
-  }
   KILOKV_HOST_DEVICE bool has_older(std::uint32_t record, Role role, std::uint64_t mine) const {
-    return p_.load(reservation(record, role), Order::relaxed, Scope::device) < mine;
+    return p_.load(reservation(record, role, epoch_), Order::relaxed, Scope::device) < mine;
   }
-  KILOKV_HOST_DEVICE bool may_run(std::uint32_t position) {
-    const std::uint64_t mine = tag(position);
+  KILOKV_HOST_DEVICE bool may_run(std::uint32_t position, std::uint32_t pass) {
+    const std::uint64_t mine = tag(place_of(position, pass), epoch_);
     return for_uses(transaction_at(position), [&](Role role, std::uint32_t record) {
       if (has_older(record, Role::write, mine)) return false;
       if (role == Role::read) return !has_older(record, Role::add, mine);
@@ -363,18 +433,20 @@ class OrderedRun {
     return size + p_.load(a_.delta_sums + record, Order::relaxed, Scope::device) < std::uint64_t{1} << 63;
   }
 
-  KILOKV_HOST_DEVICE void run_one(std::uint32_t position, std::uint32_t pass) {
+  // Whether it is decided; else it was postponed.
+  KILOKV_HOST_DEVICE bool run_one(std::uint32_t position, std::uint32_t pass) {
     const std::uint32_t t = transaction_at(position);
     OrderedAccess<P> access(p_, a_);
-    const Outcome outcome = run_transaction(a_.batch, a_.results, access, t, pass * size_ + position);
+    const Outcome outcome = run_transaction(a_.batch, a_.results, access, t, place_of(position, pass));
     if (outcome == Outcome::postponed) {
       ++counts_.postponed;
       p_.put(a_.pass_of + position, pass + 1);
-      return;
+      return false;
     }
     ++counts_.decided;
     p_.put(a_.pass_of + position, kDone);
     if (a_.results.wrote[t] != 0) apply_deltas(t, outcome);
+    return true;
   }
   KILOKV_HOST_DEVICE void apply_deltas(std::uint32_t t, Outcome outcome) {
     const Operations all = operations_of(t);
@@ -389,13 +461,22 @@ class OrderedRun {
       p_.fetch_max(cell + 1, delta.tag, Order::relaxed, Scope::device);
     }
   }
-  // The first thread alone. The words of the rounds stay: others may still read them.
-  KILOKV_HOST_DEVICE void run_tail(std::uint32_t pass) {
-    const std::uint64_t postponed = counts_.postponed;
-    for (std::uint32_t position = 0; position < size_; ++position) {
-      if (p_.get(a_.pass_of + position) == pass) run_one(position, pass);
+  // By the first thread, pass by pass: those that may run, and where few are left, all. Returns 1 + the latest pass of
+  // which one was decided, 0: of none.
+  KILOKV_HOST_DEVICE std::uint32_t run_tail(const Round& before) {
+    std::uint32_t left = before.ready + before.waiting;
+    std::uint32_t finished = 0;
+    const auto last = [&] { return left < a_.tuning.decided_min ? later(open(), finished) : runs_; };
+    for (std::uint32_t pass = 0; left > 0 && pass <= last() && pass < kWaitPassesMax; ++pass) {
+      for (std::uint32_t position = 0; position < size_; ++position) {
+        if (p_.get(a_.pass_of + position) != pass) continue;
+        ++tail_;
+        if (!run_one(position, pass)) continue;
+        finished = later(finished, pass + 1);
+        --left;
+      }
     }
-    p_.fetch_add(a_.words + kWordPostponed, counts_.postponed - postponed, Order::relaxed, Scope::device);
+    return finished;
   }
 
   KILOKV_HOST_DEVICE void expire(std::uint32_t position, std::uint32_t passes) {
@@ -409,9 +490,12 @@ class OrderedRun {
   const OrderedArguments<Space>& a_;
   const std::uint32_t size_;
   const std::uint32_t tile_;
-  std::uint32_t epoch_;
-  std::uint64_t decided_ = 0, postponed_ = 0;  // of the shared words, as far as all threads have seen them
-  std::uint32_t rounds_ = 0, tail_ = 0;
+  std::uint32_t epoch_;          // of the round
+  std::uint32_t undecided_ = 0;  // of the thread
+  std::uint32_t finished_ = 0;   // 1 + the latest pass that has finished one, as far as all threads have seen
+  std::uint32_t runs_ = 0;       // the last pass whose transactions have reserved, and may run
+  std::uint32_t reserves_ = 0;   // the last one whose transactions reserve for the next round
+  std::uint32_t tail_ = 0;       // transactions run in tails
   OrderedCounts counts_;
 };
 
