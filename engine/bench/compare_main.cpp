@@ -15,11 +15,12 @@ namespace kilokv::engine::bench {
 namespace {
 
 constexpr int kExitFailed = 1, kExitUsage = 2;
+constexpr const char* kStandardOutput = "-";
 constexpr const char* kUsage =
     "Usage: kilokv-engine-bench compare [FLAGS]\n"
-    "Measures strategies against each other on the figures 7 to 13 of the PR-STM paper, verified, and says which of "
-    "its\n"
-    "claims hold. Tables go to the standard output, progress to the error output.\n\n";
+    "Measures strategies against each other on the figures 7 to 13 of the PR-STM paper, verified, and says which of\n"
+    "its claims hold. Tables go to the standard output, or to the error output where a document or page goes there;\n"
+    "progress goes to the error output.\n\n";
 
 int complain(const Status& status, int exit_code) {
   std::fprintf(stderr, "kilokv-engine-bench compare: %s\n", status.message().c_str());
@@ -42,11 +43,15 @@ std::string command_of(const std::vector<std::string>& arguments) {
 
 // An empty file at once: a path that cannot be written is found before the measurement.
 Status try_file(const std::string& flag, const std::string& path) {
-  if (path.empty() || std::ofstream(path, std::ios::app)) return {};
+  if (path.empty() || path == kStandardOutput || std::ofstream(path, std::ios::app)) return {};
   return {StatusCode::invalid_argument, flag + ": cannot write " + path};
 }
 
 Status write_file(const std::string& path, const std::string& text) {
+  if (path == kStandardOutput) {
+    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    return written ? Status() : Status(StatusCode::unavailable, "cannot write to the standard output");
+  }
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text << std::flush;
   return file ? Status() : Status(StatusCode::unavailable, "cannot write " + path);
@@ -83,7 +88,8 @@ Status measure(CompareReport* report) {
 Status run_compare(CompareReport* report) {
   const CompareOptions& options = report->options;
   if (Status status = measure(report); !status.ok()) return status;
-  std::fputs(compare_table(*report).c_str(), stdout);
+  const bool output_is_taken = options.json == kStandardOutput || options.html == kStandardOutput;
+  std::fputs(compare_table(*report).c_str(), output_is_taken ? stderr : stdout);
   const std::string document = compare_json(*report);
   Status status;
   if (!options.json.empty()) status = write_file(options.json, document);
@@ -107,7 +113,7 @@ int compare_main(const std::vector<std::string>& arguments) {
   report.command = command_of(arguments);
   report.date = now_utc();
   const std::vector<Flag> flags = compare_flags(&report.options);
-  Status status = parse_flags(flags, arguments);
+  Status status = parse_flags(flags, arguments, &report.options.given);
   if (status.ok() && report.options.help) {
     std::printf("%s%s", kUsage, describe_flags(flags).c_str());
     return 0;

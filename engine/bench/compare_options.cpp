@@ -44,10 +44,22 @@ void fill_in(T* value, const T& otherwise) {
   if (*value == T{}) *value = otherwise;
 }
 
-template <class T>
-void put_in_order(std::vector<T>* list) {
-  std::sort(list->begin(), list->end());
-  list->erase(std::unique(list->begin(), list->end()), list->end());
+// What says how to measure would be ignored.
+Status check_from(const CompareOptions& options) {
+  for (const std::string& flag : options.given) {
+    if (flag == "from" || flag == "html") continue;
+    return {StatusCode::invalid_argument, "--from takes no --" + flag + ": it measures nothing"};
+  }
+  if (!options.html.empty()) return {};
+  return {StatusCode::invalid_argument, "--from writes the page of a document: --html says where"};
+}
+
+Status check_outputs(const CompareOptions& options) {
+  if (!options.from.empty()) {
+    if (Status status = check_from(options); !status.ok()) return status;
+  }
+  if (options.html.empty() || (options.html != options.from && options.html != options.json)) return {};
+  return {StatusCode::invalid_argument, "--html is \"" + options.html + "\": the document is there"};
 }
 
 }  // namespace
@@ -62,9 +74,10 @@ std::vector<Flag> compare_flags(CompareOptions* options) {
       choice_flag("device", Engine::devices(), "where batches run; auto: a CUDA device where there is one",
                   &options->device),
       number_list_flag("threads", "1, 2, 4 ... and one for each core",
-                       "of the figures by threads; others have the most", 1, 1024, &options->threads),
-      number_list_flag("records-per-lock", by_preset, "of the figures by records per lock; others have 1", 1, 1 << 20,
-                       &options->records_per_lock),
+                       "of the figures by threads; others have the most", 1, 1024,
+                       &options->threads),
+      number_list_flag("records-per-lock", by_preset, "of the figures by records per lock; others have 1", 1,
+                       EngineOptions::kPerLockMax, &options->records_per_lock),
       share_list_flag("semantic-shares", by_preset, "of the figures by semantic share; others have 1",
                       &options->semantic_shares),
       number_flag("keys", "keys", "of every workload; 0: as the preset has it for each", 0, std::uint64_t{1} << 32,
@@ -78,23 +91,15 @@ std::vector<Flag> compare_flags(CompareOptions* options) {
                   1'000'000, &options->verify_batches),
       number_flag("seed", "(a number)", "of the generators; the same seed gives the same transactions", 0, ~0ull,
                   &options->seed),
-      text_flag("json", "FILE", "where the document goes", &options->json),
-      text_flag("html", "FILE", "where the page with plots goes", &options->html),
+      text_flag("json", "FILE", "where the document goes; -: standard output", &options->json),
+      text_flag("html", "FILE", "where the page with plots goes; -: standard output", &options->html),
       text_flag("from", "FILE", "a document of an earlier run: measure nothing, write its page", &options->from),
       switch_flag("help", "print this and exit", &options->help),
   };
 }
 
 Status complete(CompareOptions* options) {
-  if (!options->from.empty() && options->html.empty()) {
-    return {StatusCode::invalid_argument, "--from writes the page of a document: --html says where"};
-  }
-  if (!options->from.empty() && !options->json.empty()) {
-    return {StatusCode::invalid_argument, "--from measures nothing: there is no --json to write"};
-  }
-  if (!options->html.empty() && (options->html == options->from || options->html == options->json)) {
-    return {StatusCode::invalid_argument, "--html is \"" + options->html + "\": the document is in that file"};
-  }
+  if (Status status = check_outputs(*options); !status.ok()) return status;
   if (options->keys == 1) return Status::invalid({"keys", "2 keys or more", "1", "--keys"});
   const CompareOptions preset = preset_values(options->preset);
   fill_in(&options->threads, threads_of_machine());
@@ -104,9 +109,9 @@ Status complete(CompareOptions* options) {
   fill_in(&options->repeats, preset.repeats);
   fill_in(&options->verify_batches, preset.verify_batches);
   fill_in(&options->duration_seconds, preset.duration_seconds);
-  put_in_order(&options->threads);
-  put_in_order(&options->records_per_lock);
-  put_in_order(&options->semantic_shares);
+  std::sort(options->threads.begin(), options->threads.end());
+  std::sort(options->records_per_lock.begin(), options->records_per_lock.end());
+  std::sort(options->semantic_shares.begin(), options->semantic_shares.end());
   return {};
 }
 

@@ -16,10 +16,11 @@ struct CompareOptions {
   std::vector<std::string> workloads = {"bank-semantic", "vacation", "skiplist", "kmeans", "graph"};
   std::string device = "cpu";
   std::uint64_t seed = 1;
-  std::string json;  // file; empty: none
+  std::string json;  // file; -: the standard output; empty: none
   std::string html;  // the same
   std::string from;  // file of an earlier run: nothing is measured
   bool help = false;
+  std::vector<std::string> given;  // names of the flags that stood there
   // Where empty or 0: complete() fills in what the preset, or the machine, has.
   std::vector<std::uint64_t> threads;
   std::vector<std::uint64_t> records_per_lock;

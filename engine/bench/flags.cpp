@@ -49,6 +49,14 @@ std::vector<std::string_view> split(std::string_view text) {
   }
 }
 
+// `value` as another one of the list; nothing stands twice, for it would only be measured twice.
+template <class T, class Value>
+Status add_once(const std::string& name, std::string_view met, const Value& value, std::vector<T>* list) {
+  if (std::find(list->begin(), list->end(), value) != list->end()) return invalid(name, "each once", met);
+  list->emplace_back(value);
+  return {};
+}
+
 template <class T>
 std::function<Status(std::string_view)> list_setter(const std::string& name, const std::string& takes, T low, T high,
                                                     std::vector<T>* target) {
@@ -57,7 +65,7 @@ std::function<Status(std::string_view)> list_setter(const std::string& name, con
     for (const std::string_view part : split(text)) {
       const auto number = parse_number<T>(part);
       if (!number || !(*number >= low && *number <= high)) return invalid(name, takes, part);
-      numbers.push_back(*number);
+      if (Status status = add_once(name, part, *number, &numbers); !status.ok()) return status;
     }
     *target = numbers;
     return Status();
@@ -140,7 +148,7 @@ Flag choice_list_flag(const std::string& name, const std::vector<std::string>& c
               if (std::find(choices.begin(), choices.end(), part) == choices.end()) {
                 return invalid(name, joined(choices, ", "), part);
               }
-              chosen.emplace_back(part);
+              if (Status status = add_once(name, part, part, &chosen); !status.ok()) return status;
             }
             *target = chosen;
             return Status();
@@ -154,7 +162,8 @@ Flag switch_flag(const std::string& name, const std::string& help, bool* target)
           }};
 }
 
-Status parse_flags(const std::vector<Flag>& flags, const std::vector<std::string>& arguments) {
+Status parse_flags(const std::vector<Flag>& flags, const std::vector<std::string>& arguments,
+                   std::vector<std::string>* given) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
     const std::size_t equals = argument.find('=');
@@ -175,6 +184,7 @@ Status parse_flags(const std::vector<Flag>& flags, const std::vector<std::string
       value = arguments[++i];
     }
     if (Status status = flag->set(value); !status.ok()) return status;
+    if (given != nullptr) given->push_back(flag->name);
   }
   return {};
 }

@@ -30,7 +30,8 @@ Flag choice_flag(const std::string& name, const std::vector<std::string>& choice
 Flag text_flag(const std::string& name, const std::string& value, const std::string& help, std::string* target);
 Flag switch_flag(const std::string& name, const std::string& help, bool* target);
 
-// The same for lists: values separated by commas, at least one. The default that --help shows is given as text.
+// The same for lists: values separated by commas, at least one, none twice. The default that --help shows is given as
+// text.
 Flag number_list_flag(const std::string& name, const std::string& default_value, const std::string& help,
                       std::uint64_t low, std::uint64_t high, std::vector<std::uint64_t>* target);
 Flag share_list_flag(const std::string& name, const std::string& default_value, const std::string& help,
@@ -38,8 +39,10 @@ Flag share_list_flag(const std::string& name, const std::string& default_value, 
 Flag choice_list_flag(const std::string& name, const std::vector<std::string>& choices, const std::string& help,
                       std::vector<std::string>* target);
 
-// Sets what the arguments name. Errors: INVALID_ARGUMENT for an unknown flag, a missing value, or what a setter says.
-Status parse_flags(const std::vector<Flag>& flags, const std::vector<std::string>& arguments);
+// Sets what the arguments name; `given` gets the names. Errors: INVALID_ARGUMENT for an unknown flag, a missing value,
+// or what a setter says.
+Status parse_flags(const std::vector<Flag>& flags, const std::vector<std::string>& arguments,
+                   std::vector<std::string>* given = nullptr);
 // One line or more for each flag, with its default.
 std::string describe_flags(const std::vector<Flag>& flags);
 

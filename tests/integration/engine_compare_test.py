@@ -193,6 +193,23 @@ class EngineCompare(unittest.TestCase):
         (held,) = re.findall(r'<script type="application/json" id="document">(.*?)</script>', page, re.DOTALL)
         self.assertIn("</script><script>/*library*/", json.loads(held)["command"])
 
+    def test_the_document_on_the_standard_output(self):
+        few = ["--workloads", "kmeans", "--strategies", "serial,prstm"]
+        done = compare(*TINY, *few, "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["strategies"], ["serial", "prstm"])
+        self.assertIn("figure 12A", done.stderr)
+        self.assertIn("Claims, where", done.stderr)
+        done = compare("--from", self.json_path, "--html", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.html_path, encoding="utf-8") as file:
+            self.assertEqual(done.stdout, file.read())
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([PROGRAM, "compare", "--from", self.json_path, "--html", "-"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write to the standard output", done.stderr)
+
     def test_a_choice_is_measured_alone(self):
         path = os.path.join(self.folder.name, "few.json")
         done = compare(*TINY, "--workloads", "kmeans", "--strategies", "serial,auto", "--json", path)
@@ -214,7 +231,15 @@ class EngineCompare(unittest.TestCase):
                                  (["--preset", "large"], "--preset"), (["--json", absent], "--json"),
                                  (["--html", absent], "--html"), (["--json="], "--json"),
                                  (["--from", self.json_path], "--html"),
-                                 (["--from", "a", "--html", "b", "--json", "c"], "--json")]:
+                                 (["--json", "-", "--html", "-"], "--html"),
+                                 (["--strategies", "prstm,lock,prstm"], "strategies is prstm; the limit is each once"),
+                                 (["--workloads", "graph,graph"], "workloads is graph"),
+                                 (["--threads", "2,1,2"], "threads is 2; the limit is each once (--threads)"),
+                                 (["--records-per-lock", "16,16"], "--records-per-lock"),
+                                 (["--semantic-shares", "0.5,.5"], "semantic-shares is .5; the limit is each once"),
+                                 *((["--from", "a", "--html", "b", flag, value], f"--from takes no {flag}: ")
+                                   for flag, value in [("--json", "c"), ("--threads", "2"), ("--preset", "small"),
+                                                       ("--seed", "1"), ("--verify", "0")])]:
             done = compare(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn(named, done.stderr)
