@@ -302,22 +302,43 @@ Status check_known(const std::string& field, const std::string& name, const std:
   return Status::invalid({field, "one of " + names, name, "--" + field});
 }
 
+Status check_bounds(const std::string& field, std::uint32_t met, std::uint32_t low, std::uint32_t high) {
+  if (met >= low && met <= high) return {};
+  return Status::invalid(
+      {field, std::to_string(low) + " to " + std::to_string(high), std::to_string(met), "--" + field});
+}
+
+Status check_without_locks(const std::string& strategy, const std::string& field, std::uint32_t met,
+                           std::uint32_t otherwise) {
+  if (met == otherwise) return {};
+  return Status::invalid({field, std::to_string(otherwise) + " with --strategy " + strategy + ", which has no locks",
+                          std::to_string(met), "--" + field});
+}
+
 }  // namespace
+
+Status EngineOptions::validate() const {
+  const std::string per_lock = "records-per-lock", per_thread = "transactions-per-thread";
+  Status status = check_known("strategy", strategy, Engine::strategies());
+  if (status.ok()) status = check_known("device", device, Engine::devices());
+  if (status.ok()) status = check_bounds("threads", threads, 0, kThreadsMax);
+  if (status.ok()) status = check_bounds(per_lock, records_per_lock, 1, kPerLockMax);
+  if (status.ok()) status = check_bounds(per_thread, transactions_per_thread, 0, kPerThreadMax);
+  if (!status.ok() || Engine::has_locks(strategy)) return status;
+  const EngineOptions defaults;
+  status = check_without_locks(strategy, per_lock, records_per_lock, defaults.records_per_lock);
+  if (!status.ok()) return status;
+  return check_without_locks(strategy, per_thread, transactions_per_thread, defaults.transactions_per_thread);
+}
 
 std::vector<std::string> Engine::strategies() { return {"auto", "ordered", "serial", "prstm", "lock", "gpustm"}; }
 std::vector<std::string> Engine::devices() { return {"auto", "cpu", "cuda", "emulated"}; }
+bool Engine::has_locks(const std::string& strategy) {
+  return strategy == "prstm" || strategy == "lock" || strategy == "gpustm";
+}
 
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
-  if (Status known = check_known("strategy", options.strategy, strategies()); !known.ok()) return known;
-  if (Status known = check_known("device", options.device, devices()); !known.ok()) return known;
-  if (options.records_per_lock == 0 || options.records_per_lock > EngineOptions::kPerLockMax) {
-    return Status::invalid({"records-per-lock", "1 to " + std::to_string(EngineOptions::kPerLockMax),
-                            std::to_string(options.records_per_lock), "--records-per-lock"});
-  }
-  if (options.transactions_per_thread > EngineOptions::kPerThreadMax) {
-    return Status::invalid({"transactions-per-thread", "at most " + std::to_string(EngineOptions::kPerThreadMax),
-                            std::to_string(options.transactions_per_thread), "--transactions-per-thread"});
-  }
+  if (Status status = options.validate(); !status.ok()) return status;
   if (options.device == "cpu") return create_engine_with(options, host_executor(options));
   if (options.strategy == "serial") {
     const std::string reason = options.device == "auto" ? "" : "serial runs on the CPU";

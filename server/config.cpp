@@ -9,6 +9,8 @@
 #include <cctype>
 #include <limits>
 #include <map>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -18,8 +20,6 @@
 
 namespace kilokv::server {
 namespace {
-
-constexpr std::uint32_t kThreadsMax = 1024;
 
 enum class Unit { text, count, size, duration, share };
 
@@ -41,24 +41,24 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
       {{kGroup, "data-dir", Unit::text, &o->storage.data_dir, "directory of the database; created when missing"},
        {kGroup, "listen", Unit::text, &o->listen, "HOST:PORT of the gRPC service; port 0 picks a free one"},
        {kGroup, "port-file", Unit::text, &o->port_file, "write the port to this file when ready"},
-       {kGroup, "strategy", Unit::text, &o->strategy,
+       {kGroup, "strategy", Unit::text, &o->engine.strategy,
         "how the engine executes a batch: auto, ordered or serial; prstm, lock or gpustm, in an order of their own"},
-       {kGroup, "device", Unit::text, &o->device,
+       {kGroup, "device", Unit::text, &o->engine.device,
         "where the engine runs: auto, cpu, cuda or emulated (for tests: a device in host memory, slow)"},
-       {kGroup, "threads", Unit::count, &o->threads,
+       {kGroup, "threads", Unit::count, &o->engine.threads,
         "threads of the engine's parallel strategy on the CPU; 0: one for each core"},
-       {kGroup, "records-per-lock", Unit::count, &o->records_per_lock,
+       {kGroup, "records-per-lock", Unit::count, &o->engine.records_per_lock,
         "records that one lock of prstm, lock or gpustm covers"},
-       {kGroup, "transactions-per-thread", Unit::count, &o->transactions_per_thread,
+       {kGroup, "transactions-per-thread", Unit::count, &o->engine.transactions_per_thread,
         "transactions that a thread of these takes together; 0: as is best"},
        {kGroup, "shadow-rate", Unit::share, &o->database.shadow_rate,
         "share of the batches that the referee runs again; the server stops where the two differ"},
        {kGroup, "shadow-records-max", Unit::count, &o->database.shadow_records_max,
         "keys, and records in ranges, of a batch that the referee runs again; one that names more is left out"},
        {kGroup, "shadow-bytes-max", Unit::size, &o->database.shadow_bytes_max, "the same in bytes"},
-       {kGroup, "expected-records", Unit::count, &o->expected_records,
+       {kGroup, "expected-records", Unit::count, &o->engine.expected_records,
         "records to make room for at the start, so that the table need not grow under load"},
-       {kGroup, "table-records-max", Unit::count, &o->table_records_max,
+       {kGroup, "table-records-max", Unit::count, &o->engine.table_records_max,
         "records in memory, deleted ones included; new keys are refused beyond it"},
        {kGroup, "drain-timeout", Unit::duration, &o->drain_timeout_us,
         "after SIGTERM or SIGINT, how long to finish what was accepted; a second signal ends at once"},
@@ -293,6 +293,21 @@ Status assign_all(const std::vector<Setting>& settings, const GivenByName& given
   return {};
 }
 
+// The message with the source of each setting that it names by its flag. What it names twice keeps the flag, too.
+std::string with_sources(const std::string& message, GivenByName given) {
+  constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyz-";
+  std::string text;
+  std::size_t told = 0;
+  for (std::size_t dashes = 0; (dashes = message.find("--", told)) != std::string::npos;) {
+    const std::size_t end = std::min(message.find_first_not_of(kNameCharacters, dashes), message.size());
+    const auto named = given.extract(message.substr(dashes + 2, end - dashes - 2));
+    text += message.substr(told, dashes - told);
+    text += named.empty() ? message.substr(dashes, end - dashes) : named.mapped().source;
+    told = end;
+  }
+  return text + message.substr(told);
+}
+
 // The flags as CLI11 sees them: texts, so that all sources are parsed in one way.
 struct Flags {
   CLI::App app{"kilokvd: transactional key-value database service", "kilokvd"};
@@ -328,14 +343,15 @@ Status check_choice(const char* knob, const std::string& met, const std::vector<
   return invalid(std::string(knob) + " is \"" + met + "\": it must be one of " + list);
 }
 
-Status check_most(const char* knob, std::uint64_t met, std::uint64_t most) {
+// `set_by`: the flag that sets the limit, where one does.
+Status check_most(const char* knob, std::uint64_t met, std::uint64_t most, const std::string& set_by = {}) {
   if (met <= most) return {};
-  return Status::invalid({knob, "at most " + std::to_string(most), std::to_string(met), knob});
+  return Status::invalid({knob, "0 to " + std::to_string(most) + set_by, std::to_string(met), knob});
 }
 
 Status check_longest(const char* knob, DurationUs met, DurationUs longest) {
   if (met <= longest) return {};
-  return Status::invalid({knob, "at most " + format_duration(longest), format_duration(met), knob});
+  return Status::invalid({knob, "0 to " + format_duration(longest), format_duration(met), knob});
 }
 
 Status check_listen(const std::string& listen) {
@@ -351,21 +367,17 @@ Status check_listen(const std::string& listen) {
 
 Status ServerOptions::validate() const {
   Status status = check_listen(listen);
-  if (status.ok()) status = check_choice("--device", device, engine::Engine::devices());
-  if (status.ok()) status = check_choice("--strategy", strategy, engine::Engine::strategies());
+  if (status.ok()) status = engine.validate();
   if (status.ok()) {
     status = check_choice("--log-level", log_level, {"trace", "debug", "info", "warning", "error", "critical", "off"});
   }
-  if (status.ok()) status = check_most("--threads", threads, kThreadsMax);
-  if (status.ok() && records_per_lock == 0) status = invalid("--records-per-lock is 0: it must be at least 1");
-  if (status.ok()) status = check_most("--records-per-lock", records_per_lock, engine::EngineOptions::kPerLockMax);
-  if (status.ok()) {
-    status = check_most("--transactions-per-thread", transactions_per_thread, engine::EngineOptions::kPerThreadMax);
-  }
   if (status.ok()) status = check_longest("--drain-timeout", drain_timeout_us, kDurationUsMax);
   // A slot of the table has a number of 32 bits.
-  if (status.ok()) status = check_most("--table-records-max", table_records_max, std::uint64_t{1} << 31);
-  if (status.ok()) status = check_most("--expected-records", expected_records, table_records_max);
+  if (status.ok()) status = check_most("--table-records-max", engine.table_records_max, std::uint64_t{1} << 31);
+  if (status.ok()) {
+    status =
+        check_most("--expected-records", engine.expected_records, engine.table_records_max, " (--table-records-max)");
+  }
   if (status.ok()) status = storage.validate();
   if (status.ok()) status = service.validate();
   if (status.ok()) status = database.validate();
@@ -402,7 +414,7 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv, const 
   if (!status.ok()) return status;
   line.options.service.limits.wait_timeout_us_max = line.options.database.wait_timeout_us_max;
   status = line.options.validate();
-  if (!status.ok()) return status;
+  if (!status.ok()) return Status(status.code(), with_sources(status.message(), std::move(given)));
   if (flags.check_config) line.action = CommandLine::Action::check_config;
   return line;
 }

@@ -17,15 +17,10 @@ namespace kilokv::server {
 struct ServerOptions {
   std::string listen = "127.0.0.1:7070";
   std::string port_file;  // empty: none
-  std::string strategy = "auto";
-  std::string device = "auto";
-  std::uint32_t threads = 0;                                        // of the engine; 0: one for each core
-  std::uint32_t records_per_lock = 1, transactions_per_thread = 0;  // as engine::EngineOptions has them
-  std::uint64_t expected_records = 0;
-  std::uint64_t table_records_max = std::uint64_t{1} << 31;
   DurationUs drain_timeout_us = 30000000;
   std::string log_level = "info";
   std::string log_file;  // empty: standard error
+  engine::EngineOptions engine{.device = "auto"};
   DatabaseOptions database;
   StorageOptions storage{.data_dir = "kilokv-data", .free_bytes = {}};
   ServiceOptions service;

@@ -73,8 +73,7 @@ void log_wrong_batch(const std::string& batch) {
 
 class Server {
  public:
-  explicit Server(const ServerOptions& options)
-      : options_(options), service_(options.service, {.version = kVersion, .strategy = options.strategy}) {}
+  explicit Server(const ServerOptions& options) : options_(options), service_(options.service, {.version = kVersion, .strategy = options.engine.strategy}) {}
 
   Status open() {
     if (!options_.port_file.empty()) std::remove(options_.port_file.c_str());  // that of an earlier run would mislead
@@ -126,15 +125,10 @@ class Server {
   Status open_database() {
     const Environment environment{.clock = &clock_, .random = &random_, .scheduler = &scheduler_};
     const auto create_engine = [this](const engine::KeyHashSecret& secret) {
-      return engine::Engine::create({.strategy = options_.strategy,
-                                     .device = options_.device,
-                                     .threads = options_.threads,
-                                     .records_per_lock = options_.records_per_lock,
-                                     .transactions_per_thread = options_.transactions_per_thread,
-                                     .secret = secret,
-                                     .emulated_device_fails = [] { return fail_point("engine.device.call"); },
-                                     .expected_records = options_.expected_records,
-                                     .table_records_max = options_.table_records_max});
+      engine::EngineOptions engine = options_.engine;
+      engine.secret = secret;
+      engine.emulated_device_fails = [] { return fail_point("engine.device.call"); };
+      return engine::Engine::create(engine);
     };
     Result<std::unique_ptr<Database>> database =
         Database::open(options_.database, environment, log_.get(), create_engine, end_after_fatal,
@@ -146,15 +140,15 @@ class Server {
 
   void log_ready() const {
     const DatabaseStatus status = database_->status();
-    if (options_.device != "auto" && !status.device.reason.empty()) {
-      spdlog::warn("kilokvd does not run its batches on --device {} reason=\"{}\"", options_.device,
+    if (options_.engine.device != "auto" && !status.device.reason.empty()) {
+      spdlog::warn("kilokvd does not run its batches on --device {} reason=\"{}\"", options_.engine.device,
                    status.device.reason);
     }
     std::string device = status.device.name;
     if (!status.device.model.empty()) device += " device_model=\"" + status.device.model + '"';
     if (!status.device.reason.empty()) device += " device_reason=\"" + status.device.reason + '"';
     spdlog::info("kilokvd ready endpoint={} strategy={} device={} batch={} records={} recovery_seconds={:.3f}",
-                 grpc_->endpoint(), options_.strategy, device, status.durable_batch, status.engine.records,
+                 grpc_->endpoint(), options_.engine.strategy, device, status.durable_batch, status.engine.records,
                  status.recovery_seconds);
   }
 

@@ -74,7 +74,7 @@ std::vector<Flag> compare_flags(CompareOptions* options) {
       choice_flag("device", Engine::devices(), "where batches run; auto: a CUDA device where there is one",
                   &options->device),
       number_list_flag("threads", "1, 2, 4 ... and one for each core",
-                       "of the figures by threads; others have the most", 1, 1024,
+                       "of the figures by threads; others have the most", 1, EngineOptions::kThreadsMax,
                        &options->threads),
       number_list_flag("records-per-lock", by_preset, "of the figures by records per lock; others have 1", 1,
                        EngineOptions::kPerLockMax, &options->records_per_lock),

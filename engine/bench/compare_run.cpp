@@ -20,7 +20,7 @@ BenchOptions bench_options(const CompareOptions& options, const WorkloadOptions&
   bench.device = options.device;
   bench.strategy = point.strategy;
   bench.threads = point.setting.threads;
-  bench.records_per_lock = point.setting.records_per_lock;
+  if (Engine::has_locks(point.strategy)) bench.records_per_lock = point.setting.records_per_lock;
   bench.batch_transactions = options.batch_transactions;
   bench.batches = batches_at(options, workload);
   bench.duration_seconds = options.duration_seconds;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/engine.hpp"
-
 namespace kilokv::engine::bench {
 
 namespace {
@@ -35,22 +33,6 @@ Flag distribution_flag(DistributionOptions* target) {
           }};
 }
 
-// What only strategies with locks take is refused for the others.
-Status check_locks(const BenchOptions& options) {
-  if (options.strategy == "prstm" || options.strategy == "lock" || options.strategy == "gpustm") return {};
-  const auto refuse = [&](const std::string& field, const std::string& takes, std::uint64_t met, const char* flag) {
-    return Status::invalid(
-        {field, takes + " with --strategy " + options.strategy + ", which has no locks", std::to_string(met), flag});
-  };
-  if (options.records_per_lock != 1) {
-    return refuse("records_per_lock", "1 record", options.records_per_lock, "--records-per-lock");
-  }
-  if (options.transactions_per_thread != 0) {
-    return refuse("transactions_per_thread", "0", options.transactions_per_thread, "--transactions-per-thread");
-  }
-  return {};
-}
-
 }  // namespace
 
 std::vector<Flag> bench_flags(BenchOptions* options) {
@@ -65,10 +47,10 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
       number_flag("keys", "keys", "accounts, customers, rows (see below); 0: as the preset has it", 0,
                   std::uint64_t{1} << 32, &options->keys),
       distribution_flag(&options->distribution),
-      number_flag("threads", "threads", "of all strategies but serial, on the CPU; 0: one for each core", 0, 1024,
-                  &options->threads),
-      number_flag("records-per-lock", "records", "prstm, lock, gpustm: that one lock covers", 1, 1 << 20,
-                  &options->records_per_lock),
+      number_flag("threads", "threads", "of all strategies but serial, on the CPU; 0: one for each core", 0,
+                  EngineOptions::kThreadsMax, &options->threads),
+      number_flag("records-per-lock", "records", "prstm, lock, gpustm: that one lock covers", 1,
+                  EngineOptions::kPerLockMax, &options->records_per_lock),
       number_flag("transactions-per-thread", "transactions",
                   "prstm, lock, gpustm: in a row that one thread takes together; 0: as is best", 0,
                   EngineOptions::kPerThreadMax, &options->transactions_per_thread),
@@ -118,8 +100,18 @@ std::string describe_strategies() {
          "Batches with ranges are run by serial, under every strategy.\n";
 }
 
+EngineOptions engine_options_of(const BenchOptions& options) {
+  EngineOptions engine;
+  engine.strategy = options.strategy;
+  engine.device = options.device;
+  engine.threads = static_cast<std::uint32_t>(options.threads);
+  engine.records_per_lock = static_cast<std::uint32_t>(options.records_per_lock);
+  engine.transactions_per_thread = static_cast<std::uint32_t>(options.transactions_per_thread);
+  return engine;
+}
+
 Status check_options(const BenchOptions& options) {
-  if (Status status = check_locks(options); !status.ok()) return status;
+  if (Status status = engine_options_of(options).validate(); !status.ok()) return status;
   if (options.strategy == "serial" && options.threads > 1) {
     return Status::invalid(
         {"threads", "1 thread with --strategy serial", std::to_string(options.threads) + " threads", "--threads"});

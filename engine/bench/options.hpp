@@ -7,6 +7,7 @@
 
 #include "engine/base/status.hpp"
 #include "engine/bench/flags.hpp"
+#include "engine/engine.hpp"
 #include "engine/workloads/workload.hpp"
 
 namespace kilokv::engine::bench {
@@ -45,6 +46,9 @@ std::vector<Flag> bench_flags(BenchOptions* options);
 
 // For --help: a line for each strategy.
 std::string describe_strategies();
+
+// What the engine is told.
+EngineOptions engine_options_of(const BenchOptions& options);
 
 // INVALID_ARGUMENT for what the flags cannot check one by one.
 Status check_options(const BenchOptions& options);

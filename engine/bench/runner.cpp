@@ -73,12 +73,7 @@ Result<std::unique_ptr<WorkloadRun>> WorkloadRun::create(const BenchOptions& opt
                                                          const WorkloadOptions& workload_options) {
   auto workload = Workload::create(workload_options);
   if (!workload.ok()) return workload.status();
-  EngineOptions engine_options;
-  engine_options.strategy = options.strategy;
-  engine_options.device = options.device;
-  engine_options.threads = static_cast<std::uint32_t>(options.threads);
-  engine_options.records_per_lock = static_cast<std::uint32_t>(options.records_per_lock);
-  engine_options.transactions_per_thread = static_cast<std::uint32_t>(options.transactions_per_thread);
+  EngineOptions engine_options = engine_options_of(options);
   engine_options.secret = {options.seed, ~options.seed};
   engine_options.expected_records = workload_options.keys;
   auto engine = Engine::create(engine_options);

@@ -21,7 +21,7 @@ def choices(flag):
     run = subprocess.run([str(BIN / "kilokvd"), flag, "nonsense", "--check-config"], capture_output=True, text=True,
                          timeout=60, check=False)
     assert run.returncode == 2, run
-    return re.search(r"must be one of (.*)", run.stderr)[1].split(", ")
+    return re.search(r"the limit is one of (.*) \(", run.stderr)[1].split(", ")
 
 
 def status(server):
@@ -52,7 +52,7 @@ class Devices(unittest.TestCase):
 
     def test_cuda_where_there_is_none(self):
         if "cuda" not in choices("--device"):  # an engine without it says what it has
-            with self.assertRaisesRegex(AssertionError, r"(?s)ended with 2.*must be one of"):
+            with self.assertRaisesRegex(AssertionError, r"(?s)ended with 2.*the limit is one of"):
                 self.run_on("cuda")
             return
         environment = {"CUDA_VISIBLE_DEVICES": ""}  # also where there is one

@@ -3,7 +3,6 @@
 judge; and of every batch, says the referee."""
 
 import json
-import re
 import subprocess
 import sys
 import unittest
@@ -52,15 +51,20 @@ class Strategies(unittest.TestCase):
                 self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
 
     def test_wrong_knobs(self):
-        for flag, value, problem in (("--records-per-lock", "0", "--records-per-lock is 0: it must be at least 1"),
-                                     ("--records-per-lock", "9999999", r"--records-per-lock.*at most 1048576"),
-                                     ("--transactions-per-thread", "9999999", r"at most 1048576"),
-                                     ("--strategy", "foo", r"--strategy.*one of.*prstm")):
-            with self.subTest(f"{flag} {value}"), temporary_folder() as folder:
-                done = subprocess.run([BIN / "kilokvd", "--data-dir", folder, flag, value], capture_output=True,
+        for arguments, problem in ((["--records-per-lock", "0"], "1 to 1048576 (--records-per-lock)"),
+                                   (["--strategy", "lock", "--records-per-lock", "9999999"], "1 to 1048576"),
+                                   (["--transactions-per-thread", "9999999"],
+                                    "0 to 1048576 (--transactions-per-thread)"),
+                                   (["--strategy", "serial", "--records-per-lock", "16"],
+                                    "1 with --strategy serial, which has no locks (--records-per-lock)"),
+                                   (["--transactions-per-thread", "4"],
+                                    "0 with --strategy auto, which has no locks (--transactions-per-thread)"),
+                                   (["--strategy", "foo"], "one of auto, ordered, serial, prstm")):
+            with self.subTest(arguments), temporary_folder() as folder:
+                done = subprocess.run([BIN / "kilokvd", "--data-dir", folder, *arguments], capture_output=True,
                                       text=True, stdin=subprocess.DEVNULL, timeout=60)
                 self.assertEqual(done.returncode, 2, done.stderr)
-                self.assertRegex(done.stderr, re.compile(problem, re.DOTALL))
+                self.assertIn(problem, done.stderr)
 
 
 if __name__ == "__main__":

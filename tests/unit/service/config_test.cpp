@@ -91,16 +91,16 @@ TEST(Config, TheFileCanBeNamedByTheEnvironment) {
 TEST(Config, HowBatchesAreExecuted) {
   const auto defaults = parse({});
   ASSERT_TRUE(defaults.ok());
-  EXPECT_EQ(defaults->options.strategy, "auto");
-  EXPECT_EQ(defaults->options.device, "auto");
-  EXPECT_EQ(defaults->options.threads, 0u);
+  EXPECT_EQ(defaults->options.engine.strategy, "auto");
+  EXPECT_EQ(defaults->options.engine.device, "auto");
+  EXPECT_EQ(defaults->options.engine.threads, 0u);
   EXPECT_EQ(defaults->options.database.shadow_rate, 0);
   const ConfigFile file("threads = 3\nshadow-rate = \"0.25\"\nstrategy = \"serial\"\n");
   const auto line = parse({"--config", file.path()}, {{"KILOKV_DEVICE", "cpu"}});
   ASSERT_TRUE(line.ok()) << line.status().message();
-  EXPECT_EQ(line->options.strategy, "serial");
-  EXPECT_EQ(line->options.device, "cpu");
-  EXPECT_EQ(line->options.threads, 3u);
+  EXPECT_EQ(line->options.engine.strategy, "serial");
+  EXPECT_EQ(line->options.engine.device, "cpu");
+  EXPECT_EQ(line->options.engine.threads, 3u);
   EXPECT_EQ(line->options.database.shadow_rate, 0.25);
 }
 
@@ -126,9 +126,9 @@ TEST(Config, ErrorsNameSourceValueAndWhatIsAllowed) {
                "KILOKV_QUEUE_BYTES_MAX is \"lots\": it must be a size");
   expect_error(parse({"--batch-max-transactions", "5000000000"}), "--batch-max-transactions is \"5000000000\"");
   expect_error(parse({"--batch-max-transactions", "0"}), "--batch-max-transactions");
-  expect_error(parse({"--device", "tpu"}), "--device is \"tpu\": it must be one of auto, cpu");
-  expect_error(parse({"--strategy", "magic"}), "--strategy is \"magic\": it must be one of");
-  expect_error(parse({"--threads", "1025"}), "--threads");
+  expect_error(parse({"--device", "tpu"}), "device is tpu; the limit is one of auto, cpu");
+  expect_error(parse({"--strategy", "magic"}), "strategy is magic; the limit is one of");
+  expect_error(parse({"--threads", "1025"}), "0 to 1024 (--threads)");
   expect_error(parse({"--threads", "all"}), "--threads is \"all\": it must be a whole number");
   expect_error(parse({"--shadow-rate", "1.01"}), "--shadow-rate is 1.01; the limit is 0 to 1 (--shadow-rate)");
   expect_error(parse({}, {{"KILOKV_SHADOW_RATE", "5%"}}), "KILOKV_SHADOW_RATE is \"5%\": it must be a share");
@@ -169,6 +169,18 @@ TEST(Config, LimitsThatDependOnEachOther) {
   expect_error(parse({"--expected-records", "11", "--table-records-max", "10"}), "--expected-records");
 }
 
+TEST(Config, WhatHasNoLocksTakesNoNumbersOfThem) {
+  expect_error(parse({"--records-per-lock", "0"}), "1 to 1048576 (--records-per-lock)");
+  expect_error(parse({"--transactions-per-thread", "1048577"}), "0 to 1048576 (--transactions-per-thread)");
+  for (const std::string& strategy : engine::Engine::strategies()) {
+    SCOPED_TRACE(strategy);
+    const char* const name = strategy.c_str();
+    EXPECT_TRUE(parse({"--strategy", name, "--records-per-lock", "1", "--transactions-per-thread", "0"}).ok());
+    EXPECT_EQ(parse({"--strategy", name, "--records-per-lock", "16"}).ok(), engine::Engine::has_locks(strategy));
+    EXPECT_EQ(parse({"--strategy", name, "--transactions-per-thread", "4"}).ok(), engine::Engine::has_locks(strategy));
+  }
+}
+
 TEST(Config, ErrorsInTheFileNameFileAndLine) {
   expect_error(parse({"--foo"}), "--foo; kilokvd --help lists the flags");
   expect_error(parse({"--drain-timeout", "1000000h"}), "876000h");
@@ -179,6 +191,27 @@ TEST(Config, ErrorsInTheFileNameFileAndLine) {
 TEST(Config, ABadValueInTheFileNamesFileAndLine) {
   const ConfigFile bad("\nbatch-max-delay = \"soon\"\n");
   expect_error(parse({"--config", bad.path()}), ":2: batch-max-delay is \"soon\"");
+}
+
+TEST(Config, AValueThatIsNotAllowedNamesItsSource) {
+  const ConfigFile file("threads = 1025\n");
+  const std::string path = file.path();
+  expect_error(parse({"--config", file.path()}), "threads is 1025; the limit is 0 to 1024 (" + path + ":1: threads)");
+  expect_error(parse({"--config", file.path(), "--threads", "1026"}), "threads is 1026; the limit is 0 to 1024 (--th");
+  expect_error(parse({"--config", file.path()}, {{"KILOKV_THREADS", "1027"}}), "0 to 1024 (KILOKV_THREADS)");
+  expect_error(parse({}, {{"KILOKV_LISTEN", "7070"}}), "KILOKV_LISTEN is \"7070\": it must be HOST:PORT");
+}
+
+// Both are named where they stand, and what has its default by its flag.
+TEST(Config, ValuesThatDoNotGoTogetherNameTheirSources) {
+  const ConfigFile file("\nsession-lease-max = \"30s\"\nexpected-records = 11\n");
+  const std::string path = file.path();
+  expect_error(parse({"--config", file.path()}),
+               "--session-lease-default is 60000000 us; the limit is 30000000 us (" + path + ":2: session-lease-max)");
+  expect_error(parse({"--config", file.path(), "--table-records-max", "10"}),
+               path + ":3: expected-records is 11; the limit is 0 to 10 (--table-records-max) (--expected-records)");
+  expect_error(parse({"--value-bytes-max", "4MiB"}, {{"KILOKV_OPERATIONS_MAX", "1000"}}),
+               "--value-bytes-max x KILOKV_OPERATIONS_MAX is ");
 }
 
 TEST(Config, AMalformedFileNamesFileAndLine) {
