@@ -71,9 +71,18 @@ void log_wrong_batch(const std::string& batch) {
   spdlog::critical("kilokvd executed a batch wrongly; the state before it, and the batch:\n{}", batch);
 }
 
+ServerInfo info_of(const ServerOptions& options) {
+  return {.version = kVersion,
+          .strategy = options.engine.strategy,
+          .threads = options.engine.threads,
+          .records_per_lock = options.engine.records_per_lock,
+          .transactions_per_thread = options.engine.transactions_per_thread,
+          .shadow_rate = options.database.shadow_rate};
+}
+
 class Server {
  public:
-  explicit Server(const ServerOptions& options) : options_(options), service_(options.service, {.version = kVersion, .strategy = options.engine.strategy}) {}
+  explicit Server(const ServerOptions& options) : options_(options), service_(options.service, info_of(options)) {}
 
   Status open() {
     if (!options_.port_file.empty()) std::remove(options_.port_file.c_str());  // that of an earlier run would mislead

@@ -246,6 +246,10 @@ ExitCode run_status(const CommonOptions& common) {
   nlohmann::ordered_json fields = {{"state", status->state},
                                    {"server_version", status->version},
                                    {"strategy", status->strategy},
+                                   {"threads", status->threads},
+                                   {"records_per_lock", status->records_per_lock},
+                                   {"transactions_per_thread", status->transactions_per_thread},
+                                   {"shadow_rate", status->shadow_rate},
                                    {"device", status->device},
                                    {"device_model", status->device_model},
                                    {"device_reason", status->device_reason},
@@ -259,7 +263,7 @@ ExitCode run_status(const CommonOptions& common) {
   }
   for (const auto& field : fields.items()) {
     const std::string value = field.value().is_string() ? field.value().get<std::string>() : field.value().dump();
-    std::printf("%-22s %s\n", field.key().c_str(), value.c_str());
+    std::printf("%-24s %s\n", field.key().c_str(), value.c_str());
   }
   return ExitCode::ok;
 }

@@ -86,6 +86,15 @@ Result<Database::CancelTarget> target_of(const v1::CancelRequest& request) {
   return KStatus::invalid({.field = "target", .limit = "parked_id or transactions", .met = "not set", .knob = ""});
 }
 
+void fill_info(const ServerInfo& info, v1::StatusResponse* response) {
+  response->set_server_version(info.version);
+  response->set_strategy(info.strategy);
+  response->set_threads(info.threads);
+  response->set_records_per_lock(info.records_per_lock);
+  response->set_transactions_per_thread(info.transactions_per_thread);
+  response->set_shadow_rate(info.shadow_rate);
+}
+
 }  // namespace
 
 KiloKvService::KiloKvService(ServiceOptions options, ServerInfo info)
@@ -250,8 +259,7 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
     status.state = DatabaseStatus::State::draining;
   }
   fill_status(status, response);
-  response->set_server_version(info_.version);
-  response->set_strategy(info_.strategy);
+  fill_info(info_, response);
   response->set_uptime_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
   reactor->Finish(grpc::Status::OK);
   return reactor;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,10 +28,12 @@ using KiloKvMethods = v1::KiloKV::WithCallbackMethod_Execute<v1::KiloKV::WithRaw
                 v1::KiloKV::WithCallbackMethod_ListParked<v1::KiloKV::WithCallbackMethod_Cancel<
                     v1::KiloKV::WithCallbackMethod_Status<v1::KiloKV::Service>>>>>>>>>>>;
 
-// What Status says about the program, database or not.
+// What Status says about the program, database or not; all but the version as the flags of these names have it.
 struct ServerInfo {
   std::string version;
   std::string strategy;
+  std::uint32_t threads = 0, records_per_lock = 1, transactions_per_thread = 0;
+  double shadow_rate = 0;
 };
 
 class KiloKvService final : public KiloKvMethods {

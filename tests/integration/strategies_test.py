@@ -48,6 +48,9 @@ class Strategies(unittest.TestCase):
             with self.subTest(records), temporary_folder() as folder, \
                     Server(folder, "--strategy", "prstm", "--threads", "4", "--records-per-lock", records,
                            "--transactions-per-thread", "8", "--shadow-rate", "1") as server:
+                told = status(server)
+                self.assertEqual([told[knob] for knob in ("threads", "records_per_lock", "transactions_per_thread",
+                                                          "shadow_rate")], [4, int(records), 8, 1])
                 self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
 
     def test_wrong_knobs(self):

@@ -30,6 +30,10 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.version = response.server_version();
   status.state = state_name(response.state());
   status.strategy = response.strategy();
+  status.threads = response.threads();
+  status.records_per_lock = response.records_per_lock();
+  status.transactions_per_thread = response.transactions_per_thread();
+  status.shadow_rate = response.shadow_rate();
   status.device = response.device();
   status.device_model = response.device_model();
   status.device_reason = response.device_reason();

@@ -12,11 +12,17 @@ namespace kilokv::server {
 namespace {
 
 constexpr auto kDeadline = std::chrono::seconds(20);
+const ServerInfo kInfo{.version = "1.2.3",
+                       .strategy = "lock",
+                       .threads = 3,
+                       .records_per_lock = 16,
+                       .transactions_per_thread = 4,
+                       .shadow_rate = 0.25};
 
 class ServiceTest : public testing::Test {
  protected:
   ServiceTest() : ServiceTest(ServiceOptions()) {}
-  explicit ServiceTest(const ServiceOptions& options) : service_(options, {.version = "1.2.3", .strategy = "serial"}) {
+  explicit ServiceTest(const ServiceOptions& options) : service_(options, kInfo) {
     auto started = GrpcServer::start("127.0.0.1:0", &service_, options);
     EXPECT_TRUE(started.ok());
     server_ = std::move(*started);
@@ -66,7 +72,11 @@ TEST_F(ServiceTest, IsUnavailableWhileRecoveringAndAfterClose) {
   ASSERT_TRUE(stub_->Status(context().get(), {}, &state).ok());
   EXPECT_EQ(state.state(), v1::StatusResponse::STATE_RECOVERING);
   EXPECT_EQ(state.server_version(), "1.2.3");
-  EXPECT_EQ(state.strategy(), "serial");
+  EXPECT_EQ(state.strategy(), "lock");
+  EXPECT_EQ(state.threads(), 3u);
+  EXPECT_EQ(state.records_per_lock(), 16u);
+  EXPECT_EQ(state.transactions_per_thread(), 4u);
+  EXPECT_EQ(state.shadow_rate(), 0.25);
   EXPECT_EQ(state.device(), "");
 
   service_.serve(&database_);

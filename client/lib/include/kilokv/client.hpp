@@ -98,6 +98,9 @@ struct ServerStatus {
   std::string version, state, strategy, state_hash;  // state: recovering, ready, draining, stopped
   // Where batches run: cpu, cuda or emulated; the model of a device; why not the one that the server was told to use.
   std::string device, device_model, device_reason;
+  // How the server was told to run them, as the flags of these names have it.
+  std::uint32_t threads = 0, records_per_lock = 0, transactions_per_thread = 0;
+  double shadow_rate = 0;
   double uptime_seconds = 0, recovery_seconds = 0;
   std::map<std::string, std::uint64_t> counters;  // by the field names of StatusResponse
 };
