@@ -1,14 +1,15 @@
-// The platform of host threads: groups and blocks of one lane, and barriers that spin a while, then park. With
-// HostSpace its memory is this process's; with DeviceSpace (device_pointer.hpp) it runs the kernels of the emulated
-// device.
+// The platform of host threads: groups and blocks of one lane, and barriers that park. With HostSpace its memory is
+// this process's; with DeviceSpace (device_pointer.hpp) it runs the kernels of the emulated device.
 //
 // A ThreadTeam keeps its threads between launches: a launch allocates nothing. One thread: nothing is started, and
 // barriers cost nothing.
 #pragma once
 
 #include <atomic>
+#include <barrier>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -30,17 +31,14 @@ class ThreadTeam {
   void run(const std::function<void(std::uint32_t)>& body);
   // For all of the team, in the body.
   void barrier() {
-    if (size_ > 1) meet();
+    if (size_ > 1) meeting_->arrive_and_wait();
   }
 
  private:
   void work(std::uint32_t thread);
-  void meet();
 
   std::uint32_t size_ = 1;
-  std::uint32_t spins_ = 0;  // before a thread parks
-  alignas(64) std::atomic<std::uint32_t> arrived_{0};
-  alignas(64) std::atomic<std::uint32_t> meetings_{0};
+  std::optional<std::barrier<>> meeting_;
   const std::function<void(std::uint32_t)>* body_ = nullptr;
   std::atomic<std::uint64_t> launches_{0};  // each starts a run
   std::atomic<bool> ends_{false};
