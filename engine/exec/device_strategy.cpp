@@ -126,10 +126,11 @@ class TicketedOnDevice final : public DeviceStrategy {
     std::memcpy(staging + class_end_, class_ends_.data(), class_ends_.size() * sizeof(class_ends_[0]));
   }
 
-  // Lock words are free and of any version between batches; new ones are all zero, like the clock before them.
+  // Lock words are free and of any version between batches, and unclaimed; new ones are all zero, like the clock before
+  // them. A batch that was given up may leave others: then the device is given up, too.
   Status reserve(DeviceStream stream, const BatchShape& shape) override {
     const std::size_t before = locks_.bytes();
-    const std::uint64_t words = kClockWords + locks_of(shape.records, tuning_.records_per_lock);
+    const std::uint64_t words = kClockWords + lock_words_of(shape.records, tuning_.records_per_lock);
     Status status = locks_.reserve_growing(words * sizeof(std::uint64_t));
     if (!status.ok() || locks_.bytes() == before) return status;
     return device_.fill(stream, locks_.address(), 0, locks_.bytes());
@@ -169,7 +170,7 @@ class TicketedOnDevice final : public DeviceStrategy {
   }
 
  private:
-  static constexpr std::size_t kClockWords = 2;  // the second for alignment
+  static constexpr std::size_t kClockWords = 2;  // the second for alignment: a lock's two words share a line
   // A sweep takes a device some microseconds: the kernel gives up before the host gives the device up.
   static constexpr std::uint32_t kIdleSweepsMax = 1u << 22;
 

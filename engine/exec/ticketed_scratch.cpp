@@ -47,7 +47,7 @@ TicketedArguments<HostSpace> TicketedScratch::open(const ResolvedBatch& batch, c
   KILOKV_CHECK(n <= kTicketedTransactionsMax);
   const std::size_t uses = 2 * batch.columns.guard_key.size() + batch.columns.op_key.size();
   const std::size_t records_max = records->record_of_key().size();
-  grow(&locks_, locks_of(records_max, tuning.records_per_lock));
+  grow(&locks_, lock_words_of(records_max, tuning.records_per_lock));
   grow(&clock_, 1);
   grow(&use_entry_, uses);
   grow(&entry_record_, uses);

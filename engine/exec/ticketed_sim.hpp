@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "engine/exec/executor.hpp"
 #include "engine/exec/ticketed_scratch.hpp"
@@ -20,6 +21,7 @@ struct TicketedSimRuns {
   // Of the last one, and how often the transaction in the first position ended in a conflict, up to 255.
   RunReport report;
   std::uint32_t first_conflicts = 0;
+  std::vector<std::uint64_t> lock_words;  // as it left them
 };
 
 // Protocol: of SimPlatformOf<Width>.
@@ -37,6 +39,8 @@ class TicketedSim final : public Executor {
       TicketedRun<SimPlatformOf<Width>, Protocol>(platform, arguments_).run();
     });
     runs_.first_conflicts = arguments_.tries[0];
+    const std::size_t words = lock_words_of(records->record_of_key().size(), runs_.tuning.records_per_lock);
+    runs_.lock_words.assign(arguments_.locks, arguments_.locks + words);
     if (!runs_.report.status.ok()) return runs_.report.status;
     scratch_.close("simulated", batch, results, report);
     report->on_device = false;

@@ -23,10 +23,16 @@
 // alone, so that who lost it can neither lock nor free it.
 //
 // Progress: of the transactions that lock everything, the first keeps its pre-locks, for nobody may steal them, and
-// claims what it finds locked; whoever has that waits for nobody, and hands it over. So it commits once each holder of
-// one of its locks has made its last few steps, whatever the others do, also in lockstep. Lower priorities wait for
-// higher ones alone, and keep their pre-locks meanwhile: given back and taken again, they could make the swaps of a
-// higher priority fail for ever.
+// claims what it finds locked; lower priorities look at the claim before each swap, and let the lock alone. A thread
+// that looked before the claim was made may still come in between, but once: before its next swap it looks again. So a
+// second look behind the swap is not needed. Whoever has the lock waits for nobody. So the first commits once the
+// holder of each of its locks, and those that came in between, have made their last few steps, whatever the others do,
+// also in lockstep. Lower priorities wait for higher ones alone, and keep their pre-locks meanwhile: given back and
+// taken again, they could make the swaps of a higher priority fail for ever.
+//
+// Claims are hints, for progress and never for safety: all their accesses are relaxed. A higher priority's claim
+// replaces a lower one's, never the other way round. Only who locks everything claims; it drops the claim when it has
+// pre-locked the lock, and before that it is neither decided nor postponed, so that a batch leaves none.
 //
 // Source: PR-STM, sections 3.1 to 3.3, Algorithms 1 and 2. Deviations, with the gaps of DESIGN section 5 that they
 // close:
@@ -36,7 +42,8 @@
 //   - lock words of 64 bits (3, stm/lock_word.hpp); one log, each record and each lock once (4, 7,
 //     stm/transaction_log.hpp)
 //   - every outcome is validated, a semantic conflict as well (5)
-//   - a locked lock can be claimed, for else the highest priority could find it locked again and again
+//   - a locked lock can be claimed, for else the highest priority could find it locked again and again; the claim is a
+//     word of its own, so that a lock is freed by a store
 //   - a free lock is pre-locked and locked in one step, but by those that lock everything: half the swaps where nobody
 //     competes
 //   - the priority is the transaction's, not the thread's
@@ -61,7 +68,9 @@ namespace kilokv::engine {
 enum class PrstmProbe : std::uint32_t {
   prelock_stolen,        // from a lower priority
   prelock_refused,       // a higher priority has it
-  prelock_handed_over,   // it was claimed while it was locked, or kept meanwhile
+  prelock_kept,          // from an earlier attempt that waited
+  claim_refused,         // a higher priority is to have it next
+  claim_taken_over,      // from a lower priority
   lock_held_by_lower,    // by one of lower priority, which cannot be stolen from any more
   lock_found_stolen,     // a pre-lock was gone when it was to be locked
   release_found_stolen,  // or when it was to be given back
@@ -86,7 +95,9 @@ struct PrstmRules : LogRules {
   static constexpr bool kFreesBySwap = true;            // a pre-lock is given back only if it is still there
   static constexpr bool kStealsPrelocksOnly = true;     // never what is locked
   static constexpr bool kClaims = true;                 // what is locked, to have it next
-  static constexpr bool kHandsOver = true;              // to whoever claimed it
+  static constexpr bool kRespectsClaims = true;         // what a higher priority claimed is let alone
+  static constexpr bool kClaimsByPriority = true;       // no claim replaces that of a higher priority
+  static constexpr bool kDropsClaims = true;            // when it has what it claimed
   static constexpr bool kHasPriorities = true;          // else whoever comes first keeps a pre-lock
   static constexpr Order kReadOrder = Order::acquire;   // of the lock word, before the value
   static constexpr Order kWaitFence = Order::acquire;   // between the values and the validation of one that waits
@@ -201,7 +212,13 @@ class Prstm {
     stopped_ = true;
     return {};
   }
-  KILOKV_HOST_DEVICE auto lock_at(std::uint32_t e) const { return a_.locks + log_.lock_of(e); }
+  KILOKV_HOST_DEVICE auto lock_at(std::uint32_t e) const {
+    return a_.locks + kWordsPerLock * std::uint64_t{log_.lock_of(e)};
+  }
+  template <class Pointer>
+  KILOKV_HOST_DEVICE static Pointer claim_at(Pointer lock) {
+    return lock + 1;
+  }
 
   // Pre-locks, then locks, all locks with these flags (0: all that need it). False: it has none of them, or, if it
   // locks everything and waits for one, only pre-locks.
@@ -231,37 +248,52 @@ class Prstm {
       const std::uint64_t word = p_.load(at, Order::relaxed, Scope::device);
       const std::uint64_t version = Word::version(word);
       if (log_.has(head, kHeadVersion) && version != log_.version(head)) return false;
-      const bool is_mine = Word::owner(word) == (position_ & Word::kOwnerMax);
       if (Word::is_locked(word) && (Rules::kStealsPrelocksOnly || Word::owner(word) <= position_)) {
         if (Word::owner(word) > position_) probe(PrstmProbe::lock_held_by_lower);
-        if (!under_locks_ || !Rules::kClaims) return false;
-        if (Word::is_claimed(word) && (is_mine || Word::owner(word) < position_)) return false;
-        if (swap(at, word, Word::claimed(version, position_))) return false;
-        continue;
+        if (under_locks_ && Rules::kClaims) claim(at);
+        return false;
       }
-      if (Word::is_prelocked(word) && is_mine) {
-        probe(PrstmProbe::prelock_handed_over);
+      if (Word::is_prelocked(word) && Word::owner(word) == (position_ & Word::kOwnerMax)) {
+        probe(PrstmProbe::prelock_kept);
       } else if (Word::is_prelocked(word) && (!Rules::kHasPriorities || Word::owner(word) < position_)) {
         probe(PrstmProbe::prelock_refused);
         return false;
-      } else if (!under_locks_ && !Word::is_prelocked(word)) {
-        // Nobody competes for it: both steps in one.
-        const std::uint64_t locked = Word::locked(version, position_);
-        if (p_.compare_exchange(at, word, locked, Rules::kLockOrder, Scope::device) != word) continue;
-        log_.set_version(head, version);
-        log_.add(head, kHeadLocked);
-        return true;
       } else {
+        const std::uint64_t claimed = p_.load(claim_at(at), Order::relaxed, Scope::device);
+        if (Rules::kRespectsClaims && LockClaim::is_before(claimed, position_)) {
+          probe(PrstmProbe::claim_refused);
+          return false;
+        }
+        if (!under_locks_ && !Word::is_prelocked(word)) {
+          // Nobody competes for it: both steps in one.
+          const std::uint64_t locked = Word::locked(version, position_);
+          if (p_.compare_exchange(at, word, locked, Rules::kLockOrder, Scope::device) != word) continue;
+          log_.set_version(head, version);
+          log_.add(head, kHeadLocked);
+          return true;
+        }
         if (!swap(at, word, Word::prelocked(version, position_))) continue;
         if (Word::is_prelocked(word)) {
           ++counts_->steals;
           probe(PrstmProbe::prelock_stolen);
         }
+        if (Rules::kDropsClaims && claimed == LockClaim::of(position_)) swap(claim_at(at), claimed, LockClaim::kNone);
       }
       log_.set_version(head, version);
       log_.add(head, kHeadPrelocked);
       return true;
     }
+  }
+  // To have what is locked next.
+  template <class Pointer>
+  KILOKV_HOST_DEVICE void claim(Pointer lock) const {
+    const auto at = claim_at(lock);
+    const std::uint64_t mine = LockClaim::of(position_);
+    std::uint64_t claimed = p_.load(at, Order::relaxed, Scope::device);
+    if (claimed == mine || (Rules::kClaimsByPriority && LockClaim::is_before(claimed, position_))) return;
+    claimed = Rules::kClaimsByPriority ? p_.fetch_max(at, mine, Order::relaxed, Scope::device)
+                                       : p_.exchange(at, mine, Order::relaxed, Scope::device);
+    if (claimed != LockClaim::kNone && claimed < mine) probe(PrstmProbe::claim_taken_over);
   }
   template <class Pointer>
   KILOKV_HOST_DEVICE bool swap(Pointer at, std::uint64_t from, std::uint64_t to) const {
@@ -311,25 +343,14 @@ class Prstm {
   KILOKV_HOST_DEVICE void free_all(std::uint64_t step) {
     log_.for_heads(0, [&](std::uint32_t head) {
       if (log_.has(head, kHeadLocked)) {
-        unlock(head, log_.version(head) + (log_.has(head, kHeadWrites) ? step : 0));
+        const std::uint64_t version = log_.version(head) + (log_.has(head, kHeadWrites) ? step : 0);
+        p_.store(lock_at(head), Word::free(version), Rules::kFreeOrder, Scope::device);
       } else if (log_.has(head, kHeadPrelocked)) {
         give_back(head, log_.version(head));
       }
       log_.remove(head, kHeadLocked | kHeadPrelocked);
       return true;
     });
-  }
-  // To whoever claimed it, else to all.
-  KILOKV_HOST_DEVICE void unlock(std::uint32_t head, std::uint64_t version) {
-    const auto at = lock_at(head);
-    std::uint64_t expected = Word::locked(log_.version(head), position_);
-    for (;;) {
-      const bool hands_over = Rules::kHandsOver && Word::is_claimed(expected);
-      const std::uint64_t next = hands_over ? Word::prelocked(version, Word::owner(expected)) : Word::free(version);
-      const std::uint64_t found = p_.compare_exchange(at, expected, next, Rules::kFreeOrder, Scope::device);
-      if (found == expected) return;
-      expected = found;
-    }
   }
   KILOKV_HOST_DEVICE void give_back(std::uint32_t head, std::uint64_t version) {
     if (!Rules::kFreesBySwap) return p_.store(lock_at(head), Word::free(version), Order::relaxed, Scope::device);

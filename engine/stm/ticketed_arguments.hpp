@@ -68,7 +68,7 @@ struct TicketedArguments : BatchArguments<Space> {
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
   Pointer<const std::uint32_t> class_end = {};  // [classes] positions: those of one precedence end here
-  Pointer<std::uint64_t> locks = {};            // [locks_of(d) at least] free, of any version, before and behind
+  Pointer<std::uint64_t> locks = {};            // [lock_words_of(d) at least] free, unclaimed, before and behind
   Pointer<std::uint64_t> clock = {};            // [1] never runs backwards: not below any lock's version
   Pointer<std::uint32_t> use_entry = {};        // [U] scratch, all from here on
   Pointer<std::uint32_t> entry_record = {};     // [U]
@@ -93,6 +93,11 @@ inline constexpr std::uint64_t kTicketedTransactionsMax = std::uint64_t{1} << 24
 
 constexpr std::uint64_t locks_of(std::uint64_t records, std::uint32_t records_per_lock) {
   return (records + records_per_lock - 1) / records_per_lock;
+}
+// `prstm` has a claim beside each lock word (stm/lock_word.hpp); the others use half of them.
+inline constexpr std::uint64_t kWordsPerLock = 2;
+constexpr std::uint64_t lock_words_of(std::uint64_t records, std::uint32_t records_per_lock) {
+  return kWordsPerLock * locks_of(records, records_per_lock);
 }
 
 }  // namespace kilokv::engine

@@ -4,8 +4,9 @@
  * Checked, when all have committed: replayed one by one in ticket order the transactions read what they have read and
  * leave what the records hold (serializability in the order that is reported); no lock is held, and each version counts
  * the commits that wrote its record. That all commit: none tries for ever, under weak fairness, or, with LOCKSTEP,
- * where all move in turn, under no assumption. And that the highest priority waits for each lock but once: what it has
- * pre-locked or found locked, when it locks everything, nobody else locks before it commits.
+ * where all move in turn, under no assumption. And that the highest priority waits for each lock but a few times: what
+ * it has pre-locked or claimed, when it locks everything, nobody locks before it commits but who looked for a claim
+ * before that. And that in the end no claim is left.
  *
  * A step is one access to shared memory; what stands between two of them is local. A transaction writes its own number,
  * so a value tells who wrote it: where all reads are right, what is computed from them is.
@@ -36,9 +37,11 @@
 #define RELEASE_STOLEN 8     /* a pre-lock is released by a store, though another may have stolen it */
 #define VERSION_KEPT 9       /* what has been written keeps its version */
 #define NO_CLAIMS 10         /* what is found locked is not claimed */
-#define NO_HAND_OVER 11      /* what was claimed is freed for all */
-#define NEVER_PESSIMISTIC 12 /* all attempts are optimistic */
-#define GIVE_BACK 13         /* who is refused a lock gives its pre-locks back, though it locks everything */
+#define IGNORE_CLAIMS 11     /* what a higher priority claimed is locked */
+#define REPLACE_CLAIMS 12    /* a claim replaces that of a higher priority */
+#define KEEP_CLAIMS 13       /* who has what it claimed leaves the claim there */
+#define NEVER_PESSIMISTIC 14 /* all attempts are optimistic */
+#define GIVE_BACK 15         /* who is refused a lock gives its pre-locks back, though it locks everything */
 #ifndef PLANT
 #define PLANT NOTHING
 #endif
@@ -50,12 +53,15 @@
 #define FREE 0
 #define PRELOCKED 1
 #define LOCKED 2
-#define CLAIMED 3 /* locked; the owner is who has it next */
 #define WORD(version, owner, state) (((version) << 4) | ((owner) << 2) | (state))
 #define VERSION(word) ((word) >> 4)
 #define OWNER(word) (((word) >> 2) & 3)
 #define STATE(word) ((word) & 3)
-#define IS_LOCKED(word) (((word) & LOCKED) != 0)
+#define IS_LOCKED(word) (STATE(word) == LOCKED)
+
+/* A claim: none, or whose it is. */
+#define CLAIM(position) ((position) + 1)
+#define IS_BEFORE(claimed, position) ((claimed) != 0 && (claimed) < CLAIM(position))
 
 /* The record that is locked i-th: in the order of the records, or in that in which the transaction reads. */
 #ifdef UNSORTED
@@ -87,6 +93,7 @@
 #endif
 
 byte lock_word[RECORDS];
+byte claim[RECORDS];
 byte value[RECORDS]; /* the two words of a record */
 byte tag[RECORDS];
 byte tickets;
@@ -98,7 +105,7 @@ byte saw_value[TRANSACTIONS * RECORDS];
 byte saw_tag[TRANSACTIONS * RECORDS];
 byte committed;
 
-byte wanted; /* what the first transaction has pre-locked, or found locked, when it locks everything */
+byte wanted; /* what the first transaction has pre-locked, or has claimed, or should have, when it locks everything */
 
 /* Lockstep: all move in turn, in one direction or the other, from places that are up to DELAY_MAX steps apart. */
 #ifdef LOCKSTEP
@@ -183,6 +190,7 @@ inline read_version() {
 inline got_prelock() {
   version[record] = VERSION(word);
   prelocked = prelocked | BIT(record);
+  late = late & wanted;
   i++
 }
 
@@ -195,29 +203,24 @@ inline want() {
 
 #define STEALS_LOCKED(word) (PLANT == STEAL_LOCKED && OWNER(word) > me)
 
-/* To whoever claimed it, else to all. `word`: what is expected, if not that it is just locked. */
+inline got_lock() {
+  assert(me == 0 || !HAS(wanted & late, record));
+  late = late & ~BIT(record);
+  version[record] = VERSION(word);
+  locked = locked | BIT(record);
+  i++
+}
+
 inline unlock(next) {
-  atomic {
-    STEP;
-    if
-    :: word == 0 -> word = WORD(version[i], me, LOCKED)
-    :: else
-    fi;
-    if
-    :: lock_word[i] == word ->
-       lock_word[i] = (STATE(word) == CLAIMED && PLANT != NO_HAND_OVER ->
-                         WORD(next, OWNER(word), PRELOCKED) : WORD(next, 0, FREE));
-       word = 0;
-       i++
-    :: else -> word = lock_word[i]
-    fi
-  }
+  atomic { STEP; lock_word[i] = WORD(next, 0, FREE); i++ }
 }
 
 proctype transaction(byte me; byte reads; byte writes; bit down) {
   bool optimistic;
   byte attempts, need, prelocked, locked;
   byte i, record, word;
+  bool is_claimed; /* by this one, when it looked */
+  byte late; /* what the first transaction wanted already when this one looked for a claim */
   byte version[RECORDS];
 
 #ifdef LOCKSTEP
@@ -267,11 +270,9 @@ prelock:
        :: IS_LOCKED(word) && !STEALS_LOCKED(word) ->
           if
           :: optimistic || PLANT == NO_CLAIMS -> want(); goto refused
-          :: !optimistic && STATE(word) == CLAIMED && OWNER(word) < me -> goto refused
-          :: !optimistic && STATE(word) == CLAIMED && OWNER(word) == me -> goto accept_again
-          :: else
+          :: else -> word = WORD(0, 0, LOCKED)
           fi
-       :: STATE(word) == PRELOCKED && OWNER(word) == me -> /* handed over, or kept */
+       :: STATE(word) == PRELOCKED && OWNER(word) == me -> /* kept */
           got_prelock();
           word = 0;
           record = 0;
@@ -283,26 +284,55 @@ prelock:
      atomic {
        STEP;
        if
-       :: lock_word[record] == word && IS_LOCKED(word) && !STEALS_LOCKED(word) ->
-          lock_word[record] = WORD(VERSION(word), me, CLAIMED);
-          want();
-          goto accept_again
+       :: IS_LOCKED(word) && !STEALS_LOCKED(word) ->
+          if
+          :: !IS_BEFORE(claim[record], me) || PLANT == REPLACE_CLAIMS -> claim[record] = CLAIM(me); want()
+          :: else
+          fi;
+          goto refused
+       :: else ->
+          if
+          :: IS_BEFORE(claim[record], me) && PLANT != IGNORE_CLAIMS -> goto refused
+          :: else
+          fi;
+          is_claimed = (claim[record] == CLAIM(me));
+          late = late | (me != 0 -> wanted & BIT(record) : 0)
+       fi
+     }
+     atomic {
+       STEP;
+       if
        :: lock_word[record] == word && optimistic && STATE(word) == FREE -> /* both steps in one */
           lock_word[record] = WORD(VERSION(word), me, LOCKED);
-          assert(me == 0 || !HAS(wanted, record));
-          version[record] = VERSION(word);
-          locked = locked | BIT(record);
-          i++
+          got_lock()
        :: lock_word[record] == word && (!optimistic || STATE(word) != FREE) &&
              (!IS_LOCKED(word) || STEALS_LOCKED(word)) ->
           lock_word[record] = WORD(VERSION(word), me, PRELOCKED);
           want();
           got_prelock()
-       :: else /* changed meanwhile: look again */
+       :: else -> /* changed meanwhile: look again */
+          late = late & ~BIT(record);
+          is_claimed = false
        fi;
        word = 0;
-       record = 0
+       if
+       :: !is_claimed || PLANT == KEEP_CLAIMS -> is_claimed = false; record = 0
+       :: else
+       fi
      }
+     if
+     :: is_claimed ->
+        atomic {
+          STEP;
+          if
+          :: claim[record] == CLAIM(me) -> claim[record] = 0
+          :: else
+          fi;
+          is_claimed = false;
+          record = 0
+        }
+     :: else
+     fi
   od;
 
 #if PLANT == VALIDATE_FIRST
@@ -322,12 +352,12 @@ prelock:
        STEP;
        if
        :: lock_word[record] == WORD(version[record], me, PRELOCKED) ->
-          lock_word[record] = WORD(version[record], me, LOCKED);
-          assert(me == 0 || !HAS(wanted, record));
+          word = WORD(version[record], me, LOCKED);
+          lock_word[record] = word;
+          got_lock();
           prelocked = prelocked & ~BIT(record);
-          locked = locked | BIT(record);
-          record = 0;
-          i++
+          word = 0;
+          record = 0
        :: else -> goto conflict
        fi
      }
@@ -391,6 +421,8 @@ conflict:
     give_ticket_back();
     word = 0;
     record = 0;
+    is_claimed = false;
+    late = 0;
     i = 0;
     forget_reads()
   }
@@ -420,6 +452,8 @@ accept_again:
     i = 0;
     record = 0;
     word = 0;
+    is_claimed = false;
+    late = 0;
     version[0] = 0;
     version[1] = 0;
     attempts = (attempts < ATTEMPTS_OPTIMISTIC -> attempts + 1 : attempts)
@@ -433,6 +467,7 @@ commit:
     need = 0;
     prelocked = 0;
     locked = 0;
+    late = 0;
     i = 0;
     version[0] = 0;
     version[1] = 0
@@ -486,6 +521,7 @@ inline replay() {
     :: else ->
        assert(value[r] == serial_value[r] && tag[r] == serial_value[r]);
        assert(lock_word[r] == WORD(serial_version[r], 0, FREE));
+       assert(claim[r] == 0);
        r++
     od
   }

@@ -30,6 +30,7 @@ PROGRESS_ALONE_IF_FAIR = [], ["-a", "-A", "-f"]
 
 WRONG_READ = r"assertion violated .*saw_"
 WRONG_LOCK_WORD = r"assertion violated .*lock_word"
+CLAIM_LEFT = r"assertion violated .*claim"
 WAITS_AGAIN = r"assertion violated .*wanted"
 TRIES_FOR_EVER = r"acceptance cycle"
 
@@ -93,7 +94,7 @@ class PrstmModelTest(unittest.TestCase):
         self.assertTrue(search.complete(), search.output)
 
     def assert_found(self, error, *arguments, **options):
-        search = Search(*arguments, optimize="-O1", **options)
+        search = Search(*arguments, optimize="-O0", **options)
         search.print("found" if search.errors else "NOT FOUND")
         self.assertEqual(search.errors, 1, search.output)
         self.assertRegex(search.output, error)
@@ -122,9 +123,10 @@ class PrstmModelTest(unittest.TestCase):
                 self.assert_found(WRONG_LOCK_WORD, SAFETY, [COPY_X, COPY_Y, DRAW], PLANT=plant)
 
     def test_planted_bugs_that_break_priority(self):
-        for plant in ["NO_CLAIMS", "NO_HAND_OVER"]:
+        for plant in ["NO_CLAIMS", "IGNORE_CLAIMS", "REPLACE_CLAIMS"]:
             with self.subTest(plant=plant):
                 self.assert_found(WAITS_AGAIN, SAFETY, [COPY_X, COPY_Y, TRANSFER], PLANT=plant)
+        self.assert_found(CLAIM_LEFT, SAFETY, [COPY_X, COPY_Y, TRANSFER], PLANT="KEEP_CLAIMS")
 
     def test_planted_bugs_that_break_progress(self):
         programs = [COPY_X, COPY_Y, TRANSFER, TRANSFER_DOWN]

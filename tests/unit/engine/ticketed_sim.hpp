@@ -12,6 +12,7 @@
 
 #include "engine/engine_with.hpp"
 #include "engine/exec/ticketed_sim.hpp"
+#include "engine/stm/lock_word.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
 #include "tests/unit/engine/referee_scenario.hpp"
@@ -140,11 +141,21 @@ struct TicketedFamily {
       ModelState after;
       status = scenario.check(RefereeMode::any_order, &after);
       if (status.ok()) status = check_state(after, *scenario.engine);
+      if (status.ok()) status = check_claims(runs.lock_words);
       count(runs.report, scenario.engine->execution(), totals);
       if (given != nullptr && given->seed == runs.schedule.seed) return status;
       scenario.next_batch();
     }
     return status;
+  }
+
+  // Behind a batch, of a protocol that has claims.
+  static Status check_claims(const std::vector<std::uint64_t>& lock_words) {
+    if (!requires { typename Protocol::Rules::Word; }) return {};
+    for (std::size_t i = 1; i < lock_words.size(); i += kWordsPerLock) {
+      if (lock_words[i] != LockClaim::kNone) return Status(StatusCode::internal, "a claim is left");
+    }
+    return {};
   }
 
   static void count(const RunReport& run, const ExecutionReport& execution, TicketedTotals* totals) {
