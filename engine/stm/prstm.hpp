@@ -178,9 +178,10 @@ class Prstm {
     Access access(a_, &log_, this);
     const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), no_rank);
     if (stopped_) return Attempt::conflict;
-    const bool must_validate = Rules::kValidatesEveryOutcome || outcome == Outcome::committed;
-    if (outcome == Outcome::postponed) return !must_validate || is_valid_now() ? Attempt::postponed : Attempt::conflict;
+    const bool validates = Rules::kValidatesEveryOutcome || outcome == Outcome::committed;
+    if (outcome == Outcome::postponed) return !validates || is_valid_now() ? Attempt::postponed : Attempt::conflict;
     if (!lock_all(kHeadWrites)) return Attempt::conflict;
+    const bool must_validate = validates && reads_unlocked();
     if (must_validate && !is_valid()) {
       probe(PrstmProbe::early_validation_failed);
       return give_up(Attempt::conflict);
@@ -314,6 +315,9 @@ class Prstm {
     return true;
   }
 
+  KILOKV_HOST_DEVICE bool reads_unlocked() const {
+    return !log_.for_heads(kHeadVersion, [&](std::uint32_t head) { return log_.has(head, kHeadLocked); });
+  }
   // Whether everything that was read without a lock of one's own is as it was, and nobody is at it.
   KILOKV_HOST_DEVICE bool is_valid() const {
     return log_.for_heads(kHeadVersion, [&](std::uint32_t head) {
