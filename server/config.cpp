@@ -298,12 +298,16 @@ std::string with_sources(const std::string& message, GivenByName given) {
   constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyz-";
   std::string text;
   std::size_t told = 0;
-  for (std::size_t dashes = 0; (dashes = message.find("--", told)) != std::string::npos;) {
+  for (std::size_t dashes = 0; (dashes = message.find("--", dashes)) != std::string::npos;) {
+    if (std::count(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(dashes), '"') % 2 != 0) {
+      dashes += 2;  // in a value that is quoted
+      continue;
+    }
     const std::size_t end = std::min(message.find_first_not_of(kNameCharacters, dashes), message.size());
     const auto named = given.extract(message.substr(dashes + 2, end - dashes - 2));
     text += message.substr(told, dashes - told);
     text += named.empty() ? message.substr(dashes, end - dashes) : named.mapped().source;
-    told = end;
+    told = dashes = end;
   }
   return text + message.substr(told);
 }

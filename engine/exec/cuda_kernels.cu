@@ -11,6 +11,7 @@
 #include "engine/platform/cuda_device.hpp"
 #include "engine/stm/gpustm.hpp"
 #include "engine/stm/lock.hpp"
+#include "engine/stm/ordered.hpp"
 #include "engine/stm/prstm.hpp"
 
 namespace kilokv::engine {
@@ -111,7 +112,7 @@ class CudaKernels final : public DeviceKernels {
     return std::min(blocks_for(wanted), ticketed_blocks_max_[static_cast<std::size_t>(strategy)]) * kBlockThreads;
   }
   std::uint32_t group_width() const override { return CudaPlatform::kGroupWidth; }
-  // A round costs two grid barriers, several microseconds, and about a nanosecond for each of those that it had; one
+  // A round costs a grid barrier, some microseconds, and about a nanosecond for each of those that it had; one
   // thread alone runs a transaction in about one microsecond.
   OrderedTuning tuning() const override { return {.decided_min = 8, .divisor = 1024}; }
 

@@ -9,7 +9,7 @@
 #include "engine/base/status.hpp"
 #include "engine/platform/device.hpp"
 #include "engine/platform/device_pointer.hpp"
-#include "engine/stm/ordered.hpp"
+#include "engine/stm/ordered_arguments.hpp"
 #include "engine/stm/ticketed_arguments.hpp"
 #include "engine/table/bulk_table.hpp"
 

@@ -2,6 +2,7 @@
 
 #include "engine/stm/gpustm.hpp"
 #include "engine/stm/lock.hpp"
+#include "engine/stm/ordered.hpp"
 #include "engine/stm/prstm.hpp"
 
 namespace kilokv::engine {

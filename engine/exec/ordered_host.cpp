@@ -1,5 +1,7 @@
 #include "engine/exec/ordered_host.hpp"
 
+#include "engine/stm/ordered.hpp"
+
 namespace kilokv::engine {
 
 Status OrderedHost::run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,

@@ -17,7 +17,7 @@ class OrderedHost final : public Executor {
   static constexpr OrderedTuning kTuning{.decided_min = 64, .divisor = 8};
   static constexpr OrderedTuning kOneByOne{.decided_min = kNone};
 
-  explicit OrderedHost(std::uint32_t threads) : OrderedHost(threads, threads == 1 ? kOneByOne : kTuning) {}
+  explicit OrderedHost(std::uint32_t threads) : team_(threads), tuning_(team_.size() == 1 ? kOneByOne : kTuning) {}
   OrderedHost(std::uint32_t threads, OrderedTuning tuning, FirstEpochs first = {})
       : team_(threads), tuning_(tuning), scratch_(first) {}
 

@@ -8,7 +8,7 @@
 
 #include "engine/exec/executor.hpp"
 #include "engine/exec/ordered_totals.hpp"
-#include "engine/stm/ordered.hpp"
+#include "engine/stm/ordered_arguments.hpp"
 
 namespace kilokv::engine {
 

@@ -8,6 +8,7 @@
 #include "engine/exec/executor.hpp"
 #include "engine/exec/ordered_scratch.hpp"
 #include "engine/platform/sim.hpp"
+#include "engine/stm/ordered.hpp"
 
 namespace kilokv::engine {
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "engine/exec/execution_report.hpp"
-#include "engine/stm/ordered.hpp"
+#include "engine/stm/ordered_arguments.hpp"
 #include "engine/txn/results.hpp"
 
 namespace kilokv::engine {

@@ -38,75 +38,12 @@
 
 #include "engine/base/host_device.hpp"
 #include "engine/platform/concept.hpp"
-#include "engine/stm/batch_arguments.hpp"
+#include "engine/stm/ordered_arguments.hpp"
 #include "engine/txn/interpreter.hpp"
 #include "engine/txn/program.hpp"
 #include "engine/txn/view.hpp"
 
 namespace kilokv::engine {
-
-// When a tail comes: fewer than `decided_min` are left or were decided in a round, or fewer than 1 in `divisor` of
-// those that it had (0: never).
-struct OrderedTuning {
-  std::uint32_t decided_min = 0;
-  std::uint32_t divisor = 0;
-};
-
-// What a thread counts.
-struct OrderedCounts {
-  std::uint64_t decided = 0, reservations = 0, chained_adds = 0, postponed = 0;
-};
-
-// Words that all threads share; all zero at the start.
-enum OrderedWord : std::uint32_t {
-  kWordPasses,   // out
-  kWordRounds,   // out
-  kWordTail,     // out: transactions in it
-  kWordRoundOf,  // three sets of RoundWord, by turns
-  kOrderedWords = kWordRoundOf + 12,
-};
-// What a round leaves.
-enum RoundWord : std::uint32_t {
-  kRoundMoved,     // decided or postponed in it
-  kRoundReady,     // undecided that may run in the next one
-  kRoundWaiting,   // undecided that may not
-  kRoundFinished,  // 1 + the latest pass of which one was decided in it
-  kRoundWords,
-};
-static_assert(kOrderedWords == kWordRoundOf + 3 * kRoundWords);
-
-// The roles of a transaction at a record, as they are reserved: the words of a record, for even rounds and for odd.
-enum class Role : std::uint8_t { read, write, add };
-inline constexpr std::uint32_t kRoles = 3;
-inline constexpr std::uint32_t kReservationWords = 2 * kRoles;
-
-// With n transactions, m operations and d records:
-template <class Space>
-struct OrderedArguments : BatchArguments<Space> {
-  template <class T>
-  using Pointer = typename Space::template Pointer<T>;
-  Pointer<std::uint64_t> reservations = {};  // [kReservationWords x d] of older epochs
-  Pointer<std::uint64_t> delta_sums = {};    // [d] zero at the start
-  Pointer<std::uint8_t> op_adds = {};        // [m] scratch: 1: an adder
-  Pointer<std::uint64_t> undo = {};          // [2m] scratch: what each write replaced
-  Pointer<std::uint32_t> pass_of = {};       // [n] scratch: the pass that a position waits for
-  Pointer<std::uint32_t> undecided = {};     // [position_room(n, threads, width)] scratch
-  Pointer<std::uint64_t> words = {};         // [kOrderedWords]
-  Pointer<OrderedCounts> counts = {};        // [threads] out
-  std::uint32_t first_epoch = 0;             // this batch's rounds are the epochs behind it
-  std::uint64_t delta_max = 0;               // an ADD of more is not an adder; all together: < 2^63
-  OrderedTuning tuning;
-};
-
-// More epochs than a batch of n transactions can use: each round moves one of them at least, or opens a pass.
-constexpr std::uint64_t ordered_epochs_max(std::uint64_t n) { return n * kWaitPassesMax + kWaitPassesMax + 2; }
-// What a batch has used: reservations are made for one round more than there are.
-constexpr std::uint64_t ordered_epochs_used(std::uint64_t rounds) { return rounds + 1; }
-
-// The largest delta that may count as an adder, where a batch has so many operations.
-constexpr std::uint64_t ordered_delta_max(std::uint64_t operations) {
-  return (std::uint64_t{1} << 62) / (operations + 1);
-}
 
 // What a planted bug takes away, for the tests of the tests.
 struct OrderedRules {
@@ -375,7 +312,7 @@ class OrderedRun {
   KILOKV_HOST_DEVICE std::uint32_t own_slot(std::uint32_t i) const { return p_.thread() + i * p_.threads(); }
   KILOKV_HOST_DEVICE bool is_few(const Round& before, const Round& round, bool was_tail) const {
     if (round.open < a_.tuning.decided_min) return true;
-    if (was_tail || before.ready == 0) return false;
+    if (was_tail || before.ready == 0 || round.ready == 0) return false;
     return round.moved < a_.tuning.decided_min ||
            (a_.tuning.divisor != 0 && round.moved < before.ready / a_.tuning.divisor);
   }
@@ -466,8 +403,13 @@ class OrderedRun {
   KILOKV_HOST_DEVICE std::uint32_t run_tail(const Round& before) {
     std::uint32_t left = before.ready + before.waiting;
     std::uint32_t finished = 0;
+    std::uint32_t first = kWaitPassesMax;
+    for (std::uint32_t position = 0; position < size_; ++position) {
+      const std::uint32_t pass = p_.get(a_.pass_of + position);
+      first = pass < first ? pass : first;
+    }
     const auto last = [&] { return left < a_.tuning.decided_min ? later(open(), finished) : runs_; };
-    for (std::uint32_t pass = 0; left > 0 && pass <= last() && pass < kWaitPassesMax; ++pass) {
+    for (std::uint32_t pass = first; left > 0 && pass <= last() && pass < kWaitPassesMax; ++pass) {
       for (std::uint32_t position = 0; position < size_; ++position) {
         if (p_.get(a_.pass_of + position) != pass) continue;
         ++tail_;

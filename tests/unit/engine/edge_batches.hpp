@@ -8,7 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "engine/stm/ordered.hpp"
+#include "engine/stm/ordered_arguments.hpp"
 #include "engine/txn/columns.hpp"
 #include "engine/workloads/random.hpp"
 

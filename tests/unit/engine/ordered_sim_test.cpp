@@ -79,7 +79,9 @@ void generate_adds(Random* random, std::uint64_t keys, std::size_t transactions,
       builder->op(OpKind::put, draw_key(), Operand::integer, std::numeric_limits<std::int64_t>::max() - 2);
     }
     for (std::uint64_t adds = 1 + random->below(2); adds > 0; --adds) {
-      builder->op(OpKind::add, draw_key(), Operand::integer, random->between(-4, 4));
+      const bool unknown = random->chance(0.1);  // an operand that is known only when the ADD runs
+      const Operand operand = random->chance(0.5) ? Operand::commit_version : Operand::batch_time;
+      builder->op(OpKind::add, draw_key(), unknown ? operand : Operand::integer, unknown ? 0 : random->between(-4, 4));
     }
     builder->end();
   }

@@ -1,0 +1,74 @@
+// What the threads of `ordered` (stm/ordered.hpp) share in a batch: tuning, counts, words, and the columns' places.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/stm/batch_arguments.hpp"
+#include "engine/txn/program.hpp"
+
+namespace kilokv::engine {
+
+// When a tail comes: fewer than `decided_min` are left or were decided in a round, or fewer than 1 in `divisor` of
+// those that it had (0: never).
+struct OrderedTuning {
+  std::uint32_t decided_min = 0;
+  std::uint32_t divisor = 0;
+};
+
+// What a thread counts.
+struct OrderedCounts {
+  std::uint64_t decided = 0, reservations = 0, chained_adds = 0, postponed = 0;
+};
+
+// Words that all threads share; all zero at the start.
+enum OrderedWord : std::uint32_t {
+  kWordPasses,   // out
+  kWordRounds,   // out
+  kWordTail,     // out: transactions in it
+  kWordRoundOf,  // three sets of RoundWord, by turns
+  kOrderedWords = kWordRoundOf + 12,
+};
+// What a round leaves.
+enum RoundWord : std::uint32_t {
+  kRoundMoved,     // decided or postponed in it
+  kRoundReady,     // undecided that may run in the next one
+  kRoundWaiting,   // undecided that may not
+  kRoundFinished,  // 1 + the latest pass of which one was decided in it
+  kRoundWords,
+};
+static_assert(kOrderedWords == kWordRoundOf + 3 * kRoundWords);
+
+// The roles of a transaction at a record, as they are reserved: the words of a record, for even rounds and for odd.
+enum class Role : std::uint8_t { read, write, add };
+inline constexpr std::uint32_t kRoles = 3;
+inline constexpr std::uint32_t kReservationWords = 2 * kRoles;
+
+// With n transactions, m operations and d records:
+template <class Space>
+struct OrderedArguments : BatchArguments<Space> {
+  template <class T>
+  using Pointer = typename Space::template Pointer<T>;
+  Pointer<std::uint64_t> reservations = {};  // [kReservationWords x d] of older epochs
+  Pointer<std::uint64_t> delta_sums = {};    // [d] zero at the start
+  Pointer<std::uint8_t> op_adds = {};        // [m] scratch: 1: an adder
+  Pointer<std::uint64_t> undo = {};          // [2m] scratch: what each write replaced
+  Pointer<std::uint32_t> pass_of = {};       // [n] scratch: the pass that a position waits for
+  Pointer<std::uint32_t> undecided = {};     // [position_room(n, threads, width)] scratch
+  Pointer<std::uint64_t> words = {};         // [kOrderedWords]
+  Pointer<OrderedCounts> counts = {};        // [threads] out
+  std::uint32_t first_epoch = 0;             // this batch's rounds are the epochs behind it
+  std::uint64_t delta_max = 0;               // an ADD of more is not an adder; all together: < 2^63
+  OrderedTuning tuning;
+};
+
+// More epochs than a batch of n transactions can use: each round moves one of them at least, or opens a pass.
+constexpr std::uint64_t ordered_epochs_max(std::uint64_t n) { return n * kWaitPassesMax + kWaitPassesMax + 2; }
+// What a batch has used: reservations may be made for one round more than there are.
+constexpr std::uint64_t ordered_epochs_used(std::uint64_t rounds) { return rounds + 1; }
+
+// The largest delta that may count as an adder, where a batch has so many operations.
+constexpr std::uint64_t ordered_delta_max(std::uint64_t operations) {
+  return (std::uint64_t{1} << 62) / (operations + 1);
+}
+
+}  // namespace kilokv::engine
