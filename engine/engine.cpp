@@ -78,9 +78,9 @@ class HostEngine final : public Engine {
     if (!in_parallel) run_serially(header, columns, last_try, results);
     collect_writes(columns, *results, rank_order_, writes);
     settle(header.number);
-    if (chooses_ && columns.range_limit.empty()) {
+    if (chosen_) {
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-      choice_.took(in_parallel ? 1 : 0, n, seconds.count());
+      choice_.took(in_parallel ? 1 : 0, seconds.count());
     }
     return {};
   }
@@ -186,7 +186,8 @@ class HostEngine final : public Engine {
   EngineStats stats() const override {
     return {store_.live(), store_.tombstones(), store_.table().capacity(),
             store_.memory_bytes() + access_.memory_bytes() + records_.memory_bytes() +
-                images_.capacity() * sizeof(SlotImage) + (parallel_ != nullptr ? parallel_->memory_bytes() : 0)};
+                images_.capacity() * sizeof(SlotImage) + (parallel_ != nullptr ? parallel_->memory_bytes() : 0),
+            strategy_choice()};
   }
 
  private:
@@ -201,9 +202,18 @@ class HostEngine final : public Engine {
 
   // Ranges name no records: they are for `serial`.
   bool runs_in_parallel(const TransactionColumns& columns) {
+    chosen_ = false;
     if (parallel_ == nullptr || columns.empty() || !columns.range_limit.empty()) return false;
     if (columns.size() > parallel_->transactions_max()) return false;
-    return !chooses_ || choice_.next(columns.size()) == 1;
+    if (!chooses_) return true;
+    chosen_ = columns.size() >= StrategyChoice::kTransactionsMin;
+    return chosen_ && choice_.next(columns.size(), contention_.of(columns, resolver_)) == 1;
+  }
+  std::string strategy_choice() const {
+    if (!chooses_) return {};
+    if (parallel_ == nullptr) return "serial: there is one thread, and no device";
+    return choice_.reason().transactions == 0 ? "serial: no batch of 64 transactions or more yet"
+                                              : choice_.reason().text({"serial", "ordered"});
   }
 
   void run_serially(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& last_try,
@@ -286,6 +296,8 @@ class HostEngine final : public Engine {
   bool chooses_;                        // between the two
   std::string reason_;                  // why not the device that was asked for
   StrategyChoice choice_;
+  ContentionSample contention_;
+  bool chosen_ = false;  // for the last batch
   // Of the last batch: its writes with what they replaced, images whose version is the batch's own left out.
   std::span<const SlotImage> log_;
   bool summarized_ = false;

@@ -55,6 +55,7 @@ struct EngineStats {
   std::size_t tombstones = 0;  // deleted, version kept
   std::size_t table_slots = 0;
   std::size_t memory_bytes = 0;  // all told: slots, keys, index, byte values, log of the last batch
+  std::string strategy_choice;   // of `auto`: what it chose last, and why; else empty
 };
 
 // A key's cell before a batch first wrote it.

@@ -250,6 +250,7 @@ ExitCode run_status(const CommonOptions& common) {
                                    {"records_per_lock", status->records_per_lock},
                                    {"transactions_per_thread", status->transactions_per_thread},
                                    {"shadow_rate", status->shadow_rate},
+                                   {"strategy_choice", status->strategy_choice},
                                    {"device", status->device},
                                    {"device_model", status->device_model},
                                    {"device_reason", status->device_reason},

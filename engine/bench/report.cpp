@@ -67,6 +67,7 @@ std::string execution_line(const WorkloadReport& report) {
     text += of.decided_by.size() <= 32 ? "decided by thread: " + shares(of.decided_by)
                                        : format("decided by %zu threads", of.decided_by.size());
   }
+  if (!report.stats.strategy_choice.empty()) text += "; auto at the end: " + report.stats.strategy_choice;
   return text + "\n";
 }
 
@@ -90,6 +91,7 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->string("device", report.device.name);
   json->string("device_model", report.device.model);
   json->string("device_reason", report.device.reason);
+  json->string("strategy_choice", report.stats.strategy_choice);
   json->integer("serial_batches", of.serial_batches);
   json->integer("ordered_batches", of.ordered_batches);
   json->integer("ticketed_batches", of.ticketed_batches);

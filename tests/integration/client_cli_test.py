@@ -157,9 +157,9 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.json("status")[0]["state"], "ready")
         text = self.kilokv("status")[0].decode()
         for line in (r"strategy +\w+", r"threads +0$", r"records_per_lock +1$", r"transactions_per_thread +0$",
-                     r"shadow_rate +0(\.0)?$", r"device +\w+", r"device_model ", r"device_reason ", r"batches_serial +\d+",
-                     r"batches_parallel +\d+", r"batches_on_device +\d+", r"shadow_batches +\d+",
-                     r"shadow_skipped +\d+"):
+                     r"shadow_rate +0(\.0)?$", r"device +\w+", r"device_model ", r"device_reason ",
+                     r"strategy_choice +serial: ", r"batches_serial +\d+", r"batches_parallel +\d+",
+                     r"batches_on_device +\d+", r"shadow_batches +\d+", r"shadow_skipped +\d+"):
             self.assertRegex(text, "(?m)^" + line)
 
     def test_no_server(self):

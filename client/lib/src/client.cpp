@@ -34,6 +34,7 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.records_per_lock = response.records_per_lock();
   status.transactions_per_thread = response.transactions_per_thread();
   status.shadow_rate = response.shadow_rate();
+  status.strategy_choice = response.strategy_choice();
   status.device = response.device();
   status.device_model = response.device_model();
   status.device_reason = response.device_reason();

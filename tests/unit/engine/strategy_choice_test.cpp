@@ -18,10 +18,10 @@ struct Runs {
   std::size_t last = 0;
   double seconds = 0, best = 0;
 
-  std::size_t run(std::size_t n) {
-    const std::size_t strategy = choice.next(n);
+  std::size_t run(std::size_t n, Contention contention = Contention::low) {
+    const std::size_t strategy = choice.next(n, contention);
     const double took = cost[strategy](n, strategy != last);
-    choice.took(strategy, n, took);
+    choice.took(strategy, took);
     last = strategy;
     seconds += took;
     best += std::min(cost[0](n, false), cost[1](n, false));
@@ -74,9 +74,34 @@ TEST(one_slow_batch_changes_nothing) {
   EXPECT_TRUE(times < 200);
 }
 
-TEST(small_batches_are_for_the_first) {
-  Runs runs{.cost = {serial_cost, [](std::size_t, bool) { return 0.0; }}};
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(runs.run(StrategyChoice::kTransactionsMin - 1), 0u);
+TEST(each_contention_gets_its_faster_strategy) {
+  Contention at_hand = Contention::low;
+  Runs runs{.cost = {serial_cost, [&](std::size_t n, bool) {
+                       return serial_cost(n, false) * (at_hand == Contention::high ? 4 : 0.5);
+                     }}};
+  std::size_t in_parallel[2] = {};
+  for (int i = 0; i < 20000; ++i) {
+    at_hand = i % 2 == 0 ? Contention::low : Contention::high;
+    in_parallel[i % 2] += runs.run(4096, at_hand);
+  }
+  EXPECT_TRUE(in_parallel[0] > 9900);
+  EXPECT_TRUE(in_parallel[1] < 100);
+}
+
+TEST(it_says_why) {
+  StrategyChoice choice;
+  const auto run = [&](double serial, double parallel) {
+    const std::size_t strategy = choice.next(5000, Contention::some);
+    choice.took(strategy, (strategy == 0 ? serial : parallel) * 5000);
+    return choice.reason().text({"serial", "ordered"});
+  };
+  EXPECT_EQ(run(60e-9, 45e-9),
+            "serial: a transaction took serial not timed yet, ordered not timed yet in batches of 4096 to 8191, some "
+            "contention");
+  std::string text;
+  for (int i = 0; i < 10; ++i) text = run(60e-9, 45e-9);
+  EXPECT_EQ(text,
+            "ordered: a transaction took serial 60 ns, ordered 45 ns in batches of 4096 to 8191, some contention");
 }
 
 }  // namespace
