@@ -11,48 +11,58 @@ namespace {
 
 class ClusterAudit : public StateAudit {
  public:
+  explicit ClusterAudit(const KMeansShape& shape) : shape_(shape), balance_(shape.iterations * shape.clusters, 0) {}
+
   void add(std::string_view key, std::int64_t integer, std::string_view) override {
     const std::uint64_t index = KeyName::index_of(key);
-    const std::uint64_t cluster = index / KMeans::kSums;
+    const std::uint64_t cluster = index / shape_.sums();
     if (cluster >= balance_.size()) return;
-    const bool is_count = index % KMeans::kSums == KMeans::kSums - 1;
-    balance_[cluster] += is_count ? -2 * KMeans::kExtent * integer : integer;
+    const bool is_count = index % shape_.sums() == shape_.sums() - 1;
+    const std::int64_t of_point = static_cast<std::int64_t>(shape_.dimensions) * KMeans::kExtent;
+    balance_[cluster] += is_count ? -of_point * integer : integer;
   }
 
   std::string violation() const override {
     for (std::size_t i = 0; i < balance_.size(); ++i) {
       if (balance_[i] == 0) continue;
-      return "cluster " + std::to_string(i % KMeans::kClusters) + " of iteration " +
-             std::to_string(i / KMeans::kClusters) + ": its sums differ by " + std::to_string(balance_[i]) +
-             " from those of its points";
+      return "cluster " + std::to_string(i % shape_.clusters) + " of iteration " + std::to_string(i / shape_.clusters) +
+             ": its sums differ by " + std::to_string(balance_[i]) + " from those of its points";
     }
     return {};
   }
 
  private:
-  std::array<std::int64_t, KMeans::kIterations * KMeans::kClusters> balance_{};
+  KMeansShape shape_;
+  std::vector<std::int64_t> balance_;  // by iteration and cluster
 };
 
 }  // namespace
 
-KMeans::KMeans(std::uint64_t keys, std::uint64_t seed) : points_(keys), next_(Random(seed).below(keys)) {
+KMeans::KMeans(const KMeansShape& shape, std::uint64_t seed)
+    : shape_(shape), next_(Random(seed).below(shape.points)), clusters_(shape.clusters) {
   begin_iteration(0);
 }
 
-KMeans::Point KMeans::point(std::uint64_t number) {
+// 20 bits of the hash for each coordinate.
+KMeans::Point KMeans::point(std::uint64_t number) const {
   const std::uint64_t bits = splitmix64(&number);
-  return {static_cast<std::int64_t>(bits % kExtent), static_cast<std::int64_t>((bits >> 32) % kExtent)};
+  Point at{};
+  for (std::uint64_t dimension = 0; dimension < shape_.dimensions; ++dimension) {
+    at[dimension] = static_cast<std::int64_t>(bits >> (20 * dimension)) & (kExtent - 1);
+  }
+  return at;
 }
 
 void KMeans::begin_iteration(std::uint64_t iteration) {
   iteration_ = iteration;
   sent_ = 0;
-  for (std::uint64_t i = 0; i < kClusters; ++i) {
+  for (std::uint64_t i = 0; i < clusters_.size(); ++i) {
     Cluster& cluster = clusters_[i];
     if (iteration == 0) {
       cluster.centroid = point(i);
     } else if (cluster.points > 0) {
-      cluster.centroid = {cluster.sum.x / cluster.points, cluster.sum.y / cluster.points};
+      cluster.centroid = cluster.sum;
+      for (std::int64_t& coordinate : cluster.centroid) coordinate /= cluster.points;
     }
     cluster.sum = {};
     cluster.points = 0;
@@ -61,10 +71,13 @@ void KMeans::begin_iteration(std::uint64_t iteration) {
 
 std::uint64_t KMeans::nearest(const Point& point) const {
   std::uint64_t best = 0;
-  std::int64_t least = 4 * kExtent * kExtent;
-  for (std::uint64_t i = 0; i < kClusters; ++i) {
-    const std::int64_t x = point.x - clusters_[i].centroid.x, y = point.y - clusters_[i].centroid.y;
-    const std::int64_t distance = x * x + y * y;
+  std::int64_t least = INT64_MAX;
+  for (std::uint64_t i = 0; i < clusters_.size(); ++i) {
+    std::int64_t distance = 0;
+    for (std::size_t dimension = 0; dimension < point.size(); ++dimension) {
+      const std::int64_t apart = point[dimension] - clusters_[i].centroid[dimension];
+      distance += apart * apart;
+    }
     if (distance < least) best = i;
     least = distance < least ? distance : least;
   }
@@ -72,30 +85,28 @@ std::uint64_t KMeans::nearest(const Point& point) const {
 }
 
 KMeans::Assignment KMeans::assign_next() {
-  if (sent_ == points_) begin_iteration((iteration_ + 1) % kIterations);
+  if (sent_ == shape_.points) begin_iteration((iteration_ + 1) % shape_.iterations);
   ++sent_;
-  const Point at = point(std::exchange(next_, next_ + 1 == points_ ? 0 : next_ + 1));
+  const Point at = point(std::exchange(next_, next_ + 1 == shape_.points ? 0 : next_ + 1));
   const std::uint64_t cluster = nearest(at);
-  clusters_[cluster].sum.x += at.x;
-  clusters_[cluster].sum.y += at.y;
+  for (std::size_t dimension = 0; dimension < at.size(); ++dimension)
+    clusters_[cluster].sum[dimension] += at[dimension];
   ++clusters_[cluster].points;
   return {at, iteration_, cluster};
 }
 
 void KMeans::for_each_initial(const InitialVisitor& visit) const {
-  for (std::uint64_t iteration = 0; iteration < kIterations; ++iteration) {
-    for (std::uint64_t i = 0; i < kClusters * kSums; ++i) {
-      visit({.key = sum_name(iteration, i / kSums, i % kSums).view(), .integer = 0});
-    }
+  for (std::uint64_t i = 0; i < shape_.records(); ++i) {
+    visit({.key = KeyName(shape_.prefix, i).view(), .integer = 0});
   }
 }
 
 InvariantRule KMeans::invariant() const {
   return {.statement = "the sums of each cluster and iteration are those of its number of points",
-          .records = kIterations * kClusters * kSums,
+          .records = shape_.records(),
           .integers = true,
           .never_negative = true,
-          .audit = std::make_unique<ClusterAudit>()};
+          .audit = std::make_unique<ClusterAudit>(shape_)};
 }
 
 }  // namespace kilokv::engine

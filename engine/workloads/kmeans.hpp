@@ -1,9 +1,13 @@
-// kmeans: the update stage of a clustering, in which each point is added to the sums of its cluster (STAMP's kmeans, as
-// PR-STM runs it, section 4.6: 2 coordinates, 16 clusters, 5 iterations).
+// kmeans, local-km: the update stage of a clustering, in which each point is added to the sums of its cluster.
 //
-// The `keys` points are numbers that a hash makes; they are not in the database. A transaction adds a point to the four
-// sums of its cluster and iteration (kmns............): of both coordinates, of what they leave of a constant, and
-// of 1. The third is there for the invariant alone: the paper's transactions have three.
+// kmeans is STAMP's, as PR-STM runs it (section 4.6: 2 coordinates, 16 clusters, 5 iterations); `keys` are the points.
+// local-km is the KM of GPU-LocalTM ("Hardware support for local memory transactions on GPU architectures", section
+// 5.1.2: the 256 points of a work-group, of 3 coordinates, one iteration); `keys` are the centers, 2 to 256 of them, so
+// KM2 to KM256. A batch of 256 is the paper's.
+//
+// The points are numbers that a hash makes; they are not in the database. A transaction adds a point to the sums of its
+// cluster and iteration (kmns............, lkms............): of each coordinate, of what they leave of a constant, and
+// of 1. The last but one is there for the invariant alone: the papers' transactions have one less.
 //
 // ADDs commute and nothing is guarded, so every transaction commits, and the generator knows the centroids of an
 // iteration without a look at the database: it sums the points that it sends, each once in an iteration. So they do not
@@ -17,6 +21,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "engine/workloads/invariant.hpp"
 #include "engine/workloads/key_name.hpp"
@@ -25,24 +31,39 @@
 
 namespace kilokv::engine {
 
+struct KMeansShape {
+  static constexpr std::uint64_t kDimensionsMax = 3;
+
+  std::uint64_t sums() const { return dimensions + 2; }
+  std::uint64_t records() const { return iterations * clusters * sums(); }
+
+  std::string_view prefix;  // of its keys
+  std::uint64_t points, clusters, dimensions, iterations;
+};
+
 class KMeans {
  public:
-  static constexpr std::uint64_t kClusters = 16, kIterations = 5, kSums = 4;
   static constexpr std::int64_t kExtent = 1 << 20;  // coordinates are below
+  static constexpr KMeansShape stamp(std::uint64_t points) { return {"kmns", points, 16, 2, 5}; }
+  static constexpr std::uint64_t kWorkGroup = 256;
+  static constexpr KMeansShape local(std::uint64_t centers) { return {"lkms", kWorkGroup, centers, 3, 1}; }
 
-  KMeans(std::uint64_t keys, std::uint64_t seed);
+  // Requires: 1 <= dimensions <= kDimensionsMax, and at least one of all else.
+  KMeans(const KMeansShape& shape, std::uint64_t seed);
 
   template <TransactionSink Sink>
   void generate(Sink* sink, std::size_t transactions) {
+    const std::uint64_t dimensions = shape_.dimensions;
     for (std::size_t i = 0; i < transactions; ++i) {
       const Assignment next = assign_next();
-      const std::array<std::int64_t, kSums> sums{next.point.x, next.point.y, 2 * kExtent - next.point.x - next.point.y,
-                                                 1};
+      std::int64_t rest = static_cast<std::int64_t>(dimensions) * kExtent;
       sink->begin(0, 0);
-      for (std::uint64_t sum = 0; sum < kSums; ++sum) {
-        const std::uint32_t key = sink->key(sum_name(next.iteration, next.cluster, sum).view());
-        sink->op(OpKind::add, key, Operand::integer, sums[sum]);
+      for (std::uint64_t dimension = 0; dimension < dimensions; ++dimension) {
+        add(sink, next, dimension, next.point[dimension]);
+        rest -= next.point[dimension];
       }
+      add(sink, next, dimensions, rest);
+      add(sink, next, dimensions + 1, 1);
       sink->end();
     }
   }
@@ -51,11 +72,9 @@ class KMeans {
   InvariantRule invariant() const;
 
  private:
-  struct Point {
-    std::int64_t x = 0, y = 0;
-  };
+  using Point = std::array<std::int64_t, KMeansShape::kDimensionsMax>;  // dimensions that are not used are 0
   struct Cluster {
-    Point centroid, sum;
+    Point centroid{}, sum{};
     std::int64_t points = 0;
   };
   struct Assignment {
@@ -63,17 +82,21 @@ class KMeans {
     std::uint64_t iteration, cluster;
   };
 
-  static Point point(std::uint64_t number);
-  static KeyName sum_name(std::uint64_t iteration, std::uint64_t cluster, std::uint64_t sum) {
-    return {"kmns", (iteration * kClusters + cluster) * kSums + sum};
+  template <TransactionSink Sink>
+  void add(Sink* sink, const Assignment& to, std::uint64_t sum, std::int64_t amount) const {
+    const std::uint64_t index = (to.iteration * shape_.clusters + to.cluster) * shape_.sums() + sum;
+    sink->op(OpKind::add, sink->key(KeyName(shape_.prefix, index).view()), Operand::integer, amount);
   }
+
+  Point point(std::uint64_t number) const;
   std::uint64_t nearest(const Point& point) const;
   Assignment assign_next();
   void begin_iteration(std::uint64_t iteration);
 
-  std::uint64_t points_, next_, sent_ = 0;  // sent_: in this iteration
+  KMeansShape shape_;
+  std::uint64_t next_, sent_ = 0;  // points; sent_: in this iteration
   std::uint64_t iteration_ = 0;
-  std::array<Cluster, kClusters> clusters_;
+  std::vector<Cluster> clusters_;
 };
 
 }  // namespace kilokv::engine

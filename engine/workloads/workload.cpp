@@ -1,127 +1,16 @@
 #include "engine/workloads/workload.hpp"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "engine/base/check.hpp"
+#include "engine/workloads/catalog.hpp"
 
 namespace kilokv::engine {
 
 namespace {
 
-using Generator = Workload::Generator;
-
-struct Entry {
-  WorkloadKind kind;
-  Generator (*make)(const WorkloadOptions& options, std::uint64_t seed);
-};
-
-template <HotAccount kHot>
-Generator make_bank(const WorkloadOptions& o, std::uint64_t seed) {
-  return Bank(o.keys, o.distribution, kHot, seed);
-}
-template <class Paired>
-Generator make_paired(const WorkloadOptions& o, std::uint64_t seed) {
-  return Paired(o.keys, o.distribution, o.semantic, seed);
-}
-template <YcsbLetter kLetter>
-Generator make_ycsb(const WorkloadOptions& o, std::uint64_t seed) {
-  return Ycsb(kLetter, o.keys, o.distribution, o.ycsb, seed);
-}
-template <class Plain>
-Generator make_plain(const WorkloadOptions& o, std::uint64_t seed) {
-  return Plain(o.keys, seed);
-}
-Generator make_atm(const WorkloadOptions& o, std::uint64_t seed) { return Atm(o.keys, o.distribution, seed); }
-Generator make_skiplist(const WorkloadOptions& o, std::uint64_t seed) {
-  return Skiplist(o.keys, o.distribution, o.semantic.read_only_share, seed);
-}
-Generator make_tpcc(const WorkloadOptions& o, std::uint64_t seed) { return Tpcc(o.keys, o.distribution, o.tpcc, seed); }
-Generator make_mixed(const WorkloadOptions& o, std::uint64_t seed) { return Mixed(o.keys, o.mixed, seed); }
-
-// The paper's sizes: PR-STM (section 4) for bank to graph, KILO TM for atm; YCSB leaves its own open.
-const std::vector<Entry>& entries() {
-  static const std::vector<Entry> all = {
-      {{.name = "bank", .keys_are = "accounts", .keys_small = 100'000, .keys_paper = 2'500'000},
-       make_bank<HotAccount::none>},
-      {{.name = "bank-semantic",
-        .keys_are = "customers, of two accounts",
-        .keys_small = 100'000,
-        .keys_paper = 1'250'000,
-        .has_pairs = true},
-       make_paired<BankSemantic>},
-      {{.name = "hot", .keys_are = "accounts", .keys_small = 100'000, .keys_paper = 2'500'000},
-       make_bank<HotAccount::transfers>},
-      {{.name = "hot-deposits", .keys_are = "accounts", .keys_small = 100'000, .keys_paper = 2'500'000},
-       make_bank<HotAccount::deposits>},
-      {{.name = "atm", .keys_are = "accounts", .keys_small = 100'000, .keys_paper = 1'000'000}, make_atm},
-      {{.name = "vacation",
-        .keys_are = "customers, and rooms, 150 of a type",
-        .keys_small = 15'000,
-        .keys_paper = 150'000,
-        .has_pairs = true,
-        .is_shared = false},
-       make_paired<Vacation>},
-      {{.name = "skiplist",
-        .keys_are = "entries at the start",
-        .keys_small = 5'000,
-        .keys_paper = 5'000,
-        .keys_max = Skiplist::kKeysMax,
-        .is_shared = false},
-       make_skiplist},
-      {{.name = "kmeans", .keys_are = "points, in 16 clusters", .keys_small = 100'000, .keys_paper = 1'000'000},
-       make_plain<KMeans>},
-      {{.name = "graph",
-        .keys_are = "vertices, of 10 edges",
-        .keys_small = 100'000,
-        .keys_paper = 1'000'000,
-        .is_shared = false},
-       make_plain<Graph>},
-      {{.name = "tpcc",
-        .keys_are = "customers, 30,000 of a warehouse",
-        .keys_small = 30'000,
-        .keys_paper = 300'000,
-        .keys_max = TpccScale::kCustomersMax,
-        .is_shared = false},
-       make_tpcc},
-      {{.name = "ycsb-a", .keys_are = "rows", .keys_small = 100'000, .keys_paper = 1'000'000},
-       make_ycsb<YcsbLetter::a>},
-      {{.name = "ycsb-b", .keys_are = "rows", .keys_small = 100'000, .keys_paper = 1'000'000},
-       make_ycsb<YcsbLetter::b>},
-      {{.name = "ycsb-c", .keys_are = "rows", .keys_small = 100'000, .keys_paper = 1'000'000},
-       make_ycsb<YcsbLetter::c>},
-      {{.name = "ycsb-d",
-        .keys_are = "rows at the start",
-        .keys_small = 100'000,
-        .keys_paper = 1'000'000,
-        .growing = "usrd"},
-       make_ycsb<YcsbLetter::d>},
-      {{.name = "ycsb-e",
-        .keys_are = "rows at the start",
-        .keys_small = 100'000,
-        .keys_paper = 1'000'000,
-        .operations_max = 1000,
-        .has_ranges = true,
-        .growing = "usre"},
-       make_ycsb<YcsbLetter::e>},
-      {{.name = "ycsb-f",
-        .keys_are = "rows, of two fields",
-        .keys_small = 100'000,
-        .keys_paper = 1'000'000,
-        .operations_max = 256},
-       make_ycsb<YcsbLetter::f>},
-      {{.name = "mixed",
-        .keys_are = "keys, at most 64 of which are used",
-        .keys_small = 64,
-        .keys_paper = 64,
-        .is_shared = false},
-       make_mixed},
-  };
-  return all;
-}
-
-const Entry* find_entry(const std::string& name) {
-  for (const Entry& entry : entries()) {
+const CatalogEntry* find_entry(const std::string& name) {
+  for (const CatalogEntry& entry : catalog()) {
     if (entry.kind.name == name) return &entry;
   }
   return nullptr;
@@ -129,12 +18,12 @@ const Entry* find_entry(const std::string& name) {
 
 std::string joined_names() {
   std::string all;
-  for (const Entry& entry : entries()) all += (all.empty() ? "" : ", ") + std::string(entry.kind.name);
+  for (const CatalogEntry& entry : catalog()) all += (all.empty() ? "" : ", ") + std::string(entry.kind.name);
   return all;
 }
 
 Status check_options(const WorkloadOptions& options) {
-  const Entry* const entry = find_entry(options.name);
+  const CatalogEntry* const entry = find_entry(options.name);
   if (entry == nullptr) return Status::invalid({"workload", "one of " + joined_names(), options.name, "--workload"});
   if (options.keys < 2 || options.keys > entry->kind.keys_max) {
     return Status::invalid({"keys", "2 to " + std::to_string(entry->kind.keys_max) + " keys with " + options.name,
@@ -165,18 +54,18 @@ Status check_options(const WorkloadOptions& options) {
 
 std::vector<std::string> Workload::names() {
   std::vector<std::string> all;
-  for (const Entry& entry : entries()) all.emplace_back(entry.kind.name);
+  for (const CatalogEntry& entry : catalog()) all.emplace_back(entry.kind.name);
   return all;
 }
 
 std::vector<WorkloadKind> Workload::kinds() {
   std::vector<WorkloadKind> all;
-  for (const Entry& entry : entries()) all.push_back(entry.kind);
+  for (const CatalogEntry& entry : catalog()) all.push_back(entry.kind);
   return all;
 }
 
 WorkloadKind Workload::kind(const std::string& name) {
-  const Entry* const entry = find_entry(name);
+  const CatalogEntry* const entry = find_entry(name);
   KILOKV_CHECK(entry != nullptr);
   return entry->kind;
 }

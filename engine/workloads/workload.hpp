@@ -9,14 +9,24 @@
 //   skiplist        inserts, deletes and searches of a list of 5 levels                              (skiplist.hpp)
 //   kmeans          points added to the sums of 16 clusters                                            (kmeans.hpp)
 //   graph           the minimum of the predecessors, edge by edge                                       (graph.hpp)
+//   ht-h, ht-l      insertions into a chained hash table                                           (hash_table.hpp)
+//   cloth           distance constraints between neighbouring points                                    (cloth.hpp)
+//   barnes-hut      an octree is built, level by level                                             (barnes_hut.hpp)
+//   cuda-cuts       excess flow pushed over the grid of an image                                     (cuda_cuts.hpp)
+//   apriori         supports of the pairs of a basket are counted                                      (apriori.hpp)
+//   local-ht        insertions into a few buckets                                            (local_hash_table.hpp)
+//   local-km        points added to the sums of a few centers                                           (kmeans.hpp)
+//   local-ga        the worse one of two solutions becomes the better one                              (genetic.hpp)
+//   array-walk      many loads, two stores                                                         (array_walk.hpp)
+//   stmbench7       long traversals and short operations on a tree of assemblies                  (stm_bench7.hpp)
 //   tpcc            NewOrder and Payment                                                                 (tpcc.hpp)
 //   ycsb-a ... f    reads, updates, inserts, scans, read-modify-writes of rows                           (ycsb.hpp)
 //   mixed           everything at random over few keys, for differential tests                          (mixed.hpp)
 //
 // A generator knows nothing of results: the same options give the same transactions. Its key space and its invariant do
 // not depend on seed and stream, so that many generators can load one database; those of some workloads then get in
-// each other's way (WorkloadKind::is_shared). Some generators keep a copy of what they changed (skiplist, vacation):
-// run all that they append, call by call.
+// each other's way (WorkloadKind::is_shared). Some generators build on what they sent before (skiplist, vacation,
+// ht-h): run all that they append, call by call.
 //
 // Thread safety: one thread an object; make one per thread, with its own `stream`.
 #pragma once
@@ -29,17 +39,26 @@
 #include <vector>
 
 #include "engine/base/status.hpp"
+#include "engine/workloads/apriori.hpp"
+#include "engine/workloads/array_walk.hpp"
 #include "engine/workloads/atm.hpp"
 #include "engine/workloads/bank.hpp"
 #include "engine/workloads/bank_semantic.hpp"
+#include "engine/workloads/barnes_hut.hpp"
+#include "engine/workloads/cloth.hpp"
+#include "engine/workloads/cuda_cuts.hpp"
 #include "engine/workloads/distribution.hpp"
+#include "engine/workloads/genetic.hpp"
 #include "engine/workloads/graph.hpp"
+#include "engine/workloads/hash_table.hpp"
 #include "engine/workloads/invariant.hpp"
 #include "engine/workloads/kmeans.hpp"
+#include "engine/workloads/local_hash_table.hpp"
 #include "engine/workloads/mixed.hpp"
 #include "engine/workloads/pairs.hpp"
 #include "engine/workloads/sink.hpp"
 #include "engine/workloads/skiplist.hpp"
+#include "engine/workloads/stm_bench7.hpp"
 #include "engine/workloads/tpcc.hpp"
 #include "engine/workloads/vacation.hpp"
 #include "engine/workloads/ycsb.hpp"
@@ -74,7 +93,9 @@ struct WorkloadOptions {
 
 class Workload {
  public:
-  using Generator = std::variant<Bank, BankSemantic, Atm, Vacation, Skiplist, KMeans, Graph, Tpcc, Ycsb, Mixed>;
+  using Generator =
+      std::variant<Bank, BankSemantic, Atm, Vacation, Skiplist, KMeans, Graph, HashTable, Cloth, BarnesHut, CudaCuts,
+                   Apriori, LocalHashTable, Genetic, ArrayWalk, StmBench7, Tpcc, Ycsb, Mixed>;
 
   static std::vector<std::string> names();
   static std::vector<WorkloadKind> kinds();

@@ -1,0 +1,71 @@
+// array-walk: loads of random elements of a long array, and few stores (the transactional array walk of Tarlovskyy,
+// "Accelerating Validation in Software Transactional Memory", 2020, sections 5 and 6.2: random element accesses with no
+// computation in between; read sets from 250k elements on are what the GPU validates faster).
+//
+// `keys` elements (arwk............), element i with the value i at the start. A transaction gets `operations` elements
+// that the distribution draws, at least two, the first two of which differ, and lets these two change places: two PUTs
+// of what was read. read_only_share of the transactions only get. With 1,024 operations a transaction, a read set is
+// far below the paper's here: its 250k elements are many transactions.
+//
+// Invariant: the values are those of the start, each one once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/workloads/distribution.hpp"
+#include "engine/workloads/invariant.hpp"
+#include "engine/workloads/key_name.hpp"
+#include "engine/workloads/random.hpp"
+#include "engine/workloads/sink.hpp"
+
+namespace kilokv::engine {
+
+class ArrayWalk {
+ public:
+  static constexpr std::uint32_t kOperationsMax = 1022;  // and two PUTs
+
+  // Requires: keys >= 2, operations <= kOperationsMax.
+  ArrayWalk(std::uint64_t keys, const DistributionOptions& distribution, std::uint32_t operations,
+            double read_only_share, std::uint64_t seed);
+
+  template <TransactionSink Sink>
+  void generate(Sink* sink, std::size_t transactions) {
+    for (std::size_t i = 0; i < transactions; ++i) {
+      sink->begin(0, 0);
+      const std::uint64_t one = elements_.draw(&random_);
+      const std::uint32_t first = get(sink, one), second = get(sink, draw_other(one));
+      for (std::uint32_t walked = 2; walked < operations_; ++walked) get(sink, elements_.draw(&random_));
+      if (read_only_share_ == 0 || !random_.chance(read_only_share_)) {
+        sink->op(OpKind::put, first, Operand::get, 1);
+        sink->op(OpKind::put, second, Operand::get, 0);
+      }
+      sink->end();
+    }
+  }
+
+  void for_each_initial(const InitialVisitor& visit) const;
+  InvariantRule invariant() const;
+
+ private:
+  static constexpr std::string_view kPrefix = "arwk";
+
+  template <TransactionSink Sink>
+  static std::uint32_t get(Sink* sink, std::uint64_t element) {
+    const std::uint32_t key = sink->key(KeyName(kPrefix, element).view());
+    sink->op(OpKind::get, key, Operand::integer, 0);
+    return key;
+  }
+  std::uint64_t draw_other(std::uint64_t than) {
+    const std::uint64_t element = elements_.draw(&random_);
+    return element != than ? element : (than + 1) % keys_;
+  }
+
+  std::uint64_t keys_;
+  std::uint32_t operations_;
+  double read_only_share_;
+  KeyDistribution elements_;
+  Random random_;
+};
+
+}  // namespace kilokv::engine
