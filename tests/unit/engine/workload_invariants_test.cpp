@@ -15,7 +15,7 @@ namespace {
 
 // Small enough that records meet; the graph converges, the clusters begin again, and the hotel has four types.
 WorkloadOptions small(const std::string& name) {
-  WorkloadOptions options = named(name, 500);
+  WorkloadOptions options = fitting(name, 500);
   options.semantic.read_only_share = 0.2;
   options.semantic.wait_share = 0.8;
   options.tpcc.warehouses = 2;
@@ -97,13 +97,6 @@ TEST(another_type_is_noticed) {
       record->type = record->type == ValueType::bytes ? ValueType::integer : ValueType::bytes;
     });
   }
-}
-
-StateRecord* find(State* state, const KeyName& name) {
-  for (StateRecord& record : *state) {
-    if (record.key == name.view()) return &record;
-  }
-  return nullptr;
 }
 
 // What no total shows.

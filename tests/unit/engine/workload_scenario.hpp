@@ -2,9 +2,11 @@
 // test can falsify any of it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,11 @@ inline WorkloadOptions named(const std::string& name, std::uint64_t keys, std::u
   return options;
 }
 
+// With so many keys, or as many as the workload takes.
+inline WorkloadOptions fitting(const std::string& name, std::uint64_t keys, std::uint64_t seed = 1) {
+  return named(name, std::min(keys, Workload::kind(name).keys_max), seed);
+}
+
 inline Workload make(const WorkloadOptions& options) {
   auto workload = Workload::create(options);
   KILOKV_CHECK(workload.ok());
@@ -35,11 +42,19 @@ struct StateRecord {
 };
 using State = std::vector<StateRecord>;
 
-// What the workload's invariant says of a state; empty: it holds.
-inline std::string violation_of(const Workload& workload, const State& state) {
-  InvariantCheck invariant = workload.invariant();
+// What the invariant of a workload, or of a generator of one, says of a state; empty: it holds.
+template <class Generator>
+std::string violation_of(const Generator& generator, const State& state) {
+  InvariantCheck invariant(generator.invariant());
   for (const StateRecord& record : state) invariant.add(record.key, record.type, record.integer, record.bytes);
   return invariant.violation();
+}
+
+inline StateRecord* find(State* state, const KeyName& name) {
+  for (StateRecord& record : *state) {
+    if (record.key == name.view()) return &record;
+  }
+  return nullptr;
 }
 
 struct WorkloadScenario {
@@ -54,9 +69,10 @@ struct WorkloadScenario {
     });
   }
 
-  // Runs a batch of this generator, or of another one with the same keys; the results stay until the next one begins.
+  // Runs a batch of this generator, or of another one; the results stay until the next one begins.
   // What the referee says of it; empty: nothing.
-  std::string run_batch(Workload* generator, std::size_t transactions) {
+  template <class Generator>
+  std::string run_batch(Generator* generator, std::size_t transactions) {
     if (has_run_) scenario.next_batch();
     has_run_ = true;
     generator->generate(&scenario.builder, transactions);
@@ -86,6 +102,11 @@ struct WorkloadScenario {
       return true;
     });
     return all;
+  }
+  std::int64_t sum_of(std::string_view prefix) const {  // of the integers under keys that begin so
+    std::int64_t sum = 0;
+    for (const StateRecord& record : state()) sum += record.key.starts_with(prefix) ? record.integer : 0;
+    return sum;
   }
   std::string violation() const { return violation_of(workload, state()); }
 

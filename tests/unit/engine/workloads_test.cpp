@@ -89,8 +89,9 @@ TEST(key_names_are_fixed_and_ordered) {
 
 TEST(same_seed_same_transactions) {
   for (const std::string& name : Workload::names()) {
-    Workload first = make(named(name, 100, 5)), again = make(named(name, 100, 5)), other = make(named(name, 100, 6));
-    WorkloadOptions stream = named(name, 100, 5);
+    Workload first = make(fitting(name, 100, 5)), again = make(fitting(name, 100, 5));
+    Workload other = make(fitting(name, 100, 6));
+    WorkloadOptions stream = fitting(name, 100, 5);
     stream.stream = 1;
     Workload second_stream = make(stream);
     const std::string packed = all_packed(generate(&first, 200));
@@ -219,8 +220,8 @@ std::string run_and_check(const WorkloadOptions& options, std::size_t batches) {
 
 TEST(invariants_hold_on_the_engine) {
   for (const std::string& name : Workload::names()) {
-    EXPECT_EQ(run_and_check(named(name, 200), 10), "");
-    WorkloadOptions skewed = named(name, 200);
+    EXPECT_EQ(run_and_check(fitting(name, 200), 10), "");
+    WorkloadOptions skewed = fitting(name, 200);
     skewed.distribution = {.theta = 0.99, .scrambled = true};
     EXPECT_EQ(run_and_check(skewed, 10), "");
   }
@@ -255,7 +256,7 @@ TEST(invariant_notices_what_violates_it) {
 }
 
 TEST(the_longest_transactions_are_valid) {
-  for (const char* const name : {"ycsb-a", "ycsb-e", "ycsb-f", "skiplist"}) {
+  for (const char* const name : {"ycsb-a", "ycsb-e", "ycsb-f", "skiplist", "array-walk"}) {
     const WorkloadKind kind = Workload::kind(name);
     WorkloadOptions options = named(name, std::min<std::uint64_t>(kind.keys_max, 1 << 17));
     options.ycsb.operations = kind.operations_max;
