@@ -141,14 +141,15 @@ void write_axes(JsonWriter* json, const WorkloadOptions& workload) {
     json->integer("wait_lag", workload.semantic.wait_lag);
     json->string("wait_order", name_of(workload.semantic.order));
   }
-  if (Workload::kind(workload.name).has_pairs || workload.name == "skiplist") {
+  const bool walks = workload.name == "array-walk";
+  if (Workload::kind(workload.name).has_pairs || workload.name == "skiplist" || walks) {
     json->number("read_only_share", workload.semantic.read_only_share);
   }
-  if (workload.name.starts_with("ycsb")) {
-    json->integer("payload_bytes", workload.ycsb.payload_bytes);
-    json->integer("operations", workload.ycsb.operations);
-  }
-  if (workload.name == "ycsb-a") json->number("update_share", workload.ycsb.update_share);
+  const bool has_rows = workload.name.starts_with("ycsb");
+  if (has_rows) json->integer("payload_bytes", workload.ycsb.payload_bytes);
+  if (has_rows || walks) json->integer("operations", workload.ycsb.operations);
+  if (workload.name == "ycsb-a" || workload.name == "stmbench7")
+    json->number("update_share", workload.ycsb.update_share);
   if (workload.name == "tpcc") {
     json->integer("warehouses", TpccScale(workload.keys, workload.tpcc.warehouses).warehouses);
     json->number("payment_share", workload.tpcc.payment_share);
