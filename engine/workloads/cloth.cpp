@@ -20,7 +20,8 @@ class ClothAudit : public StateAudit {
       if (integer % ClothGrid::kStep != 0) problem_ = std::string(key) + " is no whole step";
     } else if (key.starts_with("clpo")) {
       if (index < moved_.size()) moved_[index] += integer - grid_.start(index % grid_.points, index / grid_.points);
-    } else if (const std::uint64_t constraint = index % grid_.constraints(); grid_.has(constraint)) {
+    } else if (const std::uint64_t constraint = index % grid_.constraints();
+               index / grid_.constraints() < ClothGrid::kAxes && grid_.has(constraint)) {
       const std::uint64_t axis = index / grid_.constraints() * grid_.points;
       moved_[axis + ClothGrid::first_of(constraint)] -= integer * ClothGrid::kStep;
       moved_[axis + ClothGrid::second_of(constraint)] += integer * ClothGrid::kStep;

@@ -19,6 +19,7 @@ class FlowAudit : public StateAudit {
   // What has left over an edge is what the edge can take less; what has come makes it take more.
   void add(std::string_view key, std::int64_t integer, std::string_view) override {
     const std::uint64_t index = KeyName::index_of(key);
+    if (index >= (key.starts_with("cced") ? opened_.size() : surplus_.size())) return;
     if (key.starts_with("ccex")) {
       surplus_[index] += integer - PixelGrid::excess(index);
     } else if (key.starts_with("ccsi")) {

@@ -16,11 +16,13 @@ class LibraryAudit : public StateAudit {
 
   void add(std::string_view key, std::int64_t integer, std::string_view) override {
     const std::uint64_t index = KeyName::index_of(key);
+    const bool is_composite = key.starts_with("s7cd"), is_assembly = key.starts_with("s7as");
+    if (index >= (is_composite ? late_.size() : is_assembly ? changes_.size() : parts_.size())) return;
     if (key.starts_with("s7ax")) parts_[index].x = integer;
     if (key.starts_with("s7ay")) parts_[index].y = integer;
     if (key.starts_with("s7ad")) late_[DesignLibrary::composite_of(index)] += integer;
-    if (key.starts_with("s7cd")) late_[index] -= integer;
-    if (key.starts_with("s7as")) changes_[index] = integer;
+    if (is_composite) late_[index] -= integer;
+    if (is_assembly) changes_[index] = integer;
   }
 
   std::string violation() const override {
