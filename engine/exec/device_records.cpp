@@ -101,6 +101,8 @@ Status DeviceRecords::build(DeviceStream stream, const RecordStore& store) {
     if (Status status = send(stream); !status.ok()) return status;
   }
   if (Status status = send(stream); !status.ok()) return status;
+  // Of an empty table nothing was sent, and the slots may be given back before they are filled.
+  if (Status status = device_.synchronize(stream); !status.ok()) return status;
   must_build_ = false;
   return {};
 }

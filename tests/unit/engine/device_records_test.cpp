@@ -51,6 +51,7 @@ class DeviceFollower {
     for_all(first, count, [](ColumnsBuilder& b, std::uint32_t key) { b.op(OpKind::del, key); });
     run_serially();
   }
+  void prepare() { bench_.engine->prepare(); }
   void drop_tombstones() { bench_.engine->drop_tombstones(next_version_, {}); }
   void add(std::uint64_t first, std::uint64_t count) {
     for_all(first, count, [](ColumnsBuilder& b, std::uint32_t key) { b.op(OpKind::add, key, Operand::integer, 1); });
@@ -116,6 +117,15 @@ void change_in_all_ways(DeviceFollower* follower, std::uint64_t count, bool buil
     follower->put_serially(0, count);
     expect("writes on the host");
   }
+}
+
+// Its slots are given back for more of them before anything else has happened on the device.
+TEST(a_table_that_was_built_empty_grows) {
+  DeviceFollower follower(0);
+  follower.prepare();
+  follower.load(0, 2 * kChangedMin);
+  follower.expect_the_same(2 * kChangedMin, 1);
+  EXPECT_EQ(follower.builds(), 2u);
 }
 
 TEST(changes_about_the_least_bound_reach_the_device) {
