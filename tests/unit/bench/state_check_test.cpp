@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "tests/unit/bench/fake_client.hpp"
 
 namespace kilokv::bench {
@@ -44,9 +46,14 @@ TEST_P(StateCheck, HoldsAtTheStartAndNotWithoutARecord) {
   EXPECT_NE(report->violation, "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Workloads, StateCheck,
-                         testing::Values("bank", "bank-semantic", "hot", "hot-deposits", "atm", "kmeans", "ycsb-a",
-                                         "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"));
+std::vector<const char*> shared_workloads() {
+  std::vector<const char*> names;
+  for (const engine::WorkloadKind& kind : engine::Workload::kinds()) {
+    if (kind.is_shared) names.push_back(kind.name);
+  }
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Workloads, StateCheck, testing::ValuesIn(shared_workloads()));
 
 TEST(StateCheck, ACentMissing) {
   const engine::Workload workload = make_workload("bank", 20);
