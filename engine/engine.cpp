@@ -3,6 +3,7 @@
 #include "engine/engine.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "engine/exec/device_executor.hpp"
 #include "engine/exec/emulated_kernels.hpp"
 #include "engine/exec/equal_words.hpp"
+#include "engine/exec/history_size.hpp"
 #include "engine/exec/host_access.hpp"
 #include "engine/exec/ordered_host.hpp"
 #include "engine/exec/rank_order.hpp"
@@ -33,6 +35,12 @@ TicketedTuning tuning_of(const EngineOptions& options) {
   TicketedTuning tuning;
   tuning.records_per_lock = options.records_per_lock;
   tuning.transactions_per_thread = options.transactions_per_thread;
+  tuning.kilo.units = options.commit_units;
+  tuning.kilo.concurrency_limit = options.concurrency_limit;
+  if (const auto history = parse_history_size(options.history)) {
+    tuning.kilo.history_entries = history->entries;
+    tuning.kilo.filter_buckets = history->buckets;
+  }
   return tuning;
 }
 
@@ -327,6 +335,32 @@ Status check_without_locks(const std::string& strategy, const std::string& field
                           std::to_string(met), "--" + field});
 }
 
+Status check_kilo(const EngineOptions& options) {
+  const std::string units = "commit-units", limit = "concurrency-limit", history = "history";
+  if (!std::has_single_bit(options.commit_units) || options.commit_units > kCommitUnitsMax) {
+    return Status::invalid({units, "1, 2, 4, 8, 16 or 32", std::to_string(options.commit_units), "--" + units});
+  }
+  if (!parse_history_size(options.history)) {
+    return Status::invalid({history, HistorySize::kForms, options.history, "--" + history});
+  }
+  return check_bounds(limit, options.concurrency_limit, 0, EngineOptions::kConcurrencyMax);
+}
+
+Status check_without_kilo(const EngineOptions& options) {
+  const EngineOptions defaults;
+  const auto check = [&](const std::string& field, const std::string& met, const std::string& otherwise) {
+    if (met == otherwise) return Status();
+    const std::string strategy = options.strategy;
+    return Status::invalid(
+        {field, otherwise + " with --strategy " + strategy + ", which is not kilo", met, "--" + field});
+  };
+  Status status = check("commit-units", std::to_string(options.commit_units), std::to_string(defaults.commit_units));
+  if (status.ok()) status = check("history", options.history, defaults.history);
+  if (!status.ok()) return status;
+  return check("concurrency-limit", std::to_string(options.concurrency_limit),
+               std::to_string(defaults.concurrency_limit));
+}
+
 }  // namespace
 
 Status EngineOptions::validate() const {
@@ -336,18 +370,23 @@ Status EngineOptions::validate() const {
   if (status.ok()) status = check_bounds("threads", threads, 0, kThreadsMax);
   if (status.ok()) status = check_bounds(per_lock, records_per_lock, 1, kPerLockMax);
   if (status.ok()) status = check_bounds(per_thread, transactions_per_thread, 0, kPerThreadMax);
+  if (status.ok()) status = check_kilo(*this);
+  if (status.ok() && strategy != "kilo") status = check_without_kilo(*this);
   if (!status.ok() || Engine::has_locks(strategy)) return status;
   const EngineOptions defaults;
   status = check_without_locks(strategy, per_lock, records_per_lock, defaults.records_per_lock);
-  if (!status.ok()) return status;
+  if (!status.ok() || Engine::has_tickets(strategy)) return status;
   return check_without_locks(strategy, per_thread, transactions_per_thread, defaults.transactions_per_thread);
 }
 
-std::vector<std::string> Engine::strategies() { return {"auto", "ordered", "serial", "prstm", "lock", "gpustm"}; }
+std::vector<std::string> Engine::strategies() {
+  return {"auto", "ordered", "serial", "prstm", "lock", "gpustm", "kilo"};
+}
 std::vector<std::string> Engine::devices() { return {"auto", "cpu", "cuda", "emulated"}; }
 bool Engine::has_locks(const std::string& strategy) {
   return strategy == "prstm" || strategy == "lock" || strategy == "gpustm";
 }
+bool Engine::has_tickets(const std::string& strategy) { return has_locks(strategy) || strategy == "kilo"; }
 
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
   if (Status status = options.validate(); !status.ok()) return status;

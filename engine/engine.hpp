@@ -26,19 +26,23 @@ namespace kilokv::engine {
 
 struct EngineOptions {
   static constexpr std::uint32_t kThreadsMax = 1024, kPerLockMax = 1u << 20, kPerThreadMax = 1u << 20;
+  static constexpr std::uint32_t kConcurrencyMax = 1u << 20;
 
   std::string strategy = "auto";              // one of strategies()
   std::string device = "cpu";                 // one of devices(); auto: a CUDA device where there is one
   std::uint32_t threads = 0;                  // of a parallel strategy on the CPU: to kThreadsMax; 0: one for each core
   std::uint32_t records_per_lock = 1;         // that one lock of prstm, lock or gpustm covers: 1 to kPerLockMax
-  std::uint32_t transactions_per_thread = 0;  // that a thread of these takes together; 0: as is best; to kPerThreadMax
+  std::uint32_t transactions_per_thread = 0;  // that a thread of these, or of kilo, takes together; 0: as is best
+  std::uint32_t commit_units = 8;             // of kilo: 1, 2, 4, 8, 16 or 32
+  std::string history = "5kB";                // of each of its commit units (exec/history_size.hpp)
+  std::uint32_t concurrency_limit = 0;        // of its transactions at once; 0: it adapts; to kConcurrencyMax
   KeyHashSecret secret = {};
   std::function<bool()> emulated_device_fails = nullptr;  // for tests: asked at each call of the emulated device
   std::size_t expected_records = 0;                       // reserves the table
   std::size_t table_records_max = std::size_t{1} << 31;   // RESOURCE_EXHAUSTED beyond it
 
-  // INVALID_ARGUMENT for an unknown strategy or device, a number out of its bounds, and one of locks, other than its
-  // default, for a strategy that has none. Messages name the flag that programs have for it.
+  // INVALID_ARGUMENT for an unknown strategy or device, a number out of its bounds, and one of locks or of kilo, other
+  // than its default, for a strategy to which it means nothing. Messages name the flag that programs have for it.
   Status validate() const;
 };
 
@@ -71,8 +75,9 @@ class Engine {
   static Result<std::unique_ptr<Engine>> create(const EngineOptions& options);
   static std::vector<std::string> strategies();
   static std::vector<std::string> devices();
-  // Whether it is one that records_per_lock and transactions_per_thread mean something to.
+  // Whether it is one that records_per_lock means something to; transactions_per_thread.
   static bool has_locks(const std::string& strategy);
+  static bool has_tickets(const std::string& strategy);
   virtual ~Engine() = default;
 
   // After the last load(): sends a device what it needs, so that no batch pays for it. A hint.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/exec/history_size.hpp"
+#include "engine/stm/kilo_arguments.hpp"
+
 namespace kilokv::engine::bench {
 
 namespace {
@@ -52,8 +55,13 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
       number_flag("records-per-lock", "records", "prstm, lock, gpustm: that one lock covers", 1,
                   EngineOptions::kPerLockMax, &options->records_per_lock),
       number_flag("transactions-per-thread", "transactions",
-                  "prstm, lock, gpustm: in a row that one thread takes together; 0: as is best", 0,
+                  "prstm, lock, gpustm, kilo: in a row that one thread takes together; 0: as is best", 0,
                   EngineOptions::kPerThreadMax, &options->transactions_per_thread),
+      number_flag("commit-units", "units", "kilo: parts of the records, each with a history; 1, 2, 4, 8, 16 or 32", 1,
+                  kCommitUnitsMax, &options->commit_units),
+      text_flag("history", "SIZE", "kilo: of each history: " + std::string(HistorySize::kForms), &options->history),
+      number_flag("concurrency-limit", "transactions", "kilo: between start and end at once; 0: it adapts", 0,
+                  EngineOptions::kConcurrencyMax, &options->concurrency_limit),
       number_flag("batch", "transactions", "of each batch", 1, 1'000'000, &options->batch_transactions),
       number_flag("batches", "batches", "to run per workload; 0: as many as --duration allows", 0, 1'000'000'000,
                   &options->batches),
@@ -99,6 +107,7 @@ std::string describe_strategies() {
          "  lock     in an order that it finds: every transaction locks all that it may touch first\n"
          "  gpustm   in an order that it finds: GPU-STM, for comparison; who waits for another is tried up to 100 "
          "times\n"
+         "  kilo     in an order that it finds: KILO TM: validation by value, commits in the order of IDs\n"
          "  auto     the faster one of serial and ordered\n"
          "Batches with ranges are run by serial, under every strategy.\n";
 }
@@ -110,6 +119,9 @@ EngineOptions engine_options_of(const BenchOptions& options) {
   engine.threads = static_cast<std::uint32_t>(options.threads);
   engine.records_per_lock = static_cast<std::uint32_t>(options.records_per_lock);
   engine.transactions_per_thread = static_cast<std::uint32_t>(options.transactions_per_thread);
+  engine.commit_units = static_cast<std::uint32_t>(options.commit_units);
+  engine.history = options.history;
+  engine.concurrency_limit = static_cast<std::uint32_t>(options.concurrency_limit);
   return engine;
 }
 

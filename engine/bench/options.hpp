@@ -21,6 +21,8 @@ struct BenchOptions {
   DistributionOptions distribution;
   std::uint64_t threads = 0;  // 0: one for each core
   std::uint64_t records_per_lock = 1;
+  std::uint64_t commit_units = 8, concurrency_limit = 0;
+  std::string history = "5kB";
   std::uint64_t transactions_per_thread = 0;  // 0: as is best
   std::uint64_t batch_transactions = 1024;
   std::uint64_t batches = 0;  // 0: by duration

@@ -57,9 +57,9 @@ std::string execution_line(const WorkloadReport& report) {
   if (of.ticketed_batches > 0) {
     text += format(
         "; %llu attempts, %llu conflicts (%.4f for each commit), %llu under locks, %llu pre-locks stolen, "
-        "from %llu attempts, %llu tried again at once, %llu tickets wasted",
+        "from %llu attempts, %llu tried again at once, %llu tickets wasted, %llu hazards, %llu changes of the limit",
         wide(of.attempts), wide(of.conflicts), report.aborts_per_commit(), wide(of.under_locks), wide(of.steals),
-        wide(of.stolen), wide(of.retried), wide(of.wasted_tickets));
+        wide(of.stolen), wide(of.retried), wide(of.wasted_tickets), wide(of.hazards), wide(of.limit_changes));
   }
   if (of.ordered_batches + of.ticketed_batches > 0) {
     text += format("; %llu postponed; ", wide(of.postponed));
@@ -80,6 +80,9 @@ void open_document(JsonWriter* json, const BenchOptions& options) {
   json->integer("threads", options.threads);
   json->integer("records_per_lock", options.records_per_lock);
   json->integer("transactions_per_thread", options.transactions_per_thread);
+  json->integer("commit_units", options.commit_units);
+  json->string("history", options.history);
+  json->integer("concurrency_limit", options.concurrency_limit);
   json->integer("batch_transactions", options.batch_transactions);
   json->integer("seed", options.seed);
   write_machine(json);
@@ -107,6 +110,8 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->integer("stolen", of.stolen);
   json->integer("retried", of.retried);
   json->integer("wasted_tickets", of.wasted_tickets);
+  json->integer("hazards", of.hazards);
+  json->integer("limit_changes", of.limit_changes);
   json->number("aborts_per_commit", report.aborts_per_commit());
   json->integer("postponed", of.postponed);
   json->integer("deciding_threads", of.decided_by.size());

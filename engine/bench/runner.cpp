@@ -52,6 +52,8 @@ void ExecutionTotals::add(const ExecutionReport& batch) {
   stolen += batch.stolen;
   retried += batch.retried;
   wasted_tickets += batch.wasted_tickets;
+  hazards += batch.hazards;
+  limit_changes += batch.limit_changes;
   postponed += batch.postponed;
   decided_by.resize(std::max(decided_by.size(), batch.decided_by.size()));
   for (std::size_t i = 0; i < batch.decided_by.size(); ++i) decided_by[i] += batch.decided_by[i];

@@ -10,6 +10,7 @@
 #include "engine/platform/cuda.cuh"
 #include "engine/platform/cuda_device.hpp"
 #include "engine/stm/gpustm.hpp"
+#include "engine/stm/kilo.hpp"
 #include "engine/stm/lock.hpp"
 #include "engine/stm/ordered.hpp"
 #include "engine/stm/prstm.hpp"
@@ -45,14 +46,21 @@ __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void gpustm_kernel(
   TicketedRun<CudaPlatform, Gpustm<CudaPlatform>>(platform, arguments).run();
 }
 
+__global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void kilo_kernel(
+    const __grid_constant__ TicketedArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  TicketedRun<CudaPlatform, Kilo<CudaPlatform>>(platform, arguments).run();
+}
+
 using TicketedKernel = void (*)(const TicketedArguments<HostSpace>);
 TicketedKernel kernel_of(TicketedStrategy strategy) {
   switch (strategy) {
     case TicketedStrategy::prstm: return prstm_kernel;
     case TicketedStrategy::lock: return lock_kernel;
-    case TicketedStrategy::gpustm: break;
+    case TicketedStrategy::gpustm: return gpustm_kernel;
+    case TicketedStrategy::kilo: break;
   }
-  return gpustm_kernel;
+  return kilo_kernel;
 }
 
 __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void bulk_kernel(
@@ -187,7 +195,8 @@ Result<OpenedDevice> open_cuda() {
 
 std::vector<KernelFacts> kernel_facts() {
   return {facts_of("ordered", ordered_kernel), facts_of("prstm", prstm_kernel), facts_of("lock", lock_kernel),
-          facts_of("gpustm", gpustm_kernel),   facts_of("bulk", bulk_kernel),   facts_of("scatter", scatter_kernel)};
+          facts_of("gpustm", gpustm_kernel),   facts_of("kilo", kilo_kernel),   facts_of("bulk", bulk_kernel),
+          facts_of("scatter", scatter_kernel)};
 }
 
 }  // namespace kilokv::engine

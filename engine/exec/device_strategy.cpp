@@ -103,8 +103,14 @@ class TicketedOnDevice final : public DeviceStrategy {
         words_ = layout->add<std::uint64_t>(kTicketedWords);
         counts_ = layout->add<TicketedCounts>(shape.threads);
         break;
-      case BlockSection::zeroed: break;
+      case BlockSection::zeroed:
+        if (strategy_ == TicketedStrategy::kilo) add_kilo_zeroed(n, layout);
+        break;
       case BlockSection::scratch:
+        if (strategy_ == TicketedStrategy::kilo) {
+          accesses_ = layout->add<std::uint32_t>((std::size_t{tuning_.kilo.buffered} + 1) * n);
+          spill_ = layout->add<std::uint32_t>(uses);
+        }
         use_entry_ = layout->add<std::uint32_t>(uses);
         entry_record_ = layout->add<std::uint32_t>(uses);
         entry_head_ = layout->add<std::uint32_t>(uses);
@@ -159,6 +165,7 @@ class TicketedOnDevice final : public DeviceStrategy {
     a.classes = static_cast<std::uint32_t>(class_ends_.size());
     a.threads = shape.threads;
     a.tuning = tuning_;
+    if (strategy_ == TicketedStrategy::kilo) a.kilo = kilo_arguments(block);
     return kernels_.ticketed(stream, strategy_, a);
   }
 
@@ -170,6 +177,26 @@ class TicketedOnDevice final : public DeviceStrategy {
   }
 
  private:
+  void add_kilo_zeroed(std::uint32_t n, BlockLayout* layout) {
+    const KiloTuning& kilo = tuning_.kilo;
+    kilo_words_ = layout->add<std::uint64_t>(kilo_words(kilo.units));
+    slots_ = layout->add<std::uint64_t>(n);
+    hazards_ = layout->add<std::uint32_t>(n);
+    table_ = layout->add<std::uint64_t>(std::size_t{kilo.units} * kilo.history_entries);
+    filter_ = layout->add<std::uint32_t>(std::size_t{kilo.units} * kilo.filter_buckets);
+  }
+  KiloArguments<DeviceSpace> kilo_arguments(const DeviceBuffer& block) const {
+    KiloArguments<DeviceSpace> a;
+    a.words = block.at<std::uint64_t>(kilo_words_);
+    a.slots = block.at<std::uint64_t>(slots_);
+    a.hazards = block.at<std::uint32_t>(hazards_);
+    a.table = block.at<std::uint64_t>(table_);
+    a.filter = block.at<std::uint32_t>(filter_);
+    a.accesses = block.at<std::uint32_t>(accesses_);
+    a.spill = block.at<std::uint32_t>(spill_);
+    return a;
+  }
+
   static constexpr std::size_t kClockWords = 2;  // the second for alignment: a lock's two words share a line
   // A sweep takes a device some microseconds: the kernel gives up before the host gives the device up.
   static constexpr std::uint32_t kIdleSweepsMax = 1u << 22;
@@ -184,6 +211,7 @@ class TicketedOnDevice final : public DeviceStrategy {
   std::size_t class_end_ = 0, words_ = 0, counts_ = 0, use_entry_ = 0, entry_record_ = 0, entry_head_ = 0;
   std::size_t entry_cell_ = 0, entry_version_ = 0, entry_tag_ = 0, entry_flags_ = 0, entry_count_ = 0;
   std::size_t tries_ = 0, pass_of_ = 0, undecided_ = 0;
+  std::size_t kilo_words_ = 0, slots_ = 0, hazards_ = 0, table_ = 0, filter_ = 0, accesses_ = 0, spill_ = 0;
 };
 
 }  // namespace

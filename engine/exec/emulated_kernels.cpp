@@ -1,6 +1,7 @@
 #include "engine/exec/emulated_kernels.hpp"
 
 #include "engine/stm/gpustm.hpp"
+#include "engine/stm/kilo.hpp"
 #include "engine/stm/lock.hpp"
 #include "engine/stm/ordered.hpp"
 #include "engine/stm/prstm.hpp"
@@ -29,9 +30,10 @@ class EmulatedKernels final : public DeviceKernels {
     switch (strategy) {
       case TicketedStrategy::prstm: return launch_ticketed<Prstm<EmulatedPlatform>>(stream, strategy, arguments);
       case TicketedStrategy::lock: return launch_ticketed<Locking<EmulatedPlatform>>(stream, strategy, arguments);
-      case TicketedStrategy::gpustm: break;
+      case TicketedStrategy::gpustm: return launch_ticketed<Gpustm<EmulatedPlatform>>(stream, strategy, arguments);
+      case TicketedStrategy::kilo: break;
     }
-    return launch_ticketed<Gpustm<EmulatedPlatform>>(stream, strategy, arguments);
+    return launch_ticketed<Kilo<EmulatedPlatform>>(stream, strategy, arguments);
   }
   Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
     return device_.launch(stream, "bulk", [arguments](EmulatedPlatform& platform) {

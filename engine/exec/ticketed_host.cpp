@@ -1,8 +1,10 @@
 #include "engine/exec/ticketed_host.hpp"
 
+#include "engine/exec/kilo_scratch.hpp"
 #include "engine/exec/ticketed_scratch.hpp"
 #include "engine/platform/host.hpp"
 #include "engine/stm/gpustm.hpp"
+#include "engine/stm/kilo.hpp"
 #include "engine/stm/lock.hpp"
 #include "engine/stm/prstm.hpp"
 
@@ -18,6 +20,10 @@ class TicketedHost final : public Executor {
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override {
     arguments_ = scratch_.open(batch, tuning_, team_.size(), HostPlatform::kGroupWidth, records, results);
+    if constexpr (requires { Protocol::kHasCommitUnits; }) {
+      const std::size_t uses = 2 * batch.columns.guard_key.size() + batch.columns.op_key.size();
+      arguments_.kilo = kilo_.open(batch.columns.size(), uses, tuning_.kilo);
+    }
     team_.run([this](std::uint32_t thread) {
       HostPlatform platform(&team_, thread, nullptr);  // nothing is shared within a block
       TicketedRun<HostPlatform, Protocol>(platform, arguments_).run();
@@ -28,13 +34,14 @@ class TicketedHost final : public Executor {
     return Status(StatusCode::internal, std::string(strategy_) + " has given a batch up: no thread got on");
   }
   std::size_t transactions_max() const override { return kTicketedTransactionsMax; }
-  std::size_t memory_bytes() const override { return scratch_.memory_bytes(); }
+  std::size_t memory_bytes() const override { return scratch_.memory_bytes() + kilo_.memory_bytes(); }
 
  private:
   const char* strategy_;
   ThreadTeam team_;
   TicketedTuning tuning_;
   TicketedScratch scratch_;
+  KiloScratch kilo_;
   TicketedArguments<HostSpace> arguments_;  // of the run
 };
 
@@ -45,6 +52,7 @@ std::unique_ptr<Executor> make_ticketed_host(const std::string& strategy, std::u
   if (strategy == "prstm") return std::make_unique<TicketedHost<Prstm<HostPlatform>>>("prstm", threads, tuning);
   if (strategy == "lock") return std::make_unique<TicketedHost<Locking<HostPlatform>>>("lock", threads, tuning);
   if (strategy == "gpustm") return std::make_unique<TicketedHost<Gpustm<HostPlatform>>>("gpustm", threads, tuning);
+  if (strategy == "kilo") return std::make_unique<TicketedHost<Kilo<HostPlatform>>>("kilo", threads, tuning);
   return nullptr;
 }
 

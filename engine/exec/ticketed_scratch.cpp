@@ -36,6 +36,8 @@ void report_ticketed(const char* strategy, const BatchHeader& header, std::span<
     report->postponed += of_thread.postponed;
     report->retried += of_thread.retried;
     report->wasted_tickets += of_thread.wasted;
+    report->hazards += of_thread.hazards;
+    report->limit_changes += of_thread.limits;
     report->decided_by.push_back(of_thread.decided);
   }
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/exec/executor.hpp"
+#include "engine/exec/kilo_scratch.hpp"
 #include "engine/exec/ticketed_scratch.hpp"
 #include "engine/platform/sim.hpp"
 #include "engine/stm/ticketed.hpp"
@@ -34,6 +35,10 @@ class TicketedSim final : public Executor {
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override {
     arguments_ = scratch_.open(batch, runs_.tuning, runs_.shape.lanes(), Width, records, results);
+    if constexpr (requires { Protocol::kHasCommitUnits; }) {
+      const std::size_t uses = 2 * batch.columns.guard_key.size() + batch.columns.op_key.size();
+      arguments_.kilo = kilo_.open(batch.columns.size(), uses, runs_.tuning.kilo);
+    }
     runs_.report = lanes_.run(runs_.schedule, [this](std::uint32_t lane) {
       SimPlatformOf<Width> platform(&lanes_, lane);
       TicketedRun<SimPlatformOf<Width>, Protocol>(platform, arguments_).run();
@@ -48,13 +53,14 @@ class TicketedSim final : public Executor {
     return Status(StatusCode::internal, "given up: no thread got on");
   }
   const DeviceInfo* device() const override { return &info_; }
-  std::size_t memory_bytes() const override { return scratch_.memory_bytes(); }
+  std::size_t memory_bytes() const override { return scratch_.memory_bytes() + kilo_.memory_bytes(); }
 
  private:
   TicketedSimRuns& runs_;
   DeviceInfo info_{"simulator", "lanes", 1, 0};
   Lanes lanes_;
   TicketedScratch scratch_;
+  KiloScratch kilo_;
   TicketedArguments<HostSpace> arguments_;  // of the run
 };
 

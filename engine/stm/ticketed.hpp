@@ -1,11 +1,11 @@
-// The frame of the strategies that find their order while they run (`prstm`, `lock`, `gpustm`): passes, precedence
-// classes, tickets, the transaction table, and the promise that it ends.
+// The frame of the strategies that find their order while they run (`prstm`, `lock`, `gpustm`, `kilo`): passes,
+// precedence classes, tickets, the transaction table, and the promise that it ends.
 //
 // Tickets. A transaction takes one when nothing can come before it any more of what it depends on; ticket k of the
 // batch's r-th range has rank r x n + k, so that ranks follow the one serial order, and the version is known before
 // anything is written. What is decided always needs a ticket; an attempt that takes one and then fails has wasted it.
-// When the n of a range are spent, the pass goes on in the next range. In the last range no ticket is wasted: there
-// transactions lock all that they may touch before they take theirs.
+// When the n of a range are spent, the pass goes on in the next range, as soon as all who have one have ended. In the
+// last range no ticket is wasted: there transactions lock all that they may touch before they take theirs.
 //
 // Passes. Postponed transactions wait for the next pass, as in the specification (DESIGN section 2); a pass finishes
 // one precedence class before the next, with a barrier between. It ends when nobody waits, when a pass has finished
@@ -39,6 +39,8 @@ enum class Attempt : std::uint8_t {
   decided,
   postponed,  // its WAIT guard was false on a state that was there
   conflict,   // another transaction is in the way: to be tried again
+  held_back,  // the same, before it began
+  in_flight,  // it has a ticket, and waits for one with an earlier ticket: to be gone on with, whatever the range has
   exhausted,  // the range has no ticket left
   again,      // to be tried again at once
 };
@@ -144,16 +146,18 @@ class TicketedRun {
     std::uint32_t idle = 0;
     bool exhausted = false;
     while (begin < left && !exhausted) {
+      bool in_flight = false;
       const std::uint32_t end = Protocol::kWindow == Window::one ? begin + 1 : left;
       std::uint32_t kept = begin;
       for (std::uint32_t i = begin; i < end; ++i) {
         const std::uint32_t position = a_.undecided[own_slot(i)];
         const Attempt attempt = exhausted ? Attempt::exhausted : try_once(position, pass);
         exhausted = attempt == Attempt::exhausted;
-        if (exhausted || attempt == Attempt::conflict) a_.undecided[own_slot(kept++)] = position;
+        in_flight |= attempt == Attempt::in_flight;
+        if (!has_ended(attempt)) a_.undecided[own_slot(kept++)] = position;
       }
       if (kept == end) {
-        exhausted |= stands_still(++idle);
+        exhausted |= stands_still(++idle, in_flight);
         p_.pause();
       } else {
         idle = 0;
@@ -170,12 +174,16 @@ class TicketedRun {
     return left - begin;
   }
 
+  KILOKV_HOST_DEVICE static constexpr bool has_ended(Attempt attempt) {
+    return attempt == Attempt::decided || attempt == Attempt::postponed;
+  }
+
   // Those in the way may have met the end of the range: then they wait at the barrier. Or nobody gets on any more.
-  KILOKV_HOST_DEVICE bool stands_still(std::uint32_t idle_sweeps) {
+  KILOKV_HOST_DEVICE bool stands_still(std::uint32_t idle_sweeps, bool in_flight) {
     if (idle_sweeps > a_.tuning.idle_sweeps_max)
       p_.store(a_.words + kTicketedStopped, 1, Order::relaxed, Scope::device);
     const std::uint64_t tickets = p_.load(a_.words + (kTicketedTickets + range_), Order::relaxed, Scope::device);
-    return (Rules::kSeesEndOfRange && tickets >= size_) || is_stopped();
+    return (Rules::kSeesEndOfRange && !in_flight && tickets >= size_) || is_stopped();
   }
   KILOKV_HOST_DEVICE bool is_stopped() const {
     return p_.load(a_.words + kTicketedStopped, Order::relaxed, Scope::device) != 0;

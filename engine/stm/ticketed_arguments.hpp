@@ -12,6 +12,7 @@
 #include "engine/base/host_device.hpp"
 #include "engine/platform/concept.hpp"
 #include "engine/stm/batch_arguments.hpp"
+#include "engine/stm/kilo_arguments.hpp"
 #include "engine/txn/program.hpp"
 
 namespace kilokv::engine {
@@ -27,6 +28,8 @@ struct TicketedCounts {
   std::uint64_t postponed = 0;    // times that a WAIT guard postponed one
   std::uint64_t retried = 0;      // times that one was tried again at once because of a WAIT guard
   std::uint64_t wasted = 0;       // tickets of attempts that ended in a conflict
+  std::uint64_t hazards = 0;      // attempts that waited for one with an earlier ticket
+  std::uint64_t limits = 0;       // changes of the concurrency limit
 };
 
 // Words that all threads share; all zero at the start.
@@ -41,16 +44,17 @@ enum TicketedWord : std::uint32_t {
 enum PhaseWord : std::uint32_t { kPhaseLeft, kPhasePostponed, kPhaseStopped, kPhaseWords };
 static_assert(kPhaseWords == 3);
 
-enum class TicketedStrategy : std::uint8_t { prstm, lock, gpustm };
+enum class TicketedStrategy : std::uint8_t { prstm, lock, gpustm, kilo };
 inline constexpr TicketedStrategy kTicketedStrategies[] = {TicketedStrategy::prstm, TicketedStrategy::lock,
-                                                           TicketedStrategy::gpustm};
+                                                           TicketedStrategy::gpustm, TicketedStrategy::kilo};
 constexpr const char* name_of(TicketedStrategy strategy) {
   switch (strategy) {
     case TicketedStrategy::prstm: return "prstm";
     case TicketedStrategy::lock: return "lock";
-    case TicketedStrategy::gpustm: break;
+    case TicketedStrategy::gpustm: return "gpustm";
+    case TicketedStrategy::kilo: break;
   }
-  return "gpustm";
+  return "kilo";
 }
 
 struct TicketedTuning {
@@ -60,6 +64,7 @@ struct TicketedTuning {
   // by a bug, and must not hang then.
   std::uint32_t idle_sweeps_max = 1u << 25;
   std::uint32_t transactions_per_thread = 0;  // 0: as the executor finds best
+  KiloTuning kilo;
 };
 
 // With n transactions, G guards, m operations, U = 2G + m uses and d records that the batch names, each once:
@@ -83,6 +88,7 @@ struct TicketedArguments : BatchArguments<Space> {
   Pointer<std::uint32_t> undecided = {};        // [position_room(n, threads, width)]
   Pointer<std::uint64_t> words = {};            // [kTicketedWords]
   Pointer<TicketedCounts> counts = {};          // [threads] out
+  KiloArguments<Space> kilo;                    // of that strategy alone
   std::uint32_t classes = 0;
   std::uint32_t threads = 1;  // of the launch
   TicketedTuning tuning;

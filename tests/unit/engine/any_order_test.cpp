@@ -52,6 +52,16 @@ void count(const RefereeScenario& scenario, const char* strategy, Totals* totals
   for (const std::uint8_t outcome : scenario.results.outcome) ++totals->outcomes[outcome];
 }
 
+// Histories small and large.
+void draw_kilo(Random* random, EngineOptions* options) {
+  constexpr const char* kHistories[] = {"5kB", "512B", "4+8", "1+4"};
+  constexpr std::uint32_t kUnits[] = {1, 4, 8, 32}, kLimits[] = {0, 1, 3, 1000};
+  options->records_per_lock = 1;
+  options->history = kHistories[random->below(4)];
+  options->commit_units = kUnits[random->below(4)];
+  options->concurrency_limit = kLimits[random->below(4)];
+}
+
 Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed, Totals* totals) {
   Random random(seed);
   EngineOptions options;
@@ -60,6 +70,7 @@ Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed,
   options.threads = ground.threads;
   constexpr std::uint32_t kRecordsPerLock[] = {1, 1, 16, 4096};
   options.records_per_lock = kRecordsPerLock[random.below(4)];
+  if (options.strategy == "kilo") draw_kilo(&random, &options);
   if (random.chance(0.3)) options.transactions_per_thread = static_cast<std::uint32_t>(1 + random.below(20));
   RefereeScenario scenario;
   scenario.engine = RefereeScenario::make_engine(options);

@@ -177,7 +177,9 @@ TEST(Config, WhatHasNoLocksTakesNoNumbersOfThem) {
     const char* const name = strategy.c_str();
     EXPECT_TRUE(parse({"--strategy", name, "--records-per-lock", "1", "--transactions-per-thread", "0"}).ok());
     EXPECT_EQ(parse({"--strategy", name, "--records-per-lock", "16"}).ok(), engine::Engine::has_locks(strategy));
-    EXPECT_EQ(parse({"--strategy", name, "--transactions-per-thread", "4"}).ok(), engine::Engine::has_locks(strategy));
+    EXPECT_EQ(parse({"--strategy", name, "--transactions-per-thread", "4"}).ok(),
+              engine::Engine::has_tickets(strategy));
+    EXPECT_EQ(parse({"--strategy", name, "--history", "512B"}).ok(), strategy == "kilo");
   }
 }
 
