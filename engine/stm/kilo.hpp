@@ -59,14 +59,16 @@ namespace kilokv::engine {
 
 // What a planted bug takes away or puts in, for the tests of the tests.
 struct KiloRules : LogRules {
+  static constexpr std::uint32_t kWays = kHistoryWays;
   static constexpr bool kAliasesDelay = true;  // gap 9
   static constexpr bool kEvictsToFilter = true;
   static constexpr bool kFilterKeepsYoungest = true;
   static constexpr bool kInOrderOfRanks = true;  // units pass nobody over who is not announced yet
   static constexpr bool kWaitsForHazard = true;
   static constexpr bool kValidatesBehindHazard = true;
-  static constexpr bool kValidatesWords = true;  // not tags alone
-  static constexpr bool kClaimsReads = true;     // of one that runs behind its hazard
+  static constexpr bool kValidatesWords = true;       // not tags alone
+  static constexpr bool kClaimsReads = true;          // of one that runs behind its hazard
+  static constexpr bool kCommitsEveryOutcome = true;  // gap 5: of one that is postponed, too
   static constexpr bool kKeepsLimit = true;
   static constexpr bool kWastesTickets = false;  // every optimistic one's
   static constexpr Order kAnnounceOrder = Order::release;
@@ -160,6 +162,7 @@ class Kilo {
         probe(KiloProbe::early_validation_failed);
         return Attempt::conflict;
       }
+      if (outcome_ == Outcome::postponed && !Rules::kCommitsEveryOutcome) return Attempt::postponed;
     }
     // What is announced orders those with IDs; the ID itself is a number.
     rank_ = take_rank(p_, a_, place.range, Order::relaxed);

@@ -84,8 +84,8 @@ class LastWriterHistory {
     std::uint32_t begin, ways;
   };
   KILOKV_HOST_DEVICE Set set_of(std::uint32_t record) const {
-    if (entries_ <= kHistoryWays) return {0, entries_};
-    return {scaled(record * 0x9E3779B1u, entries_ / kHistoryWays) * kHistoryWays, kHistoryWays};
+    if (entries_ <= Rules::kWays) return {0, entries_};
+    return {scaled(record * 0x9E3779B1u, entries_ / Rules::kWays) * Rules::kWays, Rules::kWays};
   }
   KILOKV_HOST_DEVICE std::uint32_t bucket_of(std::uint32_t record, std::uint32_t array) const {
     // Odd numbers far from each other: a hash for each array.

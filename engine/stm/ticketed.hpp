@@ -49,6 +49,7 @@ enum class Attempt : std::uint8_t {
 struct TicketedRules {
   static constexpr bool kSeesEndOfRange = true;  // who stands still looks whether others have met it
   static constexpr bool kLastRangeLocks = true;  // no ticket is wasted there
+  static constexpr bool kInFlightStays = true;   // who has a ticket ends in its range
   static constexpr bool kStopsWhenIdle = true;   // gap 11: a pass that has finished none is the last
 };
 
@@ -183,7 +184,8 @@ class TicketedRun {
     if (idle_sweeps > a_.tuning.idle_sweeps_max)
       p_.store(a_.words + kTicketedStopped, 1, Order::relaxed, Scope::device);
     const std::uint64_t tickets = p_.load(a_.words + (kTicketedTickets + range_), Order::relaxed, Scope::device);
-    return (Rules::kSeesEndOfRange && !in_flight && tickets >= size_) || is_stopped();
+    const bool stays = Rules::kInFlightStays && in_flight;
+    return (Rules::kSeesEndOfRange && !stays && tickets >= size_) || is_stopped();
   }
   KILOKV_HOST_DEVICE bool is_stopped() const {
     return p_.load(a_.words + kTicketedStopped, Order::relaxed, Scope::device) != 0;

@@ -68,6 +68,20 @@ inline void generate_conflicts(Random* random, std::uint64_t keys, std::size_t t
   }
 }
 
+// Commit units and histories small enough that few records fill them.
+inline KiloTuning kilo_tuning_of(std::uint64_t seed) {
+  Random random(seed ^ 0x4B11);
+  constexpr std::array<std::uint32_t, 4> kUnits = {1, 1, 2, 4}, kEntries = {1, 1, 2, 4}, kBuckets = {4, 8, 8, 64},
+                                         kLimits = {0, 0, 2, 1000}, kBuffered = {1, 2, 8, 8};
+  KiloTuning tuning;
+  tuning.units = kUnits[random.below(4)];
+  tuning.history_entries = kEntries[random.below(4)];
+  tuning.filter_buckets = kBuckets[random.below(4)];
+  tuning.concurrency_limit = kLimits[random.below(4)];
+  tuning.buffered = kBuffered[random.below(4)];
+  return tuning;
+}
+
 // A family of runs: Width lanes in a group, and a protocol on that platform.
 template <std::uint32_t Width, class Protocol>
 struct TicketedFamily {
@@ -86,6 +100,7 @@ struct TicketedFamily {
     runs.schedule.kind = seed % 3 == 0 ? Schedule::Kind::lockstep : Schedule::Kind::interleaved;
     runs.schedule.preempt_probability = random.chance(0.5) ? 0.5 : 0.1;
     runs.schedule.steps_max = 200'000;
+    runs.tuning.kilo = kilo_tuning_of(seed);
     if (has_many_each(seed)) runs.shape = {.blocks = 1, .block_threads = 4, .group_width = Width};
     if (seed >= kWeakSeeds) runs.schedule.stale_probability = random.chance(0.5) ? 0.1 : 0.5;
     return runs;

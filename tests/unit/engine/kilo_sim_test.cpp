@@ -1,0 +1,216 @@
+// `kilo` under thousands of seeded schedules of the simulator, with the rare paths that they must have gone; then the
+// same with one rule taken away at a time: each such bug is found. Likewise in weak memory (platform/weak_memory.hpp),
+// each order.
+
+#include "engine/stm/kilo.hpp"
+
+#include "tests/unit/engine/ticketed_sim.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+constexpr const char* kProgram = "engine_kilo_sim_test";
+constexpr std::uint64_t kSchedules = schedules_to_run(15000);
+
+template <std::uint32_t Width, class Rules = KiloRules>
+using Family = TicketedFamily<Width, Kilo<SimPlatformOf<Width>, Rules>>;
+
+constexpr NamedProbe<KiloProbe> kNames[] = {
+    {KiloProbe::hazard_deferred, "a possible earlier writer that had not ended"},
+    {KiloProbe::revalidation_failed, "a read that had changed behind the hazard"},
+    {KiloProbe::early_validation_failed, "a read that had changed before there was an ID"},
+    {KiloProbe::table_evicted, "a live entry evicted into the filter"},
+    {KiloProbe::filter_answered, "a possible writer told by the filter"},
+    {KiloProbe::filter_aliased, "buckets that differ"},
+    {KiloProbe::unit_taken, "a unit that another thread was at"},
+    {KiloProbe::entered_for_another, "another one's ID entered"},
+    {KiloProbe::log_spilled, "a transaction larger than the buffer"},
+    {KiloProbe::limit_reached, "one held back by the concurrency limit"},
+    {KiloProbe::limit_lowered, "the concurrency limit lowered"},
+    {KiloProbe::limit_raised, "the concurrency limit raised"},
+    {KiloProbe::read_only_commit, "a commit that wrote nothing"},
+    {KiloProbe::claimed_all, "a transaction that claimed everything first"},
+};
+
+TEST(kilo_holds_in_groups_of_4) {
+  const TicketedTotals totals = expect_to_hold<Family<4>>(kProgram, "kilo_holds_in_groups_of_4", kSchedules);
+  if (replayed_seed() != nullptr) return;
+  expect_probes(totals, kNames);
+  expect_probe(totals, static_cast<std::uint32_t>(TicketedProbe::range_exhausted), "a pass in a further range");
+}
+TEST(kilo_holds_in_groups_of_32) {
+  expect_to_hold<Family<32>>(kProgram, "kilo_holds_in_groups_of_32", kSchedules / 12);
+}
+
+// Two sets, so that the filter is not given stamps in their order.
+struct TwoSets : KiloRules {
+  static constexpr std::uint32_t kWays = 1;
+};
+TEST(kilo_holds_with_sets_of_one) {
+  expect_to_hold<Family<4, TwoSets>>(kProgram, "kilo_holds_with_sets_of_one", kSchedules / 12);
+}
+
+// The same seeds in weak memory.
+template <class Rules = KiloRules>
+struct Weak {
+  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* given = nullptr) {
+    return Family<4, Rules>::run_seed(Family<4, Rules>::kWeakSeeds + seed, totals, given);
+  }
+};
+TEST(kilo_holds_in_weak_memory) {
+  const TicketedTotals totals = expect_to_hold<Weak<>>(kProgram, "kilo_holds_in_weak_memory", kSchedules / 6);
+  if (replayed_seed() == nullptr) EXPECT_TRUE(totals.stale_loads > 10 * kSchedules / 6);
+}
+
+// One batch of a scenario of its own: so many transactions of what `add` adds.
+template <class Rules, class Add>
+Status run_batch(TicketedSimRuns* runs, std::uint64_t transactions, ExecutionReport* execution, const Add& add) {
+  RefereeScenario scenario;
+  scenario.engine = create_engine_with(EngineOptions{.strategy = "serial", .secret = RefereeScenario::kSecret},
+                                       std::make_unique<TicketedSim<4, Kilo<SimPlatform4, Rules>>>(runs));
+  for (std::uint64_t i = 0; i < transactions; ++i) {
+    scenario.builder.begin();
+    add(&scenario.builder, i);
+    scenario.builder.end();
+  }
+  scenario.execute();
+  *execution = scenario.engine->execution();
+  if (const std::string reason = scenario.engine->device().reason; !reason.empty()) {
+    return Status(StatusCode::internal, reason);
+  }
+  return scenario.check(RefereeMode::any_order);
+}
+
+// A limit of one: nobody meets anybody.
+template <class Rules = KiloRules, bool IsWeak = false>
+struct OneAtOnce {
+  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* = nullptr) {
+    const std::uint64_t first = IsWeak ? Family<4, Rules>::kWeakSeeds : 0;
+    TicketedSimRuns runs = Family<4, Rules>::runs_of(first + seed);
+    runs.tuning.kilo.concurrency_limit = 1;
+    runs.schedule.seed = seed;
+    runs.schedule.kind = Schedule::Kind::interleaved;
+    ExecutionReport execution;
+    const Status status = run_batch<Rules>(&runs, 16, &execution, [](ColumnsBuilder* builder, std::uint64_t) {
+      for (const char* key : {"a", "b"}) builder->op(OpKind::add, builder->key(key), Operand::integer, 1);
+    });
+    Family<4, Rules>::count(runs.report, execution, totals);
+    if (!status.ok() || execution.conflicts + execution.hazards == 0) return status;
+    return Status(StatusCode::internal, "two were at it at once");
+  }
+};
+TEST(a_concurrency_limit_is_kept) {
+  expect_to_hold<OneAtOnce<>>(kProgram, "a_concurrency_limit_is_kept", kSchedules / 30);
+  expect_to_hold<OneAtOnce<KiloRules, true>>(kProgram, "a_concurrency_limit_is_kept", kSchedules / 30);
+}
+
+// Two keys that every writer keeps equal, and transactions that wait for that: they never have to.
+template <class Rules = KiloRules>
+struct EqualKeys {
+  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* = nullptr) {
+    TicketedSimRuns runs = Family<4, Rules>::runs_of(seed);
+    runs.tuning.optimistic_tries = 100;
+    runs.schedule.seed = seed;
+    if (seed % 6 != 0) runs.schedule.kind = Schedule::Kind::interleaved;
+    ExecutionReport execution;
+    const Status status = run_batch<Rules>(&runs, 16, &execution, [](ColumnsBuilder* builder, std::uint64_t i) {
+      const std::uint32_t a = builder->key("a");
+      const std::uint32_t b = builder->key("b");
+      if (i % 2 != 0) return builder->guard(GuardKind::equal, OnFalse::wait, a, 0, b);
+      builder->op(OpKind::add, a, Operand::integer, 1);
+      builder->op(OpKind::add, b, Operand::integer, 1);
+    });
+    Family<4, Rules>::count(runs.report, execution, totals);
+    if (!status.ok() || execution.postponed == 0) return status;
+    return Status(StatusCode::internal, "somebody was postponed whose guard was never false");
+  }
+};
+TEST(nobody_is_postponed_on_a_state_that_never_was) {
+  expect_to_hold<EqualKeys<>>(kProgram, "nobody_is_postponed_on_a_state_that_never_was", kSchedules / 15);
+}
+
+// One over all keys among many over one each, in lockstep: it fails as often as it is tried without claiming them.
+TEST(who_conflicts_with_all_gets_on) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    TicketedSimRuns runs = Family<4>::runs_of(seed);
+    runs.shape = {.blocks = 1, .block_threads = 16, .group_width = 4};
+    runs.tuning.optimistic_tries = 3;
+    runs.schedule.kind = Schedule::Kind::lockstep;
+    runs.schedule.seed = seed;
+    Random random(seed);
+    ExecutionReport execution;
+    const Status status = run_batch<KiloRules>(&runs, 64, &execution, [&](ColumnsBuilder* builder, std::uint64_t i) {
+      for (std::uint64_t key = 0; key < 4; ++key) {
+        if (i > 0 && random.below(4) != key) continue;
+        builder->op(OpKind::add, builder->key("key" + std::to_string(key)), Operand::integer, 1);
+      }
+    });
+    EXPECT_EQ(status.message(), "");
+    EXPECT_TRUE(runs.first_conflicts <= runs.tuning.optimistic_tries);
+  }
+}
+
+// Every ticket of one that could fail is wasted, until the last range is reached: there nobody can.
+struct Wasteful : KiloRules {
+  static constexpr bool kWastesTickets = true;
+};
+struct WastefulInTheLastRange : Wasteful {
+  static constexpr bool kLastRangeLocks = false;
+};
+template <class Rules>
+Status run_into_the_last_range(std::uint64_t seed) {
+  TicketedSimRuns runs = Family<4, Rules>::runs_of(seed);
+  runs.tuning.optimistic_tries = 254;
+  runs.schedule.seed = seed;
+  runs.schedule.steps_max = 2'000'000;
+  ExecutionReport execution;
+  return run_batch<Rules>(&runs, 16, &execution, [](ColumnsBuilder* builder, std::uint64_t) {
+    for (const char* key : {"a", "b"}) builder->op(OpKind::add, builder->key(key), Operand::integer, 1);
+  });
+}
+TEST(the_last_range_is_enough) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) EXPECT_EQ(run_into_the_last_range<Wasteful>(seed).message(), "");
+}
+TEST(tickets_wasted_in_the_last_range_are_found) {
+  EXPECT_EQ(run_into_the_last_range<WastefulInTheLastRange>(1).message(), "given up: no thread got on");
+}
+
+#define PLANTED_IN(Scenario, test, Base, rule, as) \
+  struct Rules_##test : Base {                     \
+    static constexpr auto rule = as;               \
+  };                                               \
+  TEST(test) { expect_to_fail<Scenario<Rules_##test>>(kProgram, #test); }
+template <class Rules>
+using Strong = Family<4, Rules>;
+template <class Rules>
+using OneAtOnceInWeak = OneAtOnce<Rules, true>;
+#define PLANTED(test, rule) PLANTED_IN(Strong, test, KiloRules, rule, false)
+#define RELAXED(test, order) PLANTED_IN(Weak, test, KiloRules, order, Order::relaxed)
+
+PLANTED(gap_9_aliases_that_are_nobody_are_found, kAliasesDelay)
+PLANTED(a_table_that_drops_what_it_evicts_is_found, kEvictsToFilter)
+PLANTED_IN(Strong, a_filter_that_forgets_is_found, TwoSets, kFilterKeepsYoungest, false)
+PLANTED(entering_out_of_order_is_found, kInOrderOfRanks)
+PLANTED(no_wait_for_a_hazard_is_found, kWaitsForHazard)
+PLANTED(no_validation_behind_a_hazard_is_found, kValidatesBehindHazard)
+PLANTED(tags_validated_alone_are_found, kValidatesWords)
+PLANTED(reads_that_are_not_claimed_are_found, kClaimsReads)
+PLANTED(own_writes_not_found_are_found, kFindsOwnWrites)
+PLANTED(leaving_a_range_in_flight_is_found, kInFlightStays)
+PLANTED_IN(EqualKeys, gap_5_a_postponement_that_is_not_committed_is_found, KiloRules, kCommitsEveryOutcome, false)
+PLANTED_IN(OneAtOnce, a_limit_that_is_not_kept_is_found, KiloRules, kKeepsLimit, false)
+
+RELAXED(an_announcement_that_does_not_release_is_found, kAnnounceOrder)
+RELAXED(a_slot_that_is_not_acquired_is_found, kSlotOrder)
+RELAXED(a_unit_that_is_not_acquired_is_found, kTakeOrder)
+RELAXED(a_unit_that_is_not_released_is_found, kLeaveOrder)
+RELAXED(a_relaxed_look_at_a_unit_is_found, kPassedOrder)
+RELAXED(an_end_that_does_not_release_is_found, kEndOrder)
+RELAXED(an_end_that_is_not_acquired_is_found, kEndedOrder)
+RELAXED(a_retirement_that_does_not_release_is_found, kRetireOrder)
+RELAXED(a_retirement_that_is_not_acquired_is_found, kRetiredOrder)
+PLANTED_IN(OneAtOnceInWeak, a_limit_that_does_not_acquire_is_found, KiloRules, kBeginOrder, Order::relaxed)
+PLANTED_IN(OneAtOnceInWeak, a_limit_that_does_not_release_is_found, KiloRules, kLeaveLimitOrder, Order::relaxed)
+
+}  // namespace
+}  // namespace kilokv::engine
