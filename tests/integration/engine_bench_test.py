@@ -48,7 +48,7 @@ class EngineBench(unittest.TestCase):
     def test_strategies_with_locks_are_verified_on_every_workload(self):
         workloads = [["bank"], ["bank", "--distribution", "zipf:0.99"], ["hot"], ["bank-semantic"],
                      ["mixed", "--no-ranges"]]
-        locks = {"prstm": [1, 16, 4096], "lock": [1, 16, 4096], "gpustm": [1, 16, 4096], "ordered": [1]}
+        locks = {"prstm": [1, 16, 4096], "lock": [1, 16, 4096], "gpustm": [1, 16, 4096], "kilo": [1], "ordered": [1]}
         for strategy, sizes in locks.items():
             for threads, records in itertools.product([1, 2, 8], sizes):
                 for workload in workloads:
@@ -57,6 +57,17 @@ class EngineBench(unittest.TestCase):
                                  "--keys", "64" if workload[0] == "mixed" else "500", "--json"]
                     with self.subTest(arguments=arguments):
                         self.check_counts(strategy, run(*arguments))
+
+    def test_kilo_takes_histories_and_limits(self):
+        for units, history, limit in itertools.product(["1", "32"], ["512B", "4+8"], ["0", "1", "3"]):
+            done = run("--strategy", "kilo", "--threads", "4", "--workload", "hot", "--commit-units", units, "--history",
+                       history, "--concurrency-limit", limit, "--verify", "--batches", "6", "--batch", "200", "--json")
+            self.check_counts("kilo", done)
+            document = json.loads(done.stdout)
+            self.assertEqual((document["commit_units"], document["history"], document["concurrency_limit"]),
+                             (int(units), history, int(limit)))
+            if limit == "1":
+                self.assertEqual(document["workloads"][0]["execution"]["wasted_tickets"], 0)
 
     def check_counts(self, strategy, done):
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -79,7 +90,7 @@ class EngineBench(unittest.TestCase):
             self.assertEqual((execution["steals"], execution["stolen"]), (0, 0))
 
     def test_ranges_run_serially_under_every_strategy(self):
-        for strategy in ["ordered", "prstm", "lock", "gpustm"]:
+        for strategy in ["ordered", "prstm", "lock", "gpustm", "kilo"]:
             done = run("--strategy", strategy, "--workload", "mixed", "--verify", "--batches", "6", "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
             (entry,) = json.loads(done.stdout)["workloads"]
@@ -158,6 +169,11 @@ class EngineBench(unittest.TestCase):
                                  (["--strategy", "ordered", "--records-per-lock", "2"],
                                   "1 with --strategy ordered, which has no locks (--records-per-lock)"),
                                  (["--transactions-per-thread", "4"], "--transactions-per-thread"),
+                                 (["--commit-units", "8", "--history", "512B"],
+                                  "5kB with --strategy auto, which is not kilo (--history)"),
+                                 (["--strategy", "kilo", "--commit-units", "3"], "1, 2, 4, 8, 16 or 32"),
+                                 (["--strategy", "kilo", "--history", "5+6"], "ENTRIES+BUCKETS"),
+                                 (["--strategy", "kilo", "--records-per-lock", "2"], "which has no locks"),
                                  (["--strategy", "lock", "--transactions-per-thread", "1048577"], "0 to 1048576"),
                                  (["--device", "tpu"], "--device"), (["--verify=yes"], "--verify"),
                                  (["--baseline", "--verify"], "--baseline")]:
@@ -172,7 +188,7 @@ class EngineBench(unittest.TestCase):
         for flag in ["--strategy", "--workload", "--keys", "--batch", "--duration", "--verify", "--baseline", "--json"]:
             self.assertIn(flag, done.stdout)
         self.assertIn("(default 1024 transactions)", done.stdout)
-        for strategy in ["serial", "ordered", "prstm", "lock", "gpustm", "auto"]:
+        for strategy in ["serial", "ordered", "prstm", "lock", "gpustm", "kilo", "auto"]:
             self.assertRegex(done.stdout, f"(?m)^  {strategy} ")
         self.assertRegex(done.stdout, r"vacation +customers, .* 15000 +150000")
 

@@ -167,5 +167,29 @@ TEST(knobs_out_of_range_are_refused) {
   EXPECT_EQ(Engine::create(options).status().code(), StatusCode::invalid_argument);
 }
 
+TEST(knobs_of_kilo_are_checked) {
+  const auto code_of = [](const char* strategy, const char* history, std::uint32_t units, std::uint32_t limit) {
+    EngineOptions options;
+    options.strategy = strategy;
+    options.history = history;
+    options.commit_units = units;
+    options.concurrency_limit = limit;
+    return Engine::create(options).status().code();
+  };
+  for (const char* history : {"5kB", "512B", "1+4", "4+8", "65536+262144"}) {
+    EXPECT_EQ(code_of("kilo", history, 8, 0), StatusCode::ok);
+  }
+  for (const char* history : {"", "5", "5+8", "0+4", "4+6", "4+3", "4+8x", "65540+8", "4+262148", "+", "-4+8"}) {
+    EXPECT_EQ(code_of("kilo", history, 8, 0), StatusCode::invalid_argument);
+  }
+  for (const std::uint32_t units : {0u, 3u, 64u}) {
+    EXPECT_EQ(code_of("kilo", "5kB", units, 0), StatusCode::invalid_argument);
+  }
+  EXPECT_EQ(code_of("kilo", "5kB", 8, EngineOptions::kConcurrencyMax + 1), StatusCode::invalid_argument);
+  EXPECT_EQ(code_of("prstm", "512B", 8, 0), StatusCode::invalid_argument);
+  EXPECT_EQ(code_of("prstm", "5kB", 4, 0), StatusCode::invalid_argument);
+  EXPECT_EQ(code_of("ordered", "5kB", 8, 1), StatusCode::invalid_argument);
+}
+
 }  // namespace
 }  // namespace kilokv::engine
