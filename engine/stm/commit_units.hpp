@@ -86,7 +86,7 @@ class CommitUnits {
   // Whether all its units have let it in. Then hazard() is the stamp that it has to wait for; 0: none.
   KILOKV_HOST_DEVICE bool enter() {
     for (; left_ != 0; left_ &= left_ - 1) {
-      const std::uint32_t unit = lowest(left_);
+      const std::uint32_t unit = lowest_bit(left_);
       if (has_passed(unit)) continue;
       pass(unit);
       if (!has_passed(unit)) return false;
@@ -115,11 +115,6 @@ class CommitUnits {
   }
   KILOKV_HOST_DEVICE static constexpr std::uint32_t count_of(std::uint64_t slot) {
     return static_cast<std::uint32_t>(slot >> kCountShift) & ((1u << (kEndedShift - kCountShift)) - 1);
-  }
-  KILOKV_HOST_DEVICE static constexpr std::uint32_t lowest(std::uint32_t bits) {
-    std::uint32_t i = 0;
-    while ((bits >> i & 1) == 0) ++i;
-    return i;
   }
   KILOKV_HOST_DEVICE bool is_of_range(std::uint64_t slot) const { return slot >> kRangeShift == slot_ >> kRangeShift; }
 

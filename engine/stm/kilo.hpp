@@ -1,7 +1,7 @@
 // `kilo`: KILO TM in software. Transactions run on invisible reads, take a commit ID, and commit in the order of these:
 // validation is by value, and whom one has to wait for is told by the last writer history.
 //
-// The commit ID is the ticket. An attempt
+// The commit ID is the ticket; the lanes of a group that come to it together take theirs by one addition. An attempt
 //   begins     if the concurrency limit lets it (stm/concurrency_limit.hpp);
 //   runs       into its log, and compares what it read with what is there, which ends most conflicts before they cost
 //              an ID;
@@ -37,7 +37,6 @@
 // Source: KILO TM, sections 4 and 4.5. Deviations:
 //   - the speculative validation comes before the ID, not behind it; the one behind the hazards is always made
 //   - a commit is not held up by earlier ones that it shares no record with: stages are the transaction's own
-//   - IDs are taken one by one, not a warp's together: lanes of a group come to it when they come to it
 //   - the log is of the transaction, each record once (stm/transaction_log.hpp); what the units read of it is laid out
 //     by ticket, so that neighbours' lie side by side
 //   - tags are validated beside values, so that a value that came back is no match
@@ -90,6 +89,7 @@ class Kilo {
   using Space = typename P::Space;
   using Rules = RulesOf;
   static constexpr Window kWindow = Window::one;
+  static constexpr bool kRanksTogether = true;   // one addition for a group's
   static constexpr bool kHasCommitUnits = true;  // it needs KiloArguments
 
   KILOKV_HOST_DEVICE Kilo(P& platform, const TicketedArguments<Space>& arguments, TicketedCounts* counts)
@@ -107,31 +107,28 @@ class Kilo {
 
   // Begins a transaction, or goes on with the one that waits.
   KILOKV_HOST_DEVICE Attempt attempt(std::uint32_t position, std::uint32_t t, AttemptPlace place) {
-    if (stage_ == Stage::none) {
-      if (!limit_.begin()) {
-        probe(KiloProbe::limit_reached);
-        return Attempt::held_back;
-      }
-      ++counts_->attempts;
-      const std::uint8_t tries = a_.tries[position];
-      claims_all_ = place.must_lock || tries == kTriesMax || tries >= a_.tuning.optimistic_tries;
-      const Attempt begun = begin(t, place);
-      if (begun != Attempt::in_flight) return leave(begun, position);
-      stage_ = Stage::enters;
+    if (stage_ != Stage::none) return go_on();
+    if (!limit_.begin()) {
+      probe(KiloProbe::limit_reached);
+      return Attempt::held_back;
     }
-    if (stage_ == Stage::enters) {
-      if (!units_.enter()) return Attempt::in_flight;
-      stage_ = Stage::waits;
-      if (!units_.has_retired(units_.hazard())) {
-        ++counts_->hazards;
-        probe(KiloProbe::hazard_deferred);
-      }
-    }
-    if (Rules::kWaitsForHazard && !units_.has_retired(units_.hazard())) return Attempt::in_flight;
-    stage_ = Stage::none;
-    const Attempt attempt = claims_all_ ? run_behind_hazard() : commit();
-    units_.end();
-    return leave(attempt, position);
+    ++counts_->attempts;
+    position_ = position;
+    range_ = place.range;
+    const std::uint8_t tries = a_.tries[position];
+    claims_all_ = place.must_lock || tries == kTriesMax || tries >= a_.tuning.optimistic_tries;
+    log_.open(t);
+    log_.clear();
+    if (!claims_all_) return run_ahead();
+    ++counts_->under_locks;
+    probe(KiloProbe::claimed_all);
+    return Attempt::wants_rank;
+  }
+  KILOKV_HOST_DEVICE Attempt go_on(std::uint32_t rank) {
+    if (rank == kNone) return leave(Attempt::exhausted);
+    announce(rank);
+    stage_ = Stage::enters;
+    return go_on();
   }
 
   // For the access: a record, read for the first time.
@@ -148,32 +145,25 @@ class Kilo {
   enum class Stage : std::uint8_t { none, enters, waits };  // of the thread's transaction that has an ID
   static constexpr std::uint8_t kTriesMax = 255;
 
-  // Up to the ID, and what is announced with it: then it is in flight.
-  KILOKV_HOST_DEVICE Attempt begin(std::uint32_t t, AttemptPlace place) {
-    log_.open(t);
-    log_.clear();
-    if (claims_all_) {
-      ++counts_->under_locks;
-      probe(KiloProbe::claimed_all);
-    } else {
-      Access access(a_, &log_, this);
-      outcome_ = run_transaction(a_.batch, a_.results, access, t, no_rank());
-      if (!is_valid()) {
-        probe(KiloProbe::early_validation_failed);
-        return Attempt::conflict;
-      }
-      if (outcome_ == Outcome::postponed && !Rules::kCommitsEveryOutcome) return Attempt::postponed;
+  // Up to the ID.
+  KILOKV_HOST_DEVICE Attempt run_ahead() {
+    Access access(a_, &log_, this);
+    outcome_ = run_transaction(a_.batch, a_.results, access, log_.transaction(), no_rank());
+    if (!is_valid()) {
+      probe(KiloProbe::early_validation_failed);
+      return leave(Attempt::conflict);
     }
-    // What is announced orders those with IDs; the ID itself is a number.
-    rank_ = take_rank(p_, a_, place.range, Order::relaxed);
-    if (rank_ == kNone) return Attempt::exhausted;
-    units_.open(place.range, rank_, log_.begin());
+    if (outcome_ == Outcome::postponed && !Rules::kCommitsEveryOutcome) return leave(Attempt::postponed);
+    return Attempt::wants_rank;
+  }
+  KILOKV_HOST_DEVICE void announce(std::uint32_t rank) {
+    rank_ = rank;
+    units_.open(range_, rank, log_.begin());
     for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
       if (log_.record(e) == a_.absent_record) continue;
       if (claims_all_ || log_.has(e, kEntryRead | kEntryWritten)) units_.add(log_.record(e), is_to_be_written(e));
     }
     units_.announce();
-    return Attempt::in_flight;
   }
   KILOKV_HOST_DEVICE bool is_to_be_written(std::uint32_t e) const {
     if (!claims_all_) return log_.has(e, kEntryWritten);
@@ -182,6 +172,22 @@ class Kilo {
   // Of no transaction of the batch.
   KILOKV_HOST_DEVICE std::uint32_t no_rank() const { return kWaitPassesMax * a_.batch.size; }
 
+  // Behind the ID: as far as it comes.
+  KILOKV_HOST_DEVICE Attempt go_on() {
+    if (stage_ == Stage::enters) {
+      if (!units_.enter()) return Attempt::in_flight;
+      stage_ = Stage::waits;
+      if (!units_.has_retired(units_.hazard())) {
+        ++counts_->hazards;
+        probe(KiloProbe::hazard_deferred);
+      }
+    }
+    if (Rules::kWaitsForHazard && !units_.has_retired(units_.hazard())) return Attempt::in_flight;
+    stage_ = Stage::none;
+    const Attempt attempt = claims_all_ ? run_behind_hazard() : commit();
+    units_.end();
+    return leave(attempt);
+  }
   KILOKV_HOST_DEVICE Attempt commit() {
     if (Rules::kWastesTickets || (Rules::kValidatesBehindHazard && !is_valid())) {
       probe(KiloProbe::revalidation_failed);
@@ -200,10 +206,10 @@ class Kilo {
     log_.store_written(p_);
     return outcome == Outcome::postponed ? Attempt::postponed : Attempt::decided;
   }
-  KILOKV_HOST_DEVICE Attempt leave(Attempt attempt, std::uint32_t position) {
+  KILOKV_HOST_DEVICE Attempt leave(Attempt attempt) {
     const bool failed = attempt == Attempt::conflict;
-    const std::uint8_t tries = a_.tries[position];
-    if (failed && tries + 1 < kTriesMax) a_.tries[position] = static_cast<std::uint8_t>(tries + 1);
+    const std::uint8_t tries = a_.tries[position_];
+    if (failed && tries + 1 < kTriesMax) a_.tries[position_] = static_cast<std::uint8_t>(tries + 1);
     const LimitChange change = limit_.end(failed);
     if (change == LimitChange::none) return attempt;
     ++counts_->limits;
@@ -235,7 +241,7 @@ class Kilo {
   Stage stage_ = Stage::none;
   bool claims_all_ = false;  // it runs behind its hazard
   Outcome outcome_ = Outcome::undecided;
-  std::uint32_t rank_ = 0;
+  std::uint32_t position_ = 0, range_ = 0, rank_ = 0;
 };
 
 }  // namespace kilokv::engine

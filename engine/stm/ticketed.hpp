@@ -19,6 +19,8 @@
 //   kWindow      how many of its transactions a thread tries in turn: all, or one until it is decided
 //   prepare(position, t)         once a batch, before its first attempt
 //   attempt(position, t, place)  an Attempt
+//   kRanksTogether, if it has it: lanes of a group sweep in step, a transaction each, and those that want a rank get
+//                theirs by one addition; go_on(rank), kNone if there is none left, is the rest of the attempt
 // Thread safety: each thread of the grid makes one TicketedRun and calls run() once; nothing else may touch the
 // arguments' memory meanwhile.
 // Source: PR-STM, section 3.4 and Algorithm 3 (the global transaction table); deviations: a thread owns positions, not
@@ -37,12 +39,13 @@ namespace kilokv::engine {
 
 enum class Attempt : std::uint8_t {
   decided,
-  postponed,  // its WAIT guard was false on a state that was there
-  conflict,   // another transaction is in the way: to be tried again
-  held_back,  // the same, before it began
-  in_flight,  // it has a ticket, and waits for one with an earlier ticket: to be gone on with, whatever the range has
-  exhausted,  // the range has no ticket left
-  again,      // to be tried again at once
+  postponed,   // its WAIT guard was false on a state that was there
+  conflict,    // another transaction is in the way: to be tried again
+  held_back,   // the same, before it began
+  in_flight,   // it has a ticket, and waits for one with an earlier ticket: to be gone on with, whatever the range has
+  exhausted,   // the range has no ticket left
+  again,       // to be tried again at once
+  wants_rank,  // and goes on with it at once: only where kRanksTogether
 };
 
 // What a planted bug takes away or puts in, for the tests of the tests.
@@ -53,12 +56,21 @@ struct TicketedRules {
   static constexpr bool kStopsWhenIdle = true;   // gap 11: a pass that has finished none is the last
 };
 
+KILOKV_HOST_DEVICE constexpr std::uint32_t bits_in(std::uint32_t bits) {
+  std::uint32_t count = 0;
+  for (; bits != 0; bits &= bits - 1) ++count;
+  return count;
+}
+// Requires: some bit is set.
+KILOKV_HOST_DEVICE constexpr std::uint32_t lowest_bit(std::uint32_t bits) { return bits_in((bits & -bits) - 1); }
+
 // Rare places, for the simulator (platform/concept.hpp); those of protocols are numbered from kProtocolProbes.
 enum class TicketedProbe : std::uint32_t {
   class_boundary,   // a class begins, and one before it has run
   range_exhausted,  // a pass goes on in the next range
+  ranks_together,   // several lanes took theirs by one addition
 };
-inline constexpr std::uint32_t kProtocolProbes = 2;
+inline constexpr std::uint32_t kProtocolProbes = 3;
 
 enum class Window : std::uint8_t { one, all };
 
@@ -75,6 +87,23 @@ KILOKV_HOST_DEVICE std::uint32_t take_rank(P& p, const TicketedArguments<typenam
   const std::uint64_t ticket =
       p.fetch_add(a.words + (kTicketedTickets + range), std::uint64_t{1}, order, Scope::device);
   return ticket < a.batch.size ? range * a.batch.size + static_cast<std::uint32_t>(ticket) : kNone;
+}
+
+// The same for those lanes of the group that want one, side by side. Every lane of the group must call.
+template <Platform P>
+KILOKV_HOST_DEVICE std::uint32_t take_ranks(P& p, const TicketedArguments<typename P::Space>& a, std::uint32_t range,
+                                            bool wants) {
+  const std::uint32_t lanes = p.ballot(wants);
+  if (lanes == 0) return kNone;
+  const std::uint32_t before = lanes & ((std::uint32_t{1} << p.lane()) - 1);
+  std::uint64_t first = 0;
+  if (wants && before == 0) {
+    const auto tickets = a.words + (kTicketedTickets + range);
+    first = p.fetch_add(tickets, std::uint64_t{bits_in(lanes)}, Order::relaxed, Scope::device);
+    if (bits_in(lanes) > 1) p.probe(static_cast<std::uint32_t>(TicketedProbe::ranks_together));
+  }
+  const std::uint64_t ticket = p.broadcast(first, lowest_bit(lanes)) + bits_in(before);
+  return wants && ticket < a.batch.size ? range * a.batch.size + static_cast<std::uint32_t>(ticket) : kNone;
 }
 
 template <Platform P, class Protocol>
@@ -143,6 +172,7 @@ class TicketedRun {
 
   // Tries own transactions until none is left or the range is exhausted; returns how many are left.
   KILOKV_HOST_DEVICE std::uint32_t sweep(std::uint32_t pass, std::uint32_t left) {
+    if constexpr (requires { Protocol::kRanksTogether; }) return sweep_together(pass, left);
     std::uint32_t begin = 0;  // with a window of one: those before are decided
     std::uint32_t idle = 0;
     bool exhausted = false;
@@ -169,10 +199,38 @@ class TicketedRun {
         ++begin;
       }
     }
+    return move_up(begin, left);
+  }
+  KILOKV_HOST_DEVICE std::uint32_t move_up(std::uint32_t begin, std::uint32_t left) const {
     for (std::uint32_t i = begin; begin > 0 && i < left; ++i) {
       a_.undecided[own_slot(i - begin)] = a_.undecided[own_slot(i)];
     }
     return left - begin;
+  }
+
+  // The same, the group's lanes in step: each as long as any of them has something to try.
+  KILOKV_HOST_DEVICE std::uint32_t sweep_together(std::uint32_t pass, std::uint32_t left) {
+    std::uint32_t begin = 0;
+    std::uint32_t idle = 0;
+    bool exhausted = false;
+    for (;;) {
+      const bool tries = begin < left && !exhausted;
+      if (p_.ballot(tries) == 0) return move_up(begin, left);
+      const std::uint32_t position = tries ? a_.undecided[own_slot(begin)] : 0;
+      Attempt attempt = tries ? begin_attempt(position) : Attempt::held_back;
+      const bool wants = attempt == Attempt::wants_rank;
+      const std::uint32_t rank = take_ranks(p_, a_, range_, wants);
+      if (wants) attempt = protocol_.go_on(rank);
+      if (!tries) continue;
+      count(attempt, position, pass);
+      if (has_ended(attempt)) {
+        ++begin;
+        idle = 0;
+      } else {
+        exhausted = attempt == Attempt::exhausted || stands_still(++idle, attempt == Attempt::in_flight);
+        p_.pause();
+      }
+    }
   }
 
   KILOKV_HOST_DEVICE static constexpr bool has_ended(Attempt attempt) {
@@ -192,11 +250,16 @@ class TicketedRun {
   }
 
   KILOKV_HOST_DEVICE Attempt try_once(std::uint32_t position, std::uint32_t pass) {
-    const bool must_lock = Rules::kLastRangeLocks && range_ + 1 == kWaitPassesMax;
     Attempt attempt = Attempt::again;
-    while (attempt == Attempt::again) {
-      attempt = protocol_.attempt(position, a_.transaction_at(position), {range_, must_lock});
-    }
+    while (attempt == Attempt::again) attempt = begin_attempt(position);
+    count(attempt, position, pass);
+    return attempt;
+  }
+  KILOKV_HOST_DEVICE Attempt begin_attempt(std::uint32_t position) {
+    const bool must_lock = Rules::kLastRangeLocks && range_ + 1 == kWaitPassesMax;
+    return protocol_.attempt(position, a_.transaction_at(position), {range_, must_lock});
+  }
+  KILOKV_HOST_DEVICE void count(Attempt attempt, std::uint32_t position, std::uint32_t pass) {
     if (attempt == Attempt::decided) {
       ++counts_.decided;
       p_.put(a_.pass_of + position, kDone);
@@ -207,7 +270,6 @@ class TicketedRun {
     } else if (attempt == Attempt::conflict) {
       ++counts_.conflicts;
     }
-    return attempt;
   }
 
   struct Phase {
