@@ -1,10 +1,12 @@
 #include "engine/exec/kilo_scratch.hpp"
 
+#include "engine/base/check.hpp"
 #include "engine/exec/host_arguments.hpp"
 
 namespace kilokv::engine {
 
 KiloArguments<HostSpace> KiloScratch::open(std::size_t transactions, std::size_t uses, const KiloTuning& tuning) {
+  KILOKV_CHECK(uses <= kKiloUsesMax);
   words_.assign(kilo_words(tuning.units), 0);
   slots_.assign(transactions, 0);
   hazards_.assign(transactions, 0);

@@ -120,8 +120,12 @@ class CommitUnits {
 
   KILOKV_HOST_DEVICE std::uint32_t ticket() const { return rank_ - base_; }
   KILOKV_HOST_DEVICE std::uint32_t unit_of(std::uint32_t record) const { return record & (a_.tuning.kilo.units - 1); }
+  // Lanes of a group have neighbouring tickets, and come to it together: what they touch at once lies side by side.
+  // Threads that are alone keep out of each other's cache lines.
   KILOKV_HOST_DEVICE auto at(std::uint32_t i, std::uint32_t ticket) const {
-    return a_.kilo.accesses + (std::uint64_t{i} * a_.batch.size + ticket);
+    const bool by_place = P::kGroupWidth > 1;
+    return a_.kilo.accesses + (by_place ? std::uint64_t{i} * a_.batch.size + ticket
+                                        : (std::uint64_t{a_.tuning.kilo.buffered} + 1) * ticket + i);
   }
   KILOKV_HOST_DEVICE auto unit_word(std::uint32_t unit) const {
     return a_.kilo.words + std::uint64_t{kKiloStride} * (kKiloUnits + unit);

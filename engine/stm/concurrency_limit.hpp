@@ -1,6 +1,7 @@
-// How many transactions of `kilo` may be between their start and their end: a number, or one that adapts. Each thread
-// looks at its own last few attempts; where half of them failed it halves the limit, where hardly one did it raises it
-// by a quarter. A lowered limit holds for those who start from then on.
+// How many transactions of `kilo` may be between their start and their end: a number, or one that adapts. Each group of
+// lanes looks at its own last few attempts; where half of them failed it halves the limit, where hardly one did it
+// raises it by a quarter, but only if nobody has changed it since the first of them: many groups that saw the same are
+// heard once. A lowered limit holds for those who start from then on.
 //
 // While the limit is not below the number of threads nothing is counted, for each thread has one transaction at most.
 // Who is refused holds nothing and waits for nobody in particular; those who are let in wait only for others who are.
@@ -13,6 +14,7 @@
 
 #include "engine/base/host_device.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/stm/ticketed.hpp"
 #include "engine/stm/ticketed_arguments.hpp"
 
 namespace kilokv::engine {
@@ -40,18 +42,23 @@ class ConcurrencyLimit {
     }
     return false;
   }
-  KILOKV_HOST_DEVICE LimitChange end(bool failed) {
+  KILOKV_HOST_DEVICE void end() {
     if (is_counted_) p_.fetch_add(word(kKiloActive), ~std::uint64_t{0}, Rules::kLeaveLimitOrder, Scope::device);
+  }
+  // Whether an attempt of this lane has ended just now, and failed. Every lane of the group calls, in step.
+  KILOKV_HOST_DEVICE LimitChange learn(bool ended, bool failed) {
     if (a_.tuning.kilo.concurrency_limit != 0) return LimitChange::none;
-    failed_ += failed ? 1 : 0;
-    if (++attempts_ < kWindow) return LimitChange::none;
-    const std::uint32_t failures = failed_;
-    attempts_ = failed_ = 0;
-    return adapt(failures);
+    attempts_ += bits_in(p_.ballot(ended));
+    failures_ += bits_in(p_.ballot(failed));
+    if (attempts_ < kWindow) return LimitChange::none;
+    const LimitChange change = p_.lane() == 0 ? adapt() : LimitChange::none;
+    attempts_ = failures_ = 0;
+    seen_ = p_.load(word(kKiloLimit), Order::relaxed, Scope::device);
+    return change;
   }
 
  private:
-  static constexpr std::uint32_t kWindow = 8;  // attempts
+  static constexpr std::uint32_t kWindow = 8;  // attempts, at least
 
   KILOKV_HOST_DEVICE auto word(KiloWord i) const { return a_.kilo.words + std::uint64_t{kKiloStride} * i; }
   KILOKV_HOST_DEVICE std::uint64_t now() const {
@@ -59,15 +66,13 @@ class ConcurrencyLimit {
     const std::uint64_t limit = p_.load(word(kKiloLimit), Order::relaxed, Scope::device);
     return limit == 0 ? p_.threads() : limit;
   }
-  KILOKV_HOST_DEVICE LimitChange adapt(std::uint32_t failures) const {
-    const std::uint64_t before = p_.load(word(kKiloLimit), Order::relaxed, Scope::device);
-    const std::uint64_t limit = before == 0 ? p_.threads() : before;
-    const bool lowers = 2 * failures >= kWindow && limit > 1;
-    const bool raises = failures <= 1 && limit < p_.threads();
+  KILOKV_HOST_DEVICE LimitChange adapt() const {
+    const std::uint64_t limit = seen_ == 0 ? p_.threads() : seen_;
+    const bool lowers = 2 * failures_ >= attempts_ && limit > 1;
+    const bool raises = kWindow * failures_ <= attempts_ && limit < p_.threads();
     if (!lowers && !raises) return LimitChange::none;
     const std::uint64_t after = lowers ? limit / 2 : limit + (limit + 3) / 4;
-    // Of those who come to it together one is enough.
-    if (p_.compare_exchange(word(kKiloLimit), before, after, Order::relaxed, Scope::device) != before) {
+    if (p_.compare_exchange(word(kKiloLimit), seen_, after, Order::relaxed, Scope::device) != seen_) {
       return LimitChange::none;
     }
     return lowers ? LimitChange::lowered : LimitChange::raised;
@@ -76,7 +81,8 @@ class ConcurrencyLimit {
   P& p_;
   const TicketedArguments<Space>& a_;
   bool is_counted_ = false;  // the transaction at hand
-  std::uint32_t attempts_ = 0, failed_ = 0;
+  std::uint64_t seen_ = 0;   // the limit's word, when these attempts began
+  std::uint32_t attempts_ = 0, failures_ = 0;
 };
 
 }  // namespace kilokv::engine

@@ -131,6 +131,15 @@ class Kilo {
     return go_on();
   }
 
+  // What came of the group's attempts; of a lane that made none: held_back.
+  KILOKV_HOST_DEVICE void swept(Attempt attempt) {
+    const bool failed = attempt == Attempt::conflict;
+    const LimitChange change = limit_.learn(has_ended(attempt) || failed, failed);
+    if (change == LimitChange::none) return;
+    ++counts_->limits;
+    probe(change == LimitChange::lowered ? KiloProbe::limit_lowered : KiloProbe::limit_raised);
+  }
+
   // For the access: a record, read for the first time.
   KILOKV_HOST_DEVICE Cell fetch(std::uint32_t e) {
     const Cell cell = log_.load(p_, e);
@@ -207,13 +216,11 @@ class Kilo {
     return outcome == Outcome::postponed ? Attempt::postponed : Attempt::decided;
   }
   KILOKV_HOST_DEVICE Attempt leave(Attempt attempt) {
-    const bool failed = attempt == Attempt::conflict;
     const std::uint8_t tries = a_.tries[position_];
-    if (failed && tries + 1 < kTriesMax) a_.tries[position_] = static_cast<std::uint8_t>(tries + 1);
-    const LimitChange change = limit_.end(failed);
-    if (change == LimitChange::none) return attempt;
-    ++counts_->limits;
-    probe(change == LimitChange::lowered ? KiloProbe::limit_lowered : KiloProbe::limit_raised);
+    if (attempt == Attempt::conflict && tries + 1 < kTriesMax) {
+      a_.tries[position_] = static_cast<std::uint8_t>(tries + 1);
+    }
+    limit_.end();
     return attempt;
   }
 

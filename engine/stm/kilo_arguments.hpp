@@ -22,6 +22,9 @@ struct KiloTuning {
 };
 inline constexpr std::uint32_t kCommitUnitsMax = 32, kFilterArrays = 4, kHistoryWays = 4;
 
+// Uses of records in a batch: a record's number and a bit have 32.
+inline constexpr std::uint64_t kKiloUsesMax = std::uint64_t{1} << 31;
+
 // Words that all threads contend for stand this far apart.
 inline constexpr std::uint32_t kKiloStride = 16;
 enum KiloWord : std::uint32_t {
@@ -42,7 +45,7 @@ struct KiloArguments {
   Pointer<std::uint32_t> hazards = {};   // [n] by ticket: the youngest stamp that it waits for
   Pointer<std::uint64_t> table = {};     // [units x history_entries]
   Pointer<std::uint32_t> filter = {};    // [units x filter_buckets]
-  Pointer<std::uint32_t> accesses = {};  // [(buffered + 1) x n] records, by place and ticket; last: where they spill
+  Pointer<std::uint32_t> accesses = {};  // [(buffered + 1) x n] records of each ticket; last: where the rest spills
   Pointer<std::uint32_t> spill = {};     // [U] beyond the buffered ones
 };
 

@@ -20,7 +20,8 @@
 //   prepare(position, t)         once a batch, before its first attempt
 //   attempt(position, t, place)  an Attempt
 //   kRanksTogether, if it has it: lanes of a group sweep in step, a transaction each, and those that want a rank get
-//                theirs by one addition; go_on(rank), kNone if there is none left, is the rest of the attempt
+//                theirs by one addition; go_on(rank), kNone if there is none left, is the rest of the attempt, and
+//                swept(what came of it) follows, of each lane
 // Thread safety: each thread of the grid makes one TicketedRun and calls run() once; nothing else may touch the
 // arguments' memory meanwhile.
 // Source: PR-STM, section 3.4 and Algorithm 3 (the global transaction table); deviations: a thread owns positions, not
@@ -47,6 +48,10 @@ enum class Attempt : std::uint8_t {
   again,       // to be tried again at once
   wants_rank,  // and goes on with it at once: only where kRanksTogether
 };
+
+KILOKV_HOST_DEVICE constexpr bool has_ended(Attempt attempt) {
+  return attempt == Attempt::decided || attempt == Attempt::postponed;
+}
 
 // What a planted bug takes away or puts in, for the tests of the tests.
 struct TicketedRules {
@@ -221,6 +226,7 @@ class TicketedRun {
       const bool wants = attempt == Attempt::wants_rank;
       const std::uint32_t rank = take_ranks(p_, a_, range_, wants);
       if (wants) attempt = protocol_.go_on(rank);
+      protocol_.swept(attempt);
       if (!tries) continue;
       count(attempt, position, pass);
       if (has_ended(attempt)) {
@@ -231,10 +237,6 @@ class TicketedRun {
         p_.pause();
       }
     }
-  }
-
-  KILOKV_HOST_DEVICE static constexpr bool has_ended(Attempt attempt) {
-    return attempt == Attempt::decided || attempt == Attempt::postponed;
   }
 
   // Those in the way may have met the end of the range: then they wait at the barrier. Or nobody gets on any more.
