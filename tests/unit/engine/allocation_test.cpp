@@ -92,6 +92,12 @@ TEST(ordered_allocates_nothing) {
   }
 }
 
+TEST(kilo_allocates_nothing) {
+  const auto engine = std::move(*Engine::create(engine_options("kilo", 2)));
+  EXPECT_EQ(counted(engine.get(), count_of_new), 0u);
+  EXPECT_EQ(std::string(engine->execution().strategy), "kilo");
+}
+
 // Memory of the device, and pinned memory. (The emulated device itself keeps its streams on the heap.)
 TEST(nothing_is_allocated_on_a_device) {
   OpenedDevice opened = open_emulated();
