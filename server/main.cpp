@@ -77,7 +77,10 @@ ServerInfo info_of(const ServerOptions& options) {
           .threads = options.engine.threads,
           .records_per_lock = options.engine.records_per_lock,
           .transactions_per_thread = options.engine.transactions_per_thread,
-          .shadow_rate = options.database.shadow_rate};
+          .shadow_rate = options.database.shadow_rate,
+          .commit_units = options.engine.commit_units,
+          .concurrency_limit = options.engine.concurrency_limit,
+          .history = options.engine.history};
 }
 
 class Server {

@@ -93,6 +93,9 @@ void fill_info(const ServerInfo& info, v1::StatusResponse* response) {
   response->set_records_per_lock(info.records_per_lock);
   response->set_transactions_per_thread(info.transactions_per_thread);
   response->set_shadow_rate(info.shadow_rate);
+  response->set_commit_units(info.commit_units);
+  response->set_history(info.history);
+  response->set_concurrency_limit(info.concurrency_limit);
 }
 
 }  // namespace

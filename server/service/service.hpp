@@ -34,6 +34,8 @@ struct ServerInfo {
   std::string strategy;
   std::uint32_t threads = 0, records_per_lock = 1, transactions_per_thread = 0;
   double shadow_rate = 0;
+  std::uint32_t commit_units = 8, concurrency_limit = 0;
+  std::string history;
 };
 
 class KiloKvService final : public KiloKvMethods {

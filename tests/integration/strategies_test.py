@@ -53,6 +53,14 @@ class Strategies(unittest.TestCase):
                                                           "shadow_rate")], [4, int(records), 8, 1])
                 self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
 
+    def test_small_histories(self):
+        with temporary_folder() as folder, \
+                Server(folder, "--strategy", "kilo", "--threads", "4", "--commit-units", "1", "--history", "4+8",
+                       "--concurrency-limit", "3", "--shadow-rate", "1") as server:
+            told = status(server)
+            self.assertEqual([told[knob] for knob in ("commit_units", "history", "concurrency_limit")], [1, "4+8", 3])
+            self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
+
     def test_wrong_knobs(self):
         for arguments, problem in ((["--records-per-lock", "0"], "1 to 1048576 (--records-per-lock)"),
                                    (["--strategy", "lock", "--records-per-lock", "9999999"], "1 to 1048576"),
@@ -62,6 +70,8 @@ class Strategies(unittest.TestCase):
                                     "1 with --strategy serial, which has no locks (--records-per-lock)"),
                                    (["--transactions-per-thread", "4"],
                                     "0 with --strategy auto, which has no locks (--transactions-per-thread)"),
+                                   (["--history", "512B"], "5kB with --strategy auto, which is not kilo (--history)"),
+                                   (["--strategy", "kilo", "--commit-units", "5"], "1, 2, 4, 8, 16 or 32"),
                                    (["--strategy", "foo"], "one of auto, ordered, serial, prstm")):
             with self.subTest(arguments), temporary_folder() as folder:
                 done = subprocess.run([BIN / "kilokvd", "--data-dir", folder, *arguments], capture_output=True,

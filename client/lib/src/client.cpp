@@ -35,6 +35,9 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.transactions_per_thread = response.transactions_per_thread();
   status.shadow_rate = response.shadow_rate();
   status.strategy_choice = response.strategy_choice();
+  status.commit_units = response.commit_units();
+  status.concurrency_limit = response.concurrency_limit();
+  status.history = response.history();
   status.device = response.device();
   status.device_model = response.device_model();
   status.device_reason = response.device_reason();

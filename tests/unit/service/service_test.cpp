@@ -17,7 +17,10 @@ const ServerInfo kInfo{.version = "1.2.3",
                        .threads = 3,
                        .records_per_lock = 16,
                        .transactions_per_thread = 4,
-                       .shadow_rate = 0.25};
+                       .shadow_rate = 0.25,
+                       .commit_units = 2,
+                       .concurrency_limit = 5,
+                       .history = "512B"};
 
 class ServiceTest : public testing::Test {
  protected:
@@ -77,6 +80,9 @@ TEST_F(ServiceTest, IsUnavailableWhileRecoveringAndAfterClose) {
   EXPECT_EQ(state.records_per_lock(), 16u);
   EXPECT_EQ(state.transactions_per_thread(), 4u);
   EXPECT_EQ(state.shadow_rate(), 0.25);
+  EXPECT_EQ(state.commit_units(), 2u);
+  EXPECT_EQ(state.concurrency_limit(), 5u);
+  EXPECT_EQ(state.history(), "512B");
   EXPECT_EQ(state.device(), "");
 
   service_.serve(&database_);

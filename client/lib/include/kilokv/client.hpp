@@ -102,6 +102,8 @@ struct ServerStatus {
   std::uint32_t threads = 0, records_per_lock = 0, transactions_per_thread = 0;
   double shadow_rate = 0;
   std::string strategy_choice;  // of auto: what it chose last, and why
+  std::uint32_t commit_units = 0, concurrency_limit = 0;  // of the strategy kilo
+  std::string history;                                    // the same
   double uptime_seconds = 0, recovery_seconds = 0;
   std::map<std::string, std::uint64_t> counters;  // by the field names of StatusResponse
 };
