@@ -32,9 +32,10 @@ class StrategyChoice {
     std::string text(const std::array<const char*, 2>& names) const;
   };
 
-  // Which of 0 and 1 is to run a batch of n transactions, at least kTransactionsMin.
+  // Which of 0 and 1 is to run a batch of n transactions.
   std::size_t next(std::size_t n, Contention contention) {
     reason_ = {n, contention, {}, false, 0};
+    if (n < kTransactionsMin) return 0;
     Kind& kind = kind_at_hand();
     reason_.seconds_each = kind.seconds_each;
     reason_.tries = kind.until_try == 0;
@@ -46,6 +47,7 @@ class StrategyChoice {
   // The batch that next() was asked for was run by this strategy, which may be the other, and took so long.
   void took(std::size_t strategy, double seconds) {
     const std::size_t n = reason_.transactions;
+    if (n < kTransactionsMin) return;
     Kind& kind = kind_at_hand();
     const std::size_t before = kind.faster();
     if (reason_.tries && --kind.try_left > 0) return;

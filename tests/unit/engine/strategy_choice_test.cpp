@@ -74,6 +74,11 @@ TEST(one_slow_batch_changes_nothing) {
   EXPECT_TRUE(times < 200);
 }
 
+TEST(small_batches_are_for_the_first) {
+  Runs runs{.cost = {serial_cost, [](std::size_t, bool) { return 0.0; }}};
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(runs.run(StrategyChoice::kTransactionsMin - 1), 0u);
+}
+
 TEST(each_contention_gets_its_faster_strategy) {
   Contention at_hand = Contention::low;
   Runs runs{.cost = {serial_cost, [&](std::size_t n, bool) {
