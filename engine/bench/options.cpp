@@ -81,7 +81,7 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
       number_flag("payload", "bytes", "ycsb: size of a value", 0, 1 << 20, &options->payload_bytes),
       number_flag("operations", "operations", "ycsb: of each transaction; array-walk: its loads, at least 2", 1, 1024,
                   &options->operations),
-      share_flag("update-share", "ycsb-a: share of operations that write; stmbench7: of transactions",
+      share_flag("update-share", "ycsb-a, ycsb-f: share of operations that write; stmbench7: of transactions",
                  &options->update_share),
       number_flag("warehouses", "warehouses", "tpcc: 0: one for each 30000 customers", 0, 100'000,
                   &options->tpcc.warehouses),

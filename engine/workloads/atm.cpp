@@ -32,7 +32,7 @@ class AtmAudit : public StateAudit {
 }  // namespace
 
 Atm::Atm(std::uint64_t keys, const DistributionOptions& distribution, std::uint64_t seed)
-    : keys_(keys), transfers_(keys, distribution, HotAccount::none, seed), random_(~seed) {}
+    : keys_(keys), transfers_(keys, distribution, kTransfers, seed), random_(~seed) {}
 
 void Atm::for_each_initial(const InitialVisitor& visit) const {
   for (std::uint64_t i = 0; i < keys_; ++i) visit({.key = KeyName("atmb", i).view(), .integer = kBankBalance});

@@ -1,11 +1,12 @@
 // bank: transfers between two distinct accounts drawn from the distribution; keys acct............ of 16 bytes, balance
 // 1000 at the start, amount 1 to 100, a FAIL guard source >= amount, ADD -amount and ADD +amount.
 //
-// Hot variants: every transfer touches account 0. transfers (keys hott............): in a random direction, guarded;
-// the hot account starts rich, so that its guard rarely fails. deposits (keys hotd............): always from the other
-// account to the hot one, without a guard, so that balances may fall below 0 and nothing but commuting ADDs meet.
-// Each variant has keys of its own, so that all of them can run on one database: their balances and what they may leave
-// behind differ. Invariant: the total; in the guarded variants no balance is below 0.
+// Deposits (keys depo............) are such transfers without a guard, so that balances may fall below 0 and nothing
+// but commuting ADDs meet. Hot variants: every transfer touches account 0. Transfers (keys hott............): in a
+// random direction, guarded; the hot account starts rich, so that its guard rarely fails. Deposits (keys
+// hotd............): always from the other account to the hot one. Each variant has keys of its own, so that all of
+// them can run on one database: their balances and what they may leave behind differ. Invariant: the total; in the
+// guarded variants no balance is below 0.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,12 @@ inline constexpr std::int64_t kBankBalance = 1000;
 inline constexpr std::int64_t kBankAmountMax = 100;
 inline constexpr std::int64_t kHotBalance = 1'000'000'000;
 
-enum class HotAccount : std::uint8_t { none, transfers, deposits };
+struct BankKind {
+  bool guarded = true;
+  bool hot = false;
+};
+inline constexpr BankKind kTransfers{true, false}, kDeposits{false, false}, kHotTransfers{true, true},
+    kHotDeposits{false, true};
 
 // One transfer without the limits of a bank: what Bank draws and any writer of transfers can use.
 struct Transfer {
@@ -34,17 +40,13 @@ struct Transfer {
 
 class Bank {
  public:
-  static constexpr std::string_view prefix(HotAccount hot) {
-    switch (hot) {
-      case HotAccount::none: break;
-      case HotAccount::transfers: return "hott";
-      case HotAccount::deposits: return "hotd";
-    }
-    return "acct";
+  static constexpr std::string_view prefix(BankKind kind) {
+    if (kind.guarded) return kind.hot ? "hott" : "acct";
+    return kind.hot ? "hotd" : "depo";
   }
 
   // Requires: keys >= 2.
-  Bank(std::uint64_t keys, const DistributionOptions& distribution, HotAccount hot, std::uint64_t seed);
+  Bank(std::uint64_t keys, const DistributionOptions& distribution, BankKind kind, std::uint64_t seed);
 
   Transfer draw();
 
@@ -53,9 +55,9 @@ class Bank {
     for (std::size_t i = 0; i < transactions; ++i) {
       const Transfer transfer = draw();
       sink->begin(0, 0);
-      const std::uint32_t source = sink->key(KeyName(prefix(hot_), transfer.source).view());
-      const std::uint32_t target = sink->key(KeyName(prefix(hot_), transfer.target).view());
-      if (hot_ != HotAccount::deposits) {
+      const std::uint32_t source = sink->key(KeyName(prefix(kind_), transfer.source).view());
+      const std::uint32_t target = sink->key(KeyName(prefix(kind_), transfer.target).view());
+      if (kind_.guarded) {
         sink->guard(GuardKind::greater_equal, OnFalse::fail, source, transfer.amount, kNone);
       }
       sink->op(OpKind::add, source, Operand::integer, -transfer.amount);
@@ -71,7 +73,7 @@ class Bank {
   std::int64_t initial_balance(std::uint64_t account) const;
 
   std::uint64_t keys_;
-  HotAccount hot_;
+  BankKind kind_;
   KeyDistribution accounts_;
   Random random_;
 };

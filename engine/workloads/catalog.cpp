@@ -6,9 +6,9 @@ namespace {
 
 using Generator = Workload::Generator;
 
-template <HotAccount kHot>
+template <BankKind kKind>
 Generator make_bank(const WorkloadOptions& o, std::uint64_t seed) {
-  return Bank(o.keys, o.distribution, kHot, seed);
+  return Bank(o.keys, o.distribution, kKind, seed);
 }
 template <class Paired>
 Generator make_paired(const WorkloadOptions& o, std::uint64_t seed) {
@@ -50,18 +50,19 @@ Generator make_mixed(const WorkloadOptions& o, std::uint64_t seed) { return Mixe
 
 const std::vector<CatalogEntry>& catalog() {
   static const std::vector<CatalogEntry> all = {
-      {{.name = "bank", .keys_are = "accounts", .keys_small = 100'000, .keys_paper = 2'500'000},
-       make_bank<HotAccount::none>},
+      {{.name = "bank", .keys_are = "accounts", .keys_small = 100'000, .keys_paper = 2'500'000}, make_bank<kTransfers>},
       {{.name = "bank-semantic",
         .keys_are = "customers, of two accounts",
         .keys_small = 100'000,
         .keys_paper = 1'250'000,
         .has_pairs = true},
        make_paired<BankSemantic>},
+      {{.name = "deposits", .keys_are = "accounts", .keys_small = 100'000, .keys_paper = 2'500'000},
+       make_bank<kDeposits>},
       {{.name = "hot", .keys_are = "accounts", .keys_small = 100'000, .keys_paper = 2'500'000},
-       make_bank<HotAccount::transfers>},
+       make_bank<kHotTransfers>},
       {{.name = "hot-deposits", .keys_are = "accounts", .keys_small = 100'000, .keys_paper = 2'500'000},
-       make_bank<HotAccount::deposits>},
+       make_bank<kHotDeposits>},
       {{.name = "atm", .keys_are = "accounts", .keys_small = 100'000, .keys_paper = 1'000'000}, make_drawn<Atm>},
       {{.name = "vacation",
         .keys_are = "customers, and rooms, 150 of a type",

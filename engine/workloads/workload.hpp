@@ -2,8 +2,9 @@
 //
 //   bank            two distinct accounts, FAIL guard source >= amount, two ADDs; conserves the total    (bank.hpp)
 //   bank-semantic   withdrawals with a WAIT guard before the deposits that cover them          (bank_semantic.hpp)
+//   deposits        bank without guards, so that nothing but ADDs meet                                      (bank.hpp)
 //   hot             bank in which every transfer touches one account                                     (bank.hpp)
-//   hot-deposits    the same without guards, always towards that account                                 (bank.hpp)
+//   hot-deposits    deposits, all to one account                                                         (bank.hpp)
 //   atm             bank with a PIN to be right, too                                                      (atm.hpp)
 //   vacation        bookings that wait for cancellations                                             (vacation.hpp)
 //   skiplist        inserts, deletes and searches of a list of 5 levels                              (skiplist.hpp)

@@ -11,12 +11,12 @@ constexpr std::uint64_t kNumbers = 1'000'000'000'000;  // of keys of one prefix
 
 double write_share_of(YcsbLetter letter, const YcsbOptions& options) {
   switch (letter) {
-    case YcsbLetter::a: return options.update_share;
+    case YcsbLetter::a:
+    case YcsbLetter::f: return options.update_share;
     case YcsbLetter::b:
     case YcsbLetter::d:
     case YcsbLetter::e: return 0.05;
     case YcsbLetter::c: return 0;
-    case YcsbLetter::f: return 0.5;
   }
   return 0;
 }

@@ -2,7 +2,7 @@
 //
 //   a  half reads, half updates (update_share)    d  95% reads of the latest rows, 5% inserts
 //   b  95% reads, 5% updates                      e  95% scans of 1 to 100 rows, 5% inserts
-//   c  reads                                      f  half reads, half read-modify-writes
+//   c  reads                                      f  half reads, half read-modify-writes (update_share)
 //
 // A row of a to e is one byte value; an update writes the whole of it, blindly. A row of f is two integer fields
 // (usrf............ and usrg............) that sum to 0: transactions have no arithmetic on bytes, and a lost update
@@ -34,7 +34,7 @@ namespace kilokv::engine {
 struct YcsbOptions {
   std::uint32_t payload_bytes = 100;
   std::uint32_t operations = 1;  // of each transaction
-  double update_share = 0.5;     // of a
+  double update_share = 0.5;     // of a and f
 };
 
 enum class YcsbLetter : std::uint8_t { a, b, c, d, e, f };
