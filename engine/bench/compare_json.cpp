@@ -8,6 +8,7 @@ namespace {
 
 void write_options(JsonWriter* json, const CompareReport& report) {
   const CompareOptions& options = report.options;
+  json->string("figures", options.figures);
   json->string("preset", options.preset);
   json->string("device", options.device);
   json->integer("seed", options.seed);
@@ -31,6 +32,10 @@ void write_setting(JsonWriter* json, const CompareSetting& setting) {
   json->integer("records_per_lock", setting.records_per_lock);
   json->number("semantic_share", setting.semantic_share);
   json->number("read_only_share", setting.read_only_share);
+  json->number("update_share", setting.update_share);
+  json->integer("operations", setting.operations);
+  json->number("theta", setting.theta);
+  json->integer("concurrency_limit", setting.concurrency_limit);
 }
 
 void write_counts(JsonWriter* json, const WorkloadReport& report) {
@@ -59,8 +64,10 @@ void write_counts(JsonWriter* json, const WorkloadReport& report) {
 void write_point(JsonWriter* json, const ComparePanel& panel, const ComparePoint& point) {
   json->begin_object();
   json->number("x", point.value);
+  json->string("at", panel.value_name(point.value));
+  json->string("workload", point.setting.workload);
   json->string("graph", std::string(1, point.graph.letter));
-  json->string("order", order_name(panel, point.graph.letter));
+  json->string("order", to_string(point.graph.kind));
   json->string("strategy", point.strategy);
   write_setting(json, point.setting);
   json->integer("keys", point.report.workload.keys);
@@ -82,10 +89,12 @@ void write_panels(JsonWriter* json, const std::vector<PanelResult>& results) {
   json->begin_array("panels");
   for (const PanelResult& result : results) {
     json->begin_object();
-    json->integer("figure", static_cast<std::uint64_t>(result.panel.figure));
-    json->string("workload", result.panel.workload);
+    json->string("figure", result.panel.figure);
+    json->string("workload", result.panel.workload_name());
     json->string("axis", to_string(result.panel.axis));
     json->number("read_only_share", result.panel.read_only_share);
+    json->number("update_share", result.panel.update_share);
+    json->integer("operations", result.panel.operations);
     json->begin_array("points");
     for (const ComparePoint& point : result.points) write_point(json, result.panel, point);
     json->end_array();
@@ -96,11 +105,13 @@ void write_panels(JsonWriter* json, const std::vector<PanelResult>& results) {
 
 // Which graph of which figure; the same for ratios and claims.
 void write_place(JsonWriter* json, const ComparePanel& panel, char letter, const std::string& strategy) {
-  json->integer("figure", static_cast<std::uint64_t>(panel.figure));
+  json->string("figure", panel.figure);
   json->string("graph", std::string(1, letter));
-  json->string("workload", panel.workload);
-  json->string("order", order_name(panel, letter));
+  json->string("workload", panel.workload_name());
+  json->string("order", to_string(panel.graph(letter).kind));
   json->number("read_only_share", panel.read_only_share);
+  json->number("update_share", panel.update_share);
+  json->integer("operations", panel.operations);
   json->string("axis", to_string(panel.axis));
   json->string("strategy", strategy);
 }
@@ -129,7 +140,10 @@ void write_claims(JsonWriter* json, const CompareReport& report) {
     json->boolean("at_least", claim.at_least);
     json->number("worst", claim.worst);
     json->number("worst_at", claim.worst_at);
+    json->string("worst_at_name", report.results[claim.panel].panel.value_name(claim.worst_at));
     json->number("median", claim.median);
+    json->number("mean", claim.mean);
+    json->boolean("on_average", claim.on_average);
     json->boolean("holds", claim.holds());
     json->end_object();
   }

@@ -18,8 +18,9 @@ constexpr int kExitFailed = 1, kExitUsage = 2;
 constexpr const char* kStandardOutput = "-";
 constexpr const char* kUsage =
     "Usage: kilokv-engine-bench compare [FLAGS]\n"
-    "Measures strategies against each other on the figures 7 to 13 of the PR-STM paper, verified, and says which of\n"
-    "its claims hold. Tables go to the standard output, or to the error output where a document or page goes there;\n"
+    "Measures strategies against each other on the figures of papers, or along sweeps, verified, and says which "
+    "claims\n"
+    "hold. Tables go to the standard output, or to the error output where a document or page goes there;\n"
     "progress goes to the error output.\n\n";
 
 int complain(const Status& status, int exit_code) {
@@ -79,8 +80,8 @@ Status measure(CompareReport* report) {
     if (!points.ok()) return points.status();
     report->results.push_back({panel, std::move(*points)});
   }
-  report->ratios = ratios_of(report->results);
-  report->claims = claims_of(report->results, report->ratios);
+  report->ratios = ratios_of(report->options.figures, report->results);
+  report->claims = claims_of(report->options.figures, report->results, report->ratios);
   report->seconds = watch.seconds();
   return {};
 }

@@ -11,9 +11,8 @@
 namespace kilokv::engine::bench {
 
 struct CompareOptions {
-  std::string preset = "small";  // or paper
-  std::vector<std::string> strategies = {"serial", "ordered", "prstm", "lock", "gpustm"};
-  std::vector<std::string> workloads = {"bank-semantic", "vacation", "skiplist", "kmeans", "graph"};
+  std::string figures = "prstm";  // one of figure_sets()
+  std::string preset = "small";   // or paper
   std::string device = "cpu";
   std::uint64_t seed = 1;
   std::string json;  // file; -: the standard output; empty: none
@@ -21,16 +20,27 @@ struct CompareOptions {
   std::string from;  // file of an earlier run: nothing is measured
   bool help = false;
   std::vector<std::string> given;  // names of the flags that stood there
-  // Where empty or 0: complete() fills in what the preset, or the machine, has.
+  // Where empty or 0: complete() fills in what the figures, the preset, or the machine, have.
+  std::vector<std::string> strategies;
+  std::vector<std::string> workloads;
   std::vector<std::uint64_t> threads;
   std::vector<std::uint64_t> records_per_lock;
   std::vector<double> semantic_shares;
+  std::vector<std::uint64_t> concurrency_limits;
+  std::vector<std::uint64_t> sizes;
+  std::vector<double> thetas;
+  std::vector<double> update_shares;
+  std::vector<std::uint64_t> operations;
   std::uint64_t keys = 0;  // stays 0 for the size that the preset has for each workload
   std::uint64_t batch_transactions = 0;
   std::uint64_t repeats = 0;
   std::uint64_t verify_batches = 0;
   double duration_seconds = 0;
 };
+
+// prstm: figures 7 to 13 of the PR-STM paper; kilo: 6 to 8 of KILO TM's; local: 3 to 5 of GPU-LocalTM's; contention:
+// a sweep of our own; workloads: every strategy on every workload.
+std::vector<std::string> figure_sets();
 
 std::vector<Flag> compare_flags(CompareOptions* options);
 

@@ -9,7 +9,7 @@
 namespace kilokv::engine::bench {
 
 // The opening of the document, by which --from knows it.
-inline constexpr const char* kCompareFormat = "kilokv-engine-compare-1";
+inline constexpr const char* kCompareFormat = "kilokv-engine-compare-2";
 
 struct CompareReport {
   CompareOptions options;

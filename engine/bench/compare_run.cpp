@@ -1,13 +1,15 @@
 #include "engine/bench/compare_run.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <utility>
 
 namespace kilokv::engine::bench {
 
 namespace {
+
+// `auto` times both of what it chooses from twice.
+constexpr std::uint64_t kWarmUpBatches = 6;
 
 // One strategy on one graph, at one value of the axis.
 struct Lane {
@@ -21,15 +23,17 @@ BenchOptions bench_options(const CompareOptions& options, const WorkloadOptions&
   bench.strategy = point.strategy;
   bench.threads = point.setting.threads;
   if (Engine::has_locks(point.strategy)) bench.records_per_lock = point.setting.records_per_lock;
+  if (point.strategy == "kilo") bench.concurrency_limit = point.setting.concurrency_limit;
   bench.batch_transactions = options.batch_transactions;
   bench.batches = batches_at(options, workload);
+  bench.warmup_batches = point.strategy == "auto" && bench.batches == 0 ? kWarmUpBatches : 0;
   bench.duration_seconds = options.duration_seconds;
   bench.seed = options.seed;
   return bench;
 }
 
-Status open_lane(const CompareOptions& options, const ComparePanel& panel, Lane* lane) {
-  const WorkloadOptions workload = workload_at(options, panel, lane->point.setting);
+Status open_lane(const CompareOptions& options, Lane* lane) {
+  const WorkloadOptions workload = workload_at(options, lane->point.setting);
   auto run = WorkloadRun::create(bench_options(options, workload, lane->point), workload);
   if (!run.ok()) return run.status();
   lane->run = std::move(*run);
@@ -54,16 +58,16 @@ Status close_lane(Lane* lane) {
 }
 
 Status with_place(const Status& status, const ComparePanel& panel, const ComparePoint& point) {
-  char place[128];
-  std::snprintf(place, sizeof place, "figure %d%c, %s, %s %g, strategy %s: ", panel.figure, point.graph.letter,
-                panel.workload.c_str(), to_string(panel.axis), point.value, point.strategy.c_str());
-  return {status.code(), place + status.message()};
+  return {status.code(), panel.name(point.graph.letter) + ", " + point.setting.workload + ", " + to_string(panel.axis) +
+                             " " + panel.value_name(point.value) + ", strategy " + point.strategy + ": " +
+                             status.message()};
 }
 
 std::vector<Lane> lanes_at(const CompareOptions& options, const ComparePanel& panel, double value) {
   std::vector<Lane> lanes;
   for (const CompareGraph& graph : panel.graphs) {
     for (const std::string& strategy : options.strategies) {
+      if (!measures(panel, strategy)) continue;
       Lane& lane = lanes.emplace_back();
       lane.point.value = value;
       lane.point.graph = graph;
@@ -85,6 +89,10 @@ Status for_each_lane(const ComparePanel& panel, std::vector<Lane>* lanes, std::s
 
 }  // namespace
 
+bool measures(const ComparePanel& panel, const std::string& strategy) {
+  return panel.only.empty() || std::find(panel.only.begin(), panel.only.end(), strategy) != panel.only.end();
+}
+
 double median_of(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -105,7 +113,7 @@ Result<std::vector<ComparePoint>> measure_panel(const CompareOptions& options, c
   std::vector<ComparePoint> points;
   for (const double value : panel.values) {
     std::vector<Lane> lanes = lanes_at(options, panel, value);
-    Status status = for_each_lane(panel, &lanes, 0, [&](Lane* lane) { return open_lane(options, panel, lane); });
+    Status status = for_each_lane(panel, &lanes, 0, [&](Lane* lane) { return open_lane(options, lane); });
     for (std::uint64_t repeat = 0; status.ok() && repeat < options.repeats; ++repeat) {
       status = for_each_lane(panel, &lanes, repeat, repeat_lane);
     }

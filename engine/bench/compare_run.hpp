@@ -27,6 +27,9 @@ struct ComparePoint {
   std::vector<double> per_second;  // by repeat: transactions that ended in an outcome of their own
 };
 
+// Whether the strategy is one that the panel has.
+bool measures(const ComparePanel& panel, const std::string& strategy);
+
 // 0 of none.
 double median_of(std::vector<double> values);
 double least_of(const std::vector<double>& values);

@@ -134,15 +134,15 @@ Flag number_list_flag(const std::string& name, const std::string& default_value,
   return {name, "N,N", default_value, help, list_setter<std::uint64_t>(name, takes, low, high, target)};
 }
 
-Flag share_list_flag(const std::string& name, const std::string& default_value, const std::string& help,
-                     std::vector<double>* target) {
-  const std::string takes = "0 to 1, separated by commas";
-  return {name, "SHARE,SHARE", default_value, help, list_setter<double>(name, takes, 0, 1, target)};
+Flag real_list_flag(const std::string& name, const std::string& default_value, const std::string& help, double low,
+                    double high, std::vector<double>* target) {
+  const std::string takes = text_of(low) + " to " + text_of(high) + ", separated by commas";
+  return {name, "X,X", default_value, help, list_setter<double>(name, takes, low, high, target)};
 }
 
-Flag choice_list_flag(const std::string& name, const std::vector<std::string>& choices, const std::string& help,
-                      std::vector<std::string>* target) {
-  return {name, "NAME,NAME", joined(*target, ","), help + ": " + joined(choices, ", "), [=](std::string_view text) {
+Flag choice_list_flag(const std::string& name, const std::vector<std::string>& choices,
+                      const std::string& default_value, const std::string& help, std::vector<std::string>* target) {
+  return {name, "NAME,NAME", default_value, help + ": " + joined(choices, ", "), [=](std::string_view text) {
             std::vector<std::string> chosen;
             for (const std::string_view part : split(text)) {
               if (std::find(choices.begin(), choices.end(), part) == choices.end()) {

@@ -34,10 +34,10 @@ Flag switch_flag(const std::string& name, const std::string& help, bool* target)
 // text.
 Flag number_list_flag(const std::string& name, const std::string& default_value, const std::string& help,
                       std::uint64_t low, std::uint64_t high, std::vector<std::uint64_t>* target);
-Flag share_list_flag(const std::string& name, const std::string& default_value, const std::string& help,
-                     std::vector<double>* target);
-Flag choice_list_flag(const std::string& name, const std::vector<std::string>& choices, const std::string& help,
-                      std::vector<std::string>* target);
+Flag real_list_flag(const std::string& name, const std::string& default_value, const std::string& help, double low,
+                    double high, std::vector<double>* target);
+Flag choice_list_flag(const std::string& name, const std::vector<std::string>& choices,
+                      const std::string& default_value, const std::string& help, std::vector<std::string>* target);
 
 // Sets what the arguments name; `given` gets the names. Errors: INVALID_ARGUMENT for an unknown flag, a missing value,
 // or what a setter says.

@@ -122,7 +122,8 @@ Status WorkloadRun::warm_up() {
 
 void WorkloadRun::generate_chunk() {
   next_in_chunk_ = 0;
-  const std::size_t batches = kChunkTransactions / static_cast<std::size_t>(options_.batch_transactions);
+  const std::size_t each = static_cast<std::size_t>(options_.batch_transactions) * workload_.options().ycsb.operations;
+  const std::size_t batches = kChunkTransactions / each;
   chunk_.resize(std::clamp<std::size_t>(batches, 1, kChunkBatches));
   for (TransactionColumns& columns : chunk_) {
     columns.clear();

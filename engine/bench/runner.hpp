@@ -71,7 +71,7 @@ class WorkloadRun {
 
  private:
   // Enough to make the switch between generating and running rare, few enough to stay in the cache, or near it.
-  static constexpr std::size_t kChunkBatches = 32, kChunkTransactions = std::size_t{1} << 18;
+  static constexpr std::size_t kChunkBatches = 32, kChunkTransactions = std::size_t{1} << 18;  // of one operation
 
   WorkloadRun(const BenchOptions& options, Workload workload, std::unique_ptr<Engine> engine);
   Status load();
