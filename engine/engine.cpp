@@ -18,11 +18,10 @@
 #include "engine/exec/equal_words.hpp"
 #include "engine/exec/history_size.hpp"
 #include "engine/exec/host_access.hpp"
-#include "engine/exec/ordered_host.hpp"
+#include "engine/exec/host_strategies.hpp"
 #include "engine/exec/rank_order.hpp"
 #include "engine/exec/resolver.hpp"
 #include "engine/exec/strategy_choice.hpp"
-#include "engine/exec/ticketed_host.hpp"
 #include "engine/stm/order.hpp"
 #include "engine/stm/serial.hpp"
 #include "engine/table/record_store.hpp"
@@ -44,13 +43,19 @@ TicketedTuning tuning_of(const EngineOptions& options) {
   return tuning;
 }
 
+// Those that a batch may be given to beside `serial`.
+std::vector<std::string> parallel_strategies(const EngineOptions& options) {
+  if (options.strategy != "auto") return {options.strategy};
+  if (options.order == "fixed") return {"ordered"};
+  return {"ordered", "prstm", "kilo"};
+}
+
 // What runs batches in parallel on the CPU; null: nothing does. One thread has nothing to win.
 std::unique_ptr<Executor> host_executor(const EngineOptions& options) {
   const std::uint32_t threads =
       options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1u);
   if (options.strategy == "serial" || (options.strategy == "auto" && threads == 1)) return nullptr;
-  if (auto ticketed = make_ticketed_host(options.strategy, threads, tuning_of(options))) return ticketed;
-  return std::make_unique<OrderedHost>(threads);
+  return std::make_unique<HostStrategies>(parallel_strategies(options), threads, tuning_of(options));
 }
 
 class HostEngine final : public Engine {
@@ -60,7 +65,9 @@ class HostEngine final : public Engine {
         options_(options),
         parallel_(std::move(parallel)),
         chooses_(options.strategy == "auto"),
-        reason_(std::move(reason)) {}
+        reason_(std::move(reason)) {
+    choose_anew();
+  }
 
   void prepare() override {
     if (parallel_ == nullptr) return;
@@ -88,7 +95,7 @@ class HostEngine final : public Engine {
     settle(header.number);
     if (chosen_) {
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-      choice_.took(in_parallel ? 1 : 0, seconds.count());
+      choice_.took(in_parallel ? choice_.reason().chosen : 0, seconds.count());
     }
     return {};
   }
@@ -199,6 +206,9 @@ class HostEngine final : public Engine {
   }
 
  private:
+  // Guards and operations of a batch: fewer take `serial` less time than it takes to start a thread.
+  static constexpr std::size_t kChosenUsesMin = 1024;
+
   static Status store_full() {
     return Status(StatusCode::resource_exhausted, "the table is full: raise --table-records-max");
   }
@@ -214,14 +224,26 @@ class HostEngine final : public Engine {
     if (parallel_ == nullptr || columns.empty() || !columns.range_limit.empty()) return false;
     if (columns.size() > parallel_->transactions_max()) return false;
     if (!chooses_) return true;
-    chosen_ = columns.size() >= StrategyChoice::kTransactionsMin;
-    return chosen_ && choice_.next(columns.size(), contention_.of(columns, resolver_)) == 1;
+    const std::size_t uses = columns.guard_kind.size() + columns.op_kind.size();
+    chosen_ = columns.size() >= StrategyChoice::kTransactionsMin && uses >= kChosenUsesMin;
+    if (!chosen_) return false;
+    const std::size_t strategy = choice_.next(columns.size(), contention_.of(columns, resolver_));
+    if (strategy > 0) parallel_->use(strategy - 1);
+    return strategy > 0;
+  }
+  // Among `serial` and what the executor has.
+  void choose_anew() {
+    names_ = {"serial"};
+    if (!chooses_ || parallel_ == nullptr) return;
+    for (std::string& name : parallel_->strategies()) names_.push_back(std::move(name));
+    choice_ = StrategyChoice(names_.size());
   }
   std::string strategy_choice() const {
     if (!chooses_) return {};
     if (parallel_ == nullptr) return "serial: there is one thread, and no device";
-    return choice_.reason().transactions == 0 ? "serial: no batch of 64 transactions or more yet"
-                                              : choice_.reason().text({"serial", "ordered"});
+    if (choice_.reason().transactions != 0) return choice_.reason().text(names_);
+    return "serial: no batch yet of " + std::to_string(StrategyChoice::kTransactionsMin) + " transactions and " +
+           std::to_string(kChosenUsesMin) + " guards and operations or more";
   }
 
   void run_serially(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& last_try,
@@ -274,7 +296,7 @@ class HostEngine final : public Engine {
     reason_ = status.message();
     ++report_.devices_lost;
     parallel_ = host_executor(options_);
-    choice_ = {};
+    choose_anew();
   }
 
   // The last batch's slots may move from here on.
@@ -301,9 +323,10 @@ class HostEngine final : public Engine {
   RankOrder rank_order_;
   EngineOptions options_;
   std::unique_ptr<Executor> parallel_;  // null: `serial` alone
-  bool chooses_;                        // between the two
+  bool chooses_;                        // each time anew
   std::string reason_;                  // why not the device that was asked for
   StrategyChoice choice_;
+  std::vector<std::string> names_;  // of what it chooses from
   ContentionSample contention_;
   bool chosen_ = false;  // for the last batch
   // Of the last batch: its writes with what they replaced, images whose version is the batch's own left out.
@@ -366,6 +389,11 @@ Status check_without_kilo(const EngineOptions& options) {
 Status EngineOptions::validate() const {
   const std::string per_lock = "records-per-lock", per_thread = "transactions-per-thread";
   Status status = check_known("strategy", strategy, Engine::strategies());
+  if (status.ok()) status = check_known("order", order, Engine::orders());
+  if (status.ok() && order != "fixed" && strategy != "auto") {
+    status =
+        Status::invalid({"order", "fixed with --strategy " + strategy + ", which leaves no choice", order, "--order"});
+  }
   if (status.ok()) status = check_known("device", device, Engine::devices());
   if (status.ok()) status = check_bounds("threads", threads, 0, kThreadsMax);
   if (status.ok()) status = check_bounds(per_lock, records_per_lock, 1, kPerLockMax);
@@ -382,6 +410,7 @@ Status EngineOptions::validate() const {
 std::vector<std::string> Engine::strategies() {
   return {"auto", "ordered", "serial", "prstm", "lock", "gpustm", "kilo"};
 }
+std::vector<std::string> Engine::orders() { return {"fixed", "any"}; }
 std::vector<std::string> Engine::devices() { return {"auto", "cpu", "cuda", "emulated"}; }
 bool Engine::has_locks(const std::string& strategy) {
   return strategy == "prstm" || strategy == "lock" || strategy == "gpustm";
@@ -399,8 +428,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
   emulated.fails = options.emulated_device_fails;
   Result<OpenedDevice> opened = options.device == "emulated" ? open_emulated(emulated) : open_cuda();
   if (!opened.ok()) return create_engine_with(options, host_executor(options), opened.status().message());
-  return create_engine_with(options,
-                            std::make_unique<DeviceExecutor>(std::move(*opened), options.strategy, tuning_of(options)));
+  return create_engine_with(
+      options, std::make_unique<DeviceExecutor>(std::move(*opened), parallel_strategies(options), tuning_of(options)));
 }
 
 std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel,

@@ -29,6 +29,7 @@ struct EngineOptions {
   static constexpr std::uint32_t kConcurrencyMax = 1u << 20;
 
   std::string strategy = "auto";              // one of strategies()
+  std::string order = "fixed";                // that auto gives a batch; any: one that its strategies find, too
   std::string device = "cpu";                 // one of devices(); auto: a CUDA device where there is one
   std::uint32_t threads = 0;                  // of a parallel strategy on the CPU: to kThreadsMax; 0: one for each core
   std::uint32_t records_per_lock = 1;         // that one lock of prstm, lock or gpustm covers: 1 to kPerLockMax
@@ -41,8 +42,9 @@ struct EngineOptions {
   std::size_t expected_records = 0;                       // reserves the table
   std::size_t table_records_max = std::size_t{1} << 31;   // RESOURCE_EXHAUSTED beyond it
 
-  // INVALID_ARGUMENT for an unknown strategy or device, a number out of its bounds, and one of locks or of kilo, other
-  // than its default, for a strategy to which it means nothing. Messages name the flag that programs have for it.
+  // INVALID_ARGUMENT for an unknown strategy, order or device, an order for a strategy that has its own, a number out
+  // of its bounds, and one of locks or of kilo, other than its default, for a strategy to which it means nothing.
+  // Messages name the flag that programs have for it.
   Status validate() const;
 };
 
@@ -74,6 +76,7 @@ class Engine {
   // CPU, and device() says why.
   static Result<std::unique_ptr<Engine>> create(const EngineOptions& options);
   static std::vector<std::string> strategies();
+  static std::vector<std::string> orders();
   static std::vector<std::string> devices();
   // Whether it is one that records_per_lock means something to; transactions_per_thread.
   static bool has_locks(const std::string& strategy);

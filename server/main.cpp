@@ -80,7 +80,8 @@ ServerInfo info_of(const ServerOptions& options) {
           .shadow_rate = options.database.shadow_rate,
           .commit_units = options.engine.commit_units,
           .concurrency_limit = options.engine.concurrency_limit,
-          .history = options.engine.history};
+          .history = options.engine.history,
+          .order = options.engine.order};
 }
 
 class Server {

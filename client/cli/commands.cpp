@@ -250,6 +250,7 @@ ExitCode run_status(const CommonOptions& common) {
                                    {"records_per_lock", status->records_per_lock},
                                    {"transactions_per_thread", status->transactions_per_thread},
                                    {"shadow_rate", status->shadow_rate},
+                                   {"order", status->order},
                                    {"strategy_choice", status->strategy_choice},
                                    {"commit_units", status->commit_units},
                                    {"history", status->history},

@@ -45,6 +45,8 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
       choice_flag("device", Engine::devices(), "where batches run; auto: a CUDA device where there is one",
                   &options->device),
       choice_flag("strategy", Engine::strategies(), "how batches run, see below", &options->strategy),
+      choice_flag("order", Engine::orders(), "auto: of each batch; any: one that its strategies find, too",
+                  &options->order),
       choice_flag("workload", workloads, "what to run; all: each, bank also under zipf:0.99", &options->workload),
       choice_flag("preset", {"small", "paper"}, "how large the workloads are, see below", &options->preset),
       number_flag("keys", "keys", "accounts, customers, rows (see below); 0: as the preset has it", 0,
@@ -108,13 +110,14 @@ std::string describe_strategies() {
          "  gpustm   in an order that it finds: GPU-STM, for comparison; who waits for another is tried up to 100 "
          "times\n"
          "  kilo     in an order that it finds: KILO TM: validation by value, commits in the order of IDs\n"
-         "  auto     the faster one of serial and ordered\n"
+         "  auto     the fastest one of serial and ordered; with --order any also prstm and kilo\n"
          "Batches with ranges are run by serial, under every strategy.\n";
 }
 
 EngineOptions engine_options_of(const BenchOptions& options) {
   EngineOptions engine;
   engine.strategy = options.strategy;
+  engine.order = options.order;
   engine.device = options.device;
   engine.threads = static_cast<std::uint32_t>(options.threads);
   engine.records_per_lock = static_cast<std::uint32_t>(options.records_per_lock);

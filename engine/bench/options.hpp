@@ -15,6 +15,7 @@ namespace kilokv::engine::bench {
 struct BenchOptions {
   std::string device = "cpu";
   std::string strategy = "auto";
+  std::string order = "fixed";
   std::string workload = "bank";  // or all
   std::string preset = "small";   // the sizes of Workload::kinds(): small or paper
   std::uint64_t keys = 0;         // 0: as many as the preset has

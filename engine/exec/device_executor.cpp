@@ -90,14 +90,18 @@ struct DeviceExecutor::Places {
   std::size_t slot_of, pending, end;
 };
 
-DeviceExecutor::DeviceExecutor(OpenedDevice opened, const std::string& strategy, const TicketedTuning& tuning,
+DeviceExecutor::DeviceExecutor(OpenedDevice opened, std::vector<std::string> strategies, const TicketedTuning& tuning,
                                FirstEpochs first)
     : opened_(std::move(opened)),
-      strategy_(make_device_strategy(strategy, tuning, first, opened_.device.get(), opened_.kernels.get())),
+      names_(std::move(strategies)),
       table_(opened_.device.get(), opened_.kernels.get(), first.table),
       staging_(opened_.device.get()),
       block_(opened_.device.get()) {
-  KILOKV_CHECK(strategy_ != nullptr);
+  for (const std::string& name : names_) {
+    strategies_.push_back(make_device_strategy(name, tuning, first, opened_.device.get(), opened_.kernels.get()));
+    KILOKV_CHECK(strategies_.back() != nullptr);
+  }
+  use(0);
 }
 
 Status DeviceExecutor::prepare(const RecordStore& store) {
@@ -112,7 +116,7 @@ Status DeviceExecutor::prepare(const RecordStore& store) {
 
 Status DeviceExecutor::run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                            ExecutionReport* report) {
-  const Places places(batch, *records, strategy_.get());
+  const Places places(batch, *records, strategy_);
   Status status = prepare(batch.store);
   if (status.ok()) status = reserve(places);
   if (!status.ok()) return status;

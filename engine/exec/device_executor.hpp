@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/base/types.hpp"
 #include "engine/exec/device_buffer.hpp"
@@ -21,10 +22,12 @@ namespace kilokv::engine {
 
 class DeviceExecutor final : public Executor {
  public:
-  // Requires: `strategy` is ordered, auto (the same) or one with tickets.
-  explicit DeviceExecutor(OpenedDevice opened, const std::string& strategy = "ordered",
+  // Requires: `strategies`, at least one, are ordered or such with tickets.
+  explicit DeviceExecutor(OpenedDevice opened, std::vector<std::string> strategies = {"ordered"},
                           const TicketedTuning& tuning = {}, FirstEpochs first = {});
 
+  std::vector<std::string> strategies() const override { return names_; }
+  void use(std::size_t strategy) override { strategy_ = strategies_[strategy].get(); }
   Status prepare(const RecordStore& store) override;
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override;
@@ -48,7 +51,9 @@ class DeviceExecutor final : public Executor {
                 ExecutionReport* report);
 
   OpenedDevice opened_;
-  std::unique_ptr<DeviceStrategy> strategy_;
+  std::vector<std::string> names_;
+  std::vector<std::unique_ptr<DeviceStrategy>> strategies_;
+  DeviceStrategy* strategy_;  // of the next run
   DeviceStream stream_{};
   bool has_stream_ = false;
   DeviceRecords table_;

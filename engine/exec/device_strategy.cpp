@@ -218,7 +218,7 @@ class TicketedOnDevice final : public DeviceStrategy {
 
 std::unique_ptr<DeviceStrategy> make_device_strategy(const std::string& name, const TicketedTuning& tuning,
                                                      FirstEpochs first, Device* device, DeviceKernels* kernels) {
-  if (name == "ordered" || name == "auto") return std::make_unique<OrderedOnDevice>(first, device, kernels);
+  if (name == "ordered") return std::make_unique<OrderedOnDevice>(first, device, kernels);
   for (const TicketedStrategy strategy : kTicketedStrategies) {
     if (name == name_of(strategy)) return std::make_unique<TicketedOnDevice>(strategy, tuning, device, kernels);
   }

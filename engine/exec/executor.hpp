@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "engine/base/status.hpp"
@@ -33,6 +34,11 @@ struct ResolvedBatch {
 class Executor {
  public:
   virtual ~Executor() = default;
+
+  // The names of the strategies that it has, at least one, and which of them run() takes from now on; the first to
+  // begin with.
+  virtual std::vector<std::string> strategies() const { return {"ordered"}; }
+  virtual void use(std::size_t) {}
 
   // Brings what it keeps of the store up to date; run() does so, too. Errors: of a device; it is not used again.
   [[nodiscard]] virtual Status prepare(const RecordStore&) { return {}; }

@@ -4,17 +4,16 @@
 
 namespace kilokv::engine {
 
-std::string StrategyChoice::Reason::text(const std::array<const char*, 2>& names) const {
-  const auto nanoseconds = [&](std::size_t strategy) {
-    if (seconds_each[strategy] == 0) return std::string(names[strategy]) + " not timed yet";
-    char text[64];
-    std::snprintf(text, sizeof text, "%s %.0f ns", names[strategy], seconds_each[strategy] * 1e9);
-    return std::string(text);
-  };
+std::string StrategyChoice::Reason::text(const std::vector<std::string>& names) const {
+  std::string times;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    char time[64] = "not timed yet";
+    if (seconds_each[i] != 0) std::snprintf(time, sizeof time, "%.0f ns", seconds_each[i] * 1e9);
+    times += (i == 0 ? "" : ", ") + names[i] + " " + time;
+  }
   const std::size_t least = std::bit_floor(transactions);
-  return std::string(names[chosen]) + (tries ? ", a try" : "") + ": a transaction took " + nanoseconds(0) + ", " +
-         nanoseconds(1) + " in batches of " + std::to_string(least) + " to " + std::to_string(2 * least - 1) + ", " +
-         to_string(contention) + " contention";
+  return names[chosen] + (tries ? ", a try" : "") + ": a transaction took " + times + " in batches of " +
+         std::to_string(least) + " to " + std::to_string(2 * least - 1) + ", " + to_string(contention) + " contention";
 }
 
 }  // namespace kilokv::engine

@@ -33,6 +33,7 @@ class TicketedHost final : public Executor {
     if (results->passes > 0) return {};
     return Status(StatusCode::internal, std::string(strategy_) + " has given a batch up: no thread got on");
   }
+  std::vector<std::string> strategies() const override { return {strategy_}; }
   std::size_t transactions_max() const override { return kTicketedTransactionsMax; }
   std::size_t memory_bytes() const override { return scratch_.memory_bytes() + kilo_.memory_bytes(); }
 

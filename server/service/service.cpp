@@ -96,6 +96,7 @@ void fill_info(const ServerInfo& info, v1::StatusResponse* response) {
   response->set_commit_units(info.commit_units);
   response->set_history(info.history);
   response->set_concurrency_limit(info.concurrency_limit);
+  response->set_order(info.order);
 }
 
 }  // namespace

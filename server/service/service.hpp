@@ -35,7 +35,7 @@ struct ServerInfo {
   std::uint32_t threads = 0, records_per_lock = 1, transactions_per_thread = 0;
   double shadow_rate = 0;
   std::uint32_t commit_units = 8, concurrency_limit = 0;
-  std::string history;
+  std::string history, order;
 };
 
 class KiloKvService final : public KiloKvMethods {

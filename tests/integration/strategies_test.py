@@ -43,6 +43,14 @@ class Strategies(unittest.TestCase):
                     if strategy not in ("serial", "auto"):  # which chooses
                         self.assertGreater(after["batches_parallel"], after["batches_serial"])
 
+    def test_any_order(self):
+        with temporary_folder() as folder, \
+                Server(folder, "--order", "any", "--threads", "2", "--shadow-rate", "1") as server:
+            self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
+            after = status(server)
+            self.assertEqual((after["strategy"], after["order"]), ("auto", "any"))
+            self.assertRegex(after["strategy_choice"], r"serial \d+ ns, ordered \d+ ns, prstm .*, kilo ")
+
     def test_locks_of_many_records(self):
         for records in ("16", "4096"):
             with self.subTest(records), temporary_folder() as folder, \
@@ -72,6 +80,8 @@ class Strategies(unittest.TestCase):
                                     "0 with --strategy auto, which has no locks (--transactions-per-thread)"),
                                    (["--history", "512B"], "5kB with --strategy auto, which is not kilo (--history)"),
                                    (["--strategy", "kilo", "--commit-units", "5"], "1, 2, 4, 8, 16 or 32"),
+                                   (["--order", "some"], "one of fixed, any (--order)"),
+                                   (["--strategy", "kilo", "--order", "any"], "fixed with --strategy kilo"),
                                    (["--strategy", "foo"], "one of auto, ordered, serial, prstm")):
             with self.subTest(arguments), temporary_folder() as folder:
                 done = subprocess.run([BIN / "kilokvd", "--data-dir", folder, *arguments], capture_output=True,

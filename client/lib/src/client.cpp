@@ -37,6 +37,7 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.strategy_choice = response.strategy_choice();
   status.commit_units = response.commit_units();
   status.concurrency_limit = response.concurrency_limit();
+  status.order = response.order();
   status.history = response.history();
   status.device = response.device();
   status.device_model = response.device_model();

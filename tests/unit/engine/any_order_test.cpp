@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "engine/engine.hpp"
@@ -152,6 +153,49 @@ TEST(one_thread_meets_no_conflict) {
     EXPECT_EQ(execution.conflicts + execution.under_locks + execution.wasted_tickets, std::uint64_t{0});
     EXPECT_EQ(execution.attempts, std::uint64_t{100});
     EXPECT_EQ(scenario.check(RefereeMode::any_order).message(), "");
+  }
+}
+
+// `auto` that may take any order tries all, on every ground, and each batch is serial in the order that it reports.
+TEST(auto_takes_all_of_them) {
+  for (const char* device : {"cpu", "emulated"}) {
+    EngineOptions options;
+    options.order = "any";
+    options.threads = 2;
+    options.device = device;
+    RefereeScenario scenario;
+    scenario.engine = RefereeScenario::make_engine(options);
+    std::set<std::string> seen;
+    for (int batch = 0; batch < 20; ++batch) {
+      scenario.columns.clear();
+      for (int i = 0; i < 400; ++i) {
+        scenario.builder.begin();
+        scenario.builder.op(OpKind::get, scenario.builder.key("k" + std::to_string(i % 50)));
+        scenario.builder.op(OpKind::put, scenario.builder.key("k" + std::to_string(i % 7)), Operand::get, 0);
+        scenario.builder.op(OpKind::add, scenario.builder.key("sum"), Operand::integer, 1);
+        scenario.builder.end();
+      }
+      scenario.execute();
+      const ExecutionReport& execution = scenario.engine->execution();
+      seen.insert(execution.strategy);
+      EXPECT_EQ(scenario.check(referee_mode(execution)).message(), "");
+    }
+    EXPECT_TRUE(seen == std::set<std::string>({"serial", "ordered", "prstm", "kilo"}));
+    const std::string choice = scenario.engine->stats().strategy_choice;
+    for (const std::string& name : seen) EXPECT_TRUE(choice.find(name) != std::string::npos);
+  }
+}
+
+TEST(an_order_is_for_auto_alone) {
+  EngineOptions options;
+  options.order = "any";
+  EXPECT_EQ(options.validate().code(), StatusCode::ok);
+  options.order = "some";
+  EXPECT_EQ(options.validate().code(), StatusCode::invalid_argument);
+  options.order = "any";
+  for (const char* strategy : {"serial", "ordered", "prstm", "kilo"}) {
+    options.strategy = strategy;
+    EXPECT_EQ(options.validate().code(), StatusCode::invalid_argument);
   }
 }
 

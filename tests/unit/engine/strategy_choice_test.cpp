@@ -2,7 +2,9 @@
 
 #include "engine/exec/strategy_choice.hpp"
 
+#include <algorithm>
 #include <functional>
+#include <vector>
 
 #include "tests/unit/engine/harness.hpp"
 
@@ -13,8 +15,8 @@ namespace {
 using Cost = std::function<double(std::size_t n, bool first)>;
 
 struct Runs {
-  Cost cost[2];
-  StrategyChoice choice = {};
+  std::vector<Cost> cost;
+  StrategyChoice choice{cost.size()};
   std::size_t last = 0;
   double seconds = 0, best = 0;
 
@@ -24,7 +26,9 @@ struct Runs {
     choice.took(strategy, took);
     last = strategy;
     seconds += took;
-    best += std::min(cost[0](n, false), cost[1](n, false));
+    double least = took;
+    for (const Cost& each : cost) least = std::min(least, each(n, false));
+    best += least;
     return strategy;
   }
 };
@@ -91,6 +95,36 @@ TEST(each_contention_gets_its_faster_strategy) {
   }
   EXPECT_TRUE(in_parallel[0] > 9900);
   EXPECT_TRUE(in_parallel[1] < 100);
+}
+
+TEST(of_several_the_fastest_is_found_and_the_others_are_tried_in_turn) {
+  std::vector<double> factor = {1, 4, 0.5, 2};
+  std::vector<std::size_t> times(4);
+  std::vector<Cost> cost;
+  for (std::size_t i = 0; i < 4; ++i) {
+    cost.push_back([&, i](std::size_t n, bool) { return serial_cost(n, false) * factor[i]; });
+  }
+  Runs runs{.cost = cost};
+  for (int i = 0; i < 100000; ++i) ++times[runs.run(4096)];
+  for (const std::size_t slower : {0u, 1u, 3u}) {
+    EXPECT_TRUE(times[slower] >= 4);
+    EXPECT_TRUE(times[slower] < 300);
+  }
+  EXPECT_TRUE(runs.seconds < 1.03 * runs.best);
+  factor = {1, 0.2, 0.5, 2};
+  for (int i = 0; i < 100000; ++i) runs.run(4096);
+  EXPECT_EQ(runs.last, 1u);
+}
+
+// However slow it is.
+TEST(trying_costs_little) {
+  for (const double factor : {1.5, 10.0, 200.0}) {
+    Runs runs{.cost = {serial_cost, [=](std::size_t n, bool) { return serial_cost(n, false) * factor; }}};
+    for (int i = 0; i < 20; ++i) runs.run(512);
+    runs.seconds = runs.best = 0;
+    for (int i = 0; i < 30000; ++i) runs.run(512);
+    EXPECT_TRUE(runs.seconds < 1.06 * runs.best);
+  }
 }
 
 TEST(it_says_why) {

@@ -20,7 +20,8 @@ const ServerInfo kInfo{.version = "1.2.3",
                        .shadow_rate = 0.25,
                        .commit_units = 2,
                        .concurrency_limit = 5,
-                       .history = "512B"};
+                       .history = "512B",
+                       .order = "any"};
 
 class ServiceTest : public testing::Test {
  protected:
@@ -82,6 +83,7 @@ TEST_F(ServiceTest, IsUnavailableWhileRecoveringAndAfterClose) {
   EXPECT_EQ(state.shadow_rate(), 0.25);
   EXPECT_EQ(state.commit_units(), 2u);
   EXPECT_EQ(state.concurrency_limit(), 5u);
+  EXPECT_EQ(state.order(), "any");
   EXPECT_EQ(state.history(), "512B");
   EXPECT_EQ(state.device(), "");
 

@@ -101,6 +101,7 @@ struct ServerStatus {
   // How the server was told to run them, as the flags of these names have it.
   std::uint32_t threads = 0, records_per_lock = 0, transactions_per_thread = 0;
   double shadow_rate = 0;
+  std::string order;                                      // of auto: fixed or any
   std::string strategy_choice;                            // of auto: what it chose last, and why
   std::uint32_t commit_units = 0, concurrency_limit = 0;  // of the strategy kilo
   std::string history;                                    // the same
