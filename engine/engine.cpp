@@ -261,7 +261,7 @@ class HostEngine final : public Engine {
     report_.strategy = "serial";
     report_.any_order = false;
     report_.on_device = false;
-    if (parallel_ == nullptr) return;
+    if (parallel_ == nullptr || parallel_->device() == nullptr) return;
     for (const SlotImage& image : log_) parallel_->changed(store_.table()[image.slot].id);
   }
 

@@ -51,7 +51,7 @@ class Executor {
                                    ExecutionReport* report) = 0;
   // Of a batch.
   virtual std::size_t transactions_max() const { return SIZE_MAX; }
-  // The record of this id was changed by something else than run().
+  // The record of this id was changed by something else than run(). For who runs on a device.
   virtual void changed(KeyId) {}
   // The device that it runs on; null: the host.
   virtual const DeviceInfo* device() const { return nullptr; }

@@ -14,6 +14,8 @@ SHARES = [0, 0.05, 1]
 TINY = ["--keys", "300", "--batch", "256", "--duration", "1ms", "--repeats", "3", "--verify", "2", "--threads", "2,1",
         "--records-per-lock", "1,64", "--semantic-shares", "0,0.05,1", "--seed", "7"]
 
+SMALL = ["--keys", "300", "--batch", "200", "--duration", "1ms", "--repeats", "2", "--verify", "1", "--threads", "2"]
+
 
 def compare(*arguments):
     return subprocess.run([PROGRAM, "compare", *arguments], capture_output=True, text=True, timeout=240, check=False)
@@ -46,11 +48,11 @@ class EngineCompare(unittest.TestCase):
                   for panel in self.document["panels"] for point in panel["points"]}
         expected = set()
         for workload in ["bank-semantic", "vacation"]:
-            for figure, axis in [(7, "threads"), (8, "records_per_lock"), (9, "semantic_share")]:
+            for figure, axis in [("7", "threads"), ("8", "records_per_lock"), ("9", "semantic_share")]:
                 expected |= {(figure, workload, axis, graph) for graph in "ABCD"}
-        expected |= {(10, "skiplist", "threads", graph) for graph in "AB"}
-        expected |= {(11, "skiplist", "records_per_lock", graph) for graph in "AB"}
-        for figure, workload in [(12, "kmeans"), (13, "graph")]:
+        expected |= {("10", "skiplist", "threads", graph) for graph in "AB"}
+        expected |= {("11", "skiplist", "records_per_lock", graph) for graph in "AB"}
+        for figure, workload in [("12", "kmeans"), ("13", "graph")]:
             expected |= {(figure, workload, "threads", "A"), (figure, workload, "records_per_lock", "B")}
         self.assertEqual(graphs, expected)
 
@@ -91,7 +93,7 @@ class EngineCompare(unittest.TestCase):
                         self.assertGreater(point["attempts"], 0)
 
     def test_semantic_transactions_wait_only_where_they_are(self):
-        for point in points_of(self.document, 9, "bank-semantic"):
+        for point in points_of(self.document, "9", "bank-semantic"):
             waited = point["retried"] + point["postponed"]
             if point["strategy"] == "serial" or point["order"] == "sorted":
                 continue
@@ -109,11 +111,12 @@ class EngineCompare(unittest.TestCase):
             self.assertLess(by_share[0.2], 0.95 * by_share[0], place)
 
     def test_graph_is_the_same_work_for_all(self):
-        for point in points_of(self.document, 13, "graph"):
+        for point in points_of(self.document, "13", "graph"):
             self.assertEqual(point["transactions"], 3 * (300 * 10 // (3 * 256)) * 256)
 
     def test_the_run_is_described(self):
-        self.assertTrue(self.text.startswith('{"format":"kilokv-engine-compare-1"'))
+        self.assertTrue(self.text.startswith('{"format":"kilokv-engine-compare-2"'))
+        self.assertEqual(self.document["figures"], "prstm")
         self.assertEqual((self.document["seed"], self.document["strategies"]), (7, STRATEGIES))
         self.assertIn("--seed 7", self.document["command"])
         self.assertRegex(self.document["date"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
@@ -216,16 +219,107 @@ class EngineCompare(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
-        self.assertEqual([(panel["figure"], panel["workload"]) for panel in document["panels"]], [(12, "kmeans")] * 2)
-        self.assertEqual({point["strategy"] for point in points_of(document, 12, "kmeans")}, {"serial", "auto"})
+        self.assertEqual([(panel["figure"], panel["workload"]) for panel in document["panels"]], [("12", "kmeans")] * 2)
+        self.assertEqual({point["strategy"] for point in points_of(document, "12", "kmeans")}, {"serial", "auto"})
         self.assertEqual((document["ratios"], document["claims"]), ([], []))
-        self.assertIn("none: no workload with semantic transactions", done.stdout)
+        self.assertIn("none: the workloads or strategies of them are missing", done.stdout)
+
+    def figures(self, name, *arguments):
+        done = compare("--figures", name, *SMALL, "--json", "-", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(done.stdout)
+        self.assertEqual(document["figures"], name)
+        for panel in document["panels"]:
+            for point in panel["points"]:
+                self.assertEqual((point["verified_transactions"], bool(point["invariant"])), (200, True), point)
+                self.assertGreater(point["min"], 0)
+        return document, done.stderr
+
+    def ratios(self, document, kind, strategy, other):
+        """Each ratio of this kind is that of the strategy to the other, which is a function of the points of a value."""
+        met = [ratio for ratio in document["ratios"] if ratio["kind"] == kind]
+        for ratio in met:
+            (panel,) = [panel for panel in document["panels"] if all(panel[field] == ratio[field] for field in
+                        ["figure", "workload", "update_share", "operations"])]
+            points = [point for point in panel["points"] if point["x"] == ratio["x"]]
+            (above,) = [point for point in points if (point["strategy"], point["graph"]) == (strategy, ratio["graph"])]
+            below = other(above, points)
+            each = [a / b for a, b in zip(above["repeats"], below["repeats"])]
+            self.assertAlmostEqual(ratio["ratio"], statistics.median(each), delta=1e-3 * statistics.median(each) + 1e-4)
+        return met
+
+    def claim(self, document, **fields):
+        return [claim for claim in document["claims"] if all(claim[name] == value for name, value in fields.items())]
+
+    def test_figures_of_kilo(self):
+        document, _ = self.figures("kilo", "--concurrency-limits", "0,2", "--strategies", "serial,lock,kilo")
+        names = ["ht-h", "ht-l", "atm", "cloth", "barnes-hut", "cuda-cuts", "apriori"]
+        self.assertEqual([panel["figure"] for panel in document["panels"]], ["6"] + ["7, 8"] * 7)
+        self.assertEqual([point["workload"] for point in document["panels"][0]["points"]],
+                         [name for name in names for _ in range(3)])
+        for panel, name in zip(document["panels"][1:], names):
+            self.assertEqual([(point["workload"], point["at"], point["strategy"]) for point in panel["points"]],
+                             [(name, at, strategy) for at in ["adapts", "2"] for strategy in ["serial", "kilo"]])
+        of_lock = lambda above, points: next(point for point in points if point["strategy"] == "lock")
+        ratios = self.ratios(document, "kilo/lock", "kilo", of_lock)
+        self.assertEqual(len(ratios), 7)
+        (claim,) = self.claim(document, strategy="kilo", on_average=True, limit=1)
+        self.assertAlmostEqual(claim["mean"], statistics.mean(ratio["ratio"] for ratio in ratios), places=3)
+        self.assertEqual(claim["holds"], claim["mean"] >= 1)
+        self.assertIn(claim["worst_at_name"], names)
+
+    def test_figures_of_local(self):
+        document, _ = self.figures("local", "--sizes", "4,2", "--strategies", "serial,lock")
+        self.assertEqual([(panel["figure"], panel["workload"]) for panel in document["panels"]],
+                         [("3", "local-ht"), ("4", "local-km"), ("5", "local-ga")])
+        for panel in document["panels"]:
+            self.assertEqual([point["keys"] for point in panel["points"]], [2, 2, 4, 4])
+
+    def test_sweep_of_contention(self):
+        document, text = self.figures("contention", "--thetas", "10,0", "--update-shares", "0,1", "--operations", "1,3",
+                                      "--strategies", "auto,serial,prstm")
+        sweep = [panel for panel in document["panels"] if panel["figure"] == "contention"]
+        self.assertEqual([(panel["operations"], panel["update_share"]) for panel in sweep],
+                         [(1, 0), (1, 1), (3, 0), (3, 1)])
+        for panel in sweep:
+            self.assertEqual([point["theta"] for point in panel["points"]], [0, 0, 0, 10, 10, 10])
+            for point in panel["points"]:
+                self.assertEqual(point["writes"] > 0, panel["update_share"] > 0)
+                if panel["update_share"] == 1:  # two fields of each distinct row
+                    self.assertEqual(point["writes"], 2 * panel["operations"] * point["transactions"])
+        best = lambda above, points: max((point for point in points if point["strategy"] != "auto"
+                                          and point["graph"] == above["graph"]), key=lambda point: point["median"])
+        self.assertEqual(len(self.ratios(document, "auto/best", "auto", best)), 4 * 2 + 4)
+        hot = [panel for panel in document["panels"] if panel["figure"] == "hot account"]
+        self.assertEqual([(point["workload"], point["order"]) for panel in hot for point in panel["points"][::3]],
+                         [("bank", "uniform"), ("hot", "hot"), ("deposits", "uniform"), ("hot-deposits", "hot")])
+        limits = {claim["workload"]: claim["limit"] for claim in self.claim(document, order="hot", strategy="auto")
+                  if claim["limit"] != 0.9 or "hot" in claim["claim"]}
+        self.assertEqual(limits, {"bank": 0.5, "deposits": 0.9})
+        self.assertEqual(len(self.claim(document, strategy="auto")), 4 + 4 + 2)
+        self.assertRegex(text, r"contention, ycsb-f, 100% updates, 3 operation\(s\)\n +theta")
+        self.assertRegex(text, r"\d\*")  # the best
+
+    def test_every_strategy_on_every_workload(self):
+        document, text = self.figures("workloads", "--strategies", "auto,serial", "--keys", "256")
+        (panel,) = document["panels"]
+        names = [point["workload"] for point in panel["points"][::2]]
+        self.assertGreater(len(names), 25)
+        self.assertNotIn("ycsb-e", names)
+        for name in names:
+            self.assertRegex(text, rf"(?m)^ +{name} +\d")
+        (claim,) = document["claims"]
+        self.assertEqual((claim["strategy"], claim["limit"]), ("auto", 0.9))
 
     def test_wrong_usage_is_named(self):
         absent = os.path.join(self.folder.name, "no-such-folder", "file")
         for arguments, named in [(["--strategys", "serial"], "--strategys"), (["--strategies", "serial,fast"], "fast"),
                                  (["--strategies", ""], "--strategies"), (["--workloads", "bank"], "--workloads"),
                                  (["--threads", "1,0"], "--threads"), (["--threads", "2,"], "--threads"),
+                                 (["--figures", "all"], "--figures"), (["--thetas", "11"], "0 to 10"),
+                                 (["--thetas", "1"], "--thetas is of --figures contention, not of prstm"),
+                                 (["--figures", "kilo", "--semantic-shares", "1"], "--figures prstm, not of kilo"),
+                                 (["--figures", "local", "--workloads", "bank"], "local-ht, local-km, local-ga"),
                                  (["--records-per-lock", "1;2"], "--records-per-lock"),
                                  (["--semantic-shares", "0,5"], "--semantic-shares"), (["--keys", "1"], "--keys"),
                                  (["--preset", "large"], "--preset"), (["--json", absent], "--json"),
@@ -257,7 +351,8 @@ class EngineCompare(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         for flag in ["--preset", "--strategies", "--workloads", "--threads", "--repeats", "--duration", "--json", "--html"]:
             self.assertIn(flag, done.stdout)
-        self.assertIn("(default serial,ordered,prstm,lock,gpustm)", done.stdout)
+        for figures in ["prstm", "kilo", "local", "contention", "workloads"]:
+            self.assertRegex(done.stdout, rf"--figures .*\b{figures}\b")
 
 
 if __name__ == "__main__":
