@@ -50,9 +50,9 @@ std::string execution_line(const WorkloadReport& report) {
                             report.workload.name.c_str(), wide(of.serial_batches), wide(of.ordered_batches),
                             wide(of.ticketed_batches), wide(of.device_batches));
   if (of.ordered_batches > 0) {
-    text += format("; %.2f rounds a batch, %llu reservations, %llu chained ADDs, %llu in tails",
+    text += format("; %.2f rounds a batch, %llu reservations, %llu chained ADDs, %llu in tails (%llu in chains)",
                    static_cast<double>(of.rounds) / static_cast<double>(of.ordered_batches), wide(of.reservations),
-                   wide(of.chained_adds), wide(of.tail));
+                   wide(of.chained_adds), wide(of.tail), wide(of.walked));
   }
   if (of.ticketed_batches > 0) {
     text += format(
@@ -103,6 +103,7 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->integer("reservations", of.reservations);
   json->integer("chained_adds", of.chained_adds);
   json->integer("tail", of.tail);
+  json->integer("walked", of.walked);
   json->integer("attempts", of.attempts);
   json->integer("conflicts", of.conflicts);
   json->integer("under_locks", of.under_locks);

@@ -45,6 +45,7 @@ void ExecutionTotals::add(const ExecutionReport& batch) {
   reservations += batch.reservations;
   chained_adds += batch.chained_adds;
   tail += batch.tail;
+  walked += batch.walked;
   attempts += batch.attempts;
   conflicts += batch.conflicts;
   under_locks += batch.under_locks;

@@ -29,8 +29,8 @@ struct Counts {
 // How they were executed.
 struct ExecutionTotals {
   std::uint64_t serial_batches = 0, ordered_batches = 0, ticketed_batches = 0;
-  std::uint64_t device_batches = 0;                                        // of the ordered and ticketed ones
-  std::uint64_t rounds = 0, reservations = 0, chained_adds = 0, tail = 0;  // of ordered
+  std::uint64_t device_batches = 0;  // of the ordered and ticketed ones
+  std::uint64_t rounds = 0, reservations = 0, chained_adds = 0, tail = 0, walked = 0;  // of ordered
   std::uint64_t attempts = 0, conflicts = 0, under_locks = 0, steals = 0, stolen = 0;  // of those with tickets
   std::uint64_t retried = 0, wasted_tickets = 0, hazards = 0, limit_changes = 0;
   std::uint64_t postponed = 0;            // of all but serial

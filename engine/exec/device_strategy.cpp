@@ -28,6 +28,7 @@ class OrderedOnDevice final : public DeviceStrategy {
         op_adds_ = layout->add<std::uint8_t>(shape.operations);
         undo_ = layout->add<std::uint64_t>(2 * shape.operations);
         pass_of_ = layout->add<std::uint32_t>(n);
+        chain_of_ = layout->add<std::uint32_t>(n);
         undecided_ = layout->add<std::uint32_t>(position_room(n, shape.threads, kernels_.group_width()));
         break;
     }
@@ -52,6 +53,7 @@ class OrderedOnDevice final : public DeviceStrategy {
     a.op_adds = block.at<std::uint8_t>(op_adds_);
     a.undo = block.at<std::uint64_t>(undo_);
     a.pass_of = block.at<std::uint32_t>(pass_of_);
+    a.chain_of = block.at<std::uint32_t>(chain_of_);
     a.undecided = block.at<std::uint32_t>(undecided_);
     a.words = block.at<std::uint64_t>(words_);
     a.counts = block.at<OrderedCounts>(counts_);
@@ -75,7 +77,8 @@ class OrderedOnDevice final : public DeviceStrategy {
   DeviceBuffer reservations_;
   EpochCounter epochs_;
   // Places of the batch.
-  std::size_t words_ = 0, counts_ = 0, delta_sums_ = 0, op_adds_ = 0, undo_ = 0, pass_of_ = 0, undecided_ = 0;
+  std::size_t words_ = 0, counts_ = 0, delta_sums_ = 0, op_adds_ = 0, undo_ = 0, pass_of_ = 0, chain_of_ = 0,
+              undecided_ = 0;
 };
 
 class TicketedOnDevice final : public DeviceStrategy {

@@ -18,6 +18,7 @@ struct ExecutionReport {
   std::uint64_t reservations = 0;  // words that somebody asked for, of all rounds
   std::uint64_t chained_adds = 0;  // ADDs that could commute but for the overflow bound, the type, or an order
   std::uint64_t tail = 0;          // transactions that ran one by one, where rounds would decide too few
+  std::uint64_t walked = 0;        // of these: in chains that share no record, side by side
   // Of those with tickets (stm/ticketed_arguments.hpp, TicketedCounts, says what they are):
   std::uint64_t attempts = 0, conflicts = 0, under_locks = 0, steals = 0, stolen = 0;
   std::uint64_t retried = 0, wasted_tickets = 0, hazards = 0, limit_changes = 0;

@@ -14,6 +14,7 @@ OrderedArguments<HostSpace> OrderedScratch::open(const ResolvedBatch& batch, Ord
   grow(&undo_, 2 * operations);
   grow(&op_adds_, operations);
   grow(&pass_of_, n);
+  grow(&chain_of_, n);
   grow(&undecided_, position_room(n, threads, group_width));
   delta_sums_.reserve(records_max);
   delta_sums_.assign(records->size(), 0);
@@ -27,6 +28,7 @@ OrderedArguments<HostSpace> OrderedScratch::open(const ResolvedBatch& batch, Ord
   a.op_adds = op_adds_.data();
   a.undo = undo_.data();
   a.pass_of = pass_of_.data();
+  a.chain_of = chain_of_.data();
   a.undecided = undecided_.data();
   a.words = words_.data();
   a.counts = counts_.data();
@@ -43,7 +45,8 @@ void OrderedScratch::close(const ResolvedBatch& batch, BatchResults* results, Ex
 
 std::size_t OrderedScratch::memory_bytes() const {
   return (reservations_.capacity() + delta_sums_.capacity() + undo_.capacity()) * sizeof(std::uint64_t) +
-         op_adds_.capacity() + (pass_of_.capacity() + undecided_.capacity()) * sizeof(std::uint32_t);
+         op_adds_.capacity() +
+         (pass_of_.capacity() + chain_of_.capacity() + undecided_.capacity()) * sizeof(std::uint32_t);
 }
 
 }  // namespace kilokv::engine

@@ -27,7 +27,7 @@ class OrderedScratch {
  private:
   std::vector<std::uint64_t> reservations_, delta_sums_, undo_, words_;
   std::vector<std::uint8_t> op_adds_;
-  std::vector<std::uint32_t> pass_of_, undecided_;
+  std::vector<std::uint32_t> pass_of_, chain_of_, undecided_;
   std::vector<OrderedCounts> counts_;
   EpochCounter epochs_;
 };

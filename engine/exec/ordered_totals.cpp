@@ -9,13 +9,14 @@ void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> wo
   report->strategy = "ordered";
   report->any_order = false;
   report->rounds = words[kWordRounds];
-  report->tail = words[kWordTail];
-  report->reservations = report->chained_adds = report->postponed = 0;
+  report->reservations = report->chained_adds = report->postponed = report->tail = report->walked = 0;
   report->decided_by.clear();
   for (const OrderedCounts& of_thread : counts) {
     report->reservations += of_thread.reservations;
     report->chained_adds += of_thread.chained_adds;
     report->postponed += of_thread.postponed;
+    report->tail += of_thread.tail;
+    report->walked += of_thread.walked;
     report->decided_by.push_back(of_thread.decided);
   }
 }

@@ -23,8 +23,11 @@
 // (BatchResults::kDelta), in rank order; who asks for the value is a reader, and waits for the older adders, while
 // younger ones wait for it.
 //
-// Tail: where few are left, or a round decides few (a chain on a hot record), the first thread runs those that may run
-// in this round and later ones of their passes, one by one.
+// Tail: where a round decides few (chains on hot records), those that may run in this round are cut up into chains,
+// which have no record in common that one of them may change. Each chain is walked by one group, pass by pass, place by
+// place; all at once. Whoever shares such a record with somebody takes over the lower number of the two chains, in
+// sweeps with a barrier between, until nothing changes. Where that takes too many sweeps, or few are left, the first
+// thread runs all of them, one by one.
 //
 // Reservations are tagged by epoch (a round), later ones lower, so that nothing is cleared between rounds or batches.
 // Rounds use two sets of words by turns: one is decided by, while the other is reserved in.
@@ -36,6 +39,7 @@
 
 #include <cstdint>
 
+#include "engine/base/bits.hpp"
 #include "engine/base/host_device.hpp"
 #include "engine/platform/concept.hpp"
 #include "engine/stm/ordered_arguments.hpp"
@@ -55,6 +59,10 @@ struct OrderedRules {
   static constexpr bool kJoinsFirst = true;           // the transactions of a pass reserve before they run
   static constexpr bool kPlacesByPass = true;         // who was postponed comes behind its pass
   static constexpr bool kBoundsDeltas = true;         // adders of a record that could overflow are chained
+  static constexpr bool kReadersJoin = true;          // the chain of who changes what they read
+  static constexpr bool kAddersJoin = true;           // the chain of those whose additions theirs do not commute with
+  static constexpr bool kJoinsUntilStill = true;      // chains that have a record in common become one
+  static constexpr bool kWalksByPass = true;          // a chain's earlier passes first
 };
 
 // One transaction's way to the records, as the interpreter wants it (txn/interpreter.hpp).
@@ -144,13 +152,14 @@ class OrderedRun {
     if (p_.thread() != 0) return;
     p_.put(a_.words + kWordPasses, passes);
     p_.put(a_.words + kWordRounds, epoch_ - a_.first_epoch);
-    p_.put(a_.words + kWordTail, tail_);
   }
 
  private:
   static constexpr std::uint32_t kDone = kNone;
   static constexpr std::uint32_t kUsesMax =
       64;  // of a transaction that may have adders: each use is compared with each
+  static constexpr std::uint32_t kJoinSweepsMax = 16;  // until chains stand still
+  static constexpr std::uint32_t kWalkersMax = 1024;   // each looks at every position
 
   struct Operations {
     std::uint32_t begin, end;
@@ -208,6 +217,7 @@ class OrderedRun {
       p_.fetch_add(a_.delta_sums + record, size, Order::relaxed, Scope::device);
     }
     p_.put(a_.pass_of + position, 0);
+    p_.put(a_.chain_of + position, 0);
   }
   // The most that the ADD may change its record by; above any limit where that is not known.
   KILOKV_HOST_DEVICE std::uint64_t delta_size(std::uint32_t operation) const {
@@ -243,7 +253,7 @@ class OrderedRun {
     Round own;
     std::uint32_t finished = 0;
     if (in_tail) {
-      if (p_.thread() == 0) finish(run_tail(before));
+      finish(is_walked(before) ? walk_chains() : run_tail(before));
       p_.grid_barrier();
       reserves_ = learn_open();
     }
@@ -398,9 +408,91 @@ class OrderedRun {
       p_.fetch_max(cell + 1, delta.tag, Order::relaxed, Scope::device);
     }
   }
+  // Whether those that may run are cut up into chains now. All threads say the same.
+  KILOKV_HOST_DEVICE bool is_walked(const Round& before) {
+    if (walkers() == 1 || before.ready + before.waiting < a_.tuning.decided_min) return false;
+    for (std::uint32_t i = 0; i < kJoinSweepsMax; ++i) {
+      ++sweep_;
+      if (join_chains()) p_.fetch_max(a_.words + kWordJoined, sweep_, Order::relaxed, Scope::device);
+      p_.grid_barrier();
+      // Who is ahead may be in the next sweep already: then this one was not the last, either.
+      if (p_.load(a_.words + kWordJoined, Order::relaxed, Scope::device) < sweep_) return true;
+      if (!Rules::kJoinsUntilStill) return true;
+    }
+    return false;
+  }
+  KILOKV_HOST_DEVICE std::uint32_t walkers() const {
+    const std::uint32_t each = (p_.block_threads() + P::kGroupWidth - 1) / P::kGroupWidth;
+    const std::uint32_t groups = p_.threads() / p_.block_threads() * each;
+    return groups < kWalkersMax ? groups : kWalkersMax;
+  }
+  // One sweep over the thread's own: each takes over the lowest chain of its records, and they its; whether that
+  // changed any.
+  KILOKV_HOST_DEVICE bool join_chains() {
+    bool changed = false;
+    for (std::uint32_t i = 0; i < undecided_; ++i) {
+      const std::uint32_t position = a_.undecided[own_slot(i)];
+      if (p_.get(a_.pass_of + position) > runs_) continue;  // kDone, too
+      const std::uint32_t t = transaction_at(position);
+      std::uint64_t lowest = tag(position, epoch_);
+      for_uses(t, [&](Role role, std::uint32_t record) {
+        if (!is_chained(role, record)) return true;
+        const std::uint64_t chain = p_.load(chain_word(record), Order::relaxed, Scope::device);
+        lowest = chain < lowest ? chain : lowest;
+        return true;
+      });
+      for_uses(t, [&](Role role, std::uint32_t record) {
+        if (!is_chained(role, record)) return true;
+        changed |= p_.fetch_min(chain_word(record), lowest, Order::relaxed, Scope::device) > lowest;
+        return true;
+      });
+      p_.put(a_.chain_of + position, static_cast<std::uint32_t>(lowest));
+    }
+    return changed;
+  }
+  KILOKV_HOST_DEVICE auto chain_word(std::uint32_t record) const {
+    return a_.reservations + (static_cast<std::uint64_t>(record) * kReservationWords + kChainWord);
+  }
+  // Whether it matters in which order those that may run come to the record: all have reserved for this round.
+  KILOKV_HOST_DEVICE bool is_chained(Role role, std::uint32_t record) const {
+    if (!Rules::kReadersJoin && role == Role::read) return false;
+    if (is_reserved(record, Role::write)) return true;
+    if (!is_reserved(record, Role::add)) return false;
+    return is_reserved(record, Role::read) || (Rules::kAddersJoin && !commutes(record));
+  }
+  KILOKV_HOST_DEVICE bool is_reserved(std::uint32_t record, Role role) const {
+    return has_older(record, role, tag(kNone, epoch_));
+  }
+  // Walks the group's chains: each lane looks at another position, the first one runs. Returns as run_tail() does.
+  KILOKV_HOST_DEVICE std::uint32_t walk_chains() {
+    std::uint32_t finished = 0;
+    if (p_.group() >= walkers()) return finished;
+    const std::uint32_t group_lanes = bits_in(p_.ballot(true));
+    for (std::uint32_t pass = 0; pass <= runs_; ++pass) {
+      for (std::uint32_t first = 0; first < size_; first += group_lanes) {
+        const std::uint32_t position = first + p_.lane();
+        const bool is_own = position < size_ && p_.get(a_.chain_of + position) % walkers() == p_.group();
+        std::uint32_t lanes = p_.ballot(is_own);
+        for (; p_.lane() == 0 && lanes != 0; lanes &= lanes - 1) {
+          finished = later(finished, walk(first + lowest_bit(lanes), pass));
+        }
+      }
+      if (!Rules::kWalksByPass) break;
+    }
+    return finished;
+  }
+  KILOKV_HOST_DEVICE std::uint32_t walk(std::uint32_t position, std::uint32_t pass) {
+    const std::uint32_t own = p_.get(a_.pass_of + position);
+    if (own != pass && (Rules::kWalksByPass || own > runs_)) return 0;
+    ++counts_.tail;
+    ++counts_.walked;
+    return run_one(position, own) ? own + 1 : 0;
+  }
+
   // By the first thread, pass by pass: those that may run, and where few are left, all. Returns 1 + the latest pass of
   // which one was decided, 0: of none.
   KILOKV_HOST_DEVICE std::uint32_t run_tail(const Round& before) {
+    if (p_.thread() != 0) return 0;
     std::uint32_t left = before.ready + before.waiting;
     std::uint32_t finished = 0;
     std::uint32_t first = kWaitPassesMax;
@@ -412,7 +504,7 @@ class OrderedRun {
     for (std::uint32_t pass = first; left > 0 && pass <= last() && pass < kWaitPassesMax; ++pass) {
       for (std::uint32_t position = 0; position < size_; ++position) {
         if (p_.get(a_.pass_of + position) != pass) continue;
-        ++tail_;
+        ++counts_.tail;
         if (!run_one(position, pass)) continue;
         finished = later(finished, pass + 1);
         --left;
@@ -437,7 +529,7 @@ class OrderedRun {
   std::uint32_t finished_ = 0;   // 1 + the latest pass that has finished one, as far as all threads have seen
   std::uint32_t runs_ = 0;       // the last pass whose transactions have reserved, and may run
   std::uint32_t reserves_ = 0;   // the last one whose transactions reserve for the next round
-  std::uint32_t tail_ = 0;       // transactions run in tails
+  std::uint64_t sweep_ = 0;      // of those that join chains, in this batch
   OrderedCounts counts_;
 };
 

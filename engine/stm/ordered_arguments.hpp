@@ -15,16 +15,16 @@ struct OrderedTuning {
   std::uint32_t divisor = 0;
 };
 
-// What a thread counts.
+// What a thread counts. tail: run one by one; walked: of these in a chain's walk, beside other chains'.
 struct OrderedCounts {
-  std::uint64_t decided = 0, reservations = 0, chained_adds = 0, postponed = 0;
+  std::uint64_t decided = 0, reservations = 0, chained_adds = 0, postponed = 0, tail = 0, walked = 0;
 };
 
 // Words that all threads share; all zero at the start.
 enum OrderedWord : std::uint32_t {
   kWordPasses,   // out
   kWordRounds,   // out
-  kWordTail,     // out: transactions in it
+  kWordJoined,   // the last sweep in which somebody joined two chains
   kWordRoundOf,  // three sets of RoundWord, by turns
   kOrderedWords = kWordRoundOf + 12,
 };
@@ -38,10 +38,12 @@ enum RoundWord : std::uint32_t {
 };
 static_assert(kOrderedWords == kWordRoundOf + 3 * kRoundWords);
 
-// The roles of a transaction at a record, as they are reserved: the words of a record, for even rounds and for odd.
+// The roles of a transaction at a record, as they are reserved: the words of a record, for even rounds and for odd, and
+// one that says to which chain it belongs in a tail.
 enum class Role : std::uint8_t { read, write, add };
 inline constexpr std::uint32_t kRoles = 3;
-inline constexpr std::uint32_t kReservationWords = 2 * kRoles;
+inline constexpr std::uint32_t kChainWord = 2 * kRoles;
+inline constexpr std::uint32_t kReservationWords = kChainWord + 1;
 
 // With n transactions, m operations and d records:
 template <class Space>
@@ -53,6 +55,7 @@ struct OrderedArguments : BatchArguments<Space> {
   Pointer<std::uint8_t> op_adds = {};        // [m] scratch: 1: an adder
   Pointer<std::uint64_t> undo = {};          // [2m] scratch: what each write replaced
   Pointer<std::uint32_t> pass_of = {};       // [n] scratch: the pass that a position waits for
+  Pointer<std::uint32_t> chain_of = {};      // [n] scratch: the chain of a position, in the walk at hand
   Pointer<std::uint32_t> undecided = {};     // [position_room(n, threads, width)] scratch
   Pointer<std::uint64_t> words = {};         // [kOrderedWords]
   Pointer<OrderedCounts> counts = {};        // [threads] out

@@ -31,6 +31,7 @@
 
 #include <cstdint>
 
+#include "engine/base/bits.hpp"
 #include "engine/base/host_device.hpp"
 #include "engine/platform/concept.hpp"
 #include "engine/stm/ticketed_arguments.hpp"
@@ -60,14 +61,6 @@ struct TicketedRules {
   static constexpr bool kInFlightStays = true;   // who has a ticket ends in its range
   static constexpr bool kStopsWhenIdle = true;   // gap 11: a pass that has finished none is the last
 };
-
-KILOKV_HOST_DEVICE constexpr std::uint32_t bits_in(std::uint32_t bits) {
-  std::uint32_t count = 0;
-  for (; bits != 0; bits &= bits - 1) ++count;
-  return count;
-}
-// Requires: some bit is set.
-KILOKV_HOST_DEVICE constexpr std::uint32_t lowest_bit(std::uint32_t bits) { return bits_in((bits & -bits) - 1); }
 
 // Rare places, for the simulator (platform/concept.hpp); those of protocols are numbered from kProtocolProbes.
 enum class TicketedProbe : std::uint32_t {

@@ -47,6 +47,18 @@ struct RunsUnreserved : OrderedRules {
 struct PlacesWithoutPass : OrderedRules {
   static constexpr bool kPlacesByPass = false;
 };
+struct ReadersWalkAlone : OrderedRules {
+  static constexpr bool kReadersJoin = false;
+};
+struct AddersWalkAlone : OrderedRules {
+  static constexpr bool kAddersJoin = false;
+};
+struct ChainsAfterOneSweep : OrderedRules {
+  static constexpr bool kJoinsUntilStill = false;
+};
+struct WalksAcrossPasses : OrderedRules {
+  static constexpr bool kWalksByPass = false;
+};
 struct UnboundedDeltas : OrderedRules {
   static constexpr bool kBoundsDeltas = false;
 };
@@ -101,7 +113,8 @@ void generate_waits(Random* random, std::uint64_t keys, std::size_t transactions
 struct Totals {
   Schedule schedule;  // of the last batch
   RunReport report;
-  std::uint64_t schedules = 0, batches = 0, steps = 0, preemptions = 0, few_preemptions = 0, stale_loads = 0;
+  std::uint64_t schedules = 0, batches = 0, steps = 0, preemptions = 0, few_preemptions = 0, stale_loads = 0,
+                walked = 0;
   std::set<std::uint64_t> traces;
 };
 
@@ -160,6 +173,7 @@ Status run_seed(std::uint64_t seed, Totals* totals, const Schedule* given = null
     totals->steps += runs.report.steps;
     totals->preemptions += runs.report.preemptions;
     totals->stale_loads += runs.report.stale_loads;
+    totals->walked += scenario.engine->execution().walked;
     if (runs.report.preemptions < kPreemptionsMin) {
       ++totals->few_preemptions;
     } else {
@@ -205,11 +219,13 @@ void expect_to_hold(const char* test, std::uint64_t schedules, std::uint64_t fir
   }
   std::printf(
       "  groups of %u: %llu schedules with at least %llu preemptions (%llu with fewer), %zu different traces, "
-      "%llu batches, %llu steps, %llu preemptions, %llu loads of older values\n",
+      "%llu batches, %llu steps, %llu preemptions, %llu loads of older values, %llu transactions in chains\n",
       Width, static_cast<unsigned long long>(totals.schedules), static_cast<unsigned long long>(kPreemptionsMin),
       static_cast<unsigned long long>(totals.few_preemptions), totals.traces.size(),
       static_cast<unsigned long long>(totals.batches), static_cast<unsigned long long>(totals.steps),
-      static_cast<unsigned long long>(totals.preemptions), static_cast<unsigned long long>(totals.stale_loads));
+      static_cast<unsigned long long>(totals.preemptions), static_cast<unsigned long long>(totals.stale_loads),
+      static_cast<unsigned long long>(totals.walked));
+  EXPECT_TRUE(totals.walked > schedules / 10);
   EXPECT_TRUE(totals.traces.size() > schedules * 9 / 10);
   EXPECT_EQ(totals.stale_loads > schedules, first_seed >= kWeakSeeds);
 }
@@ -257,6 +273,16 @@ TEST(a_pass_that_opens_without_reservations_is_found) {
 TEST(a_postponed_one_at_its_old_place_is_found) {
   expect_to_fail<PlacesWithoutPass>("a_postponed_one_at_its_old_place_is_found");
 }
+TEST(readers_in_a_chain_of_their_own_are_found) {
+  expect_to_fail<ReadersWalkAlone>("readers_in_a_chain_of_their_own_are_found");
+}
+TEST(adders_that_do_not_commute_in_chains_of_their_own_are_found) {
+  expect_to_fail<AddersWalkAlone>("adders_that_do_not_commute_in_chains_of_their_own_are_found");
+}
+TEST(chains_that_were_not_joined_to_the_end_are_found) {
+  expect_to_fail<ChainsAfterOneSweep>("chains_that_were_not_joined_to_the_end_are_found");
+}
+TEST(a_walk_that_mixes_passes_is_found) { expect_to_fail<WalksAcrossPasses>("a_walk_that_mixes_passes_is_found"); }
 TEST(deltas_without_a_bound_are_found) { expect_to_fail<UnboundedDeltas>("deltas_without_a_bound_are_found"); }
 
 }  // namespace

@@ -233,7 +233,7 @@ TEST(auto_equals_the_referee) {
                                           options.threads = 2;
                                           return std::move(*Engine::create(options));
                                         },
-                                        false, 100});
+                                        false, 500});
   if (!runs_all()) return;
   EXPECT_TRUE(coverage.ordered_batches > 500);
   EXPECT_TRUE(coverage.ordered_batches < coverage.batches);
