@@ -122,7 +122,7 @@ class CudaKernels final : public DeviceKernels {
   std::uint32_t group_width() const override { return CudaPlatform::kGroupWidth; }
   // A round costs a grid barrier, some microseconds, and about a nanosecond for each of those that it had; one
   // thread alone runs a transaction in about one microsecond.
-  OrderedTuning tuning() const override { return {.decided_min = 8, .divisor = 1024}; }
+  OrderedTuning tuning() const override { return {.decided_min = 8, .divisor = 1024, .walks = true}; }
 
   Status ordered(DeviceStream stream, const OrderedArguments<DeviceSpace>& arguments) override {
     return launch_together(ordered_kernel, "launch of ordered", raw(arguments),

@@ -18,7 +18,9 @@ class EmulatedKernels final : public DeviceKernels {
     return device_.info().multiprocessors;
   }
   std::uint32_t group_width() const override { return EmulatedPlatform::kGroupWidth; }
-  OrderedTuning tuning() const override { return {.decided_min = 2, .divisor = 32}; }  // so that both ways are used
+  OrderedTuning tuning() const override {
+    return {.decided_min = 2, .divisor = 32, .walks = true};
+  }  // so that both ways are used
 
   Status ordered(DeviceStream stream, const OrderedArguments<DeviceSpace>& arguments) override {
     return device_.launch(stream, "ordered", [arguments](EmulatedPlatform& platform) {

@@ -26,8 +26,8 @@
 // Tail: where a round decides few (chains on hot records), those that may run in this round are cut up into chains,
 // which have no record in common that one of them may change. Each chain is walked by one group, pass by pass, place by
 // place; all at once. Whoever shares such a record with somebody takes over the lower number of the two chains, in
-// sweeps with a barrier between, until nothing changes. Where that takes too many sweeps, or few are left, the first
-// thread runs all of them, one by one.
+// sweeps with a barrier between, until nothing changes. Where that takes too many sweeps, few are left, or the platform
+// is better off without (OrderedTuning), the first thread runs all of them, one by one.
 //
 // Reservations are tagged by epoch (a round), later ones lower, so that nothing is cleared between rounds or batches.
 // Rounds use two sets of words by turns: one is decided by, while the other is reserved in.
@@ -410,7 +410,7 @@ class OrderedRun {
   }
   // Whether those that may run are cut up into chains now. All threads say the same.
   KILOKV_HOST_DEVICE bool is_walked(const Round& before) {
-    if (walkers() == 1 || before.ready + before.waiting < a_.tuning.decided_min) return false;
+    if (!a_.tuning.walks || walkers() == 1 || before.ready + before.waiting < a_.tuning.decided_min) return false;
     for (std::uint32_t i = 0; i < kJoinSweepsMax; ++i) {
       ++sweep_;
       if (join_chains()) p_.fetch_max(a_.words + kWordJoined, sweep_, Order::relaxed, Scope::device);

@@ -9,10 +9,11 @@
 namespace kilokv::engine {
 
 // When a tail comes: fewer than `decided_min` are left or were decided in a round, or fewer than 1 in `divisor` of
-// those that it had (0: never).
+// those that it had (0: never). Whether its chains are walked side by side, or all by the first thread.
 struct OrderedTuning {
   std::uint32_t decided_min = 0;
   std::uint32_t divisor = 0;
+  bool walks = false;
 };
 
 // What a thread counts. tail: run one by one; walked: of these in a chain's walk, beside other chains'.

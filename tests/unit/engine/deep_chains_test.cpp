@@ -90,8 +90,8 @@ TEST(the_most_rounds_find_epochs) {
 
 TEST(rounds_alone) { run(2, {0, 0}); }
 TEST(small_tails) { run(2, {1, 4}); }
-TEST(emulated_tuning) { run(3, {2, 32}); }
-TEST(cuda_tuning) { run(2, {8, 1024}); }
+TEST(emulated_tuning) { run(3, {2, 32, true}); }
+TEST(cuda_tuning) { run(2, {8, 1024, true}); }
 TEST(host_tuning) { run(2, {64, 8}); }
 TEST(one_by_one) { run(1, {kNone, 0}); }
 TEST(one_thread_rounds) { run(1, {0, 0}); }

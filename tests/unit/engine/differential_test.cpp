@@ -320,11 +320,12 @@ Coverage run_chains(const Ground& ground) {
 
 // Rounds alone in every second chain; in the others also tails.
 void run_on_threads(const char* test, std::uint32_t threads, std::uint64_t chains) {
-  const Coverage coverage =
-      run_chains({test, chains, [threads](const EngineOptions& options, std::uint64_t seed) {
-                    const OrderedTuning tuning = seed % 2 == 0 ? OrderedTuning{} : OrderedHost::kTuning;
-                    return create_engine_with(options, std::make_unique<OrderedHost>(threads, tuning));
-                  }});
+  const Coverage coverage = run_chains(
+      {test, chains, [threads](const EngineOptions& options, std::uint64_t seed) {
+         const OrderedTuning tunings[] = {{}, OrderedHost::kTuning, {.decided_min = 2, .divisor = 4, .walks = true}};
+         const OrderedTuning tuning = tunings[seed % 3];
+         return create_engine_with(options, std::make_unique<OrderedHost>(threads, tuning));
+       }});
   EXPECT_EQ(coverage.ordered, coverage.batches - coverage.refused - coverage.empty);
 }
 
@@ -365,7 +366,7 @@ TEST(ordered_in_the_simulator_equals_serial) {
     Random random(seed);
     runs.shape = {.blocks = static_cast<std::uint32_t>(1 + random.below(2)), .group_width = 4};
     runs.shape.block_threads = static_cast<std::uint32_t>(4 * (1 + random.below(2)));
-    runs.tuning = random.chance(0.3) ? OrderedTuning{1, 4} : OrderedTuning{};
+    runs.tuning = random.chance(0.3) ? OrderedTuning{1, 4, random.chance(0.5)} : OrderedTuning{};
     runs.schedule.kind = seed % 3 == 0 ? Schedule::Kind::lockstep : Schedule::Kind::interleaved;
     runs.schedule.preempt_probability = random.chance(0.5) ? 0.5 : 0.1;
     runs.schedule.steps_max = 20'000'000;
