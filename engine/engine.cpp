@@ -34,6 +34,7 @@ TicketedTuning tuning_of(const EngineOptions& options) {
   TicketedTuning tuning;
   tuning.records_per_lock = options.records_per_lock;
   tuning.transactions_per_thread = options.transactions_per_thread;
+  tuning.local = {.staged_records = options.staged_records, .signature_bits = options.signature_bits};
   tuning.kilo.units = options.commit_units;
   tuning.kilo.concurrency_limit = options.concurrency_limit;
   if (const auto history = parse_history_size(options.history)) {
@@ -369,13 +370,36 @@ Status check_kilo(const EngineOptions& options) {
   return check_bounds(limit, options.concurrency_limit, 0, EngineOptions::kConcurrencyMax);
 }
 
+Status check_local(const EngineOptions& options) {
+  const std::string bits = "signature-bits";
+  if (!std::has_single_bit(options.signature_bits) || options.signature_bits > kSignatureBitsMax) {
+    return Status::invalid({bits, "a power of two to " + std::to_string(kSignatureBitsMax),
+                            std::to_string(options.signature_bits), "--" + bits});
+  }
+  return check_bounds("staged-records", options.staged_records, 0, kStagedRecordsMax);
+}
+
+// A knob of one strategy, where another one is asked for.
+Status check_default(const EngineOptions& options, const char* of, const std::string& field, const std::string& met,
+                     const std::string& otherwise) {
+  if (met == otherwise) return {};
+  return Status::invalid(
+      {field, otherwise + " with --strategy " + options.strategy + ", which is not " + of, met, "--" + field});
+}
+
+Status check_without_local(const EngineOptions& options) {
+  const EngineOptions defaults;
+  Status status = check_default(options, "local", "staged-records", std::to_string(options.staged_records),
+                                std::to_string(defaults.staged_records));
+  if (!status.ok()) return status;
+  return check_default(options, "local", "signature-bits", std::to_string(options.signature_bits),
+                       std::to_string(defaults.signature_bits));
+}
+
 Status check_without_kilo(const EngineOptions& options) {
   const EngineOptions defaults;
   const auto check = [&](const std::string& field, const std::string& met, const std::string& otherwise) {
-    if (met == otherwise) return Status();
-    const std::string strategy = options.strategy;
-    return Status::invalid(
-        {field, otherwise + " with --strategy " + strategy + ", which is not kilo", met, "--" + field});
+    return check_default(options, "kilo", field, met, otherwise);
   };
   Status status = check("commit-units", std::to_string(options.commit_units), std::to_string(defaults.commit_units));
   if (status.ok()) status = check("history", options.history, defaults.history);
@@ -400,6 +424,8 @@ Status EngineOptions::validate() const {
   if (status.ok()) status = check_bounds(per_thread, transactions_per_thread, 0, kPerThreadMax);
   if (status.ok()) status = check_kilo(*this);
   if (status.ok() && strategy != "kilo") status = check_without_kilo(*this);
+  if (status.ok()) status = check_local(*this);
+  if (status.ok() && strategy != "local") status = check_without_local(*this);
   if (!status.ok() || Engine::has_locks(strategy)) return status;
   const EngineOptions defaults;
   status = check_without_locks(strategy, per_lock, records_per_lock, defaults.records_per_lock);
@@ -408,12 +434,12 @@ Status EngineOptions::validate() const {
 }
 
 std::vector<std::string> Engine::strategies() {
-  return {"auto", "ordered", "serial", "prstm", "lock", "gpustm", "kilo"};
+  return {"auto", "ordered", "serial", "prstm", "lock", "gpustm", "kilo", "local"};
 }
 std::vector<std::string> Engine::orders() { return {"fixed", "any"}; }
 std::vector<std::string> Engine::devices() { return {"auto", "cpu", "cuda", "emulated"}; }
 bool Engine::has_locks(const std::string& strategy) {
-  return strategy == "prstm" || strategy == "lock" || strategy == "gpustm";
+  return strategy == "prstm" || strategy == "lock" || strategy == "gpustm" || strategy == "local";
 }
 bool Engine::has_tickets(const std::string& strategy) { return has_locks(strategy) || strategy == "kilo"; }
 

@@ -34,6 +34,7 @@ struct DeviceExecutor::Places {
     n = c.size();
     d = records.size();
     const std::size_t m = c.op_kind.size();
+    strategy->begin(batch, records);
     shape = {n, c.guard_kind.size(), m, c.key_id.size(), d, strategy->threads(static_cast<std::uint32_t>(n))};
     BlockLayout layout;
     guard_end = layout.add<std::uint32_t>(n);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/exec/stage_plan.hpp"
 #include "engine/exec/ticketed_scratch.hpp"
 
 namespace kilokv::engine {
@@ -88,19 +89,31 @@ class TicketedOnDevice final : public DeviceStrategy {
     tuning_.idle_sweeps_max = kIdleSweepsMax;
   }
 
+  void begin(const ResolvedBatch& batch, const BatchRecords& records) override {
+    if (!has_stage()) return find_class_ends(batch, &class_ends_);
+    const LocalTuning& local = tuning_.local;
+    plan_.make(batch, records, std::min(local.staged_records, kernels_.stage_slots_max(local.signature_bits)));
+    class_ends_ = plan_.class_end();
+  }
+
   std::uint32_t threads(std::uint32_t transactions) const override {
     const std::uint32_t each = std::max(tuning_.transactions_per_thread, 1u);
+    if (has_stage()) {
+      const std::uint32_t staging = kernels_.stage_threads();
+      const std::uint32_t others =
+          std::max((plan_.beside_stage() + each - 1) / each + staging, (plan_.behind_stage() + each - 1) / each);
+      return kernels_.local_threads(std::max(others, staging), stage_words());
+    }
     return kernels_.ticketed_threads(strategy_, (transactions + each - 1) / each);
   }
 
-  void add_columns(const ResolvedBatch& batch, const BatchShape& shape, BlockSection section,
-                   BlockLayout* layout) override {
+  void add_columns(const ResolvedBatch&, const BatchShape& shape, BlockSection section, BlockLayout* layout) override {
     const auto n = static_cast<std::uint32_t>(shape.transactions);
     const std::size_t uses = 2 * shape.guards + shape.operations;
     switch (section) {
       case BlockSection::sent:
-        find_class_ends(batch, &class_ends_);
         class_end_ = layout->add<std::uint32_t>(class_ends_.size());
+        if (has_stage()) add_plan(layout);
         break;
       case BlockSection::returned:
         words_ = layout->add<std::uint64_t>(kTicketedWords);
@@ -124,15 +137,23 @@ class TicketedOnDevice final : public DeviceStrategy {
         entry_count_ = layout->add<std::uint32_t>(n);
         tries_ = layout->add<std::uint8_t>(n);
         pass_of_ = layout->add<std::uint32_t>(n);
-        undecided_ = layout->add<std::uint32_t>(
-            position_room(n, shape.threads, kernels_.group_width(), tuning_.transactions_per_thread));
+        undecided_ = layout->add<std::uint32_t>(undecided_slots(n, shape.threads));
+        if (has_stage()) stage_ = layout->add<std::uint64_t>(kernels_.has_block_words() ? 0 : stage_words());
         break;
     }
   }
 
   void pack(std::byte* staging) override {
-    if (class_ends_.empty()) return;
-    std::memcpy(staging + class_end_, class_ends_.data(), class_ends_.size() * sizeof(class_ends_[0]));
+    const auto put = [staging](std::size_t place, const std::vector<std::uint32_t>& column) {
+      if (!column.empty()) std::memcpy(staging + place, column.data(), column.size() * sizeof(column[0]));
+    };
+    put(class_end_, class_ends_);
+    if (!has_stage()) return;
+    put(hot_end_, plan_.hot_end());
+    put(behind_, plan_.behind());
+    put(slot_of_, plan_.slot_of());
+    put(record_of_, plan_.record_of());
+    put(order_, plan_.order());
   }
 
   // Lock words are free and of any version between batches, and unclaimed; new ones are all zero, like the clock before
@@ -169,6 +190,7 @@ class TicketedOnDevice final : public DeviceStrategy {
     a.threads = shape.threads;
     a.tuning = tuning_;
     if (strategy_ == TicketedStrategy::kilo) a.kilo = kilo_arguments(block);
+    if (has_stage()) a.local = local_arguments(block);
     return kernels_.ticketed(stream, strategy_, a);
   }
 
@@ -200,6 +222,41 @@ class TicketedOnDevice final : public DeviceStrategy {
     return a;
   }
 
+  bool has_stage() const { return strategy_ == TicketedStrategy::local; }
+  std::uint64_t stage_words() const {
+    return engine::stage_words(plan_.staged(), tuning_.local.signature_bits, kernels_.stage_threads(),
+                               kernels_.group_width());
+  }
+  // In a launch of that many threads.
+  std::uint64_t undecided_slots(std::uint32_t transactions, std::uint32_t threads) const {
+    const std::uint32_t width = kernels_.group_width(), each = tuning_.transactions_per_thread;
+    if (has_stage()) return plan_.slots(kernels_.stage_threads(), threads, width, each);
+    return position_room(transactions, threads, width, each);
+  }
+  void add_plan(BlockLayout* layout) {
+    hot_end_ = layout->add<std::uint32_t>(plan_.hot_end().size());
+    behind_ = layout->add<std::uint32_t>(plan_.behind().size());
+    slot_of_ = layout->add<std::uint32_t>(plan_.slot_of().size());
+    record_of_ = layout->add<std::uint32_t>(plan_.record_of().size());
+    order_ = layout->add<std::uint32_t>(plan_.order().size());
+  }
+  LocalArguments<DeviceSpace> local_arguments(const DeviceBuffer& block) const {
+    LocalArguments<DeviceSpace> a;
+    if (!kernels_.has_block_words()) a.stage = block.at<std::uint64_t>(stage_);
+    if (!plan_.slot_of().empty()) {
+      a.slot_of = block.at<const std::uint32_t>(slot_of_);
+      a.record_of = block.at<const std::uint32_t>(record_of_);
+      a.order = block.at<const std::uint32_t>(order_);
+    }
+    a.hot_end = block.at<const std::uint32_t>(hot_end_);
+    a.behind = block.at<const std::uint32_t>(behind_);
+    a.staged = plan_.staged();
+    a.threads = kernels_.stage_threads();
+    a.hot_slots =
+        static_cast<std::uint32_t>(plan_.hot_slots(a.threads, kernels_.group_width(), tuning_.transactions_per_thread));
+    return a;
+  }
+
   static constexpr std::size_t kClockWords = 2;  // the second for alignment: a lock's two words share a line
   // A sweep takes a device some microseconds: the kernel gives up before the host gives the device up.
   static constexpr std::uint32_t kIdleSweepsMax = 1u << 22;
@@ -210,11 +267,13 @@ class TicketedOnDevice final : public DeviceStrategy {
   DeviceKernels& kernels_;
   DeviceBuffer locks_;  // the clock, then the locks
   std::vector<std::uint32_t> class_ends_;
+  StagePlan plan_;  // of local
   // Places of the batch.
   std::size_t class_end_ = 0, words_ = 0, counts_ = 0, use_entry_ = 0, entry_record_ = 0, entry_head_ = 0;
   std::size_t entry_cell_ = 0, entry_version_ = 0, entry_tag_ = 0, entry_flags_ = 0, entry_count_ = 0;
   std::size_t tries_ = 0, pass_of_ = 0, undecided_ = 0;
   std::size_t kilo_words_ = 0, slots_ = 0, hazards_ = 0, table_ = 0, filter_ = 0, accesses_ = 0, spill_ = 0;
+  std::size_t stage_ = 0, hot_end_ = 0, behind_ = 0, slot_of_ = 0, record_of_ = 0, order_ = 0;
 };
 
 }  // namespace

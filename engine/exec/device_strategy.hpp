@@ -36,6 +36,8 @@ enum class BlockSection : std::uint8_t {
 class DeviceStrategy {
  public:
   virtual ~DeviceStrategy() = default;
+  // Before all else of a batch.
+  virtual void begin(const ResolvedBatch&, const BatchRecords&) {}
   // Of a launch for so many transactions.
   virtual std::uint32_t threads(std::uint32_t transactions) const = 0;
   // Adds its columns of this section. All four are asked for, in order, before the rest.

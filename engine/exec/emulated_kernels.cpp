@@ -1,7 +1,10 @@
 #include "engine/exec/emulated_kernels.hpp"
 
+#include <algorithm>
+
 #include "engine/stm/gpustm.hpp"
 #include "engine/stm/kilo.hpp"
+#include "engine/stm/local.hpp"
 #include "engine/stm/lock.hpp"
 #include "engine/stm/ordered.hpp"
 #include "engine/stm/prstm.hpp"
@@ -18,6 +21,11 @@ class EmulatedKernels final : public DeviceKernels {
     return device_.info().multiprocessors;
   }
   std::uint32_t group_width() const override { return EmulatedPlatform::kGroupWidth; }
+  // Half of the threads, so that some have the stage and some have not.
+  std::uint32_t stage_threads() const override { return std::max(device_.info().multiprocessors / 2, 1u); }
+  std::uint32_t stage_slots_max(std::uint32_t) const override { return kStagedRecordsMax; }
+  std::uint32_t local_threads(std::uint32_t, std::uint64_t) const override { return device_.info().multiprocessors; }
+  bool has_block_words() const override { return EmulatedPlatform::kHasBlockWords; }
   OrderedTuning tuning() const override {
     return {.decided_min = 2, .divisor = 32, .walks = true};
   }  // so that both ways are used
@@ -33,9 +41,10 @@ class EmulatedKernels final : public DeviceKernels {
       case TicketedStrategy::prstm: return launch_ticketed<Prstm<EmulatedPlatform>>(stream, strategy, arguments);
       case TicketedStrategy::lock: return launch_ticketed<Locking<EmulatedPlatform>>(stream, strategy, arguments);
       case TicketedStrategy::gpustm: return launch_ticketed<Gpustm<EmulatedPlatform>>(stream, strategy, arguments);
-      case TicketedStrategy::kilo: break;
+      case TicketedStrategy::kilo: return launch_ticketed<Kilo<EmulatedPlatform>>(stream, strategy, arguments);
+      case TicketedStrategy::local: break;
     }
-    return launch_ticketed<Kilo<EmulatedPlatform>>(stream, strategy, arguments);
+    return launch_ticketed<Local<EmulatedPlatform>>(stream, strategy, arguments);
   }
   Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
     return device_.launch(stream, "bulk", [arguments](EmulatedPlatform& platform) {

@@ -22,6 +22,7 @@ struct ExecutionReport {
   // Of those with tickets (stm/ticketed_arguments.hpp, TicketedCounts, says what they are):
   std::uint64_t attempts = 0, conflicts = 0, under_locks = 0, steals = 0, stolen = 0;
   std::uint64_t retried = 0, wasted_tickets = 0, hazards = 0, limit_changes = 0;
+  std::uint64_t staged = 0, lane_restarts = 0, signature_aliases = 0, warp_serialized = 0, block_serialized = 0;
   // Of all parallel ones:
   std::uint64_t postponed = 0;                 // times that a WAIT guard postponed one
   std::vector<std::uint64_t> decided_by = {};  // [threads] transactions by the thread that decided them

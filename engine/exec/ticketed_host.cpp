@@ -1,10 +1,12 @@
 #include "engine/exec/ticketed_host.hpp"
 
 #include "engine/exec/kilo_scratch.hpp"
+#include "engine/exec/stage_scratch.hpp"
 #include "engine/exec/ticketed_scratch.hpp"
 #include "engine/platform/host.hpp"
 #include "engine/stm/gpustm.hpp"
 #include "engine/stm/kilo.hpp"
+#include "engine/stm/local.hpp"
 #include "engine/stm/lock.hpp"
 #include "engine/stm/prstm.hpp"
 
@@ -24,6 +26,9 @@ class TicketedHost final : public Executor {
       const std::size_t uses = 2 * batch.columns.guard_key.size() + batch.columns.op_key.size();
       arguments_.kilo = kilo_.open(batch.columns.size(), uses, tuning_.kilo);
     }
+    if constexpr (requires { Protocol::kHasStage; }) {
+      stage_.open(batch, *records, team_.size(), HostPlatform::kGroupWidth, &arguments_);
+    }
     team_.run([this](std::uint32_t thread) {
       HostPlatform platform(&team_, thread, nullptr);  // nothing is shared within a block
       TicketedRun<HostPlatform, Protocol>(platform, arguments_).run();
@@ -35,7 +40,9 @@ class TicketedHost final : public Executor {
   }
   std::vector<std::string> strategies() const override { return {strategy_}; }
   std::size_t transactions_max() const override { return kTicketedTransactionsMax; }
-  std::size_t memory_bytes() const override { return scratch_.memory_bytes() + kilo_.memory_bytes(); }
+  std::size_t memory_bytes() const override {
+    return scratch_.memory_bytes() + kilo_.memory_bytes() + stage_.memory_bytes();
+  }
 
  private:
   const char* strategy_;
@@ -43,6 +50,7 @@ class TicketedHost final : public Executor {
   TicketedTuning tuning_;
   TicketedScratch scratch_;
   KiloScratch kilo_;
+  StageScratch stage_;
   TicketedArguments<HostSpace> arguments_;  // of the run
 };
 
@@ -54,6 +62,7 @@ std::unique_ptr<Executor> make_ticketed_host(const std::string& strategy, std::u
   if (strategy == "lock") return std::make_unique<TicketedHost<Locking<HostPlatform>>>("lock", threads, tuning);
   if (strategy == "gpustm") return std::make_unique<TicketedHost<Gpustm<HostPlatform>>>("gpustm", threads, tuning);
   if (strategy == "kilo") return std::make_unique<TicketedHost<Kilo<HostPlatform>>>("kilo", threads, tuning);
+  if (strategy == "local") return std::make_unique<TicketedHost<Local<HostPlatform>>>("local", threads, tuning);
   return nullptr;
 }
 

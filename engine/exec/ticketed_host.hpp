@@ -10,7 +10,7 @@
 
 namespace kilokv::engine {
 
-// An executor of `prstm`, `lock`, `gpustm` or `kilo`; null: of no such strategy.
+// An executor of `prstm`, `lock`, `gpustm`, `kilo` or `local`; null: of no such strategy.
 std::unique_ptr<Executor> make_ticketed_host(const std::string& strategy, std::uint32_t threads,
                                              const TicketedTuning& tuning);
 

@@ -38,6 +38,11 @@ void report_ticketed(const char* strategy, const BatchHeader& header, std::span<
     report->wasted_tickets += of_thread.wasted;
     report->hazards += of_thread.hazards;
     report->limit_changes += of_thread.limits;
+    report->staged += of_thread.staged;
+    report->lane_restarts += of_thread.restarts;
+    report->signature_aliases += of_thread.aliases;
+    report->warp_serialized += of_thread.warp_serialized;
+    report->block_serialized += of_thread.block_serialized;
     report->decided_by.push_back(of_thread.decided);
   }
 }

@@ -8,6 +8,7 @@
 
 #include "engine/exec/executor.hpp"
 #include "engine/exec/kilo_scratch.hpp"
+#include "engine/exec/stage_scratch.hpp"
 #include "engine/exec/ticketed_scratch.hpp"
 #include "engine/platform/sim.hpp"
 #include "engine/stm/ticketed.hpp"
@@ -39,6 +40,9 @@ class TicketedSim final : public Executor {
       const std::size_t uses = 2 * batch.columns.guard_key.size() + batch.columns.op_key.size();
       arguments_.kilo = kilo_.open(batch.columns.size(), uses, runs_.tuning.kilo);
     }
+    if constexpr (requires { Protocol::kHasStage; }) {
+      stage_.open(batch, *records, runs_.shape.block_threads, Width, &arguments_);
+    }
     runs_.report = lanes_.run(runs_.schedule, [this](std::uint32_t lane) {
       SimPlatformOf<Width> platform(&lanes_, lane);
       TicketedRun<SimPlatformOf<Width>, Protocol>(platform, arguments_).run();
@@ -53,7 +57,9 @@ class TicketedSim final : public Executor {
     return Status(StatusCode::internal, "given up: no thread got on");
   }
   const DeviceInfo* device() const override { return &info_; }
-  std::size_t memory_bytes() const override { return scratch_.memory_bytes() + kilo_.memory_bytes(); }
+  std::size_t memory_bytes() const override {
+    return scratch_.memory_bytes() + kilo_.memory_bytes() + stage_.memory_bytes();
+  }
 
  private:
   TicketedSimRuns& runs_;
@@ -61,6 +67,7 @@ class TicketedSim final : public Executor {
   Lanes lanes_;
   TicketedScratch scratch_;
   KiloScratch kilo_;
+  StageScratch stage_;
   TicketedArguments<HostSpace> arguments_;  // of the run
 };
 

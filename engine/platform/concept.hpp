@@ -98,6 +98,9 @@ concept Platform = requires(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P,
   // Memory that a block's threads share, as words; undefined at the start. kSharedWords of them.
   { P::kSharedWords } -> std::convertible_to<std::uint32_t>;
   { p.shared() } -> std::same_as<PointerOf<P, std::uint64_t>>;
+  // Whether a block has more such words, as many as the launch asks for; then block_words() leads to them. Elsewhere
+  // they are in the grid's memory.
+  { P::kHasBlockWords } -> std::convertible_to<bool>;
 
   p.group_barrier();
   p.block_barrier();

@@ -35,6 +35,7 @@ class CudaPlatform {
   using Space = HostSpace;
   static constexpr std::uint32_t kGroupWidth = 32;
   static constexpr std::uint32_t kSharedWords = 64;
+  static constexpr bool kHasBlockWords = true;
 
   __device__ std::uint32_t thread() const { return blockIdx.x * blockDim.x + threadIdx.x; }
   __device__ std::uint32_t threads() const { return gridDim.x * blockDim.x; }
@@ -105,6 +106,11 @@ class CudaPlatform {
   __device__ std::uint64_t* shared() const {
     __shared__ std::uint64_t words[kSharedWords];
     return words;
+  }
+
+  __device__ std::uint64_t* block_words() const {
+    extern __shared__ std::uint64_t launched_words[];
+    return launched_words;
   }
 
   __device__ void group_barrier() const { __syncwarp(kAllLanes); }

@@ -69,6 +69,7 @@ class HostPlatformOver {
   using Pointer = typename Space::template Pointer<T>;
   static constexpr std::uint32_t kGroupWidth = 1;
   static constexpr std::uint32_t kSharedWords = 64;
+  static constexpr bool kHasBlockWords = false;
 
   // `shared`: kSharedWords of this thread's block.
   HostPlatformOver(ThreadTeam* team, std::uint32_t thread, Pointer<std::uint64_t> shared)

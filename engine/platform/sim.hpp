@@ -20,6 +20,7 @@ class SimPlatformOf {
   using Space = HostSpace;
   static constexpr std::uint32_t kGroupWidth = Width;
   static constexpr std::uint32_t kSharedWords = Lanes::kSharedWords;
+  static constexpr bool kHasBlockWords = false;
   static_assert(Width >= 1 && Width <= 32);
 
   // Requires: the shape of `lanes` has groups of Width.

@@ -1,5 +1,5 @@
-// The frame of the strategies that find their order while they run (`prstm`, `lock`, `gpustm`, `kilo`): passes,
-// precedence classes, tickets, the transaction table, and the promise that it ends.
+// The frame of the strategies that find their order while they run (`prstm`, `lock`, `gpustm`, `kilo`, `local`):
+// passes, precedence classes, tickets, the transaction table, and the promise that it ends.
 //
 // Tickets. A transaction takes one when nothing can come before it any more of what it depends on; ticket k of the
 // batch's r-th range has rank r x n + k, so that ranks follow the one serial order, and the version is known before
@@ -22,6 +22,8 @@
 //   kRanksTogether, if it has it: lanes of a group sweep in step, a transaction each, and those that want a rank get
 //                theirs by one addition; go_on(rank), kNone if there is none left, is the rest of the attempt, and
 //                swept(what came of it) follows, of each lane
+//   kHasStage, if it has it: it deals transactions to threads itself, for_own(class, f) and own_slot(i), and is told of
+//                each class, begin_half(class), and of the end, finish(): barriers stand before both
 // Thread safety: each thread of the grid makes one TicketedRun and calls run() once; nothing else may touch the
 // arguments' memory meanwhile.
 // Source: PR-STM, section 3.4 and Algorithm 3 (the global transaction table); deviations: a thread owns positions, not
@@ -117,23 +119,34 @@ class TicketedRun {
     std::uint32_t waiting = size_;
     for (std::uint32_t pass = 0; waiting > 0 && range_ < kWaitPassesMax; ++pass) {
       std::uint32_t postponed = 0;
-      for (std::uint32_t c = 0; c < a_.classes && !stopped_; ++c) postponed += run_class(c, pass);
+      for (std::uint32_t c = 0; c < a_.classes && !stopped_; ++c) {
+        if constexpr (kDealsItself) protocol_.begin_half(c);
+        postponed += run_class(c, pass);
+      }
       if (stopped_) return;
       const bool finished_some = postponed < waiting;
       waiting = postponed;
       ++range_;
       if (Rules::kStopsWhenIdle && !finished_some) break;
     }
-    for_own_positions(0, size_, [&](std::uint32_t position) { expire(position); });
+    if constexpr (kDealsItself) protocol_.finish();
+    for (std::uint32_t c = 0; c < a_.classes; ++c) {
+      for_own_positions(c, [&](std::uint32_t position) { expire(position); });
+    }
     a_.counts[p_.thread()] = counts_;
     if (p_.thread() == 0) p_.put(a_.words + kTicketedPasses, range_);
   }
 
  private:
   static constexpr std::uint32_t kDone = kNone;
+  static constexpr bool kDealsItself = requires { Protocol::kHasStage; };
 
+  // Of the class.
   template <class F>
-  KILOKV_HOST_DEVICE void for_own_positions(std::uint32_t begin, std::uint32_t end, const F& f) const {
+  KILOKV_HOST_DEVICE void for_own_positions(std::uint32_t c, const F& f) {
+    if constexpr (kDealsItself) return protocol_.for_own(c, f);
+    const std::uint32_t begin = c == 0 ? 0 : a_.class_end[c - 1];
+    const std::uint32_t end = a_.class_end[c];
     const std::uint32_t tile = position_tile(size_, p_.threads(), P::kGroupWidth, a_.tuning.transactions_per_thread);
     for (std::uint32_t first = p_.thread() * tile; first < end; first += p_.threads() * tile) {
       const std::uint32_t last = first + tile < end ? first + tile : end;
@@ -144,7 +157,7 @@ class TicketedRun {
   // Runs those of the class that wait for this pass; returns how many of all threads' were postponed.
   KILOKV_HOST_DEVICE std::uint32_t run_class(std::uint32_t c, std::uint32_t pass) {
     std::uint32_t left = 0;
-    for_own_positions(c == 0 ? 0 : a_.class_end[c - 1], a_.class_end[c], [&](std::uint32_t position) {
+    for_own_positions(c, [&](std::uint32_t position) {
       if (pass == 0) {
         protocol_.prepare(position, a_.transaction_at(position));
         p_.put(a_.pass_of + position, 0);
@@ -166,7 +179,10 @@ class TicketedRun {
       return postponed;
     }
   }
-  KILOKV_HOST_DEVICE std::uint32_t own_slot(std::uint32_t i) const { return p_.thread() + i * p_.threads(); }
+  KILOKV_HOST_DEVICE std::uint32_t own_slot(std::uint32_t i) const {
+    if constexpr (kDealsItself) return protocol_.own_slot(i);
+    return p_.thread() + i * p_.threads();
+  }
 
   // Tries own transactions until none is left or the range is exhausted; returns how many are left.
   KILOKV_HOST_DEVICE std::uint32_t sweep(std::uint32_t pass, std::uint32_t left) {

@@ -13,6 +13,7 @@
 #include "engine/platform/concept.hpp"
 #include "engine/stm/batch_arguments.hpp"
 #include "engine/stm/kilo_arguments.hpp"
+#include "engine/stm/local_arguments.hpp"
 #include "engine/txn/program.hpp"
 
 namespace kilokv::engine {
@@ -30,6 +31,12 @@ struct TicketedCounts {
   std::uint64_t wasted = 0;       // tickets of attempts that ended in a conflict
   std::uint64_t hazards = 0;      // attempts that waited for one with an earlier ticket
   std::uint64_t limits = 0;       // changes of the concurrency limit
+  // Of transactions on the stage of `local`:
+  std::uint64_t staged = 0;            // that were decided there
+  std::uint64_t restarts = 0;          // attempts that ended because another lane was in the way
+  std::uint64_t aliases = 0;           // of these, about as many where it was not at the same record
+  std::uint64_t warp_serialized = 0;   // lanes that had to go alone in their group
+  std::uint64_t block_serialized = 0;  // of these, in the block
 };
 
 // Words that all threads share; all zero at the start.
@@ -44,17 +51,19 @@ enum TicketedWord : std::uint32_t {
 enum PhaseWord : std::uint32_t { kPhaseLeft, kPhasePostponed, kPhaseStopped, kPhaseWords };
 static_assert(kPhaseWords == 3);
 
-enum class TicketedStrategy : std::uint8_t { prstm, lock, gpustm, kilo };
+enum class TicketedStrategy : std::uint8_t { prstm, lock, gpustm, kilo, local };
 inline constexpr TicketedStrategy kTicketedStrategies[] = {TicketedStrategy::prstm, TicketedStrategy::lock,
-                                                           TicketedStrategy::gpustm, TicketedStrategy::kilo};
+                                                           TicketedStrategy::gpustm, TicketedStrategy::kilo,
+                                                           TicketedStrategy::local};
 constexpr const char* name_of(TicketedStrategy strategy) {
   switch (strategy) {
     case TicketedStrategy::prstm: return "prstm";
     case TicketedStrategy::lock: return "lock";
     case TicketedStrategy::gpustm: return "gpustm";
-    case TicketedStrategy::kilo: break;
+    case TicketedStrategy::kilo: return "kilo";
+    case TicketedStrategy::local: break;
   }
-  return "kilo";
+  return "local";
 }
 
 struct TicketedTuning {
@@ -65,6 +74,7 @@ struct TicketedTuning {
   std::uint32_t idle_sweeps_max = 1u << 25;
   std::uint32_t transactions_per_thread = 0;  // 0: as the executor finds best
   KiloTuning kilo;
+  LocalTuning local;
 };
 
 // With n transactions, G guards, m operations, U = 2G + m uses and d records that the batch names, each once:
@@ -89,6 +99,7 @@ struct TicketedArguments : BatchArguments<Space> {
   Pointer<std::uint64_t> words = {};            // [kTicketedWords]
   Pointer<TicketedCounts> counts = {};          // [threads] out
   KiloArguments<Space> kilo;                    // of that strategy alone
+  LocalArguments<Space> local;                  // likewise; classes are then halves of classes
   std::uint32_t classes = 0;
   std::uint32_t threads = 1;  // of the launch
   TicketedTuning tuning;

@@ -145,6 +145,16 @@ class TransactionLog {
   // The transaction ran as if its commit version were that of `ran_as`: puts that of `rank` into its results and its
   // entries to be written.
   KILOKV_HOST_DEVICE void stamp(Outcome outcome, std::uint32_t ran_as, std::uint32_t rank) {
+    stamp_results(outcome, ran_as, rank);
+    const Version version = a_.batch.first_version + rank;
+    for (std::uint32_t e = begin_; e < end_; ++e) {
+      if (!has(e, kEntryWritten)) continue;
+      const Cell written = cell(e);
+      set_cell(e, {written.word, make_tag(version, type_of(written.tag))});
+    }
+  }
+  // The same, but for the entries.
+  KILOKV_HOST_DEVICE void stamp_results(Outcome outcome, std::uint32_t ran_as, std::uint32_t rank) {
     a_.results.rank[transaction_] = rank;
     const Version before = a_.batch.first_version + ran_as;
     const Version version = a_.batch.first_version + rank;
@@ -153,11 +163,6 @@ class TransactionLog {
     for (std::uint32_t i = ran_else ? middle : operation_begin_; i < (ran_else ? operation_end() : middle); ++i) {
       const Cell cell = a_.results.op_cell[i];
       if (version_of(cell.tag) == before) a_.results.op_cell[i] = {cell.word, make_tag(version, type_of(cell.tag))};
-    }
-    for (std::uint32_t e = begin_; e < end_; ++e) {
-      if (!has(e, kEntryWritten)) continue;
-      const Cell written = cell(e);
-      set_cell(e, {written.word, make_tag(version, type_of(written.tag))});
     }
   }
 

@@ -38,6 +38,7 @@ struct Ground {
 struct Totals {
   std::uint64_t batches = 0, by_it = 0, on_device = 0, passes_beyond_first = 0;
   std::uint64_t conflicts = 0, under_locks = 0, wasted = 0;
+  std::uint64_t staged = 0, decided = 0;
   std::uint64_t outcomes[7] = {};
 };
 
@@ -50,6 +51,8 @@ void count(const RefereeScenario& scenario, const char* strategy, Totals* totals
   totals->conflicts += execution.conflicts;
   totals->under_locks += execution.under_locks;
   totals->wasted += execution.wasted_tickets;
+  totals->staged += execution.staged;
+  for (const std::uint64_t decided : execution.decided_by) totals->decided += decided;
   for (const std::uint8_t outcome : scenario.results.outcome) ++totals->outcomes[outcome];
 }
 
@@ -63,6 +66,13 @@ void draw_kilo(Random* random, EngineOptions* options) {
   options->concurrency_limit = kLimits[random->below(4)];
 }
 
+// Stages that have room for all records, for some, for none, with signatures that tell them apart or do not.
+void draw_local(Random* random, EngineOptions* options) {
+  constexpr std::uint32_t kStaged[] = {0, 2, 4, 8, 16, 1024}, kBits[] = {1, 4, 256, 1024};
+  options->staged_records = kStaged[random->below(6)];
+  options->signature_bits = kBits[random->below(4)];
+}
+
 Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed, Totals* totals) {
   Random random(seed);
   EngineOptions options;
@@ -72,6 +82,7 @@ Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed,
   constexpr std::uint32_t kRecordsPerLock[] = {1, 1, 16, 4096};
   options.records_per_lock = kRecordsPerLock[random.below(4)];
   if (options.strategy == "kilo") draw_kilo(&random, &options);
+  if (options.strategy == "local") draw_local(&random, &options);
   if (random.chance(0.3)) options.transactions_per_thread = static_cast<std::uint32_t>(1 + random.below(20));
   RefereeScenario scenario;
   scenario.engine = RefereeScenario::make_engine(options);
@@ -115,6 +126,11 @@ void run_strategy(const Ground& ground, const char* strategy) {
   EXPECT_EQ(totals.on_device, std::string_view(ground.device) == "cpu" ? 0 : totals.batches);
   if (first != 1 || last < ground.chains) return;
   EXPECT_TRUE(totals.passes_beyond_first > 5);
+  if (std::string_view(strategy) == "local") {
+    std::printf("  %llu of %llu on the stage\n", static_cast<unsigned long long>(totals.staged),
+                static_cast<unsigned long long>(totals.decided));
+    EXPECT_TRUE(totals.staged > totals.decided / 10 && totals.staged < totals.decided * 9 / 10);
+  }
   for (const Outcome outcome :
        {Outcome::committed, Outcome::guard_failed, Outcome::wait_expired, Outcome::overflow, Outcome::type_mismatch}) {
     EXPECT_TRUE(totals.outcomes[static_cast<int>(outcome)] > 5);
@@ -233,6 +249,24 @@ TEST(knobs_of_kilo_are_checked) {
   EXPECT_EQ(code_of("prstm", "512B", 8, 0), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("prstm", "5kB", 4, 0), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("ordered", "5kB", 8, 1), StatusCode::invalid_argument);
+}
+
+TEST(knobs_of_local_are_checked) {
+  const auto code_of = [](const char* strategy, std::uint32_t records, std::uint32_t bits) {
+    EngineOptions options;
+    options.strategy = strategy;
+    options.staged_records = records;
+    options.signature_bits = bits;
+    return Engine::create(options).status().code();
+  };
+  EXPECT_EQ(code_of("local", 0, 1), StatusCode::ok);
+  EXPECT_EQ(code_of("local", kStagedRecordsMax, kSignatureBitsMax), StatusCode::ok);
+  EXPECT_EQ(code_of("local", kStagedRecordsMax + 1, 256), StatusCode::invalid_argument);
+  for (const std::uint32_t bits : {0u, 3u, 2048u}) {
+    EXPECT_EQ(code_of("local", 1024, bits), StatusCode::invalid_argument);
+  }
+  EXPECT_EQ(code_of("prstm", 512, 256), StatusCode::invalid_argument);
+  EXPECT_EQ(code_of("prstm", 1024, 128), StatusCode::invalid_argument);
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+#include "engine/exec/stage_scratch.hpp"
+
+#include "engine/exec/host_arguments.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+const std::uint32_t* data_or_null(const std::vector<std::uint32_t>& column) {
+  return column.empty() ? nullptr : column.data();
+}
+
+}  // namespace
+
+void StageScratch::open(const ResolvedBatch& batch, const BatchRecords& records, std::uint32_t staging,
+                        std::uint32_t group_width, TicketedArguments<HostSpace>* arguments) {
+  TicketedArguments<HostSpace>& a = *arguments;
+  const std::uint32_t each = a.tuning.transactions_per_thread;
+  plan_.make(batch, records, a.tuning.local.staged_records);
+  grow(&stage_, stage_words(plan_.staged(), a.tuning.local.signature_bits, staging, group_width));
+  grow(&undecided_, plan_.slots(staging, a.threads, group_width, each));
+  a.undecided = undecided_.data();
+  a.class_end = plan_.class_end().data();
+  a.classes = static_cast<std::uint32_t>(plan_.class_end().size());
+  a.local.stage = stage_.data();
+  a.local.slot_of = data_or_null(plan_.slot_of());
+  a.local.record_of = data_or_null(plan_.record_of());
+  a.local.order = data_or_null(plan_.order());
+  a.local.hot_end = plan_.hot_end().data();
+  a.local.behind = plan_.behind().data();
+  a.local.staged = plan_.staged();
+  a.local.threads = staging;
+  a.local.hot_slots = static_cast<std::uint32_t>(plan_.hot_slots(staging, group_width, each));
+}
+
+std::size_t StageScratch::memory_bytes() const {
+  return plan_.memory_bytes() + stage_.capacity() * sizeof(std::uint64_t) +
+         undecided_.capacity() * sizeof(std::uint32_t);
+}
+
+}  // namespace kilokv::engine

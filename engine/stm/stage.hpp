@@ -1,0 +1,189 @@
+// The stage of `local` (stm/local.hpp): records in the memory of one block, with a shadow and an owner each, and the
+// signatures of the lanes, by which they find out that they are in each other's way.
+//
+// Signatures. A record stands for one bit of a signature: its slot modulo their number. They are stored by bit, not by
+// lane: a row for each bit, a word in it for each group, in which every lane has one bit for "reads" and one for
+// "writes". So a group's word of a row is its conflict mask there, one change of it decides among its lanes who came
+// first, and one load shows all lanes of another group.
+//
+// A claim sets the lane's own bit, then looks at the others'. Of two lanes of a group one has changed the word first;
+// of two of different groups at least one sees the other, for both set and look in the sequential order. It may be
+// both: then both have to begin again, and serialization (stm/local.hpp) ends it. Who finds somebody in the way takes
+// its bit back. A false conflict, where two records have one bit, is a conflict like any other; one's own bits are
+// none.
+//
+// Who has claimed a record to write it owns it: the slot says so, and its shadow has what was there before. The owner
+// tells a record that one has already taken from another one with the same bit, whose shadow is still to be made.
+//
+// Orders. Words of rows are only changed by reading and writing at once, so that who sees a bit gone, at whatever value
+// of the word, has acquired what its lane released. Cells and shadows are plain data under claims. Owners are looked at
+// by others for a count alone.
+//
+// Thread safety: an object is one thread's. Source: GPU-LocalTM, sections 3.2 and 3.3. Deviations:
+//   - signatures are words of the block's memory, not registers of each lane that all banks look into; a lane has as
+//     many bits as there with all 32 banks' eight
+//   - reads and writes have bits of their own, so that readers of a record are not in each other's way. What a
+//     transaction may write, its footprint tells, is claimed to be written from the beginning: no lane has to go from
+//     reading to writing, which no two could at once
+//   - banks let one lane in at a time; here the change of a word does, or the sequential order
+//   - a shadow is made of what may be written only, in words of 64 bits, two to a record; an owner is a word
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/host_device.hpp"
+#include "engine/base/types.hpp"
+#include "engine/platform/concept.hpp"
+#include "engine/stm/local_arguments.hpp"
+#include "engine/stm/ticketed_arguments.hpp"
+#include "engine/txn/program.hpp"
+
+namespace kilokv::engine {
+
+enum class StageClaim : std::uint8_t {
+  taken,    // the bit is set now
+  kept,     // it was already
+  refused,  // another lane is in the way
+  aliased,  // the same; but it writes no record of this number, as far as the owner tells
+};
+
+template <Platform P, class Rules>
+class Stage {
+ public:
+  using Space = typename P::Space;
+  static constexpr std::uint32_t kLanesPerWord = stage_lanes_per_word(P::kGroupWidth);
+
+  KILOKV_HOST_DEVICE Stage(P& platform, const TicketedArguments<Space>& arguments)
+      : p_(platform),
+        a_(arguments),
+        words_(memory(platform, arguments)),
+        row_words_(stage_row_words(arguments.local.threads, P::kGroupWidth)),
+        my_word_(platform.thread() / kLanesPerWord),
+        my_bit_(std::uint64_t{1} << platform.thread() % kLanesPerWord) {}
+
+  // Reads the records in; nobody has claimed any. For all threads that share the stage; a barrier must follow.
+  KILOKV_HOST_DEVICE void read_in() const {
+    if (p_.thread() >= a_.local.threads) return;
+    const std::uint32_t signature_words = a_.tuning.local.signature_bits * row_words_;
+    for (std::uint32_t i = p_.thread(); i < kStageRows + signature_words; i += a_.local.threads) {
+      p_.store(words_ + i, 0, Order::relaxed, Scope::block);
+    }
+    for (std::uint32_t slot = p_.thread(); slot < a_.local.staged; slot += a_.local.threads) {
+      const auto cell = cell_of(slot);
+      p_.put(at(kStageWord, slot), p_.get(cell));
+      p_.put(at(kStageTag, slot), p_.get(cell + 1));
+      p_.store(at(kStageOwner, slot), kNobody, Order::relaxed, Scope::block);
+    }
+  }
+  // Writes them back. For the same, behind a barrier.
+  KILOKV_HOST_DEVICE void write_back() const {
+    if (p_.thread() >= a_.local.threads) return;
+    for (std::uint32_t slot = p_.thread(); slot < a_.local.staged; slot += a_.local.threads) {
+      const auto cell = cell_of(slot);
+      p_.put(cell, p_.get(at(kStageWord, slot)));
+      p_.put(cell + 1, p_.get(at(kStageTag, slot)));
+    }
+  }
+
+  // kNone: it is not on the stage.
+  KILOKV_HOST_DEVICE std::uint32_t slot_of(std::uint32_t record) const {
+    return a_.local.slot_of != nullptr ? a_.local.slot_of[record] : record;
+  }
+  KILOKV_HOST_DEVICE Cell cell(std::uint32_t slot) const {
+    return {p_.get(at(kStageWord, slot)), p_.get(at(kStageTag, slot))};
+  }
+  KILOKV_HOST_DEVICE void set_cell(std::uint32_t slot, Cell cell) const {
+    p_.put(at(kStageWord, slot), cell.word);
+    p_.put(at(kStageTag, slot), cell.tag);
+  }
+
+  KILOKV_HOST_DEVICE StageClaim claim(std::uint32_t slot, bool writes) const {
+    const auto row = row_of(slot);
+    const std::uint64_t mine = bit_to(writes);
+    // Nobody but this lane changes its own bits.
+    const std::uint64_t word = p_.load(row + my_word_, Order::relaxed, Scope::block);
+    if ((word & (mine | bit_to(true))) != 0) return StageClaim::kept;
+    if (is_in_way(word & ~my_bits(), writes)) return refuse(slot, word);
+    if (!Rules::kSetsBits) return StageClaim::taken;
+    const std::uint64_t before = p_.fetch_or(row + my_word_, mine, Rules::kClaimOrder, Scope::block);
+    std::uint64_t met = before & ~my_bits();
+    bool refused = is_in_way(met, writes);
+    for (std::uint32_t i = 0; i < row_words_ && !refused && Rules::kLooksAtOtherGroups; ++i) {
+      if (i == my_word_) continue;
+      met = p_.load(row + i, Rules::kLookOrder, Scope::block);
+      refused = is_in_way(met, writes);
+    }
+    if (!refused) return StageClaim::taken;
+    p_.fetch_add(row + my_word_, ~mine + 1, Order::relaxed, Scope::block);
+    return refuse(slot, met);
+  }
+  // Gives back what was `taken`.
+  KILOKV_HOST_DEVICE void release(std::uint32_t slot, bool wrote) const {
+    if (!Rules::kSetsBits) return;
+    p_.fetch_add(row_of(slot) + my_word_, ~bit_to(wrote) + 1, Rules::kReleaseOrder, Scope::block);
+  }
+
+  KILOKV_HOST_DEVICE bool owns(std::uint32_t slot) const {
+    return p_.load(at(kStageOwner, slot), Order::relaxed, Scope::block) == p_.thread() + 1;
+  }
+  // What is there is what there was before. Requires: claimed to write.
+  KILOKV_HOST_DEVICE void own(std::uint32_t slot) const {
+    p_.put(at(kShadowWord, slot), p_.get(at(kStageWord, slot)));
+    p_.put(at(kShadowTag, slot), p_.get(at(kStageTag, slot)));
+    p_.store(at(kStageOwner, slot), p_.thread() + 1, Order::relaxed, Scope::block);
+  }
+  KILOKV_HOST_DEVICE void restore(std::uint32_t slot) const {
+    p_.put(at(kStageWord, slot), p_.get(at(kShadowWord, slot)));
+    p_.put(at(kStageTag, slot), p_.get(at(kShadowTag, slot)));
+  }
+  KILOKV_HOST_DEVICE void disown(std::uint32_t slot) const {
+    p_.store(at(kStageOwner, slot), kNobody, Order::relaxed, Scope::block);
+  }
+
+  // The token: 0, or the number of a group plus one.
+  KILOKV_HOST_DEVICE std::uint64_t token() const { return p_.load(words_ + kStageToken, Order::relaxed, Scope::block); }
+  KILOKV_HOST_DEVICE bool take_token(std::uint64_t mine) const {
+    return p_.compare_exchange(words_ + kStageToken, 0, mine, Order::relaxed, Scope::block) == 0;
+  }
+  KILOKV_HOST_DEVICE void give_token_back() const { p_.store(words_ + kStageToken, 0, Order::relaxed, Scope::block); }
+
+ private:
+  using Pointer = PointerOf<P, std::uint64_t>;
+  static constexpr std::uint64_t kNobody = 0;
+  static constexpr std::uint32_t kWriteShift = 32;
+
+  KILOKV_HOST_DEVICE static Pointer memory(P& platform, const TicketedArguments<Space>& arguments) {
+    if constexpr (P::kHasBlockWords) {
+      return platform.block_words();
+    } else {
+      return arguments.local.stage;
+    }
+  }
+  KILOKV_HOST_DEVICE auto row_of(std::uint32_t slot) const {
+    return words_ + (kStageRows + (slot & (a_.tuning.local.signature_bits - 1)) * row_words_);
+  }
+  KILOKV_HOST_DEVICE auto at(StageColumn column, std::uint32_t slot) const {
+    return words_ + (kStageRows + a_.tuning.local.signature_bits * row_words_ + column * a_.local.staged + slot);
+  }
+  KILOKV_HOST_DEVICE auto cell_of(std::uint32_t slot) const {
+    return a_.cells + 2 * std::uint64_t{a_.local.record_of != nullptr ? a_.local.record_of[slot] : slot};
+  }
+  KILOKV_HOST_DEVICE std::uint64_t bit_to(bool write) const { return write ? my_bit_ << kWriteShift : my_bit_; }
+  KILOKV_HOST_DEVICE std::uint64_t my_bits() const { return my_bit_ | my_bit_ << kWriteShift; }
+  KILOKV_HOST_DEVICE static bool is_in_way(std::uint64_t others, bool writes) {
+    return writes ? others != 0 : others >> kWriteShift != 0;
+  }
+  KILOKV_HOST_DEVICE StageClaim refuse(std::uint32_t slot, std::uint64_t met) const {
+    const bool is_alias =
+        met >> kWriteShift != 0 && p_.load(at(kStageOwner, slot), Order::relaxed, Scope::block) == kNobody;
+    return is_alias ? StageClaim::aliased : StageClaim::refused;
+  }
+
+  P& p_;
+  const TicketedArguments<Space>& a_;
+  const Pointer words_;
+  const std::uint32_t row_words_, my_word_;
+  const std::uint64_t my_bit_;
+};
+
+}  // namespace kilokv::engine
