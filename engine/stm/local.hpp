@@ -78,6 +78,7 @@ struct LocalRules : PrstmRules {
   static constexpr bool kRespectsToken = true;
   static constexpr bool kGivesTokenBack = true;
   static constexpr bool kWritesBack = true;
+  static constexpr bool kWritesBackAtEnd = true;    // of a half, not with each commit
   static constexpr bool kWaitsForStage = true;      // to be read in, before it is used
   static constexpr bool kWaitsForWriteBack = true;  // before others use the records
   static constexpr bool kStraddlersBehind = true;   // else they are staged as far as it goes
@@ -266,7 +267,7 @@ class Local {
     return false;
   }
   KILOKV_HOST_DEVICE void write_back() const {
-    if (Rules::kWritesBack) stage_.write_back();
+    if (Rules::kWritesBack && Rules::kWritesBackAtEnd) stage_.write_back();
   }
 
   KILOKV_HOST_DEVICE Outcome run(std::uint32_t rank) {
@@ -336,6 +337,7 @@ class Local {
       const Cell written = stage_.cell(slot);
       stage_.set_cell(slot, {written.word, make_tag(version, type_of(written.tag))});
     }
+    if (!Rules::kWritesBackAtEnd) stage_.write_back();
     end(false);
   }
   // Gives all claims back, restored or not.

@@ -82,6 +82,14 @@ inline KiloTuning kilo_tuning_of(std::uint64_t seed) {
   return tuning;
 }
 
+// Stages of few slots, or of enough, and signatures of few bits.
+inline LocalTuning local_tuning_of(std::uint64_t seed) {
+  Random random(seed ^ 0x10CA1);
+  constexpr std::array<std::uint32_t, 8> kSlots = {0, 1, 2, 3, 4, 64, 64, 64};
+  constexpr std::array<std::uint32_t, 4> kBits = {1, 2, 4, 64};
+  return {.staged_records = kSlots[random.below(8)], .signature_bits = kBits[random.below(4)]};
+}
+
 // A family of runs: Width lanes in a group, and a protocol on that platform.
 template <std::uint32_t Width, class Protocol>
 struct TicketedFamily {
@@ -101,6 +109,7 @@ struct TicketedFamily {
     runs.schedule.preempt_probability = random.chance(0.5) ? 0.5 : 0.1;
     runs.schedule.steps_max = 200'000;
     runs.tuning.kilo = kilo_tuning_of(seed);
+    runs.tuning.local = local_tuning_of(seed);
     if (has_many_each(seed)) runs.shape = {.blocks = 1, .block_threads = 4, .group_width = Width};
     if (seed >= kWeakSeeds) runs.schedule.stale_probability = random.chance(0.5) ? 0.1 : 0.5;
     return runs;
