@@ -246,7 +246,7 @@ check_workloads() {
     --no-ranges --workload all --keys 64 --batch 1024 --batches "$verify_batches" --json
   step "verify, all workloads, 100k keys, batches of $verify_large" check 60 device "$bench" --device "$device" \
     --strategy ordered --verify --no-ranges --workload all --keys 100000 --batch "$verify_large" --batches 2 --json
-  for strategy in prstm lock gpustm kilo; do
+  for strategy in prstm lock gpustm kilo local; do
     step "verify, all workloads, 64 keys, $strategy" check 40 device "$bench" --device "$device" \
       --strategy "$strategy" --verify --no-ranges --workload all --keys 64 --batch 1024 --batches "$verify_batches" \
       --json

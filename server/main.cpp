@@ -81,7 +81,9 @@ ServerInfo info_of(const ServerOptions& options) {
           .commit_units = options.engine.commit_units,
           .concurrency_limit = options.engine.concurrency_limit,
           .history = options.engine.history,
-          .order = options.engine.order};
+          .order = options.engine.order,
+          .staged_records = options.engine.staged_records,
+          .signature_bits = options.engine.signature_bits};
 }
 
 class Server {

@@ -255,6 +255,8 @@ ExitCode run_status(const CommonOptions& common) {
                                    {"commit_units", status->commit_units},
                                    {"history", status->history},
                                    {"concurrency_limit", status->concurrency_limit},
+                                   {"staged_records", status->staged_records},
+                                   {"signature_bits", status->signature_bits},
                                    {"device", status->device},
                                    {"device_model", status->device_model},
                                    {"device_reason", status->device_reason},

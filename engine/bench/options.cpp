@@ -4,6 +4,7 @@
 
 #include "engine/exec/history_size.hpp"
 #include "engine/stm/kilo_arguments.hpp"
+#include "engine/stm/local_arguments.hpp"
 
 namespace kilokv::engine::bench {
 
@@ -54,16 +55,20 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
       distribution_flag(&options->distribution),
       number_flag("threads", "threads", "of all strategies but serial, on the CPU; 0: one for each core", 0,
                   EngineOptions::kThreadsMax, &options->threads),
-      number_flag("records-per-lock", "records", "prstm, lock, gpustm: that one lock covers", 1,
+      number_flag("records-per-lock", "records", "prstm, lock, gpustm, the rest of local: that one lock covers", 1,
                   EngineOptions::kPerLockMax, &options->records_per_lock),
       number_flag("transactions-per-thread", "transactions",
-                  "prstm, lock, gpustm, kilo: in a row that one thread takes together; 0: as is best", 0,
+                  "prstm, lock, gpustm, kilo, local: in a row that one thread takes together; 0: as is best", 0,
                   EngineOptions::kPerThreadMax, &options->transactions_per_thread),
       number_flag("commit-units", "units", "kilo: parts of the records, each with a history; 1, 2, 4, 8, 16 or 32", 1,
                   kCommitUnitsMax, &options->commit_units),
       text_flag("history", "SIZE", "kilo: of each history: " + std::string(HistorySize::kForms), &options->history),
       number_flag("concurrency-limit", "transactions", "kilo: between start and end at once; 0: it adapts", 0,
                   EngineOptions::kConcurrencyMax, &options->concurrency_limit),
+      number_flag("staged-records", "records", "local: that its stage has room for; 0: it has no stage", 0,
+                  kStagedRecordsMax, &options->staged_records),
+      number_flag("signature-bits", "bits", "local: of the signature of each lane of its stage; a power of two", 1,
+                  kSignatureBitsMax, &options->signature_bits),
       number_flag("batch", "transactions", "of each batch", 1, 1'000'000, &options->batch_transactions),
       number_flag("batches", "batches", "to run per workload; 0: as many as --duration allows", 0, 1'000'000'000,
                   &options->batches),
@@ -110,6 +115,8 @@ std::string describe_strategies() {
          "  gpustm   in an order that it finds: GPU-STM, for comparison; who waits for another is tried up to 100 "
          "times\n"
          "  kilo     in an order that it finds: KILO TM: validation by value, commits in the order of IDs\n"
+         "  local    in an order that it finds: GPU-LocalTM for the records wanted most, on a stage; prstm for the "
+         "rest\n"
          "  auto     the fastest one of serial and ordered; with --order any also prstm and kilo\n"
          "Batches with ranges are run by serial, under every strategy.\n";
 }
@@ -124,6 +131,8 @@ EngineOptions engine_options_of(const BenchOptions& options) {
   engine.transactions_per_thread = static_cast<std::uint32_t>(options.transactions_per_thread);
   engine.commit_units = static_cast<std::uint32_t>(options.commit_units);
   engine.history = options.history;
+  engine.staged_records = static_cast<std::uint32_t>(options.staged_records);
+  engine.signature_bits = static_cast<std::uint32_t>(options.signature_bits);
   engine.concurrency_limit = static_cast<std::uint32_t>(options.concurrency_limit);
   return engine;
 }

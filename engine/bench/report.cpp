@@ -61,6 +61,12 @@ std::string execution_line(const WorkloadReport& report) {
         wide(of.attempts), wide(of.conflicts), report.aborts_per_commit(), wide(of.under_locks), wide(of.steals),
         wide(of.stolen), wide(of.retried), wide(of.wasted_tickets), wide(of.hazards), wide(of.limit_changes));
   }
+  if (of.staged > 0) {
+    text +=
+        format("; %llu staged, %llu restarts there (about %llu by aliases), %llu alone in a group, %llu in the block",
+               wide(of.staged), wide(of.lane_restarts), wide(of.signature_aliases), wide(of.warp_serialized),
+               wide(of.block_serialized));
+  }
   if (of.ordered_batches + of.ticketed_batches > 0) {
     text += format("; %llu postponed; ", wide(of.postponed));
     // A device has too many threads for a line.
@@ -83,6 +89,8 @@ void open_document(JsonWriter* json, const BenchOptions& options) {
   json->integer("commit_units", options.commit_units);
   json->string("history", options.history);
   json->integer("concurrency_limit", options.concurrency_limit);
+  json->integer("staged_records", options.staged_records);
+  json->integer("signature_bits", options.signature_bits);
   json->integer("batch_transactions", options.batch_transactions);
   json->integer("seed", options.seed);
   write_machine(json);
@@ -113,6 +121,11 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->integer("wasted_tickets", of.wasted_tickets);
   json->integer("hazards", of.hazards);
   json->integer("limit_changes", of.limit_changes);
+  json->integer("staged", of.staged);
+  json->integer("lane_restarts", of.lane_restarts);
+  json->integer("signature_aliases", of.signature_aliases);
+  json->integer("warp_serialized", of.warp_serialized);
+  json->integer("block_serialized", of.block_serialized);
   json->number("aborts_per_commit", report.aborts_per_commit());
   json->integer("postponed", of.postponed);
   json->integer("deciding_threads", of.decided_by.size());

@@ -55,6 +55,11 @@ void ExecutionTotals::add(const ExecutionReport& batch) {
   wasted_tickets += batch.wasted_tickets;
   hazards += batch.hazards;
   limit_changes += batch.limit_changes;
+  staged += batch.staged;
+  lane_restarts += batch.lane_restarts;
+  signature_aliases += batch.signature_aliases;
+  warp_serialized += batch.warp_serialized;
+  block_serialized += batch.block_serialized;
   postponed += batch.postponed;
   decided_by.resize(std::max(decided_by.size(), batch.decided_by.size()));
   for (std::size_t i = 0; i < batch.decided_by.size(); ++i) decided_by[i] += batch.decided_by[i];

@@ -33,6 +33,8 @@ struct ExecutionTotals {
   std::uint64_t rounds = 0, reservations = 0, chained_adds = 0, tail = 0, walked = 0;  // of ordered
   std::uint64_t attempts = 0, conflicts = 0, under_locks = 0, steals = 0, stolen = 0;  // of those with tickets
   std::uint64_t retried = 0, wasted_tickets = 0, hazards = 0, limit_changes = 0;
+  // Of local's stage.
+  std::uint64_t staged = 0, lane_restarts = 0, signature_aliases = 0, warp_serialized = 0, block_serialized = 0;
   std::uint64_t postponed = 0;            // of all but serial
   std::vector<std::uint64_t> decided_by;  // by thread
   void add(const ExecutionReport& batch);

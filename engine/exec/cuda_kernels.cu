@@ -11,6 +11,7 @@
 #include "engine/platform/cuda_device.hpp"
 #include "engine/stm/gpustm.hpp"
 #include "engine/stm/kilo.hpp"
+#include "engine/stm/local.hpp"
 #include "engine/stm/lock.hpp"
 #include "engine/stm/ordered.hpp"
 #include "engine/stm/prstm.hpp"
@@ -21,6 +22,12 @@ namespace {
 constexpr int kBlockThreads = 128;
 // Blocks that a multiprocessor must be able to run at once: more would make the compiler spill registers.
 constexpr int kBlocksEachMin = 4;
+// Of `local`: as many as shared a local memory in its paper. The stage is a block's.
+constexpr int kLocalBlockThreads = 256;
+constexpr int kLocalBlocksEachMin = 2;
+constexpr int block_threads_of(TicketedStrategy strategy) {
+  return strategy == TicketedStrategy::local ? kLocalBlockThreads : kBlockThreads;
+}
 
 __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void ordered_kernel(
     const __grid_constant__ OrderedArguments<HostSpace> arguments) {
@@ -52,15 +59,22 @@ __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void kilo_kernel(
   TicketedRun<CudaPlatform, Kilo<CudaPlatform>>(platform, arguments).run();
 }
 
+__global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_kernel(
+    const __grid_constant__ TicketedArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  TicketedRun<CudaPlatform, Local<CudaPlatform>>(platform, arguments).run();
+}
+
 using TicketedKernel = void (*)(const TicketedArguments<HostSpace>);
 TicketedKernel kernel_of(TicketedStrategy strategy) {
   switch (strategy) {
     case TicketedStrategy::prstm: return prstm_kernel;
     case TicketedStrategy::lock: return lock_kernel;
     case TicketedStrategy::gpustm: return gpustm_kernel;
-    case TicketedStrategy::kilo: break;
+    case TicketedStrategy::kilo: return kilo_kernel;
+    case TicketedStrategy::local: break;
   }
-  return kilo_kernel;
+  return local_kernel;
 }
 
 __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void bulk_kernel(
@@ -101,6 +115,15 @@ class CudaKernels final : public DeviceKernels {
     if (error == cudaSuccess) {
       error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&bulk_each, bulk_kernel, kBlockThreads, 0);
     }
+    int shared_bytes = 0;
+    if (error == cudaSuccess) {
+      error = cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
+    }
+    if (error == cudaSuccess) {
+      stage_words_max_ = static_cast<std::size_t>(shared_bytes) / sizeof(std::uint64_t);
+      error = cudaFuncSetAttribute(local_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+    }
+    multiprocessors_ = static_cast<std::uint32_t>(multiprocessors);
     for (const TicketedStrategy strategy : kTicketedStrategies) {
       int each = 0;
       if (error == cudaSuccess) {
@@ -120,6 +143,21 @@ class CudaKernels final : public DeviceKernels {
     return std::min(blocks_for(wanted), ticketed_blocks_max_[static_cast<std::size_t>(strategy)]) * kBlockThreads;
   }
   std::uint32_t group_width() const override { return CudaPlatform::kGroupWidth; }
+  std::uint32_t stage_threads() const override { return kLocalBlockThreads; }
+  std::uint32_t stage_slots_max(std::uint32_t signature_bits) const override {
+    const std::uint64_t others = stage_words(0, signature_bits, kLocalBlockThreads, CudaPlatform::kGroupWidth);
+    return others < stage_words_max_ ? static_cast<std::uint32_t>((stage_words_max_ - others) / kStageColumns) : 0;
+  }
+  std::uint32_t local_threads(std::uint32_t wanted, std::uint64_t stage_words) const override {
+    int each = 0;
+    const std::size_t bytes = stage_words * sizeof(std::uint64_t);
+    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, local_kernel, kLocalBlockThreads, bytes) != cudaSuccess) {
+      each = 1;
+    }
+    const std::uint32_t blocks_max = std::max(static_cast<std::uint32_t>(each), 1u) * multiprocessors_;
+    return std::min(blocks_for(wanted, kLocalBlockThreads), blocks_max) * kLocalBlockThreads;
+  }
+  bool has_block_words() const override { return CudaPlatform::kHasBlockWords; }
   // A round costs a grid barrier, some microseconds, and about a nanosecond for each of those that it had; one
   // thread alone runs a transaction in about one microsecond.
   OrderedTuning tuning() const override { return {.decided_min = 8, .divisor = 1024, .walks = true}; }
@@ -130,8 +168,14 @@ class CudaKernels final : public DeviceKernels {
   }
   Status ticketed(DeviceStream stream, TicketedStrategy strategy,
                   const TicketedArguments<DeviceSpace>& arguments) override {
+    const auto block_threads = static_cast<std::uint32_t>(block_threads_of(strategy));
+    std::size_t shared_bytes = 0;
+    if (strategy == TicketedStrategy::local) {
+      shared_bytes = sizeof(std::uint64_t) * stage_words(arguments.local.staged, arguments.tuning.local.signature_bits,
+                                                         block_threads, CudaPlatform::kGroupWidth);
+    }
     return launch_together(kernel_of(strategy), "launch of a strategy with tickets", raw(arguments),
-                           static_cast<std::uint32_t>(arguments.threads) / kBlockThreads, stream);
+                           arguments.threads / block_threads, stream, block_threads, shared_bytes);
   }
   Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
     return launch_together(bulk_kernel, "launch of bulk", raw(arguments),
@@ -143,39 +187,41 @@ class CudaKernels final : public DeviceKernels {
   }
 
  private:
-  static std::uint32_t blocks_for(std::uint32_t items) {
-    return std::max((items + kBlockThreads - 1) / kBlockThreads, 1u);
+  static std::uint32_t blocks_for(std::uint32_t items, std::uint32_t block_threads = kBlockThreads) {
+    return std::max((items + block_threads - 1) / block_threads, 1u);
   }
   cudaStream_t stream_of(DeviceStream stream) const { return static_cast<cudaStream_t>(device_.stream(stream)); }
 
   template <class Arguments>
   Status launch_together(void (*kernel)(Arguments), const char* call, Arguments arguments, std::uint32_t blocks,
-                         DeviceStream stream) {
+                         DeviceStream stream, std::uint32_t block_threads = kBlockThreads,
+                         std::size_t shared_bytes = 0) {
     void* values[] = {&arguments};
     return to_status(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), dim3(blocks),
-                                                 dim3(kBlockThreads), values, 0, stream_of(stream)),
+                                                 dim3(block_threads), values, shared_bytes, stream_of(stream)),
                      call);
   }
 
   CudaDevice& device_;
-  std::uint32_t ordered_blocks_max_ = 1, bulk_blocks_max_ = 1;
+  std::uint32_t ordered_blocks_max_ = 1, bulk_blocks_max_ = 1, multiprocessors_ = 1;
+  std::size_t stage_words_max_ = 0;  // of a block
   std::array<std::uint32_t, std::size(kTicketedStrategies)> ticketed_blocks_max_{};
 };
 
 template <class Kernel>
-KernelFacts facts_of(const char* name, Kernel kernel) {
+KernelFacts facts_of(const char* name, Kernel kernel, int block_threads = kBlockThreads) {
   KernelFacts facts;
   facts.name = name;
-  facts.block_threads = kBlockThreads;
+  facts.block_threads = block_threads;
   cudaFuncAttributes attributes{};
   if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)) != cudaSuccess) return facts;
   facts.registers = attributes.numRegs;
   facts.shared_bytes = static_cast<int>(attributes.sharedSizeBytes);
   facts.spilled_bytes = static_cast<int>(attributes.localSizeBytes);
   int threads_max = 1;
-  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&facts.blocks_each, kernel, kBlockThreads, 0) == cudaSuccess &&
+  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&facts.blocks_each, kernel, block_threads, 0) == cudaSuccess &&
       cudaDeviceGetAttribute(&threads_max, cudaDevAttrMaxThreadsPerMultiProcessor, 0) == cudaSuccess) {
-    facts.occupancy = static_cast<double>(facts.blocks_each) * kBlockThreads / threads_max;
+    facts.occupancy = static_cast<double>(facts.blocks_each) * block_threads / threads_max;
   }
   return facts;
 }
@@ -194,9 +240,10 @@ Result<OpenedDevice> open_cuda() {
 }
 
 std::vector<KernelFacts> kernel_facts() {
-  return {facts_of("ordered", ordered_kernel), facts_of("prstm", prstm_kernel), facts_of("lock", lock_kernel),
-          facts_of("gpustm", gpustm_kernel),   facts_of("kilo", kilo_kernel),   facts_of("bulk", bulk_kernel),
-          facts_of("scatter", scatter_kernel)};
+  return {facts_of("ordered", ordered_kernel), facts_of("prstm", prstm_kernel),
+          facts_of("lock", lock_kernel),       facts_of("gpustm", gpustm_kernel),
+          facts_of("kilo", kilo_kernel),       facts_of("local", local_kernel, kLocalBlockThreads),
+          facts_of("bulk", bulk_kernel),       facts_of("scatter", scatter_kernel)};
 }
 
 }  // namespace kilokv::engine

@@ -42,6 +42,7 @@ void StagePlan::make(const ResolvedBatch& batch, const BatchRecords& records, st
   slot_of_.clear();
   record_of_.clear();
   order_.clear();
+  reserve(batch);
   if (d <= slots) {
     staged_ = d;
     return stage_all();
@@ -50,6 +51,20 @@ void StagePlan::make(const ResolvedBatch& batch, const BatchRecords& records, st
   if (slots > 0) choose(batch, slots);
   staged_ = static_cast<std::uint32_t>(record_of_.size());
   cut(batch);
+}
+
+// As much as any batch of this size can take, so that how it is cut makes no difference.
+void StagePlan::reserve(const ResolvedBatch& batch) {
+  const std::size_t n = batch.columns.size(), keys = batch.columns.key_id.size();
+  class_end_.reserve(2 * whole_class_end_.size());
+  hot_end_.reserve(2 * whole_class_end_.size());
+  behind_.reserve(2 * whole_class_end_.size());
+  slot_of_.reserve(keys);
+  record_of_.reserve(keys);
+  mentions_.reserve(keys);
+  order_.reserve(n);
+  by_heat_.reserve(n);
+  parts_.reserve(n);
 }
 
 void StagePlan::stage_all() {

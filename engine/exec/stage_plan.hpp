@@ -46,6 +46,7 @@ class StagePlan {
 
   template <class F>
   void for_records(const ResolvedBatch& batch, std::uint32_t position, const F& f) const;
+  void reserve(const ResolvedBatch& batch);
   void stage_all();
   void choose(const ResolvedBatch& batch, std::uint32_t slots);
   void stage_footprint(const ResolvedBatch& batch, std::uint32_t position, std::uint32_t slots);

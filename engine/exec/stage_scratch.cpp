@@ -1,5 +1,7 @@
 #include "engine/exec/stage_scratch.hpp"
 
+#include <algorithm>
+
 #include "engine/exec/host_arguments.hpp"
 
 namespace kilokv::engine {
@@ -16,8 +18,11 @@ void StageScratch::open(const ResolvedBatch& batch, const BatchRecords& records,
   TicketedArguments<HostSpace>& a = *arguments;
   const std::uint32_t each = a.tuning.transactions_per_thread;
   plan_.make(batch, records, a.tuning.local.staged_records);
-  grow(&stage_, stage_words(plan_.staged(), a.tuning.local.signature_bits, staging, group_width));
-  grow(&undecided_, plan_.slots(staging, a.threads, group_width, each));
+  // As much as it can be, however the plan cuts: parts of a batch need not more than its own slots each, and a tile
+  // more.
+  const std::uint64_t slots = 3 * position_room(a.batch.size, a.threads, group_width, each);
+  grow(&stage_, stage_words(a.tuning.local.staged_records, a.tuning.local.signature_bits, staging, group_width));
+  grow(&undecided_, std::max(slots, plan_.slots(staging, a.threads, group_width, each)));
   a.undecided = undecided_.data();
   a.class_end = plan_.class_end().data();
   a.classes = static_cast<std::uint32_t>(plan_.class_end().size());

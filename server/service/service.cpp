@@ -97,6 +97,8 @@ void fill_info(const ServerInfo& info, v1::StatusResponse* response) {
   response->set_history(info.history);
   response->set_concurrency_limit(info.concurrency_limit);
   response->set_order(info.order);
+  response->set_staged_records(info.staged_records);
+  response->set_signature_bits(info.signature_bits);
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ class EngineBench(unittest.TestCase):
     def test_strategies_with_locks_are_verified_on_every_workload(self):
         workloads = [["bank"], ["bank", "--distribution", "zipf:0.99"], ["hot"], ["bank-semantic"],
                      ["mixed", "--no-ranges"]]
-        locks = {"prstm": [1, 16, 4096], "lock": [1, 16, 4096], "gpustm": [1, 16, 4096], "kilo": [1], "ordered": [1]}
+        locks = {"prstm": [1, 16, 4096], "lock": [1, 16, 4096], "gpustm": [1, 16, 4096], "kilo": [1], "local": [1, 16, 4096],
+                 "ordered": [1]}
         for strategy, sizes in locks.items():
             for threads, records in itertools.product([1, 2, 8], sizes):
                 for workload in workloads:
@@ -69,6 +70,23 @@ class EngineBench(unittest.TestCase):
             if limit == "1":
                 self.assertEqual(document["workloads"][0]["execution"]["wasted_tickets"], 0)
 
+    def test_local_takes_stages_and_signatures(self):
+        workloads = [["local-ht"], ["local-km"], ["local-ga"], ["bank", "--keys", "500"], ["bank-semantic"]]
+        for staged, threads, workload in itertools.product([0, 64, 4096], [1, 2, 8], workloads):
+            done = run("--strategy", "local", "--threads", str(threads), "--workload", *workload, "--staged-records",
+                       str(staged), "--signature-bits", "64", "--verify", "--batches", "6", "--batch", "200", "--json")
+            with self.subTest(staged=staged, threads=threads, workload=workload):
+                self.check_counts("local", done)
+                document = json.loads(done.stdout)
+                self.assertEqual((document["staged_records"], document["signature_bits"]), (staged, 64))
+                execution = document["workloads"][0]["execution"]
+                decided = sum(execution["decided_by_thread"])
+                if staged != 64:
+                    self.assertEqual(execution["staged"], decided if staged else 0)
+                self.assertGreaterEqual(execution["lane_restarts"], execution["warp_serialized"])
+                self.assertGreaterEqual(execution["warp_serialized"], execution["block_serialized"])
+                self.assertLessEqual(execution["lane_restarts"], execution["conflicts"])
+
     def check_counts(self, strategy, done):
         self.assertEqual(done.returncode, 0, done.stderr)
         (entry,) = json.loads(done.stdout)["workloads"]
@@ -86,11 +104,11 @@ class EngineBench(unittest.TestCase):
             self.assertGreater(execution["postponed"] + execution["retried"], 0)
         if strategy != "gpustm":
             self.assertEqual(execution["retried"], 0)
-        if strategy != "prstm":
+        if strategy not in ("prstm", "local"):
             self.assertEqual((execution["steals"], execution["stolen"]), (0, 0))
 
     def test_ranges_run_serially_under_every_strategy(self):
-        for strategy in ["ordered", "prstm", "lock", "gpustm", "kilo"]:
+        for strategy in ["ordered", "prstm", "lock", "gpustm", "kilo", "local"]:
             done = run("--strategy", strategy, "--workload", "mixed", "--verify", "--batches", "6", "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
             (entry,) = json.loads(done.stdout)["workloads"]
@@ -174,6 +192,9 @@ class EngineBench(unittest.TestCase):
                                  (["--strategy", "kilo", "--commit-units", "3"], "1, 2, 4, 8, 16 or 32"),
                                  (["--strategy", "kilo", "--history", "5+6"], "ENTRIES+BUCKETS"),
                                  (["--strategy", "kilo", "--records-per-lock", "2"], "which has no locks"),
+                                 (["--staged-records", "64"],
+                                  "1024 with --strategy auto, which is not local (--staged-records)"),
+                                 (["--strategy", "local", "--signature-bits", "3"], "a power of two to 1024"),
                                  (["--strategy", "lock", "--transactions-per-thread", "1048577"], "0 to 1048576"),
                                  (["--device", "tpu"], "--device"), (["--verify=yes"], "--verify"),
                                  (["--baseline", "--verify"], "--baseline")]:
@@ -188,7 +209,7 @@ class EngineBench(unittest.TestCase):
         for flag in ["--strategy", "--workload", "--keys", "--batch", "--duration", "--verify", "--baseline", "--json"]:
             self.assertIn(flag, done.stdout)
         self.assertIn("(default 1024 transactions)", done.stdout)
-        for strategy in ["serial", "ordered", "prstm", "lock", "gpustm", "kilo", "auto"]:
+        for strategy in ["serial", "ordered", "prstm", "lock", "gpustm", "kilo", "local", "auto"]:
             self.assertRegex(done.stdout, f"(?m)^  {strategy} ")
         self.assertRegex(done.stdout, r"vacation +customers, .* 15000 +150000")
 

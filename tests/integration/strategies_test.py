@@ -69,6 +69,15 @@ class Strategies(unittest.TestCase):
             self.assertEqual([told[knob] for knob in ("commit_units", "history", "concurrency_limit")], [1, "4+8", 3])
             self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
 
+    def test_small_stages(self):
+        for staged, bits in ((0, 256), (16, 4)):
+            with self.subTest(staged), temporary_folder() as folder, \
+                    Server(folder, "--strategy", "local", "--threads", "4", "--staged-records", str(staged),
+                           "--signature-bits", str(bits), "--shadow-rate", "1") as server:
+                told = status(server)
+                self.assertEqual([told[knob] for knob in ("staged_records", "signature_bits")], [staged, bits])
+                self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
+
     def test_wrong_knobs(self):
         for arguments, problem in ((["--records-per-lock", "0"], "1 to 1048576 (--records-per-lock)"),
                                    (["--strategy", "lock", "--records-per-lock", "9999999"], "1 to 1048576"),
@@ -82,6 +91,10 @@ class Strategies(unittest.TestCase):
                                    (["--strategy", "kilo", "--commit-units", "5"], "1, 2, 4, 8, 16 or 32"),
                                    (["--order", "some"], "one of fixed, any (--order)"),
                                    (["--strategy", "kilo", "--order", "any"], "fixed with --strategy kilo"),
+                                   (["--signature-bits", "64"],
+                                    "256 with --strategy auto, which is not local (--signature-bits)"),
+                                   (["--strategy", "local", "--signature-bits", "48"], "a power of two to 1024"),
+                                   (["--strategy", "local", "--staged-records", "4097"], "0 to 4096"),
                                    (["--strategy", "foo"], "one of auto, ordered, serial, prstm")):
             with self.subTest(arguments), temporary_folder() as folder:
                 done = subprocess.run([BIN / "kilokvd", "--data-dir", folder, *arguments], capture_output=True,

@@ -38,6 +38,8 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.commit_units = response.commit_units();
   status.concurrency_limit = response.concurrency_limit();
   status.order = response.order();
+  status.staged_records = response.staged_records();
+  status.signature_bits = response.signature_bits();
   status.history = response.history();
   status.device = response.device();
   status.device_model = response.device_model();

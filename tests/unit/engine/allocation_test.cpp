@@ -98,6 +98,17 @@ TEST(kilo_allocates_nothing) {
   EXPECT_EQ(std::string(engine->execution().strategy), "kilo");
 }
 
+// 500 records do not all find room.
+TEST(local_allocates_nothing) {
+  for (const std::uint32_t staged : {64u, 1024u}) {
+    EngineOptions options = engine_options("local", 2);
+    options.staged_records = staged;
+    const auto engine = std::move(*Engine::create(options));
+    EXPECT_EQ(counted(engine.get(), count_of_new), 0u);
+    EXPECT_EQ(std::string(engine->execution().strategy), "local");
+  }
+}
+
 // Memory of the device, and pinned memory. (The emulated device itself keeps its streams on the heap.)
 TEST(nothing_is_allocated_on_a_device) {
   OpenedDevice opened = open_emulated();

@@ -180,6 +180,8 @@ TEST(Config, WhatHasNoLocksTakesNoNumbersOfThem) {
     EXPECT_EQ(parse({"--strategy", name, "--transactions-per-thread", "4"}).ok(),
               engine::Engine::has_tickets(strategy));
     EXPECT_EQ(parse({"--strategy", name, "--history", "512B"}).ok(), strategy == "kilo");
+    EXPECT_EQ(parse({"--strategy", name, "--staged-records", "64"}).ok(), strategy == "local");
+    EXPECT_EQ(parse({"--strategy", name, "--signature-bits", "64"}).ok(), strategy == "local");
   }
 }
 

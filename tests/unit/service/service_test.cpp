@@ -21,7 +21,9 @@ const ServerInfo kInfo{.version = "1.2.3",
                        .commit_units = 2,
                        .concurrency_limit = 5,
                        .history = "512B",
-                       .order = "any"};
+                       .order = "any",
+                       .staged_records = 7,
+                       .signature_bits = 16};
 
 class ServiceTest : public testing::Test {
  protected:
@@ -85,6 +87,8 @@ TEST_F(ServiceTest, IsUnavailableWhileRecoveringAndAfterClose) {
   EXPECT_EQ(state.concurrency_limit(), 5u);
   EXPECT_EQ(state.order(), "any");
   EXPECT_EQ(state.history(), "512B");
+  EXPECT_EQ(state.staged_records(), 7u);
+  EXPECT_EQ(state.signature_bits(), 16u);
   EXPECT_EQ(state.device(), "");
 
   service_.serve(&database_);

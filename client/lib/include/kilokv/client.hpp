@@ -105,6 +105,7 @@ struct ServerStatus {
   std::string strategy_choice;                            // of auto: what it chose last, and why
   std::uint32_t commit_units = 0, concurrency_limit = 0;  // of the strategy kilo
   std::string history;                                    // the same
+  std::uint32_t staged_records = 0, signature_bits = 0;   // of the strategy local
   double uptime_seconds = 0, recovery_seconds = 0;
   std::map<std::string, std::uint64_t> counters;  // by the field names of StatusResponse
 };
