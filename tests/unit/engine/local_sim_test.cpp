@@ -10,7 +10,7 @@ namespace kilokv::engine {
 namespace {
 
 constexpr const char* kProgram = "engine_local_sim_test";
-constexpr std::uint64_t kSchedules = schedules_to_run(9000);
+constexpr std::uint64_t kSchedules = schedules_to_run(15000);
 
 template <std::uint32_t Width, class Rules = LocalRules>
 using Family = TicketedFamily<Width, Local<SimPlatformOf<Width>, Rules>>;
