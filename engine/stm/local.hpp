@@ -16,22 +16,13 @@
 // transactions and those that run beside them share no record that is written; where they would, the latter are behind
 // (stm/local_arguments.hpp), with a barrier on either side.
 //
-// Progress, in two steps. A group's conflict mask is the set of its lanes that met a conflict in the last sweep. Where
-// it is the same twice in a row, the lowest of them goes alone in its group (warp serialization). Where that one meets
-// a conflict again, it takes the block's token: as long as it has it, all other groups hold back (block serialization,
-// gap 8). Attempts that have begun end by themselves; those that looked at the token before make one more each. Then
-// nobody has a claim but the one lane, whose own bits are no conflict: it commits. A group gives the token back when
-// that lane has ended, or has nothing to try any more. So of those that want the token somebody gets on; and where
-// nobody wants it, whoever was in the way of others has got on.
+// Progress is that of serialization (stm/serialization.hpp): who meets conflicts again and again is alone in its group,
+// and then in the block, where nothing is in its way.
 //
 // The rest: Prstm, on records that are not on the stage, one transaction of a thread at a time. A thread that has both
 // kinds tries the staged ones first; these end whatever others do, and so its next one is tried.
 //
-// Source: GPU-LocalTM, sections 3.1 to 3.3. Deviations (those of memory in stm/stage.hpp):
-//   - lanes whose transactions have committed go on with their next ones, while the mask is about the others
-//   - what runs when a group takes the token is not aborted, for it ends within its attempt
-//   - one lane is a group where groups have one lane; a lane of several that would be alone with others' conflicts
-//     assumed is so by holding back
+// Source: GPU-LocalTM, sections 3.1 to 3.3. Deviations, beside those of stm/stage.hpp and stm/serialization.hpp:
 //   - registers are not saved: a transaction's program is run again from its start
 //   - a ticket, and with it the version, is taken at the end
 #pragma once
@@ -42,6 +33,7 @@
 #include "engine/base/types.hpp"
 #include "engine/platform/concept.hpp"
 #include "engine/stm/prstm.hpp"
+#include "engine/stm/serialization.hpp"
 #include "engine/stm/stage.hpp"
 #include "engine/stm/ticketed.hpp"
 #include "engine/stm/ticketed_arguments.hpp"
@@ -49,22 +41,6 @@
 #include "engine/txn/interpreter.hpp"
 
 namespace kilokv::engine {
-
-// Rare places, for the simulator (platform/concept.hpp), behind those of the rest.
-enum class LocalProbe : std::uint32_t {
-  lane_restarted = static_cast<std::uint32_t>(PrstmProbe::probes),
-  warp_serialized,
-  block_serialized,
-  held_back_by_token,  // of another group
-  alias_met,           // a conflict about a bit, not about the record
-  wrote_alias,         // a record whose bit was already its own
-  restored,            // what it had written when it met a conflict
-  staged_commit,
-  behind_stage,  // one that runs when the stage was written back
-  beside_stage,  // or beside it
-  probes,
-};
-static_assert(kProtocolProbes + static_cast<std::uint32_t>(LocalProbe::probes) <= kProbes);
 
 // What a planted bug takes away, for the tests of the tests.
 struct LocalRules : PrstmRules {
@@ -102,6 +78,7 @@ class Local {
         counts_(counts),
         log_(arguments),
         stage_(platform, arguments),
+        turns_(platform, &stage_),
         rest_(platform, arguments, counts) {}
 
   // Before a half of a class, and behind the last one: for all threads.
@@ -150,7 +127,7 @@ class Local {
       probe(is_behind_ ? LocalProbe::behind_stage : LocalProbe::beside_stage);
       return rest_.attempt(position, t, place);
     }
-    if (holds_back()) return Attempt::held_back;
+    if (turns_.holds_back()) return Attempt::held_back;
     ++counts_->attempts;
     position_ = position;
     log_.clear();
@@ -183,27 +160,12 @@ class Local {
   // What came of the group's attempts; of a lane that made none: held_back.
   KILOKV_HOST_DEVICE void swept(Attempt attempt) {
     const bool failed = is_called_ && attempt == Attempt::conflict;
-    const bool goes_on = is_called_ && (failed || attempt == Attempt::held_back);
+    const Serialized became = turns_.learn(failed, is_called_ && (failed || attempt == Attempt::held_back));
     is_called_ = false;
-    const std::uint32_t conflicts = p_.ballot(failed);
-    if (alone_ == Alone::nobody) {
-      if (Rules::kSerializesWarps && conflicts != 0 && conflicts == mask_) serialize(conflicts);
-      mask_ = conflicts;
-      return;
-    }
-    const bool stays = (p_.ballot(goes_on) >> lane_alone_ & 1) != 0;
-    if (!stays) {
-      if (alone_ == Alone::in_block && is_alone() && Rules::kGivesTokenBack && stage_.token() == my_token()) {
-        stage_.give_token_back();
-      }
-      alone_ = Alone::nobody;
-      mask_ = 0;
-    } else if (alone_ == Alone::in_group && (conflicts >> lane_alone_ & 1) != 0 && Rules::kSerializesBlock) {
-      alone_ = Alone::in_block;
-      if (!is_alone()) return;
-      ++counts_->block_serialized;
-      probe(LocalProbe::block_serialized);
-    }
+    if (became == Serialized::no) return;
+    const bool in_block = became == Serialized::in_block;
+    ++(in_block ? counts_->block_serialized : counts_->warp_serialized);
+    probe(in_block ? LocalProbe::block_serialized : LocalProbe::warp_serialized);
   }
 
  private:
@@ -235,7 +197,6 @@ class Local {
     std::uint32_t operation_ = 0;  // that runs
   };
 
-  enum class Alone : std::uint8_t { nobody, in_group, in_block };  // how a lane of the group is serialized
   enum ClaimFlag : std::uint8_t { kClaimedToRead = kHeadPrelocked, kClaimedToWrite = kHeadLocked };  // of entries
   static constexpr std::uint8_t kTriesMax = 255;
 
@@ -362,28 +323,6 @@ class Local {
     return Attempt::conflict;
   }
 
-  KILOKV_HOST_DEVICE void serialize(std::uint32_t conflicts) {
-    lane_alone_ = lowest_bit(conflicts);
-    alone_ = Alone::in_group;
-    if (!is_alone()) return;
-    ++counts_->warp_serialized;
-    probe(LocalProbe::warp_serialized);
-  }
-  KILOKV_HOST_DEVICE bool is_alone() const { return p_.lane() == lane_alone_; }
-  KILOKV_HOST_DEVICE std::uint64_t my_token() const { return std::uint64_t{p_.group()} + 1; }
-  KILOKV_HOST_DEVICE bool holds_back() {
-    if (alone_ != Alone::nobody && !is_alone()) return true;
-    const std::uint64_t token = stage_.token();
-    if (token == my_token()) return false;
-    if (alone_ == Alone::in_block) {
-      if (token == 0 && stage_.take_token(my_token())) return false;
-    } else if (token == 0 || !Rules::kRespectsToken) {
-      return false;
-    }
-    probe(LocalProbe::held_back_by_token);
-    return true;
-  }
-
   KILOKV_HOST_DEVICE void probe(LocalProbe probe) const {
     p_.probe(kProtocolProbes + static_cast<std::uint32_t>(probe));
   }
@@ -393,15 +332,12 @@ class Local {
   TicketedCounts* counts_;
   TransactionLog<P> log_;
   Stage<P, Rules> stage_;
+  Serialization<P, Rules> turns_;
   Prstm<P, Rules> rest_;
   // Of the half.
   bool is_behind_ = false;
   bool is_staged_ = false;  // the stage has the records
   Slots slots_{0, 1};
-  // Of the group, the same in all its lanes.
-  Alone alone_ = Alone::nobody;
-  std::uint32_t lane_alone_ = 0;
-  std::uint32_t mask_ = 0;  // lanes that met a conflict in the last sweep
   // Of the attempt.
   std::uint32_t position_ = 0;
   Outcome outcome_ = Outcome::undecided;
