@@ -28,10 +28,10 @@ struct EngineOptions {
   static constexpr std::uint32_t kThreadsMax = 1024, kPerLockMax = 1u << 20, kPerThreadMax = 1u << 20;
   static constexpr std::uint32_t kConcurrencyMax = 1u << 20;
 
-  std::string strategy = "auto";              // one of strategies()
-  std::string order = "fixed";                // that auto gives a batch; any: one that its strategies find, too
-  std::string device = "cpu";                 // one of devices(); auto: a CUDA device where there is one
-  std::uint32_t threads = 0;                  // of a parallel strategy on the CPU: to kThreadsMax; 0: one for each core
+  std::string strategy = "auto";  // one of strategies()
+  std::string order = "fixed";    // that auto gives a batch; any: one that its strategies find, too
+  std::string device = "cpu";     // one of devices(); auto: a CUDA device where there is one
+  std::uint32_t threads = 0;      // of a parallel strategy on the CPU: to kThreadsMax; 0: one for each core
   // That one lock of prstm, lock or gpustm, or of what local does not stage, covers: 1 to kPerLockMax.
   std::uint32_t records_per_lock = 1;
   std::uint32_t transactions_per_thread = 0;  // that a thread of these, or of kilo, takes together; 0: as is best
