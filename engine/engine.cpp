@@ -48,7 +48,7 @@ TicketedTuning tuning_of(const EngineOptions& options) {
 std::vector<std::string> parallel_strategies(const EngineOptions& options) {
   if (options.strategy != "auto") return {options.strategy};
   if (options.order == "fixed") return {"ordered"};
-  return {"ordered", "prstm", "kilo"};
+  return {"ordered", "prstm", "kilo", "local"};
 }
 
 // What runs batches in parallel on the CPU; null: nothing does. One thread has nothing to win.

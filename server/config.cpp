@@ -44,7 +44,8 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
               "how the engine executes a batch: auto, ordered or serial; prstm, lock, gpustm, kilo or local, in an "
               "order of their own"},
              {kGroup, "order", Unit::text, &o->engine.order,
-              "of a batch, of auto: fixed, by precedence and arrival; or any, in which prstm and kilo may run it, too"},
+              "of a batch, of auto: fixed, by precedence and arrival; or any, in which prstm, kilo and local may run "
+              "it, too"},
              {kGroup, "device", Unit::text, &o->engine.device,
               "where the engine runs: auto, cpu, cuda or emulated (for tests: a device in host memory, slow)"},
              {kGroup, "threads", Unit::count, &o->engine.threads,

@@ -57,6 +57,15 @@ void write_counts(JsonWriter* json, const WorkloadReport& report) {
   json->integer("steals", of.steals);
   json->integer("wasted_tickets", of.wasted_tickets);
   json->integer("rounds", of.rounds);
+  json->integer("tail", of.tail);
+  json->integer("walked", of.walked);
+  json->integer("staged", of.staged);
+  json->integer("lane_restarts", of.lane_restarts);
+  json->integer("signature_aliases", of.signature_aliases);
+  json->integer("warp_serialized", of.warp_serialized);
+  json->integer("block_serialized", of.block_serialized);
+  json->integer("hazards", of.hazards);
+  json->integer("limit_changes", of.limit_changes);
   json->integer("serial_batches", of.serial_batches);
   json->integer("device_batches", of.device_batches);
 }

@@ -36,7 +36,7 @@ const std::vector<FigureSet>& all_figure_sets() {
        {"ht-h", "ht-l", "atm", "cloth", "barnes-hut", "cuda-cuts", "apriori"},
        {"serial", "lock", "prstm", "kilo"},
        {"concurrency-limits"}},
-      {"local", {"local-ht", "local-km", "local-ga"}, {"serial", "lock", "prstm"}, {"sizes"}},
+      {"local", {"local-ht", "local-km", "local-ga"}, {"serial", "lock", "local"}, {"sizes"}},
       {"contention", {"ycsb-f", "bank", "deposits"}, Engine::strategies(), {"thetas", "update-shares", "operations"}},
       {"workloads", workloads_without_ranges(), Engine::strategies(), {}},
   };

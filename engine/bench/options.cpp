@@ -117,7 +117,7 @@ std::string describe_strategies() {
          "  kilo     in an order that it finds: KILO TM: validation by value, commits in the order of IDs\n"
          "  local    in an order that it finds: GPU-LocalTM for the records wanted most, on a stage; prstm for the "
          "rest\n"
-         "  auto     the fastest one of serial and ordered; with --order any also prstm and kilo\n"
+         "  auto     the fastest one of serial and ordered; with --order any also prstm, kilo and local\n"
          "Batches with ranges are run by serial, under every strategy.\n";
 }
 

@@ -49,7 +49,7 @@ class Strategies(unittest.TestCase):
             self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
             after = status(server)
             self.assertEqual((after["strategy"], after["order"]), ("auto", "any"))
-            self.assertRegex(after["strategy_choice"], r"serial \d+ ns, ordered \d+ ns, prstm .*, kilo ")
+            self.assertRegex(after["strategy_choice"], r"serial \d+ ns, ordered \d+ ns, prstm .*, kilo .*, local ")
 
     def test_locks_of_many_records(self):
         for records in ("16", "4096"):

@@ -196,7 +196,7 @@ TEST(auto_takes_all_of_them) {
       seen.insert(execution.strategy);
       EXPECT_EQ(scenario.check(referee_mode(execution)).message(), "");
     }
-    EXPECT_TRUE(seen == std::set<std::string>({"serial", "ordered", "prstm", "kilo"}));
+    EXPECT_TRUE(seen == std::set<std::string>({"serial", "ordered", "prstm", "kilo", "local"}));
     const std::string choice = scenario.engine->stats().strategy_choice;
     for (const std::string& name : seen) EXPECT_TRUE(choice.find(name) != std::string::npos);
   }
@@ -209,7 +209,7 @@ TEST(an_order_is_for_auto_alone) {
   options.order = "some";
   EXPECT_EQ(options.validate().code(), StatusCode::invalid_argument);
   options.order = "any";
-  for (const char* strategy : {"serial", "ordered", "prstm", "kilo"}) {
+  for (const char* strategy : {"serial", "ordered", "prstm", "kilo", "local"}) {
     options.strategy = strategy;
     EXPECT_EQ(options.validate().code(), StatusCode::invalid_argument);
   }
