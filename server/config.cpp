@@ -103,6 +103,7 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
 
 void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {
   constexpr auto kSessions = "Sessions";
+  constexpr auto kUploads = "Uploaded read sets";
   constexpr auto kReads = "Snapshots and scans";
   s->insert(s->end(),
             {{kSessions, "sessions-max", Unit::count, &o->sessions_max, "sessions open at once"},
@@ -119,6 +120,11 @@ void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {
               "the same of all sessions; new requests in sessions are refused beyond it"},
              {kSessions, "result-bytes-max", Unit::size, &o->result_bytes_max,
               "stored result of one transaction; beyond it version and outcome only"},
+             {kUploads, "read-set-keys-max", Unit::count, &o->read_set_keys_max, "keys of one read set"},
+             {kUploads, "uploads-bytes-max", Unit::size, &o->uploads_bytes_max,
+              "read sets in memory that are not committed yet, of all sessions"},
+             {kUploads, "session-uploads-bytes-max", Unit::size, &o->session_uploads_bytes_max,
+              "the same of one session; a read set that needs more is refused"},
              {kReads, "snapshot-bytes-max", Unit::size, &o->snapshot_bytes_max, "before-images kept for scans"},
              {kReads, "snapshot-age-max", Unit::duration, &o->snapshot_age_us_max, "age of the oldest boundary kept"},
              {kReads, "scan-pairs-max", Unit::count, &o->scan_pairs_max, "pairs in one page"},
@@ -171,7 +177,7 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
               "the same of all clients; the stream whose answer would exceed it is cut"},
              {kLimits, "key-bytes-max", Unit::size, &limits->key_bytes_max, "one key"},
              {kLimits, "value-bytes-max", Unit::size, &limits->value_bytes_max, "one value"},
-             {kLimits, "guards-max", Unit::count, &limits->guards_max, "guards"},
+             {kLimits, "guards-max", Unit::count, &limits->guards_max, "guards, beside an uploaded read set"},
              {kLimits, "operations-max", Unit::count, &limits->operations_max, "operations, both lists together"},
              {kLimits, "range-keys-max", Unit::count, &limits->range_keys_max, "keys of one range operation"},
              {kLimits, "transaction-keys-max", Unit::count, &limits->transaction_keys_max,
@@ -430,6 +436,7 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv, const 
   Status status = assign_all(settings, given);
   if (!status.ok()) return status;
   line.options.service.limits.wait_timeout_us_max = line.options.database.wait_timeout_us_max;
+  line.options.database.guards_max = line.options.service.limits.guards_max;
   status = line.options.validate();
   if (!status.ok()) return Status(status.code(), with_sources(status.message(), std::move(given)));
   if (flags.check_config) line.action = CommandLine::Action::check_config;

@@ -43,6 +43,7 @@ class CoreDatabase final : public Database {
   const engine::KeyHashSecret& key_secret() const override { return core_.secret; }
   const DatabaseOptions& options() const override { return core_.options; }
   std::unique_ptr<Request> acquire_request() override { return core_.requests.take(); }
+  Result<std::uint64_t> upload(const ReadSetChunk& chunk) override;
   void submit(std::unique_ptr<Request> request) override;
   void open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) override;
   Status keep_alive(const SessionId& session) override {
@@ -59,7 +60,9 @@ class CoreDatabase final : public Database {
  private:
   void spawn_workers();
   std::shared_ptr<RequestRun> admit(std::unique_ptr<Request> request, Status* status);
+  Status complete_with_upload(RequestRun* run);
   Status begin_in_session(RequestRun* run);
+  void give_back_upload(RequestRun* run);
   void keep_only(const std::vector<std::uint32_t>& indices, Request* request);
   void recycle(std::unique_ptr<Request> request);
   void publish_engine_stats();
@@ -152,10 +155,20 @@ void CoreDatabase::publish_device() {
 }
 
 void CoreDatabase::recycle(std::unique_ptr<Request> request) {
-  request->transactions.clear();
-  request->session.reset();
-  request->sink.reset();
+  request->clear();
   core_.requests.give(std::move(request));
+}
+
+// Puts the uploaded guards before the transaction's own, unless they are gone with the send that this one repeats.
+Status CoreDatabase::complete_with_upload(RequestRun* run) {
+  Request& request = *run->request;
+  run->uploaded = {request.uploaded_keys, digest_of(request.transactions)};
+  Result<std::shared_ptr<Upload>> upload =
+      core_.sessions.take_upload(*run->session, run->number, run->uploaded, &request.transactions);
+  if (!upload.ok()) return upload.status();
+  run->upload = std::move(*upload);
+  run->alone = request.transactions.guard_kind.size() > core_.options.guards_max;
+  return {};
 }
 
 // A retry after a crash runs only what has no result yet.
@@ -174,6 +187,13 @@ std::shared_ptr<RequestRun> CoreDatabase::admit(std::unique_ptr<Request> request
   run->transactions = static_cast<std::uint32_t>(request->transactions.size());
   run->admitted_us = core_.environment.clock->monotonic_us();
   run->request = std::move(request);
+  if (run->request->uploaded_keys > 0) {
+    *status = complete_with_upload(run.get());
+    if (!status->ok()) {
+      recycle(std::move(run->request));
+      return nullptr;
+    }
+  }
   core_.queue.price(run.get());
   if (run->session) {
     *status = begin_in_session(run.get());
@@ -189,11 +209,14 @@ std::shared_ptr<RequestRun> CoreDatabase::admit(std::unique_ptr<Request> request
 // the one in flight, without.
 Status CoreDatabase::begin_in_session(RequestRun* run) {
   Request& request = *run->request;
-  run->digest = request.digest = digest_of(request.transactions);
-  Admission admission = core_.sessions.begin({*run->session, run->number, run->acknowledged_through, run->digest,
-                                              run->transactions, request.sink, kRequestBytes + run->cost.stored_bytes},
-                                             run->admitted_us);
+  const bool upload_gone = run->uploaded.keys > 0 && run->upload == nullptr;
+  if (!upload_gone) run->digest = request.digest = digest_of(request.transactions);
+  Admission admission = core_.sessions.begin(
+      {*run->session, run->number, run->acknowledged_through, run->digest, run->transactions, request.sink,
+       kRequestBytes + run->cost.stored_bytes, run->uploaded, upload_gone},
+      run->admitted_us);
   if (admission.kind != Admission::Kind::run) {
+    if (admission.kind == Admission::Kind::refused) give_back_upload(run);
     recycle(std::move(run->request));
     return admission.status;
   }
@@ -207,6 +230,19 @@ Status CoreDatabase::begin_in_session(RequestRun* run) {
   fixed_bytes += run->to_run * kStoredTransactionBytes;
   run->stored_read_bytes = admission.reserved_bytes - std::min(admission.reserved_bytes, fixed_bytes);
   return {};
+}
+
+void CoreDatabase::give_back_upload(RequestRun* run) {
+  if (run->upload == nullptr) return;
+  core_.sessions.put_back(*run->session, run->number, std::move(run->upload), &run->request->transactions);
+}
+
+Result<std::uint64_t> CoreDatabase::upload(const ReadSetChunk& chunk) {
+  if (draining_.load(std::memory_order_acquire)) return draining();
+  Result<std::uint64_t> keys =
+      core_.sessions.upload(chunk, core_.secret, core_.environment.clock->monotonic_us());
+  if (!keys.ok()) core_.counters.refused.fetch_add(1, std::memory_order_relaxed);
+  return keys;
 }
 
 void CoreDatabase::submit(std::unique_ptr<Request> request) {
@@ -224,6 +260,7 @@ void CoreDatabase::submit(std::unique_ptr<Request> request) {
   status = core_.queue.charge(run.get());
   if (!status.ok()) {
     core_.counters.refused.fetch_add(1, std::memory_order_relaxed);
+    give_back_upload(run.get());  // first: who hears that it is refused may come again at once
     if (run->session) {
       core_.sessions.abandon(*run->session, run->number, status);
     } else {
@@ -231,6 +268,7 @@ void CoreDatabase::submit(std::unique_ptr<Request> request) {
     }
     return recycle(std::move(run->request));
   }
+  run->upload.reset();
   core_.queue.push(std::move(run));
   core_.executor_worker->notify();
 }
@@ -348,6 +386,8 @@ DatabaseStatus CoreDatabase::status() const {
   status.parked = core_.parked;
   status.parked_bytes = core_.parked_bytes;
   status.sessions = core_.sessions.count();
+  status.uploads = core_.sessions.upload_counts().uploads;
+  status.uploads_bytes = core_.sessions.upload_counts().bytes;
   {
     const std::scoped_lock lock(stats_mutex_);
     status.engine = engine_stats_;

@@ -13,6 +13,7 @@
 #include "server/core/commit_log.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/request.hpp"
+#include "server/core/upload.hpp"
 
 namespace kilokv::server {
 
@@ -40,6 +41,11 @@ struct DatabaseOptions {
   std::uint64_t session_bytes_max = std::uint64_t{64} << 20;       // results of one session, stored or still to come
   std::uint64_t session_bytes_total_max = std::uint64_t{1} << 30;  // of all
   std::uint64_t result_bytes_max = 65536;                          // stored result of one transaction
+  // Uploaded read sets
+  std::uint64_t read_set_keys_max = 1000000;                           // of one
+  std::uint64_t uploads_bytes_max = std::uint64_t{256} << 20;          // of all, in memory, until they are admitted
+  std::uint64_t session_uploads_bytes_max = std::uint64_t{128} << 20;  // of one session
+  std::uint32_t guards_max = 1024;  // of --guards-max; a transaction with more has a batch of its own
   // Snapshots
   std::uint64_t snapshot_bytes_max = std::uint64_t{256} << 20;
   DurationUs snapshot_age_us_max = 60000000;
@@ -112,6 +118,7 @@ struct DatabaseStatus {
   std::uint64_t queued_transactions = 0, queued_bytes = 0;
   std::uint64_t parked = 0, parked_bytes = 0;
   std::uint64_t sessions = 0;
+  std::uint64_t uploads = 0, uploads_bytes = 0;  // read sets that are not committed yet
   engine::EngineDevice device{{}, {}, {}};  // where batches run now; no name while that is not known
   engine::EngineStats engine;
   LogUsage log;
@@ -145,10 +152,15 @@ class Database {
   // An empty Request whose columns keep their capacity from earlier use. Any thread.
   virtual std::unique_ptr<Request> acquire_request() = 0;
 
+  // Adds a part to the read set of a request to come, or has it already, and returns how many keys are there now. Any
+  // thread. Errors: those of submit for the session and the number, UNAVAILABLE, and those of Upload::append
+  // (core/upload.hpp).
+  virtual Result<std::uint64_t> upload(const ReadSetChunk& chunk) = 0;
+
   // Takes the request; its sink hears exactly one end (core/request.hpp), possibly before this returns. Any thread.
   // Fails with: UNAVAILABLE (draining), RESOURCE_EXHAUSTED (queue, parked, session, disk; with a retry delay),
-  // FAILED_PRECONDITION (unknown or expired session, number already acknowledged), INVALID_ARGUMENT (same number, other
-  // content).
+  // FAILED_PRECONDITION (unknown or expired session, number already acknowledged, uploaded keys that are not there),
+  // INVALID_ARGUMENT (same number, other content). A request that is refused leaves its upload as it was.
   virtual void submit(std::unique_ptr<Request> request) = 0;
 
   // The rest goes to the executor. Fails with RESOURCE_EXHAUSTED where too many calls are on their way.

@@ -59,6 +59,10 @@ Status DatabaseOptions::validate() const {
            Knob{"--session-bytes-max", session_bytes_max, 1, std::uint64_t{1} << 30},
            Knob{"--session-bytes-total-max", session_bytes_total_max, 1, kAnySize},
            Knob{"--result-bytes-max", result_bytes_max, 0, std::uint64_t{1} << 24},
+           // Guards are counted in 32 bits, and columns count the bytes of their keys so.
+           Knob{"--read-set-keys-max", read_set_keys_max, 1, std::uint64_t{1} << 24},
+           Knob{"--uploads-bytes-max", uploads_bytes_max, 1, kAnySize},
+           Knob{"--session-uploads-bytes-max", session_uploads_bytes_max, 1, std::uint64_t{1} << 30},
            Knob{"--snapshot-bytes-max", snapshot_bytes_max, 0, kAnySize},
            duration("--snapshot-age-max", snapshot_age_us_max),
            Knob{"--scan-pairs-max", scan_pairs_max, 1, std::uint64_t{1} << 20},
@@ -89,8 +93,14 @@ Status DatabaseOptions::validate() const {
 }
 
 SessionLimits session_limits(const DatabaseOptions& options) {
-  return {options.sessions_max,         options.session_lease_us_min, options.session_lease_us_max,
-          options.session_requests_max, options.session_bytes_max,    options.session_bytes_total_max};
+  return {options.sessions_max,
+          options.session_lease_us_min,
+          options.session_lease_us_max,
+          options.session_requests_max,
+          options.session_bytes_max,
+          options.session_bytes_total_max,
+          {options.read_set_keys_max, options.uploads_bytes_max, options.session_uploads_bytes_max,
+           options.queue_bytes_max}};
 }
 
 }  // namespace kilokv::server

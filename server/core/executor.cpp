@@ -227,8 +227,14 @@ bool Executor::has_room(TransactionCost more, std::uint64_t share) const {
          more.reads_at(largest_value) <= options.batch_max_reads / share;
 }
 
-// How many of the run's next transactions the batch takes; the first one of a batch always fits.
+// How many of the run's next transactions the batch takes; the first one of a batch always fits, and one that is alone
+// only there.
 std::uint32_t Executor::fitting(const Batch& batch, const RequestRun& run) {
+  if (run.alone) {
+    if (!batch.columns.empty()) return 0;
+    batch_cost_ += run.cost;
+    return run.to_run;
+  }
   const std::size_t room = core_->options.batch_max_transactions - batch.columns.size();
   const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(run.to_run - run.batched, room));
   if (wanted == run.to_run && has_room(run.cost, 1)) {
@@ -263,10 +269,14 @@ void Executor::append_queued(Batch* batch) {
     part.admitted_batch = batch->header.number;
     part.first_arrival = next_arrival_;
     next_arrival_ += count;
-    const engine::TransactionColumns& columns = run->request->transactions;
-    batch->columns.append(columns, run->batched, run->batched + count);
+    engine::TransactionColumns& columns = run->request->transactions;
     for (std::uint32_t i = 0; i < count; ++i) {
       batch->last_try.push_back(columns.wait_timeout_us[run->batched + i] == 0);
+    }
+    if (run->alone) {
+      std::swap(batch->columns, columns);  // a copy would hold everybody up
+    } else {
+      batch->columns.append(columns, run->batched, run->batched + count);
     }
     if (!run->indices.empty()) {
       part.whole = false;
@@ -275,11 +285,10 @@ void Executor::append_queued(Batch* batch) {
     batch->parts.push_back(std::move(part));
     core_->queue.take(count);
     if (run->batched == run->to_run) {
-      run->request->transactions.clear();
-      run->request->session.reset();
-      run->request->sink.reset();
+      run->request->clear();
       core_->requests.give(std::move(run->request));
     }
+    if (run->alone) return;
   }
 }
 

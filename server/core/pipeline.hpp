@@ -24,6 +24,7 @@
 #include "server/core/commit_log.hpp"
 #include "server/core/live_results.hpp"
 #include "server/core/request.hpp"
+#include "server/core/session_table.hpp"
 #include "server/core/transaction_cost.hpp"
 
 namespace kilokv::server {
@@ -35,6 +36,9 @@ struct RequestRun {
   std::uint64_t number = 0;
   std::uint64_t acknowledged_through = 0;
   Hash128 digest;
+  UploadedPart uploaded;               // of its content
+  std::shared_ptr<Upload> upload;      // where its guards came from, until it is admitted
+  bool alone = false;                  // one transaction that has a batch of its own
   std::uint32_t transactions = 0;      // in the whole request
   std::vector<std::uint32_t> indices;  // of those that run, where not all do (a retry after a crash); else empty
   std::shared_ptr<ResponseSink> sink;  // without a session; with one the session table holds the sinks

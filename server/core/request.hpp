@@ -81,8 +81,19 @@ struct Request {
   std::optional<SessionId> session;  // none: a lost answer stays unknown
   std::uint64_t number = 0;          // in its session, from 1
   std::uint64_t acknowledged_through = 0;
+  // How many keys were uploaded under the number: their guards come before those of the one transaction, which is in a
+  // session and does not wait.
+  std::uint64_t uploaded_keys = 0;
   Hash128 digest;  // of the content; set by submit when in a session
   std::shared_ptr<ResponseSink> sink;
+
+  // Keeps the capacity of the columns.
+  void clear() {
+    transactions.clear();
+    session.reset();
+    uploaded_keys = 0;
+    sink.reset();
+  }
 };
 
 }  // namespace kilokv::server

@@ -47,20 +47,35 @@ std::vector<std::uint32_t> SessionTable::RequestState::remaining() const {
   return indices;
 }
 
-// Checks the header, then lets it renew the lease and acknowledge. Requires the session's lock.
-Status SessionTable::enter(Session* session, const RequestHeader& header, TimeUs now_us) {
+Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_through) {
+  return Status(StatusCode::failed_precondition, "request number " + std::to_string(number) +
+                                                     " is acknowledged already (acknowledged_through " +
+                                                     std::to_string(acknowledged_through) + "): its results are gone");
+}
+
+static bool same_content(const UploadedPart& known, const Hash128& digest, std::uint32_t transactions,
+                         const RequestHeader& header) {
+  if (header.upload_gone) return known == header.uploaded;
+  return digest == header.digest && transactions == header.transactions;
+}
+
+// Checks the number, then lets it renew the lease and acknowledge. Requires the session's lock.
+Status SessionTable::enter(Session* session, std::uint64_t number, std::uint64_t acknowledged_through, TimeUs now_us) {
   if (session->closed) {
     return unknown_session();
   }
-  const std::uint64_t acknowledged = std::max(session->acknowledged_through, header.acknowledged_through);
-  if (header.number <= acknowledged) {
-    return Status(StatusCode::failed_precondition, "request number " + std::to_string(header.number) +
-                                                       " is acknowledged already (acknowledged_through " +
-                                                       std::to_string(acknowledged) + "): its results are gone");
+  const std::uint64_t acknowledged = std::max(session->acknowledged_through, acknowledged_through);
+  if (number <= acknowledged) {
+    return acknowledged_already(number, acknowledged);
   }
   session->renew(now_us);
-  session->acknowledge(header.acknowledged_through);
+  session->acknowledge(acknowledged_through);
   return {};
+}
+
+static Status other_content(std::uint64_t number) {
+  return Status(StatusCode::invalid_argument, "request number " + std::to_string(number) +
+                                                  " was used before, with other content: a retry must be the same");
 }
 
 // Whether a request whose results may take so much can ever be stored.
@@ -105,7 +120,11 @@ Status SessionTable::reserve_room(Session* session, RequestState* request, std::
 
 // Requires the session's lock, and that the session does not know the number.
 Admission SessionTable::admit_new(Session* session, const RequestHeader& header) const {
+  if (header.upload_gone) {
+    return {Admission::Kind::refused, missing_upload(header.number, header.uploaded.keys, 0), false, {}, 0};
+  }
   auto request = std::make_shared<RequestState>(header.digest, header.transactions);
+  request->uploaded = header.uploaded;
   if (Status full = reserve_room(session, request.get(), header.stored_bytes_max); !full.ok()) {
     return {Admission::Kind::refused, std::move(full), false, {}, 0};
   }
@@ -125,12 +144,15 @@ Admission SessionTable::begin(const RequestHeader& header, TimeUs now_us) {
     std::shared_ptr<RequestState> request;
     {
       const std::scoped_lock lock(session->mutex);
-      if (Status status = enter(session.get(), header, now_us); !status.ok()) {
+      if (Status status = enter(session.get(), header.number, header.acknowledged_through, now_us); !status.ok()) {
         return {Admission::Kind::refused, std::move(status), false, {}, 0};
       }
       request = session->request(header.number);
       if (request == nullptr) {
         return admit_new(session.get(), header);
+      }
+      if (!same_content(request->uploaded, request->digest, request->transactions, header)) {
+        return {Admission::Kind::refused, other_content(header.number), false, {}, 0};
       }
     }
     if (std::optional<Admission> admission = admit_known(session.get(), request.get(), header)) {
@@ -142,15 +164,6 @@ Admission SessionTable::begin(const RequestHeader& header, TimeUs now_us) {
 // None: the request has left the table meanwhile.
 std::optional<Admission> SessionTable::admit_known(Session* session, RequestState* request,
                                                    const RequestHeader& header) const {
-  if (request->digest != header.digest || request->transactions != header.transactions) {
-    return Admission{
-        Admission::Kind::refused,
-        Status(StatusCode::invalid_argument, "request number " + std::to_string(header.number) +
-                                                 " was used before, with other content: a retry must be the same"),
-        false,
-        {},
-        0};
-  }
   const std::scoped_lock request_lock(request->mutex);
   request->end_gone_sinks();  // or a request that waits for long would gather one for each retry
   if (request->sinks.size() >= kSinksMax) {
@@ -168,10 +181,16 @@ std::optional<Admission> SessionTable::admit_known(Session* session, RequestStat
     if (session->request(header.number).get() != request) {
       return std::nullopt;
     }
+    if (!header.upload_gone) {
+      request->uploaded = header.uploaded;
+    }
     if (request->in_flight) {
       admission.kind = Admission::Kind::joined;
     } else if (request->complete()) {
       admission.kind = Admission::Kind::answered;
+    } else if (header.upload_gone) {
+      return Admission{
+          Admission::Kind::refused, missing_upload(header.number, header.uploaded.keys, 0), false, {}, 0};
     } else {
       admission.kind = Admission::Kind::run;
       request->in_flight = true;

@@ -14,10 +14,12 @@
 
 #include "server/core/session_table.hpp"
 #include "server/core/stored_results.hpp"
+#include "server/core/upload.hpp"
 
 namespace kilokv::server {
 
 Status unknown_session();
+Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_through);
 
 // Marks the indices of a slice; counts those that were marked before, or that the request does not have.
 class IndexMarker : public ResultVisitor {
@@ -57,6 +59,7 @@ struct SessionTable::RequestState {
   bool dropped = false;  // acknowledged, or the session ended, while in flight: stores nothing more
   std::uint64_t stored_bytes = 0;
   std::uint64_t reserved_bytes = 0;  // for results that are still to come
+  UploadedPart uploaded;             // as of the last send that had the whole content; not from recovery
 
   // Guarded by this mutex.
   mutable std::mutex mutex;
@@ -87,6 +90,8 @@ struct SessionTable::Session {
   std::uint64_t stored_bytes = 0, reserved_bytes = 0;
   std::uint32_t in_flight = 0;
   std::map<std::uint64_t, std::shared_ptr<RequestState>> requests;
+  std::map<std::uint64_t, std::shared_ptr<Upload>> uploads;
+  const std::shared_ptr<UploadCounts> upload_counts = std::make_shared<UploadCounts>();
 
   // All below require the mutex.
   void renew(TimeUs now_us) { deadline_us = std::max(deadline_us, now_us + lease_us); }
@@ -100,6 +105,7 @@ struct SessionTable::Session {
     if (through > acknowledged_through) {
       acknowledged_through = through;
       drop(requests.upper_bound(through));
+      uploads.erase(uploads.begin(), uploads.upper_bound(through));
     }
   }
 
@@ -151,6 +157,7 @@ struct SessionTable::Session {
   void close() {
     closed = true;
     drop(requests.end());
+    uploads.clear();
   }
 
   // Returns whether the session has nothing left to stay for.

@@ -13,6 +13,9 @@
 // A request's results have their room from the start: begin() reserves the most that they may take, deliver() turns
 // what they do take from reserved to stored, and the end of the request gives the rest back. One that rests keeps it.
 //
+// Beside its requests a session has uploads (core/upload.hpp), by the number of the request that they are for. One ends
+// when a request takes it, with the acknowledgement of its number, or with the session. They are not durable.
+//
 // What is stored here is durable already: deliver() is called after the sync, the restore functions from the log.
 //
 // Thread safety: any thread. A request's lock is held while its sinks are called, so that a sink hears stored results
@@ -36,6 +39,7 @@
 #include "server/core/commit_log.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/request.hpp"
+#include "server/core/upload.hpp"
 
 namespace kilokv::server {
 
@@ -47,6 +51,14 @@ struct SessionLimits {
   std::uint32_t session_requests_max = 0;
   std::uint64_t session_bytes_max = 0;
   std::uint64_t session_bytes_total_max = 0;
+  UploadLimits uploads;
+};
+
+// What a request says of its uploaded keys: how many there are, and the digest of the content beside them.
+struct UploadedPart {
+  std::uint64_t keys = 0;
+  Hash128 rest;
+  friend bool operator==(const UploadedPart&, const UploadedPart&) = default;
 };
 
 // What begin() needs of a request.
@@ -58,6 +70,10 @@ struct RequestHeader {
   std::uint32_t transactions = 0;
   std::shared_ptr<ResponseSink> sink;
   std::uint64_t stored_bytes_max = 0;  // what its results may take at most, all that deliver() counts
+  UploadedPart uploaded = {};
+  // The uploaded keys are not there any more: it cannot run, and has no digest. It is the same request as one with the
+  // same `uploaded`.
+  bool upload_gone = false;
 };
 
 struct Admission {
@@ -96,6 +112,19 @@ class SessionTable {
   // bytes in all, stored and reserved (its acknowledgement counts all the same): only a new request is refused for
   // that, never a retry. Or too many calls wait for the answer of this request; those that are gone do not count.
   Admission begin(const RequestHeader& header, TimeUs now_us);
+
+  // Adds a chunk to the upload of its number, and renews the lease. Returns how many keys there are now. Errors: those
+  // of begin() for the session and the number, and those of Upload::append.
+  Result<std::uint64_t> upload(const ReadSetChunk& chunk, const engine::KeyHashSecret& secret, TimeUs now_us);
+  // Takes the upload of a request with `keys` uploaded keys out and puts its guards before those of `transaction`. Null:
+  // they are gone because the request has run, or runs: begin() knows what it was sent with. FAILED_PRECONDITION: no
+  // such session, an acknowledged number, or another number of keys is there.
+  Result<std::shared_ptr<Upload>> take_upload(const SessionId& session, std::uint64_t number, const UploadedPart& part,
+                                              engine::TransactionColumns* transaction);
+  // Undoes it, for a request that was refused; what is left of the transaction is empty.
+  void put_back(const SessionId& session, std::uint64_t number, std::shared_ptr<Upload> upload,
+                engine::TransactionColumns* transaction);
+  const UploadCounts& upload_counts() const { return upload_counts_; }
 
   // Some transactions of a request in flight have finished, durably: `live` goes to every attached sink, `encoded`
   // (encode_results of the same) is stored.
@@ -140,7 +169,7 @@ class SessionTable {
   void insert(const std::shared_ptr<Session>& session, TimeUs now_us);
   void erase(const SessionId& id);
   void expire_shard(Shard* shard, TimeUs now_us, std::vector<SessionId>* expired);
-  static Status enter(Session* session, const RequestHeader& header, TimeUs now_us);
+  static Status enter(Session* session, std::uint64_t number, std::uint64_t acknowledged_through, TimeUs now_us);
   Status check_size(std::uint64_t stored_bytes_max) const;
   Status reserve_room(Session* session, RequestState* request, std::uint64_t stored_bytes_max) const;
   Admission admit_new(Session* session, const RequestHeader& header) const;
@@ -151,6 +180,7 @@ class SessionTable {
                                 std::uint32_t transactions, std::string_view bytes);
 
   const SessionLimits limits_;
+  UploadCounts upload_counts_;  // of all sessions; outlives them
   std::array<Shard, kShards> shards_;
   std::atomic<std::uint64_t> count_{0};
   ByteCounts bytes_;  // of all sessions

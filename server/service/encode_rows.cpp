@@ -110,6 +110,8 @@ void fill_status(const DatabaseStatus& status, v1::StatusResponse* message) {
   message->set_parked(status.parked);
   message->set_parked_bytes(status.parked_bytes);
   message->set_sessions(status.sessions);
+  message->set_uploads(status.uploads);
+  message->set_uploads_bytes(status.uploads_bytes);
   message->set_records(status.engine.records);
   message->set_tombstones(status.engine.tombstones);
   message->set_table_slots(status.engine.table_slots);

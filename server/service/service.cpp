@@ -6,6 +6,7 @@
 #include "server/service/batch_call.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
+#include "server/service/read_set.hpp"
 #include "server/service/status_map.hpp"
 #include "server/service/unary_call.hpp"
 
@@ -124,6 +125,20 @@ grpc::ServerUnaryReactor* KiloKvService::Execute(grpc::CallbackServerContext* co
   call->adopted_by_rpc();
   call->submit(gate_, *request);
   return call.get();
+}
+
+grpc::ServerUnaryReactor* KiloKvService::UploadReadSet(grpc::CallbackServerContext* context,
+                                                       const v1::UploadReadSetRequest* request,
+                                                       v1::UploadReadSetResponse* response) {
+  auto* reactor = context->DefaultReactor();
+  const UnaryEnd end(context, reactor);
+  Result<Database*> database = gate_.get();
+  if (!database.ok()) return end(database.status());
+  Result<ReadSetChunk> chunk = decode_chunk(*request, options_);
+  if (!chunk.ok()) return end(chunk.status());
+  const Result<std::uint64_t> keys = (*database)->upload(*chunk);
+  if (keys.ok()) response->set_keys(*keys);
+  return end(keys.status());
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* KiloKvService::ExecuteBatch(grpc::CallbackServerContext* context,

@@ -26,7 +26,8 @@ using KiloKvMethods = v1::KiloKV::WithCallbackMethod_Execute<v1::KiloKV::WithRaw
         v1::KiloKV::WithCallbackMethod_KeepSessionAlive<v1::KiloKV::WithCallbackMethod_CloseSession<
             v1::KiloKV::WithCallbackMethod_Get<v1::KiloKV::WithCallbackMethod_Scan<
                 v1::KiloKV::WithCallbackMethod_ListParked<v1::KiloKV::WithCallbackMethod_Cancel<
-                    v1::KiloKV::WithCallbackMethod_Status<v1::KiloKV::Service>>>>>>>>>>>;
+                    v1::KiloKV::WithCallbackMethod_Status<
+                        v1::KiloKV::WithCallbackMethod_UploadReadSet<v1::KiloKV::Service>>>>>>>>>>>>;
 
 // What Status says about the program, database or not; all but the version as the flags of these names have it.
 struct ServerInfo {
@@ -52,6 +53,8 @@ class KiloKvService final : public KiloKvMethods {
 
   grpc::ServerUnaryReactor* Execute(grpc::CallbackServerContext* context, const v1::ExecuteRequest* request,
                                     v1::ExecuteResponse* response) override;
+  grpc::ServerUnaryReactor* UploadReadSet(grpc::CallbackServerContext* context, const v1::UploadReadSetRequest* request,
+                                          v1::UploadReadSetResponse* response) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* ExecuteBatch(grpc::CallbackServerContext* context,
                                                            const grpc::ByteBuffer* request) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Session(grpc::CallbackServerContext* context) override;

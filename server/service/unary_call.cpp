@@ -7,6 +7,7 @@
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
 #include "server/service/message_buffer.hpp"
+#include "server/service/read_set.hpp"
 #include "server/service/status_map.hpp"
 
 namespace kilokv::server {
@@ -98,8 +99,11 @@ Status ExecuteCall::try_submit(const DatabaseGate& gate, const v1::ExecuteReques
   Result<RequestIdentity> identity = parse_identity(message.id());
   if (!identity.ok()) return identity.status();
   std::unique_ptr<Request> request = (*database)->acquire_request();
-  status = decode(message.transaction(), {(*database)->key_secret(), options_.limits}, &request->transactions);
+  const DecodeContext context{(*database)->key_secret(), options_.limits};
+  status = message.uploaded_keys() > 0 ? decode_beside_uploaded(message, context, &request->transactions)
+                                       : decode(message.transaction(), context, &request->transactions);
   if (!status.ok()) return status;
+  request->uploaded_keys = message.uploaded_keys();
   request->session = identity->session;
   request->number = identity->number;
   request->acknowledged_through = identity->acknowledged_through;
