@@ -51,7 +51,7 @@ struct SessionLimits {
   std::uint32_t session_requests_max = 0;
   std::uint64_t session_bytes_max = 0;
   std::uint64_t session_bytes_total_max = 0;
-  UploadLimits uploads;
+  UploadLimits uploads = {};
 };
 
 // What a request says of its uploaded keys: how many there are, and the digest of the content beside them.
