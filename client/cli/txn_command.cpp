@@ -40,17 +40,41 @@ class TxnRun {
   bool send(const std::string& where) {
     std::promise<Error> ended;
     std::string lines;
+    code_before_ = code_;
     session_->execute_async(batch_, [&](const Progress& progress) {
       if (!progress.done) return;
       append_lines(progress, &lines);
       ended.set_value(progress.error);
     });
     Error error = ended.get_future().get();
+    if (error && batch_.size() == 1 && is_too_large(error)) error = send_with_upload(&lines);
     error.message.insert(0, where);
     if (error) raise(report(error));
     std::cout << lines << std::flush;
     batch_.clear();
     return code_ < ExitCode::unavailable;
+  }
+
+  static bool is_too_large(const Error& error) {
+    return error.code == ErrorCode::invalid_argument &&
+           (error.knob == "--guards-max" || error.knob == "--message-bytes-max");
+  }
+
+  // A transaction with more guards than fit in a request: execute() uploads what it can of them.
+  Error send_with_upload(std::string* lines) {
+    lines->clear();
+    HistoryContext context = context_;
+    context.invoke_us = monotonic_us();
+    const auto answer = session_->execute(batch_);
+    if (!answer) {
+      context.error = answer.error().code;
+      append_history(batch_, Results(), 0, context, lines);
+      return answer.error();
+    }
+    append_history(batch_, *answer, context, lines);
+    code_ = code_before_;
+    if (answer->results.outcome(0) != Outcome::committed) raise(ExitCode::not_done);
+    return {};
   }
 
   // What was answered before an error is told, too.
@@ -74,6 +98,7 @@ class TxnRun {
   HistoryContext context_;
   Batch batch_;
   ExitCode code_ = ExitCode::ok;
+  ExitCode code_before_ = ExitCode::ok;  // the send at hand
 };
 
 }  // namespace

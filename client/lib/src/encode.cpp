@@ -98,10 +98,10 @@ void set_operation(const Batch::Columns& c, int o, v1::Operation* out) {
   if (kind == v1::OPERATION_KIND_PUT || kind == v1::OPERATION_KIND_ADD) set_operand(c, o, out->mutable_operand());
 }
 
-void set_transaction(const Batch::Columns& c, int t, v1::Transaction* out) {
+void set_transaction(const Batch::Columns& c, int t, v1::Transaction* out, std::uint32_t guards_skipped = 0) {
   const v1::TransactionColumns& m = c.message;
   const auto index = [](std::uint32_t i) { return static_cast<int>(i); };
-  for (int g = index(c.guard_begin(t)); g < index(m.guard_ends(t)); ++g) set_guard(c, g, out->add_guards());
+  for (int g = index(c.guard_begin(t) + guards_skipped); g < index(m.guard_ends(t)); ++g) set_guard(c, g, out->add_guards());
   for (int o = index(c.then_begin(t)); o < index(m.then_ends(t)); ++o) set_operation(c, o, out->add_then());
   for (int o = index(m.then_ends(t)); o < index(c.else_end(t)); ++o) set_operation(c, o, out->add_else_());
   out->set_precedence(c.transaction_precedence(t));
@@ -137,7 +137,9 @@ std::uint64_t longest_wait_us(const Batch& batch) {
   return longest_us;
 }
 
-void fill_transaction(const Batch& batch, int t, v1::Transaction* out) { set_transaction(batch.columns(), t, out); }
+void fill_transaction(const Batch& batch, int t, v1::Transaction* out, std::uint32_t guards_skipped) {
+  set_transaction(batch.columns(), t, out, guards_skipped);
+}
 
 void fill_transactions(const Batch& batch, Encoding encoding, v1::ExecuteBatchRequest* out) {
   if (encoding == Encoding::columns) {

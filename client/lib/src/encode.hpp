@@ -19,8 +19,9 @@ Error check_batch(const Batch& batch);
 // How long its transactions may wait on the server: the longest wait_timeout of one with a WAIT guard. Microseconds.
 std::uint64_t longest_wait_us(const Batch& batch);
 
-// Fills a request message that is sent by itself. Requires, here and below: check_batch passed.
-void fill_transaction(const Batch& batch, int t, v1::Transaction* out);
+// Fills a request message that is sent by itself, without the first `guards_skipped` guards. Requires, here and below:
+// check_batch passed.
+void fill_transaction(const Batch& batch, int t, v1::Transaction* out, std::uint32_t guards_skipped = 0);
 void fill_transactions(const Batch& batch, Encoding encoding, v1::ExecuteBatchRequest* out);
 
 // The `transactions` field of a SessionRequest.

@@ -2,6 +2,7 @@
 // one transaction.
 #include "kilokv/interactive.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <thread>
@@ -9,6 +10,7 @@
 
 #include "client/lib/src/connection.hpp"
 #include "client/lib/src/error.hpp"
+#include "client/lib/src/read_set.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -50,6 +52,8 @@ struct InteractiveTransaction::State {
   }
   std::vector<Pair> merge_writes(std::vector<Pair> pairs, std::string_view from, std::string_view to) const;
   Batch build(std::vector<std::string>* guarded) const;
+  Expected<Results> send(const Batch& batch) const;
+  Error read(const std::vector<std::string>& keys);
 };
 
 // The pairs of a scan as this transaction sees them; both sides are in key order.
@@ -98,6 +102,47 @@ Batch InteractiveTransaction::State::build(std::vector<std::string>* guarded) co
   return batch;
 }
 
+Expected<Results> InteractiveTransaction::State::send(const Batch& batch) const {
+  std::unique_ptr<Session> own;
+  if (session == nullptr) {
+    if (!needs_upload(batch)) {
+      auto answer = client->execute(batch, options);
+      if (!is_too_large_to_send(answer.error()) || uploadable_guards(batch) == 0) return answer;
+    }
+    auto opened = client->open_session();
+    if (!opened) return opened.error();
+    own = std::move(*opened);
+  }
+  auto answer = (own != nullptr ? own.get() : session)->execute(batch, options);
+  if (!answer) return answer.error();
+  return std::move(answer->results);
+}
+
+// Reads keys that are not known yet. Half as many at a time where their values are too much for one answer.
+Error InteractiveTransaction::State::read(const std::vector<std::string>& keys) {
+  constexpr std::size_t kKeysAtOnce = 1000;
+  std::size_t at_once = kKeysAtOnce;
+  for (std::size_t begin = 0; begin < keys.size();) {
+    const std::size_t end = std::min(begin + at_once, keys.size());
+    const auto at = [&](std::size_t i) { return keys.begin() + static_cast<std::ptrdiff_t>(i); };
+    const auto results = client->get({at(begin), at(end)}, options);
+    if (!results && results.error().field == "keys" && end - begin > 1) {
+      at_once = (end - begin) / 2;
+      continue;
+    }
+    if (!results) return results.error();
+    if (results->read_count(0) != end - begin) {
+      return make_error(ErrorCode::internal, "the server answered a get without all of its reads");
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const ReadView read = results->read(0, i - begin);
+      reads.emplace(keys[i], KnownValue{to_value(read.value), read.version.value_or(0)});
+    }
+    begin = end;
+  }
+  return {};
+}
+
 InteractiveTransaction::InteractiveTransaction(Client* client, Session* session, CallOptions options)
     : state_(std::make_unique<State>()) {
   state_->client = client;
@@ -111,13 +156,24 @@ Expected<Value> InteractiveTransaction::get(std::string_view key) {
   if (Error error = state_->check_open()) return error;
   if (const auto own = state_->writes.find(key); own != state_->writes.end()) return own->second;
   if (const auto known = state_->reads.find(key); known != state_->reads.end()) return known->second.value;
-  const auto results = state_->client->get({std::string(key)}, state_->options);
-  if (!results) return results.error();
-  if (results->read_count(0) != 1) return make_error(ErrorCode::internal, "the server answered a get without a read");
-  const ReadView read = results->read(0, 0);
-  const Value value = to_value(read.value);
-  state_->reads.emplace(key, KnownValue{value, read.version.value_or(0)});
-  return value;
+  if (Error error = state_->read({std::string(key)})) return error;
+  return state_->reads.find(key)->second.value;
+}
+
+Expected<std::vector<Value>> InteractiveTransaction::get_many(const std::vector<std::string>& keys) {
+  if (Error error = state_->check_open()) return error;
+  std::vector<std::string> unknown;
+  for (const std::string& key : keys) {
+    if (!state_->writes.contains(key) && !state_->reads.contains(key)) unknown.push_back(key);
+  }
+  if (Error error = state_->read(unknown)) return error;
+  std::vector<Value> values;
+  values.reserve(keys.size());
+  for (const std::string& key : keys) {
+    const auto own = state_->writes.find(key);
+    values.push_back(own != state_->writes.end() ? own->second : state_->reads.find(key)->second.value);
+  }
+  return values;
 }
 
 Expected<std::vector<Pair>> InteractiveTransaction::scan(std::string_view from, std::string_view to) {
@@ -151,17 +207,9 @@ Expected<CommitResult> InteractiveTransaction::commit() {
   std::vector<std::string> guarded;
   if (state_->reads.empty() && state_->ranges.empty() && state_->writes.empty()) return CommitResult::committed;
   const Batch batch = state_->build(&guarded);
-  Results results;
-  if (state_->session != nullptr) {
-    auto answer = state_->session->execute(batch, state_->options);
-    if (!answer) return answer.error();
-    results = std::move(answer->results);
-  } else {
-    auto answer = state_->client->execute(batch, state_->options);
-    if (!answer) return answer.error();
-    results = std::move(*answer);
-  }
-  const ResultView result = results.at(0);
+  const auto results = state_->send(batch);
+  if (!results) return results.error();
+  const ResultView result = results->at(0);
   if (result.outcome == Outcome::committed) {
     state_->version = result.version;
     return CommitResult::committed;

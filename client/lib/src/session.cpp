@@ -4,7 +4,9 @@
 #include <future>
 #include <utility>
 
+#include "client/lib/src/encode.hpp"
 #include "client/lib/src/hex.hpp"
+#include "client/lib/src/read_set.hpp"
 
 namespace kilokv::client {
 
@@ -27,11 +29,22 @@ SessionHandle::~SessionHandle() {
 std::string SessionHandle::id() const { return to_hex(state_->id()); }
 
 Expected<RequestResult> SessionHandle::execute(const Batch& batch, const CallOptions& options) {
-  return submit_and_wait(0, batch, options);
+  return send(0, batch, options);
 }
 
 Expected<RequestResult> SessionHandle::resume(std::uint64_t request, const Batch& batch, const CallOptions& options) {
-  return submit_and_wait(request, batch, options);
+  return send(request, batch, options);
+}
+
+// With an upload where it is needed: by the number of the guards, or by what the server says.
+Expected<RequestResult> SessionHandle::send(std::uint64_t number, const Batch& batch, const CallOptions& options) {
+  const bool uploadable = !check_batch(batch) && !SessionState::in_listener() && uploadable_guards(batch) > 0;
+  if (uploadable && (number == 0 ? needs_upload(batch) : state_->made_by_calls(number))) {
+    return commit_with_upload(state_.get(), number, batch, options);
+  }
+  auto answer = submit_and_wait(number, batch, options);
+  if (number != 0 || !uploadable || !is_too_large_to_send(answer.error())) return answer;
+  return commit_with_upload(state_.get(), 0, batch, options);
 }
 
 Expected<RequestResult> SessionHandle::submit_and_wait(std::uint64_t number, const Batch& batch,

@@ -21,6 +21,7 @@ class SessionHandle final : public Session {
   Expected<std::uint64_t> cancel(std::uint64_t request, std::optional<std::uint32_t> index) override;
 
  private:
+  Expected<RequestResult> send(std::uint64_t number, const Batch& batch, const CallOptions& options);
   Expected<RequestResult> submit_and_wait(std::uint64_t number, const Batch& batch, const CallOptions& options);
 
   std::shared_ptr<SessionState> state_;

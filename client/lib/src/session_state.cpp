@@ -77,9 +77,8 @@ std::uint64_t SessionState::submit(std::uint64_t number, const Batch& batch, Pen
   }
   if (number == 0) {
     number = next_number_++;
-  } else if (!error && (number >= next_number_ || pending_.contains(number) || number <= acknowledged_through_)) {
-    error = make_error(ErrorCode::failed_precondition, "request " + std::to_string(number) +
-                                                           " cannot be resumed: it is in flight, acknowledged or new");
+  } else if (!error) {
+    error = check_resumable(number);
   }
   request->number = number;
   request->invoke_us = monotonic_us();
@@ -290,7 +289,7 @@ void SessionState::take_out(const RequestPointer& request) {
   pending_.erase(request->number);
   connection_->timers().cancel(request->deadline_timer);
   connection_->timers().cancel(request->retry_timer);
-  attempts_[request->number % kAttemptsKept] = {request->number, request->attempts};
+  attempts_[request->number % kAttemptsKept] = {request->number, request->attempts, false};
   changed_.notify_all();
 }
 
@@ -302,14 +301,57 @@ void SessionState::last_call(const RequestPointer& request, const std::vector<st
   request->listener(*request, fresh, true, error);
   t_in_listener = false;
   lock->lock();
-  acknowledge(*request, error);
+  acknowledge(request->number, request->attempts, error);
   --listeners_running_;
   changed_.notify_all();
 }
 
-void SessionState::acknowledge(const PendingRequest& request, const Error& error) {
-  const bool unknown = error && request.attempts != 0 && error.code != ErrorCode::invalid_argument;
-  (unknown ? given_up_ : ended_beyond_).insert(request.number);
+Error SessionState::check_resumable(std::uint64_t number) const {
+  if (number < next_number_ && !pending_.contains(number) && !calls_.contains(number) &&
+      number > acknowledged_through_) {
+    return {};
+  }
+  return make_error(ErrorCode::failed_precondition, "request " + std::to_string(number) +
+                                                        " cannot be resumed: it is in flight, acknowledged or new");
+}
+
+Expected<std::uint64_t> SessionState::begin_call(std::uint64_t number) {
+  Lock lock(mutex_);
+  if (closing_) return make_error(ErrorCode::cancelled, "the session is closed");
+  if (ended_) return ended_;
+  if (number == 0) {
+    number = next_number_++;
+  } else if (Error error = check_resumable(number)) {
+    return error;
+  }
+  given_up_.erase(number);
+  calls_.insert(number);
+  return number;
+}
+
+void SessionState::end_call(std::uint64_t number, std::uint32_t attempts, const Error& error, bool session_gone) {
+  Lock lock(mutex_);
+  calls_.erase(number);
+  attempts_[number % kAttemptsKept] = {number, attempts, true};
+  acknowledge(number, attempts, error);
+  if (session_gone && !ended_) ended_ = error;  // what is in flight hears it from the stream
+  changed_.notify_all();
+}
+
+bool SessionState::made_by_calls(std::uint64_t number) const {
+  Lock lock(mutex_);
+  const Attempts& kept = attempts_[number % kAttemptsKept];
+  return kept.number == number && kept.by_calls;
+}
+
+std::uint64_t SessionState::acknowledged_through() const {
+  Lock lock(mutex_);
+  return acknowledged_through_;
+}
+
+void SessionState::acknowledge(std::uint64_t number, std::uint32_t attempts, const Error& error) {
+  const bool unknown = error && attempts != 0 && error.code != ErrorCode::invalid_argument;
+  (unknown ? given_up_ : ended_beyond_).insert(number);
   while (!given_up_.empty() && *given_up_.begin() + kResumeWindow < next_number_) {
     ended_beyond_.insert(given_up_.extract(given_up_.begin()));
   }

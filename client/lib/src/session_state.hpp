@@ -64,6 +64,12 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   // `number` 0: the next one. Returns the number; the listener hears exactly one done.
   std::uint64_t submit(std::uint64_t number, const Batch& batch, PendingRequest::Listener listener,
                        const CallOptions& options);
+  // A request that is made by calls beside the stream. Takes a number, which end_call() gives back, once; `number` not 0:
+  // that of a request which was given up. Errors: the session is closed or gone, the number is not one to resume.
+  Expected<std::uint64_t> begin_call(std::uint64_t number);
+  void end_call(std::uint64_t number, std::uint32_t attempts, const Error& error, bool session_gone);
+  bool made_by_calls(std::uint64_t number) const;  // one of the last requests
+  std::uint64_t acknowledged_through() const;
   // Ends what is in flight as cancelled; returns when no listener runs or will run.
   void close();
   std::uint32_t attempts(std::uint64_t number) const;
@@ -99,7 +105,8 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   void take_out(const RequestPointer& request);
   void last_call(const RequestPointer& request, const std::vector<std::uint32_t>& fresh, const Error& error,
                  Lock* lock);
-  void acknowledge(const PendingRequest& request, const Error& error);
+  void acknowledge(std::uint64_t number, std::uint32_t attempts, const Error& error);
+  Error check_resumable(std::uint64_t number) const;
 
   // On the timers' thread, without the lock.
   void on_deadline(std::uint64_t number);
@@ -122,9 +129,11 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   std::uint64_t acknowledged_through_ = 0;
   std::set<std::uint64_t> ended_beyond_;  // ended, above acknowledged_through_
   std::set<std::uint64_t> given_up_;      // ended with an unknown fate
+  std::set<std::uint64_t> calls_;         // between begin_call() and end_call()
   struct Attempts {
     std::uint64_t number = 0;
     std::uint32_t count = 0;
+    bool by_calls = false;
   };
   std::array<Attempts, kAttemptsKept> attempts_;
 

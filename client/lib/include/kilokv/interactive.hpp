@@ -4,8 +4,9 @@
 //
 // Each read is strictly serializable by itself, but reads at different times may be inconsistent with each other until
 // commit has validated them: a body must not do anything outside of the database on the strength of what it read.
-// A transaction that only reads is validated by commit too. What is read and written counts against the server's
-// limits of one transaction (--guards-max, --operations-max). Thread safety: one thread.
+// A transaction that only reads is validated by commit too. A large read set is uploaded by commit in chunks, up to the
+// server's --read-set-keys-max (1,000,000 keys). Ranges and writes count against its limits of one transaction
+// (--guards-max, --operations-max). Thread safety: one thread.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +29,15 @@ enum class CommitResult : std::uint8_t { committed, conflict };
 class InteractiveTransaction {
  public:
   // Requires: `session` outlives it; its client too. `session` null: a lost answer to commit is `unavailable`, its fate
-  // unknown.
+  // unknown; but a large read set is committed in a session that commit opens for it.
   InteractiveTransaction(Client* client, Session* session, CallOptions options = {});
   InteractiveTransaction(InteractiveTransaction&&) noexcept;
   ~InteractiveTransaction();
 
   // Own buffered writes are seen; a key read twice gives the same value.
   Expected<Value> get(std::string_view key);
+  // Many at once, in few calls; each call reads its keys at one moment.
+  Expected<std::vector<Value>> get_many(const std::vector<std::string>& keys);
   Expected<std::vector<Pair>> scan(std::string_view from, std::string_view to);
   void put(std::string_view key, std::int64_t value);
   void put(std::string_view key, std::string_view bytes);
