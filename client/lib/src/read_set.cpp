@@ -53,7 +53,7 @@ class Commit {
       fill_id(chunk.mutable_id());
       const std::uint32_t end = fill_chunk(begin, &chunk);
       v1::UploadReadSetResponse response;
-      const Error error = connection_.call("UploadReadSet", deadline_, Retry::always, [&](auto* stub, auto* context) {
+      const Error error = call("UploadReadSet", [&](auto* stub, auto* context) {
         return stub->UploadReadSet(context, chunk, &response);
       });
       if (is_too_large_to_send(error) && chunk_bytes_ > kChunkBytesMin) {
@@ -87,7 +87,7 @@ class Commit {
     fill_transaction(batch_, 0, request.mutable_transaction(), keys_);
     request.set_uploaded_keys(keys_);
     v1::ExecuteResponse response;
-    Error error = connection_.call("Execute", deadline_, Retry::always, [&](auto* stub, auto* context) {
+    Error error = call("Execute", [&](auto* stub, auto* context) {
       ++result_.attempts;
       return stub->Execute(context, request, &response);
     });
@@ -99,6 +99,17 @@ class Commit {
     error = result_.results.columns().add(std::move(rows), &fresh);
     result_.return_us = monotonic_us();
     return error;
+  }
+
+  // In a session everything may be sent again. A repeated call waits for the connection, which only gets on while a call
+  // is open.
+  template <class Attempt>
+  Error call(const char* name, const Attempt& attempt) {
+    bool repeated = false;
+    return connection_.call(name, deadline_, Retry::always, [&](auto* stub, grpc::ClientContext* context) {
+      context->set_wait_for_ready(std::exchange(repeated, true));
+      return attempt(stub, context);
+    });
   }
 
   void fill_id(v1::RequestId* id) const {
