@@ -177,7 +177,7 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
               "the same of all clients; the stream whose answer would exceed it is cut"},
              {kLimits, "key-bytes-max", Unit::size, &limits->key_bytes_max, "one key"},
              {kLimits, "value-bytes-max", Unit::size, &limits->value_bytes_max, "one value"},
-             {kLimits, "guards-max", Unit::count, &limits->guards_max, "guards, beside an uploaded read set"},
+             {kLimits, "guards-max", Unit::count, &limits->guards_max, "guards that are not uploaded"},
              {kLimits, "operations-max", Unit::count, &limits->operations_max, "operations, both lists together"},
              {kLimits, "range-keys-max", Unit::count, &limits->range_keys_max, "keys of one range operation"},
              {kLimits, "transaction-keys-max", Unit::count, &limits->transaction_keys_max,

@@ -211,10 +211,10 @@ Status CoreDatabase::begin_in_session(RequestRun* run) {
   Request& request = *run->request;
   const bool upload_gone = run->uploaded.keys > 0 && run->upload == nullptr;
   if (!upload_gone) run->digest = request.digest = digest_of(request.transactions);
-  Admission admission = core_.sessions.begin(
-      {*run->session, run->number, run->acknowledged_through, run->digest, run->transactions, request.sink,
-       kRequestBytes + run->cost.stored_bytes, run->uploaded, upload_gone},
-      run->admitted_us);
+  Admission admission =
+      core_.sessions.begin({*run->session, run->number, run->acknowledged_through, run->digest, run->transactions,
+                            request.sink, kRequestBytes + run->cost.stored_bytes, run->uploaded, upload_gone},
+                           run->admitted_us);
   if (admission.kind != Admission::Kind::run) {
     if (admission.kind == Admission::Kind::refused) give_back_upload(run);
     recycle(std::move(run->request));
@@ -239,8 +239,7 @@ void CoreDatabase::give_back_upload(RequestRun* run) {
 
 Result<std::uint64_t> CoreDatabase::upload(const ReadSetChunk& chunk) {
   if (draining_.load(std::memory_order_acquire)) return draining();
-  Result<std::uint64_t> keys =
-      core_.sessions.upload(chunk, core_.secret, core_.environment.clock->monotonic_us());
+  Result<std::uint64_t> keys = core_.sessions.upload(chunk, core_.secret, core_.environment.clock->monotonic_us());
   if (!keys.ok()) core_.counters.refused.fetch_add(1, std::memory_order_relaxed);
   return keys;
 }

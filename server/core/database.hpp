@@ -119,7 +119,7 @@ struct DatabaseStatus {
   std::uint64_t parked = 0, parked_bytes = 0;
   std::uint64_t sessions = 0;
   std::uint64_t uploads = 0, uploads_bytes = 0;  // read sets that are not committed yet
-  engine::EngineDevice device{{}, {}, {}};  // where batches run now; no name while that is not known
+  engine::EngineDevice device{{}, {}, {}};       // where batches run now; no name while that is not known
   engine::EngineStats engine;
   LogUsage log;
   double recovery_seconds = 0;

@@ -189,8 +189,7 @@ std::optional<Admission> SessionTable::admit_known(Session* session, RequestStat
     } else if (request->complete()) {
       admission.kind = Admission::Kind::answered;
     } else if (header.upload_gone) {
-      return Admission{
-          Admission::Kind::refused, missing_upload(header.number, header.uploaded.keys, 0), false, {}, 0};
+      return Admission{Admission::Kind::refused, missing_upload(header.number, header.uploaded.keys, 0), false, {}, 0};
     } else {
       admission.kind = Admission::Kind::run;
       request->in_flight = true;

@@ -116,9 +116,9 @@ class SessionTable {
   // Adds a chunk to the upload of its number, and renews the lease. Returns how many keys there are now. Errors: those
   // of begin() for the session and the number, and those of Upload::append.
   Result<std::uint64_t> upload(const ReadSetChunk& chunk, const engine::KeyHashSecret& secret, TimeUs now_us);
-  // Takes the upload of a request with `keys` uploaded keys out and puts its guards before those of `transaction`. Null:
-  // they are gone because the request has run, or runs: begin() knows what it was sent with. FAILED_PRECONDITION: no
-  // such session, an acknowledged number, or another number of keys is there.
+  // Takes the upload of a request with `keys` uploaded keys out and puts its guards before those of `transaction`.
+  // Null: they are gone because the request has run, or runs: begin() knows what it was sent with. FAILED_PRECONDITION:
+  // no such session, an acknowledged number, or another number of keys is there.
   Result<std::shared_ptr<Upload>> take_upload(const SessionId& session, std::uint64_t number, const UploadedPart& part,
                                               engine::TransactionColumns* transaction);
   // Undoes it, for a request that was refused; what is left of the transaction is empty.

@@ -81,10 +81,9 @@ Result<std::uint64_t> Upload::append(const ReadSetChunk& chunk, const engine::Ke
   }
   const std::uint64_t repeated = std::min<std::uint64_t>(there - chunk.offset, chunk.keys.size());
   if (!holds(chunk, repeated)) {
-    return Status(StatusCode::invalid_argument, "keys: those that were uploaded at offset " +
-                                                    std::to_string(chunk.offset) + " of request number " +
-                                                    std::to_string(chunk.number) +
-                                                    " have other content: a retry must be the same");
+    return Status(StatusCode::invalid_argument,
+                  "keys: those that were uploaded at offset " + std::to_string(chunk.offset) + " of request number " +
+                      std::to_string(chunk.number) + " have other content: a retry must be the same");
   }
   if (repeated == chunk.keys.size()) return there;
   if (Status status = charge(chunk, repeated); !status.ok()) return status;

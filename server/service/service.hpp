@@ -21,12 +21,12 @@
 namespace kilokv::server {
 
 // The bulk calls take raw bytes (message_buffer.hpp), the others parsed messages.
-using KiloKvMethods = v1::KiloKV::WithCallbackMethod_Execute<v1::KiloKV::WithRawCallbackMethod_ExecuteBatch<
-    v1::KiloKV::WithRawCallbackMethod_Session<v1::KiloKV::WithCallbackMethod_OpenSession<
-        v1::KiloKV::WithCallbackMethod_KeepSessionAlive<v1::KiloKV::WithCallbackMethod_CloseSession<
-            v1::KiloKV::WithCallbackMethod_Get<v1::KiloKV::WithCallbackMethod_Scan<
-                v1::KiloKV::WithCallbackMethod_ListParked<v1::KiloKV::WithCallbackMethod_Cancel<
-                    v1::KiloKV::WithCallbackMethod_Status<
+using KiloKvMethods = v1::KiloKV::WithCallbackMethod_Execute<
+    v1::KiloKV::WithRawCallbackMethod_ExecuteBatch<v1::KiloKV::WithRawCallbackMethod_Session<
+        v1::KiloKV::WithCallbackMethod_OpenSession<v1::KiloKV::WithCallbackMethod_KeepSessionAlive<
+            v1::KiloKV::WithCallbackMethod_CloseSession<v1::KiloKV::WithCallbackMethod_Get<
+                v1::KiloKV::WithCallbackMethod_Scan<v1::KiloKV::WithCallbackMethod_ListParked<
+                    v1::KiloKV::WithCallbackMethod_Cancel<v1::KiloKV::WithCallbackMethod_Status<
                         v1::KiloKV::WithCallbackMethod_UploadReadSet<v1::KiloKV::Service>>>>>>>>>>>>;
 
 // What Status says about the program, database or not; all but the version as the flags of these names have it.

@@ -84,7 +84,8 @@ class ClientReadSet : public ClientIntegration {
   static Batch guarded_sum(const std::vector<std::uint64_t>& versions) {
     Batch batch;
     batch.begin();
-    for (std::size_t i = 0; i < versions.size(); ++i) batch.guard_version(batch.key(key(static_cast<int>(i))), versions[i]);
+    for (std::size_t i = 0; i < versions.size(); ++i)
+      batch.guard_version(batch.key(key(static_cast<int>(i))), versions[i]);
     batch.add(batch.key("sum"), std::int64_t{1});
     batch.end();
     return batch;

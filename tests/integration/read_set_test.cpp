@@ -82,9 +82,9 @@ class Caller {
   }
 
   std::string session;
-  std::uint64_t keys = 0;          // as the last chunk was answered
-  v1::TransactionResult result;    // of the last commit
-  v1::ErrorDetail detail;          // of the last call
+  std::uint64_t keys = 0;        // as the last chunk was answered
+  v1::TransactionResult result;  // of the last commit
+  v1::ErrorDetail detail;        // of the last call
 
  private:
   std::unique_ptr<v1::KiloKV::Stub> stub_;
@@ -151,12 +151,15 @@ TEST_F(ReadSetTest, RefusesMalformedChunks) {
   refuses("versions", [](auto* r) { r->add_versions(1); });
   refuses("versions", [](auto* r) { r->clear_versions(); });
   refuses("versions[2]", [](auto* r) { r->set_versions(2, std::uint64_t{1} << 60); });
-  refuses("keys[1]", [](auto* r) { r->set_keys(1, ""); }, "--key-bytes-max");
-  refuses("keys[2]", [](auto* r) { r->set_keys(2, std::string(1025, 'k')); }, "--key-bytes-max");
+  refuses(
+      "keys[1]", [](auto* r) { r->set_keys(1, ""); }, "--key-bytes-max");
+  refuses(
+      "keys[2]", [](auto* r) { r->set_keys(2, std::string(1025, 'k')); }, "--key-bytes-max");
   refuses("id.session", [](auto* r) { r->clear_id(); });
   refuses("id.session", [](auto* r) { r->mutable_id()->set_session("short"); });
   refuses("id.number", [](auto* r) { r->mutable_id()->set_number(0); });
-  refuses("message", [](auto* r) { r->set_keys(0, std::string(std::size_t{5} << 20, 'k')); }, "--message-bytes-max");
+  refuses(
+      "message", [](auto* r) { r->set_keys(0, std::string(std::size_t{5} << 20, 'k')); }, "--message-bytes-max");
   v1::UploadReadSetRequest request = chunk(1, 0, 3);
   for (const std::uint64_t offset : {std::uint64_t{1}, std::uint64_t{3}, ~std::uint64_t{0}}) {
     request.set_offset(offset);

@@ -101,7 +101,8 @@ void set_operation(const Batch::Columns& c, int o, v1::Operation* out) {
 void set_transaction(const Batch::Columns& c, int t, v1::Transaction* out, std::uint32_t guards_skipped = 0) {
   const v1::TransactionColumns& m = c.message;
   const auto index = [](std::uint32_t i) { return static_cast<int>(i); };
-  for (int g = index(c.guard_begin(t) + guards_skipped); g < index(m.guard_ends(t)); ++g) set_guard(c, g, out->add_guards());
+  for (int g = index(c.guard_begin(t) + guards_skipped); g < index(m.guard_ends(t)); ++g)
+    set_guard(c, g, out->add_guards());
   for (int o = index(c.then_begin(t)); o < index(m.then_ends(t)); ++o) set_operation(c, o, out->add_then());
   for (int o = index(m.then_ends(t)); o < index(c.else_end(t)); ++o) set_operation(c, o, out->add_else_());
   out->set_precedence(c.transaction_precedence(t));

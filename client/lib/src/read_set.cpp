@@ -53,9 +53,8 @@ class Commit {
       fill_id(chunk.mutable_id());
       const std::uint32_t end = fill_chunk(begin, &chunk);
       v1::UploadReadSetResponse response;
-      const Error error = call("UploadReadSet", [&](auto* stub, auto* context) {
-        return stub->UploadReadSet(context, chunk, &response);
-      });
+      const Error error = call(
+          "UploadReadSet", [&](auto* stub, auto* context) { return stub->UploadReadSet(context, chunk, &response); });
       if (is_too_large_to_send(error) && chunk_bytes_ > kChunkBytesMin) {
         chunk_bytes_ /= 2;
         continue;
@@ -101,8 +100,8 @@ class Commit {
     return error;
   }
 
-  // In a session everything may be sent again. A repeated call waits for the connection, which only gets on while a call
-  // is open.
+  // In a session everything may be sent again. A repeated call waits for the connection, which only gets on while a
+  // call is open.
   template <class Attempt>
   Error call(const char* name, const Attempt& attempt) {
     bool repeated = false;

@@ -311,8 +311,8 @@ Error SessionState::check_resumable(std::uint64_t number) const {
       number > acknowledged_through_) {
     return {};
   }
-  return make_error(ErrorCode::failed_precondition, "request " + std::to_string(number) +
-                                                        " cannot be resumed: it is in flight, acknowledged or new");
+  return make_error(ErrorCode::failed_precondition,
+                    "request " + std::to_string(number) + " cannot be resumed: it is in flight, acknowledged or new");
 }
 
 Expected<std::uint64_t> SessionState::begin_call(std::uint64_t number) {

@@ -64,8 +64,8 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   // `number` 0: the next one. Returns the number; the listener hears exactly one done.
   std::uint64_t submit(std::uint64_t number, const Batch& batch, PendingRequest::Listener listener,
                        const CallOptions& options);
-  // A request that is made by calls beside the stream. Takes a number, which end_call() gives back, once; `number` not 0:
-  // that of a request which was given up. Errors: the session is closed or gone, the number is not one to resume.
+  // A request that is made by calls beside the stream. Takes a number, which end_call() gives back, once; `number` not
+  // 0: that of a request which was given up. Errors: the session is closed or gone, the number is not one to resume.
   Expected<std::uint64_t> begin_call(std::uint64_t number);
   void end_call(std::uint64_t number, std::uint32_t attempts, const Error& error, bool session_gone);
   bool made_by_calls(std::uint64_t number) const;  // one of the last requests

@@ -148,8 +148,8 @@ class Session {
   virtual ~Session() = default;
   virtual std::string id() const = 0;  // hex
 
-  // Sends and waits. One transaction that does not wait and begins with more `version ==` guards than the server takes in
-  // a request has them uploaded before, in chunks; the timeout is for all of it.
+  // Sends and waits. One transaction that does not wait and begins with more `version ==` guards than the server takes
+  // in a request has them uploaded before, in chunks; the timeout is for all of it.
   virtual Expected<RequestResult> execute(const Batch& batch, const CallOptions& options = {}) = 0;
   // Sends; returns the request number at once (it blocks only while requests_in_flight_max are in flight). The batch
   // may be reused as soon as it returns.
