@@ -38,6 +38,11 @@ class FakeDatabase final : public Database {
   const DatabaseOptions& options() const override { return options_; }
   std::unique_ptr<Request> acquire_request() override { return std::make_unique<Request>(); }
 
+  Result<std::uint64_t> upload(const ReadSetChunk& chunk) override {
+    if (chunk.offset > 0) return missing_upload(chunk.number, chunk.offset, 0);
+    return chunk.keys.size();
+  }
+
   void submit(std::unique_ptr<Request> request) override {
     const std::lock_guard lock(mutex_);
     requests_.push_back(std::move(request));

@@ -153,6 +153,44 @@ TEST_F(ServiceTest, RefusesMalformedIdentities) {
   EXPECT_EQ(detail_of(*no_number).field(), "id.number");
 }
 
+TEST_F(ServiceTest, TakesReadSetsAndWhatIsCommittedBesideThem) {
+  service_.serve(&database_);
+  v1::UploadReadSetRequest chunk;
+  chunk.mutable_id()->set_session(std::string(16, 's'));
+  chunk.mutable_id()->set_number(3);
+  chunk.add_keys("a"), chunk.add_keys("b");
+  chunk.add_versions(1), chunk.add_versions(0);
+  v1::UploadReadSetResponse uploaded;
+  ASSERT_TRUE(stub_->UploadReadSet(context().get(), chunk, &uploaded).ok());
+  EXPECT_EQ(uploaded.keys(), 2u);
+  chunk.set_offset(1);
+  EXPECT_EQ(stub_->UploadReadSet(context().get(), chunk, &uploaded).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  chunk.add_versions(0);
+  auto unequal = context();
+  EXPECT_EQ(stub_->UploadReadSet(unequal.get(), chunk, &uploaded).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(detail_of(*unequal).field(), "versions");
+
+  std::thread answerer([this] {
+    const auto request = database_.take();
+    EXPECT_EQ(request->uploaded_keys, 2u);
+    EXPECT_EQ(request->number, 3u);
+    EXPECT_EQ(request->transactions.size(), 1u);
+    EXPECT_EQ(request->transactions.guard_kind.size() + request->transactions.op_kind.size(), 0u);
+    test::FakeDatabase::commit(request.get());
+  });
+  v1::ExecuteRequest request;
+  *request.mutable_id() = chunk.id();
+  request.set_uploaded_keys(2);
+  v1::ExecuteResponse response;
+  EXPECT_TRUE(stub_->Execute(context().get(), request, &response).ok()) << "the read set alone";
+  answerer.join();
+  request.mutable_transaction()->set_wait_timeout_us(1);
+  auto waits = context();
+  EXPECT_EQ(stub_->Execute(waits.get(), request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(detail_of(*waits).field(), "transactions[0].wait_timeout_us");
+}
+
 TEST_F(ServiceTest, BatchIsAnsweredInItsOwnForm) {
   service_.serve(&database_);
   v1::TransactionRows rows;
