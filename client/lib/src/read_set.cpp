@@ -104,6 +104,7 @@ class Commit {
   // call is open.
   template <class Attempt>
   Error call(const char* name, const Attempt& attempt) {
+    if (session_.closed()) return make_error(ErrorCode::cancelled, "the session was closed before the answer came");
     bool repeated = false;
     return connection_.call(name, deadline_, Retry::always, [&](auto* stub, grpc::ClientContext* context) {
       context->set_wait_for_ready(std::exchange(repeated, true));
@@ -152,12 +153,12 @@ bool is_too_large_to_send(const Error& error) {
          (error.knob == "--guards-max" || error.knob == "--message-bytes-max");
 }
 
-Expected<RequestResult> commit_with_upload(SessionState* session, std::uint64_t number, const Batch& batch,
-                                           const CallOptions& options) {
+Expected<RequestResult> commit_with_upload(std::shared_ptr<SessionState> session, std::uint64_t number,
+                                           const Batch& batch, const CallOptions& options) {
   const TimePoint deadline = session->connection().deadline(options);
   const Expected<std::uint64_t> begun = session->begin_call(number);
   if (!begun) return begun.error();
-  Commit commit(session, batch, *begun, deadline);
+  Commit commit(session.get(), batch, *begun, deadline);
   const Error error = commit.run();
   session->end_call(*begun, commit.attempts(), error, commit.session_gone());
   if (error) return error;

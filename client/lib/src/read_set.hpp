@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "client/lib/src/session_state.hpp"
 
@@ -21,8 +22,8 @@ bool needs_upload(const Batch& batch);
 bool is_too_large_to_send(const Error& error);
 
 // Uploads and commits, in the session, under `number` (0: the next one). Requires: check_batch passed,
-// uploadable_guards is not 0.
-Expected<RequestResult> commit_with_upload(SessionState* session, std::uint64_t number, const Batch& batch,
-                                           const CallOptions& options);
+// uploadable_guards is not 0. A session that is closed meanwhile ends it as cancelled behind the call at hand.
+Expected<RequestResult> commit_with_upload(std::shared_ptr<SessionState> session, std::uint64_t number,
+                                           const Batch& batch, const CallOptions& options);
 
 }  // namespace kilokv::client

@@ -338,6 +338,11 @@ void SessionState::end_call(std::uint64_t number, std::uint32_t attempts, const 
   changed_.notify_all();
 }
 
+bool SessionState::closed() const {
+  Lock lock(mutex_);
+  return closing_;
+}
+
 bool SessionState::made_by_calls(std::uint64_t number) const {
   Lock lock(mutex_);
   const Attempts& kept = attempts_[number % kAttemptsKept];

@@ -68,6 +68,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   // 0: that of a request which was given up. Errors: the session is closed or gone, the number is not one to resume.
   Expected<std::uint64_t> begin_call(std::uint64_t number);
   void end_call(std::uint64_t number, std::uint32_t attempts, const Error& error, bool session_gone);
+  bool closed() const;
   bool made_by_calls(std::uint64_t number) const;  // one of the last requests
   std::uint64_t acknowledged_through() const;
   // Ends what is in flight as cancelled; returns when no listener runs or will run.
