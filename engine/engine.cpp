@@ -12,6 +12,7 @@
 #include "engine/engine_with.hpp"
 #include "engine/exec/batch_records.hpp"
 #include "engine/exec/collect_writes.hpp"
+#include "engine/exec/cooperative_validator.hpp"
 #include "engine/exec/cuda_kernels.hpp"
 #include "engine/exec/device_executor.hpp"
 #include "engine/exec/emulated_kernels.hpp"
@@ -20,6 +21,7 @@
 #include "engine/exec/host_access.hpp"
 #include "engine/exec/host_strategies.hpp"
 #include "engine/exec/rank_order.hpp"
+#include "engine/exec/read_set.hpp"
 #include "engine/exec/resolver.hpp"
 #include "engine/exec/strategy_choice.hpp"
 #include "engine/stm/order.hpp"
@@ -44,6 +46,19 @@ TicketedTuning tuning_of(const EngineOptions& options) {
   return tuning;
 }
 
+std::uint32_t threads_of(const EngineOptions& options) {
+  return options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1u);
+}
+
+Validation validation_of(const EngineOptions& options) {
+  if (options.validation == "alone") return Validation::alone;
+  if (options.validation == "cooperative") return Validation::cooperative;
+  return options.validation == "by-guard" ? Validation::by_guard : Validation::automatic;
+}
+ValidatorLanes lanes_of(const EngineOptions& options) {
+  return options.validation_lanes == "strided" ? ValidatorLanes::strided : ValidatorLanes::coalesced;
+}
+
 // Those that a batch may be given to beside `serial`.
 std::vector<std::string> parallel_strategies(const EngineOptions& options) {
   if (options.strategy != "auto") return {options.strategy};
@@ -53,8 +68,7 @@ std::vector<std::string> parallel_strategies(const EngineOptions& options) {
 
 // What runs batches in parallel on the CPU; null: nothing does. One thread has nothing to win.
 std::unique_ptr<Executor> host_executor(const EngineOptions& options) {
-  const std::uint32_t threads =
-      options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1u);
+  const std::uint32_t threads = threads_of(options);
   if (options.strategy == "serial" || (options.strategy == "auto" && threads == 1)) return nullptr;
   return std::make_unique<HostStrategies>(parallel_strategies(options), threads, tuning_of(options));
 }
@@ -66,7 +80,8 @@ class HostEngine final : public Engine {
         options_(options),
         parallel_(std::move(parallel)),
         chooses_(options.strategy == "auto"),
-        reason_(std::move(reason)) {
+        reason_(std::move(reason)),
+        validator_(validation_of(options), threads_of(options), lanes_of(options)) {
     choose_anew();
   }
 
@@ -81,17 +96,22 @@ class HostEngine final : public Engine {
     KILOKV_CHECK(last_try.size() == n);
     KILOKV_CHECK(header.first_version + std::uint64_t{kWaitPassesMax} * n <= kVersionMax);
     forget_batch();
+    chosen_ = false;
     results->reset(columns);
-    if (Status resolved = resolver_.resolve(columns, header.number, &store_); !resolved.ok()) {
+    std::uint32_t read_set = count_read_set(columns);
+    if (!validator_.is_wanted(read_set)) read_set = 0;
+    report_.validated = read_set;
+    report_.validated_beside = 0;
+    if (Status resolved = resolver_.resolve(columns, header.number, &store_, read_set); !resolved.ok()) {
       writes->clear();
       return resolved;
     }
     order_by_precedence(columns.precedence.data(), n, &order_);
     const auto begin = std::chrono::steady_clock::now();
     const bool in_parallel =
-        runs_in_parallel(columns) &&
+        read_set == 0 && runs_in_parallel(columns) &&
         run_in_parallel({header, columns, last_try, order_, tombstone_floor_, store_, resolver_, equal_}, results);
-    if (!in_parallel) run_serially(header, columns, last_try, results);
+    if (!in_parallel) run_serially(header, columns, last_try, validate(columns, read_set), results);
     collect_writes(columns, *results, rank_order_, writes);
     settle(header.number);
     if (chosen_) {
@@ -200,10 +220,14 @@ class HostEngine final : public Engine {
   void clear_dirty() override { store_.clear_dirty(); }
 
   EngineStats stats() const override {
-    return {store_.live(), store_.tombstones(), store_.table().capacity(),
+    return {store_.live(),
+            store_.tombstones(),
+            store_.table().capacity(),
             store_.memory_bytes() + access_.memory_bytes() + records_.memory_bytes() +
-                images_.capacity() * sizeof(SlotImage) + (parallel_ != nullptr ? parallel_->memory_bytes() : 0),
-            strategy_choice()};
+                images_.capacity() * sizeof(SlotImage) + (parallel_ != nullptr ? parallel_->memory_bytes() : 0) +
+                validator_.memory_bytes(),
+            strategy_choice(),
+            validator_.choice()};
   }
 
  private:
@@ -247,13 +271,34 @@ class HostEngine final : public Engine {
            std::to_string(kChosenUsesMin) + " guards and operations or more";
   }
 
+  // How many leading guards of the batch's transaction hold: those of its large read set, or all before the first of
+  // them that does not.
+  std::uint32_t validate(const TransactionColumns& columns, std::uint32_t read_set) {
+    if (read_set == 0) return 0;
+    const ReadSet set{store_.table(), std::span<const KeyId>(columns.key_id).first(read_set),
+                      std::span<const std::int64_t>(columns.guard_operand).first(read_set)};
+    const CooperativeValidator::Answer answer = validator_.validate(store_, set, parallel_.get());
+    if (!answer.device.ok()) give_up_device(answer.device);
+    report_.validated_beside = answer.beside;
+    if (answer.first_stale == kAllValid) return read_set;
+    resolver_.resolve_key(columns, answer.first_stale, store_);
+    return answer.first_stale;
+  }
+
+  // `valid`: leading guards of the first transaction that are known to hold.
   void run_serially(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& last_try,
-                    BatchResults* results) {
+                    std::uint32_t valid, BatchResults* results) {
     const std::size_t n = columns.size();
     access_.open(columns, resolver_, &store_, results);
     waiting_.resize(n);
-    results->passes = run_serial(view_of(header, columns, tombstone_floor_), view_of(results), last_try.data(),
-                                 order_.empty() ? nullptr : order_.data(), waiting_.data(), access_);
+    BatchView view = view_of(header, columns, tombstone_floor_);
+    const std::uint32_t guards_left = valid == 0 ? 0 : columns.guard_end[0] - valid;
+    if (valid > 0) cut_guards(valid, &guards_left, &view);
+    results->passes = run_serial(view, view_of(results), last_try.data(), order_.empty() ? nullptr : order_.data(),
+                                 waiting_.data(), access_);
+    if (results->failed_index.size() == 1 && results->failed_in[0] == static_cast<std::uint8_t>(FailedIn::guards)) {
+      results->failed_index[0] += valid;
+    }
     results->next_version = header.first_version + std::uint64_t{results->passes} * n;
     rank_order_.sort(*results, results->passes <= 1 && order_.empty());
     log_ = access_.log();
@@ -264,6 +309,16 @@ class HostEngine final : public Engine {
     report_.on_device = false;
     if (parallel_ == nullptr || parallel_->device() == nullptr) return;
     for (const SlotImage& image : log_) parallel_->changed(store_.table()[image.slot].id);
+  }
+
+  // Of a batch of one transaction.
+  static void cut_guards(std::uint32_t valid, const std::uint32_t* guards_left, BatchView* view) {
+    view->guard_end = guards_left;
+    view->guard_kind += valid;
+    view->guard_on_false += valid;
+    view->guard_key += valid;
+    view->guard_other += valid;
+    view->guard_operand += valid;
   }
 
   // False: the batch is for the CPU, and nothing has happened. The device failed, and is given up; or it has no memory
@@ -330,6 +385,7 @@ class HostEngine final : public Engine {
   std::vector<std::string> names_;  // of what it chooses from
   ContentionSample contention_;
   bool chosen_ = false;  // for the last batch
+  CooperativeValidator validator_;
   // Of the last batch: its writes with what they replaced, images whose version is the batch's own left out.
   std::span<const SlotImage> log_;
   bool summarized_ = false;
@@ -419,6 +475,8 @@ Status EngineOptions::validate() const {
         Status::invalid({"order", "fixed with --strategy " + strategy + ", which leaves no choice", order, "--order"});
   }
   if (status.ok()) status = check_known("device", device, Engine::devices());
+  if (status.ok()) status = check_known("validation", validation, Engine::validations());
+  if (status.ok()) status = check_known("validation-lanes", validation_lanes, {"coalesced", "strided"});
   if (status.ok()) status = check_bounds("threads", threads, 0, kThreadsMax);
   if (status.ok()) status = check_bounds(per_lock, records_per_lock, 1, kPerLockMax);
   if (status.ok()) status = check_bounds(per_thread, transactions_per_thread, 0, kPerThreadMax);
@@ -438,6 +496,7 @@ std::vector<std::string> Engine::strategies() {
 }
 std::vector<std::string> Engine::orders() { return {"fixed", "any"}; }
 std::vector<std::string> Engine::devices() { return {"auto", "cpu", "cuda", "emulated"}; }
+std::vector<std::string> Engine::validations() { return {"auto", "alone", "cooperative", "by-guard"}; }
 bool Engine::has_locks(const std::string& strategy) {
   return strategy == "prstm" || strategy == "lock" || strategy == "gpustm" || strategy == "local";
 }

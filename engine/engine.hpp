@@ -40,14 +40,16 @@ struct EngineOptions {
   std::uint32_t concurrency_limit = 0;        // of its transactions at once; 0: it adapts; to kConcurrencyMax
   std::uint32_t staged_records = 1024;        // of local, at most: to kStagedRecordsMax; 0: none
   std::uint32_t signature_bits = 256;         // of each of its lanes: a power of two to kSignatureBitsMax
+  std::string validation = "auto";            // of large read sets: one of validations()
+  std::string validation_lanes = "coalesced";  // of a device: or strided
   KeyHashSecret secret = {};
   std::function<bool()> emulated_device_fails = nullptr;  // for tests: asked at each call of the emulated device
   std::size_t expected_records = 0;                       // reserves the table
   std::size_t table_records_max = std::size_t{1} << 31;   // RESOURCE_EXHAUSTED beyond it
 
-  // INVALID_ARGUMENT for an unknown strategy, order or device, an order for a strategy that has its own, a number out
-  // of its bounds, and one of locks or of kilo, other than its default, for a strategy to which it means nothing.
-  // Messages name the flag that programs have for it.
+  // INVALID_ARGUMENT for an unknown strategy, order, device or validation, an order for a strategy that has its own, a
+  // number out of its bounds, and one of locks or of kilo, other than its default, for a strategy to which it means
+  // nothing. Messages name the flag that programs have for it.
   Status validate() const;
 };
 
@@ -65,6 +67,7 @@ struct EngineStats {
   std::size_t table_slots = 0;
   std::size_t memory_bytes = 0;  // all told: slots, keys, index, byte values, log of the last batch
   std::string strategy_choice;   // of `auto`: what it chose last, and why; else empty
+  std::string validator_choice;  // what checked the last large read set, and why; empty: there was none
 };
 
 // A key's cell before a batch first wrote it.
@@ -81,6 +84,8 @@ class Engine {
   static std::vector<std::string> strategies();
   static std::vector<std::string> orders();
   static std::vector<std::string> devices();
+  // auto: one thread or two sides, as measured; alone, cooperative: always so; by-guard: as any other guards.
+  static std::vector<std::string> validations();
   // Whether it is one that records_per_lock means something to; transactions_per_thread.
   static bool has_locks(const std::string& strategy);
   static bool has_tickets(const std::string& strategy);

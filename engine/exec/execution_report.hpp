@@ -13,6 +13,8 @@ struct ExecutionReport {
   bool any_order = false;           // in an order of its own, which the ranks give; else in that of the specification
   bool on_device = false;           // by the device's kernels
   std::uint32_t devices_lost = 0;   // since the engine began: given up for an error
+  std::uint32_t validated = 0;      // reads of a large read set that were checked ahead (exec/read_set.hpp)
+  std::uint32_t validated_beside = 0;  // of these, not by the caller's thread: by another, a device, or nobody any more
   // Of `ordered`:
   std::uint64_t rounds = 0;        // of all passes
   std::uint64_t reservations = 0;  // words that somebody asked for, of all rounds

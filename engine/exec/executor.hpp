@@ -11,6 +11,7 @@
 #include "engine/exec/batch_records.hpp"
 #include "engine/exec/equal_words.hpp"
 #include "engine/exec/execution_report.hpp"
+#include "engine/exec/read_set.hpp"
 #include "engine/exec/resolver.hpp"
 #include "engine/platform/device.hpp"
 #include "engine/table/record_store.hpp"
@@ -53,6 +54,12 @@ class Executor {
   virtual std::size_t transactions_max() const { return SIZE_MAX; }
   // The record of this id was changed by something else than run(). For who runs on a device.
   virtual void changed(KeyId) {}
+  // Checks a large read set together with the caller's thread. Errors: of a device; it is not used again.
+  // Requires: device().
+  [[nodiscard]] virtual Status validate(const RecordStore&, const ReadSet&, ValidatorLanes, ValidatorResult* result) {
+    *result = {.is_complete = false};
+    return {};
+  }
   // The device that it runs on; null: the host.
   virtual const DeviceInfo* device() const { return nullptr; }
   virtual std::size_t memory_bytes() const = 0;  // of the host

@@ -1,6 +1,7 @@
 #include "engine/exec/resolver.hpp"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 namespace kilokv::engine {
@@ -39,10 +40,31 @@ void BatchResolver::add_values(const TransactionColumns& columns, BatchNumber ba
   }
 }
 
-Status BatchResolver::resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store) {
+bool BatchResolver::find_all(const TransactionColumns& columns, const RecordStore& store, std::uint32_t read_set) {
+  const std::span<const KeyId> ids(columns.key_id);
+  bool has_all = store.table().find_all(ids.subspan(read_set), slot_of_key_.data() + read_set);
+  if (read_set == 0) return has_all;
+  const auto find = [&](std::uint32_t key) {
+    if (key >= read_set) return;
+    resolve_key(columns, key, store);
+    has_all = has_all && slot_of_key_[key] != store.table().absent_slot();
+  };
+  for (std::size_t g = read_set; g < columns.guard_kind.size(); ++g) {
+    if (columns.guard_kind[g] == static_cast<std::uint8_t>(GuardKind::range_unchanged)) continue;
+    find(columns.guard_key[g]);
+    if (columns.guard_other[g] != kNone) find(columns.guard_other[g]);
+  }
+  for (std::size_t i = 0; i < columns.op_kind.size(); ++i) {
+    if (columns.op_kind[i] < static_cast<std::uint8_t>(OpKind::range_get)) find(columns.op_key[i]);
+  }
+  return has_all;
+}
+
+Status BatchResolver::resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store,
+                              std::uint32_t read_set) {
   inserted_.clear();
   slot_of_key_.resize(columns.key_id.size());
-  if (!store->table().find_all(columns.key_id, slot_of_key_.data())) {
+  if (!find_all(columns, *store, read_set)) {
     if (!insert_missing(columns, store)) {
       const std::size_t records = store->table().size() - inserted_.size();
       forget_unwritten(store);
@@ -51,7 +73,7 @@ Status BatchResolver::resolve(const TransactionColumns& columns, BatchNumber bat
            std::to_string(records) + " records and the new keys of a batch", "--table-records-max"},
           kRetryAfterUs);
     }
-    if (!inserted_.empty()) store->table().find_all(columns.key_id, slot_of_key_.data());
+    if (!inserted_.empty()) find_all(columns, *store, read_set);
   }
   add_values(columns, batch, store);
   return {};

@@ -27,7 +27,13 @@ namespace kilokv::engine {
 class BatchResolver {
  public:
   // RESOURCE_EXHAUSTED when the store cannot take the new keys; it is then as it was.
-  Status resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store);
+  // `read_set`: so many leading keys are those of as many leading guards, which are checked elsewhere
+  // (exec/read_set.hpp): they are resolved only if something else names them.
+  Status resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store, std::uint32_t read_set = 0);
+  // One of these after all. Requires: resolve().
+  void resolve_key(const TransactionColumns& columns, std::uint32_t key, const RecordStore& store) {
+    slot_of_key_[key] = store.table().find(columns.key_id[key]);
+  }
 
   // Whether forget_unwritten() has something to do: then slots move.
   bool has_unwritten(const RecordStore& store) const;
@@ -37,6 +43,7 @@ class BatchResolver {
   const std::uint64_t* value_word() const { return value_word_.data(); }    // [v]; 0: not written by an operation
 
  private:
+  bool find_all(const TransactionColumns& columns, const RecordStore& store, std::uint32_t read_set);
   bool insert_missing(const TransactionColumns& columns, RecordStore* store);
   void add_values(const TransactionColumns& columns, BatchNumber batch, RecordStore* store);
 

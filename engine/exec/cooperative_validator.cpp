@@ -1,0 +1,139 @@
+#include "engine/exec/cooperative_validator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+namespace kilokv::engine {
+namespace {
+
+constexpr std::array<std::uint32_t, 5> kSizes = {1024, 4096, 16384, 65536, 262144};
+constexpr std::size_t kRounds = 5;             // of each size; the median counts
+constexpr double kGainMin = 1.05;              // less is not worth it
+constexpr std::size_t kGrowth = 4;             // of the table: then it is measured anew
+constexpr std::uint64_t kStride = 2654435761;  // spreads the sample over the table
+
+// Records of the table, as a read set that holds.
+struct Sample {
+  Sample(const RecordTable& table, std::uint32_t size) {
+    ids.reserve(size);
+    versions.reserve(size);
+    for (std::uint64_t at = 0; ids.size() < size; ++at) {
+      auto slot = static_cast<std::uint32_t>(at * kStride % table.capacity());
+      while (!table.occupied(slot)) slot = slot + 1 == table.capacity() ? 0 : slot + 1;
+      ids.push_back(table[slot].id);
+      versions.push_back(static_cast<std::int64_t>(version_of(table[slot].cell.tag)));
+    }
+  }
+  ReadSet first(const RecordTable& table, std::uint32_t size) const {
+    return {table, std::span(ids).first(size), std::span(versions).first(size)};
+  }
+  std::vector<KeyId> ids;
+  std::vector<std::int64_t> versions;
+};
+
+template <class F>
+double seconds_of(const F& f) {
+  const auto begin = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median_of(std::array<double, kRounds> values) {
+  std::nth_element(values.begin(), values.begin() + kRounds / 2, values.end());
+  return values[kRounds / 2];
+}
+
+}  // namespace
+
+bool CooperativeValidator::has_other_side(const Executor* executor) {
+  if (executor != nullptr && executor->device() != nullptr) return true;
+  if (threads_wanted_ <= 1) return false;
+  if (host_ == nullptr) host_ = std::make_unique<HostValidator>(threads_wanted_);
+  return host_->threads() > 1;
+}
+
+CooperativeValidator::Answer CooperativeValidator::validate(const RecordStore& store, const ReadSet& set,
+                                                            Executor* executor) {
+  const bool on_device = executor != nullptr && executor->device() != nullptr;
+  const bool may = kind_ != Validation::alone && has_other_side(executor);
+  Answer answer;
+  last_reads_ = set.size();
+  last_together_ = false;
+  if (may && kind_ == Validation::automatic && store.table().size() > 0 &&
+      (on_device != on_device_ || store.table().size() / kGrowth >= std::max<std::size_t>(measured_records_, 1))) {
+    on_device_ = on_device;
+    answer.device = measure(store, executor);
+  }
+  if (may && answer.device.ok() && (kind_ == Validation::cooperative || set.size() >= threshold_)) {
+    answer = validate_together(store, set, executor);
+    if (last_together_) return answer;
+  }
+  answer.first_stale = set.first_stale(0, set.size());
+  return answer;
+}
+
+// The device failed, or did not answer, where last_together_ is false: nothing is known.
+CooperativeValidator::Answer CooperativeValidator::validate_together(const RecordStore& store, const ReadSet& set,
+                                                                     Executor* executor) {
+  Answer answer;
+  ValidatorResult result;
+  if (executor != nullptr && executor->device() != nullptr) {
+    answer.device = executor->validate(store, set, lanes_, &result);
+    last_together_ = answer.device.ok() && result.is_complete;
+  } else {
+    result = host_->run(set);
+    last_together_ = true;
+  }
+  answer.first_stale = result.first_stale;
+  answer.beside = set.size() - result.own;
+  // Who goes by the answer relies on it that this one is stale: a device is not taken at its word.
+  if (!last_together_ || result.first_stale == kAllValid) return answer;
+  if (result.first_stale >= set.size() ||
+      set.first_stale(result.first_stale, result.first_stale + 1) != result.first_stale) {
+    answer.device = Status(StatusCode::internal, "the device found a stale read that is not");
+    last_together_ = false;
+  }
+  return answer;
+}
+
+Status CooperativeValidator::measure(const RecordStore& store, Executor* executor) {
+  const RecordTable& table = store.table();
+  measured_records_ = table.size();
+  threshold_ = kNever;
+  const Sample sample(table, kSizes.back());
+  bool wins_above = true;
+  for (std::size_t i = kSizes.size(); i-- > 0;) {
+    const ReadSet set = sample.first(table, kSizes[i]);
+    std::array<double, kRounds> alone{}, together{};
+    Status status;
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      alone[round] = seconds_of([&] { static_cast<void>(set.first_stale(0, set.size())); });
+      together[round] = seconds_of([&] { status = validate_together(store, set, executor).device; });
+      if (!status.ok()) return status;
+    }
+    const double gain = median_of(alone) / median_of(together);
+    if (i + 1 == kSizes.size()) gain_ = gain;
+    wins_above = wins_above && gain >= kGainMin;
+    if (wins_above) threshold_ = kSizes[i];
+  }
+  return {};
+}
+
+std::string CooperativeValidator::choice() const {
+  if (last_reads_ == 0) return {};
+  std::string text = std::to_string(last_reads_) + " reads ";
+  text += last_together_ ? (on_device_ ? "with the device" : "on " + std::to_string(host_->threads()) + " threads")
+                         : "on one thread";
+  if (kind_ != Validation::automatic) return text;
+  if (measured_records_ == 0) return text + ": there is no other side";
+  std::array<char, 32> gain{};
+  static_cast<void>(std::snprintf(gain.data(), gain.size(), "%.2f", gain_));
+  text += ": together at " + std::to_string(kSizes.back()) + " reads " + gain.data() + " times as fast, ";
+  return text +
+         (threshold_ == kNever ? "too little at any size" : "worth it from " + std::to_string(threshold_) + " on");
+}
+
+}  // namespace kilokv::engine

@@ -1,0 +1,71 @@
+// Whether a large read set is still what was read: by the caller's thread alone, or together with the other side of
+// stm/validator.hpp, which is the device where batches run on one (exec/device_validator.hpp), else other threads of
+// the host (exec/host_validator.hpp).
+//
+// From which size on two sides are faster is measured, not guessed: at the first large read set, on the records that
+// are there, alone against together, by turns; and anew when the table has become much larger. Until then, and below
+// that size, the caller does it alone. A side that fails costs nothing but time: the caller does it alone.
+//
+// Not thread-safe. Memory and threads are those of the largest read set so far, and kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/exec/executor.hpp"
+#include "engine/exec/host_validator.hpp"
+#include "engine/exec/read_set.hpp"
+#include "engine/table/record_store.hpp"
+
+namespace kilokv::engine {
+
+enum class Validation : std::uint8_t {
+  automatic,    // by size, as measured
+  alone,        // the caller's thread
+  cooperative,  // together, whatever the size
+  by_guard,     // not at all here: the transaction evaluates its guards one by one
+};
+
+class CooperativeValidator {
+ public:
+  static constexpr std::uint32_t kReadsMin = 1024;  // of a large read set
+
+  // `threads`: of the host, the caller's among them.
+  CooperativeValidator(Validation kind, std::uint32_t threads, ValidatorLanes lanes)
+      : kind_(kind), threads_wanted_(threads), lanes_(lanes) {}
+
+  bool is_wanted(std::uint32_t reads) const { return kind_ != Validation::by_guard && reads >= kReadsMin; }
+
+  struct Answer {
+    std::uint32_t first_stale = kAllValid;
+    std::uint32_t beside = 0;  // reads that the caller did not look at; the other side has, or nobody had to
+    Status device;             // an error: the device is not used again
+  };
+  // `executor`: of batches; null: there is none.
+  Answer validate(const RecordStore& store, const ReadSet& set, Executor* executor);
+
+  std::string choice() const;  // what the last one was checked by, and why; empty: there was none
+  std::size_t memory_bytes() const { return host_ != nullptr ? host_->memory_bytes() : 0; }
+
+ private:
+  static constexpr std::uint32_t kNever = 0xFFFFFFFFu;
+
+  Answer validate_together(const RecordStore& store, const ReadSet& set, Executor* executor);
+  bool has_other_side(const Executor* executor);
+  Status measure(const RecordStore& store, Executor* executor);
+
+  Validation kind_;
+  std::uint32_t threads_wanted_;
+  ValidatorLanes lanes_;
+  std::unique_ptr<HostValidator> host_;  // made when it is first needed
+  bool on_device_ = false;               // the other side, as it was measured
+  std::size_t measured_records_ = 0;     // of the table then; 0: not measured
+  std::uint32_t threshold_ = kNever;     // reads
+  double gain_ = 0;                      // at the largest size measured
+  std::uint32_t last_reads_ = 0;
+  bool last_together_ = false;
+};
+
+}  // namespace kilokv::engine
