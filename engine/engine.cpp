@@ -278,7 +278,7 @@ class HostEngine final : public Engine {
     const ReadSet set{store_.table(), std::span<const KeyId>(columns.key_id).first(read_set),
                       std::span<const std::int64_t>(columns.guard_operand).first(read_set)};
     const CooperativeValidator::Answer answer = validator_.validate(store_, set, parallel_.get());
-    if (!answer.device.ok()) give_up_device(answer.device);
+    if (!answer.device.ok() && answer.device.code() != StatusCode::resource_exhausted) give_up_device(answer.device);
     report_.validated_beside = answer.beside;
     if (answer.first_stale == kAllValid) return read_set;
     resolver_.resolve_key(columns, answer.first_stale, store_);

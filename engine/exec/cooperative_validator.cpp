@@ -83,9 +83,11 @@ CooperativeValidator::Answer CooperativeValidator::validate_together(const Recor
   if (executor != nullptr && executor->device() != nullptr) {
     answer.device = executor->validate(store, set, lanes_, &result);
     last_together_ = answer.device.ok() && result.is_complete;
+    with_ = "with the device";
   } else {
     result = host_->run(set);
     last_together_ = true;
+    with_ = "on " + std::to_string(host_->threads()) + " threads";
   }
   answer.first_stale = result.first_stale;
   answer.beside = set.size() - result.own;
@@ -125,8 +127,7 @@ Status CooperativeValidator::measure(const RecordStore& store, Executor* executo
 std::string CooperativeValidator::choice() const {
   if (last_reads_ == 0) return {};
   std::string text = std::to_string(last_reads_) + " reads ";
-  text += last_together_ ? (on_device_ ? "with the device" : "on " + std::to_string(host_->threads()) + " threads")
-                         : "on one thread";
+  text += last_together_ ? with_ : "on one thread";
   if (kind_ != Validation::automatic) return text;
   if (measured_records_ == 0) return text + ": there is no other side";
   std::array<char, 32> gain{};

@@ -41,7 +41,7 @@ class CooperativeValidator {
   struct Answer {
     std::uint32_t first_stale = kAllValid;
     std::uint32_t beside = 0;  // reads that the caller did not look at; the other side has, or nobody had to
-    Status device;             // an error: the device is not used again
+    Status device;             // an error, as of Executor::run(); the answer stands
   };
   // `executor`: of batches; null: there is none.
   Answer validate(const RecordStore& store, const ReadSet& set, Executor* executor);
@@ -66,6 +66,7 @@ class CooperativeValidator {
   double gain_ = 0;                      // at the largest size measured
   std::uint32_t last_reads_ = 0;
   bool last_together_ = false;
+  std::string with_;  // the other side
 };
 
 }  // namespace kilokv::engine

@@ -83,6 +83,13 @@ __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void bulk_kernel(
   BulkRun<CudaPlatform>(platform, arguments).run();
 }
 
+__global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void validator_kernel(
+    const __grid_constant__ ValidatorArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  using Check = LaneCheck<CudaPlatform>;
+  ValidatorBack<CudaPlatform, Check>(platform, arguments, Check(arguments)).serve();
+}
+
 __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void scatter_kernel(
     const __grid_constant__ ScatterArguments<HostSpace> arguments) {
   CudaPlatform platform;
@@ -108,7 +115,7 @@ class CudaKernels final : public DeviceKernels {
   Status prepare() {
     int multiprocessors = 0;
     cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
-    int ordered_each = 0, bulk_each = 0;
+    int ordered_each = 0, bulk_each = 0, validator_each = 0;
     if (error == cudaSuccess) {
       error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&ordered_each, ordered_kernel, kBlockThreads, 0);
     }
@@ -124,6 +131,9 @@ class CudaKernels final : public DeviceKernels {
       error = cudaFuncSetAttribute(local_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
     }
     multiprocessors_ = static_cast<std::uint32_t>(multiprocessors);
+    if (error == cudaSuccess) {
+      error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&validator_each, validator_kernel, kBlockThreads, 0);
+    }
     for (const TicketedStrategy strategy : kTicketedStrategies) {
       int each = 0;
       if (error == cudaSuccess) {
@@ -133,6 +143,7 @@ class CudaKernels final : public DeviceKernels {
     }
     ordered_blocks_max_ = static_cast<std::uint32_t>(ordered_each * multiprocessors);
     bulk_blocks_max_ = static_cast<std::uint32_t>(bulk_each * multiprocessors);
+    validator_blocks_ = static_cast<std::uint32_t>(std::min(validator_each, kValidatorBlocksEach) * multiprocessors);
     return to_status(error, "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
   }
 
@@ -181,6 +192,10 @@ class CudaKernels final : public DeviceKernels {
     return launch_together(bulk_kernel, "launch of bulk", raw(arguments),
                            std::min(blocks_for(arguments.size), bulk_blocks_max_), stream);
   }
+  std::uint32_t validator_threads() const override { return validator_blocks_ * kBlockThreads; }
+  Status validator(DeviceStream stream, const ValidatorArguments<DeviceSpace>& arguments) override {
+    return launch_together(validator_kernel, "launch of validator", raw(arguments), validator_blocks_, stream);
+  }
   Status scatter(DeviceStream stream, const ScatterArguments<DeviceSpace>& arguments) override {
     scatter_kernel<<<blocks_for(arguments.size), kBlockThreads, 0, stream_of(stream)>>>(raw(arguments));
     return to_status(cudaGetLastError(), "launch of scatter");
@@ -203,7 +218,10 @@ class CudaKernels final : public DeviceKernels {
   }
 
   CudaDevice& device_;
-  std::uint32_t ordered_blocks_max_ = 1, bulk_blocks_max_ = 1, multiprocessors_ = 1;
+  // More threads hide no more of the latency of a lookup, and make each of the barriers between blocks slower.
+  static constexpr int kValidatorBlocksEach = 4;
+
+  std::uint32_t ordered_blocks_max_ = 1, bulk_blocks_max_ = 1, multiprocessors_ = 1, validator_blocks_ = 1;
   std::size_t stage_words_max_ = 0;  // of a block
   std::array<std::uint32_t, std::size(kTicketedStrategies)> ticketed_blocks_max_{};
 };
@@ -243,7 +261,8 @@ std::vector<KernelFacts> kernel_facts() {
   return {facts_of("ordered", ordered_kernel), facts_of("prstm", prstm_kernel),
           facts_of("lock", lock_kernel),       facts_of("gpustm", gpustm_kernel),
           facts_of("kilo", kilo_kernel),       facts_of("local", local_kernel, kLocalBlockThreads),
-          facts_of("bulk", bulk_kernel),       facts_of("scatter", scatter_kernel)};
+          facts_of("bulk", bulk_kernel),       facts_of("validator", validator_kernel),
+          facts_of("scatter", scatter_kernel)};
 }
 
 }  // namespace kilokv::engine

@@ -87,6 +87,41 @@ class PinnedBuffer {
   std::size_t bytes_ = 0;
 };
 
+// Memory that host and device use together, while kernels run.
+class SharedBuffer {
+ public:
+  explicit SharedBuffer(Device* device) : device_(*device) {}
+  ~SharedBuffer() {
+    if (memory_.host != nullptr) device_.free_shared(memory_);
+  }
+  SharedBuffer(const SharedBuffer&) = delete;
+  SharedBuffer& operator=(const SharedBuffer&) = delete;
+
+  // Once; all zero then.
+  [[nodiscard]] Status reserve(std::size_t bytes) {
+    if (memory_.host != nullptr) return {};
+    auto allocated = device_.allocate_shared(bytes);
+    if (!allocated.ok()) return allocated.status();
+    memory_ = *allocated;
+    bytes_ = bytes;
+    return {};
+  }
+  std::size_t bytes() const { return bytes_; }
+  template <class T>
+  T* host(std::size_t offset_bytes) const {
+    return reinterpret_cast<T*>(memory_.host + offset_bytes);
+  }
+  template <class T>
+  DevicePointer<T> at(std::size_t offset_bytes) const {
+    return DevicePointer<T>(memory_.device + offset_bytes);
+  }
+
+ private:
+  Device& device_;
+  SharedMemory memory_;
+  std::size_t bytes_ = 0;
+};
+
 // Places for columns, one behind the other in one block, so that one copy moves them all.
 class BlockLayout {
  public:

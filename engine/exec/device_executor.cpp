@@ -97,7 +97,8 @@ DeviceExecutor::DeviceExecutor(OpenedDevice opened, std::vector<std::string> str
       names_(std::move(strategies)),
       table_(opened_.device.get(), opened_.kernels.get(), first.table),
       staging_(opened_.device.get()),
-      block_(opened_.device.get()) {
+      block_(opened_.device.get()),
+      validator_(opened_.device.get(), opened_.kernels.get()) {
   for (const std::string& name : names_) {
     strategies_.push_back(make_device_strategy(name, tuning, first, opened_.device.get(), opened_.kernels.get()));
     KILOKV_CHECK(strategies_.back() != nullptr);
@@ -124,6 +125,12 @@ Status DeviceExecutor::run(const ResolvedBatch& batch, BatchRecords* records, Ba
   pack(places, batch, *records);
   status = launch(places, batch, *records);
   return status.ok() ? unpack(places, batch, records, results, report) : status;
+}
+
+Status DeviceExecutor::validate(const RecordStore& store, const ReadSet& set, ValidatorLanes lanes,
+                                ValidatorResult* result) {
+  const Status status = prepare(store);
+  return status.ok() ? validator_.run(stream_, table_, set, lanes, result) : status;
 }
 
 Status DeviceExecutor::reserve(const Places& places) {

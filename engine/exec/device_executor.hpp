@@ -14,6 +14,7 @@
 #include "engine/exec/device_kernels.hpp"
 #include "engine/exec/device_records.hpp"
 #include "engine/exec/device_strategy.hpp"
+#include "engine/exec/device_validator.hpp"
 #include "engine/exec/executor.hpp"
 #include "engine/exec/ordered_totals.hpp"
 #include "engine/stm/ticketed_arguments.hpp"
@@ -31,10 +32,11 @@ class DeviceExecutor final : public Executor {
   Status prepare(const RecordStore& store) override;
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override;
+  Status validate(const RecordStore& store, const ReadSet& set, ValidatorLanes lanes, ValidatorResult* result) override;
   std::size_t transactions_max() const override { return kTicketedTransactionsMax; }
   void changed(KeyId id) override { table_.changed(id); }
   const DeviceInfo* device() const override { return &opened_.device->info(); }
-  std::size_t memory_bytes() const override { return staging_.bytes(); }
+  std::size_t memory_bytes() const override { return staging_.bytes() + validator_.memory_bytes(); }
 
   const DeviceRecords& table() const { return table_; }
 
@@ -60,6 +62,7 @@ class DeviceExecutor final : public Executor {
   PinnedBuffer staging_;      // what goes there, then what comes back
   DeviceBuffer block_;        // a batch's columns
   std::uint64_t digest_ = 0;  // of the host's cells of the batch's records
+  DeviceValidator validator_;
 };
 
 }  // namespace kilokv::engine

@@ -11,6 +11,7 @@
 #include "engine/platform/device_pointer.hpp"
 #include "engine/stm/ordered_arguments.hpp"
 #include "engine/stm/ticketed_arguments.hpp"
+#include "engine/stm/validator.hpp"
 #include "engine/table/bulk_table.hpp"
 
 namespace kilokv::engine {
@@ -35,6 +36,9 @@ class DeviceKernels {
   [[nodiscard]] virtual Status ticketed(DeviceStream stream, TicketedStrategy strategy,
                                         const TicketedArguments<DeviceSpace>& arguments) = 0;
   [[nodiscard]] virtual Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) = 0;
+  // The back of a validation; it runs until it is told to end (stm/validator.hpp). validator_threads: of its launch.
+  virtual std::uint32_t validator_threads() const = 0;
+  [[nodiscard]] virtual Status validator(DeviceStream stream, const ValidatorArguments<DeviceSpace>& arguments) = 0;
   [[nodiscard]] virtual Status scatter(DeviceStream stream, const ScatterArguments<DeviceSpace>& arguments) = 0;
 };
 

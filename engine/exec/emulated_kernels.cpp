@@ -51,6 +51,13 @@ class EmulatedKernels final : public DeviceKernels {
       BulkRun<EmulatedPlatform>(platform, arguments).run();
     });
   }
+  std::uint32_t validator_threads() const override { return device_.info().multiprocessors; }
+  Status validator(DeviceStream stream, const ValidatorArguments<DeviceSpace>& arguments) override {
+    return device_.launch(stream, "validator", [arguments](EmulatedPlatform& platform) {
+      using Check = LaneCheck<EmulatedPlatform>;
+      ValidatorBack<EmulatedPlatform, Check>(platform, arguments, Check(arguments)).serve();
+    });
+  }
   Status scatter(DeviceStream stream, const ScatterArguments<DeviceSpace>& arguments) override {
     return device_.launch(stream, "scatter",
                           [arguments](EmulatedPlatform& platform) { scatter_cells(platform, arguments); });

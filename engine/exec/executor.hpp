@@ -54,7 +54,7 @@ class Executor {
   virtual std::size_t transactions_max() const { return SIZE_MAX; }
   // The record of this id was changed by something else than run(). For who runs on a device.
   virtual void changed(KeyId) {}
-  // Checks a large read set together with the caller's thread. Errors: of a device; it is not used again.
+  // Checks a large read set together with the caller's thread. Errors: as of run().
   // Requires: device().
   [[nodiscard]] virtual Status validate(const RecordStore&, const ReadSet&, ValidatorLanes, ValidatorResult* result) {
     *result = {.is_complete = false};

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -84,6 +85,22 @@ class OpenCudaDevice final : public CudaDevice {
   void free_pinned(void* memory) override {
     if (!hangs_) static_cast<void>(cudaFreeHost(memory));
   }
+
+  Result<SharedMemory> allocate_shared(std::size_t bytes) override {
+    void* memory = nullptr;
+    Status status = to_status("cudaHostAlloc, mapped", cudaHostAlloc(&memory, bytes, cudaHostAllocMapped));
+    if (!status.ok()) return status;
+    std::memset(memory, 0, bytes);
+    void* address = nullptr;
+    status = to_status("cudaHostGetDevicePointer", cudaHostGetDevicePointer(&address, memory, 0));
+    if (!status.ok()) {
+      free_pinned(memory);
+      return status;
+    }
+    return SharedMemory{static_cast<std::byte*>(memory), reinterpret_cast<DeviceAddress>(address)};
+  }
+  void free_shared(SharedMemory memory) override { free_pinned(memory.host); }
+  bool runs_by_itself() const override { return true; }
 
   Result<DeviceStream> create_stream() override {
     cudaStream_t stream = nullptr;

@@ -33,6 +33,12 @@ struct DeviceInfo {
   std::size_t memory_bytes = 0;       // of the device, all told
 };
 
+// Memory of the host that the device uses in place.
+struct SharedMemory {
+  std::byte* host = nullptr;
+  DeviceAddress device = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -44,6 +50,13 @@ class Device {
   // Of the host, for copies that run beside it.
   [[nodiscard]] virtual Result<void*> allocate_pinned(std::size_t bytes) = 0;
   virtual void free_pinned(void* memory) = 0;
+
+  // Of the host, which a kernel reads and writes in place while the host does: words that both use by loads and stores,
+  // and what these order. Aligned to 256 bytes, all zero. Freed when no kernel uses it.
+  [[nodiscard]] virtual Result<SharedMemory> allocate_shared(std::size_t bytes) = 0;
+  virtual void free_shared(SharedMemory memory) = 0;
+  // Whether what streams are given runs by itself; else only while somebody synchronizes.
+  virtual bool runs_by_itself() const = 0;
 
   [[nodiscard]] virtual Result<DeviceStream> create_stream() = 0;
   [[nodiscard]] virtual Result<DeviceEvent> create_event() = 0;

@@ -102,6 +102,19 @@ void EmulatedDevice::free_pinned(void* memory) {
   KILOKV_CHECK(pinned_.erase(memory) == 1);
 }
 
+Result<SharedMemory> EmulatedDevice::allocate_shared(std::size_t bytes) {
+  ++allocations_;
+  Status status = enter("allocate_shared");
+  if (status.ok() && fails_later_) status = lose("allocate_shared");
+  if (!status.ok()) return status;
+  const Result<DeviceAddress> address = memory_.allocate(bytes);
+  if (!address.ok()) return address.status();
+  std::byte* const host = memory_.locate(*address, bytes, 1, DeviceAccess::write, "allocate_shared");
+  KILOKV_CHECK(host != nullptr);
+  std::memset(host, 0, bytes);
+  return SharedMemory{host, *address};
+}
+
 Result<DeviceStream> EmulatedDevice::create_stream() {
   Status status = enter("create_stream");
   if (status.ok() && fails_later_) status = lose("create_stream");

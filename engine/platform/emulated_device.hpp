@@ -10,7 +10,8 @@
 // synchronize() that ran it; then the device is lost: every further call fails, and what is left in the streams never
 // runs. free() is at once: what still runs on that memory afterwards is wrong.
 //
-// Thread safety: none, as of any Device.
+// Thread safety: none, as of any Device. So that a kernel runs beside its host, the host has another thread synchronize
+// meanwhile, and makes no call until that one is back.
 #pragma once
 
 #include <condition_variable>
@@ -92,6 +93,10 @@ class EmulatedDevice : public Device {
   void free(DeviceAddress address) override { memory_.free(address); }
   [[nodiscard]] Result<void*> allocate_pinned(std::size_t bytes) override;
   void free_pinned(void* memory) override;
+  // Of its own memory, and as written: what the host does there is not noticed.
+  [[nodiscard]] Result<SharedMemory> allocate_shared(std::size_t bytes) override;
+  void free_shared(SharedMemory memory) override { memory_.free(memory.device); }
+  bool runs_by_itself() const override { return false; }
   [[nodiscard]] Result<DeviceStream> create_stream() override;
   [[nodiscard]] Result<DeviceEvent> create_event() override;
   [[nodiscard]] Status copy_to_device(DeviceStream stream, DeviceAddress to, const void* from,

@@ -5,12 +5,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "engine/engine_with.hpp"
 #include "engine/exec/cooperative_validator.hpp"
+#include "engine/exec/device_executor.hpp"
+#include "engine/exec/emulated_kernels.hpp"
 #include "engine/workloads/random.hpp"
 #include "tests/unit/engine/fixture.hpp"
 #include "tests/unit/engine/harness.hpp"
@@ -22,21 +26,38 @@ constexpr std::uint64_t kKeys = 20000;  // of these a fifth is not there, and a 
 
 std::string key_of(std::uint64_t number) { return "key" + std::to_string(number); }
 
-std::unique_ptr<Engine> make_engine(const std::string& validation, std::uint32_t threads = 2,
-                                    const std::string& device = "cpu", const std::string& lanes = "coalesced") {
+EngineOptions options_of(const std::string& validation, std::uint32_t threads) {
   EngineOptions options;
   options.secret = kSecret;
-  options.strategy = device == "cpu" ? "serial" : "ordered";
-  options.device = device;
+  options.strategy = "serial";
   options.threads = threads;
   options.validation = validation;
-  options.validation_lanes = lanes;
-  std::unique_ptr<Engine> engine = std::move(*Engine::create(options));
+  return options;
+}
+
+void load(Engine* engine) {
   for (std::uint64_t i = 0; i < kKeys; ++i) {
     if (i % 5 == 0) continue;
     const ValueType type = i % 5 == 1 ? ValueType::absent : i % 50 == 2 ? ValueType::bytes : ValueType::integer;
     static_cast<void>(engine->load(key_of(i), 1 + i % 97, type, static_cast<std::int64_t>(i), "bytes"));
   }
+}
+
+std::unique_ptr<Engine> make_engine(const std::string& validation, std::uint32_t threads = 2) {
+  std::unique_ptr<Engine> engine = std::move(*Engine::create(options_of(validation, threads)));
+  load(engine.get());
+  return engine;
+}
+
+// On a device: that of KILOKV_TEST_DEVICE, else the emulated one.
+std::unique_ptr<Engine> make_device_engine(const std::string& validation, const std::string& lanes) {
+  EngineOptions options = options_of(validation, 1);
+  const char* const device = std::getenv("KILOKV_TEST_DEVICE");
+  options.strategy = "ordered";
+  options.device = device != nullptr ? device : "emulated";
+  options.validation_lanes = lanes;
+  std::unique_ptr<Engine> engine = std::move(*Engine::create(options));
+  load(engine.get());
   return engine;
 }
 
@@ -62,7 +83,7 @@ struct Engines {
       EXPECT_TRUE(results.failed_in == expected.failed_in);
       EXPECT_TRUE(results.failed_index == expected.failed_index);
       EXPECT_TRUE(results.rank == expected.rank && results.wrote == expected.wrote);
-      EXPECT_TRUE(results.guard_cell == expected.guard_cell);
+      EXPECT_EQ(describe(*engine, results.guard_cell[0]), describe(*oracle, expected.guard_cell[0]));
       if (expected.outcome[0] == static_cast<std::uint8_t>(Outcome::committed)) {
         EXPECT_TRUE(results.op_flags == expected.op_flags);
       }
@@ -219,6 +240,84 @@ TEST(a_million_reads) {
     draw(&random, *engines.oracle, kReads, stale, &columns);
     const Outcome outcome = engines.run(columns);
     EXPECT_TRUE(stale.empty() || outcome != Outcome::committed);
+  }
+}
+
+TEST(on_the_chosen_device_is_as_guard_by_guard) {
+  Engines engines;
+  engines.others.push_back(make_device_engine("cooperative", "coalesced"));
+  engines.others.push_back(make_device_engine("cooperative", "strided"));
+  expect_equal(&engines, 3, sizes_up_to(100000, 12));
+  for (const auto& engine : engines.others) {
+    EXPECT_TRUE(engine->stats().validator_choice.ends_with("with the device"));
+  }
+}
+
+// A small batch that is no read set: it runs on the device, and before and behind it the validator does.
+void run_batch(Engine* engine, BatchNumber batch, Version first_version) {
+  TransactionColumns columns;
+  ColumnsBuilder builder(&columns, kSecret);
+  for (int i = 0; i < 20; ++i) {
+    builder.begin();
+    builder.op(OpKind::add, builder.key("count" + std::to_string(i % 7)), Operand::integer, i);
+    builder.end();
+  }
+  BatchResults results;
+  WriteColumns writes;
+  EXPECT_TRUE(
+      engine->execute({batch, kStamp, first_version}, columns, Column<std::uint8_t>(20, 0), &results, &writes).ok());
+}
+
+// Read sets and batches by turns on a device with these options, against an engine without one. Returns its calls.
+std::uint64_t run_on_failing_device(const EmulatedDeviceOptions& options) {
+  OpenedDevice opened = open_emulated(options);
+  const auto* const device = static_cast<const EmulatedDevice*>(opened.device.get());
+  EngineOptions engine_options = options_of("cooperative", 1);
+  engine_options.strategy = "ordered";
+  const auto engine = create_engine_with(engine_options, std::make_unique<DeviceExecutor>(std::move(opened)));
+  const auto oracle = std::move(*Engine::create(options_of("by-guard", 1)));
+  TransactionColumns columns;
+  ColumnsBuilder builder(&columns, kSecret);
+  BatchResults results, expected;
+  WriteColumns writes;
+  std::uint64_t calls = 0;
+  for (BatchNumber step = 0; step < 3; ++step) {
+    const Version first_version = 1 + step * 100;
+    columns.clear();
+    builder.begin();
+    for (std::uint32_t i = 0; i < 3000; ++i) {
+      builder.guard(GuardKind::version_equal, OnFalse::fail, builder.key("none" + std::to_string(i)),
+                    step == 1 && i % 1000 == 700 ? 5 : 0);
+    }
+    builder.op(OpKind::put, builder.key("count3"), Operand::integer, 7);
+    builder.end();
+    for (Engine* const one : {engine.get(), oracle.get()}) {
+      run_batch(one, 2 * step + 1, first_version);
+      EXPECT_TRUE(one->execute({2 * step + 2, kStamp, first_version + 50}, columns, Column<std::uint8_t>(1, 0),
+                               one == oracle.get() ? &expected : &results, &writes)
+                      .ok());
+    }
+    EXPECT_TRUE(results.outcome == expected.outcome && results.failed_index == expected.failed_index);
+    EXPECT_TRUE(engine->state_hash() == oracle->state_hash());
+    if (engine->device().name == "emulated") calls = device->calls();
+  }
+  const bool goes_on = options.fail_at_call == 0 || options.fail_as == InjectedError::exhausted;
+  if (goes_on && options.fail_at_call == 0) EXPECT_EQ(engine->device().reason, "");
+  if (!goes_on) EXPECT_EQ(engine->device().name, "cpu");
+  return calls;
+}
+
+TEST(a_device_that_fails_at_any_call_costs_nothing) {
+  const std::uint64_t calls = run_on_failing_device({});
+  EXPECT_TRUE(calls > 40);
+  for (const InjectedError error : {InjectedError::exhausted, InjectedError::lost, InjectedError::asynchronous}) {
+    for (std::uint64_t call = 1; call <= calls; ++call) {
+      EmulatedDeviceOptions options;
+      options.fail_at_call = call;
+      options.fail_as = error;
+      run_on_failing_device(options);
+      if (has_failed()) return FAIL("call " + std::to_string(call));
+    }
   }
 }
 
