@@ -88,14 +88,14 @@ class OpenCudaDevice final : public CudaDevice {
 
   Result<SharedMemory> allocate_shared(std::size_t bytes) override {
     void* memory = nullptr;
-    Status status = to_status("cudaHostAlloc, mapped", cudaHostAlloc(&memory, bytes, cudaHostAllocMapped));
-    if (!status.ok()) return status;
+    const Status allocated = to_status("cudaHostAlloc, mapped", cudaHostAlloc(&memory, bytes, cudaHostAllocMapped));
+    if (!allocated.ok()) return allocated;
     std::memset(memory, 0, bytes);
     void* address = nullptr;
-    status = to_status("cudaHostGetDevicePointer", cudaHostGetDevicePointer(&address, memory, 0));
-    if (!status.ok()) {
+    const Status mapped = to_status("cudaHostGetDevicePointer", cudaHostGetDevicePointer(&address, memory, 0));
+    if (!mapped.ok()) {
       free_pinned(memory);
-      return status;
+      return mapped;
     }
     return SharedMemory{static_cast<std::byte*>(memory), reinterpret_cast<DeviceAddress>(address)};
   }
