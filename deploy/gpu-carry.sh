@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
 done
 
 programs=(bin/kilokv-engine-bench bin/kilokv-roofline tests/bin/engine_random_batch_test
-  tests/bin/engine_any_order_test tests/bin/engine_device_test)
+  tests/bin/engine_any_order_test tests/bin/engine_read_set_test tests/bin/engine_device_test)
 for program in "${programs[@]}"; do
   if [ ! -x "$build/$program" ]; then
     echo "$0: no $build/$program; deploy/build.sh makes it, where nvcc is found" >&2

@@ -45,11 +45,13 @@ if [ "$quick" = yes ]; then
   sizes=(1024 8192) thetas=(0.5 1.2) large_accounts=100000
   compare=(--workloads bank-semantic --semantic-shares 0,1 --records-per-lock 1 --batch 1024 --duration 10ms --verify 1)
   roofline=(--bytes 268435456 --repetitions 3)
+  validate=(--reads 2000 --records 4000 --repeats 1 --duration 1ms)
 else
   chains=1000 any_order_chains=300 verify_batches=10 verify_large=65536 keys=500000 duration=250ms warmup=6
   sizes=(1024 16384 262144 1000000) thetas=(0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2) large_accounts=2500000
   compare=(--batch 65536 --duration 100ms --verify 2)
   roofline=(--bytes 4294967296 --repetitions 7)
+  validate=(--repeats 5 --duration 50ms)
 fi
 budget=${budget:-$([ "$quick" = yes ] && echo 80 || echo 540)}
 out=${out:-$root/build/gpu-check}
@@ -70,7 +72,8 @@ program() {
   done
 }
 
-for needed in kilokv-engine-bench engine_random_batch_test engine_any_order_test engine_device_test; do
+for needed in kilokv-engine-bench engine_random_batch_test engine_any_order_test engine_read_set_test \
+  engine_device_test; do
   if [ -z "$(program "$needed")" ]; then
     echo "$0: no $needed in $bin; --bin names the folder" >&2
     exit 2
@@ -238,6 +241,20 @@ check_random_batches() {
     KILOKV_TEST_CHAINS="$chains" "$path" ordered_on_the_chosen_device_equals_the_referee
   step "random batches in any order, $any_order_chains chains of 6" check 60 any env KILOKV_TEST_DEVICE="$device" \
     KILOKV_TEST_CHAINS="$any_order_chains" "$(program engine_any_order_test)" on_the_chosen_device
+}
+
+check_read_sets() {
+  step 'large read sets' check 60 any env KILOKV_TEST_DEVICE="$device" "$(program engine_read_set_test)" \
+    on_the_chosen_device_is_as_guard_by_guard
+}
+
+# The figures 7, 10 and 11 of the validation paper.
+measure_read_sets() {
+  local lanes
+  for lanes in coalesced strided; do
+    step "validate, $lanes" measurement 60 any "$bench" validate --device "$device" --lanes "$lanes" "${validate[@]}" \
+      --json -
+  done
 }
 
 check_workloads() {
@@ -413,8 +430,10 @@ require_device
 measure_roofline
 check_device_layer
 check_random_batches
+check_read_sets
 check_workloads
 check_with_sanitizer
+measure_read_sets
 compare_strategies
 measure_workloads
 
