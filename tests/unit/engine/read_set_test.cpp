@@ -151,7 +151,9 @@ void draw(Random* random, const Engine& engine, std::uint32_t reads, const Stale
   }
   for (std::uint32_t i = 0; i < reads; ++i) {
     auto version = static_cast<std::int64_t>(version_of(engine.find(names[i]).cell.tag));
-    if (std::find(stale.begin(), stale.end(), i) != stale.end()) version += random->chance(0.5) ? 1 : 1000000;
+    if (std::find(stale.begin(), stale.end(), i) != stale.end()) {
+      version += version > 0 && random->chance(0.5) ? -1 : random->chance(0.5) ? 1 : 1000000;
+    }
     builder.guard(GuardKind::version_equal, OnFalse::fail, i, version);
   }
   if (random->chance(0.6)) add_rest(random, reads, &builder);
