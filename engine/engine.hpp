@@ -34,13 +34,13 @@ struct EngineOptions {
   std::uint32_t threads = 0;      // of a parallel strategy on the CPU: to kThreadsMax; 0: one for each core
   // That one lock of prstm, lock or gpustm, or of what local does not stage, covers: 1 to kPerLockMax.
   std::uint32_t records_per_lock = 1;
-  std::uint32_t transactions_per_thread = 0;  // that a thread of these, or of kilo, takes together; 0: as is best
-  std::uint32_t commit_units = 8;             // of kilo: 1, 2, 4, 8, 16 or 32
-  std::string history = "5kB";                // of each of its commit units (exec/history_size.hpp)
-  std::uint32_t concurrency_limit = 0;        // of its transactions at once; 0: it adapts; to kConcurrencyMax
-  std::uint32_t staged_records = 1024;        // of local, at most: to kStagedRecordsMax; 0: none
-  std::uint32_t signature_bits = 256;         // of each of its lanes: a power of two to kSignatureBitsMax
-  std::string validation = "auto";            // of large read sets: one of validations()
+  std::uint32_t transactions_per_thread = 0;   // that a thread of these, or of kilo, takes together; 0: as is best
+  std::uint32_t commit_units = 8;              // of kilo: 1, 2, 4, 8, 16 or 32
+  std::string history = "5kB";                 // of each of its commit units (exec/history_size.hpp)
+  std::uint32_t concurrency_limit = 0;         // of its transactions at once; 0: it adapts; to kConcurrencyMax
+  std::uint32_t staged_records = 1024;         // of local, at most: to kStagedRecordsMax; 0: none
+  std::uint32_t signature_bits = 256;          // of each of its lanes: a power of two to kSignatureBitsMax
+  std::string validation = "auto";             // of large read sets: one of validations()
   std::string validation_lanes = "coalesced";  // of a device: or strided
   KeyHashSecret secret = {};
   std::function<bool()> emulated_device_fails = nullptr;  // for tests: asked at each call of the emulated device
