@@ -24,7 +24,9 @@
 // K. If K only read it, the later one may write it at once; but what K read, it read before it had its ID, and so
 // before the later one entered. (3) So what K read is of earlier ones; and where it is what is there behind the wait,
 // it is what the last of them left. For no two writes of a record have one tag: where word and tag are those that were
-// read, nothing was written since, and nothing was torn.
+// read, nothing was written since. Nor was anything torn: who writes stores tags before words, who validates loads
+// words before tags, so that the tag that was read stands beside the word that it was written with, and not beside an
+// equal one of somebody later.
 //
 // A false hazard is one more to wait for, with an earlier ID. Because the wait is for all up to the hazard, not for the
 // hazard alone, it matters not whose it is (gap 9).
@@ -79,6 +81,8 @@ struct KiloRules : LogRules {
   static constexpr Order kEndedOrder = Order::acquire;  // of who moves `retired` on
   static constexpr Order kRetireOrder = Order::release;
   static constexpr Order kRetiredOrder = Order::acquire;
+  static constexpr Order kWriteFence = Order::release;  // between the tags that it writes and the words
+  static constexpr Order kReadFence = Order::acquire;   // between the words that it validates and the tags
   static constexpr Order kBeginOrder = Order::acquire;  // of the concurrency limit
   static constexpr Order kLeaveLimitOrder = Order::release;
 };
@@ -206,13 +210,13 @@ class Kilo {
     if (outcome_ == Outcome::postponed) return Attempt::postponed;
     if (a_.results.wrote[log_.transaction()] == 0) probe(KiloProbe::read_only_commit);
     log_.stamp(outcome_, no_rank(), rank_);
-    log_.store_written(p_);
+    store_written();
     return Attempt::decided;
   }
   KILOKV_HOST_DEVICE Attempt run_behind_hazard() {
     Access access(a_, &log_, this);
     const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), rank_);
-    log_.store_written(p_);
+    store_written();
     return outcome == Outcome::postponed ? Attempt::postponed : Attempt::decided;
   }
   KILOKV_HOST_DEVICE Attempt leave(Attempt attempt) {
@@ -224,14 +228,40 @@ class Kilo {
     return attempt;
   }
 
-  // Whether all that was read is what is there.
+  // Whether all that was read is what is there: words first, so that one that a later transaction has put there has its
+  // tag beside it.
   KILOKV_HOST_DEVICE bool is_valid() const {
+    if (Rules::kValidatesWords && !for_read([&](std::uint32_t e) { return load(e, 0) == a_.entry_version[e]; })) {
+      return false;
+    }
+    if (Rules::kReadFence != Order::relaxed) p_.fence(Rules::kReadFence, Scope::device);
+    return for_read([&](std::uint32_t e) { return load(e, 1) == a_.entry_tag[e]; });
+  }
+  // Calls f(entry) for all that was read, until it returns false; whether none did.
+  template <class F>
+  KILOKV_HOST_DEVICE bool for_read(const F& f) const {
     for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
-      if (!log_.has(e, kEntryRead) || log_.record(e) == a_.absent_record) continue;
-      const Cell cell = log_.load(p_, e);
-      if (cell.tag != a_.entry_tag[e] || (Rules::kValidatesWords && cell.word != a_.entry_version[e])) return false;
+      if (log_.has(e, kEntryRead) && log_.record(e) != a_.absent_record && !f(e)) return false;
     }
     return true;
+  }
+  KILOKV_HOST_DEVICE void store_written() const {
+    for_written([&](std::uint32_t e) { store(e, 1, log_.cell(e).tag); });
+    if (Rules::kWriteFence != Order::relaxed) p_.fence(Rules::kWriteFence, Scope::device);
+    for_written([&](std::uint32_t e) { store(e, 0, log_.cell(e).word); });
+  }
+  template <class F>
+  KILOKV_HOST_DEVICE void for_written(const F& f) const {
+    for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
+      if (log_.has(e, kEntryWritten)) f(e);
+    }
+  }
+  // A part of the record's cell: 0: its word, 1: its tag.
+  KILOKV_HOST_DEVICE std::uint64_t load(std::uint32_t e, std::uint32_t part) const {
+    return p_.load(a_.cells + (2 * std::uint64_t{log_.record(e)} + part), Order::relaxed, Scope::device);
+  }
+  KILOKV_HOST_DEVICE void store(std::uint32_t e, std::uint32_t part, std::uint64_t value) const {
+    p_.store(a_.cells + (2 * std::uint64_t{log_.record(e)} + part), value, Order::relaxed, Scope::device);
   }
 
   KILOKV_HOST_DEVICE void probe(KiloProbe probe) const {

@@ -150,6 +150,32 @@ TEST(nobody_is_postponed_on_a_state_that_never_was) {
   expect_to_hold<EqualKeys<>>(kProgram, "nobody_is_postponed_on_a_state_that_never_was", kSchedules / 15);
 }
 
+// Values that come back. A reader that has the word of one write with the tag of the next must not pass because the
+// write after that puts an equal word there while it validates.
+template <class Rules = KiloRules>
+struct ValuesThatComeBack {
+  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* = nullptr) {
+    TicketedSimRuns runs = Family<4, Rules>::runs_of(Family<4, Rules>::kWeakSeeds + seed);
+    runs.shape = {.blocks = 1, .block_threads = 16, .group_width = 4};
+    runs.tuning.optimistic_tries = 100;
+    runs.tuning.kilo.concurrency_limit = 1000;
+    runs.schedule.seed = seed;
+    runs.schedule.kind = Schedule::Kind::interleaved;
+    ExecutionReport execution;
+    Random random(seed);
+    const Status status = run_batch<Rules>(&runs, 48, &execution, [&](ColumnsBuilder* builder, std::uint64_t) {
+      const std::uint32_t key = builder->key("key" + std::to_string(random.below(4)));
+      if (random.below(2) == 0) return builder->op(OpKind::get, key);
+      builder->op(OpKind::put, key, Operand::integer, random.below(2) == 0 ? 5 : 7);
+    });
+    Family<4, Rules>::count(runs.report, execution, totals);
+    return status;
+  }
+};
+TEST(a_value_that_comes_back_hides_no_torn_read) {
+  expect_to_hold<ValuesThatComeBack<>>(kProgram, "a_value_that_comes_back_hides_no_torn_read", kSchedules / 5);
+}
+
 // One over all keys among many over one each, in lockstep: it fails as often as it is tried without claiming them.
 TEST(who_conflicts_with_all_gets_on) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
@@ -230,6 +256,8 @@ RELAXED(an_end_that_does_not_release_is_found, kEndOrder)
 RELAXED(an_end_that_is_not_acquired_is_found, kEndedOrder)
 RELAXED(a_retirement_that_does_not_release_is_found, kRetireOrder)
 RELAXED(a_retirement_that_is_not_acquired_is_found, kRetiredOrder)
+PLANTED_IN(ValuesThatComeBack, words_validated_in_no_order_are_found, KiloRules, kReadFence, Order::relaxed)
+PLANTED_IN(ValuesThatComeBack, words_written_in_no_order_are_found, KiloRules, kWriteFence, Order::relaxed)
 PLANTED_IN(OneAtOnceInWeak, a_limit_that_does_not_acquire_is_found, KiloRules, kBeginOrder, Order::relaxed)
 PLANTED_IN(OneAtOnceInWeak, a_limit_that_does_not_release_is_found, KiloRules, kLeaveLimitOrder, Order::relaxed)
 
