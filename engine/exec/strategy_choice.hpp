@@ -53,15 +53,16 @@ class StrategyChoice {
     return reason_.chosen;
   }
   const Reason& reason() const { return reason_; }
-  // The batch that next() was asked for was run by this strategy, which may be another, and took so long.
+  // The batch that next() was asked for was run by this strategy, and took so long. Another one than was chosen: the
+  // chosen one could not run it, which counts as if it had been much slower, so that it is tried again, but rarely.
   void took(std::size_t strategy, double seconds) {
     const std::size_t n = reason_.transactions;
     if (n < kTransactionsMin) return;
     Kind& kind = kind_at_hand();
     const std::size_t before = kind.fastest();
     if (reason_.tries && --kind.try_left > 0) return;
-    double& mean = kind.seconds_each[strategy];
-    const double each = seconds / static_cast<double>(n);
+    double& mean = kind.seconds_each[reason_.chosen];
+    const double each = seconds / static_cast<double>(n) * (strategy == reason_.chosen ? 1 : kFailedFactor);
     // One that was interrupted hardly counts; tries are rare, so what became faster is believed at once.
     const bool is_news = mean == 0 || (reason_.tries && each < mean);
     mean = is_news ? each : mean + (std::min(each, 2 * mean) - mean) * kWeight;
@@ -71,8 +72,10 @@ class StrategyChoice {
  private:
   static constexpr double kWeight = 0.25;
   static constexpr std::uint32_t kTryBatches = 2, kIntervalMin = 64, kIntervalMax = 8192;  // batches
-  static constexpr std::uint32_t kFirstInterval = 2;  // before one that was not timed yet
-  static constexpr double kTryShare = 0.02;           // of the time
+  static constexpr std::uint32_t kFirstInterval = 2;        // before one that was not timed yet
+  static constexpr double kTryShare = 0.02;                 // of the time
+  static constexpr std::uint32_t kAffordableMax = 1 << 20;  // batches, between tries of what is dearer than all else
+  static constexpr double kFailedFactor = 10;
 
   struct Kind {
     std::array<double, kStrategiesMax> seconds_each{};
@@ -94,7 +97,8 @@ class StrategyChoice {
     kind->interval = fastest == before ? std::min(2 * kind->interval, kIntervalMax) : kIntervalMin;
     const double best = kind->seconds_each[fastest];
     const double affordable = best > 0 ? kTryBatches * (seconds / best) / kTryShare : 0;
-    kind->until_try = std::max(kind->interval, static_cast<std::uint32_t>(std::min<double>(affordable, kIntervalMax)));
+    kind->until_try =
+        std::max(kind->interval, static_cast<std::uint32_t>(std::min<double>(affordable, kAffordableMax)));
     if (kind->seconds_each[next_to_try(*kind)] == 0) kind->until_try = kFirstInterval;
   }
   std::size_t next_to_try(const Kind& kind) const {

@@ -118,13 +118,27 @@ TEST(of_several_the_fastest_is_found_and_the_others_are_tried_in_turn) {
 
 // However slow it is.
 TEST(trying_costs_little) {
-  for (const double factor : {1.5, 10.0, 200.0}) {
+  for (const double factor : {1.5, 10.0, 200.0, 5000.0}) {
     Runs runs{.cost = {serial_cost, [=](std::size_t n, bool) { return serial_cost(n, false) * factor; }}};
     for (int i = 0; i < 20; ++i) runs.run(512);
     runs.seconds = runs.best = 0;
     for (int i = 0; i < 30000; ++i) runs.run(512);
     EXPECT_TRUE(runs.seconds < 1.06 * runs.best);
   }
+}
+
+// Instead of one that has no memory for such batches the first runs them.
+TEST(one_that_cannot_is_tried_rarely_and_never_chosen) {
+  StrategyChoice choice(3);
+  std::size_t asked[StrategyChoice::kStrategiesMax] = {};
+  for (int i = 0; i < 20000; ++i) {
+    const std::size_t strategy = choice.next(4096, Contention::low);
+    ++asked[strategy];
+    choice.took(strategy == 2 ? 0 : strategy, serial_cost(4096, false) * (strategy == 1 ? 0.5 : 1));
+  }
+  EXPECT_TRUE(asked[2] >= 4);
+  EXPECT_TRUE(asked[2] < 100);
+  EXPECT_TRUE(asked[1] > 19000);
 }
 
 TEST(it_says_why) {
