@@ -1,5 +1,6 @@
 #include "engine/exec/host_strategies.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base/check.hpp"
@@ -16,6 +17,12 @@ HostStrategies::HostStrategies(std::vector<std::string> strategies, std::uint32_
     KILOKV_CHECK(executors_.back() != nullptr);
   }
   use(0);
+}
+
+std::size_t HostStrategies::transactions_max() const {
+  std::size_t least = executors_.front()->transactions_max();
+  for (const auto& executor : executors_) least = std::min(least, executor->transactions_max());
+  return least;
 }
 
 std::size_t HostStrategies::memory_bytes() const {

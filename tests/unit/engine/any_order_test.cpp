@@ -11,8 +11,10 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "engine/engine.hpp"
+#include "engine/exec/host_strategies.hpp"
 #include "engine/stm/ticketed_arguments.hpp"
 #include "tests/unit/engine/edge_batches.hpp"
 #include "tests/unit/engine/harness.hpp"
@@ -169,6 +171,14 @@ TEST(one_thread_meets_no_conflict) {
     EXPECT_EQ(execution.conflicts + execution.under_locks + execution.wasted_tickets, std::uint64_t{0});
     EXPECT_EQ(execution.attempts, std::uint64_t{100});
     EXPECT_EQ(scenario.check(RefereeMode::any_order).message(), "");
+  }
+}
+
+// Whoever of them is at hand: which one runs the batch is not chosen yet.
+TEST(several_strategies_take_what_all_can) {
+  for (const std::vector<std::string>& strategies :
+       {std::vector<std::string>{"ordered", "prstm"}, std::vector<std::string>{"prstm", "ordered"}}) {
+    EXPECT_EQ(HostStrategies(strategies, 1, {}).transactions_max(), std::size_t{kTicketedTransactionsMax});
   }
 }
 
