@@ -42,6 +42,8 @@ TEST(kilo_holds_in_groups_of_4) {
 TEST(kilo_holds_in_groups_of_32) {
   expect_to_hold<Family<32>>(kProgram, "kilo_holds_in_groups_of_32", kSchedules / 12);
 }
+// As on the host: nobody has a group, and what is announced is laid out by ticket.
+TEST(kilo_holds_without_groups) { expect_to_hold<Family<1>>(kProgram, "kilo_holds_without_groups", kSchedules / 12); }
 
 // The same seeds in weak memory.
 template <class Rules = KiloRules>
