@@ -1,7 +1,7 @@
 #include "engine/bench/compare_claims.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 #include <string_view>
 
 namespace kilokv::engine::bench {
@@ -70,6 +70,13 @@ bool belongs(const CompareRatio& ratio, const CompareClaim& claim, std::string_v
          ratio.strategy == claim.strategy && (!is_semantic(kind) || ratio.semantic_share >= kSemanticShareMin);
 }
 
+// Twice as fast and half as fast make 1.
+double geometric_mean_of(const std::vector<double>& values) {
+  double logarithms = 0;
+  for (const double value : values) logarithms += std::log(value);
+  return std::exp(logarithms / static_cast<double>(values.size()));
+}
+
 void add_worst(const std::vector<CompareRatio>& ratios, const char* kind, CompareClaim claim,
                std::vector<CompareClaim>* claims) {
   std::vector<double> values;
@@ -82,7 +89,7 @@ void add_worst(const std::vector<CompareRatio>& ratios, const char* kind, Compar
     values.push_back(ratio.ratio);
   }
   if (values.empty()) return;
-  claim.mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  claim.mean = geometric_mean_of(values);
   claim.median = median_of(std::move(values));
   claims->push_back(claim);
 }

@@ -3,7 +3,7 @@
 //   gpustm collapse  unsorted, a few semantic transactions leave gpustm at most half of what it does without (figure 9)
 //   unsorted/sorted  at least 0.85 for prstm and ordered: nobody has to sort
 // of those of the KILO TM and GPU-LocalTM papers, and of the targets that this database has set itself:
-//   kilo/lock        at least 1 on average of the workloads (figure 6)
+//   kilo/lock        at least 1 on average of the workloads, by the geometric mean (figure 6)
 //   local/lock       at least 1 (figures 3 to 5)
 //   auto/best        at least 0.9 of the best other strategy, at every point (contention, workloads)
 //   hot/uniform      what one hot account leaves of the throughput of `auto`: at least 0.5 of guarded transfers, 0.9 of
@@ -49,8 +49,8 @@ struct CompareClaim {
   double limit = 0;
   bool at_least = true;                        // the limit is a lower one
   double worst = 0, median = 0, worst_at = 0;  // of the ratios; where the worst is, along the axis
-  double mean = 0;
-  bool on_average = false;  // the limit is one of the mean
+  double mean = 0;                             // geometric
+  bool on_average = false;                     // the limit is one of the mean
   bool holds() const {
     if (on_average) return mean >= limit;
     return at_least ? worst >= limit : worst <= limit;
