@@ -89,6 +89,7 @@ void write_point(JsonWriter* json, const ComparePanel& panel, const ComparePoint
   json->end_array();
   json->number("seconds", point.report.seconds);
   write_counts(json, point.report);
+  json->integer("warm_up_transactions", point.warmed_up);
   json->integer("verified_transactions", point.verified);
   json->string("invariant", point.report.invariant);
   json->end_object();

@@ -8,8 +8,14 @@ namespace kilokv::engine::bench {
 
 namespace {
 
-// `auto` times both of what it chooses from twice.
+// `auto` times both of what it chooses from twice. Those that it is set against begin as late, at the same batch.
 constexpr std::uint64_t kWarmUpBatches = 6;
+
+std::uint64_t warm_up_batches(const CompareOptions& options, std::uint64_t batches) {
+  const bool has_auto =
+      std::find(options.strategies.begin(), options.strategies.end(), "auto") != options.strategies.end();
+  return has_auto && batches == 0 ? kWarmUpBatches : 0;
+}
 
 // One strategy on one graph, at one value of the axis.
 struct Lane {
@@ -26,7 +32,7 @@ BenchOptions bench_options(const CompareOptions& options, const WorkloadOptions&
   if (point.strategy == "kilo") bench.concurrency_limit = point.setting.concurrency_limit;
   bench.batch_transactions = options.batch_transactions;
   bench.batches = batches_at(options, workload);
-  bench.warmup_batches = point.strategy == "auto" && bench.batches == 0 ? kWarmUpBatches : 0;
+  bench.warmup_batches = warm_up_batches(options, bench.batches);
   bench.duration_seconds = options.duration_seconds;
   bench.seed = options.seed;
   return bench;
@@ -34,9 +40,11 @@ BenchOptions bench_options(const CompareOptions& options, const WorkloadOptions&
 
 Status open_lane(const CompareOptions& options, Lane* lane) {
   const WorkloadOptions workload = workload_at(options, lane->point.setting);
-  auto run = WorkloadRun::create(bench_options(options, workload, lane->point), workload);
+  const BenchOptions bench = bench_options(options, workload, lane->point);
+  auto run = WorkloadRun::create(bench, workload);
   if (!run.ok()) return run.status();
   lane->run = std::move(*run);
+  lane->point.warmed_up = bench.warmup_batches * options.batch_transactions;
   lane->point.verified = options.verify_batches * options.batch_transactions;
   return lane->run->verify(options.verify_batches);
 }

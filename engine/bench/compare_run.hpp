@@ -23,6 +23,7 @@ struct ComparePoint {
   std::string strategy;
   CompareSetting setting;
   WorkloadReport report;           // all repeats together
+  std::uint64_t warmed_up = 0;     // transactions before all else
   std::uint64_t verified = 0;      // transactions
   std::vector<double> per_second;  // by repeat: transactions that ended in an outcome of their own
 };
