@@ -188,7 +188,7 @@ class TicketedRun {
   KILOKV_HOST_DEVICE std::uint32_t sweep(std::uint32_t pass, std::uint32_t left) {
     if constexpr (requires { Protocol::kRanksTogether; }) return sweep_together(pass, left);
     std::uint32_t begin = 0;  // with a window of one: those before are decided
-    std::uint32_t idle = 0;
+    idle_ = 0;
     bool exhausted = false;
     while (begin < left && !exhausted) {
       bool in_flight = false;
@@ -202,10 +202,10 @@ class TicketedRun {
         if (!has_ended(attempt)) a_.undecided[own_slot(kept++)] = position;
       }
       if (kept == end) {
-        exhausted |= stands_still(++idle, in_flight);
+        exhausted |= stands_still(in_flight);
         p_.pause();
       } else {
-        idle = 0;
+        idle_ = 0;
       }
       if (Protocol::kWindow == Window::all) {
         left = kept;
@@ -225,7 +225,7 @@ class TicketedRun {
   // The same, the group's lanes in step: each as long as any of them has something to try.
   KILOKV_HOST_DEVICE std::uint32_t sweep_together(std::uint32_t pass, std::uint32_t left) {
     std::uint32_t begin = 0;
-    std::uint32_t idle = 0;
+    idle_ = 0;
     bool exhausted = false;
     for (;;) {
       const bool tries = begin < left && !exhausted;
@@ -240,19 +240,20 @@ class TicketedRun {
       count(attempt, position, pass);
       if (has_ended(attempt)) {
         ++begin;
-        idle = 0;
+        idle_ = 0;
       } else {
-        exhausted = attempt == Attempt::exhausted || stands_still(++idle, attempt == Attempt::in_flight);
+        exhausted = attempt == Attempt::exhausted || stands_still(attempt == Attempt::in_flight);
         p_.pause();
       }
     }
   }
 
   // Those in the way may have met the end of the range: then they wait at the barrier. Or nobody gets on any more.
-  KILOKV_HOST_DEVICE bool stands_still(std::uint32_t idle_sweeps, bool in_flight) {
-    if (idle_sweeps > a_.tuning.idle_sweeps_max)
-      p_.store(a_.words + kTicketedStopped, 1, Order::relaxed, Scope::device);
+  KILOKV_HOST_DEVICE bool stands_still(bool in_flight) {
     const std::uint64_t tickets = p_.load(a_.words + (kTicketedTickets + range_), Order::relaxed, Scope::device);
+    if (tickets != tickets_seen_) idle_ = 0;
+    tickets_seen_ = tickets;
+    if (++idle_ > a_.tuning.idle_sweeps_max) p_.store(a_.words + kTicketedStopped, 1, Order::relaxed, Scope::device);
     const bool stays = Rules::kInFlightStays && in_flight;
     return (Rules::kSeesEndOfRange && !stays && tickets >= size_) || is_stopped();
   }
@@ -323,6 +324,8 @@ class TicketedRun {
   Protocol protocol_;
   std::uint32_t range_ = 0;
   std::uint32_t phase_ = 0;
+  std::uint32_t idle_ = 0;  // sweeps in a row without a decision of its own, or a ticket of anybody
+  std::uint64_t tickets_seen_ = 0;
   bool stopped_ = false;         // all threads know that the batch is given up
   std::uint32_t postponed_ = 0;  // since the last phase
 };

@@ -69,8 +69,8 @@ constexpr const char* name_of(TicketedStrategy strategy) {
 struct TicketedTuning {
   std::uint32_t records_per_lock = 1;
   std::uint32_t optimistic_tries = 2;  // of a transaction, before it locks everything that it may touch
-  // A watchdog: a thread that has so many sweeps in a row without a decision gives the batch up. It cannot happen but
-  // by a bug, and must not hang then.
+  // A watchdog: a thread that has so many sweeps in a row in which it decides nothing, and nobody takes a ticket, gives
+  // the batch up. It cannot happen but by a bug, and must not hang then.
   std::uint32_t idle_sweeps_max = 1u << 25;
   std::uint32_t transactions_per_thread = 0;  // 0: as the executor finds best
   KiloTuning kilo;

@@ -199,6 +199,23 @@ TEST(who_conflicts_with_all_gets_on) {
   }
 }
 
+// The watchdog is for batches in which nobody gets on, not for who waits long for his turn.
+TEST(waiting_for_many_others_gives_nothing_up) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    TicketedSimRuns runs = Family<4>::runs_of(seed);
+    runs.shape = {.blocks = 1, .block_threads = 16, .group_width = 4};
+    runs.tuning.idle_sweeps_max = 200;
+    runs.tuning.kilo.concurrency_limit = 1;
+    runs.schedule.seed = seed;
+    runs.schedule.steps_max = 2'000'000;
+    ExecutionReport execution;
+    const Status status = run_batch<KiloRules>(&runs, 256, &execution, [](ColumnsBuilder* builder, std::uint64_t) {
+      builder->op(OpKind::add, builder->key("a"), Operand::integer, 1);
+    });
+    EXPECT_EQ(status.message(), "");
+  }
+}
+
 // Every ticket of one that could fail is wasted, until the last range is reached: there nobody can.
 struct Wasteful : KiloRules {
   static constexpr bool kWastesTickets = true;
