@@ -83,7 +83,8 @@ ServerInfo info_of(const ServerOptions& options) {
           .history = options.engine.history,
           .order = options.engine.order,
           .staged_records = options.engine.staged_records,
-          .signature_bits = options.engine.signature_bits};
+          .signature_bits = options.engine.signature_bits,
+          .validation = options.engine.validation};
 }
 
 class Server {

@@ -257,6 +257,8 @@ ExitCode run_status(const CommonOptions& common) {
                                    {"concurrency_limit", status->concurrency_limit},
                                    {"staged_records", status->staged_records},
                                    {"signature_bits", status->signature_bits},
+                                   {"validation", status->validation},
+                                   {"validator_choice", status->validator_choice},
                                    {"device", status->device},
                                    {"device_model", status->device_model},
                                    {"device_reason", status->device_reason},

@@ -117,6 +117,7 @@ void fill_status(const DatabaseStatus& status, v1::StatusResponse* message) {
   message->set_table_slots(status.engine.table_slots);
   message->set_table_memory_bytes(status.engine.memory_bytes);
   message->set_strategy_choice(status.engine.strategy_choice);
+  message->set_validator_choice(status.engine.validator_choice);
   message->set_disk_free_bytes(status.log.free_bytes);
   message->set_log_reserved_bytes(status.log.reserved_bytes);
   message->set_log_bytes(status.log.log_bytes);

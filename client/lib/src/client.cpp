@@ -40,6 +40,8 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.order = response.order();
   status.staged_records = response.staged_records();
   status.signature_bits = response.signature_bits();
+  status.validation = response.validation();
+  status.validator_choice = response.validator_choice();
   status.history = response.history();
   status.device = response.device();
   status.device_model = response.device_model();

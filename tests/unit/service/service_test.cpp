@@ -23,7 +23,8 @@ const ServerInfo kInfo{.version = "1.2.3",
                        .history = "512B",
                        .order = "any",
                        .staged_records = 7,
-                       .signature_bits = 16};
+                       .signature_bits = 16,
+                       .validation = "alone"};
 
 class ServiceTest : public testing::Test {
  protected:
@@ -89,6 +90,7 @@ TEST_F(ServiceTest, IsUnavailableWhileRecoveringAndAfterClose) {
   EXPECT_EQ(state.history(), "512B");
   EXPECT_EQ(state.staged_records(), 7u);
   EXPECT_EQ(state.signature_bits(), 16u);
+  EXPECT_EQ(state.validation(), "alone");
   EXPECT_EQ(state.device(), "");
 
   service_.serve(&database_);
