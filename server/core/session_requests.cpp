@@ -90,28 +90,34 @@ Status SessionTable::check_size(std::uint64_t stored_bytes_max) const {
                           of_all ? "--session-bytes-total-max" : "--session-bytes-max"});
 }
 
-// Requires the session's lock.
-Status SessionTable::reserve_room(Session* session, RequestState* request, std::uint64_t stored_bytes_max) const {
+// Requires the session's lock. The number behind those that are acknowledged is what all that are kept wait for: nobody
+// can acknowledge them before it. So that it always comes in some time, the limits are twice as high for it.
+Status SessionTable::reserve_room(Session* session, std::uint64_t number, RequestState* request,
+                                  std::uint64_t stored_bytes_max) const {
   if (Status never = check_size(stored_bytes_max); !never.ok()) {
     return never;
   }
-  if (session->requests.size() >= limits_.session_requests_max) {
-    return Status::exhausted({"acknowledged_through", std::to_string(limits_.session_requests_max) + " requests",
+  const bool holds_others_up = !session->requests.empty() && number == session->acknowledged_through + 1;
+  const std::uint64_t times = holds_others_up ? 2 : 1;
+  const std::uint64_t requests_max = times * limits_.session_requests_max;
+  if (session->requests.size() >= requests_max) {
+    return Status::exhausted({"acknowledged_through", std::to_string(requests_max) + " requests",
                               std::to_string(session->requests.size() + 1) + " requests", "--session-requests-max"},
                              kRetryAfterUs);
   }
   const std::uint64_t held = session->stored_bytes + session->reserved_bytes;
-  if (held >= limits_.session_bytes_max || held + stored_bytes_max > limits_.session_bytes_max) {
-    return Status::exhausted({"acknowledged_through", std::to_string(limits_.session_bytes_max) + " bytes",
+  const std::uint64_t bytes_max = times * limits_.session_bytes_max;
+  if (held >= bytes_max || held + stored_bytes_max > bytes_max) {
+    return Status::exhausted({"acknowledged_through", std::to_string(bytes_max) + " bytes",
                               std::to_string(held + stored_bytes_max) + " bytes", "--session-bytes-max"},
                              kRetryAfterUs);
   }
   session->reserve(request, stored_bytes_max);  // first: another session may look at the same time
   const std::uint64_t held_by_all = stored_bytes() + reserved_bytes();
-  if (held_by_all - stored_bytes_max >= limits_.session_bytes_total_max ||
-      held_by_all > limits_.session_bytes_total_max) {
+  const std::uint64_t total_max = times * limits_.session_bytes_total_max;
+  if (held_by_all - stored_bytes_max >= total_max || held_by_all > total_max) {
     session->unreserve(request, stored_bytes_max);
-    return Status::exhausted({"sessions", std::to_string(limits_.session_bytes_total_max) + " bytes of stored results",
+    return Status::exhausted({"sessions", std::to_string(total_max) + " bytes of stored results",
                               std::to_string(held_by_all) + " bytes", "--session-bytes-total-max"},
                              kRetryAfterUs);
   }
@@ -125,7 +131,7 @@ Admission SessionTable::admit_new(Session* session, const RequestHeader& header)
   }
   auto request = std::make_shared<RequestState>(header.digest, header.transactions);
   request->uploaded = header.uploaded;
-  if (Status full = reserve_room(session, request.get(), header.stored_bytes_max); !full.ok()) {
+  if (Status full = reserve_room(session, header.number, request.get(), header.stored_bytes_max); !full.ok()) {
     return {Admission::Kind::refused, std::move(full), false, {}, 0};
   }
   request->sinks.push_back(header.sink);

@@ -171,7 +171,8 @@ class SessionTable {
   void expire_shard(Shard* shard, TimeUs now_us, std::vector<SessionId>* expired);
   static Status enter(Session* session, std::uint64_t number, std::uint64_t acknowledged_through, TimeUs now_us);
   Status check_size(std::uint64_t stored_bytes_max) const;
-  Status reserve_room(Session* session, RequestState* request, std::uint64_t stored_bytes_max) const;
+  Status reserve_room(Session* session, std::uint64_t number, RequestState* request,
+                      std::uint64_t stored_bytes_max) const;
   Admission admit_new(Session* session, const RequestHeader& header) const;
   std::optional<Admission> admit_known(Session* session, RequestState* request, const RequestHeader& header) const;
   static std::optional<StoredSession> copy_of(const Session& session);

@@ -54,6 +54,34 @@ TEST_F(SessionTableTest, StoredBytesAreLimitedUntilSomeAreAcknowledged) {
   EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
 }
 
+// A session that is full of results which nobody can acknowledge before an earlier request, refused so far, is
+// answered.
+TEST_F(SessionTableTest, ARequestThatHoldsOthersUpGetsInWhereTheSessionIsFull) {
+  RecordedResult large;
+  large.result.outcome = engine::Outcome::committed;
+  large.reads.push_back({0, "key", ValueType::bytes, 0, std::string(kTestLimits.session_bytes_max, 'x'), 1});
+  const RecordedSlice slice({large});
+  begin(4, 1, sink());
+  table_.deliver(kId, 4, slice, encoded(slice));
+  RequestHeader later = header(5, 1, sink());
+  EXPECT_EQ(refusal(later).violation()->knob, "--session-bytes-max");
+  RequestHeader other = header(3, 1, sink());  // earlier, too, but 2 comes first
+  other.acknowledged_through = 1;
+  EXPECT_EQ(refusal(other).violation()->knob, "--session-bytes-max");
+  RequestHeader earlier = header(2, 1, sink());
+  earlier.acknowledged_through = 1;
+  earlier.stored_bytes_max = kTestLimits.session_bytes_max;
+  EXPECT_EQ(refusal(earlier).violation()->knob, "--session-bytes-max");  // beyond twice as much
+  earlier.stored_bytes_max /= 4;
+  EXPECT_EQ(table_.begin(earlier, now_us_).kind, Kind::run);
+  deliver(2, {0});
+  other.acknowledged_through = 2;
+  EXPECT_EQ(table_.begin(other, now_us_).kind, Kind::run);
+  deliver(3, {0});
+  later.acknowledged_through = 4;
+  EXPECT_EQ(table_.begin(later, now_us_).kind, Kind::run);
+}
+
 class ManySessionsTest : public SessionTableTest {
  protected:
   // Stores about half of what all sessions may store.
