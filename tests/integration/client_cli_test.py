@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,22 @@ class CommandLine(unittest.TestCase):
         lines = "".join(json.dumps(transaction) + "\n" for transaction in transactions).encode()
         out, error = self.kilokv("txn", *words, stdin=lines, code=code)
         return [json.loads(line) for line in out.splitlines()], error
+
+    def test_a_server_that_comes_later_is_found(self):
+        with tempfile.TemporaryDirectory(prefix="kilokv-late-") as folder, socket.create_server(("127.0.0.1", 0)) as held:
+            endpoint = f"127.0.0.1:{held.getsockname()[1]}"
+            held.close()  # nothing listens there now
+            command = [str(BIN / "kilokv"), "--endpoint", endpoint, "--timeout", "30s", "status"]
+            early = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                early.wait(timeout=1)  # refused a few times
+            server = Server(folder)
+            server.endpoint = endpoint
+            with server:
+                self.assertEqual(early.wait(timeout=10), 0, early.stderr.read())
+                self.assertIn("ready", early.stdout.read())
+            early.stdout.close()
+            early.stderr.close()
 
     def test_put_get_del(self):
         self.assertRegex(self.kilokv("put", "p/int", "-12")[0], rb"^version \d+\n$")

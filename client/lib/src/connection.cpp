@@ -89,12 +89,16 @@ Error Connection::describe(Error error) const {
   return error;
 }
 
-bool Connection::wait_before_retry(const Error& error, Retry retry, TimePoint deadline, Backoff* backoff) {
+bool Connection::wait_before_retry(const Error& error, Retry retry, TimePoint deadline, grpc::Channel* channel,
+                                   Backoff* backoff) {
   const bool refused = error.code == ErrorCode::resource_exhausted && error.retry_after_us != 0;
   const bool lost = error.code == ErrorCode::unavailable;
   if (!refused && !(lost && retry == Retry::always)) return false;
   const TimePoint again = Clock::now() + backoff->next(error.retry_after_us);
   if (again >= deadline) return false;
+  // A channel that failed to connect gets on with the next try only while somebody looks: calls do not, they fail at
+  // once.
+  if (lost) channel->WaitForConnected(std::chrono::system_clock::now() + (again - Clock::now()));
   std::this_thread::sleep_until(again);
   return true;
 }

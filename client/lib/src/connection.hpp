@@ -59,10 +59,11 @@ class Connection {
     for (;;) {
       grpc::ClientContext context;
       set_deadline(deadline, &context);
-      const grpc::Status status = attempt(next().stub.get(), &context);
+      const Link& link = next();
+      const grpc::Status status = attempt(link.stub.get(), &context);
       if (status.ok()) return {};
       Error error = describe(to_error(status, context, where(name)));
-      if (!wait_before_retry(error, retry, deadline, &backoff)) return error;
+      if (!wait_before_retry(error, retry, deadline, link.channel.get(), &backoff)) return error;
     }
   }
 
@@ -72,7 +73,8 @@ class Connection {
   static void set_deadline(TimePoint deadline, grpc::ClientContext* context);
 
  private:
-  static bool wait_before_retry(const Error& error, Retry retry, TimePoint deadline, Backoff* backoff);
+  static bool wait_before_retry(const Error& error, Retry retry, TimePoint deadline, grpc::Channel* channel,
+                                Backoff* backoff);
 
   ClientOptions options_;
   Timers timers_;
