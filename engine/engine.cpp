@@ -24,6 +24,7 @@
 #include "engine/exec/read_set.hpp"
 #include "engine/exec/resolver.hpp"
 #include "engine/exec/strategy_choice.hpp"
+#include "engine/stm/kilo_arguments.hpp"
 #include "engine/stm/order.hpp"
 #include "engine/stm/serial.hpp"
 #include "engine/table/record_store.hpp"
@@ -108,6 +109,7 @@ class HostEngine final : public Engine {
     }
     order_by_precedence(columns.precedence.data(), n, &order_);
     const auto begin = std::chrono::steady_clock::now();
+    chosen_ = false;
     const bool in_parallel =
         read_set == 0 && runs_in_parallel(columns) &&
         run_in_parallel({header, columns, last_try, order_, tombstone_floor_, store_, resolver_, equal_}, results);
@@ -233,6 +235,7 @@ class HostEngine final : public Engine {
  private:
   // Guards and operations of a batch: fewer take `serial` less time than it takes to start a thread.
   static constexpr std::size_t kChosenUsesMin = 1024;
+  static constexpr std::size_t kParallelUsesMax = kKiloUsesMax;  // the least of what strategies take
 
   static Status store_full() {
     return Status(StatusCode::resource_exhausted, "the table is full: raise --table-records-max");
@@ -245,9 +248,9 @@ class HostEngine final : public Engine {
 
   // Ranges name no records: they are for `serial`.
   bool runs_in_parallel(const TransactionColumns& columns) {
-    chosen_ = false;
     if (parallel_ == nullptr || columns.empty() || !columns.range_limit.empty()) return false;
     if (columns.size() > parallel_->transactions_max()) return false;
+    if (2 * columns.guard_kind.size() + columns.op_kind.size() > kParallelUsesMax) return false;
     if (!chooses_) return true;
     const std::size_t uses = columns.guard_kind.size() + columns.op_kind.size();
     chosen_ = columns.size() >= StrategyChoice::kTransactionsMin && uses >= kChosenUsesMin;

@@ -114,6 +114,9 @@ Status check_figures(const CompareOptions& options) {
     for (const std::string& name : chosen.workloads) names += (names.empty() ? "" : ", ") + name;
     return Status::invalid({"workloads", "with --figures " + options.figures + ": " + names, workload, "--workloads"});
   }
+  if (options.figures == "local" && options.keys != 0) {
+    return {StatusCode::invalid_argument, "--keys is not of --figures local: --sizes says how large its workloads are"};
+  }
   for (const FigureSet& set : all_figure_sets()) {
     if (&set == &chosen) continue;
     for (const std::string& flag : options.given) {

@@ -187,7 +187,7 @@ std::string ComparePanel::value_name(double value) const {
 
 std::string ComparePanel::name(char letter) const {
   const bool is_of_paper = figure.front() >= '0' && figure.front() <= '9';
-  return (is_of_paper ? "figure " + figure : figure) + (is_of_paper || graphs.size() > 1 ? std::string(1, letter) : "");
+  return is_of_paper ? "figure " + figure + letter : figure;
 }
 
 const CompareGraph& ComparePanel::graph(char letter) const {

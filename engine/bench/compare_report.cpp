@@ -23,7 +23,8 @@ std::string place(const ComparePanel& panel, char letter) {
                          static_cast<unsigned long long>(panel.operations));
   }
   if (panel.axis == CompareAxis::workload) return text;
-  return text + ", " + to_string(kind) + format(", %g%% read-only", panel.read_only_share * 100);
+  if (kind != CompareGraphKind::plain) text += std::string(", ") + to_string(kind);
+  return text + format(", %g%% read-only", panel.read_only_share * 100);
 }
 
 std::string best_name(const ComparePoint* best) { return best == nullptr ? "" : best->strategy; }

@@ -11,6 +11,9 @@ namespace {
 // `auto` times both of what it chooses from twice. Those that it is set against begin as late, at the same batch.
 constexpr std::uint64_t kWarmUpBatches = 6;
 
+// Of a repeat: one of few is as slow as its slowest.
+constexpr std::uint64_t kBatchesMin = 5;
+
 std::uint64_t warm_up_batches(const CompareOptions& options, std::uint64_t batches) {
   const bool has_auto =
       std::find(options.strategies.begin(), options.strategies.end(), "auto") != options.strategies.end();
@@ -33,6 +36,7 @@ BenchOptions bench_options(const CompareOptions& options, const WorkloadOptions&
   bench.batch_transactions = options.batch_transactions;
   bench.batches = batches_at(options, workload);
   bench.warmup_batches = warm_up_batches(options, bench.batches);
+  bench.batches_min = kBatchesMin;
   bench.duration_seconds = options.duration_seconds;
   bench.seed = options.seed;
   return bench;

@@ -27,7 +27,8 @@ struct BenchOptions {
   std::uint64_t staged_records = 1024, signature_bits = 256;
   std::uint64_t transactions_per_thread = 0;  // 0: as is best
   std::uint64_t batch_transactions = 1024;
-  std::uint64_t batches = 0;  // 0: by duration
+  std::uint64_t batches = 0;      // 0: by duration
+  std::uint64_t batches_min = 1;  // that a run takes however long they last
   double duration_seconds = 2;
   std::uint64_t warmup_batches = 0;
   std::uint64_t seed = 1;

@@ -149,7 +149,9 @@ Status WorkloadRun::run() {
   const std::uint64_t batches_before = report_.counts.batches;
   const double seconds_before = report_.seconds;
   const auto is_done = [&] {
-    if (options_.batches != 0) return report_.counts.batches - batches_before >= options_.batches;
+    const std::uint64_t batches = report_.counts.batches - batches_before;
+    if (options_.batches != 0) return batches >= options_.batches;
+    if (batches < options_.batches_min) return false;
     const double seconds = options_.verify ? run_watch.seconds() : report_.seconds - seconds_before;
     return seconds >= options_.duration_seconds;
   };

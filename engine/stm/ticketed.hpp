@@ -9,8 +9,8 @@
 //
 // Passes. Postponed transactions wait for the next pass, as in the specification (DESIGN section 2); a pass finishes
 // one precedence class before the next, with a barrier between. It ends when nobody waits, when a pass has finished
-// none, or when the ranges are used up. In the last pass nothing was written, so that the guards that postponed are
-// still false behind it.
+// none, or when the ranges are used up; ranges that wasted tickets took are missing then. Where a pass has finished
+// none, nothing was written in it, so that the guards that postponed are still false behind it.
 //
 // Progress is the protocol's: threads try their own undecided transactions in turn until all are decided, and the
 // protocol sees to it that somebody's attempt succeeds.

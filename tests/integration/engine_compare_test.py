@@ -225,7 +225,8 @@ class EngineCompare(unittest.TestCase):
         self.assertIn("none: the workloads or strategies of them are missing", done.stdout)
 
     def figures(self, name, *arguments):
-        done = compare("--figures", name, *SMALL, "--json", "-", *arguments)
+        small = SMALL[2:] if name == "local" else SMALL  # without --keys
+        done = compare("--figures", name, *small, "--json", "-", *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         document = json.loads(done.stdout)
         self.assertEqual(document["figures"], name)
@@ -322,6 +323,7 @@ class EngineCompare(unittest.TestCase):
                                  (["--figures", "all"], "--figures"), (["--thetas", "11"], "0 to 10"),
                                  (["--thetas", "1"], "--thetas is of --figures contention, not of prstm"),
                                  (["--figures", "kilo", "--semantic-shares", "1"], "--figures prstm, not of kilo"),
+                                 (["--figures", "local", "--keys", "8"], "--keys is not of --figures local"),
                                  (["--figures", "local", "--workloads", "bank"], "local-ht, local-km, local-ga"),
                                  (["--records-per-lock", "1;2"], "--records-per-lock"),
                                  (["--semantic-shares", "0,5"], "--semantic-shares"), (["--keys", "1"], "--keys"),
