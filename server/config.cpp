@@ -210,10 +210,12 @@ const char* placeholder(Unit unit) {
   return "";
 }
 
-const char* description(Unit unit) {
-  switch (unit) {
+std::string description(const Setting& setting) {
+  const bool is_narrow = std::holds_alternative<std::uint32_t*>(setting.target);
+  const std::uint64_t most = is_narrow ? std::numeric_limits<std::uint32_t>::max() : ~std::uint64_t{0};
+  switch (setting.unit) {
     case Unit::text: return "a text";
-    case Unit::count: return "a whole number";
+    case Unit::count: return "a whole number up to " + std::to_string(most);
     case Unit::size: return "a size such as 4096, 64KiB, 1MiB or 2GiB";
     case Unit::duration: return "a duration such as 500us, 1ms, 3s, 2m or 24h";
     case Unit::share: return "a share from 0 to 1, such as 0.05";
@@ -310,8 +312,7 @@ Status assign_all(const std::vector<Setting>& settings, const GivenByName& given
   for (const Setting& setting : settings) {
     const auto found = given.find(setting.name);
     if (found == given.end() || assign(setting, found->second.text)) continue;
-    return invalid(found->second.source + " is \"" + found->second.text + "\": it must be " +
-                   description(setting.unit));
+    return invalid(found->second.source + " is \"" + found->second.text + "\": it must be " + description(setting));
   }
   return {};
 }

@@ -26,7 +26,7 @@ std::vector<std::string> shared_workloads() {
 
 CLI::Validator distribution() {
   const auto check = [](const std::string& text) {
-    return engine::parse_distribution(text).ok() ? std::string() : "\"" + text + "\" is not uniform, or zipf:0.99";
+    return engine::parse_distribution(text).ok() ? std::string() : "\"" + text + "\" is not uniform or zipf:THETA";
   };
   return {check, ""};
 }
@@ -94,9 +94,9 @@ void Flags::add_axes(CLI::App* command, bool lists) {
     return option;
   };
   axis("--workload", &workloads_, client::one_of(shared_workloads()), "what to run: a name from the list below");
-  axis("--keys", &keys_, client::whole_number(2, std::uint64_t{1} << 32),
-       "accounts, rows, what the list below says; 2 to 2^32");
-  axis("--distribution", &distributions_, distribution(), "uniform, or zipf:0.99");
+  axis("--keys", &keys_, client::whole_number(0, std::uint64_t{1} << 32),
+       "accounts, rows, what the list below says; 2 to 2^32; 0: the size for every day that stands there");
+  axis("--distribution", &distributions_, distribution(), "uniform or zipf:THETA, such as zipf:0.99");
   axis("--encoding", &encodings_, client::one_of({"columns", "rows"}), "how batches travel: columns or rows");
   axis("--batch-size", &batch_sizes_, client::whole_number(1, 65'536), "transactions of a request, 1 to 65536");
   axis("--connections", &connections_, client::whole_number(1, 1024),
@@ -150,7 +150,9 @@ void Flags::add_settings(CLI::App* command) {
 client::Expected<std::vector<RunOptions>> Flags::runs() const {
   std::vector<RunOptions> runs{base_};
   for_each(&runs, workloads_, [](RunOptions* run, const auto& name) { run->workload.name = name; });
-  for_each(&runs, keys_, [](RunOptions* run, std::uint64_t keys) { run->workload.keys = keys; });
+  for_each(&runs, keys_, [](RunOptions* run, std::uint64_t keys) {
+    run->workload.keys = keys != 0 ? keys : engine::Workload::kind(run->workload.name).keys_small;
+  });
   for_each(&runs, distributions_, [](RunOptions* run, const auto& text) {
     run->workload.distribution = *engine::parse_distribution(text);  // checked when it was read
   });

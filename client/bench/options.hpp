@@ -25,7 +25,7 @@ class Flags {
   void add_settings(CLI::App* command);
 
   std::vector<std::string> workloads_{"bank"}, distributions_{"uniform"}, encodings_{"columns"};
-  std::vector<std::uint64_t> keys_{100'000};
+  std::vector<std::uint64_t> keys_{0};  // 0: as is usual for the workload
   std::vector<std::uint32_t> batch_sizes_{1024}, connections_{1}, in_flight_{4};
   std::vector<double> rates_{0};
   RunOptions base_;

@@ -129,7 +129,9 @@ TEST(Config, ErrorsNameSourceValueAndWhatIsAllowed) {
   expect_error(parse({"--device", "tpu"}), "device is tpu; the limit is one of auto, cpu");
   expect_error(parse({"--strategy", "magic"}), "strategy is magic; the limit is one of");
   expect_error(parse({"--threads", "1025"}), "0 to 1024 (--threads)");
-  expect_error(parse({"--threads", "all"}), "--threads is \"all\": it must be a whole number");
+  const std::string most = "it must be a whole number up to 4294967295";
+  expect_error(parse({"--threads", "all"}), "--threads is \"all\": " + most);
+  expect_error(parse({"--guards-max", "99999999999"}), "--guards-max is \"99999999999\": " + most);
   expect_error(parse({"--shadow-rate", "1.01"}), "--shadow-rate is 1.01; the limit is 0 to 1 (--shadow-rate)");
   expect_error(parse({}, {{"KILOKV_SHADOW_RATE", "5%"}}), "KILOKV_SHADOW_RATE is \"5%\": it must be a share");
   expect_error(parse({"--log-level", "loud"}), "warning");
