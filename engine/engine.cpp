@@ -109,7 +109,6 @@ class HostEngine final : public Engine {
     }
     order_by_precedence(columns.precedence.data(), n, &order_);
     const auto begin = std::chrono::steady_clock::now();
-    chosen_ = false;
     const bool in_parallel =
         read_set == 0 && runs_in_parallel(columns) &&
         run_in_parallel({header, columns, last_try, order_, tombstone_floor_, store_, resolver_, equal_}, results);
