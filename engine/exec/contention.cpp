@@ -23,11 +23,14 @@ Contention ContentionSample::of(const TransactionColumns& columns, const BatchRe
   hottest_ = 0;
   const std::size_t n = columns.size();
   const std::size_t wanted = std::clamp(n / kBatchShare, kTransactionsMin, kTransactions);
-  const std::size_t step = std::max<std::size_t>(n / wanted, 1);
+  const std::size_t runs = wanted / kRun;
+  const std::size_t step = std::max(n / runs, kRun);
   std::size_t uses = 0;
   std::uint16_t sampled = 0;
   const auto slot = [&](std::uint32_t key) { return resolver.slot_of_key()[key]; };
-  for (std::size_t t = 0; t < n && sampled < wanted && uses < kUses; t += step) {
+  for (std::size_t i = 0; i < runs * kRun && uses < kUses; ++i) {
+    const std::size_t t = i / kRun * step + i % kRun;
+    if (t >= n) break;
     ++sampled;
     for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t] && uses + 1 < kUses; ++g) {
       ++uses;
@@ -37,10 +40,10 @@ Contention ContentionSample::of(const TransactionColumns& columns, const BatchRe
       use(slot(columns.guard_other[g]), sampled, false, true);
     }
     const std::uint32_t begin = t == 0 ? 0 : columns.else_end[t - 1];
-    for (std::uint32_t i = begin; i < columns.else_end[t] && uses < kUses; ++i) {
-      const auto kind = static_cast<OpKind>(columns.op_kind[i]);
+    for (std::uint32_t op = begin; op < columns.else_end[t] && uses < kUses; ++op) {
+      const auto kind = static_cast<OpKind>(columns.op_kind[op]);
       ++uses;
-      use(slot(columns.op_key[i]), sampled, kind != OpKind::get, kind != OpKind::add);
+      use(slot(columns.op_key[op]), sampled, kind != OpKind::get, kind != OpKind::add);
     }
   }
   if (hottest_ < 2) return Contention::low;

@@ -27,9 +27,11 @@ const char* to_string(Contention contention);
 
 class ContentionSample {
  public:
-  static constexpr std::size_t kTransactions = 128;  // looked at, evenly spread over the batch, at most
-  static constexpr std::size_t kTransactionsMin = 8;
-  static constexpr std::size_t kBatchShare = 16;  // and 1 in so many
+  // Looked at, in runs of neighbours, which cost few cache lines; runs are spread evenly over the batch.
+  static constexpr std::size_t kRun = 8;
+  static constexpr std::size_t kTransactions = 128;  // at most
+  static constexpr std::size_t kTransactionsMin = 2 * kRun;
+  static constexpr std::size_t kBatchShare = 32;  // and 1 in so many
   static constexpr std::size_t kUses = 512;       // and at most so many guards and operations of theirs
 
   // Requires: `resolver` has resolved `columns`, which have no ranges.

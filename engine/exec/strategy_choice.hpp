@@ -1,7 +1,7 @@
 // `auto`: which of a few strategies runs the next batch; strategy 0 is what small batches get. For batches of each
 // size, by powers of two, and each contention, it times all, by the transaction, and takes the fastest. Another one is
 // tried now and then, the ones that were not timed yet first, then in turn, ever more rarely while it stays slower, and
-// so rarely that trying costs a few hundredths of the time: two batches in a row, of which the second counts, for the
+// so rarely that trying costs about a hundredth of the time: two batches in a row, of which the second counts, for the
 // first may pay for memory, caches, or what has changed elsewhere meanwhile. Not thread-safe.
 #pragma once
 
@@ -73,7 +73,7 @@ class StrategyChoice {
   static constexpr double kWeight = 0.25;
   static constexpr std::uint32_t kTryBatches = 2, kIntervalMin = 64, kIntervalMax = 8192;  // batches
   static constexpr std::uint32_t kFirstInterval = 2;        // before one that was not timed yet
-  static constexpr double kTryShare = 0.02;                 // of the time
+  static constexpr double kTryShare = 0.01;                 // of the time
   static constexpr std::uint32_t kAffordableMax = 1 << 20;  // batches, between tries of what is dearer than all else
   static constexpr double kFailedFactor = 10;
 
