@@ -2,14 +2,16 @@
 # Everything to run on a machine with a GPU, which needs a driver, bash, coreutils, grep and sed: what the device can
 # do at most, whether the engine is right on it, and how fast it is there and on the CPU.
 #
-#   deploy/gpu-check.sh [--quick] [--device cuda|emulated] [--bin DIR] [--out DIR] [--budget SECONDS]
+#   deploy/gpu-check.sh [--quick] [--parts LIST] [--device cuda|emulated] [--bin DIR] [--out DIR] [--budget SECONDS]
 #
 #   --quick           a short form of everything
+#   --parts LIST      of checks,figures,rates (default: all): is it right; the strategies in the figures of the papers,
+#                     and a device's limits; how many transactions a second, there and on the CPU
 #   --device NAME     cuda (default), or emulated: a rehearsal where there is no GPU
 #   --bin DIR         the programs (default: beside this script, else build/gpu-carry, else build/release/bin); the
 #                     tests are looked for there and in DIR/../tests/bin
-#   --out DIR         for summary.md, report.json, compare.json and raw.log (default: $OUT, else build/gpu-check)
-#   --budget SECONDS  of all; a step that it does not suffice for is cut, and listed so (default 540; 80 with --quick)
+#   --out DIR         for summary.md, report.json, compare-*.json and raw.log (default: $OUT, else build/gpu-check)
+#   --budget SECONDS  of all; a step that it does not suffice for is cut, and listed so (default 1500; 100 with --quick)
 #
 # Exit codes: 0 every check passed; 1 a check failed, or was cut; 2 wrong usage, or a program is missing.
 set -euo pipefail
@@ -21,16 +23,17 @@ usage() {
 command_line="$0 $*"
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/.." && pwd)
-quick=no device=cuda bin='' out=${OUT:-} budget=''
+quick=no parts=checks,figures,rates device=cuda bin='' out=${OUT:-} budget=''
 while [ $# -gt 0 ]; do
   case "$1" in
     --quick) quick=yes; shift; continue ;;
     --help | -h) usage; exit 0 ;;
-    --device | --bin | --out | --budget) ;;
+    --parts | --device | --bin | --out | --budget) ;;
     *) usage >&2; exit 2 ;;
   esac
   if [ $# -lt 2 ]; then usage >&2; exit 2; fi
   case "$1" in
+    --parts) parts=$2 ;;
     --device) device=$2 ;;
     --bin) bin=$2 ;;
     --out) out=$2 ;;
@@ -38,22 +41,30 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-if [[ ! $device =~ ^(cuda|emulated)$ || ! ${budget:-1} =~ ^[0-9]+$ ]]; then usage >&2; exit 2; fi
+part='(checks|figures|rates)'
+if [[ ! $device =~ ^(cuda|emulated)$ || ! ${budget:-1} =~ ^[0-9]+$ || ! $parts =~ ^$part(,$part)*$ ]]; then
+  usage >&2
+  exit 2
+fi
 
 if [ "$quick" = yes ]; then
   chains=50 any_order_chains=20 verify_batches=3 verify_large=4096 keys=20000 duration=30ms warmup=2
   sizes=(1024 8192) thetas=(0.5 1.2) large_accounts=100000
-  compare=(--workloads bank-semantic --semantic-shares 0,1 --records-per-lock 1 --batch 1024 --duration 10ms --verify 1)
+  compare=(--batch 1024 --duration 5ms --verify 1)
+  prstm=(--workloads bank-semantic --semantic-shares 0,1 --records-per-lock 1) kilo=(--workloads ht-h)
+  kilo+=(--concurrency-limits 0,64) local=(--workloads local-ht --sizes 16) workloads=(--workloads bank,ht-h)
+  contention=(--operations 1 --update-shares 0.5 --thetas 0.99)
   roofline=(--bytes 268435456 --repetitions 3)
   validate=(--reads 2000 --records 4000 --repeats 1 --duration 1ms)
 else
   chains=1000 any_order_chains=300 verify_batches=10 verify_large=65536 keys=500000 duration=250ms warmup=6
   sizes=(1024 16384 262144 1000000) thetas=(0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2) large_accounts=2500000
   compare=(--batch 65536 --duration 100ms --verify 2)
+  prstm=() kilo=() local=() contention=(--operations 1,8,64 --thetas 0,0.5,0.99,1.2,10) workloads=()
   roofline=(--bytes 4294967296 --repetitions 7)
   validate=(--repeats 5 --duration 50ms)
 fi
-budget=${budget:-$([ "$quick" = yes ] && echo 80 || echo 540)}
+budget=${budget:-$([ "$quick" = yes ] && echo 100 || echo 1500)}
 out=${out:-$root/build/gpu-check}
 if [ -z "$bin" ]; then
   for bin in "$here" "$root/build/gpu-carry" "$root/build/release/bin"; do
@@ -110,6 +121,10 @@ note() {
     cut) left+=("$1 (cut: $5)"); if [ "$2" = check ]; then failed=yes; fi ;;
     'left out') left+=("$1 ($5)") ;;
   esac
+}
+
+has_part() {
+  [[ ,$parts, == *,$1,* ]]
 }
 
 leave_out() {
@@ -219,7 +234,6 @@ require_device() {
 measure_roofline() {
   local name='roofline' path
   path=$(program kilokv-roofline)
-  roofline_text=''
   if [ "$device" != cuda ]; then
     leave_out "$name" measurement 'there is no GPU to measure'
   elif [ -z "$path" ]; then
@@ -343,10 +357,21 @@ measure() {
   done
 }
 
-# The figures of the PR-STM paper; the page is made of the document elsewhere (kilokv-engine-bench compare --from).
+# compare_figures SET SECONDS_MAX FLAGS...: the strategies in a set of figures; a page is made of the document elsewhere
+# (kilokv-engine-bench compare --from).
+compare_figures() {
+  local figures=$1 limit=$2
+  shift 2
+  step "compare, $figures" measurement "$limit" any "$bench" compare --figures "$figures" --device "$device" \
+    --threads 1 --repeats 1 "${compare[@]}" "$@" --json "$out/compare-$figures.json"
+}
+
 compare_strategies() {
-  step 'compare' measurement 150 any "$bench" compare --device "$device" --strategies ordered,prstm,lock,gpustm,kilo \
-    --threads 1 --repeats 1 "${compare[@]}" --json "$out/compare.json"
+  compare_figures prstm 150 "${prstm[@]}"
+  compare_figures kilo 100 "${kilo[@]}"
+  compare_figures local 60 "${local[@]}"
+  compare_figures contention 200 "${contention[@]}"
+  compare_figures workloads 120 "${workloads[@]}"
 }
 
 measure_workloads() {
@@ -391,8 +416,9 @@ print_summary() {
   printf '\n## Not done\n\n'
   for line in "${left[@]:-none}"; do printf -- '- %s\n' "$line"; done
   printf '\n## Checks\n\n'
-  for line in "${checks[@]}"; do printf -- '- %s\n' "$line"; done
+  for line in "${checks[@]:-none: not asked for}"; do printf -- '- %s\n' "$line"; done
   if [ -n "$roofline_text" ]; then printf '\n## What the device can do at most\n\n```\n%s\n```\n' "$roofline_text"; fi
+  if ! has_part rates; then return; fi
   printf '\n## Rates\n\n%s keys where nothing else is said, seed 1, %s of execution each, after %s batches.\n' "$keys" \
     "$duration" "$warmup"
   for table in "bank, $large_accounts accounts" 'bank uniform' 'bank zipf 0.99' hot hot-deposits bank-semantic \
@@ -427,15 +453,20 @@ print_json() {
 facts
 print_facts | tee -a "$raw"
 require_device
-measure_roofline
-check_device_layer
-check_random_batches
-check_read_sets
-check_workloads
-check_with_sanitizer
-measure_read_sets
-compare_strategies
-measure_workloads
+roofline_text=''
+if has_part checks; then
+  check_device_layer
+  check_random_batches
+  check_read_sets
+  check_workloads
+  check_with_sanitizer
+fi
+if has_part figures; then
+  measure_roofline
+  measure_read_sets
+  compare_strategies
+fi
+if has_part rates; then measure_workloads; fi
 
 collect_checks
 print_summary >"$out/summary.md"

@@ -68,9 +68,10 @@ class GpuCheckTest(unittest.TestCase):
         self.assertNotIn("missing", summary)
         self.assertNotIn("unknown", report["commit"])
         rates = [step for step in report["steps"] if step["kind"] == "measurement" and step["status"] == "passed"
-                 and step["name"] != "compare" and not step["name"].startswith("validate")]
-        with open(os.path.join(self.out, "compare.json"), encoding="utf-8") as file:
-            self.assertGreater(len(json.load(file)["panels"]), 0)
+                 and not step["name"].startswith(("compare", "validate"))]
+        for figures in ("prstm", "kilo", "local", "contention", "workloads"):
+            with open(os.path.join(self.out, f"compare-{figures}.json"), encoding="utf-8") as file:
+                self.assertGreater(len(json.load(file)["panels"]), 0)
         self.assertGreater(len(rates), 50)
         for step in rates:
             self.assertGreater(step["output"]["workloads"][0]["transactions_per_second"], 0)
@@ -81,9 +82,22 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(code, 0, summary)
         self.assertEqual(self.steps(report, "left out"), [])
         self.assertEqual(report["gpu"], "planted")
-        self.assertEqual(report["steps"][0]["output"], {"measures": []})
+        outputs = {step["name"]: step["output"] for step in report["steps"]}
+        self.assertEqual(outputs["roofline"], {"measures": []})
         self.assertIn("the table", summary)
         self.assertIn("| batch 1024 | 5.43 | 5.43 | 5.43 | 5.43 |", summary)
+
+    def test_parts(self):
+        for part, step in (("checks", "device layer"), ("figures", "compare, kilo"), ("rates", "hot, batch 1024, serial")):
+            self.plant(engine_device_test=PASSES)
+            code, report, summary = self.check("--device", "emulated", "--parts", part)
+            self.assertEqual(code, 0, summary)
+            self.assertEqual({one["kind"] for one in report["steps"]}, {"check" if part == "checks" else "measurement"})
+            self.assertIn(step, self.steps(report, "passed"))
+            self.assertEqual("## Rates" in summary, part == "rates")
+        done = subprocess.run([SCRIPT, "--parts", "checks,speed"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--parts LIST", done.stderr)
 
     def assert_fails(self, step, reason, *arguments, **programs):
         self.plant(**programs)
