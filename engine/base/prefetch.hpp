@@ -3,9 +3,17 @@
 
 namespace kilokv::engine {
 
+// GCC takes a function that only prefetches for one without effect, and drops calls of it.
+inline void keep_prefetch() {
+#if defined(__GNUC__)
+  asm volatile("");
+#endif
+}
+
 inline void prefetch_for_write(const void* address) {
 #if defined(__GNUC__)
   __builtin_prefetch(address, 1, 3);
+  keep_prefetch();
 #else
   static_cast<void>(address);
 #endif
@@ -14,6 +22,7 @@ inline void prefetch_for_write(const void* address) {
 inline void prefetch_for_read(const void* address) {
 #if defined(__GNUC__)
   __builtin_prefetch(address, 0, 3);
+  keep_prefetch();
 #else
   static_cast<void>(address);
 #endif

@@ -51,13 +51,15 @@ void RecordStore::count(Cell cell, std::size_t one) {
   }
 }
 
-// What changes when a record appears, goes, changes its type, or holds bytes.
-void RecordStore::settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch) {
+// What changes when a record appears, goes, changes its type, or holds bytes; returns the change of the hash.
+Wide RecordStore::settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch) {
   count(before, static_cast<std::size_t>(-1));
   count(after, 1);
   if (!is_live(after) && after.tag != before.tag) new_tombstones_.push_back({version_of(after.tag), id});
+  const Wide change = digest(id, after) - digest(id, before);
   if (type_of(after.tag) == ValueType::bytes) blobs_.retain(after.word);
   if (type_of(before.tag) == ValueType::bytes) blobs_.release_after(batch, before.word);
+  return change;
 }
 
 // Beyond the bound it is told at once.
@@ -73,6 +75,16 @@ void RecordStore::tell_touched() const {
   touched_count_ = 0;
 }
 
+void RecordStore::mark(std::uint32_t slot, bool summarized) {
+  if (!summarized && !table_.touched(slot)) touch(slot);
+  if (table_.dirty(slot)) return;
+  table_.set_dirty(slot, true);
+  dirty_.push_back(static_cast<std::uint32_t>(table_[slot].id.high >> 32));
+  ++dirty_count_;
+}
+
+// Nearly all writes put an integer where one was, into a record that has its marks: whatever else is called, so that
+// the loop keeps its sums in registers.
 void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized) {
   constexpr std::size_t kPrefetchAhead = 16;
   const Slot* const slots = table_.ref().slots;
@@ -83,16 +95,16 @@ void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from
     const Cell before = images[i].before;
     if (version_of(before.tag) >= ignored_from) continue;
     const Slot& now = slots[slot];
-    hash += digest(now.id, now.cell) - digest(now.id, before);
-    if (!summarized && !table_.touched(slot)) touch(slot);
-    if (type_of(before.tag) != ValueType::integer || type_of(now.cell.tag) != ValueType::integer) {
-      if (!summarized) count_in_chunk(table_.chunk(slot), before, now.cell);
-      settle_kind(now.id, before, now.cell, batch);
+    const Cell after = now.cell;
+    if (type_of(before.tag) == ValueType::integer && type_of(after.tag) == ValueType::integer) [[likely]] {
+      hash += record_digest(now.id, after.tag, {after.word, 0}) - record_digest(now.id, before.tag, {before.word, 0});
+    } else {
+      if (!summarized) count_in_chunk(table_.chunk(slot), before, after);
+      hash += settle_kind(now.id, before, after, batch);
     }
-    if (table_.dirty(slot)) continue;
-    table_.set_dirty(slot, true);
-    dirty_.push_back(static_cast<std::uint32_t>(now.id.high >> 32));
-    ++dirty_count_;
+    if (!table_.has_marks(slot)) [[unlikely]] {
+      mark(slot, summarized);
+    }
   }
   hash_ = hash;
   if (!new_tombstones_.empty()) queue_tombstones();

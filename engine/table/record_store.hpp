@@ -141,7 +141,8 @@ class RecordStore {
   RangeSummary take_over(std::uint32_t chunk);
   void touch(std::uint32_t slot);
   void tell_touched() const;
-  void settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch);
+  void mark(std::uint32_t slot, bool summarized);
+  Wide settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch);
   void count(Cell cell, std::size_t one);
 
   KeyHashSecret secret_;

@@ -14,9 +14,10 @@ constexpr std::uint64_t kCapacityMin = 64;
 constexpr std::uint64_t kCapacityMax = std::numeric_limits<std::uint32_t>::max() - 1;
 
 // Ids that are looked up side by side: their slots' lines stay in the caches meanwhile.
-constexpr std::uint32_t kChunkIds = 1024;
+constexpr std::uint32_t kChunkIds = 512;
+constexpr std::uint32_t kHomesAhead = 32;
 // Fewer than these are not worth a round.
-constexpr std::uint32_t kRoundIdsMin = 16;
+constexpr std::uint32_t kRoundIdsMin = 4;
 
 }  // namespace
 
@@ -113,10 +114,12 @@ void RecordTable::find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_
   const Slot* const table = slots_.data();
   const std::uint32_t capacity = capacity_;
   const TableRef home_of{nullptr, capacity};
-  for (std::uint32_t i = 0; i < count; ++i) {
+  const auto ask_for_home = [&](std::uint32_t i) {
     slots[i] = home_of.home(ids[i].high);
     prefetch_for_write(table + slots[i]);
-  }
+  };
+  const std::uint32_t ahead = std::min(kHomesAhead, count);
+  for (std::uint32_t i = 0; i < ahead; ++i) ask_for_home(i);
   std::uint32_t open_count = 0;
   // One probe, without a branch: whether it hits cannot be predicted, and one wrong guess costs as much as ten probes.
   // The slot of the next round is asked for a round ahead.
@@ -133,7 +136,11 @@ void RecordTable::find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_
     open[open_count] = i;
     open_count += static_cast<std::uint32_t>(differs & !empty);
   };
-  for (std::uint32_t i = 0; i < count; ++i) probe(i);
+  for (std::uint32_t i = 0; i < count - ahead; ++i) {
+    ask_for_home(i + ahead);
+    probe(i);
+  }
+  for (std::uint32_t i = count - ahead; i < count; ++i) probe(i);
   while (open_count >= kRoundIdsMin) {
     const std::uint32_t probes = open_count;
     open_count = 0;

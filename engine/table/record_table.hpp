@@ -94,6 +94,11 @@ class RecordTable {
 
   bool touched(std::uint32_t slot) const { return (marks_[slot / 64].touched >> (slot % 64) & 1) != 0; }
   void touch(std::uint32_t slot);
+  // Dirty and touched.
+  bool has_marks(std::uint32_t slot) const {
+    const Marks& marks = marks_[slot / 64];
+    return (marks.dirty & marks.touched) >> (slot % 64) & 1;
+  }
   // Calls f(slot) for the touched records, which are then no longer touched.
   template <class F>
   void take_touched(const F& f) {
