@@ -103,13 +103,15 @@ std::uint32_t RecordTable::find_dirty(std::uint32_t id_highest) const {
 }
 
 bool RecordTable::find_all(std::span<const KeyId> ids, std::uint32_t* slots) const {
+  bool has_all = true;
   for (std::size_t i = 0; i < ids.size(); i += kChunkIds) {
-    find_chunk(ids.data() + i, static_cast<std::uint32_t>(std::min<std::size_t>(kChunkIds, ids.size() - i)), slots + i);
+    const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(kChunkIds, ids.size() - i));
+    has_all &= find_chunk(ids.data() + i, count, slots + i);
   }
-  return std::find(slots, slots + ids.size(), capacity_) == slots + ids.size();
+  return has_all;
 }
 
-void RecordTable::find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_t* slots) const {
+bool RecordTable::find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_t* slots) const {
   std::array<std::uint32_t, kChunkIds> open;  // those that are not decided yet
   const Slot* const table = slots_.data();
   const std::uint32_t capacity = capacity_;
@@ -122,19 +124,17 @@ void RecordTable::find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_
   for (std::uint32_t i = 0; i < ahead; ++i) ask_for_home(i);
   std::uint32_t open_count = 0;
   // One probe, without a branch: whether it hits cannot be predicted, and one wrong guess costs as much as ten probes.
-  // The slot of the next round is asked for a round ahead.
+  // It looks at one half of the id, and stays where that one is, or nothing; what it found is looked at in the end. The
+  // slot of the next round is asked for a round ahead.
   const auto probe = [&](std::uint32_t i) {
     const std::uint32_t slot = slots[i];
-    const KeyId id = ids[i];
-    const KeyId held = table[slot].id;
-    const bool differs = ((held.low ^ id.low) | (held.high ^ id.high)) != 0;
-    const bool empty = (held.low | held.high) == 0;
-    const std::uint32_t on = slot + static_cast<std::uint32_t>(differs);
-    const std::uint32_t wrapped = on == capacity ? 0 : on;
-    slots[i] = empty ? capacity : wrapped;
+    const std::uint64_t held = table[slot].id.low;
+    const bool goes_on = (held != ids[i].low) & (held != 0);
+    const std::uint32_t next = slot + static_cast<std::uint32_t>(goes_on);
+    slots[i] = next == capacity ? 0 : next;
     prefetch_for_write(table + slots[i]);
     open[open_count] = i;
-    open_count += static_cast<std::uint32_t>(differs & !empty);
+    open_count += static_cast<std::uint32_t>(goes_on);
   };
   for (std::uint32_t i = 0; i < count - ahead; ++i) {
     ask_for_home(i + ahead);
@@ -146,10 +146,16 @@ void RecordTable::find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_
     open_count = 0;
     for (std::uint32_t j = 0; j < probes; ++j) probe(open[j]);
   }
-  for (std::uint32_t j = 0; j < open_count; ++j) {
-    const std::uint32_t i = open[j];
-    slots[i] = const_cast<RecordTable*>(this)->ref().find_from(slots[i], ids[i]);
+  const TableRef whole = const_cast<RecordTable*>(this)->ref();
+  bool has_all = true;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const KeyId held = table[slots[i]].id;
+    if (held.low == ids[i].low && held.high == ids[i].high) [[likely]]
+      continue;
+    slots[i] = whole.find_from(slots[i], ids[i]);
+    has_all &= slots[i] != capacity;
   }
+  return has_all;
 }
 
 void RecordTable::set_dirty(std::uint32_t slot, bool dirty) {

@@ -123,7 +123,7 @@ class RecordTable {
   void grow();
   void untouch(std::uint32_t slot);
   std::uint32_t place(KeyId id, std::uint32_t key_ref);
-  void find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_t* slots) const;
+  bool find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_t* slots) const;
   std::uint32_t next(std::uint32_t slot) const { return slot + 1 == capacity_ ? 0 : slot + 1; }
 
   std::uint32_t capacity_ = 0;
