@@ -48,7 +48,7 @@ double median_of(std::array<double, kRounds> values) {
 
 }  // namespace
 
-bool CooperativeValidator::has_other_side(const Executor* executor) {
+bool CooperativeValidator::find_other_side(const Executor* executor) {
   if (executor != nullptr && executor->device() != nullptr) return true;
   if (threads_wanted_ <= 1) return false;
   if (host_ == nullptr) host_ = std::make_unique<HostValidator>(threads_wanted_);
@@ -58,20 +58,21 @@ bool CooperativeValidator::has_other_side(const Executor* executor) {
 CooperativeValidator::Answer CooperativeValidator::validate(const RecordStore& store, const ReadSet& set,
                                                             Executor* executor) {
   const bool on_device = executor != nullptr && executor->device() != nullptr;
-  const bool may = kind_ != Validation::alone && has_other_side(executor);
+  has_other_side_ = kind_ != Validation::alone && find_other_side(executor);
   Answer answer;
   last_reads_ = set.size();
-  last_together_ = false;
-  if (may && kind_ == Validation::automatic && store.table().size() > 0 &&
+  if (has_other_side_ && kind_ == Validation::automatic && store.table().size() > 0 &&
       (on_device != on_device_ || store.table().size() / kGrowth >= std::max<std::size_t>(measured_records_, 1))) {
     on_device_ = on_device;
     answer.device = measure(store, executor);
   }
-  if (may && answer.device.ok() && (kind_ == Validation::cooperative || set.size() >= threshold_)) {
+  last_together_ = false;  // behind the measurement, which has read sets of its own
+  if (has_other_side_ && answer.device.ok() && (kind_ == Validation::cooperative || set.size() >= threshold_)) {
     answer = validate_together(store, set, executor);
     if (last_together_) return answer;
   }
   answer.first_stale = set.first_stale(0, set.size());
+  answer.beside = 0;
   return answer;
 }
 
@@ -105,6 +106,7 @@ Status CooperativeValidator::measure(const RecordStore& store, Executor* executo
   const RecordTable& table = store.table();
   measured_records_ = table.size();
   threshold_ = kNever;
+  gain_ = 0;
   const Sample sample(table, kSizes.back());
   bool wins_above = true;
   for (std::size_t i = kSizes.size(); i-- > 0;) {
@@ -114,7 +116,7 @@ Status CooperativeValidator::measure(const RecordStore& store, Executor* executo
     for (std::size_t round = 0; round < kRounds; ++round) {
       alone[round] = seconds_of([&] { static_cast<void>(set.first_stale(0, set.size())); });
       together[round] = seconds_of([&] { status = validate_together(store, set, executor).device; });
-      if (!status.ok()) return status;
+      if (!status.ok() || !last_together_) return status;
     }
     const double gain = median_of(alone) / median_of(together);
     if (i + 1 == kSizes.size()) gain_ = gain;
@@ -126,15 +128,19 @@ Status CooperativeValidator::measure(const RecordStore& store, Executor* executo
 
 std::string CooperativeValidator::choice() const {
   if (last_reads_ == 0) return {};
-  std::string text = std::to_string(last_reads_) + " reads ";
-  text += last_together_ ? with_ : "on one thread";
-  if (kind_ != Validation::automatic) return text;
-  if (measured_records_ == 0) return text + ": there is no other side";
+  const std::string text = std::to_string(last_reads_) + " reads " + (last_together_ ? with_ : "on one thread");
+  return kind_ == Validation::automatic ? text + ": " + reason() : text;
+}
+
+std::string CooperativeValidator::reason() const {
+  if (!has_other_side_) return "there is one thread, and no device";
+  if (measured_records_ == 0) return "the table is too small to measure two sides";
+  if (gain_ == 0) return "the other side failed when two were measured";
   std::array<char, 32> gain{};
   static_cast<void>(std::snprintf(gain.data(), gain.size(), "%.2f", gain_));
-  text += ": together at " + std::to_string(kSizes.back()) + " reads " + gain.data() + " times as fast, ";
-  return text +
-         (threshold_ == kNever ? "too little at any size" : "worth it from " + std::to_string(threshold_) + " on");
+  return (threshold_ == kNever ? "two sides are worth it at no size"
+                               : "two sides are worth it from " + std::to_string(threshold_) + " reads on") +
+         " (" + gain.data() + " times as fast as one thread at " + std::to_string(kSizes.back()) + " reads)";
 }
 
 }  // namespace kilokv::engine

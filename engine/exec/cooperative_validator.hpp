@@ -53,7 +53,8 @@ class CooperativeValidator {
   static constexpr std::uint32_t kNever = 0xFFFFFFFFu;
 
   Answer validate_together(const RecordStore& store, const ReadSet& set, Executor* executor);
-  bool has_other_side(const Executor* executor);
+  bool find_other_side(const Executor* executor);
+  std::string reason() const;
   Status measure(const RecordStore& store, Executor* executor);
 
   Validation kind_;
@@ -63,9 +64,9 @@ class CooperativeValidator {
   bool on_device_ = false;               // the other side, as it was measured
   std::size_t measured_records_ = 0;     // of the table then; 0: not measured
   std::uint32_t threshold_ = kNever;     // reads
-  double gain_ = 0;                      // at the largest size measured
+  double gain_ = 0;                      // at the largest size measured; 0: the other side failed
   std::uint32_t last_reads_ = 0;
-  bool last_together_ = false;
+  bool has_other_side_ = false, last_together_ = false;
   std::string with_;  // the other side
 };
 

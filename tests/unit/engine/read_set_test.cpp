@@ -245,6 +245,48 @@ TEST(a_million_reads) {
   }
 }
 
+// What the statistics say of a read set is of this one, not of those that the measurement before it made up.
+void expect_told_as_done(Engine* engine, std::uint32_t reads, BatchNumber batch) {
+  TransactionColumns columns;
+  ColumnsBuilder builder(&columns, kSecret);
+  builder.begin();
+  for (std::uint32_t i = 0; i < reads; ++i) {
+    const std::string key = key_of(i);
+    builder.guard(GuardKind::version_equal, OnFalse::fail, builder.key(key),
+                  static_cast<std::int64_t>(version_of(engine->find(key).cell.tag)));
+  }
+  builder.end();
+  BatchResults results;
+  WriteColumns writes;
+  EXPECT_TRUE(
+      engine->execute({batch, kStamp, 1000 * batch}, columns, Column<std::uint8_t>(1, 0), &results, &writes).ok());
+  const std::string choice = engine->stats().validator_choice;
+  EXPECT_TRUE(choice.starts_with(std::to_string(reads) + " reads "));
+  const bool was_alone = choice.find("on one thread: ") != std::string::npos;
+  EXPECT_EQ(engine->execution().validated, reads);
+  if (was_alone) EXPECT_EQ(engine->execution().validated_beside, 0u);
+  const std::string from = "worth it from ";
+  const std::size_t at = choice.find(from);
+  const bool is_worth_it = at != std::string::npos && reads >= std::stoul(choice.substr(at + from.size()));
+  if (was_alone == is_worth_it) FAIL(choice);
+}
+
+TEST(the_choice_is_told_as_it_was_made) {
+  for (const auto& engine : {make_engine("auto"), make_device_engine("auto", "coalesced")}) {
+    BatchNumber batch = 0;
+    for (const std::uint32_t reads : {1024u, 5000u, 20000u}) expect_told_as_done(engine.get(), reads, ++batch);
+  }
+  const auto single = make_engine("auto", 1);
+  expect_told_as_done(single.get(), 2000, 1);
+  EXPECT_EQ(single->stats().validator_choice, "2000 reads on one thread: there is one thread, and no device");
+}
+
+TEST(a_table_of_few_records_is_not_measured) {
+  const auto engine = std::move(*Engine::create(options_of("auto", 2)));
+  expect_told_as_done(engine.get(), 1500, 1);
+  EXPECT_EQ(engine->stats().validator_choice, "1500 reads on one thread: the table is too small to measure two sides");
+}
+
 TEST(on_the_chosen_device_is_as_guard_by_guard) {
   Engines engines;
   engines.others.push_back(make_device_engine("cooperative", "coalesced"));
