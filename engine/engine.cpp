@@ -410,13 +410,6 @@ Status check_bounds(const std::string& field, std::uint32_t met, std::uint32_t l
       {field, std::to_string(low) + " to " + std::to_string(high), std::to_string(met), "--" + field});
 }
 
-Status check_without_locks(const std::string& strategy, const std::string& field, std::uint32_t met,
-                           std::uint32_t otherwise) {
-  if (met == otherwise) return {};
-  return Status::invalid({field, std::to_string(otherwise) + " with --strategy " + strategy + ", which has no locks",
-                          std::to_string(met), "--" + field});
-}
-
 Status check_kilo(const EngineOptions& options) {
   const std::string units = "commit-units", limit = "concurrency-limit", history = "history";
   if (!std::has_single_bit(options.commit_units) || options.commit_units > kCommitUnitsMax) {
@@ -437,33 +430,54 @@ Status check_local(const EngineOptions& options) {
   return check_bounds("staged-records", options.staged_records, 0, kStagedRecordsMax);
 }
 
-// A knob of one strategy, where another one is asked for.
-Status check_default(const EngineOptions& options, const char* of, const std::string& field, const std::string& met,
+// "prstm, lock or kilo": the strategies of which `is_one` holds.
+std::string strategies_with(bool (*is_one)(const std::string&)) {
+  std::vector<std::string> names = Engine::strategies();
+  std::erase_if(names, [&](const std::string& name) { return !is_one(name); });
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+  }
+  return text;
+}
+
+// A knob of other strategies than the one that is asked for. One that auto may choose has its defaults there.
+Status check_default(const std::string& of, const std::string& field, const std::string& met,
                      const std::string& otherwise) {
   if (met == otherwise) return {};
-  return Status::invalid(
-      {field, otherwise + " with --strategy " + options.strategy + ", which is not " + of, met, "--" + field});
+  return Status::invalid({field, otherwise + ", the default, unless --strategy is " + of, met, "--" + field});
+}
+
+Status check_default(const std::string& of, const std::string& field, std::uint32_t met, std::uint32_t otherwise) {
+  return check_default(of, field, std::to_string(met), std::to_string(otherwise));
 }
 
 Status check_without_local(const EngineOptions& options) {
   const EngineOptions defaults;
-  Status status = check_default(options, "local", "staged-records", std::to_string(options.staged_records),
-                                std::to_string(defaults.staged_records));
+  Status status = check_default("local", "staged-records", options.staged_records, defaults.staged_records);
   if (!status.ok()) return status;
-  return check_default(options, "local", "signature-bits", std::to_string(options.signature_bits),
-                       std::to_string(defaults.signature_bits));
+  return check_default("local", "signature-bits", options.signature_bits, defaults.signature_bits);
 }
 
 Status check_without_kilo(const EngineOptions& options) {
   const EngineOptions defaults;
-  const auto check = [&](const std::string& field, const std::string& met, const std::string& otherwise) {
-    return check_default(options, "kilo", field, met, otherwise);
-  };
-  Status status = check("commit-units", std::to_string(options.commit_units), std::to_string(defaults.commit_units));
-  if (status.ok()) status = check("history", options.history, defaults.history);
+  Status status = check_default("kilo", "commit-units", options.commit_units, defaults.commit_units);
+  if (status.ok()) status = check_default("kilo", "history", options.history, defaults.history);
   if (!status.ok()) return status;
-  return check("concurrency-limit", std::to_string(options.concurrency_limit),
-               std::to_string(defaults.concurrency_limit));
+  return check_default("kilo", "concurrency-limit", options.concurrency_limit, defaults.concurrency_limit);
+}
+
+// Of those that have locks, or take tickets.
+Status check_without_locks(const EngineOptions& options) {
+  const EngineOptions defaults;
+  Status status;
+  if (!Engine::has_locks(options.strategy)) {
+    status = check_default(strategies_with(Engine::has_locks), "records-per-lock", options.records_per_lock,
+                           defaults.records_per_lock);
+  }
+  if (!status.ok() || Engine::has_tickets(options.strategy)) return status;
+  return check_default(strategies_with(Engine::has_tickets), "transactions-per-thread", options.transactions_per_thread,
+                       defaults.transactions_per_thread);
 }
 
 }  // namespace
@@ -486,11 +500,7 @@ Status EngineOptions::validate() const {
   if (status.ok() && strategy != "kilo") status = check_without_kilo(*this);
   if (status.ok()) status = check_local(*this);
   if (status.ok() && strategy != "local") status = check_without_local(*this);
-  if (!status.ok() || Engine::has_locks(strategy)) return status;
-  const EngineOptions defaults;
-  status = check_without_locks(strategy, per_lock, records_per_lock, defaults.records_per_lock);
-  if (!status.ok() || Engine::has_tickets(strategy)) return status;
-  return check_without_locks(strategy, per_thread, transactions_per_thread, defaults.transactions_per_thread);
+  return status.ok() ? check_without_locks(*this) : status;
 }
 
 std::vector<std::string> Engine::strategies() {
