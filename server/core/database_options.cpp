@@ -13,17 +13,21 @@ constexpr std::uint64_t kAnySize = std::uint64_t{1} << 60;  // bytes that are on
 struct Knob {
   const char* name;
   std::uint64_t value, min, max;
+  const char* unit = "";
 };
 
 Knob duration(const char* name, DurationUs value, DurationUs min = 0) {
   // A negative one becomes larger than any.
-  return {name, static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(min), kDurationUsMax};
+  return {name, static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(min), kDurationUsMax, " us"};
 }
 
 Status check(const Knob& knob) {
   if (knob.value >= knob.min && knob.value <= knob.max) return {};
-  return Status::invalid(
-      {knob.name, std::to_string(knob.min) + " to " + std::to_string(knob.max), std::to_string(knob.value), knob.name});
+  const bool is_negative = *knob.unit != '\0' && static_cast<DurationUs>(knob.value) < 0;
+  const std::string met =
+      is_negative ? std::to_string(static_cast<DurationUs>(knob.value)) : std::to_string(knob.value);
+  return Status::invalid({knob.name, std::to_string(knob.min) + " to " + std::to_string(knob.max) + knob.unit,
+                          met + knob.unit, knob.name});
 }
 
 Status no_more_than(DurationUs value, DurationUs limit, const char* knob, const char* other) {
