@@ -82,8 +82,9 @@ std::string text_of(double number) {
 
 Flag number_flag(const std::string& name, const std::string& unit, const std::string& help, std::uint64_t low,
                  std::uint64_t high, std::uint64_t* target) {
-  const std::string takes = std::to_string(low) + " to " + std::to_string(high) + " " + unit;
-  return {name, "N", std::to_string(*target) + " " + unit, help, [=](std::string_view text) {
+  const std::string of_unit = unit.empty() ? "" : " " + unit;
+  const std::string takes = std::to_string(low) + " to " + std::to_string(high) + of_unit;
+  return {name, "N", std::to_string(*target) + of_unit, help, [=](std::string_view text) {
             const auto number = parse_number<std::uint64_t>(text);
             if (!number || *number < low || *number > high) return invalid(name, takes, text);
             *target = *number;

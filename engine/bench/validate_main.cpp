@@ -125,11 +125,12 @@ int validate_main(const std::vector<std::string>& arguments) {
   if (status.ok()) status = complete(&options);
   if (!status.ok()) return complain(status, kExitUsage);
   std::FILE* const table = options.json == kStandardOutput ? stderr : stdout;
-  std::fputs(head_of(options).c_str(), table);
-  const auto points = measure_validation(options, [&](const ValidatePoint& point) {
-    std::fputs(line_of(point).c_str(), table);
+  const auto print = [table](const std::string& text) {
+    std::fputs(text.c_str(), table);
     std::fflush(table);
-  });
+  };
+  const auto points = measure_validation(
+      options, [&] { print(head_of(options)); }, [&](const ValidatePoint& point) { print(line_of(point)); });
   if (!points.ok()) return complain(points.status(), kExitFailed);
   status = write_document(options.json, document_of(options, *points));
   return status.ok() ? 0 : complain(status, kExitFailed);

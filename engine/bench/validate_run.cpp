@@ -220,7 +220,7 @@ std::vector<Flag> validate_flags(ValidateOptions* options) {
       choice_flag("lanes", {"coalesced", "strided"}, "which reads of a block a device's threads take", &options->lanes),
       number_flag("repeats", "times", "that each point is measured, in turn", 1, 1000, &options->repeats),
       duration_flag("duration", "of each measurement", &options->duration_seconds),
-      number_flag("seed", "(a number)", "of the read sets and conflicts", 0, ~0ull, &options->seed),
+      number_flag("seed", "", "that the read sets and conflicts are drawn from", 0, ~0ull, &options->seed),
       text_flag("json", "FILE", "where the document goes; -: standard output", &options->json),
       switch_flag("help", "print this and exit", &options->help),
   };
@@ -238,6 +238,7 @@ Status complete(ValidateOptions* options) {
 }
 
 Result<std::vector<ValidatePoint>> measure_validation(const ValidateOptions& options,
+                                                      const std::function<void()>& started,
                                                       const std::function<void(const ValidatePoint&)>& progress) {
   std::vector<std::pair<std::string, std::uint64_t>> wanted = {
       {kByGuard, 1}, {kAlone, 1}, {"auto", options.threads.back()}};
@@ -248,6 +249,7 @@ Result<std::vector<ValidatePoint>> measure_validation(const ValidateOptions& opt
     if (!contender.ok()) return contender.status();
     contenders.push_back(std::move(*contender));
   }
+  started();
   std::vector<ValidatePoint> points;
   for (const std::uint64_t reads : options.reads) {
     for (const bool conflict : {false, true}) {

@@ -49,8 +49,10 @@ struct ValidatePoint {
   std::uint64_t transactions = 0;
 };
 
-// Errors: INTERNAL where two engines differ, or the device was given up.
+// `started` is called once, when all engines are there. Errors: INTERNAL where two engines differ; UNAVAILABLE: the
+// device is not there, or was given up.
 Result<std::vector<ValidatePoint>> measure_validation(const ValidateOptions& options,
+                                                      const std::function<void()>& started,
                                                       const std::function<void(const ValidatePoint&)>& progress);
 
 }  // namespace kilokv::engine::bench

@@ -51,6 +51,14 @@ class EngineValidate(unittest.TestCase):
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn(named, done.stderr)
 
+    def test_a_device_that_is_not_there_is_said_first(self):
+        done = subprocess.run([PROGRAM, "validate", "--reads", "1000", "--records", "1000", "--device", "cuda"],
+                              capture_output=True, text=True, timeout=240, check=False,
+                              env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("kilokv-engine-bench validate: ", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
