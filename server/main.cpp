@@ -84,7 +84,8 @@ ServerInfo info_of(const ServerOptions& options) {
           .order = options.engine.order,
           .staged_records = options.engine.staged_records,
           .signature_bits = options.engine.signature_bits,
-          .validation = options.engine.validation};
+          .validation = options.engine.validation,
+          .validation_lanes = options.engine.validation_lanes};
 }
 
 class Server {

@@ -258,6 +258,7 @@ ExitCode run_status(const CommonOptions& common) {
                                    {"staged_records", status->staged_records},
                                    {"signature_bits", status->signature_bits},
                                    {"validation", status->validation},
+                                   {"validation_lanes", status->validation_lanes},
                                    {"validator_choice", status->validator_choice},
                                    {"device", status->device},
                                    {"device_model", status->device_model},

@@ -129,11 +129,14 @@ Status CooperativeValidator::measure(const RecordStore& store, Executor* executo
 std::string CooperativeValidator::choice() const {
   if (last_reads_ == 0) return {};
   const std::string text = std::to_string(last_reads_) + " reads " + (last_together_ ? with_ : "on one thread");
-  return kind_ == Validation::automatic ? text + ": " + reason() : text;
+  const std::string why = reason();
+  return why.empty() ? text : text + ": " + why;
 }
 
 std::string CooperativeValidator::reason() const {
+  if (kind_ == Validation::alone || (kind_ == Validation::cooperative && last_together_)) return {};
   if (!has_other_side_) return "there is one thread, and no device";
+  if (kind_ == Validation::cooperative) return "the device failed";
   if (measured_records_ == 0) return "the table is too small to measure two sides";
   if (gain_ == 0) return "the other side failed when two were measured";
   std::array<char, 32> gain{};

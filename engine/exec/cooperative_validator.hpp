@@ -54,7 +54,7 @@ class CooperativeValidator {
 
   Answer validate_together(const RecordStore& store, const ReadSet& set, Executor* executor);
   bool find_other_side(const Executor* executor);
-  std::string reason() const;
+  std::string reason() const;  // empty: as it was asked for
   Status measure(const RecordStore& store, Executor* executor);
 
   Validation kind_;

@@ -38,7 +38,7 @@ struct ServerInfo {
   std::uint32_t commit_units = 8, concurrency_limit = 0;
   std::string history, order;
   std::uint32_t staged_records = 1024, signature_bits = 256;
-  std::string validation;
+  std::string validation, validation_lanes;
 };
 
 class KiloKvService final : public KiloKvMethods {

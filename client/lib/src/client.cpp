@@ -41,6 +41,7 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.staged_records = response.staged_records();
   status.signature_bits = response.signature_bits();
   status.validation = response.validation();
+  status.validation_lanes = response.validation_lanes();
   status.validator_choice = response.validator_choice();
   status.history = response.history();
   status.device = response.device();

@@ -24,7 +24,8 @@ const ServerInfo kInfo{.version = "1.2.3",
                        .order = "any",
                        .staged_records = 7,
                        .signature_bits = 16,
-                       .validation = "alone"};
+                       .validation = "alone",
+                       .validation_lanes = "strided"};
 
 class ServiceTest : public testing::Test {
  protected:
@@ -91,6 +92,7 @@ TEST_F(ServiceTest, IsUnavailableWhileRecoveringAndAfterClose) {
   EXPECT_EQ(state.staged_records(), 7u);
   EXPECT_EQ(state.signature_bits(), 16u);
   EXPECT_EQ(state.validation(), "alone");
+  EXPECT_EQ(state.validation_lanes(), "strided");
   EXPECT_EQ(state.device(), "");
 
   service_.serve(&database_);
