@@ -129,6 +129,8 @@ void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {
               "read sets in memory that are not committed yet, of all sessions"},
              {kUploads, "session-uploads-bytes-max", Unit::size, &o->session_uploads_bytes_max,
               "the same of one session; a read set that needs more is refused"},
+             {kUploads, "upload-idle-max", Unit::duration, &o->upload_idle_us_max,
+              "a read set to which nothing is added for so long is dropped; the client uploads it again"},
              {kReads, "snapshot-bytes-max", Unit::size, &o->snapshot_bytes_max, "before-images kept for scans"},
              {kReads, "snapshot-age-max", Unit::duration, &o->snapshot_age_us_max, "age of the oldest boundary kept"},
              {kReads, "scan-pairs-max", Unit::count, &o->scan_pairs_max, "pairs in one page"},

@@ -45,6 +45,7 @@ struct DatabaseOptions {
   std::uint64_t read_set_keys_max = 1000000;                           // of one
   std::uint64_t uploads_bytes_max = std::uint64_t{256} << 20;          // of all, in memory, until they are admitted
   std::uint64_t session_uploads_bytes_max = std::uint64_t{128} << 20;  // of one session
+  DurationUs upload_idle_us_max = 60000000;                            // since its last chunk; then it is dropped
   std::uint32_t guards_max = 1024;  // of --guards-max; a transaction with more has a batch of its own
   // Snapshots
   std::uint64_t snapshot_bytes_max = std::uint64_t{256} << 20;

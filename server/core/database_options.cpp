@@ -67,6 +67,7 @@ Status DatabaseOptions::validate() const {
            Knob{"--read-set-keys-max", read_set_keys_max, 1, std::uint64_t{1} << 24},
            Knob{"--uploads-bytes-max", uploads_bytes_max, 1, kAnySize},
            Knob{"--session-uploads-bytes-max", session_uploads_bytes_max, 1, std::uint64_t{1} << 30},
+           duration("--upload-idle-max", upload_idle_us_max, 1),
            Knob{"--snapshot-bytes-max", snapshot_bytes_max, 0, kAnySize},
            duration("--snapshot-age-max", snapshot_age_us_max),
            Knob{"--scan-pairs-max", scan_pairs_max, 1, std::uint64_t{1} << 20},
@@ -104,7 +105,7 @@ SessionLimits session_limits(const DatabaseOptions& options) {
           options.session_bytes_max,
           options.session_bytes_total_max,
           {options.read_set_keys_max, options.uploads_bytes_max, options.session_uploads_bytes_max,
-           options.queue_bytes_max}};
+           options.queue_bytes_max, options.upload_idle_us_max}};
 }
 
 }  // namespace kilokv::server

@@ -154,6 +154,19 @@ struct SessionTable::Session {
     }
   }
 
+  void drop_idle_uploads(TimeUs now_us, std::vector<std::shared_ptr<Upload>>* dropped) {
+    std::erase_if(uploads, [&](auto& entry) {
+      if (entry.second->idle_from_us() > now_us) return false;
+      dropped->push_back(std::move(entry.second));
+      return true;
+    });
+  }
+  TimeUs uploads_idle_from_us() const {
+    TimeUs first_us = kNever;
+    for (const auto& entry : uploads) first_us = std::min(first_us, entry.second->idle_from_us());
+    return first_us;
+  }
+
   void close() {
     closed = true;
     drop(requests.end());

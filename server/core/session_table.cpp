@@ -44,6 +44,12 @@ void SessionTable::insert(const std::shared_ptr<Session>& session, TimeUs now_us
   count_.fetch_add(1, std::memory_order_relaxed);
 }
 
+void SessionTable::look_at(const SessionId& id, TimeUs at_us) {
+  Shard& shard = shard_of(id);
+  const std::scoped_lock lock(shard.mutex);
+  shard.next_expiry_us = std::min(shard.next_expiry_us.load(), at_us);
+}
+
 void SessionTable::erase(const SessionId& id) {
   Shard& shard = shard_of(id);
   const std::scoped_lock lock(shard.mutex);
@@ -122,6 +128,7 @@ std::vector<SessionId> SessionTable::expire(TimeUs now_us) {
 }
 
 void SessionTable::expire_shard(Shard* shard, TimeUs now_us, std::vector<SessionId>* expired) {
+  std::vector<std::shared_ptr<Upload>> dropped;  // outlives the locks: it may take a while to free one
   const std::scoped_lock shard_lock(shard->mutex);
   TimeUs next_us = kNever;
   std::erase_if(shard->sessions, [&](const auto& entry) {
@@ -134,7 +141,8 @@ void SessionTable::expire_shard(Shard* shard, TimeUs now_us, std::vector<Session
       session.renew(now_us);
     }
     if (session.deadline_us > now_us) {
-      next_us = std::min(next_us, session.deadline_us);
+      session.drop_idle_uploads(now_us, &dropped);
+      next_us = std::min({next_us, session.deadline_us, session.uploads_idle_from_us()});
       return false;
     }
     session.close();

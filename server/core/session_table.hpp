@@ -14,7 +14,8 @@
 // what they do take from reserved to stored, and the end of the request gives the rest back. One that rests keeps it.
 //
 // Beside its requests a session has uploads (core/upload.hpp), by the number of the request that they are for. One ends
-// when a request takes it, with the acknowledgement of its number, or with the session. They are not durable.
+// when a request takes it, with the acknowledgement of its number, with the session, or when no chunk has come for too
+// long: who has begun one and forgot it does not hold its memory while the session lives. They are not durable.
 //
 // What is stored here is durable already: deliver() is called after the sync, the restore functions from the log.
 //
@@ -102,7 +103,7 @@ class SessionTable {
   Status close(const SessionId& id);
   Status touch(const SessionId& id, TimeUs now_us);
   // Closes the sessions whose lease is over (up to a quarter second late, which makes it cheap to call often) and
-  // returns them. A request in flight keeps its session alive.
+  // returns them. A request in flight keeps its session alive. Drops uploads to which no chunk came for too long.
   std::vector<SessionId> expire(TimeUs now_us);
   bool contains(const SessionId& id) const;
 
@@ -158,7 +159,7 @@ class SessionTable {
   };
   struct Shard {
     mutable std::mutex mutex;
-    std::atomic<TimeUs> next_expiry_us{kNever};  // no lease ends before
+    std::atomic<TimeUs> next_expiry_us{kNever};  // no lease ends before, and no upload is idle for too long
     std::unordered_map<SessionId, std::shared_ptr<Session>, SessionIdHash> sessions;
   };
   static constexpr std::size_t kShards = 64;
@@ -169,6 +170,9 @@ class SessionTable {
   void insert(const std::shared_ptr<Session>& session, TimeUs now_us);
   void erase(const SessionId& id);
   void expire_shard(Shard* shard, TimeUs now_us, std::vector<SessionId>* expired);
+  void look_at(const SessionId& id, TimeUs at_us);  // expire() does, at this time at the latest
+  static Status keep(Session* session, std::uint64_t number, std::shared_ptr<Upload>* upload);
+  void give_back(Session* session, std::uint64_t number, std::shared_ptr<Upload> upload);
   static Status enter(Session* session, std::uint64_t number, std::uint64_t acknowledged_through, TimeUs now_us);
   Status check_size(std::uint64_t stored_bytes_max) const;
   Status reserve_room(Session* session, std::uint64_t number, RequestState* request,

@@ -22,27 +22,44 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
       }
       if (const auto it = session->uploads.find(chunk.number); it != session->uploads.end()) {
         upload = it->second;
+        upload->touch(now_us);
       }
     }
     if (upload != nullptr) {
-      return upload->append(chunk, secret);
+      Result<std::uint64_t> keys = upload->append(chunk, secret);
+      // A commit has taken it meanwhile, out of the session, too: nothing comes before the first chunk of another one.
+      if (chunk.offset == 0 && keys.status().code() == StatusCode::failed_precondition) {
+        continue;
+      }
+      return keys;
     }
-    upload = std::make_shared<Upload>(limits_.uploads, &upload_counts_, session->upload_counts);
+    upload = std::make_shared<Upload>(limits_.uploads, &upload_counts_, session->upload_counts, now_us);
     Result<std::uint64_t> keys = upload->append(chunk, secret);
     if (!keys.ok()) {
       return keys;
     }
-    const std::scoped_lock lock(session->mutex);
-    if (session->closed) {
-      return unknown_session();
+    const TimeUs idle_from_us = upload->idle_from_us();
+    if (Status status = keep(session.get(), chunk.number, &upload); !status.ok()) {
+      return status;
     }
-    if (chunk.number <= session->acknowledged_through) {
-      return acknowledged_already(chunk.number, session->acknowledged_through);
-    }
-    if (session->uploads.try_emplace(chunk.number, std::move(upload)).second) {
+    if (upload == nullptr) {
+      look_at(chunk.session, idle_from_us);
       return keys;
     }
   }
+}
+
+// Null behind it: it is the session's. Else there is another one.
+Status SessionTable::keep(Session* session, std::uint64_t number, std::shared_ptr<Upload>* upload) {
+  const std::scoped_lock lock(session->mutex);
+  if (session->closed) {
+    return unknown_session();
+  }
+  if (number <= session->acknowledged_through) {
+    return acknowledged_already(number, session->acknowledged_through);
+  }
+  session->uploads.try_emplace(number, std::move(*upload));
+  return {};
 }
 
 Result<std::shared_ptr<Upload>> SessionTable::take_upload(const SessionId& id, std::uint64_t number,
@@ -74,11 +91,9 @@ Result<std::shared_ptr<Upload>> SessionTable::take_upload(const SessionId& id, s
   if (upload->complete(part.keys, transaction)) {
     return upload;
   }
-  const std::scoped_lock lock(session->mutex);  // a chunk came in between
-  if (!session->closed && number > session->acknowledged_through) {
-    session->uploads.try_emplace(number, upload);
-  }
-  return missing_upload(number, part.keys, upload->keys());
+  const std::uint64_t there = upload->keys();  // a chunk came in between
+  give_back(session.get(), number, std::move(upload));
+  return missing_upload(number, part.keys, there);
 }
 
 void SessionTable::put_back(const SessionId& id, std::uint64_t number, std::shared_ptr<Upload> upload,
@@ -88,9 +103,14 @@ void SessionTable::put_back(const SessionId& id, std::uint64_t number, std::shar
   if (session == nullptr) {
     return;
   }
-  const std::scoped_lock lock(session->mutex);
-  if (!session->closed && number > session->acknowledged_through) {
-    session->uploads.try_emplace(number, std::move(upload));
+  give_back(session.get(), number, std::move(upload));
+}
+
+// Unless there is another one by now, or nobody who could need it.
+void SessionTable::give_back(Session* session, std::uint64_t number, std::shared_ptr<Upload> upload) {
+  const TimeUs idle_from_us = upload->idle_from_us();
+  if (keep(session, number, &upload).ok() && upload == nullptr) {
+    look_at(session->id, idle_from_us);
   }
 }
 

@@ -57,8 +57,9 @@ Status missing_upload(std::uint64_t number, std::uint64_t needed, std::uint64_t 
                                                      std::to_string(needed) + ": upload the read set again");
 }
 
-Upload::Upload(const UploadLimits& limits, UploadCounts* of_all, std::shared_ptr<UploadCounts> of_session)
-    : limits_(limits), of_all_(of_all), of_session_(std::move(of_session)) {
+Upload::Upload(const UploadLimits& limits, UploadCounts* of_all, std::shared_ptr<UploadCounts> of_session,
+               TimeUs now_us)
+    : limits_(limits), of_all_(of_all), of_session_(std::move(of_session)), touched_us_(now_us) {
   of_all_->uploads.fetch_add(1, std::memory_order_relaxed);
   of_session_->uploads.fetch_add(1, std::memory_order_relaxed);
 }
@@ -69,6 +70,9 @@ Upload::~Upload() {
     counts->bytes.fetch_sub(bytes_, std::memory_order_relaxed);
   }
 }
+
+void Upload::touch(TimeUs now_us) { touched_us_.store(now_us, std::memory_order_relaxed); }
+TimeUs Upload::idle_from_us() const { return touched_us_.load(std::memory_order_relaxed) + limits_.upload_idle_us_max; }
 
 Result<std::uint64_t> Upload::append(const ReadSetChunk& chunk, const engine::KeyHashSecret& secret) {
   const std::scoped_lock lock(mutex_);

@@ -5,6 +5,9 @@
 // they come. complete() puts them before the guards of the commit's transaction, which then is one like any other;
 // reclaim() undoes that, for a commit that is refused for now.
 //
+// One to which no chunk came for longer than upload_idle_us_max is for its session to drop: clients go away, and
+// forget.
+//
 // States; moves under the mutex:
 //   growing    append() adds                  -> completed (complete)
 //   completed  append() is refused            -> growing (reclaim)
@@ -25,6 +28,7 @@
 #include "engine/base/status.hpp"
 #include "engine/txn/columns.hpp"
 #include "server/core/commit_log.hpp"
+#include "server/core/environment.hpp"
 
 namespace kilokv::server {
 
@@ -34,6 +38,7 @@ struct UploadLimits {
   std::uint64_t uploads_bytes_max = 0;
   std::uint64_t session_uploads_bytes_max = 0;
   std::uint64_t queue_bytes_max = 0;  // what is larger could be uploaded, but never be committed
+  DurationUs upload_idle_us_max = 0;
 };
 
 // Of one session, or of all. Those that are being committed count until they are admitted.
@@ -56,7 +61,7 @@ Status missing_upload(std::uint64_t number, std::uint64_t needed, std::uint64_t 
 
 class Upload {
  public:
-  Upload(const UploadLimits& limits, UploadCounts* of_all, std::shared_ptr<UploadCounts> of_session);
+  Upload(const UploadLimits& limits, UploadCounts* of_all, std::shared_ptr<UploadCounts> of_session, TimeUs now_us);
   Upload(const Upload&) = delete;
   ~Upload();
 
@@ -65,6 +70,10 @@ class Upload {
   // content, or the read set becomes larger than can be committed; RESOURCE_EXHAUSTED: too many bytes in this session
   // or in all.
   Result<std::uint64_t> append(const ReadSetChunk& chunk, const engine::KeyHashSecret& secret);
+
+  // A chunk came; from when on none has come for too long.
+  void touch(TimeUs now_us);
+  TimeUs idle_from_us() const;
 
   // How many keys are there. Of one that is completed: how many were.
   std::uint64_t keys() const { return keys_.load(std::memory_order_acquire); }
@@ -84,6 +93,7 @@ class Upload {
   UploadCounts* const of_all_;
   const std::shared_ptr<UploadCounts> of_session_;
   std::atomic<std::uint64_t> keys_{0};
+  std::atomic<TimeUs> touched_us_;
   std::mutex mutex_;
   bool completed_ = false;
   engine::TransactionColumns columns_;

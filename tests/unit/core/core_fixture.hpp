@@ -103,7 +103,8 @@ class CoreFixture : public ::testing::Test {
   void reopen() { open(); }
 
   std::shared_ptr<RecordingSink> submit(const Build& build, std::optional<SessionId> session = {},
-                                        std::uint64_t number = 0, std::uint64_t acknowledged_through = 0) {
+                                        std::uint64_t number = 0, std::uint64_t acknowledged_through = 0,
+                                        std::uint64_t uploaded_keys = 0) {
     auto request = database->acquire_request();
     engine::ColumnsBuilder builder(&request->transactions, database->key_secret());
     build(builder);
@@ -111,6 +112,7 @@ class CoreFixture : public ::testing::Test {
     request->session = session;
     request->number = number;
     request->acknowledged_through = acknowledged_through;
+    request->uploaded_keys = uploaded_keys;
     request->sink = sink;
     database->submit(std::move(request));
     return sink;

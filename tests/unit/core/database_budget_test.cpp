@@ -204,6 +204,10 @@ TEST(DatabaseOptionsTest, EveryKnobHasAnUpperLimit) {
            {"--session-requests-max", 1 << 24, [&](auto*o, auto v) { o->session_requests_max = narrow(v); }},
            {"--session-bytes-max", 1 << 30, [](auto*o, auto v) { o->session_bytes_max = v; }},
            {"--result-bytes-max", 1 << 24, [](auto*o, auto v) { o->result_bytes_max = v; }},
+           {"--read-set-keys-max", 1 << 24, [](auto*o, auto v) { o->read_set_keys_max = v; }},
+           {"--uploads-bytes-max", std::uint64_t{1} << 60, [](auto*o, auto v) { o->uploads_bytes_max = v; }},
+           {"--session-uploads-bytes-max", 1 << 30, [](auto*o, auto v) { o->session_uploads_bytes_max = v; }},
+           {"--upload-idle-max", most_us, [&](auto*o, auto v) { o->upload_idle_us_max = us(v); }},
            {"--snapshot-bytes-max", std::uint64_t{1} << 60, [](auto*o, auto v) { o->snapshot_bytes_max = v; }},
            {"--scan-pairs-max", 1 << 20, [&](auto*o, auto v) { o->scan_pairs_max = narrow(v); }},
            {"--scan-bytes-max", 1 << 26, [](auto*o, auto v) { o->scan_bytes_max = v; }},
@@ -226,7 +230,11 @@ TEST(DatabaseOptionsTest, EveryKnobHasAnUpperLimit) {
 TEST(DatabaseOptionsTest, ANegativeDurationIsRefused) {
   DatabaseOptions options;
   options.batch_max_delay_us = -1;
-  EXPECT_EQ(options.validate().code(), StatusCode::invalid_argument);
+  const Status status = options.validate();
+  EXPECT_EQ(status.code(), StatusCode::invalid_argument);
+  ASSERT_NE(status.violation(), nullptr);
+  EXPECT_EQ(status.violation()->met, "-1 us");
+  EXPECT_EQ(status.violation()->limit, "0 to " + std::to_string(kDurationUsMax) + " us");
 }
 
 // With the longest durations that there may be, clocks do not overflow: what should wait waits, what is due is done.

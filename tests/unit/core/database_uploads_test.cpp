@@ -47,23 +47,9 @@ class DatabaseUploads : public CoreFixture {
     ASSERT_EQ(*keys, set.keys.size());
   }
 
-  std::shared_ptr<RecordingSink> submit_beside(std::uint64_t number, std::uint64_t keys, const Build& build,
-                                               std::uint64_t acknowledged_through = 0) {
-    auto request = database->acquire_request();
-    engine::ColumnsBuilder builder(&request->transactions, database->key_secret());
-    build(builder);
-    auto sink = std::make_shared<RecordingSink>();
-    request->session = session;
-    request->number = number;
-    request->acknowledged_through = acknowledged_through;
-    request->uploaded_keys = keys;
-    request->sink = sink;
-    database->submit(std::move(request));
-    return sink;
-  }
   std::shared_ptr<RecordingSink> commit(std::uint64_t number, std::uint64_t keys, const Build& build,
                                         std::uint64_t acknowledged_through = 0) {
-    auto sink = submit_beside(number, keys, build, acknowledged_through);
+    auto sink = submit(build, session, number, acknowledged_through, keys);
     settle();
     return sink;
   }
@@ -190,8 +176,8 @@ TEST_F(DatabaseUploads, ARetryGetsTheStoredResultWithoutUploadingAgain) {
 
 TEST_F(DatabaseUploads, ARetryJoinsTheCommitInFlight) {
   upload_all(1, absent(5));
-  auto first = submit_beside(1, 5, add("sum", 1));
-  auto second = submit_beside(1, 5, add("sum", 1));
+  auto first = submit(add("sum", 1), session, 1, 0, 5);
+  auto second = submit(add("sum", 1), session, 1, 0, 5);
   settle();
   EXPECT_EQ(first->outcome(0), kCommitted);
   EXPECT_EQ(second->outcome(0), kCommitted);
@@ -229,7 +215,7 @@ TEST_F(DatabaseUploads, ARefusedCommitLeavesThemThere) {
   reopen();
   upload_all(1, absent(5));
   auto first = submit(add("first", 1));  // fills the queue
-  auto refused = submit_beside(1, 5, add("sum", 1));
+  auto refused = submit(add("sum", 1), session, 1, 0, 5);
   EXPECT_EQ(code(refused), StatusCode::resource_exhausted);
   EXPECT_EQ(database->status().uploads, 1u);
   settle();
@@ -313,6 +299,35 @@ TEST_F(DatabaseUploads, EndWithTheirSessionAndWithTheAcknowledgement) {
   expect_no_uploads();
 }
 
+// Who forgets an upload, or is refused for its commit until it gives up, holds its memory no longer than that.
+TEST_F(DatabaseUploads, AnIdleOneIsDropped) {
+  options.upload_idle_us_max = 2'000'000;
+  options.session_requests_max = 1;
+  reopen();
+  upload_all(2, absent(3));
+  sim.scheduler.run_for(1'500'000);
+  EXPECT_EQ(*upload(2, absent(5), 3, 5), 5u) << "it goes on";
+  upload_all(3, absent(3));
+  sim.scheduler.run_for(1'500'000);
+  EXPECT_EQ(*upload(2, absent(5), 4, 5), 5u) << "a chunk that was there counts, too";
+  sim.scheduler.run_for(1'500'000);
+  EXPECT_EQ(database->status().uploads, 1u) << "without number 3";
+  EXPECT_EQ(code(commit(3, 3, add("sum", 1))), StatusCode::failed_precondition);
+  EXPECT_EQ(commit(2, 5, add("sum", 1))->outcome(0), kCommitted) << "before its time is up";
+  expect_no_uploads();
+
+  upload_all(4, absent(3));
+  sim.scheduler.run_for(1'000'000);
+  EXPECT_EQ(code(commit(4, 3, add("sum", 1))), StatusCode::resource_exhausted) << "given back";
+  EXPECT_EQ(database->status().uploads, 1u);
+  sim.scheduler.run_for(2'500'000);
+  expect_no_uploads();
+  EXPECT_EQ(upload(4, absent(5), 3, 5).status().code(), StatusCode::failed_precondition) << "it starts over";
+  upload_all(4, absent(3));
+  EXPECT_EQ(commit(4, 3, add("sum", 1), 2)->outcome(0), kCommitted) << "the session has lived on";
+  EXPECT_EQ(integer("sum"), 2);
+}
+
 // More guards than others may have: a batch of its own, and the others get on before and behind it.
 TEST_F(DatabaseUploads, ALargeOneHasABatchOfItsOwn) {
   options.guards_max = 8;
@@ -322,12 +337,8 @@ TEST_F(DatabaseUploads, ALargeOneHasABatchOfItsOwn) {
   upload_all(2, absent(9));
   std::vector<std::shared_ptr<RecordingSink>> sinks;
   sinks.push_back(submit(add("sum", 1)));
-  sinks.push_back(submit_beside(1, 8, [](engine::ColumnsBuilder& b) {
-    b.begin();
-    b.op(engine::OpKind::add, b.key("sum"), engine::Operand::integer, 1);
-    b.end();
-  }));
-  sinks.push_back(submit_beside(2, 9, add("sum", 1)));
+  sinks.push_back(submit(add("sum", 1), session, 1, 0, 8));
+  sinks.push_back(submit(add("sum", 1), session, 2, 0, 9));
   sinks.push_back(submit(add("sum", 1)));
   sinks.push_back(submit(add("sum", 1)));
   auto parked = submit(withdraw("sum", 5, 60'000'000));

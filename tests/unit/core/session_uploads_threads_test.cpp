@@ -1,5 +1,5 @@
 // Uploads of one session under many threads: all send the same chunks, take what is whole, give it back or use it,
-// acknowledge, and at last close the session under each other.
+// acknowledge, drop what is idle, and at last close the session under each other.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,10 +16,11 @@ namespace {
 
 constexpr std::uint64_t kKeys = 60, kChunk = 20, kNumbers = 150;
 constexpr TimeUs kNow = 1'000'000;
+constexpr DurationUs kIdleUs = 10'000;
 
 SessionLimits upload_limits() {
   SessionLimits limits = kTestLimits;
-  limits.uploads = {kKeys, 1 << 20, 1 << 20, 1 << 20};
+  limits.uploads = {kKeys, 1 << 20, 1 << 20, 1 << 20, kIdleUs};
   return limits;
 }
 
@@ -73,7 +74,10 @@ TEST(SessionUploadsThreads, CountsComeOutEven) {
   for (std::size_t i = 0; i < 4; ++i) {
     threads.emplace_back([&table, &taken, i] {
       Client client(&table, i);
-      for (std::uint64_t number = 1; number <= kNumbers; ++number) client.run(number, &taken);
+      for (std::uint64_t number = 1; number <= kNumbers; ++number) {
+        client.run(number, &taken);
+        if (i == 2 && number % 5 == 0) static_cast<void>(table.expire(kNow + kIdleUs));  // whatever is there
+      }
       if (i == 3) static_cast<void>(table.close(session_id(7)));
     });
   }
