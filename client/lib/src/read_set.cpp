@@ -100,16 +100,11 @@ class Commit {
     return error;
   }
 
-  // In a session everything may be sent again. A repeated call waits for the connection, which only gets on while a
-  // call is open.
+  // In a session everything may be sent again.
   template <class Attempt>
   Error call(const char* name, const Attempt& attempt) {
     if (session_.closed()) return make_error(ErrorCode::cancelled, "the session was closed before the answer came");
-    bool repeated = false;
-    return connection_.call(name, deadline_, Retry::always, [&](auto* stub, grpc::ClientContext* context) {
-      context->set_wait_for_ready(std::exchange(repeated, true));
-      return attempt(stub, context);
-    });
+    return connection_.call(name, deadline_, Retry::always, attempt);
   }
 
   void fill_id(v1::RequestId* id) const {
