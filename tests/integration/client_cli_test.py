@@ -145,6 +145,10 @@ class CommandLine(unittest.TestCase):
         self.assertEqual([line["outcome"] for line in lines], [None, "COMMITTED"])
         self.assertEqual(lines[0]["error"], "INVALID_ARGUMENT")
         self.assertIn("--key-bytes-max", error)
+        error = self.txn({"guards": [{"is": "exists", "key": f"k{i}"} for i in range(1025)]}, code=3)[1]
+        for told in ("field: transactions[0].guards", "limit: 1024 guards", "met: 1025 guards", "knob: --guards-max",
+                     "it does not count the version guards that a line begins with"):
+            self.assertIn(told, error)
         self.assertIn("cannot read", self.kilokv("txn", "no/such/file", code=2)[1])
 
     def test_a_wait_may_be_longer_than_the_timeout(self):
