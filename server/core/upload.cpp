@@ -27,6 +27,12 @@ void make_room(Column<T>* column, std::size_t more) {
   if (needed > column->capacity()) column->reserve(std::max(needed, column->size() + column->size() / 4));
 }
 
+void make_room(TransactionColumns* c, std::size_t keys, std::size_t key_bytes, std::size_t guards) {
+  make_room(&c->key_id, keys), make_room(&c->key_end, keys), make_room(&c->key_bytes, key_bytes);
+  make_room(&c->guard_kind, guards), make_room(&c->guard_on_false, guards), make_room(&c->guard_key, guards);
+  make_room(&c->guard_other, guards), make_room(&c->guard_operand, guards);
+}
+
 // Adds `bytes` unless the sum passes `limit`; returns the sum.
 std::uint64_t charge_bytes(UploadCounts* counts, std::uint64_t bytes, std::uint64_t limit) {
   const std::uint64_t sum = counts->bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -135,9 +141,7 @@ void Upload::add(const ReadSetChunk& chunk, std::uint64_t skipped, const engine:
   const std::size_t count = chunk.keys.size() - skipped, first = c.guard_kind.size();
   std::size_t key_bytes = 0;
   for (std::size_t i = skipped; i < chunk.keys.size(); ++i) key_bytes += chunk.keys[i].size();
-  make_room(&c.key_id, count), make_room(&c.key_end, count), make_room(&c.key_bytes, key_bytes);
-  make_room(&c.guard_kind, count), make_room(&c.guard_on_false, count), make_room(&c.guard_key, count);
-  make_room(&c.guard_other, count), make_room(&c.guard_operand, count);
+  make_room(&c, count, key_bytes, count);
   c.guard_kind.resize(first + count, static_cast<std::uint8_t>(GuardKind::version_equal));
   c.guard_on_false.resize(first + count, static_cast<std::uint8_t>(OnFalse::fail));
   c.guard_other.resize(first + count, kNone);
@@ -157,7 +161,9 @@ bool Upload::complete(std::uint64_t keys, TransactionColumns* transaction) {
   if (completed_ || keys != this->keys()) return false;
   KILOKV_CHECK(transaction->size() == 1);
   completed_ = true;
-  columns_.append(*transaction, 0, 1);  // its guards now begin with those that have no transaction
+  const TransactionColumns& t = *transaction;  // without room for it, what is there would be copied to twice its size
+  make_room(&columns_, t.key_id.size(), t.key_bytes.size(), t.guard_kind.size());
+  columns_.append(t, 0, 1);  // its guards now begin with those that have no transaction
   *transaction = std::move(columns_);
   columns_.clear();
   return true;
