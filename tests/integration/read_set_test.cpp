@@ -241,6 +241,28 @@ TEST_F(LittleRoomTest, LimitsNameTheirKnobs) {
   EXPECT_TRUE(commit(commit_request(1, 2500)).ok());
 }
 
+class ForgetfulTest : public ReadSetTest {
+ protected:
+  ForgetfulTest() : ReadSetTest({"--upload-idle-max", "300ms"}) {}
+};
+
+// The session is there, what was uploaded in it is not.
+TEST_F(ForgetfulTest, AnIdleUploadIsDropped) {
+  ASSERT_TRUE(upload(chunk(1, 0, 2000)).ok());
+  while (server_status().uploads() != 0) std::this_thread::yield();
+  EXPECT_EQ(server_status().uploads_bytes(), 0u);
+  EXPECT_EQ(server_status().sessions(), 1u);
+  EXPECT_EQ(commit(commit_request(1, 2000)).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(upload(chunk(1, 1000, 2000)).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  grpc::Status status;
+  do {  // where the machine is slow, it is dropped once more
+    ASSERT_TRUE(upload(chunk(1, 0, 2000)).ok());
+    status = commit(commit_request(1, 2000));
+  } while (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(sum(), 1);
+}
+
 // Others go on while large read sets are uploaded and committed.
 TEST_F(ReadSetTest, OthersGoOnMeanwhile) {
   std::thread uploader([this] {
