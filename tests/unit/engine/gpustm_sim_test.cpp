@@ -24,7 +24,7 @@ constexpr NamedProbe<GpustmProbe> kNames[] = {
 };
 
 TEST(gpustm_holds_in_groups_of_4) {
-  const TicketedTotals totals = expect_to_hold<Family<4>>(kProgram, "gpustm_holds_in_groups_of_4", kSchedules);
+  const SimTotals totals = expect_to_hold<Family<4>>(kProgram, "gpustm_holds_in_groups_of_4", kSchedules);
   if (replayed_seed() == nullptr) expect_probes(totals, kNames);
 }
 TEST(gpustm_holds_in_groups_of_32) {

@@ -33,7 +33,7 @@ constexpr NamedProbe<KiloProbe> kNames[] = {
 };
 
 TEST(kilo_holds_in_groups_of_4) {
-  const TicketedTotals totals = expect_to_hold<Family<4>>(kProgram, "kilo_holds_in_groups_of_4", kSchedules);
+  const SimTotals totals = expect_to_hold<Family<4>>(kProgram, "kilo_holds_in_groups_of_4", kSchedules);
   if (replayed_seed() != nullptr) return;
   expect_probes(totals, kNames);
   expect_probe(totals, static_cast<std::uint32_t>(TicketedProbe::range_exhausted), "a pass in a further range");
@@ -45,35 +45,11 @@ TEST(kilo_holds_in_groups_of_32) {
 // As on the host: nobody has a group, and what is announced is laid out by ticket.
 TEST(kilo_holds_without_groups) { expect_to_hold<Family<1>>(kProgram, "kilo_holds_without_groups", kSchedules / 12); }
 
-// The same seeds in weak memory.
 template <class Rules = KiloRules>
-struct Weak {
-  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* given = nullptr) {
-    return Family<4, Rules>::run_seed(Family<4, Rules>::kWeakSeeds + seed, totals, given);
-  }
-};
+using Weak = InWeakMemory<Family<4, Rules>>;
 TEST(kilo_holds_in_weak_memory) {
-  const TicketedTotals totals = expect_to_hold<Weak<>>(kProgram, "kilo_holds_in_weak_memory", kSchedules / 6);
+  const SimTotals totals = expect_to_hold<Weak<>>(kProgram, "kilo_holds_in_weak_memory", kSchedules / 6);
   if (replayed_seed() == nullptr) EXPECT_TRUE(totals.stale_loads > 10 * kSchedules / 6);
-}
-
-// One batch of a scenario of its own: so many transactions of what `add` adds.
-template <class Rules, class Add>
-Status run_batch(TicketedSimRuns* runs, std::uint64_t transactions, ExecutionReport* execution, const Add& add) {
-  RefereeScenario scenario;
-  scenario.engine = create_engine_with(EngineOptions{.strategy = "serial", .secret = RefereeScenario::kSecret},
-                                       std::make_unique<TicketedSim<4, Kilo<SimPlatform4, Rules>>>(runs));
-  for (std::uint64_t i = 0; i < transactions; ++i) {
-    scenario.builder.begin();
-    add(&scenario.builder, i);
-    scenario.builder.end();
-  }
-  scenario.execute();
-  *execution = scenario.engine->execution();
-  if (const std::string reason = scenario.engine->device().reason; !reason.empty()) {
-    return Status(StatusCode::internal, reason);
-  }
-  return scenario.check(RefereeMode::any_order);
 }
 
 // Sets of one entry, and many in flight, so that the filter is given stamps that are not in their order.
@@ -82,7 +58,7 @@ struct SetsOfOne : KiloRules {
 };
 template <class Rules = SetsOfOne>
 struct ManyInFlight {
-  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* = nullptr) {
+  static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
     TicketedSimRuns runs = Family<4, Rules>::runs_of(seed);
     runs.shape = {.blocks = 2, .block_threads = 8, .group_width = 4};
     runs.tuning.optimistic_tries = 100;
@@ -90,14 +66,12 @@ struct ManyInFlight {
         .units = 1, .history_entries = 3, .filter_buckets = 8, .concurrency_limit = 1000, .buffered = 8};
     runs.schedule.seed = seed;
     Random random(seed);
-    ExecutionReport execution;
-    const Status status = run_batch<Rules>(&runs, 32, &execution, [&](ColumnsBuilder* builder, std::uint64_t) {
-      const auto draw_key = [&] { return builder->key("key" + std::to_string(random.below(6))); };
-      builder->op(OpKind::get, draw_key());
-      builder->op(OpKind::put, draw_key(), Operand::integer, random.between(-3, 3));
-    });
-    Family<4, Rules>::count(runs.report, execution, totals);
-    return status;
+    return run_ticketed_batch(
+        Family<4, Rules>::kKind, &runs, 32, totals, given, [&](ColumnsBuilder* builder, std::uint64_t) {
+          const auto draw_key = [&] { return builder->key("key" + std::to_string(random.below(6))); };
+          builder->op(OpKind::get, draw_key());
+          builder->op(OpKind::put, draw_key(), Operand::integer, random.between(-3, 3));
+        });
   }
 };
 TEST(kilo_holds_with_sets_of_one) {
@@ -107,18 +81,18 @@ TEST(kilo_holds_with_sets_of_one) {
 // A limit of one: nobody meets anybody.
 template <class Rules = KiloRules, bool IsWeak = false>
 struct OneAtOnce {
-  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* = nullptr) {
-    const std::uint64_t first = IsWeak ? Family<4, Rules>::kWeakSeeds : 0;
+  static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
+    const std::uint64_t first = IsWeak ? kWeakSeeds : 0;
     TicketedSimRuns runs = Family<4, Rules>::runs_of(first + seed);
     runs.tuning.kilo.concurrency_limit = 1;
     runs.schedule.seed = seed;
     runs.schedule.kind = Schedule::Kind::interleaved;
-    ExecutionReport execution;
-    const Status status = run_batch<Rules>(&runs, 16, &execution, [](ColumnsBuilder* builder, std::uint64_t) {
-      for (const char* key : {"a", "b"}) builder->op(OpKind::add, builder->key(key), Operand::integer, 1);
-    });
-    Family<4, Rules>::count(runs.report, execution, totals);
-    if (!status.ok() || execution.conflicts + execution.hazards == 0) return status;
+    const Status status = run_ticketed_batch(Family<4, Rules>::kKind, &runs, 16, totals, given,
+                                             [](ColumnsBuilder* builder, std::uint64_t) {
+                                               for (const char* key : {"a", "b"})
+                                                 builder->op(OpKind::add, builder->key(key), Operand::integer, 1);
+                                             });
+    if (!status.ok() || totals->last.conflicts + totals->last.hazards == 0) return status;
     return Status(StatusCode::internal, "two were at it at once");
   }
 };
@@ -130,22 +104,12 @@ TEST(a_concurrency_limit_is_kept) {
 // Two keys that every writer keeps equal, and transactions that wait for that: they never have to.
 template <class Rules = KiloRules>
 struct EqualKeys {
-  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* = nullptr) {
+  static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
     TicketedSimRuns runs = Family<4, Rules>::runs_of(seed);
     runs.tuning.optimistic_tries = 100;
     runs.schedule.seed = seed;
     if (seed % 6 != 0) runs.schedule.kind = Schedule::Kind::interleaved;
-    ExecutionReport execution;
-    const Status status = run_batch<Rules>(&runs, 16, &execution, [](ColumnsBuilder* builder, std::uint64_t i) {
-      const std::uint32_t a = builder->key("a");
-      const std::uint32_t b = builder->key("b");
-      if (i % 2 != 0) return builder->guard(GuardKind::equal, OnFalse::wait, a, 0, b);
-      builder->op(OpKind::add, a, Operand::integer, 1);
-      builder->op(OpKind::add, b, Operand::integer, 1);
-    });
-    Family<4, Rules>::count(runs.report, execution, totals);
-    if (!status.ok() || execution.postponed == 0) return status;
-    return Status(StatusCode::internal, "somebody was postponed whose guard was never false");
+    return run_equal_keys(Family<4, Rules>::kKind, runs, totals, given);
   }
 };
 TEST(nobody_is_postponed_on_a_state_that_never_was) {
@@ -156,22 +120,20 @@ TEST(nobody_is_postponed_on_a_state_that_never_was) {
 // write after that puts an equal word there while it validates.
 template <class Rules = KiloRules>
 struct ValuesThatComeBack {
-  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* = nullptr) {
-    TicketedSimRuns runs = Family<4, Rules>::runs_of(Family<4, Rules>::kWeakSeeds + seed);
+  static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
+    TicketedSimRuns runs = Family<4, Rules>::runs_of(kWeakSeeds + seed);
     runs.shape = {.blocks = 1, .block_threads = 16, .group_width = 4};
     runs.tuning.optimistic_tries = 100;
     runs.tuning.kilo.concurrency_limit = 1000;
     runs.schedule.seed = seed;
     runs.schedule.kind = Schedule::Kind::interleaved;
-    ExecutionReport execution;
     Random random(seed);
-    const Status status = run_batch<Rules>(&runs, 48, &execution, [&](ColumnsBuilder* builder, std::uint64_t) {
-      const std::uint32_t key = builder->key("key" + std::to_string(random.below(4)));
-      if (random.below(2) == 0) return builder->op(OpKind::get, key);
-      builder->op(OpKind::put, key, Operand::integer, random.below(2) == 0 ? 5 : 7);
-    });
-    Family<4, Rules>::count(runs.report, execution, totals);
-    return status;
+    return run_ticketed_batch(Family<4, Rules>::kKind, &runs, 48, totals, given,
+                              [&](ColumnsBuilder* builder, std::uint64_t) {
+                                const std::uint32_t key = builder->key("key" + std::to_string(random.below(4)));
+                                if (random.below(2) == 0) return builder->op(OpKind::get, key);
+                                builder->op(OpKind::put, key, Operand::integer, random.below(2) == 0 ? 5 : 7);
+                              });
   }
 };
 TEST(a_value_that_comes_back_hides_no_torn_read) {
@@ -187,13 +149,14 @@ TEST(who_conflicts_with_all_gets_on) {
     runs.schedule.kind = Schedule::Kind::lockstep;
     runs.schedule.seed = seed;
     Random random(seed);
-    ExecutionReport execution;
-    const Status status = run_batch<KiloRules>(&runs, 64, &execution, [&](ColumnsBuilder* builder, std::uint64_t i) {
-      for (std::uint64_t key = 0; key < 4; ++key) {
-        if (i > 0 && random.below(4) != key) continue;
-        builder->op(OpKind::add, builder->key("key" + std::to_string(key)), Operand::integer, 1);
-      }
-    });
+    SimTotals totals;
+    const Status status = run_ticketed_batch(
+        Family<4>::kKind, &runs, 64, &totals, nullptr, [&](ColumnsBuilder* builder, std::uint64_t i) {
+          for (std::uint64_t key = 0; key < 4; ++key) {
+            if (i > 0 && random.below(4) != key) continue;
+            builder->op(OpKind::add, builder->key("key" + std::to_string(key)), Operand::integer, 1);
+          }
+        });
     EXPECT_EQ(status.message(), "");
     EXPECT_TRUE(runs.first_conflicts <= runs.tuning.optimistic_tries);
   }
@@ -208,10 +171,11 @@ TEST(waiting_for_many_others_gives_nothing_up) {
     runs.tuning.kilo.concurrency_limit = 1;
     runs.schedule.seed = seed;
     runs.schedule.steps_max = 2'000'000;
-    ExecutionReport execution;
-    const Status status = run_batch<KiloRules>(&runs, 256, &execution, [](ColumnsBuilder* builder, std::uint64_t) {
-      builder->op(OpKind::add, builder->key("a"), Operand::integer, 1);
-    });
+    SimTotals totals;
+    const Status status =
+        run_ticketed_batch(Family<4>::kKind, &runs, 256, &totals, nullptr, [](ColumnsBuilder* builder, std::uint64_t) {
+          builder->op(OpKind::add, builder->key("a"), Operand::integer, 1);
+        });
     EXPECT_EQ(status.message(), "");
   }
 }
@@ -229,10 +193,12 @@ Status run_into_the_last_range(std::uint64_t seed) {
   runs.tuning.optimistic_tries = 254;
   runs.schedule.seed = seed;
   runs.schedule.steps_max = 2'000'000;
-  ExecutionReport execution;
-  return run_batch<Rules>(&runs, 16, &execution, [](ColumnsBuilder* builder, std::uint64_t) {
-    for (const char* key : {"a", "b"}) builder->op(OpKind::add, builder->key(key), Operand::integer, 1);
-  });
+  SimTotals totals;
+  return run_ticketed_batch(Family<4, Rules>::kKind, &runs, 16, &totals, nullptr,
+                            [](ColumnsBuilder* builder, std::uint64_t) {
+                              for (const char* key : {"a", "b"})
+                                builder->op(OpKind::add, builder->key(key), Operand::integer, 1);
+                            });
 }
 TEST(the_last_range_is_enough) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) EXPECT_EQ(run_into_the_last_range<Wasteful>(seed).message(), "");

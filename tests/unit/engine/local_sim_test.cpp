@@ -28,14 +28,14 @@ constexpr NamedProbe<LocalProbe> kNames[] = {
     {LocalProbe::beside_stage, "one beside it"},
 };
 
-void expect_local_probes(const TicketedTotals& totals) {
+void expect_local_probes(const SimTotals& totals) {
   for (const auto& [probe, name] : kNames) {
     expect_probe(totals, kProtocolProbes + static_cast<std::uint32_t>(probe), name);
   }
 }
 
 TEST(local_holds_in_groups_of_4) {
-  const TicketedTotals totals = expect_to_hold<Family<4>>(kProgram, "local_holds_in_groups_of_4", kSchedules);
+  const SimTotals totals = expect_to_hold<Family<4>>(kProgram, "local_holds_in_groups_of_4", kSchedules);
   if (replayed_seed() != nullptr) return;
   expect_local_probes(totals);
   expect_probe(totals, static_cast<std::uint32_t>(TicketedProbe::range_exhausted), "a pass in a further range");
@@ -47,58 +47,24 @@ TEST(local_holds_in_groups_of_32) {
 }
 TEST(local_holds_in_groups_of_1) { expect_to_hold<Family<1>>(kProgram, "local_holds_in_groups_of_1", kSchedules / 12); }
 
-// The same seeds in weak memory.
 template <class Rules = LocalRules>
-struct Weak {
-  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* given = nullptr) {
-    return Family<4, Rules>::run_seed(Family<4, Rules>::kWeakSeeds + seed, totals, given);
-  }
-};
+using Weak = InWeakMemory<Family<4, Rules>>;
 TEST(local_holds_in_weak_memory) {
-  const TicketedTotals totals = expect_to_hold<Weak<>>(kProgram, "local_holds_in_weak_memory", kSchedules / 6);
+  const SimTotals totals = expect_to_hold<Weak<>>(kProgram, "local_holds_in_weak_memory", kSchedules / 6);
   if (replayed_seed() == nullptr) EXPECT_TRUE(totals.stale_loads > 10 * kSchedules / 6);
-}
-
-// One batch of a scenario of its own: so many transactions of what `add` adds.
-template <class Rules, class Add>
-Status run_batch(TicketedSimRuns* runs, std::uint64_t transactions, ExecutionReport* execution, const Add& add) {
-  RefereeScenario scenario;
-  scenario.engine = create_engine_with(EngineOptions{.strategy = "serial", .secret = RefereeScenario::kSecret},
-                                       std::make_unique<TicketedSim<4, Local<SimPlatform4, Rules>>>(runs));
-  for (std::uint64_t i = 0; i < transactions; ++i) {
-    scenario.builder.begin();
-    add(&scenario.builder, i);
-    scenario.builder.end();
-  }
-  scenario.execute();
-  *execution = scenario.engine->execution();
-  if (const std::string reason = scenario.engine->device().reason; !reason.empty()) {
-    return Status(StatusCode::internal, reason);
-  }
-  return scenario.check(RefereeMode::any_order);
 }
 
 // Two keys that every writer keeps equal, and transactions that wait for that: they never have to.
 template <class Rules = LocalRules>
 struct EqualKeys {
-  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* = nullptr) {
+  static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
     TicketedSimRuns runs = Family<4, Rules>::runs_of(seed);
     runs.tuning.local = {.staged_records = 2, .signature_bits = seed % 2 == 0 ? 2u : 1u};
     runs.schedule.seed = seed;
     if (seed % 6 != 0) runs.schedule.kind = Schedule::Kind::interleaved;
-    ExecutionReport execution;
-    const Status status = run_batch<Rules>(&runs, 16, &execution, [](ColumnsBuilder* builder, std::uint64_t i) {
-      const std::uint32_t a = builder->key("a");
-      const std::uint32_t b = builder->key("b");
-      if (i % 2 != 0) return builder->guard(GuardKind::equal, OnFalse::wait, a, 0, b);
-      builder->op(OpKind::add, a, Operand::integer, 1);
-      builder->op(OpKind::add, b, Operand::integer, 1);
-    });
-    Family<4, Rules>::count(runs.report, execution, totals);
-    if (!status.ok()) return status;
-    if (execution.staged != 16) return Status(StatusCode::internal, "not all of it was staged");
-    if (execution.postponed == 0) return {};
-    return Status(StatusCode::internal, "somebody was postponed whose guard was never false");
+    const Status status = run_equal_keys(Family<4, Rules>::kKind, runs, totals, given);
+    if (!status.ok() || totals->last.staged == 16) return status;
+    return Status(StatusCode::internal, "not all of it was staged");
   }
 };
 TEST(nobody_is_postponed_on_a_state_that_never_was) {
@@ -114,7 +80,7 @@ struct OneAgainstMany {
   // to 32.
   static constexpr std::uint32_t kConflictsMax = 12;
 
-  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* = nullptr) {
+  static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
     TicketedSimRuns runs = Family<4, Rules>::runs_of(seed);
     runs.shape = {.blocks = 1, .block_threads = 16, .group_width = 4};
     runs.tuning.local = {.staged_records = 8, .signature_bits = 8};
@@ -122,16 +88,15 @@ struct OneAgainstMany {
     runs.schedule.kind = Schedule::Kind::lockstep;
     runs.schedule.seed = seed;
     Random random(seed);
-    ExecutionReport execution;
-    const Status status = run_batch<Rules>(&runs, 16 * 24, &execution, [&](ColumnsBuilder* builder, std::uint64_t i) {
-      if (i % 16 >= 1 && i % 16 < 4) return;
-      const auto key = [&](std::uint64_t k) { return builder->key("key" + std::to_string(k)); };
-      if (i % 16 == 0 && i > 0) return;
-      for (std::uint64_t k = 0; k < 8; ++k) {
-        if (i == 0 || k == i % 8) builder->op(OpKind::add, key(k), Operand::integer, 1);
-      }
-    });
-    Family<4, Rules>::count(runs.report, execution, totals);
+    const Status status = run_ticketed_batch(
+        Family<4, Rules>::kKind, &runs, 16 * 24, totals, given, [&](ColumnsBuilder* builder, std::uint64_t i) {
+          if (i % 16 >= 1 && i % 16 < 4) return;
+          const auto key = [&](std::uint64_t k) { return builder->key("key" + std::to_string(k)); };
+          if (i % 16 == 0 && i > 0) return;
+          for (std::uint64_t k = 0; k < 8; ++k) {
+            if (i == 0 || k == i % 8) builder->op(OpKind::add, key(k), Operand::integer, 1);
+          }
+        });
     if (!status.ok()) return status;
     if (runs.first_conflicts <= kConflictsMax) return {};
     return Status(StatusCode::internal, "a conflict across groups went on");

@@ -21,7 +21,7 @@ constexpr NamedProbe<LockProbe> kNames[] = {
 };
 
 TEST(lock_holds_in_groups_of_4) {
-  const TicketedTotals totals = expect_to_hold<Family<4>>(kProgram, "lock_holds_in_groups_of_4", kSchedules);
+  const SimTotals totals = expect_to_hold<Family<4>>(kProgram, "lock_holds_in_groups_of_4", kSchedules);
   if (replayed_seed() == nullptr) expect_probes(totals, kNames);
 }
 TEST(lock_holds_in_groups_of_32) {

@@ -32,7 +32,7 @@ constexpr NamedProbe<PrstmProbe> kNames[] = {
 };
 
 TEST(prstm_holds_in_groups_of_4) {
-  const TicketedTotals totals = expect_to_hold<Family<4>>(kProgram, "prstm_holds_in_groups_of_4", kSchedules);
+  const SimTotals totals = expect_to_hold<Family<4>>(kProgram, "prstm_holds_in_groups_of_4", kSchedules);
   if (replayed_seed() != nullptr) return;
   expect_probes(totals, kNames);
   expect_probe(totals, static_cast<std::uint32_t>(TicketedProbe::class_boundary), "a precedence class behind another");
@@ -109,8 +109,7 @@ std::uint32_t conflicts_of_the_first(std::uint64_t seed) {
   runs.tuning.optimistic_tries = 0;
   runs.schedule.seed = seed;
   RefereeScenario scenario;
-  scenario.engine = create_engine_with(EngineOptions{.strategy = "serial", .secret = RefereeScenario::kSecret},
-                                       std::make_unique<TicketedSim<32, Prstm<SimPlatform32, Rules>>>(&runs));
+  scenario.engine = make_simulated(Family<32, Rules>::kKind, &runs);
   constexpr std::uint64_t kKeys = 4, kOthers = 124;
   for (std::uint64_t i = 0; i <= kOthers; ++i) {
     scenario.builder.begin();
@@ -160,8 +159,7 @@ TEST(the_watchdog_ends_what_nobody_can_end) {
   runs.tuning.optimistic_tries = 0;
   runs.tuning.idle_sweeps_max = 100;
   RefereeScenario scenario;
-  scenario.engine = create_engine_with(EngineOptions{.strategy = "serial", .secret = RefereeScenario::kSecret},
-                                       std::make_unique<TicketedSim<4, Prstm<SimPlatform4, LocksTwice>>>(&runs));
+  scenario.engine = make_simulated(Family<4, LocksTwice>::kKind, &runs);
   for (int i = 0; i < 8; ++i) {
     scenario.builder.begin();
     for (const char* key : {"a", "b", "c"}) scenario.builder.op(OpKind::add, scenario.builder.key(key));
@@ -186,8 +184,7 @@ Status run_into_the_last_range(std::uint64_t seed) {
   runs.tuning.optimistic_tries = 254;
   runs.schedule.seed = seed;
   RefereeScenario scenario;
-  scenario.engine = create_engine_with(EngineOptions{.strategy = "serial", .secret = RefereeScenario::kSecret},
-                                       std::make_unique<TicketedSim<4, Prstm<SimPlatform4, Rules>>>(&runs));
+  scenario.engine = make_simulated(Family<4, Rules>::kKind, &runs);
   Random random(seed);
   generate_conflicts(&random, 3, 16, &scenario.builder);
   scenario.execute();
@@ -214,8 +211,7 @@ std::uint32_t passes_of_a_chain() {
   TicketedSimRuns runs = Family<4>::runs_of(1);
   runs.shape = {.blocks = 1, .block_threads = 1, .group_width = 4};
   RefereeScenario scenario;
-  scenario.engine = create_engine_with(EngineOptions{.strategy = "serial", .secret = RefereeScenario::kSecret},
-                                       std::make_unique<TicketedSim<4, Prstm<SimPlatform4, Rules>>>(&runs));
+  scenario.engine = make_simulated(Family<4, Rules>::kKind, &runs);
   for (int i = 0; i < 5; ++i) {
     scenario.builder.begin();
     const std::uint32_t awaited = scenario.builder.key("link" + std::to_string(i == 0 ? 9 : i + 1));

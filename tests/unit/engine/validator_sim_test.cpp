@@ -10,7 +10,8 @@
 
 #include "engine/platform/sim.hpp"
 #include "engine/workloads/random.hpp"
-#include "tests/unit/engine/ticketed_sim.hpp"
+#include "tests/unit/engine/harness.hpp"
+#include "tests/unit/engine/sim_seeds.hpp"
 
 namespace kilokv::engine {
 namespace {
@@ -155,9 +156,7 @@ struct SimCheck {
 
 template <class Rules = ValidatorRules>
 struct Family {
-  static constexpr std::uint64_t kWeakSeeds = std::uint64_t{1} << 32;  // from here on memory is weak
-
-  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* given = nullptr) {
+  static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
     SimValidation run(seed);
     if (!run.copies) run.sets.resize(1);
     Random random(seed ^ 0x5EED);
@@ -178,7 +177,7 @@ struct Family {
     });
     totals->schedule = schedule;
     totals->report = report;
-    count(report, totals);
+    totals->count(report);
     return report.status.ok() ? judge(run) : report.status;
   }
 
@@ -220,29 +219,11 @@ struct Family {
     }
     return {};
   }
-
-  static void count(const RunReport& report, TicketedTotals* totals) {
-    ++totals->batches;
-    totals->steps += report.steps;
-    totals->preemptions += report.preemptions;
-    totals->stale_loads += report.stale_loads;
-    for (std::uint32_t i = 0; i < kProbes; ++i) totals->probes[i] += report.probes[i];
-    if (report.preemptions < TicketedTotals::kPreemptionsMin) {
-      ++totals->few_preemptions;
-    } else {
-      ++totals->schedules;
-      totals->traces.insert(report.trace);
-    }
-  }
 };
 template <class Rules = ValidatorRules>
-struct Weak {
-  static Status run_seed(std::uint64_t seed, TicketedTotals* totals, const Schedule* given = nullptr) {
-    return Family<Rules>::run_seed(Family<Rules>::kWeakSeeds + seed, totals, given);
-  }
-};
+using Weak = InWeakMemory<Family<Rules>>;
 
-void expect_all_probes(const TicketedTotals& totals) {
+void expect_all_probes(const SimTotals& totals) {
   const auto expect = [&](auto probe, const char* name) {
     expect_probe(totals, static_cast<std::uint32_t>(probe), name);
   };
@@ -258,11 +239,11 @@ void expect_all_probes(const TicketedTotals& totals) {
 }
 
 TEST(validator_holds) {
-  const TicketedTotals totals = expect_to_hold<Family<>>(kProgram, "validator_holds", kSchedules);
+  const SimTotals totals = expect_to_hold<Family<>>(kProgram, "validator_holds", kSchedules);
   if (replayed_seed() == nullptr) expect_all_probes(totals);
 }
 TEST(validator_holds_in_weak_memory) {
-  const TicketedTotals totals = expect_to_hold<Weak<>>(kProgram, "validator_holds_in_weak_memory", kSchedules);
+  const SimTotals totals = expect_to_hold<Weak<>>(kProgram, "validator_holds_in_weak_memory", kSchedules);
   if (replayed_seed() != nullptr) return;
   expect_all_probes(totals);
   EXPECT_TRUE(totals.stale_loads > kSchedules);
