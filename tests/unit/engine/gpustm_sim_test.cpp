@@ -38,8 +38,7 @@ struct ReadOnlyNotValidated : GpustmRules {
   static constexpr bool kValidatesReadOnly = false;
 };
 
-#define PLANTED(test, Rules) \
-  TEST(test) { expect_to_fail<Family<4, Rules>>(kProgram, #test); }
+#define PLANTED(test, Rules) PLANTED_TEST(test, (expect_to_fail<Family<4, Rules>>(kProgram, #test)))
 
 PLANTED(no_validation_under_locks_is_found, NotValidatedByTime)
 PLANTED(a_read_only_transaction_without_validation_is_found, ReadOnlyNotValidated)

@@ -211,7 +211,7 @@ TEST(tickets_wasted_in_the_last_range_are_found) {
   struct Rules_##test : Base {                     \
     static constexpr auto rule = as;               \
   };                                               \
-  TEST(test) { expect_to_fail<Scenario<Rules_##test>>(kProgram, #test); }
+  PLANTED_TEST(test, expect_to_fail<Scenario<Rules_##test>>(kProgram, #test))
 template <class Rules>
 using Strong = Family<4, Rules>;
 template <class Rules>

@@ -110,7 +110,7 @@ TEST(who_conflicts_with_all_gets_on) {
   struct Rules_##test : LocalRules {         \
     static constexpr auto rule = as;         \
   };                                         \
-  TEST(test) { expect_to_fail<Scenario<Rules_##test>>(kProgram, #test); }
+  PLANTED_TEST(test, expect_to_fail<Scenario<Rules_##test>>(kProgram, #test))
 template <class Rules>
 using Strong = Family<4, Rules>;
 #define PLANTED(test, rule) PLANTED_IN(Strong, test, rule, false)

@@ -44,8 +44,7 @@ struct RelaxedFree : LockRules {
   static constexpr Order kFreeOrder = Order::relaxed;
 };
 
-#define PLANTED(test, Rules) \
-  TEST(test) { expect_to_fail<Family<4, Rules>>(kProgram, #test); }
+#define PLANTED(test, Rules) PLANTED_TEST(test, (expect_to_fail<Family<4, Rules>>(kProgram, #test)))
 
 PLANTED(locks_out_of_order_are_found, OutOfOrder)
 PLANTED(readers_that_do_not_lock_are_found, ReadersDoNotLock)

@@ -196,40 +196,22 @@ TEST(ordered_holds_in_weak_memory) {
   expect_chains_to_hold<InWeakMemory<Family<4>>>("ordered_holds_in_weak_memory", kSchedules / 7, true);
 }
 
+#define PLANTED(test, Rules, ...) PLANTED_TEST(test, expect_to_fail_soon<Rules>(#test __VA_OPT__(, ) __VA_ARGS__))
+
 // Gap 10 of the design.
-TEST(a_missing_rule_of_the_older_reader_is_found) {
-  expect_to_fail_soon<NoOlderReader>("a_missing_rule_of_the_older_reader_is_found");
-}
-TEST(a_reservation_without_its_epoch_is_found) {
-  expect_to_fail_soon<UntaggedReads>("a_reservation_without_its_epoch_is_found");
-}
-TEST(a_missing_first_barrier_is_found) {
-  expect_to_fail_soon<NoBarrierBeforeDecide>("a_missing_first_barrier_is_found");
-}
-TEST(a_missing_barrier_of_a_round_is_found) {
-  expect_to_fail_soon<NoBarrierBehindRound>("a_missing_barrier_of_a_round_is_found");
-}
-TEST(reservations_in_words_that_decide_are_found) {
-  expect_to_fail_soon<OneSet>("reservations_in_words_that_decide_are_found");
-}
-TEST(a_pass_that_opens_without_reservations_is_found) {
-  expect_to_fail_soon<RunsUnreserved>("a_pass_that_opens_without_reservations_is_found");
-}
-TEST(a_postponed_one_at_its_old_place_is_found) {
-  expect_to_fail_soon<PlacesWithoutPass>("a_postponed_one_at_its_old_place_is_found");
-}
-TEST(readers_in_a_chain_of_their_own_are_found) {
-  expect_to_fail_soon<ReadersWalkAlone>("readers_in_a_chain_of_their_own_are_found");
-}
-TEST(adders_that_do_not_commute_in_chains_of_their_own_are_found) {
-  // The lanes have to decide little in a round, and then to meet in a certain order.
-  expect_to_fail_soon<AddersWalkAlone>("adders_that_do_not_commute_in_chains_of_their_own_are_found", 40);
-}
-TEST(chains_that_were_not_joined_to_the_end_are_found) {
-  expect_to_fail_soon<ChainsAfterOneSweep>("chains_that_were_not_joined_to_the_end_are_found");
-}
-TEST(a_walk_that_mixes_passes_is_found) { expect_to_fail_soon<WalksAcrossPasses>("a_walk_that_mixes_passes_is_found"); }
-TEST(deltas_without_a_bound_are_found) { expect_to_fail_soon<UnboundedDeltas>("deltas_without_a_bound_are_found"); }
+PLANTED(a_missing_rule_of_the_older_reader_is_found, NoOlderReader)
+PLANTED(a_reservation_without_its_epoch_is_found, UntaggedReads)
+PLANTED(a_missing_first_barrier_is_found, NoBarrierBeforeDecide)
+PLANTED(a_missing_barrier_of_a_round_is_found, NoBarrierBehindRound)
+PLANTED(reservations_in_words_that_decide_are_found, OneSet)
+PLANTED(a_pass_that_opens_without_reservations_is_found, RunsUnreserved)
+PLANTED(a_postponed_one_at_its_old_place_is_found, PlacesWithoutPass)
+PLANTED(readers_in_a_chain_of_their_own_are_found, ReadersWalkAlone)
+// The lanes have to decide little in a round, and then to meet in a certain order.
+PLANTED(adders_that_do_not_commute_in_chains_of_their_own_are_found, AddersWalkAlone, 40)
+PLANTED(chains_that_were_not_joined_to_the_end_are_found, ChainsAfterOneSweep)
+PLANTED(a_walk_that_mixes_passes_is_found, WalksAcrossPasses)
+PLANTED(deltas_without_a_bound_are_found, UnboundedDeltas)
 
 }  // namespace
 }  // namespace kilokv::engine

@@ -253,7 +253,7 @@ TEST(validator_holds_in_weak_memory) {
   struct Rules_##test : ValidatorRules {     \
     static constexpr auto rule = as;         \
   };                                         \
-  TEST(test) { expect_to_fail<Scenario<Rules_##test>>(kProgram, #test); }
+  PLANTED_TEST(test, expect_to_fail<Scenario<Rules_##test>>(kProgram, #test))
 #define PLANTED(test, rule) PLANTED_IN(Family, test, rule, false)
 #define RELAXED(test, order) PLANTED_IN(Weak, test, order, Order::relaxed)
 
