@@ -306,9 +306,12 @@ class HostEngine final : public Engine {
     log_ = access_.log();
     summarized_ = access_.summarized();
     first_version_ = header.first_version;
-    report_.strategy = "serial";
-    report_.any_order = false;
-    report_.on_device = false;
+    // Nothing of an earlier batch, or of one that was given up.
+    report_.decided_by.clear();
+    report_ = {.devices_lost = report_.devices_lost,
+               .validated = report_.validated,
+               .validated_beside = report_.validated_beside,
+               .decided_by = std::move(report_.decided_by)};
     if (parallel_ == nullptr || parallel_->device() == nullptr) return;
     for (const SlotImage& image : log_) parallel_->changed(store_.table()[image.slot].id);
   }

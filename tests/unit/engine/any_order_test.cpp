@@ -174,6 +174,32 @@ TEST(one_thread_meets_no_conflict) {
   }
 }
 
+// What is reported is of the last batch alone, whoever ran it.
+TEST(serial_reports_nothing_of_the_batch_before) {
+  EngineOptions options;
+  options.strategy = "kilo";
+  options.threads = 2;
+  RefereeScenario scenario;
+  scenario.engine = RefereeScenario::make_engine(options);
+  for (int i = 0; i < 100; ++i) {
+    scenario.builder.begin();
+    scenario.builder.op(OpKind::add, scenario.builder.key("hot"), Operand::integer, 1);
+    scenario.builder.end();
+  }
+  scenario.execute();
+  EXPECT_TRUE(scenario.engine->execution().attempts >= 100);
+  EXPECT_EQ(scenario.engine->execution().decided_by.size(), std::size_t{2});
+  scenario.next_batch();
+  scenario.builder.begin();
+  scenario.builder.range_op(OpKind::range_get, "a", "z", 5);  // for `serial`
+  scenario.builder.end();
+  scenario.execute();
+  const ExecutionReport& execution = scenario.engine->execution();
+  EXPECT_EQ(std::string(execution.strategy), std::string("serial"));
+  EXPECT_EQ(execution.attempts + execution.conflicts + execution.hazards, std::uint64_t{0});
+  EXPECT_TRUE(execution.decided_by.empty());
+}
+
 // Whoever of them is at hand: which one runs the batch is not chosen yet.
 TEST(several_strategies_take_what_all_can) {
   for (const std::vector<std::string>& strategies :
