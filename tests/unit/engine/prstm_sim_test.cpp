@@ -237,9 +237,9 @@ PLANTED(gap_4_reads_not_logged_is_found, ReadsNotLogged)
 PLANTED(gap_5_outcomes_not_validated_is_found, SomeOutcomesNotValidated)
 PLANTED(gap_6_run_twice_is_found, RunsTwice)
 PLANTED(gap_7_locks_taken_twice_is_found, LocksTwice)
-TEST(blindness_to_the_end_of_a_range_is_found) {
-  expect_to_fail<Family<4, BlindToTheEndOfRange>>(kProgram, "blindness_to_the_end_of_a_range_is_found", 60000);
-}
+PLANTED_TEST(blindness_to_the_end_of_a_range_is_found,
+             (expect_to_fail<Family<4, BlindToTheEndOfRange>>(kProgram, "blindness_to_the_end_of_a_range_is_found",
+                                                              60000)))
 PLANTED(freeing_what_is_stolen_is_found, FreesWhatIsStolen)
 PLANTED(stealing_what_is_locked_is_found, StealsWhatIsLocked)
 PLANTED(claims_that_stay_are_found, ClaimsKept)
