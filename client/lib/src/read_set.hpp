@@ -1,8 +1,9 @@
 // Commits with large read sets: the `version ==` guards that a transaction begins with are uploaded in chunks, and the
 // rest of it is executed beside them (UploadReadSet in kilokv.proto).
 //
-// The server forgets an upload when it restarts, or when nothing is added to it for a minute (--upload-idle-max). Then the commit, or a chunk behind the first, is FAILED_PRECONDITION,
-// and the upload starts over, under the same number: the commit is applied once all the same.
+// The server forgets an upload when it restarts, or when nothing is added to it for a minute (--upload-idle-max). Then
+// the commit, or a chunk behind the first, is FAILED_PRECONDITION, and the upload starts over, under the same number:
+// the commit is applied once all the same.
 //
 // Thread safety: free functions; the call blocks.
 #pragma once
