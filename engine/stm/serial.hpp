@@ -22,7 +22,7 @@ namespace kilokv::engine {
 // `last_try`: [n], as in Engine::execute.
 template <class Access>
 [[gnu::flatten]] inline std::uint32_t run_serial(BatchView batch, ResultView results, const std::uint8_t* last_try,
-                                const std::uint32_t* order, std::uint32_t* waiting, Access& access) {
+                                                 const std::uint32_t* order, std::uint32_t* waiting, Access& access) {
   const std::uint32_t n = batch.size;
   if (n == 0) return 0;
   std::uint32_t passes = 0;
