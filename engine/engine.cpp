@@ -37,7 +37,10 @@ TicketedTuning tuning_of(const EngineOptions& options) {
   TicketedTuning tuning;
   tuning.records_per_lock = options.records_per_lock;
   tuning.transactions_per_thread = options.transactions_per_thread;
-  tuning.local = {.staged_records = options.staged_records, .signature_bits = options.signature_bits};
+  tuning.local = {.staged_records = options.staged_records,
+                  .signature_bits = options.signature_bits,
+                  .stage_blocks = options.stage_blocks,
+                  .times = options.stage_times};
   tuning.kilo.units = options.commit_units;
   tuning.kilo.concurrency_limit = options.concurrency_limit;
   if (const auto history = parse_history_size(options.history)) {
@@ -425,10 +428,13 @@ Status check_kilo(const EngineOptions& options) {
 }
 
 Status check_local(const EngineOptions& options) {
-  const std::string bits = "signature-bits";
+  const std::string bits = "signature-bits", blocks = "stage-blocks";
   if (!std::has_single_bit(options.signature_bits) || options.signature_bits > kSignatureBitsMax) {
     return Status::invalid({bits, "a power of two to " + std::to_string(kSignatureBitsMax),
                             std::to_string(options.signature_bits), "--" + bits});
+  }
+  if (!std::has_single_bit(options.stage_blocks) || options.stage_blocks > kStageBlocksMax) {
+    return Status::invalid({blocks, "1, 2, 4 or 8", std::to_string(options.stage_blocks), "--" + blocks});
   }
   return check_bounds("staged-records", options.staged_records, 0, kStagedRecordsMax);
 }
@@ -457,9 +463,14 @@ Status check_default(const std::string& of, const std::string& field, std::uint3
 
 Status check_without_local(const EngineOptions& options) {
   const EngineOptions defaults;
-  Status status = check_default("local", "staged-records", options.staged_records, defaults.staged_records);
-  if (!status.ok()) return status;
-  return check_default("local", "signature-bits", options.signature_bits, defaults.signature_bits);
+  const auto check = [](const std::string& field, std::uint32_t met, std::uint32_t otherwise) {
+    return check_default("local", field, met, otherwise);
+  };
+  Status status = check("staged-records", options.staged_records, defaults.staged_records);
+  if (status.ok()) status = check("signature-bits", options.signature_bits, defaults.signature_bits);
+  if (status.ok()) status = check("stage-blocks", options.stage_blocks, defaults.stage_blocks);
+  if (!status.ok() || !options.stage_times) return status;
+  return check_default("local", "stage-times", "on", "off");
 }
 
 Status check_without_kilo(const EngineOptions& options) {

@@ -64,6 +64,8 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
               "records that the stage of local has room for; 0: it has no stage"},
              {kGroup, "signature-bits", Unit::count, &o->engine.signature_bits,
               "bits of the signature of each lane of that stage, of local: a power of two"},
+             {kGroup, "stage-blocks", Unit::count, &o->engine.stage_blocks,
+              "blocks of a device in whose memory that stage is, at most: 1, 2, 4 or 8"},
              {kGroup, "validation", Unit::text, &o->engine.validation,
               "of large read sets: auto, alone (one thread), cooperative (from both ends) or by-guard"},
              {kGroup, "validation-lanes", Unit::text, &o->engine.validation_lanes,

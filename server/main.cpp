@@ -84,6 +84,7 @@ ServerInfo info_of(const ServerOptions& options) {
           .order = options.engine.order,
           .staged_records = options.engine.staged_records,
           .signature_bits = options.engine.signature_bits,
+          .stage_blocks = options.engine.stage_blocks,
           .validation = options.engine.validation,
           .validation_lanes = options.engine.validation_lanes};
 }

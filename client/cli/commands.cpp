@@ -257,6 +257,7 @@ ExitCode run_status(const CommonOptions& common) {
                                    {"concurrency_limit", status->concurrency_limit},
                                    {"staged_records", status->staged_records},
                                    {"signature_bits", status->signature_bits},
+                                   {"stage_blocks", status->stage_blocks},
                                    {"validation", status->validation},
                                    {"validation_lanes", status->validation_lanes},
                                    {"validator_choice", status->validator_choice},

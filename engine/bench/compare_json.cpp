@@ -1,6 +1,7 @@
 #include "engine/bench/compare_report.hpp"
 #include "engine/bench/json.hpp"
 #include "engine/bench/machine.hpp"
+#include "engine/bench/report.hpp"
 
 namespace kilokv::engine::bench {
 
@@ -64,6 +65,7 @@ void write_counts(JsonWriter* json, const WorkloadReport& report) {
   json->integer("signature_aliases", of.signature_aliases);
   json->integer("warp_serialized", of.warp_serialized);
   json->integer("block_serialized", of.block_serialized);
+  json->integer("stage_blocks", of.stage_blocks);
   json->integer("hazards", of.hazards);
   json->integer("limit_changes", of.limit_changes);
   json->integer("serial_batches", of.serial_batches);
@@ -89,6 +91,7 @@ void write_point(JsonWriter* json, const ComparePanel& panel, const ComparePoint
   json->end_array();
   json->number("seconds", point.report.seconds);
   write_counts(json, point.report);
+  write_times(json, point.timed);
   json->integer("warm_up_transactions", point.warmed_up);
   json->integer("verified_transactions", point.verified);
   json->string("invariant", point.report.invariant);

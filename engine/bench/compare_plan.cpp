@@ -114,7 +114,8 @@ std::vector<ComparePanel> local_panels(const CompareOptions& options) {
                       .axis = CompareAxis::keys,
                       .workloads = {workload},
                       .graphs = kOneGraph,
-                      .values = values_of(options, CompareAxis::keys)});
+                      .values = values_of(options, CompareAxis::keys),
+                      .has_times = true});
   }
   return panels;
 }

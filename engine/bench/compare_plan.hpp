@@ -43,6 +43,7 @@ struct ComparePanel {
   double read_only_share = 0;
   double update_share = 0.5;
   std::uint64_t operations = 1;
+  bool has_times = false;              // and where the time of `local` goes
   std::vector<std::string> only = {};  // those of the strategies that are measured; empty: all
 
   // Which one is at that place of the axis, under that graph.

@@ -50,6 +50,24 @@ std::string graph_table(const CompareOptions& options, const PanelResult& result
   return text + "\n\n";
 }
 
+// Shares of each of the stage's times, by value.
+std::string times_table(const PanelResult& result) {
+  std::string text;
+  for (const ComparePoint& point : result.points) {
+    if (!point.timed.has_times()) continue;
+    text += format("\n%18s", result.panel.value_name(point.value).c_str());
+    for (std::uint32_t i = 0; i < kLocalTimes; ++i) {
+      text += format(" %9.1f", 100 * point.timed.share_of(static_cast<LocalTime>(i)));
+    }
+    text += format(" %19.1f", 100 * point.timed.serialized_share());
+  }
+  if (text.empty()) return text;
+  std::string head = format("%18s", to_string(result.panel.axis));
+  for (std::uint32_t i = 0; i < kLocalTimes; ++i) head += format(" %9s", name_of(static_cast<LocalTime>(i)));
+  return "where the time of local's stage goes, in percent of its threads' time: figure " + result.panel.figure +
+         "b, " + result.panel.workload_name() + "\n" + head + " serialized_attempts" + text + "\n\n";
+}
+
 std::string claim_line(const CompareReport& report, const CompareClaim& claim) {
   const ComparePanel& panel = report.results[claim.panel].panel;
   return format("  %-3s %s: %.3f at %s %s, median %.3f, mean %.3f, %s %g%s\n", claim.holds() ? "yes" : "NO",
@@ -97,6 +115,7 @@ std::string compare_table(const CompareReport& report) {
       "verified\n\n";
   for (const PanelResult& result : report.results) {
     for (const CompareGraph& graph : result.panel.graphs) text += graph_table(options, result, graph);
+    text += times_table(result);
   }
   text += options.figures == "prstm"
               ? format("Claims, where %g%% or more of the transactions are semantic; the worst of each graph:\n",

@@ -69,6 +69,19 @@ Status close_lane(Lane* lane) {
   return status;
 }
 
+Status run_timed(const CompareOptions& options, ComparePoint* point) {
+  const WorkloadOptions workload = workload_at(options, point->setting);
+  BenchOptions bench = bench_options(options, workload, *point);
+  bench.stage_times = true;
+  auto run = WorkloadRun::create(bench, workload);
+  if (!run.ok()) return run.status();
+  Status status = (*run)->verify(options.verify_batches);
+  if (status.ok()) status = (*run)->run();
+  if (status.ok()) status = (*run)->check_invariant();
+  point->timed = (*run)->report().execution;
+  return status;
+}
+
 Status with_place(const Status& status, const ComparePanel& panel, const ComparePoint& point) {
   return {status.code(), panel.name(point.graph.letter) + ", " + point.setting.workload + ", " + to_string(panel.axis) +
                              " " + panel.value_name(point.value) + ", strategy " + point.strategy + ": " +
@@ -130,6 +143,12 @@ Result<std::vector<ComparePoint>> measure_panel(const CompareOptions& options, c
       status = for_each_lane(panel, &lanes, repeat, repeat_lane);
     }
     if (status.ok()) status = for_each_lane(panel, &lanes, 0, close_lane);
+    for (Lane& lane : lanes) lane.run.reset();
+    if (status.ok()) {
+      status = for_each_lane(panel, &lanes, 0, [&](Lane* lane) {
+        return panel.has_times && lane->point.strategy == "local" ? run_timed(options, &lane->point) : Status();
+      });
+    }
     if (!status.ok()) return status;
     for (Lane& lane : lanes) {
       progress(panel, lane.point);

@@ -2,6 +2,8 @@
 // own. All of these take turns, once in each repeat, beginning with another one each time, so that a machine that is
 // slow for a while is slow for all of them.
 //
+// Where the time of `local` goes is measured behind all repeats, on an engine of its own: reading the clock costs.
+//
 // On each engine the referee checks some batches before, and the workload's invariant is checked behind: only between
 // is measured. Memory: the tables of all engines of a point at once, strategies x graphs.
 #pragma once
@@ -23,6 +25,7 @@ struct ComparePoint {
   std::string strategy;
   CompareSetting setting;
   WorkloadReport report;           // all repeats together
+  ExecutionTotals timed;           // of local in its figures: of one more run, which tells where the time goes
   std::uint64_t warmed_up = 0;     // transactions before all else
   std::uint64_t verified = 0;      // transactions
   std::vector<double> per_second;  // by repeat: transactions that ended in an outcome of their own

@@ -71,6 +71,10 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
                   kStagedRecordsMax, &options->staged_records),
       number_flag("signature-bits", "bits", "local: of the signature of each lane of its stage; a power of two", 1,
                   kSignatureBitsMax, &options->signature_bits),
+      number_flag("stage-blocks", "blocks", "local, on a device: in whose memory its stage is, at most; 1, 2, 4 or 8",
+                  1, kStageBlocksMax, &options->stage_blocks),
+      switch_flag("stage-times", "local: tell where the time of its stage's threads goes, which costs some",
+                  &options->stage_times),
       number_flag("batch", "transactions", "of each batch", 1, 1'000'000, &options->batch_transactions),
       number_flag("batches", "batches", "to run per workload; 0: as many as --duration allows", 0, 1'000'000'000,
                   &options->batches),
@@ -136,6 +140,8 @@ EngineOptions engine_options_of(const BenchOptions& options) {
   engine.history = options.history;
   engine.staged_records = static_cast<std::uint32_t>(options.staged_records);
   engine.signature_bits = static_cast<std::uint32_t>(options.signature_bits);
+  engine.stage_blocks = static_cast<std::uint32_t>(options.stage_blocks);
+  engine.stage_times = options.stage_times;
   engine.concurrency_limit = static_cast<std::uint32_t>(options.concurrency_limit);
   return engine;
 }

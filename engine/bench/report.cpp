@@ -66,6 +66,14 @@ std::string execution_line(const WorkloadReport& report) {
         format("; %llu staged, %llu restarts there (about %llu by aliases), %llu alone in a group, %llu in the block",
                wide(of.staged), wide(of.lane_restarts), wide(of.signature_aliases), wide(of.warp_serialized),
                wide(of.block_serialized));
+    if (of.has_times()) {
+      text += "; of its threads' time";
+      for (std::uint32_t i = 0; i < kLocalTimes; ++i) {
+        const auto time = static_cast<LocalTime>(i);
+        text += format(" %.1f%% %s", 100 * of.share_of(time), kilokv::engine::name_of(time));
+      }
+    }
+    if (of.stage_blocks > 0) text += format(", in the memory of %u block(s) at most", of.stage_blocks);
   }
   if (of.ordered_batches + of.ticketed_batches > 0) {
     text += format("; %llu postponed; ", wide(of.postponed));
@@ -91,6 +99,7 @@ void open_document(JsonWriter* json, const BenchOptions& options) {
   json->integer("concurrency_limit", options.concurrency_limit);
   json->integer("staged_records", options.staged_records);
   json->integer("signature_bits", options.signature_bits);
+  json->integer("stage_blocks", options.stage_blocks);
   json->integer("batch_transactions", options.batch_transactions);
   json->integer("seed", options.seed);
   write_machine(json);
@@ -126,6 +135,8 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->integer("signature_aliases", of.signature_aliases);
   json->integer("warp_serialized", of.warp_serialized);
   json->integer("block_serialized", of.block_serialized);
+  json->integer("stage_blocks", of.stage_blocks);
+  write_times(json, of);
   json->number("aborts_per_commit", report.aborts_per_commit());
   json->integer("postponed", of.postponed);
   json->integer("deciding_threads", of.decided_by.size());
@@ -190,6 +201,17 @@ void write_counts(JsonWriter* json, const Counts& counts) {
 }
 
 }  // namespace
+
+void write_times(JsonWriter* json, const ExecutionTotals& of) {
+  if (!of.has_times()) return;
+  json->begin_object("times");
+  for (std::uint32_t i = 0; i < kLocalTimes; ++i) {
+    const auto time = static_cast<LocalTime>(i);
+    json->number(kilokv::engine::name_of(time), 100 * of.share_of(time));
+  }
+  json->number("serialized_attempts", 100 * of.serialized_share());
+  json->end_object();
+}
 
 std::string workload_table(const BenchOptions& options, const std::vector<WorkloadReport>& reports) {
   std::string text = header(options);

@@ -5,10 +5,14 @@
 #include <vector>
 
 #include "engine/bench/hand_written.hpp"
+#include "engine/bench/json.hpp"
 #include "engine/bench/options.hpp"
 #include "engine/bench/runner.hpp"
 
 namespace kilokv::engine::bench {
+
+// Where the time of local's stage goes, as an object of shares in percent; nothing where it was not asked for.
+void write_times(JsonWriter* json, const ExecutionTotals& of);
 
 std::string workload_table(const BenchOptions& options, const std::vector<WorkloadReport>& reports);
 std::string workload_json(const BenchOptions& options, const std::vector<WorkloadReport>& reports);

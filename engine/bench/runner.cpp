@@ -60,9 +60,26 @@ void ExecutionTotals::add(const ExecutionReport& batch) {
   signature_aliases += batch.signature_aliases;
   warp_serialized += batch.warp_serialized;
   block_serialized += batch.block_serialized;
+  stage_blocks = std::max(stage_blocks, batch.stage_blocks);
+  for (std::uint32_t i = 0; i < kLocalTimes; ++i) local_times.ticks[i] += batch.local_times.ticks[i];
   postponed += batch.postponed;
   decided_by.resize(std::max(decided_by.size(), batch.decided_by.size()));
   for (std::size_t i = 0; i < batch.decided_by.size(); ++i) decided_by[i] += batch.decided_by[i];
+}
+
+bool ExecutionTotals::has_times() const {
+  return std::any_of(std::begin(local_times.ticks), std::end(local_times.ticks), [](auto ticks) { return ticks > 0; });
+}
+
+double ExecutionTotals::share_of(LocalTime time) const {
+  double all = 0;
+  for (const std::uint64_t ticks : local_times.ticks) all += static_cast<double>(ticks);
+  return all == 0 ? 0 : static_cast<double>(local_times.ticks[static_cast<std::size_t>(time)]) / all;
+}
+
+double ExecutionTotals::serialized_share() const {
+  const std::uint64_t attempts_there = staged + lane_restarts;
+  return attempts_there == 0 ? 0 : static_cast<double>(warp_serialized) / static_cast<double>(attempts_there);
 }
 
 double WorkloadReport::nanoseconds_per_transaction() const {

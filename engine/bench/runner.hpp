@@ -35,9 +35,16 @@ struct ExecutionTotals {
   std::uint64_t retried = 0, wasted_tickets = 0, hazards = 0, limit_changes = 0;
   // Of local's stage.
   std::uint64_t staged = 0, lane_restarts = 0, signature_aliases = 0, warp_serialized = 0, block_serialized = 0;
+  std::uint32_t stage_blocks = 0;         // the most in whose memory it was; 0: in none's
+  LocalTimes local_times;                 // where it was asked for
   std::uint64_t postponed = 0;            // of all but serial
   std::vector<std::uint64_t> decided_by;  // by thread
   void add(const ExecutionReport& batch);
+  bool has_times() const;
+  // Of the time of the stage's threads, from 0 to 1; 0 where there is none.
+  double share_of(LocalTime time) const;
+  // Lanes that had to go alone in their group, of all attempts on the stage.
+  double serialized_share() const;
 };
 
 struct WorkloadReport {

@@ -65,6 +65,34 @@ __global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local
   TicketedRun<CudaPlatform, Local<CudaPlatform>>(platform, arguments).run();
 }
 
+// Tells where the time goes, which takes registers.
+__global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_times_kernel(
+    const __grid_constant__ TicketedArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  TicketedRun<CudaPlatform, Local<CudaPlatform, TimedLocalRules>>(platform, arguments).run();
+}
+
+// Its stage is in the memory of a cluster's blocks. A block's is there while the block runs: hence the barriers.
+template <class Rules>
+__device__ void run_local_in_clusters(const TicketedArguments<HostSpace>& arguments) {
+  if constexpr (CudaClusterPlatform::kIsThere) {
+    CudaClusterPlatform platform;
+    platform.cluster_barrier();
+    TicketedRun<CudaClusterPlatform, Local<CudaClusterPlatform, Rules>>(platform, arguments).run();
+    platform.cluster_barrier();
+  }
+}
+
+__global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_cluster_kernel(
+    const __grid_constant__ TicketedArguments<HostSpace> arguments) {
+  run_local_in_clusters<LocalRules>(arguments);
+}
+
+__global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_cluster_times_kernel(
+    const __grid_constant__ TicketedArguments<HostSpace> arguments) {
+  run_local_in_clusters<TimedLocalRules>(arguments);
+}
+
 using TicketedKernel = void (*)(const TicketedArguments<HostSpace>);
 TicketedKernel kernel_of(TicketedStrategy strategy) {
   switch (strategy) {
@@ -75,6 +103,10 @@ TicketedKernel kernel_of(TicketedStrategy strategy) {
     case TicketedStrategy::local: break;
   }
   return local_kernel;
+}
+TicketedKernel local_kernel_of(bool in_clusters, bool times) {
+  if (in_clusters) return times ? local_cluster_times_kernel : local_cluster_kernel;
+  return times ? local_times_kernel : local_kernel;
 }
 
 __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void bulk_kernel(
@@ -127,9 +159,10 @@ class CudaKernels final : public DeviceKernels {
       error = cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
     }
     if (error == cudaSuccess) {
-      stage_words_max_ = static_cast<std::size_t>(shared_bytes) / sizeof(std::uint64_t);
-      error = cudaFuncSetAttribute(local_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+      part_words_max_ = static_cast<std::size_t>(shared_bytes) / sizeof(std::uint64_t);
+      error = allow_shared(false, shared_bytes);
     }
+    if (error == cudaSuccess) part_bits_max_ = find_part_bits(shared_bytes);
     multiprocessors_ = static_cast<std::uint32_t>(multiprocessors);
     if (error == cudaSuccess) {
       error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&validator_each, validator_kernel, kBlockThreads, 0);
@@ -154,21 +187,28 @@ class CudaKernels final : public DeviceKernels {
     return std::min(blocks_for(wanted), ticketed_blocks_max_[static_cast<std::size_t>(strategy)]) * kBlockThreads;
   }
   std::uint32_t group_width() const override { return CudaPlatform::kGroupWidth; }
-  std::uint32_t stage_threads() const override { return kLocalBlockThreads; }
-  std::uint32_t stage_slots_max(std::uint32_t signature_bits) const override {
-    const std::uint64_t others = stage_words(0, signature_bits, kLocalBlockThreads, CudaPlatform::kGroupWidth);
-    return others < stage_words_max_ ? static_cast<std::uint32_t>((stage_words_max_ - others) / kStageColumns) : 0;
+  std::uint32_t part_bits_max() const override { return part_bits_max_; }
+  std::uint32_t stage_threads(std::uint32_t part_bits) const override { return kLocalBlockThreads << part_bits; }
+  std::uint32_t stage_slots_max(std::uint32_t signature_bits, std::uint32_t part_bits) const override {
+    return engine::stage_slots_max(part_words_max_, signature_bits, stage_threads(part_bits), CudaPlatform::kGroupWidth,
+                                   part_bits);
   }
-  std::uint32_t local_threads(std::uint32_t wanted, std::uint64_t stage_words) const override {
+  std::uint32_t local_threads(std::uint32_t wanted, std::uint64_t part_words, std::uint32_t part_bits,
+                              bool times) const override {
+    const TicketedKernel kernel = local_kernel_of(part_bits > 0, times);
+    const std::size_t bytes = part_words * sizeof(std::uint64_t);
+    if (part_bits > 0) {
+      const std::uint32_t cluster_threads = stage_threads(part_bits);
+      const std::uint32_t clusters_max = std::max(clusters_at_once(kernel, 1u << part_bits, bytes), 1u);
+      return std::min(blocks_for(wanted, cluster_threads), clusters_max) * cluster_threads;
+    }
     int each = 0;
-    const std::size_t bytes = stage_words * sizeof(std::uint64_t);
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, local_kernel, kLocalBlockThreads, bytes) != cudaSuccess) {
+    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, kLocalBlockThreads, bytes) != cudaSuccess) {
       each = 1;
     }
     const std::uint32_t blocks_max = std::max(static_cast<std::uint32_t>(each), 1u) * multiprocessors_;
     return std::min(blocks_for(wanted, kLocalBlockThreads), blocks_max) * kLocalBlockThreads;
   }
-  bool has_block_words() const override { return CudaPlatform::kHasBlockWords; }
   // A round costs a grid barrier, some microseconds, and about a nanosecond for each of those that it had; one
   // thread alone runs a transaction in about one microsecond.
   OrderedTuning tuning() const override { return {.decided_min = 8, .divisor = 1024, .walks = true}; }
@@ -180,12 +220,17 @@ class CudaKernels final : public DeviceKernels {
   Status ticketed(DeviceStream stream, TicketedStrategy strategy,
                   const TicketedArguments<DeviceSpace>& arguments) override {
     const auto block_threads = static_cast<std::uint32_t>(block_threads_of(strategy));
+    TicketedKernel kernel = kernel_of(strategy);
     std::size_t shared_bytes = 0;
     if (strategy == TicketedStrategy::local) {
-      shared_bytes = sizeof(std::uint64_t) * stage_words(arguments.local.staged, arguments.tuning.local.signature_bits,
-                                                         block_threads, CudaPlatform::kGroupWidth);
+      const LocalArguments<DeviceSpace>& local = arguments.local;
+      shared_bytes =
+          sizeof(std::uint64_t) * stage_part_words(local.staged, arguments.tuning.local.signature_bits, local.threads,
+                                                   CudaPlatform::kGroupWidth, local.part_bits);
+      kernel = local_kernel_of(local.part_bits > 0, arguments.tuning.local.times);
+      if (local.part_bits > 0) return launch_clusters(kernel, arguments, shared_bytes, stream);
     }
-    return launch_together(kernel_of(strategy), "launch of a strategy with tickets", raw(arguments),
+    return launch_together(kernel, "launch of a strategy with tickets", raw(arguments),
                            arguments.threads / block_threads, stream, block_threads, shared_bytes);
   }
   Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
@@ -217,12 +262,76 @@ class CudaKernels final : public DeviceKernels {
                      call);
   }
 
+  // A launch of `local` in clusters of so many blocks. `attributes`: two, which outlive it.
+  static cudaLaunchConfig_t in_clusters(std::uint32_t blocks, std::uint32_t each, std::size_t shared_bytes,
+                                        cudaLaunchAttribute* attributes) {
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim.x = each;
+    attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
+    attributes[1].id = cudaLaunchAttributeCooperative;
+    attributes[1].val.cooperative = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(kLocalBlockThreads);
+    config.dynamicSmemBytes = shared_bytes;
+    config.attrs = attributes;
+    config.numAttrs = 2;
+    return config;
+  }
+  // Clusters that run side by side: a cooperative launch takes no more. 0: the device has none of this size.
+  static std::uint32_t clusters_at_once(TicketedKernel kernel, std::uint32_t each, std::size_t shared_bytes) {
+    cudaLaunchAttribute attributes[2]{};
+    const cudaLaunchConfig_t config = in_clusters(each, each, shared_bytes, attributes);
+    int clusters = 0;
+    if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess) {
+      return static_cast<std::uint32_t>(std::max(clusters, 0));
+    }
+    static_cast<void>(cudaGetLastError());
+    return 0;
+  }
+  // The most blocks of which a stage can have all their memory; 0: one, for clusters are from compute capability 9.0
+  // on, and code for them is in what was compiled for that.
+  static std::uint32_t find_part_bits(int shared_bytes) {
+    int has_clusters = 0;
+    cudaFuncAttributes attributes{};
+    const bool is_there = cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, 0) == cudaSuccess &&
+                          has_clusters != 0 &&
+                          cudaFuncGetAttributes(&attributes, local_cluster_kernel) == cudaSuccess &&
+                          attributes.ptxVersion >= 90 && allow_shared(true, shared_bytes) == cudaSuccess;
+    const auto bytes = static_cast<std::size_t>(shared_bytes);
+    std::uint32_t bits = is_there ? kPartBitsMax : 0;
+    while (bits > 0 && clusters_at_once(local_cluster_times_kernel, 1u << bits, bytes) == 0) --bits;
+    while (bits > 0 && clusters_at_once(local_cluster_kernel, 1u << bits, bytes) == 0) --bits;
+    static_cast<void>(cudaGetLastError());
+    return bits;
+  }
+  // As much of a block's memory as the stage may want.
+  static cudaError_t allow_shared(bool in_clusters, int bytes) {
+    cudaError_t error = cudaSuccess;
+    for (const bool times : {false, true}) {
+      if (error != cudaSuccess) break;
+      error =
+          cudaFuncSetAttribute(local_kernel_of(in_clusters, times), cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    }
+    return error;
+  }
+  Status launch_clusters(TicketedKernel kernel, const TicketedArguments<DeviceSpace>& arguments,
+                         std::size_t shared_bytes, DeviceStream stream) {
+    cudaLaunchAttribute attributes[2]{};
+    cudaLaunchConfig_t config =
+        in_clusters(arguments.threads / kLocalBlockThreads, 1u << arguments.local.part_bits, shared_bytes, attributes);
+    config.stream = stream_of(stream);
+    return to_status(cudaLaunchKernelEx(&config, kernel, raw(arguments)), "launch of local in clusters");
+  }
+
   CudaDevice& device_;
+  static constexpr std::uint32_t kPartBitsMax = std::countr_zero(kStageBlocksMax);
   // More threads hide no more of the latency of a lookup, and make each of the barriers between blocks slower.
   static constexpr int kValidatorBlocksEach = 4;
 
   std::uint32_t ordered_blocks_max_ = 1, bulk_blocks_max_ = 1, multiprocessors_ = 1, validator_blocks_ = 1;
-  std::size_t stage_words_max_ = 0;  // of a block
+  std::size_t part_words_max_ = 0;   // of a stage, in a block
+  std::uint32_t part_bits_max_ = 0;  // of a stage
   std::array<std::uint32_t, std::size(kTicketedStrategies)> ticketed_blocks_max_{};
 };
 
@@ -258,10 +367,17 @@ Result<OpenedDevice> open_cuda() {
 }
 
 std::vector<KernelFacts> kernel_facts() {
-  return {facts_of("ordered", ordered_kernel), facts_of("prstm", prstm_kernel),
-          facts_of("lock", lock_kernel),       facts_of("gpustm", gpustm_kernel),
-          facts_of("kilo", kilo_kernel),       facts_of("local", local_kernel, kLocalBlockThreads),
-          facts_of("bulk", bulk_kernel),       facts_of("validator", validator_kernel),
+  return {facts_of("ordered", ordered_kernel),
+          facts_of("prstm", prstm_kernel),
+          facts_of("lock", lock_kernel),
+          facts_of("gpustm", gpustm_kernel),
+          facts_of("kilo", kilo_kernel),
+          facts_of("local", local_kernel, kLocalBlockThreads),
+          facts_of("local in clusters", local_cluster_kernel, kLocalBlockThreads),
+          facts_of("local with times", local_times_kernel, kLocalBlockThreads),
+          facts_of("local in clusters with times", local_cluster_times_kernel, kLocalBlockThreads),
+          facts_of("bulk", bulk_kernel),
+          facts_of("validator", validator_kernel),
           facts_of("scatter", scatter_kernel)};
 }
 

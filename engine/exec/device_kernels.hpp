@@ -24,12 +24,14 @@ class DeviceKernels {
   virtual std::uint32_t ordered_threads(std::uint32_t transactions) const = 0;
   virtual std::uint32_t ticketed_threads(TicketedStrategy strategy, std::uint32_t wanted) const = 0;
   virtual std::uint32_t group_width() const = 0;
-  // Of `local`: threads that share a stage; records that one has room for; threads of a launch, whose stage takes so
-  // many words; and whether these are the block's, not the caller's.
-  virtual std::uint32_t stage_threads() const = 0;
-  virtual std::uint32_t stage_slots_max(std::uint32_t signature_bits) const = 0;
-  virtual std::uint32_t local_threads(std::uint32_t wanted, std::uint64_t stage_words) const = 0;
-  virtual bool has_block_words() const = 0;
+  // Of `local`, whose stage is in the words of 2^part_bits blocks, a cluster: the most such part_bits; threads that
+  // share the stage; records that it has room for; threads of a launch, whose blocks each have so many words of it, and
+  // which adds up where the time goes, or does not.
+  virtual std::uint32_t part_bits_max() const = 0;
+  virtual std::uint32_t stage_threads(std::uint32_t part_bits) const = 0;
+  virtual std::uint32_t stage_slots_max(std::uint32_t signature_bits, std::uint32_t part_bits) const = 0;
+  virtual std::uint32_t local_threads(std::uint32_t wanted, std::uint64_t part_words, std::uint32_t part_bits,
+                                      bool times) const = 0;
   virtual OrderedTuning tuning() const = 0;
 
   [[nodiscard]] virtual Status ordered(DeviceStream stream, const OrderedArguments<DeviceSpace>& arguments) = 0;

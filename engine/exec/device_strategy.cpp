@@ -1,9 +1,10 @@
 #include "engine/exec/device_strategy.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
-#include "engine/exec/stage_plan.hpp"
+#include "engine/exec/stage_scratch.hpp"
 #include "engine/exec/ticketed_scratch.hpp"
 
 namespace kilokv::engine {
@@ -87,22 +88,27 @@ class TicketedOnDevice final : public DeviceStrategy {
   TicketedOnDevice(TicketedStrategy strategy, const TicketedTuning& tuning, Device* device, DeviceKernels* kernels)
       : strategy_(strategy), tuning_(tuning), device_(*device), kernels_(*kernels), locks_(device) {
     tuning_.idle_sweeps_max = kIdleSweepsMax;
+    const std::uint32_t asked_bits = static_cast<std::uint32_t>(std::bit_width(tuning.local.stage_blocks) - 1);
+    part_bits_max_ = std::min(asked_bits, kernels->part_bits_max());
   }
 
   void begin(const ResolvedBatch& batch, const BatchRecords& records) override {
     if (!has_stage()) return find_class_ends(batch, &class_ends_);
-    const LocalTuning& local = tuning_.local;
-    plan_.make(batch, records, std::min(local.staged_records, kernels_.stage_slots_max(local.signature_bits)));
+    plan_.make(batch, records, std::min(tuning_.local.staged_records, stage_slots_max(part_bits_max_)));
     class_ends_ = plan_.class_end();
+    part_bits_ = 0;
+    while (part_bits_ < part_bits_max_ && !is_enough(part_bits_)) ++part_bits_;
   }
 
   std::uint32_t threads(std::uint32_t transactions) const override {
     const std::uint32_t each = std::max(tuning_.transactions_per_thread, 1u);
     if (has_stage()) {
-      const std::uint32_t staging = kernels_.stage_threads();
+      const std::uint32_t staging = stage_threads();
       const std::uint32_t others =
           std::max((plan_.beside_stage() + each - 1) / each + staging, (plan_.behind_stage() + each - 1) / each);
-      return kernels_.local_threads(std::max(others, staging), stage_words());
+      const std::uint64_t words =
+          stage_part_words(plan_.staged(), tuning_.local.signature_bits, staging, kernels_.group_width(), part_bits_);
+      return kernels_.local_threads(std::max(others, staging), words, part_bits_, tuning_.local.times);
     }
     return kernels_.ticketed_threads(strategy_, (transactions + each - 1) / each);
   }
@@ -118,6 +124,7 @@ class TicketedOnDevice final : public DeviceStrategy {
       case BlockSection::returned:
         words_ = layout->add<std::uint64_t>(kTicketedWords);
         counts_ = layout->add<TicketedCounts>(shape.threads);
+        if (has_stage()) times_ = layout->add<LocalTimes>(timed_threads());
         break;
       case BlockSection::zeroed:
         if (strategy_ == TicketedStrategy::kilo) add_kilo_zeroed(n, layout);
@@ -138,7 +145,6 @@ class TicketedOnDevice final : public DeviceStrategy {
         tries_ = layout->add<std::uint8_t>(n);
         pass_of_ = layout->add<std::uint32_t>(n);
         undecided_ = layout->add<std::uint32_t>(undecided_slots(n, shape.threads));
-        if (has_stage()) stage_ = layout->add<std::uint64_t>(kernels_.has_block_words() ? 0 : stage_words());
         break;
     }
   }
@@ -199,6 +205,9 @@ class TicketedOnDevice final : public DeviceStrategy {
     report_ticketed(name_of(strategy_), header,
                     {reinterpret_cast<const std::uint64_t*>(staging + words_), kTicketedWords},
                     {reinterpret_cast<const TicketedCounts*>(staging + counts_), shape.threads}, results, report);
+    if (!has_stage()) return;
+    report->stage_blocks = 1u << part_bits_;
+    add_times({reinterpret_cast<const LocalTimes*>(staging + times_), timed_threads()}, report);
   }
 
  private:
@@ -223,14 +232,21 @@ class TicketedOnDevice final : public DeviceStrategy {
   }
 
   bool has_stage() const { return strategy_ == TicketedStrategy::local; }
-  std::uint64_t stage_words() const {
-    return engine::stage_words(plan_.staged(), tuning_.local.signature_bits, kernels_.stage_threads(),
-                               kernels_.group_width());
+  std::uint32_t stage_threads() const { return kernels_.stage_threads(part_bits_); }
+  std::uint32_t timed_threads() const { return tuning_.local.times ? stage_threads() : 0; }
+  std::uint32_t stage_slots_max(std::uint32_t part_bits) const {
+    return kernels_.stage_slots_max(tuning_.local.signature_bits, part_bits);
+  }
+  // Whether a stage in 2^part_bits blocks has room for the plan's records, and threads for its transactions: more
+  // blocks make each access slower, and each lane's look at the others longer.
+  bool is_enough(std::uint32_t part_bits) const {
+    const std::uint64_t each = std::max(tuning_.transactions_per_thread, 1u);
+    return plan_.staged() <= stage_slots_max(part_bits) && plan_.hot() <= each * kernels_.stage_threads(part_bits);
   }
   // In a launch of that many threads.
   std::uint64_t undecided_slots(std::uint32_t transactions, std::uint32_t threads) const {
     const std::uint32_t width = kernels_.group_width(), each = tuning_.transactions_per_thread;
-    if (has_stage()) return plan_.slots(kernels_.stage_threads(), threads, width, each);
+    if (has_stage()) return plan_.slots(stage_threads(), threads, width, each);
     return position_room(transactions, threads, width, each);
   }
   void add_plan(BlockLayout* layout) {
@@ -242,7 +258,6 @@ class TicketedOnDevice final : public DeviceStrategy {
   }
   LocalArguments<DeviceSpace> local_arguments(const DeviceBuffer& block) const {
     LocalArguments<DeviceSpace> a;
-    if (!kernels_.has_block_words()) a.stage = block.at<std::uint64_t>(stage_);
     if (!plan_.slot_of().empty()) {
       a.slot_of = block.at<const std::uint32_t>(slot_of_);
       a.record_of = block.at<const std::uint32_t>(record_of_);
@@ -251,7 +266,9 @@ class TicketedOnDevice final : public DeviceStrategy {
     a.hot_end = block.at<const std::uint32_t>(hot_end_);
     a.behind = block.at<const std::uint32_t>(behind_);
     a.staged = plan_.staged();
-    a.threads = kernels_.stage_threads();
+    if (tuning_.local.times) a.times = block.at<LocalTimes>(times_);
+    a.part_bits = part_bits_;
+    a.threads = stage_threads();
     a.hot_slots =
         static_cast<std::uint32_t>(plan_.hot_slots(a.threads, kernels_.group_width(), tuning_.transactions_per_thread));
     return a;
@@ -268,12 +285,13 @@ class TicketedOnDevice final : public DeviceStrategy {
   DeviceBuffer locks_;  // the clock, then the locks
   std::vector<std::uint32_t> class_ends_;
   StagePlan plan_;  // of local
+  std::uint32_t part_bits_max_ = 0, part_bits_ = 0;
   // Places of the batch.
   std::size_t class_end_ = 0, words_ = 0, counts_ = 0, use_entry_ = 0, entry_record_ = 0, entry_head_ = 0;
   std::size_t entry_cell_ = 0, entry_version_ = 0, entry_tag_ = 0, entry_flags_ = 0, entry_count_ = 0;
   std::size_t tries_ = 0, pass_of_ = 0, undecided_ = 0;
   std::size_t kilo_words_ = 0, slots_ = 0, hazards_ = 0, table_ = 0, filter_ = 0, accesses_ = 0, spill_ = 0;
-  std::size_t stage_ = 0, hot_end_ = 0, behind_ = 0, slot_of_ = 0, record_of_ = 0, order_ = 0;
+  std::size_t times_ = 0, hot_end_ = 0, behind_ = 0, slot_of_ = 0, record_of_ = 0, order_ = 0;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "engine/exec/emulated_kernels.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "engine/stm/gpustm.hpp"
 #include "engine/stm/kilo.hpp"
@@ -21,11 +22,19 @@ class EmulatedKernels final : public DeviceKernels {
     return device_.info().multiprocessors;
   }
   std::uint32_t group_width() const override { return EmulatedPlatform::kGroupWidth; }
-  // Half of the threads, so that some have the stage and some have not.
-  std::uint32_t stage_threads() const override { return std::max(device_.info().multiprocessors / 2, 1u); }
-  std::uint32_t stage_slots_max(std::uint32_t) const override { return kStagedRecordsMax; }
-  std::uint32_t local_threads(std::uint32_t, std::uint64_t) const override { return device_.info().multiprocessors; }
-  bool has_block_words() const override { return EmulatedPlatform::kHasBlockWords; }
+  // At most half of the threads, each a block, so that some have the stage and some have not.
+  std::uint32_t part_bits_max() const override {
+    const std::uint32_t blocks = std::clamp(device_.info().multiprocessors / 2, 1u, kStageBlocksMax);
+    return static_cast<std::uint32_t>(std::bit_width(blocks) - 1);
+  }
+  std::uint32_t stage_threads(std::uint32_t part_bits) const override { return 1u << part_bits; }
+  std::uint32_t stage_slots_max(std::uint32_t signature_bits, std::uint32_t part_bits) const override {
+    return engine::stage_slots_max(EmulatedDevice::kBlockWordsMax, signature_bits, stage_threads(part_bits),
+                                   EmulatedPlatform::kGroupWidth, part_bits);
+  }
+  std::uint32_t local_threads(std::uint32_t, std::uint64_t, std::uint32_t, bool) const override {
+    return device_.info().multiprocessors;
+  }
   OrderedTuning tuning() const override {
     return {.decided_min = 2, .divisor = 32, .walks = true};
   }  // so that both ways are used
@@ -44,7 +53,14 @@ class EmulatedKernels final : public DeviceKernels {
       case TicketedStrategy::kilo: return launch_ticketed<Kilo<EmulatedPlatform>>(stream, strategy, arguments);
       case TicketedStrategy::local: break;
     }
-    return launch_ticketed<Local<EmulatedPlatform>>(stream, strategy, arguments);
+    const LocalArguments<DeviceSpace>& local = arguments.local;
+    const std::uint64_t words = stage_part_words(local.staged, arguments.tuning.local.signature_bits, local.threads,
+                                                 EmulatedPlatform::kGroupWidth, local.part_bits);
+    const EmulatedBlocks blocks{words, 1u << local.part_bits};
+    if (!arguments.tuning.local.times) {
+      return launch_ticketed<Local<EmulatedPlatform>>(stream, strategy, arguments, blocks);
+    }
+    return launch_ticketed<Local<EmulatedPlatform, TimedLocalRules>>(stream, strategy, arguments, blocks);
   }
   Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
     return device_.launch(stream, "bulk", [arguments](EmulatedPlatform& platform) {
@@ -66,10 +82,11 @@ class EmulatedKernels final : public DeviceKernels {
  private:
   template <class Protocol>
   Status launch_ticketed(DeviceStream stream, TicketedStrategy strategy,
-                         const TicketedArguments<DeviceSpace>& arguments) {
-    return device_.launch(stream, name_of(strategy), [arguments](EmulatedPlatform& platform) {
+                         const TicketedArguments<DeviceSpace>& arguments, EmulatedBlocks blocks = {}) {
+    const auto run = [arguments](EmulatedPlatform& platform) {
       TicketedRun<EmulatedPlatform, Protocol>(platform, arguments).run();
-    });
+    };
+    return device_.launch(stream, name_of(strategy), run, blocks);
   }
 
   EmulatedDevice& device_;

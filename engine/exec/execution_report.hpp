@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/stm/local_arguments.hpp"
+
 namespace kilokv::engine {
 
 struct ExecutionReport {
@@ -25,6 +27,8 @@ struct ExecutionReport {
   std::uint64_t attempts = 0, conflicts = 0, under_locks = 0, steals = 0, stolen = 0;
   std::uint64_t retried = 0, wasted_tickets = 0, hazards = 0, limit_changes = 0;
   std::uint64_t staged = 0, lane_restarts = 0, signature_aliases = 0, warp_serialized = 0, block_serialized = 0;
+  std::uint32_t stage_blocks = 0;  // of a device, in whose memory the stage was; 0: it was none's
+  LocalTimes local_times = {};     // of all its threads, where LocalTuning asks for them
   // Of all parallel ones:
   std::uint64_t postponed = 0;                 // times that a WAIT guard postponed one
   std::vector<std::uint64_t> decided_by = {};  // [threads] transactions by the thread that decided them

@@ -27,13 +27,14 @@ class TicketedHost final : public Executor {
       arguments_.kilo = kilo_.open(batch.columns.size(), uses, tuning_.kilo);
     }
     if constexpr (requires { Protocol::kHasStage; }) {
-      stage_.open(batch, *records, team_.size(), HostPlatform::kGroupWidth, &arguments_);
+      stage_.open(batch, *records, team_.size(), HostPlatform::kGroupWidth, 0, &arguments_);
     }
     team_.run([this](std::uint32_t thread) {
       HostPlatform platform(&team_, thread, nullptr);  // nothing is shared within a block
       TicketedRun<HostPlatform, Protocol>(platform, arguments_).run();
     });
     scratch_.close(strategy_, batch, results, report);
+    stage_.close(report);
     report->on_device = false;
     if (results->passes > 0) return {};
     return Status(StatusCode::internal, std::string(strategy_) + " has given a batch up: no thread got on");
@@ -62,8 +63,9 @@ std::unique_ptr<Executor> make_ticketed_host(const std::string& strategy, std::u
   if (strategy == "lock") return std::make_unique<TicketedHost<Locking<HostPlatform>>>("lock", threads, tuning);
   if (strategy == "gpustm") return std::make_unique<TicketedHost<Gpustm<HostPlatform>>>("gpustm", threads, tuning);
   if (strategy == "kilo") return std::make_unique<TicketedHost<Kilo<HostPlatform>>>("kilo", threads, tuning);
-  if (strategy == "local") return std::make_unique<TicketedHost<Local<HostPlatform>>>("local", threads, tuning);
-  return nullptr;
+  if (strategy != "local") return nullptr;
+  if (!tuning.local.times) return std::make_unique<TicketedHost<Local<HostPlatform>>>("local", threads, tuning);
+  return std::make_unique<TicketedHost<Local<HostPlatform, TimedLocalRules>>>("local", threads, tuning);
 }
 
 }  // namespace kilokv::engine

@@ -2,6 +2,8 @@
 // tests. A run that the simulator ends with an error fails as a device does. Not thread-safe.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -41,7 +43,9 @@ class TicketedSim final : public Executor {
       arguments_.kilo = kilo_.open(batch.columns.size(), uses, runs_.tuning.kilo);
     }
     if constexpr (requires { Protocol::kHasStage; }) {
-      stage_.open(batch, *records, runs_.shape.block_threads, Width, &arguments_);
+      const std::uint32_t parts = runs_.tuning.local.stage_blocks, blocks = std::min(parts, runs_.shape.blocks);
+      stage_.open(batch, *records, blocks * runs_.shape.block_threads, Width,
+                  static_cast<std::uint32_t>(std::countr_zero(parts)), &arguments_);
     }
     runs_.report = lanes_.run(runs_.schedule, [this](std::uint32_t lane) {
       SimPlatformOf<Width> platform(&lanes_, lane);
@@ -52,6 +56,7 @@ class TicketedSim final : public Executor {
     runs_.lock_words.assign(arguments_.locks, arguments_.locks + words);
     if (!runs_.report.status.ok()) return runs_.report.status;
     scratch_.close("simulated", batch, results, report);
+    stage_.close(report);
     report->on_device = false;
     if (results->passes > 0) return {};
     return Status(StatusCode::internal, "given up: no thread got on");

@@ -34,7 +34,7 @@ constexpr bool acquires(Order order) {
 constexpr bool releases(Order order) {
   return order == Order::release || order == Order::acquire_release || order == Order::sequential;
 }
-enum class Scope : std::uint8_t { block, device, system };  // who sees the order: at least these threads
+enum class Scope : std::uint8_t { block, cluster, device, system };  // who sees the order: at least these threads
 
 // Memory of this process.
 struct HostSpace {
@@ -98,13 +98,17 @@ concept Platform = requires(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P,
   // Memory that a block's threads share, as words; undefined at the start. kSharedWords of them.
   { P::kSharedWords } -> std::convertible_to<std::uint32_t>;
   { p.shared() } -> std::same_as<PointerOf<P, std::uint64_t>>;
-  // Whether a block has more such words, as many as the launch asks for; then block_words() leads to them. Elsewhere
-  // they are in the grid's memory.
+  // Whether a block has more such words, as many as the launch asks for. Then block_words(i) leads to them: to those of
+  // the i-th block of its cluster, the blocks that use each other's words. Elsewhere they are in the grid's memory.
   { P::kHasBlockWords } -> std::convertible_to<bool>;
+  // Whether a launch may have clusters of several blocks; else each is one block, and i is 0.
+  { P::kHasClusters } -> std::convertible_to<bool>;
 
   p.group_barrier();
   p.block_barrier();
   p.grid_barrier();
+
+  { p.clock() } -> std::same_as<std::uint64_t>;  // ticks, for the difference of two of this thread
 
   p.pause();      // between two tries of what others stand in the way of: lets them go first
   p.probe(lane);  // this rare place was reached: number below kProbes. The simulator counts it, nobody else

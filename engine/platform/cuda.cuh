@@ -3,6 +3,11 @@
 // Requires of a launch: one dimension, blocks of a multiple of 32 threads, all of which call what the group or the
 // block calls together; grid_barrier() also a cooperative launch. Orders and scopes are constants where they are
 // passed, so that each call compiles to its one instruction.
+//
+// CudaClusterPlatform is the same where blocks are launched in clusters, for devices of compute capability 9.0 on:
+// a block reaches the words of the others of its cluster, which are distributed shared memory. Requires of a launch
+// also: cluster_barrier() before the first use of them, and behind the last one, for a block's words are there while it
+// runs. The language has no scope between block and device: a cluster's is the device's.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -35,7 +40,7 @@ class CudaPlatform {
   using Space = HostSpace;
   static constexpr std::uint32_t kGroupWidth = 32;
   static constexpr std::uint32_t kSharedWords = 64;
-  static constexpr bool kHasBlockWords = true;
+  static constexpr bool kHasBlockWords = true, kHasClusters = false;
 
   __device__ std::uint32_t thread() const { return blockIdx.x * blockDim.x + threadIdx.x; }
   __device__ std::uint32_t threads() const { return gridDim.x * blockDim.x; }
@@ -84,6 +89,7 @@ class CudaPlatform {
   __device__ void fence(Order order, Scope scope) const {
     switch (scope) {
       case Scope::block: cuda::atomic_thread_fence(to_cuda_order(order), cuda::thread_scope_block); break;
+      case Scope::cluster:
       case Scope::device: cuda::atomic_thread_fence(to_cuda_order(order), cuda::thread_scope_device); break;
       case Scope::system: cuda::atomic_thread_fence(to_cuda_order(order), cuda::thread_scope_system); break;
     }
@@ -108,7 +114,7 @@ class CudaPlatform {
     return words;
   }
 
-  __device__ std::uint64_t* block_words() const {
+  __device__ std::uint64_t* block_words(std::uint32_t) const {
     extern __shared__ std::uint64_t launched_words[];
     return launched_words;
   }
@@ -116,6 +122,8 @@ class CudaPlatform {
   __device__ void group_barrier() const { __syncwarp(kAllLanes); }
   __device__ void block_barrier() const { __syncthreads(); }
   __device__ void grid_barrier() const { cooperative_groups::this_grid().sync(); }
+
+  __device__ std::uint64_t clock() const { return static_cast<std::uint64_t>(clock64()); }
 
   __device__ void pause() const { __nanosleep(kPauseNanoseconds); }
   __device__ void probe(std::uint32_t) const {}
@@ -129,6 +137,7 @@ class CudaPlatform {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8);
     switch (scope) {
       case Scope::block: return use(cuda::atomic_ref<T, cuda::thread_scope_block>(*word));
+      case Scope::cluster:
       case Scope::device: return use(cuda::atomic_ref<T, cuda::thread_scope_device>(*word));
       case Scope::system: break;
     }
@@ -136,6 +145,24 @@ class CudaPlatform {
   }
 };
 
-static_assert(Platform<CudaPlatform>);
+class CudaClusterPlatform : public CudaPlatform {
+ public:
+  static constexpr bool kHasClusters = true;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  static constexpr bool kIsThere = true;
+
+  __device__ std::uint64_t* block_words(std::uint32_t block) const {
+    return cooperative_groups::this_cluster().map_shared_rank(CudaPlatform::block_words(0), static_cast<int>(block));
+  }
+  __device__ void cluster_barrier() const { cooperative_groups::this_cluster().sync(); }
+#else
+  static constexpr bool kIsThere = false;  // in this code: what it is for has a body for that
+
+  __device__ std::uint64_t* block_words(std::uint32_t block) const { return CudaPlatform::block_words(block); }
+  __device__ void cluster_barrier() const { block_barrier(); }
+#endif
+};
+
+static_assert(Platform<CudaPlatform> && Platform<CudaClusterPlatform>);
 
 }  // namespace kilokv::engine

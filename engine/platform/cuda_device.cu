@@ -32,13 +32,19 @@ __device__ void use_all(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P, std
   sum += p.ballot(sum != 0) + p.match(sum) + p.broadcast(sum, 0);
   p.put(p.shared() + p.block_thread() % P::kSharedWords, sum + p.block_threads());
   p.block_barrier();
-  p.put(word + p.thread(), p.get(p.shared()) + p.threads());
+  p.put(word + p.thread(), p.get(p.shared()) + p.threads() + p.clock());
   p.grid_barrier();
 }
 
 __global__ void probe_kernel(std::uint64_t* word, std::uint32_t* half) {
   CudaPlatform platform;
   use_all(platform, word, half);
+  platform.put(platform.block_words(0), platform.get(half));
+  if constexpr (CudaClusterPlatform::kIsThere) {
+    CudaClusterPlatform in_cluster;
+    in_cluster.cluster_barrier();
+    in_cluster.fetch_or(in_cluster.block_words(0), 1, Order::sequential, Scope::cluster);
+  }
 }
 
 Status unavailable(const std::string& what, cudaError_t error) {

@@ -1,5 +1,6 @@
 #include "engine/platform/emulated_device.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@ namespace {
 std::size_t shared_bytes_of(std::uint32_t threads) {
   return std::size_t{threads} * EmulatedPlatform::kSharedWords * sizeof(std::uint64_t);
 }
+constexpr std::size_t kBlockBytesMax = EmulatedDevice::kBlockWordsMax * sizeof(std::uint64_t);
 
 }  // namespace
 
@@ -37,7 +39,7 @@ void KernelMeeting::open() {
 
 EmulatedDevice::EmulatedDevice(const EmulatedDeviceOptions& options)
     : info_{"emulated", "host threads", options.threads, options.memory_bytes_max},
-      memory_(options.memory_bytes_max + shared_bytes_of(options.threads)),
+      memory_(options.memory_bytes_max + shared_bytes_of(options.threads) + options.threads * kBlockBytesMax),
       team_(options.threads),
       random_(options.seed),
       failing_call_(options.fail_at_call),
@@ -46,6 +48,11 @@ EmulatedDevice::EmulatedDevice(const EmulatedDeviceOptions& options)
   const Result<DeviceAddress> shared = memory_.allocate(shared_bytes_of(options.threads));
   KILOKV_CHECK(shared.ok());
   shared_ = *shared;
+  for (std::uint32_t block = 0; block < options.threads; ++block) {
+    const Result<DeviceAddress> words = memory_.allocate(kBlockBytesMax);
+    KILOKV_CHECK(words.ok());
+    block_memory_.push_back(*words);
+  }
 }
 
 EmulatedDevice::~EmulatedDevice() = default;
@@ -163,8 +170,9 @@ Status EmulatedDevice::fill(DeviceStream stream, DeviceAddress to, std::uint8_t 
   });
 }
 
-Status EmulatedDevice::launch(DeviceStream stream, const char* name, Kernel body) {
-  return enqueue("launch", stream, [this, name, body = std::move(body)] { run_kernel(name, body); });
+Status EmulatedDevice::launch(DeviceStream stream, const char* name, Kernel body, EmulatedBlocks blocks) {
+  KILOKV_CHECK(blocks.words <= kBlockWordsMax && blocks.in_cluster > 0);
+  return enqueue("launch", stream, [this, name, blocks, body = std::move(body)] { run_kernel(name, body, blocks); });
 }
 
 Status EmulatedDevice::record(DeviceEvent event, DeviceStream stream) {
@@ -217,13 +225,24 @@ void EmulatedDevice::run_one() {
   lost_ = memory_.fault();
 }
 
-void EmulatedDevice::run_kernel(const char* name, const Kernel& body) {
+void EmulatedDevice::run_kernel(const char* name, const Kernel& body, EmulatedBlocks blocks) {
   memory_.make_undefined(shared_, shared_bytes_of(team_.size()));
+  block_words_.clear();
+  for (const DeviceAddress memory : block_memory_) {
+    if (blocks.words == 0) break;
+    // At its end, so that what is behind them is out of range.
+    const std::size_t bytes = blocks.words * sizeof(std::uint64_t);
+    block_words_.push_back(memory + (kBlockBytesMax - bytes));
+    memory_.make_undefined(block_words_.back(), bytes);
+  }
   const DevicePointer<std::uint64_t> shared(shared_);
   KernelMeeting meeting(team_.size());
   team_.run([&](std::uint32_t thread) {
     const KernelScope scope(&memory_, name);
-    EmulatedPlatform platform(&team_, thread, shared + std::size_t{thread} * EmulatedPlatform::kSharedWords, &meeting);
+    const std::size_t cluster = std::min<std::size_t>(thread - thread % blocks.in_cluster, block_words_.size());
+    const auto of_cluster = std::span<const DeviceAddress>(block_words_).subspan(cluster);
+    EmulatedPlatform platform(&team_, thread, shared + std::size_t{thread} * EmulatedPlatform::kSharedWords, &meeting,
+                              of_cluster.first(std::min<std::size_t>(blocks.in_cluster, of_cluster.size())));
     body(platform);
     meeting.leave();
   });

@@ -3,8 +3,8 @@
 //
 // Nothing runs before somebody synchronizes. Then the operations of all streams run, one at a time, in an order that
 // the seed picks among those that streams and events allow, until that stream has done all; the others may be left
-// behind. A copy moves what is there when it runs. A kernel runs on all threads, each a block of its own; the words
-// that its threads share are undefined at its start.
+// behind. A copy moves what is there when it runs. A kernel runs on all threads, each a block of its own, in clusters
+// of as many as its launch says; the words that the threads of a block or a cluster share are undefined at its start.
 //
 // What a kernel or a copy does wrong, a barrier that not all threads come to among it, is found, and told by the
 // synchronize() that ran it; then the device is lost: every further call fails, and what is left in the streams never
@@ -23,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "engine/platform/device.hpp"
@@ -54,14 +55,29 @@ class KernelMeeting {
   bool even_ = true;
 };
 
+// Of a launch: how many words each block has, and of how many blocks a cluster consists.
+struct EmulatedBlocks {
+  std::uint64_t words = 0;
+  std::uint32_t in_cluster = 1;
+};
+
 class EmulatedPlatform : public HostPlatformOver<DeviceSpace> {
  public:
-  EmulatedPlatform(ThreadTeam* team, std::uint32_t thread, Pointer<std::uint64_t> shared, KernelMeeting* meeting)
-      : HostPlatformOver(team, thread, shared), meeting_(meeting) {}
+  static constexpr bool kHasBlockWords = true, kHasClusters = true;
+
+  // `block_words`: where those of each block of this thread's cluster are.
+  EmulatedPlatform(ThreadTeam* team, std::uint32_t thread, Pointer<std::uint64_t> shared, KernelMeeting* meeting,
+                   std::span<const DeviceAddress> block_words)
+      : HostPlatformOver(team, thread, shared), meeting_(meeting), block_words_(block_words) {}
   void grid_barrier() const { meeting_->meet(); }
+  // Null, whose use is a fault: the cluster has no such block, or the launch asked for no words.
+  Pointer<std::uint64_t> block_words(std::uint32_t block) const {
+    return Pointer<std::uint64_t>(block < block_words_.size() ? block_words_[block] : 0);
+  }
 
  private:
   KernelMeeting* meeting_;
+  std::span<const DeviceAddress> block_words_;
 };
 static_assert(Platform<EmulatedPlatform>);
 
@@ -84,6 +100,7 @@ struct EmulatedDeviceOptions {
 class EmulatedDevice : public Device {
  public:
   using Kernel = std::function<void(EmulatedPlatform&)>;
+  static constexpr std::uint64_t kBlockWordsMax = 227 * 1024 / sizeof(std::uint64_t);  // as on a Hopper device
 
   explicit EmulatedDevice(const EmulatedDeviceOptions& options = {});
   ~EmulatedDevice() override;  // frees what is left, runs nothing
@@ -109,7 +126,7 @@ class EmulatedDevice : public Device {
 
   // Runs body(platform) on every thread, as streams do. It must not throw; what it captures lives until it has run.
   // `name`: a literal.
-  [[nodiscard]] Status launch(DeviceStream stream, const char* name, Kernel body);
+  [[nodiscard]] Status launch(DeviceStream stream, const char* name, Kernel body, EmulatedBlocks blocks = {});
 
   // Calls so far: all of the above that can fail.
   std::uint64_t calls() const { return calls_; }
@@ -138,13 +155,15 @@ class EmulatedDevice : public Device {
   Status enqueue(const char* call, DeviceStream stream, std::function<void()> run, Place after = {});
   bool is_ready(const Stream& stream) const;
   void run_one();
-  void run_kernel(const char* name, const Kernel& body);
+  void run_kernel(const char* name, const Kernel& body, EmulatedBlocks blocks);
 
   DeviceInfo info_;
   DeviceMemory memory_;
   ThreadTeam team_;
   std::mt19937_64 random_;
-  DeviceAddress shared_ = 0;  // kSharedWords for each thread
+  DeviceAddress shared_ = 0;                 // kSharedWords for each thread
+  std::vector<DeviceAddress> block_memory_;  // kBlockWordsMax for each block
+  std::vector<DeviceAddress> block_words_;   // those of them that the kernel has
   std::vector<Stream> streams_;
   std::vector<Place> events_;  // their last record()
   std::map<void*, std::unique_ptr<std::byte[]>> pinned_;

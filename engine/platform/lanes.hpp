@@ -72,6 +72,7 @@ class Lanes {
   void get(const void* datum);
   void put(const void* datum, std::uint64_t value);
 
+  std::uint64_t steps() const { return report_.steps; }  // of all lanes
   void probe(std::uint32_t number) { ++report_.probes[number]; }
   std::uint64_t* shared(std::uint32_t block) { return &shared_words_[std::size_t{block} * kSharedWords]; }
 

@@ -20,7 +20,7 @@ class SimPlatformOf {
   using Space = HostSpace;
   static constexpr std::uint32_t kGroupWidth = Width;
   static constexpr std::uint32_t kSharedWords = Lanes::kSharedWords;
-  static constexpr bool kHasBlockWords = false;
+  static constexpr bool kHasBlockWords = false, kHasClusters = true;
   static_assert(Width >= 1 && Width <= 32);
 
   // Requires: the shape of `lanes` has groups of Width.
@@ -109,6 +109,8 @@ class SimPlatformOf {
   void group_barrier() const { lanes_->meet(Meeting::group_barrier); }
   void block_barrier() const { lanes_->meet(Meeting::block_barrier); }
   void grid_barrier() const { lanes_->meet(Meeting::grid_barrier); }
+
+  std::uint64_t clock() const { return lanes_->steps(); }
 
   void pause() const { lanes_->pause(); }
   void probe(std::uint32_t number) const { lanes_->probe(number); }

@@ -1,6 +1,7 @@
 // `local`: GPU-LocalTM in software. The records that a batch contends for are on a stage (stm/stage.hpp), in the memory
-// of one block, whose lanes run the transactions that touch nothing else: they find conflicts at each access, by
-// signatures, and write in place, with shadows to go back to. The rest of the batch runs as in `prstm`.
+// of one block, or of a cluster's together, whose lanes run the transactions that touch nothing else: they find
+// conflicts at each access, by signatures, and write in place, with shadows to go back to. The rest of the batch runs
+// as in `prstm`.
 //
 // An attempt of a staged transaction
 //   runs       in place. It claims each record at the first access, and owns what it may write. Who finds a record
@@ -32,6 +33,7 @@
 #include "engine/base/host_device.hpp"
 #include "engine/base/types.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/stm/local_clock.hpp"
 #include "engine/stm/prstm.hpp"
 #include "engine/stm/serialization.hpp"
 #include "engine/stm/stage.hpp"
@@ -58,9 +60,16 @@ struct LocalRules : PrstmRules {
   static constexpr bool kWaitsForStage = true;      // to be read in, before it is used
   static constexpr bool kWaitsForWriteBack = true;  // before others use the records
   static constexpr bool kStraddlersBehind = true;   // else they are staged as far as it goes
+  static constexpr bool kTellsPartsApart = true;    // of the stage
+  static constexpr bool kTimes = false;             // whether LocalTuning::times is as it says: no bug, but a choice
   static constexpr Order kClaimOrder = Order::sequential;
   static constexpr Order kLookOrder = Order::sequential;
   static constexpr Order kReleaseOrder = Order::release;
+};
+
+// Tells where the time goes.
+struct TimedLocalRules : LocalRules {
+  static constexpr bool kTimes = true;
 };
 
 template <Platform P, class RulesOf = LocalRules>
@@ -79,6 +88,7 @@ class Local {
         log_(arguments),
         stage_(platform, arguments),
         turns_(platform, &stage_),
+        clock_(platform),
         rest_(platform, arguments, counts) {}
 
   // Before a half of a class, and behind the last one: for all threads.
@@ -89,13 +99,16 @@ class Local {
       write_back();
       if (Rules::kWaitsForWriteBack) p_.grid_barrier();
     } else {
-      stage_.read_in();
+      read_in();
       if (Rules::kWaitsForStage) p_.grid_barrier();
     }
     is_staged_ = !is_behind_;
   }
   KILOKV_HOST_DEVICE void finish() {
     if (is_staged_) write_back();
+    if constexpr (Rules::kTimes) {
+      if (p_.thread() < a_.local.threads) a_.local.times[p_.thread()] = clock_.times();
+    }
   }
   // Calls f(position) for those of the half that are this thread's; their i-th has that slot among the undecided ones.
   template <class F>
@@ -125,9 +138,13 @@ class Local {
     is_called_ = runs_on_stage();
     if (!is_called_) {
       probe(is_behind_ ? LocalProbe::behind_stage : LocalProbe::beside_stage);
+      const Span span(&clock_, LocalTime::unstaged);
       return rest_.attempt(position, t, place);
     }
-    if (turns_.holds_back()) return Attempt::held_back;
+    const bool holds_back = turns_.holds_back();
+    clock_.count_as(time_of(holds_back ? turns_.holds_back_for() : turns_.is()));
+    if (holds_back) return Attempt::held_back;
+    const Span span(&clock_, LocalTime::ending);
     ++counts_->attempts;
     position_ = position;
     log_.clear();
@@ -141,6 +158,7 @@ class Local {
     return Attempt::postponed;
   }
   KILOKV_HOST_DEVICE Attempt go_on(std::uint32_t rank) {
+    const Span span(&clock_, LocalTime::ending);
     if (rank == kNone) {
       end(true);
       return Attempt::exhausted;
@@ -160,7 +178,9 @@ class Local {
   // What came of the group's attempts; of a lane that made none: held_back.
   KILOKV_HOST_DEVICE void swept(Attempt attempt) {
     const bool failed = is_called_ && attempt == Attempt::conflict;
-    const Serialized became = turns_.learn(failed, is_called_ && (failed || attempt == Attempt::held_back));
+    const bool held_back = is_called_ && attempt == Attempt::held_back;
+    const Serialized became = turns_.learn(failed, failed || held_back);
+    if (!held_back) clock_.count_as(time_of(turns_.is()));
     is_called_ = false;
     if (became == Serialized::no) return;
     const bool in_block = became == Serialized::in_block;
@@ -169,6 +189,9 @@ class Local {
   }
 
  private:
+  using Clock = LocalClock<P, Rules::kTimes>;
+  using Span = LocalSpan<Clock>;
+
   // The interpreter's way to the stage.
   class Access {
    public:
@@ -227,11 +250,17 @@ class Local {
     }
     return false;
   }
-  KILOKV_HOST_DEVICE void write_back() const {
+  KILOKV_HOST_DEVICE void read_in() {
+    const Span span(&clock_, LocalTime::moving);
+    stage_.read_in();
+  }
+  KILOKV_HOST_DEVICE void write_back() {
+    const Span span(&clock_, LocalTime::moving);
     if (Rules::kWritesBack && Rules::kWritesBackAtEnd) stage_.write_back();
   }
 
   KILOKV_HOST_DEVICE Outcome run(std::uint32_t rank) {
+    const Span span(&clock_, LocalTime::running);
     Access access(this);
     return run_transaction(a_.batch, a_.results, access, log_.transaction(), rank);
   }
@@ -249,6 +278,7 @@ class Local {
   }
   KILOKV_HOST_DEVICE void write_entry(std::uint32_t e, Cell cell) {
     const std::uint32_t slot = slot_of(e);
+    if (!Rules::kStraddlersBehind && slot == kNone) return;
     if (stopped_ || !claim(e, slot)) return;
     stage_.set_cell(slot, cell);
     log_.add(e, kEntryWritten);
@@ -262,6 +292,7 @@ class Local {
   }
   // Before each access. False: another lane is in the way, and the attempt stops.
   KILOKV_HOST_DEVICE bool claim(std::uint32_t e, std::uint32_t slot) {
+    const Span span(&clock_, LocalTime::claiming);
     const bool writes = log_.has(log_.head(e), kHeadMayWrite);
     if (writes && Rules::kChecksOwner && stage_.owns(slot)) return true;
     if (!writes && !Rules::kClaimsReads) return true;
@@ -276,6 +307,7 @@ class Local {
     }
     if (writes) {
       if (claim == StageClaim::kept) probe(LocalProbe::wrote_alias);
+      const Span of_shadow(&clock_, LocalTime::shadowing);
       stage_.own(slot);
     }
     return true;
@@ -283,6 +315,7 @@ class Local {
 
   // What was written is as it was.
   KILOKV_HOST_DEVICE void restore() {
+    const Span span(&clock_, LocalTime::restoring);
     for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
       if (!log_.has(e, kEntryWritten)) continue;
       log_.remove(e, kEntryWritten);
@@ -323,6 +356,11 @@ class Local {
     return Attempt::conflict;
   }
 
+  KILOKV_HOST_DEVICE static LocalTime time_of(Serialized serialized) {
+    if (serialized == Serialized::no) return LocalTime::outside;
+    return serialized == Serialized::in_block ? LocalTime::in_block : LocalTime::in_group;
+  }
+
   KILOKV_HOST_DEVICE void probe(LocalProbe probe) const {
     p_.probe(kProtocolProbes + static_cast<std::uint32_t>(probe));
   }
@@ -333,6 +371,7 @@ class Local {
   TransactionLog<P> log_;
   Stage<P, Rules> stage_;
   Serialization<P, Rules> turns_;
+  Clock clock_;
   Prstm<P, Rules> rest_;
   // Of the half.
   bool is_behind_ = false;

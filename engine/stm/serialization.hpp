@@ -3,7 +3,8 @@
 // A group's conflict mask is the set of its lanes that met a conflict in the last sweep. Where it is the same twice in
 // a row, the lowest of them goes alone in its group (warp serialization). Where that one meets a conflict again, it
 // takes the block's token: as long as it has it, all other groups hold back (block serialization). When it has ended,
-// or has nothing to try any more, the group goes on as before.
+// or has nothing to try any more, the group goes on as before. Where several blocks share the stage, what is said of
+// the block is of all of them.
 //
 // Progress. Attempts end by themselves, and a lane that looked at the token before it was taken makes but that one
 // more. Then nobody has a claim but the lane that is alone in the block, whose own bits are no conflict: it ends. So
@@ -65,6 +66,12 @@ class Serialization {
     }
     p_.probe(kProtocolProbes + static_cast<std::uint32_t>(LocalProbe::held_back_by_token));
     return true;
+  }
+
+  // How this lane is, where it may try its transaction; and for what it holds back, where not.
+  KILOKV_HOST_DEVICE Serialized is() const { return is_alone() ? alone_ : Serialized::no; }
+  KILOKV_HOST_DEVICE Serialized holds_back_for() const {
+    return alone_ == Serialized::in_group && !is_alone() ? Serialized::in_group : Serialized::in_block;
   }
 
   // What came of this lane's attempt: a conflict; that, or it held back. Returns what this lane has become.

@@ -1,5 +1,6 @@
-// The stage of `local` (stm/local.hpp): records in the memory of one block, with a shadow and an owner each, and the
-// signatures of the lanes, by which they find out that they are in each other's way.
+// The stage of `local` (stm/local.hpp): records in the memory of one block, or of a cluster's blocks together
+// (distributed shared memory), with a shadow and an owner each, and the signatures of the lanes, by which they find out
+// that they are in each other's way.
 //
 // Signatures. A record stands for one bit of a signature: its slot modulo their number. They are stored by bit, not by
 // lane: a row for each bit, a word in it for each group, in which every lane has one bit for "reads" and one for
@@ -26,6 +27,9 @@
 //     transaction may write, its footprint tells, is claimed to be written from the beginning: no lane has to go from
 //     reading to writing, which no two could at once
 //   - banks let one lane in at a time; here the change of a word does, or the sequential order
+//   - several blocks of a device may share a stage, whose parts (stm/local_arguments.hpp) are then in the memory of
+//   each:
+//     the paper's is of one work-group. No rule changes: what was the block's is the cluster's, in scopes, too
 //   - a shadow is made of what may be written only, in words of 64 bits, two to a record; an owner is a word
 #pragma once
 
@@ -52,6 +56,7 @@ class Stage {
  public:
   using Space = typename P::Space;
   static constexpr std::uint32_t kLanesPerWord = stage_lanes_per_word(P::kGroupWidth);
+  static constexpr Scope kScope = P::kHasClusters ? Scope::cluster : Scope::block;
 
   KILOKV_HOST_DEVICE Stage(P& platform, const TicketedArguments<Space>& arguments)
       : p_(platform),
@@ -64,15 +69,16 @@ class Stage {
   // Reads the records in; nobody has claimed any. For all threads that share the stage; a barrier must follow.
   KILOKV_HOST_DEVICE void read_in() const {
     if (p_.thread() >= a_.local.threads) return;
-    const std::uint32_t signature_words = a_.tuning.local.signature_bits * row_words_;
-    for (std::uint32_t i = p_.thread(); i < kStageRows + signature_words; i += a_.local.threads) {
-      p_.store(words_ + i, 0, Order::relaxed, Scope::block);
+    for (std::uint32_t part = 0; part < std::uint32_t{1} << part_bits(); ++part) {
+      for (std::uint32_t i = p_.thread(); i < columns_begin(); i += a_.local.threads) {
+        p_.store(part_of(part) + i, 0, Order::relaxed, kScope);
+      }
     }
     for (std::uint32_t slot = p_.thread(); slot < a_.local.staged; slot += a_.local.threads) {
       const auto cell = cell_of(slot);
       p_.put(at(kStageWord, slot), p_.get(cell));
       p_.put(at(kStageTag, slot), p_.get(cell + 1));
-      p_.store(at(kStageOwner, slot), kNobody, Order::relaxed, Scope::block);
+      p_.store(at(kStageOwner, slot), kNobody, Order::relaxed, kScope);
     }
   }
   // Writes them back. For the same, behind a barrier.
@@ -101,51 +107,51 @@ class Stage {
     const auto row = row_of(slot);
     const std::uint64_t mine = bit_to(writes);
     // Nobody but this lane changes its own bits.
-    const std::uint64_t word = p_.load(row + my_word_, Order::relaxed, Scope::block);
+    const std::uint64_t word = p_.load(row + my_word_, Order::relaxed, kScope);
     if ((word & (mine | bit_to(true))) != 0) return StageClaim::kept;
     if (is_in_way(word & ~my_bits(), writes)) return refuse(slot, word);
     if (!Rules::kSetsBits) return StageClaim::taken;
-    const std::uint64_t before = p_.fetch_or(row + my_word_, mine, Rules::kClaimOrder, Scope::block);
+    const std::uint64_t before = p_.fetch_or(row + my_word_, mine, Rules::kClaimOrder, kScope);
     std::uint64_t met = before & ~my_bits();
     bool refused = is_in_way(met, writes);
     for (std::uint32_t i = 0; i < row_words_ && !refused && Rules::kLooksAtOtherGroups; ++i) {
       if (i == my_word_) continue;
-      met = p_.load(row + i, Rules::kLookOrder, Scope::block);
+      met = p_.load(row + i, Rules::kLookOrder, kScope);
       refused = is_in_way(met, writes);
     }
     if (!refused) return StageClaim::taken;
-    p_.fetch_add(row + my_word_, ~mine + 1, Order::relaxed, Scope::block);
+    p_.fetch_add(row + my_word_, ~mine + 1, Order::relaxed, kScope);
     return refuse(slot, met);
   }
   // Gives back what was `taken`.
   KILOKV_HOST_DEVICE void release(std::uint32_t slot, bool wrote) const {
     if (!Rules::kSetsBits) return;
-    p_.fetch_add(row_of(slot) + my_word_, ~bit_to(wrote) + 1, Rules::kReleaseOrder, Scope::block);
+    p_.fetch_add(row_of(slot) + my_word_, ~bit_to(wrote) + 1, Rules::kReleaseOrder, kScope);
   }
 
   KILOKV_HOST_DEVICE bool owns(std::uint32_t slot) const {
-    return p_.load(at(kStageOwner, slot), Order::relaxed, Scope::block) == p_.thread() + 1;
+    return p_.load(at(kStageOwner, slot), Order::relaxed, kScope) == p_.thread() + 1;
   }
   // What is there is what there was before. Requires: claimed to write.
   KILOKV_HOST_DEVICE void own(std::uint32_t slot) const {
     p_.put(at(kShadowWord, slot), p_.get(at(kStageWord, slot)));
     p_.put(at(kShadowTag, slot), p_.get(at(kStageTag, slot)));
-    p_.store(at(kStageOwner, slot), p_.thread() + 1, Order::relaxed, Scope::block);
+    p_.store(at(kStageOwner, slot), p_.thread() + 1, Order::relaxed, kScope);
   }
   KILOKV_HOST_DEVICE void restore(std::uint32_t slot) const {
     p_.put(at(kStageWord, slot), p_.get(at(kShadowWord, slot)));
     p_.put(at(kStageTag, slot), p_.get(at(kShadowTag, slot)));
   }
   KILOKV_HOST_DEVICE void disown(std::uint32_t slot) const {
-    p_.store(at(kStageOwner, slot), kNobody, Order::relaxed, Scope::block);
+    p_.store(at(kStageOwner, slot), kNobody, Order::relaxed, kScope);
   }
 
   // The token: 0, or the number of a group plus one.
-  KILOKV_HOST_DEVICE std::uint64_t token() const { return p_.load(words_ + kStageToken, Order::relaxed, Scope::block); }
+  KILOKV_HOST_DEVICE std::uint64_t token() const { return p_.load(part_of(0) + kStageToken, Order::relaxed, kScope); }
   KILOKV_HOST_DEVICE bool take_token(std::uint64_t mine) const {
-    return p_.compare_exchange(words_ + kStageToken, 0, mine, Order::relaxed, Scope::block) == 0;
+    return p_.compare_exchange(part_of(0) + kStageToken, 0, mine, Order::relaxed, kScope) == 0;
   }
-  KILOKV_HOST_DEVICE void give_token_back() const { p_.store(words_ + kStageToken, 0, Order::relaxed, Scope::block); }
+  KILOKV_HOST_DEVICE void give_token_back() const { p_.store(part_of(0) + kStageToken, 0, Order::relaxed, kScope); }
 
  private:
   using Pointer = PointerOf<P, std::uint64_t>;
@@ -154,16 +160,39 @@ class Stage {
 
   KILOKV_HOST_DEVICE static Pointer memory(P& platform, const TicketedArguments<Space>& arguments) {
     if constexpr (P::kHasBlockWords) {
-      return platform.block_words();
+      return platform.block_words(0);
     } else {
       return arguments.local.stage;
     }
   }
-  KILOKV_HOST_DEVICE auto row_of(std::uint32_t slot) const {
-    return words_ + (kStageRows + (slot & (a_.tuning.local.signature_bits - 1)) * row_words_);
+  KILOKV_HOST_DEVICE std::uint32_t part_bits() const {
+    if constexpr (P::kHasClusters) {
+      return a_.local.part_bits;
+    } else {
+      return 0;
+    }
   }
-  KILOKV_HOST_DEVICE auto at(StageColumn column, std::uint32_t slot) const {
-    return words_ + (kStageRows + a_.tuning.local.signature_bits * row_words_ + column * a_.local.staged + slot);
+  // Where the part begins that has what has this number.
+  KILOKV_HOST_DEVICE Pointer part_of(std::uint32_t number) const {
+    const std::uint32_t part = Rules::kTellsPartsApart ? number & ((std::uint32_t{1} << part_bits()) - 1) : 0;
+    if constexpr (!P::kHasClusters) {
+      return words_;
+    } else if constexpr (P::kHasBlockWords) {
+      return p_.block_words(part);
+    } else {
+      return words_ + part * (columns_begin() + kStageColumns * stage_share(a_.local.staged, part_bits()));
+    }
+  }
+  KILOKV_HOST_DEVICE std::uint32_t columns_begin() const {
+    return kStageRows + stage_share(a_.tuning.local.signature_bits, part_bits()) * row_words_;
+  }
+  KILOKV_HOST_DEVICE Pointer row_of(std::uint32_t slot) const {
+    const std::uint32_t bit = slot & (a_.tuning.local.signature_bits - 1);
+    return part_of(bit) + (kStageRows + (bit >> part_bits()) * row_words_);
+  }
+  KILOKV_HOST_DEVICE Pointer at(StageColumn column, std::uint32_t slot) const {
+    const std::uint32_t column_begin = columns_begin() + column * stage_share(a_.local.staged, part_bits());
+    return part_of(slot) + (column_begin + (slot >> part_bits()));
   }
   KILOKV_HOST_DEVICE auto cell_of(std::uint32_t slot) const {
     return a_.cells + 2 * std::uint64_t{a_.local.record_of != nullptr ? a_.local.record_of[slot] : slot};
@@ -174,8 +203,7 @@ class Stage {
     return writes ? others != 0 : others >> kWriteShift != 0;
   }
   KILOKV_HOST_DEVICE StageClaim refuse(std::uint32_t slot, std::uint64_t met) const {
-    const bool is_alias =
-        met >> kWriteShift != 0 && p_.load(at(kStageOwner, slot), Order::relaxed, Scope::block) == kNobody;
+    const bool is_alias = met >> kWriteShift != 0 && p_.load(at(kStageOwner, slot), Order::relaxed, kScope) == kNobody;
     return is_alias ? StageClaim::aliased : StageClaim::refused;
   }
 

@@ -100,6 +100,7 @@ void fill_info(const ServerInfo& info, v1::StatusResponse* response) {
   response->set_order(info.order);
   response->set_staged_records(info.staged_records);
   response->set_signature_bits(info.signature_bits);
+  response->set_stage_blocks(info.stage_blocks);
   response->set_validation(info.validation);
   response->set_validation_lanes(info.validation_lanes);
 }

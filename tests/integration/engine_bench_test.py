@@ -74,11 +74,13 @@ class EngineBench(unittest.TestCase):
         workloads = [["local-ht"], ["local-km"], ["local-ga"], ["bank", "--keys", "500"], ["bank-semantic"]]
         for staged, threads, workload in itertools.product([0, 64, 4096], [1, 2, 8], workloads):
             done = run("--strategy", "local", "--threads", str(threads), "--workload", *workload, "--staged-records",
-                       str(staged), "--signature-bits", "64", "--verify", "--batches", "6", "--batch", "200", "--json")
+                       str(staged), "--signature-bits", "64", "--stage-blocks", "2", "--verify", "--batches", "6",
+                       "--batch", "200", "--json")
             with self.subTest(staged=staged, threads=threads, workload=workload):
                 self.check_counts("local", done)
                 document = json.loads(done.stdout)
-                self.assertEqual((document["staged_records"], document["signature_bits"]), (staged, 64))
+                self.assertEqual((document["staged_records"], document["signature_bits"], document["stage_blocks"]),
+                                 (staged, 64, 2))
                 execution = document["workloads"][0]["execution"]
                 decided = sum(execution["decided_by_thread"])
                 if staged != 64:
@@ -86,6 +88,23 @@ class EngineBench(unittest.TestCase):
                 self.assertGreaterEqual(execution["lane_restarts"], execution["warp_serialized"])
                 self.assertGreaterEqual(execution["warp_serialized"], execution["block_serialized"])
                 self.assertLessEqual(execution["lane_restarts"], execution["conflicts"])
+
+    def test_local_tells_where_its_time_goes(self):
+        for device, keys in itertools.product(["cpu", "emulated"], ["2", "256"]):
+            done = run("--strategy", "local", "--device", device, "--threads", "2", "--workload", "local-ga", "--keys",
+                       keys, "--stage-times", "--verify", "--batches", "6", "--batch", "400", "--json")
+            with self.subTest(device=device, keys=keys):
+                self.check_counts("local", done)
+                execution = json.loads(done.stdout)["workloads"][0]["execution"]
+                times = dict(execution["times"])
+                self.assertAlmostEqual(times.pop("serialized_attempts"),
+                                       100 * execution["warp_serialized"] /
+                                       (execution["staged"] + execution["lane_restarts"]), places=3)
+                self.assertAlmostEqual(sum(times.values()), 100, places=2)
+                self.assertGreater(min(times[of] for of in ("outside", "moving", "running", "claiming", "shadowing")), 0)
+                self.assertEqual(times["in_group"] + times["in_block"] > 0, execution["warp_serialized"] > 0)
+        plain = run("--strategy", "local", "--workload", "local-ga", "--batches", "2", "--json")
+        self.assertNotIn("times", json.loads(plain.stdout)["workloads"][0]["execution"])
 
     def check_counts(self, strategy, done):
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -195,6 +214,9 @@ class EngineBench(unittest.TestCase):
                                  (["--staged-records", "64"],
                                   "1024, the default, unless --strategy is local (--staged-records)"),
                                  (["--strategy", "local", "--signature-bits", "3"], "a power of two to 1024"),
+                                 (["--strategy", "local", "--stage-blocks", "3"], "1, 2, 4 or 8 (--stage-blocks)"),
+                                 (["--stage-blocks", "2"], "8, the default, unless --strategy is local (--stage-blocks)"),
+                                 (["--stage-times"], "off, the default, unless --strategy is local (--stage-times)"),
                                  (["--strategy", "lock", "--transactions-per-thread", "1048577"], "0 to 1048576"),
                                  (["--device", "tpu"], "--device"), (["--verify=yes"], "--verify"),
                                  (["--baseline", "--verify"], "--baseline")]:

@@ -275,6 +275,19 @@ class EngineCompare(unittest.TestCase):
                          [("3", "local-ht"), ("4", "local-km"), ("5", "local-ga")])
         for panel in document["panels"]:
             self.assertEqual([point["keys"] for point in panel["points"]], [2, 2, 4, 4])
+            self.assertFalse(any("times" in point for point in panel["points"]))
+
+    def test_where_the_time_of_local_goes(self):
+        document, tables = self.figures("local", "--sizes", "4", "--strategies", "serial,local")
+        for panel, figure in zip(document["panels"], "345"):
+            serial, local = panel["points"]
+            self.assertNotIn("times", serial)
+            times = dict(local["times"])
+            serialized = times.pop("serialized_attempts")
+            self.assertAlmostEqual(sum(times.values()), 100, places=2)
+            self.assertTrue(serialized > 0 or times["in_group"] + times["in_block"] == 0, times)
+            self.assertGreater(times["running"], 0)
+            self.assertIn(f"percent of its threads' time: figure {figure}b, {panel['workload']}", tables)
 
     def test_sweep_of_contention(self):
         document, text = self.figures("contention", "--thetas", "10,0", "--update-shares", "0,1", "--operations", "1,3",

@@ -70,12 +70,14 @@ class Strategies(unittest.TestCase):
             self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
 
     def test_small_stages(self):
-        for staged, bits in ((0, 256), (16, 4)):
+        for staged, bits, blocks in ((0, 256, 8), (16, 4, 2)):
             with self.subTest(staged), temporary_folder() as folder, \
                     Server(folder, "--strategy", "local", "--threads", "4", "--staged-records", str(staged),
-                           "--signature-bits", str(bits), "--shadow-rate", "1") as server:
+                           "--signature-bits", str(bits), "--stage-blocks", str(blocks), "--shadow-rate",
+                           "1") as server:
                 told = status(server)
-                self.assertEqual([told[knob] for knob in ("staged_records", "signature_bits")], [staged, bits])
+                self.assertEqual([told[knob] for knob in ("staged_records", "signature_bits", "stage_blocks")],
+                                 [staged, bits, blocks])
                 self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
 
     def test_wrong_knobs(self):
@@ -97,7 +99,10 @@ class Strategies(unittest.TestCase):
                                    (["--signature-bits", "64"],
                                     "256, the default, unless --strategy is local (--signature-bits)"),
                                    (["--strategy", "local", "--signature-bits", "48"], "a power of two to 1024"),
-                                   (["--strategy", "local", "--staged-records", "4097"], "0 to 4096"),
+                                   (["--strategy", "local", "--staged-records", "32769"], "0 to 32768"),
+                                   (["--stage-blocks", "4"],
+                                    "8, the default, unless --strategy is local (--stage-blocks)"),
+                                   (["--strategy", "local", "--stage-blocks", "16"], "1, 2, 4 or 8 (--stage-blocks)"),
                                    (["--strategy", "foo"], "one of auto, ordered, serial, prstm")):
             with self.subTest(arguments), temporary_folder() as folder:
                 done = subprocess.run([BIN / "kilokvd", "--data-dir", folder, *arguments], capture_output=True,

@@ -40,6 +40,7 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.order = response.order();
   status.staged_records = response.staged_records();
   status.signature_bits = response.signature_bits();
+  status.stage_blocks = response.stage_blocks();
   status.validation = response.validation();
   status.validation_lanes = response.validation_lanes();
   status.validator_choice = response.validator_choice();

@@ -14,6 +14,9 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "engine/engine_with.hpp"
+#include "engine/exec/device_executor.hpp"
+#include "engine/exec/emulated_kernels.hpp"
 #include "engine/exec/host_strategies.hpp"
 #include "engine/stm/ticketed_arguments.hpp"
 #include "tests/unit/engine/edge_batches.hpp"
@@ -35,12 +38,13 @@ struct Ground {
   const char* device = "cpu";
   std::uint32_t threads = 1;
   std::uint64_t chains = kChains;
+  std::uint32_t blocks = 0;  // of the emulated device; 0: as it has them by itself
 };
 
 struct Totals {
   std::uint64_t batches = 0, by_it = 0, on_device = 0, passes_beyond_first = 0;
   std::uint64_t conflicts = 0, under_locks = 0, wasted = 0;
-  std::uint64_t staged = 0, decided = 0;
+  std::uint64_t staged = 0, decided = 0, in_several_blocks = 0, in_8_blocks = 0;
   std::uint64_t outcomes[7] = {};
 };
 
@@ -54,6 +58,8 @@ void count(const RefereeScenario& scenario, const char* strategy, Totals* totals
   totals->under_locks += execution.under_locks;
   totals->wasted += execution.wasted_tickets;
   totals->staged += execution.staged;
+  totals->in_several_blocks += execution.stage_blocks > 1 && execution.staged > 0 ? 1 : 0;
+  totals->in_8_blocks += execution.stage_blocks == 8 && execution.staged > 0 ? 1 : 0;
   for (const std::uint64_t decided : execution.decided_by) totals->decided += decided;
   for (const std::uint8_t outcome : scenario.results.outcome) ++totals->outcomes[outcome];
 }
@@ -73,6 +79,20 @@ void draw_local(Random* random, EngineOptions* options) {
   constexpr std::uint32_t kStaged[] = {0, 2, 4, 8, 16, 1024}, kBits[] = {1, 4, 256, 1024};
   options->staged_records = kStaged[random->below(6)];
   options->signature_bits = kBits[random->below(4)];
+  options->stage_blocks = std::uint32_t{1} << random->below(4);
+}
+
+std::unique_ptr<Engine> make_engine(const Ground& ground, EngineOptions options) {
+  if (ground.blocks == 0) return RefereeScenario::make_engine(options);
+  TicketedTuning tuning;
+  tuning.records_per_lock = options.records_per_lock;
+  tuning.transactions_per_thread = options.transactions_per_thread;
+  tuning.local = {options.staged_records, options.signature_bits, options.stage_blocks};
+  EmulatedDeviceOptions emulated;
+  emulated.threads = ground.blocks;
+  options.secret = RefereeScenario::kSecret;
+  return create_engine_with(options, std::make_unique<DeviceExecutor>(
+                                         open_emulated(emulated), std::vector<std::string>{options.strategy}, tuning));
 }
 
 Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed, Totals* totals) {
@@ -87,7 +107,7 @@ Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed,
   if (options.strategy == "local") draw_local(&random, &options);
   if (random.chance(0.3)) options.transactions_per_thread = static_cast<std::uint32_t>(1 + random.below(20));
   RefereeScenario scenario;
-  scenario.engine = RefereeScenario::make_engine(options);
+  scenario.engine = make_engine(ground, options);
   EdgeBatches batches(&random, draw_edge_shape(&random));
   for (std::uint64_t key = 0; key < batches.shape().keys; key += 2) scenario.load(EdgeBatches::name(key), 5);
   if (random.chance(0.3)) scenario.header.first_version = kVersionMax - 50'000'000;
@@ -132,6 +152,10 @@ void run_strategy(const Ground& ground, const char* strategy) {
     std::printf("  %llu of %llu on the stage\n", static_cast<unsigned long long>(totals.staged),
                 static_cast<unsigned long long>(totals.decided));
     EXPECT_TRUE(totals.staged > totals.decided / 10 && totals.staged < totals.decided * 9 / 10);
+    const std::string_view device = ground.device;
+    if (device == "cpu") EXPECT_EQ(totals.in_several_blocks, std::uint64_t{0});
+    if (device == "emulated") EXPECT_TRUE(totals.in_several_blocks > 5);
+    if (ground.blocks == 16) EXPECT_TRUE(totals.in_8_blocks > 5);
   }
   for (const Outcome outcome :
        {Outcome::committed, Outcome::guard_failed, Outcome::wait_expired, Outcome::overflow, Outcome::type_mismatch}) {
@@ -146,8 +170,48 @@ TEST(on_1_thread) { run_all({.test = "on_1_thread"}); }
 TEST(on_2_threads) { run_all({.test = "on_2_threads", .threads = 2}); }
 TEST(on_8_threads) { run_all({.test = "on_8_threads", .threads = 8}); }
 TEST(on_the_emulated_device) { run_all({.test = "on_the_emulated_device", .device = "emulated", .chains = 30}); }
+TEST(on_a_device_whose_stage_is_in_8_blocks) {
+  run_strategy({.test = "on_a_device_whose_stage_is_in_8_blocks", .device = "emulated", .chains = 20, .blocks = 16},
+               "local");
+}
 
-void on_the_chosen_device() { run_all({.test = "on_the_chosen_device", .device = std::getenv("KILOKV_TEST_DEVICE")}); }
+// More transactions, and records, than one block has threads and room for: on a CUDA device with clusters the stage is
+// in the memory of 1, 2, 4 and 8 blocks.
+void run_large_stages(const char* device) {
+  for (const std::uint32_t transactions : {200u, 400u, 900u, 3000u}) {
+    EngineOptions options;
+    options.strategy = "local";
+    options.device = device;
+    options.threads = 2;
+    options.staged_records = kStagedRecordsMax;
+    RefereeScenario scenario;
+    scenario.engine = RefereeScenario::make_engine(options);
+    Random random(transactions);
+    const std::uint64_t keys = transactions == 900 ? 100 : 4 * transactions;
+    for (std::uint32_t t = 0; t < transactions; ++t) {
+      scenario.builder.begin();
+      const auto key = [&](std::uint64_t of) { return scenario.builder.key("k" + std::to_string(random.below(of))); };
+      scenario.builder.op(OpKind::get, key(keys));
+      scenario.builder.op(OpKind::put, key(keys), Operand::get, 0);
+      scenario.builder.op(OpKind::add, key(t % 4 == 0 ? 10 : keys), Operand::integer, 1);
+      scenario.builder.end();
+    }
+    scenario.execute();
+    const ExecutionReport& execution = scenario.engine->execution();
+    EXPECT_EQ(scenario.check(RefereeMode::any_order).message(), "");
+    EXPECT_EQ(execution.staged, std::uint64_t{transactions});
+    EXPECT_EQ(scenario.engine->device().reason, "");
+    std::printf("  %u transactions on a stage in the memory of %u blocks\n", transactions, execution.stage_blocks);
+  }
+}
+TEST(large_stages) {
+  for (const char* device : {"cpu", "emulated"}) run_large_stages(device);
+}
+
+void on_the_chosen_device() {
+  run_all({.test = "on_the_chosen_device", .device = std::getenv("KILOKV_TEST_DEVICE")});
+  run_large_stages(std::getenv("KILOKV_TEST_DEVICE"));
+}
 const bool registered_chosen_device = std::getenv("KILOKV_TEST_DEVICE") != nullptr &&
                                       kilokv::test::register_test("on_the_chosen_device", on_the_chosen_device);
 
@@ -288,9 +352,10 @@ TEST(knobs_of_kilo_are_checked) {
 }
 
 TEST(knobs_of_local_are_checked) {
-  const auto code_of = [](const char* strategy, std::uint32_t records, std::uint32_t bits) {
+  const auto code_of = [](const char* strategy, std::uint32_t records, std::uint32_t bits, std::uint32_t blocks = 8) {
     EngineOptions options;
     options.strategy = strategy;
+    options.stage_blocks = blocks;
     options.staged_records = records;
     options.signature_bits = bits;
     return Engine::create(options).status().code();
@@ -301,8 +366,13 @@ TEST(knobs_of_local_are_checked) {
   for (const std::uint32_t bits : {0u, 3u, 2048u}) {
     EXPECT_EQ(code_of("local", 1024, bits), StatusCode::invalid_argument);
   }
+  for (const std::uint32_t blocks : {1u, 2u, 4u}) EXPECT_EQ(code_of("local", 1024, 256, blocks), StatusCode::ok);
+  for (const std::uint32_t blocks : {0u, 3u, 16u}) {
+    EXPECT_EQ(code_of("local", 1024, 256, blocks), StatusCode::invalid_argument);
+  }
   EXPECT_EQ(code_of("prstm", 512, 256), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("prstm", 1024, 128), StatusCode::invalid_argument);
+  EXPECT_EQ(code_of("prstm", 1024, 256, 4), StatusCode::invalid_argument);
 }
 
 }  // namespace

@@ -65,8 +65,8 @@ class Rig {
     return values;
   }
   // Of a kernel, to its end.
-  Status run(const char* name, EmulatedDevice::Kernel body) {
-    const Status launched = device.launch(stream, name, std::move(body));
+  Status run(const char* name, EmulatedDevice::Kernel body, EmulatedBlocks blocks = {}) {
+    const Status launched = device.launch(stream, name, std::move(body), blocks);
     return launched.ok() ? device.synchronize(stream) : launched;
   }
   // The same on one thread alone.
@@ -218,6 +218,28 @@ TEST(shared_words_are_each_blocks_own_and_undefined_at_the_start) {
   EXPECT_TRUE(rig.download(out, 4) == (std::vector<Word>{0, 1, 2, 3}));
   expect_fault(rig.run("forgets", [](EmulatedPlatform& p) { p.get(p.shared() + EmulatedPlatform::kSharedWords - 1); }),
                "forgets reads 8 bytes");
+}
+
+TEST(blocks_of_a_cluster_share_their_words) {
+  Rig rig;
+  const EmulatedBlocks blocks{.words = 3, .in_cluster = 2};
+  const auto out = rig.allocate<Word>(4);
+  const auto shares = [=](EmulatedPlatform& p) {
+    p.put(p.block_words(p.thread() % 2) + 2, p.thread());
+    p.grid_barrier();
+    p.put(out + p.thread(), p.get(p.block_words(1 - p.thread() % 2) + 2));
+  };
+  EXPECT_OK(rig.run("shares", shares, blocks));
+  EXPECT_TRUE(rig.download(out, 4) == (std::vector<Word>{1, 0, 3, 2}));
+  expect_fault(rig.run(
+                   "forgets", [](EmulatedPlatform& p) { p.get(p.block_words(0) + 2); }, blocks),
+               "forgets reads 8 bytes");
+  const auto put_at = [](std::uint32_t block, std::uint32_t word) {
+    return [=](EmulatedPlatform& p) { p.put(p.block_words(block) + word, 1); };
+  };
+  expect_fault(Rig().run("leaves", put_at(1, 3), blocks), "leaves writes 8 bytes at offset 232448");
+  expect_fault(Rig().run("strays", put_at(2, 0), blocks), "strays writes 8 bytes at a null pointer");
+  expect_fault(Rig().run("asks", put_at(0, 0)), "asks writes 8 bytes at a null pointer");
 }
 
 TEST(a_host_pointer_on_the_device_is_noticed) {

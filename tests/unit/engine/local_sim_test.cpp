@@ -106,6 +106,52 @@ TEST(who_conflicts_with_all_gets_on) {
   expect_to_hold<OneAgainstMany<>>(kProgram, "who_conflicts_with_all_gets_on", kSchedules / 90);
 }
 
+// Where the time of the stage's lanes goes, in steps of the simulator: serialized where somebody was, and nowhere else.
+template <class Rules = TimedLocalRules>
+struct Timed {
+  static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
+    TicketedSimRuns runs = Family<4, Rules>::runs_of(seed);
+    runs.tuning.local.times = true;
+    runs.schedule.seed = seed;
+    const std::uint64_t keys = seed % 3 == 0 ? 40 : 3;
+    const Status status = run_ticketed_batch(
+        Family<4, Rules>::kKind, &runs, 24, totals, given, [&](ColumnsBuilder* builder, std::uint64_t i) {
+          const auto key = [&](std::uint64_t k) { return builder->key("key" + std::to_string(k % keys)); };
+          builder->op(OpKind::add, key(i), Operand::integer, 1);
+          builder->op(OpKind::add, key(3 * i + 1), Operand::integer, 1);
+        });
+    return status.ok() ? check(totals->last, runs) : status;
+  }
+
+  static Status check(const ExecutionReport& execution, const TicketedSimRuns& runs) {
+    const auto of = [&](LocalTime time) { return execution.local_times.ticks[static_cast<std::size_t>(time)]; };
+    std::uint64_t all = 0;
+    for (const std::uint64_t ticks : execution.local_times.ticks) all += ticks;
+    const auto wrong = [](const std::string& what) { return Status(StatusCode::internal, what); };
+    // From its start to the end of the stage, each lane that shares it.
+    if (all == 0 || all > runs.report.steps * runs.shape.lanes()) return wrong("times that are not those of the run");
+    const std::uint64_t serialized = of(LocalTime::in_group) + of(LocalTime::in_block);
+    if ((serialized > 0) != (execution.warp_serialized > 0)) return wrong("time of serialized lanes, or none, wrongly");
+    if ((of(LocalTime::in_block) > 0) != (execution.block_serialized > 0))
+      return wrong("time of a token, or none, wrongly");
+    if (execution.staged == 0 && of(LocalTime::running) > 0)
+      return wrong("time of transactions that did not run there");
+    if (execution.staged < 24 || execution.warp_serialized > 0) return {};
+    for (const LocalTime time :
+         {LocalTime::moving, LocalTime::running, LocalTime::claiming, LocalTime::shadowing, LocalTime::ending}) {
+      if (of(time) == 0) return wrong(std::string("no time of ") + name_of(time));
+    }
+    return of(LocalTime::unstaged) == 0 ? Status() : wrong("time beside the stage");
+  }
+};
+TEST(times_are_those_of_the_run) {
+  const SimTotals totals = expect_to_hold<Timed<>>(kProgram, "times_are_those_of_the_run", kSchedules / 10);
+  if (replayed_seed() == nullptr) expect_local_probes(totals);
+}
+TEST(times_that_nobody_takes_are_missed) {
+  expect_to_fail<Timed<LocalRules>>(kProgram, "times_that_nobody_takes_are_missed");
+}
+
 #define PLANTED_IN(Scenario, test, rule, as) \
   struct Rules_##test : LocalRules {         \
     static constexpr auto rule = as;         \
@@ -131,6 +177,7 @@ PLANTED(an_early_write_back_is_found, kWritesBackAtEnd)
 PLANTED(a_write_back_not_waited_for_is_found, kWaitsForWriteBack)
 PLANTED(a_stage_not_waited_for_is_found, kWaitsForStage)
 PLANTED(a_straddler_treated_as_hot_is_found, kStraddlersBehind)
+PLANTED(parts_of_a_stage_that_are_one_are_found, kTellsPartsApart)
 
 RELAXED(a_claim_that_is_not_sequential_is_found, kClaimOrder, Order::acquire_release)
 RELAXED(a_look_that_is_not_sequential_is_found, kLookOrder, Order::acquire)

@@ -26,12 +26,14 @@ KiloTuning kilo_tuning_of(std::uint64_t seed) {
   return tuning;
 }
 
-// Stages of few slots, or of enough, and signatures of few bits.
+// Stages of few slots, or of enough, in one part or several, and signatures of few bits.
 LocalTuning local_tuning_of(std::uint64_t seed) {
   Random random(seed ^ 0x10CA1);
   constexpr std::array<std::uint32_t, 8> kSlots = {0, 1, 2, 3, 4, 64, 64, 64};
   constexpr std::array<std::uint32_t, 4> kBits = {1, 2, 4, 64};
-  return {.staged_records = kSlots[random.below(8)], .signature_bits = kBits[random.below(4)]};
+  LocalTuning tuning{.staged_records = kSlots[random.below(8)], .signature_bits = kBits[random.below(4)]};
+  tuning.stage_blocks = std::uint32_t{1} << random.below(4);
+  return tuning;
 }
 
 // Few lanes and many transactions on each: one can be behind the end of a range while another has not met it.

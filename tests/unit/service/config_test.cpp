@@ -184,6 +184,7 @@ TEST(Config, WhatHasNoLocksTakesNoNumbersOfThem) {
     EXPECT_EQ(parse({"--strategy", name, "--history", "512B"}).ok(), strategy == "kilo");
     EXPECT_EQ(parse({"--strategy", name, "--staged-records", "64"}).ok(), strategy == "local");
     EXPECT_EQ(parse({"--strategy", name, "--signature-bits", "64"}).ok(), strategy == "local");
+    EXPECT_EQ(parse({"--strategy", name, "--stage-blocks", "2"}).ok(), strategy == "local");
   }
 }
 

@@ -24,6 +24,7 @@ const ServerInfo kInfo{.version = "1.2.3",
                        .order = "any",
                        .staged_records = 7,
                        .signature_bits = 16,
+                       .stage_blocks = 2,
                        .validation = "alone",
                        .validation_lanes = "strided"};
 
@@ -91,6 +92,7 @@ TEST_F(ServiceTest, IsUnavailableWhileRecoveringAndAfterClose) {
   EXPECT_EQ(state.history(), "512B");
   EXPECT_EQ(state.staged_records(), 7u);
   EXPECT_EQ(state.signature_bits(), 16u);
+  EXPECT_EQ(state.stage_blocks(), 2u);
   EXPECT_EQ(state.validation(), "alone");
   EXPECT_EQ(state.validation_lanes(), "strided");
   EXPECT_EQ(state.device(), "");

@@ -106,6 +106,7 @@ struct ServerStatus {
   std::uint32_t commit_units = 0, concurrency_limit = 0;  // of the strategy kilo
   std::string history;                                    // the same
   std::uint32_t staged_records = 0, signature_bits = 0;   // of the strategy local
+  std::uint32_t stage_blocks = 0;                         // the same, of a device
   std::string validation, validation_lanes;               // of large read sets
   std::string validator_choice;                           // what checked the last one, and why
   double uptime_seconds = 0, recovery_seconds = 0;
