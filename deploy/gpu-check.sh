@@ -285,6 +285,9 @@ check_workloads() {
       --device "$device" --strategy "$strategy" --verify --workload bank --keys 100000 --distribution zipf:0.99 \
       --batch "$verify_large" --batches 2 --json
   done
+  step 'verify, all workloads, 64 keys, local, a stage of 8 blocks' check 40 device "$bench" --device "$device" \
+    --strategy local --stage-blocks 8 --verify --no-ranges --workload all --keys 64 --batch 1024 \
+    --batches "$verify_batches" --json
   step 'verify, all workloads with ranges, auto' check 40 found "$bench" --device "$device" --strategy auto --verify \
     --workload all --keys 1000 --batch 2048 --batches "$verify_batches" --json
 }

@@ -40,7 +40,7 @@ struct EngineOptions {
   std::uint32_t concurrency_limit = 0;         // of its transactions at once; 0: it adapts; to kConcurrencyMax
   std::uint32_t staged_records = 1024;         // of local, at most: to kStagedRecordsMax; 0: none
   std::uint32_t signature_bits = 256;          // of each of its lanes: a power of two to kSignatureBitsMax
-  std::uint32_t stage_blocks = 8;              // of a device, for its stage, at most: 1, 2, 4 or 8
+  std::uint32_t stage_blocks = 1;              // of a device, for its stage, at most: 1, 2, 4 or 8
   bool stage_times = false;                    // tells in its report where the time of its stage's threads goes
   std::string validation = "auto";             // of large read sets: one of validations()
   std::string validation_lanes = "coalesced";  // of a device: or strided

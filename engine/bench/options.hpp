@@ -24,7 +24,7 @@ struct BenchOptions {
   std::uint64_t records_per_lock = 1;
   std::uint64_t commit_units = 8, concurrency_limit = 0;
   std::string history = "5kB";
-  std::uint64_t staged_records = 1024, signature_bits = 256, stage_blocks = 8;
+  std::uint64_t staged_records = 1024, signature_bits = 256, stage_blocks = 1;
   bool stage_times = false;
   std::uint64_t transactions_per_thread = 0;  // 0: as is best
   std::uint64_t batch_transactions = 1024;

@@ -24,7 +24,7 @@ namespace kilokv::engine {
 struct LocalTuning {
   std::uint32_t staged_records = 1024;  // at most; to kStagedRecordsMax
   std::uint32_t signature_bits = 256;   // of a lane: a power of two, to kSignatureBitsMax
-  std::uint32_t stage_blocks = 8;       // of a device, at most: a power of two, to kStageBlocksMax
+  std::uint32_t stage_blocks = 1;       // of a device, at most: a power of two, to kStageBlocksMax
   bool times = false;                   // adds up where the time goes
 };
 inline constexpr std::uint32_t kStagedRecordsMax = 32768, kSignatureBitsMax = 1024, kStageBlocksMax = 8;

@@ -37,7 +37,7 @@ struct ServerInfo {
   double shadow_rate = 0;
   std::uint32_t commit_units = 8, concurrency_limit = 0;
   std::string history, order;
-  std::uint32_t staged_records = 1024, signature_bits = 256, stage_blocks = 8;
+  std::uint32_t staged_records = 1024, signature_bits = 256, stage_blocks = 1;
   std::string validation, validation_lanes;
 };
 

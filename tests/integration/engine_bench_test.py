@@ -215,7 +215,7 @@ class EngineBench(unittest.TestCase):
                                   "1024, the default, unless --strategy is local (--staged-records)"),
                                  (["--strategy", "local", "--signature-bits", "3"], "a power of two to 1024"),
                                  (["--strategy", "local", "--stage-blocks", "3"], "1, 2, 4 or 8 (--stage-blocks)"),
-                                 (["--stage-blocks", "2"], "8, the default, unless --strategy is local (--stage-blocks)"),
+                                 (["--stage-blocks", "2"], "1, the default, unless --strategy is local (--stage-blocks)"),
                                  (["--stage-times"], "off, the default, unless --strategy is local (--stage-times)"),
                                  (["--strategy", "lock", "--transactions-per-thread", "1048577"], "0 to 1048576"),
                                  (["--device", "tpu"], "--device"), (["--verify=yes"], "--verify"),

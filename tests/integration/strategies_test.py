@@ -101,7 +101,7 @@ class Strategies(unittest.TestCase):
                                    (["--strategy", "local", "--signature-bits", "48"], "a power of two to 1024"),
                                    (["--strategy", "local", "--staged-records", "32769"], "0 to 32768"),
                                    (["--stage-blocks", "4"],
-                                    "8, the default, unless --strategy is local (--stage-blocks)"),
+                                    "1, the default, unless --strategy is local (--stage-blocks)"),
                                    (["--strategy", "local", "--stage-blocks", "16"], "1, 2, 4 or 8 (--stage-blocks)"),
                                    (["--strategy", "foo"], "one of auto, ordered, serial, prstm")):
             with self.subTest(arguments), temporary_folder() as folder:
