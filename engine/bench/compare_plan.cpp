@@ -12,7 +12,7 @@ using Kind = CompareGraphKind;
 constexpr double kReadOnlyShare = 0.2;
 const std::vector<CompareGraph> kOneGraph = {{'A', Kind::plain}};
 
-// Which figures of the PR-STM paper a workload has. A new workload is a line here, and a name in workloads_of().
+// Which figures of the PR-STM paper a workload has. A new workload is a line here, and a name in compare_options.cpp.
 struct Figure {
   const char* number;
   const char* workload;
