@@ -59,8 +59,8 @@ if [ "$quick" = yes ]; then
 else
   chains=1000 any_order_chains=300 verify_batches=10 verify_large=65536 keys=500000 duration=250ms warmup=6
   sizes=(1024 16384 262144 1000000) thetas=(0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2) large_accounts=2500000
-  compare=(--batch 65536 --duration 100ms --verify 2)
-  prstm=() kilo=() local=() contention=(--operations 1,8,64 --thetas 0,0.5,0.99,1.2,10) workloads=()
+  compare=(--batch 16384 --duration 50ms --verify 1)
+  prstm=() kilo=() local=() contention=(--operations 1,8 --update-shares 0,0.5,1 --thetas 0,0.99,1.2,10) workloads=()
   roofline=(--bytes 4294967296 --repetitions 7)
   validate=(--repeats 5 --duration 50ms)
 fi
@@ -255,6 +255,8 @@ check_random_batches() {
     KILOKV_TEST_CHAINS="$chains" "$path" ordered_on_the_chosen_device_equals_the_referee
   step "random batches in any order, $any_order_chains chains of 6" check 60 any env KILOKV_TEST_DEVICE="$device" \
     KILOKV_TEST_CHAINS="$any_order_chains" "$(program engine_any_order_test)" on_the_chosen_device
+  step 'large stages' check 30 any env KILOKV_TEST_DEVICE="$device" "$(program engine_any_order_test)" \
+    large_stages_of_the_chosen_device
 }
 
 check_read_sets() {
@@ -286,7 +288,7 @@ check_workloads() {
       --batch "$verify_large" --batches 2 --json
   done
   step 'verify, all workloads, 64 keys, local, a stage of 8 blocks' check 40 device "$bench" --device "$device" \
-    --strategy local --stage-blocks 8 --verify --no-ranges --workload all --keys 64 --batch 1024 \
+    --strategy local --stage-blocks 8 --verify --no-ranges --workload all --keys 64 --batch 4096 \
     --batches "$verify_batches" --json
   step 'verify, all workloads with ranges, auto' check 40 found "$bench" --device "$device" --strategy auto --verify \
     --workload all --keys 1000 --batch 2048 --batches "$verify_batches" --json
@@ -411,8 +413,10 @@ print_rates() {
 }
 
 print_summary() {
-  local line table
-  printf '# GPU check: %s\n\n' "$([ "$failed" = yes ] && echo FAILED || echo passed)"
+  local line table verdict=passed
+  if ! has_part checks; then verdict='nothing was checked'; fi
+  if [ "$failed" = yes ]; then verdict=FAILED; fi
+  printf '# GPU check: %s\n\n' "$verdict"
   print_facts
   printf '\n## Problems\n\n'
   for line in "${problems[@]:-none}"; do printf -- '- %s\n' "$line"; done
@@ -447,7 +451,7 @@ print_json() {
   printf '{"format":"kilokv-gpu-check-1","passed":%s,"date":%s,"gpu":%s,"driver":%s,"processor":%s,"commit":%s' \
     "$([ "$failed" = yes ] && echo false || echo true)" "$(json_string "$date")" "$(json_string "$gpu")" \
     "$(json_string "$driver")" "$(json_string "$processor")" "$(json_string "$commit")"
-  printf ',"command":%s,"device":"%s","quick":%s,"budget_seconds":%s,"steps":[' "$(json_string "$command_line")" \
+  printf ',"parts":"%s","command":%s,"device":"%s","quick":%s,"budget_seconds":%s,"steps":[' "$parts" "$(json_string "$command_line")" \
     "$device" "$([ "$quick" = yes ] && echo true || echo false)" "$budget"
   for i in "${!steps[@]}"; do printf '%s%s' "$([ "$i" -gt 0 ] && echo ,)" "${steps[$i]}"; done
   printf ']}\n'

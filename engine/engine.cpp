@@ -309,12 +309,8 @@ class HostEngine final : public Engine {
     log_ = access_.log();
     summarized_ = access_.summarized();
     first_version_ = header.first_version;
-    // Nothing of an earlier batch, or of one that was given up.
-    report_.decided_by.clear();
-    report_ = {.devices_lost = report_.devices_lost,
-               .validated = report_.validated,
-               .validated_beside = report_.validated_beside,
-               .decided_by = std::move(report_.decided_by)};
+    report_.begin("serial");
+    report_.on_device = false;
     if (parallel_ == nullptr || parallel_->device() == nullptr) return;
     for (const SlotImage& image : log_) parallel_->changed(store_.table()[image.slot].id);
   }

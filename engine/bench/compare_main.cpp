@@ -58,6 +58,14 @@ Status write_file(const std::string& path, const std::string& text) {
   return file ? Status() : Status(StatusCode::unavailable, "cannot write " + path);
 }
 
+// Whoever reads it meanwhile, or afterwards, finds a whole one.
+Status replace_file(const std::string& path, const std::string& text) {
+  const std::string whole = path + ".new";
+  if (Status status = write_file(whole, text); !status.ok()) return status;
+  if (std::rename(whole.c_str(), path.c_str()) == 0) return {};
+  return {StatusCode::unavailable, "cannot write " + path};
+}
+
 Status write_page(const std::string& path, const std::string& document) {
   const auto page = compare_page(document);
   return page.ok() ? write_file(path, *page) : page.status();
@@ -69,6 +77,14 @@ Status page_from(const CompareOptions& options) {
   return write_page(options.html, std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
+// Ratios and claims of what has been measured so far.
+void conclude(const Stopwatch& watch, CompareReport* report) {
+  report->ratios = ratios_of(report->options.figures, report->results);
+  report->claims = claims_of(report->options.figures, report->results, report->ratios);
+  report->seconds = watch.seconds();
+}
+
+// The document in a file is written behind each panel: a run that is ended early leaves those that it has measured.
 Status measure(CompareReport* report) {
   const Stopwatch watch;
   const std::vector<ComparePanel> panels = compare_panels(report->options);
@@ -79,10 +95,10 @@ Status measure(CompareReport* report) {
     });
     if (!points.ok()) return points.status();
     report->results.push_back({panel, std::move(*points)});
+    conclude(watch, report);
+    if (report->options.json.empty() || report->options.json == kStandardOutput) continue;
+    if (Status status = replace_file(report->options.json, compare_json(*report)); !status.ok()) return status;
   }
-  report->ratios = ratios_of(report->options.figures, report->results);
-  report->claims = claims_of(report->options.figures, report->results, report->ratios);
-  report->seconds = watch.seconds();
   return {};
 }
 
@@ -93,7 +109,7 @@ Status run_compare(CompareReport* report) {
   std::fputs(compare_table(*report).c_str(), output_is_taken ? stderr : stdout);
   const std::string document = compare_json(*report);
   Status status;
-  if (!options.json.empty()) status = write_file(options.json, document);
+  if (options.json == kStandardOutput) status = write_file(options.json, document);
   if (status.ok() && !options.html.empty()) status = write_page(options.html, document);
   return status;
 }

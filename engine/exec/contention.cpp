@@ -10,6 +10,8 @@ namespace {
 
 constexpr unsigned kHashShift = 54;
 
+std::size_t run_of(std::uint16_t sampled) { return (sampled - 1u) / ContentionSample::kRun; }
+
 }  // namespace
 
 const char* to_string(Contention contention) {
@@ -58,10 +60,11 @@ void ContentionSample::use(std::uint32_t slot, std::uint16_t by, bool changes, b
   Record& record = records_[at];
   if (record.epoch != epoch_) record = {.epoch = epoch_, .slot = slot};
   if (record.last != by) ++record.touched;
+  record.spread |= record.last != 0 && run_of(record.last) != run_of(by);
   record.last = by;
   record.changed |= changes;
   record.observed |= observes;
-  if (record.changed && record.observed) hottest_ = std::max(hottest_, record.touched);
+  if (record.spread && record.changed && record.observed) hottest_ = std::max(hottest_, record.touched);
 }
 
 }  // namespace kilokv::engine

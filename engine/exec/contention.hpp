@@ -27,7 +27,8 @@ const char* to_string(Contention contention);
 
 class ContentionSample {
  public:
-  // Looked at, in runs of neighbours, which cost few cache lines; runs are spread evenly over the batch.
+  // Looked at, in runs of neighbours, which cost few cache lines; runs are spread evenly over the batch. What meets
+  // within one run alone is one client's, and counts for nothing.
   static constexpr std::size_t kRun = 8;
   static constexpr std::size_t kTransactions = 128;  // at most
   static constexpr std::size_t kTransactionsMin = 2 * kRun;
@@ -43,6 +44,7 @@ class ContentionSample {
   struct Record {
     std::uint32_t epoch = 0, slot = 0;       // of another batch if the epoch differs
     std::uint16_t touched = 0, last = 0;     // by so many transactions, by this one last (from 1; 0: nobody)
+    bool spread = false;                     // over several runs
     bool changed = false, observed = false;  // observed: read, or set to something that is not an addition to it
   };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/stm/local_arguments.hpp"
@@ -32,6 +33,17 @@ struct ExecutionReport {
   // Of all parallel ones:
   std::uint64_t postponed = 0;                 // times that a WAIT guard postponed one
   std::vector<std::uint64_t> decided_by = {};  // [threads] transactions by the thread that decided them
+
+  // Of a batch that this strategy ran: nothing of the one before, nor of one that a device gave up.
+  void begin(const char* of) {
+    decided_by.clear();
+    *this = {.strategy = of,
+             .on_device = on_device,
+             .devices_lost = devices_lost,
+             .validated = validated,
+             .validated_beside = validated_beside,
+             .decided_by = std::move(decided_by)};
+  }
 };
 
 // Where batches run now.

@@ -6,11 +6,8 @@ void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> wo
                     std::span<const OrderedCounts> counts, BatchResults* results, ExecutionReport* report) {
   results->passes = static_cast<std::uint32_t>(words[kWordPasses]);
   results->next_version = header.first_version + words[kWordPasses] * results->outcome.size();
-  report->strategy = "ordered";
-  report->any_order = false;
+  report->begin("ordered");
   report->rounds = words[kWordRounds];
-  report->reservations = report->chained_adds = report->postponed = report->tail = report->walked = 0;
-  report->decided_by.clear();
   for (const OrderedCounts& of_thread : counts) {
     report->reservations += of_thread.reservations;
     report->chained_adds += of_thread.chained_adds;

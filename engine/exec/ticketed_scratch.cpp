@@ -21,12 +21,8 @@ void report_ticketed(const char* strategy, const BatchHeader& header, std::span<
                      std::span<const TicketedCounts> counts, BatchResults* results, ExecutionReport* report) {
   results->passes = static_cast<std::uint32_t>(words[kTicketedPasses]);
   results->next_version = header.first_version + words[kTicketedPasses] * results->outcome.size();
-  *report = ExecutionReport{.strategy = strategy,
-                            .any_order = true,
-                            .on_device = report->on_device,
-                            .devices_lost = report->devices_lost,
-                            .decided_by = std::move(report->decided_by)};
-  report->decided_by.clear();
+  report->begin(strategy);
+  report->any_order = true;
   for (const TicketedCounts& of_thread : counts) {
     report->attempts += of_thread.attempts;
     report->conflicts += of_thread.conflicts;

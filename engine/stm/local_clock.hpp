@@ -3,9 +3,8 @@
 // other thread looks on. Off, it is nothing: the code is that without it.
 //
 // What the paper tells apart, and what that is here:
-//   Non-TX Code       outside: footprints, sweeps, barriers; unstaged: attempts at what is not on the stage; moving:
-//   the
-//                     stage read in, and written back
+//   Non-TX Code       outside: footprints, sweeps, barriers; unstaged: attempts at what is not on the stage;
+//                     moving: the stage read in, and written back
 //   TX Code           running: a transaction, in place
 //   Mem. Overheads    claiming: conflict detection; shadowing, restoring: version management
 //   TX Begin, Commit  ending: what opens an attempt, stamps its versions, and gives its claims back

@@ -27,9 +27,8 @@
 //     transaction may write, its footprint tells, is claimed to be written from the beginning: no lane has to go from
 //     reading to writing, which no two could at once
 //   - banks let one lane in at a time; here the change of a word does, or the sequential order
-//   - several blocks of a device may share a stage, whose parts (stm/local_arguments.hpp) are then in the memory of
-//   each:
-//     the paper's is of one work-group. No rule changes: what was the block's is the cluster's, in scopes, too
+//   - several blocks of a device may share a stage, each with a part of it (stm/local_arguments.hpp) in its memory: the
+//     paper's is of one work-group. No rule changes: what was the block's is the cluster's, in scopes, too
 //   - a shadow is made of what may be written only, in words of 64 bits, two to a record; an owner is a word
 #pragma once
 

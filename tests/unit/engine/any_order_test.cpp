@@ -18,6 +18,8 @@
 #include "engine/exec/device_executor.hpp"
 #include "engine/exec/emulated_kernels.hpp"
 #include "engine/exec/host_strategies.hpp"
+#include "engine/exec/ordered_totals.hpp"
+#include "engine/stm/ordered_arguments.hpp"
 #include "engine/stm/ticketed_arguments.hpp"
 #include "tests/unit/engine/edge_batches.hpp"
 #include "tests/unit/engine/harness.hpp"
@@ -184,6 +186,7 @@ void run_large_stages(const char* device) {
     options.device = device;
     options.threads = 2;
     options.staged_records = kStagedRecordsMax;
+    options.stage_blocks = kStageBlocksMax;
     RefereeScenario scenario;
     scenario.engine = RefereeScenario::make_engine(options);
     Random random(transactions);
@@ -208,12 +211,12 @@ TEST(large_stages) {
   for (const char* device : {"cpu", "emulated"}) run_large_stages(device);
 }
 
-void on_the_chosen_device() {
-  run_all({.test = "on_the_chosen_device", .device = std::getenv("KILOKV_TEST_DEVICE")});
-  run_large_stages(std::getenv("KILOKV_TEST_DEVICE"));
-}
-const bool registered_chosen_device = std::getenv("KILOKV_TEST_DEVICE") != nullptr &&
-                                      kilokv::test::register_test("on_the_chosen_device", on_the_chosen_device);
+void on_the_chosen_device() { run_all({.test = "on_the_chosen_device", .device = std::getenv("KILOKV_TEST_DEVICE")}); }
+void large_stages_there() { run_large_stages(std::getenv("KILOKV_TEST_DEVICE")); }
+const bool registered_chosen_device =
+    std::getenv("KILOKV_TEST_DEVICE") != nullptr &&
+    kilokv::test::register_test("on_the_chosen_device", on_the_chosen_device) &&
+    kilokv::test::register_test("large_stages_of_the_chosen_device", large_stages_there);
 
 // Nothing is in the way of a single thread: it neither fails nor locks more than it writes.
 TEST(one_thread_meets_no_conflict) {
@@ -239,6 +242,22 @@ TEST(one_thread_meets_no_conflict) {
 }
 
 // What is reported is of the last batch alone, whoever ran it.
+TEST(ordered_reports_nothing_of_the_batch_before) {
+  ExecutionReport report;
+  report.begin("kilo");
+  report.any_order = true;
+  report.attempts = report.staged = report.stage_blocks = 7;
+  report.local_times.ticks[0] = 7;
+  report.devices_lost = 1;
+  const std::vector<std::uint64_t> words(kOrderedWords);
+  BatchResults results;
+  report_ordered(BatchHeader{}, words, {}, &results, &report);
+  EXPECT_EQ(std::string(report.strategy), std::string("ordered"));
+  EXPECT_EQ(report.attempts + report.staged + report.stage_blocks + report.local_times.ticks[0], std::uint64_t{0});
+  EXPECT_TRUE(!report.any_order);
+  EXPECT_EQ(report.devices_lost, 1u);
+}
+
 TEST(serial_reports_nothing_of_the_batch_before) {
   EngineOptions options;
   options.strategy = "kilo";

@@ -76,6 +76,15 @@ TEST(one_in_ten_at_a_record_is_some) {
               }) == Contention::some);
 }
 
+// As one client sends them: nobody else is in their way.
+TEST(neighbours_that_meet_are_none) {
+  for (const std::size_t n : {512u, 1024u, 8192u}) {
+    EXPECT_TRUE(contention_of(n, [](std::size_t t, ColumnsBuilder* b) {
+                  b->op(OpKind::put, b->key(key("a", t / 4)), Operand::integer, 1);
+                }) == Contention::low);
+  }
+}
+
 TEST(large_transactions_are_looked_at_in_part) {
   EXPECT_TRUE(contention_of(256, [](std::size_t t, ColumnsBuilder* b) {
                 for (std::size_t i = 0; i < 600; ++i) {

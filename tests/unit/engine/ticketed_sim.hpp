@@ -44,22 +44,24 @@ Status run_ticketed_batch(const TicketedKind& kind, TicketedSimRuns* runs, std::
 // Two keys that every writer keeps equal, and transactions that wait for that: they never have to.
 Status run_equal_keys(const TicketedKind& kind, TicketedSimRuns runs, SimTotals* totals, const Schedule* given);
 
+template <class Rules>
+constexpr bool kHasClaims = requires {
+  typename Rules::Word;
+};
+
 // A family of runs.
 template <std::uint32_t Width, class Protocol>
 struct TicketedFamily {
   static std::unique_ptr<Executor> make(TicketedSimRuns* runs) {
     return std::make_unique<TicketedSim<Width, Protocol>>(runs);
   }
-  static constexpr TicketedKind kKind{Width, &make, requires {typename Protocol::Rules::Word;
-}
-};  // namespace kilokv::engine
+  static constexpr TicketedKind kKind{Width, &make, kHasClaims<typename Protocol::Rules>};
 
-static TicketedSimRuns runs_of(std::uint64_t seed) { return ticketed_runs_of(Width, seed); }
-static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
-  return run_ticketed_seed(kKind, seed, totals, given);
-}
-}
-;
+  static TicketedSimRuns runs_of(std::uint64_t seed) { return ticketed_runs_of(Width, seed); }
+  static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
+    return run_ticketed_seed(kKind, seed, totals, given);
+  }
+};
 
 // All of a protocol's: each was reached.
 template <class Probe, std::size_t Size>
