@@ -19,7 +19,7 @@ const char* to_string(Contention contention) {
   return kNames[static_cast<std::size_t>(contention)];
 }
 
-Contention ContentionSample::of(const TransactionColumns& columns, const BatchResolver& resolver) {
+Contention ContentionSample::look_at(const TransactionColumns& columns, const BatchResolver& resolver) {
   if (++epoch_ == 0) records_.fill({});  // nobody's
   epoch_ += epoch_ == 0 ? 1 : 0;
   hottest_ = 0;

@@ -5,6 +5,8 @@
 // nobody else reads or sets commute, and count for nothing. A strategy's rounds, retries and waits grow with the
 // share of the transactions that meet at the hottest such record.
 //
+// Where it has been the same for a while, only one batch in a few is looked at: the others are taken for what it was.
+//
 // Not thread-safe. Nothing is allocated.
 #pragma once
 
@@ -34,9 +36,21 @@ class ContentionSample {
   static constexpr std::size_t kTransactionsMin = 2 * kRun;
   static constexpr std::size_t kBatchShare = 32;  // and 1 in so many
   static constexpr std::size_t kUses = 512;       // and at most so many guards and operations of theirs
+  // Alike in a row, before so many are taken for like them.
+  static constexpr std::uint32_t kAlikeMin = 16, kUnseen = 3;
 
   // Requires: `resolver` has resolved `columns`, which have no ranges.
-  Contention of(const TransactionColumns& columns, const BatchResolver& resolver);
+  Contention of(const TransactionColumns& columns, const BatchResolver& resolver) {
+    if (unseen_ > 0) {
+      --unseen_;
+      return last_;
+    }
+    const Contention seen = look_at(columns, resolver);
+    alike_ = seen == last_ ? alike_ + 1 : 0;
+    last_ = seen;
+    if (alike_ >= kAlikeMin) unseen_ = kUnseen;
+    return seen;
+  }
 
  private:
   static constexpr std::size_t kPlaces = 2 * kUses;
@@ -48,6 +62,7 @@ class ContentionSample {
     bool changed = false, observed = false;  // observed: read, or set to something that is not an addition to it
   };
 
+  Contention look_at(const TransactionColumns& columns, const BatchResolver& resolver);
   void use(std::uint32_t slot, std::uint16_t by, bool changes, bool observes);
 
   static_assert(kPlaces == 1024);  // as the hash has it
@@ -55,6 +70,8 @@ class ContentionSample {
   std::array<Record, kPlaces> records_{};
   std::uint32_t epoch_ = 0;  // of the batch
   std::uint16_t hottest_ = 0;
+  Contention last_ = Contention::low;
+  std::uint32_t alike_ = 0, unseen_ = 0;
 };
 
 }  // namespace kilokv::engine

@@ -17,7 +17,8 @@ namespace {
 constexpr KeyHashSecret kSecret{1, 2};
 
 // Of n transactions, each built by `build` from its number.
-Contention contention_of(std::size_t n, const std::function<void(std::size_t, ColumnsBuilder*)>& build) {
+Contention contention_of(std::size_t n, const std::function<void(std::size_t, ColumnsBuilder*)>& build,
+                         ContentionSample* sample) {
   TransactionColumns columns;
   ColumnsBuilder builder(&columns, kSecret);
   for (std::size_t t = 0; t < n; ++t) {
@@ -28,8 +29,14 @@ Contention contention_of(std::size_t n, const std::function<void(std::size_t, Co
   RecordStore store(kSecret, 0, 1 << 20);
   BatchResolver resolver;
   EXPECT_TRUE(resolver.resolve(columns, 1, &store).ok());
-  static ContentionSample sample;  // used again and again, as an engine does
-  return sample.of(columns, resolver);
+  return sample->of(columns, resolver);
+}
+// As the second batch that is looked at: what is kept of the first is not mixed up with it.
+Contention contention_of(std::size_t n, const std::function<void(std::size_t, ColumnsBuilder*)>& build) {
+  ContentionSample sample;
+  const auto hot = [](std::size_t, ColumnsBuilder* b) { b->op(OpKind::put, b->key("hot"), Operand::integer, 1); };
+  EXPECT_TRUE(contention_of(100, hot, &sample) == Contention::high);
+  return contention_of(n, build, &sample);
 }
 
 std::string key(const std::string& name, std::size_t i) { return name + std::to_string(i); }
@@ -83,6 +90,25 @@ TEST(neighbours_that_meet_are_none) {
                   b->op(OpKind::put, b->key(key("a", t / 4)), Operand::integer, 1);
                 }) == Contention::low);
   }
+}
+
+TEST(what_stays_the_same_is_looked_at_now_and_then) {
+  ContentionSample sample;
+  const auto hot = [](std::size_t, ColumnsBuilder* b) { b->op(OpKind::put, b->key("hot"), Operand::integer, 1); };
+  const auto own = [](std::size_t t, ColumnsBuilder* b) {
+    b->op(OpKind::put, b->key(key("a", t)), Operand::integer, 1);
+  };
+  // Until it has been alike for long, each batch counts.
+  for (std::uint32_t i = 0; i < ContentionSample::kAlikeMin; ++i) {
+    EXPECT_TRUE(contention_of(64, own, &sample) == Contention::low);
+  }
+  // Then a few pass unseen, and no more; from a change on each one counts again.
+  for (std::uint32_t i = 0; i < ContentionSample::kUnseen; ++i) {
+    EXPECT_TRUE(contention_of(64, hot, &sample) == Contention::low);
+  }
+  EXPECT_TRUE(contention_of(64, hot, &sample) == Contention::high);
+  EXPECT_TRUE(contention_of(64, own, &sample) == Contention::low);
+  EXPECT_TRUE(contention_of(64, hot, &sample) == Contention::high);
 }
 
 TEST(large_transactions_are_looked_at_in_part) {
