@@ -29,7 +29,7 @@ while [ $# -gt 0 ]; do
     --quick) quick=yes; shift; continue ;;
     --help | -h) usage; exit 0 ;;
     --parts | --device | --bin | --out | --budget) ;;
-    *) usage >&2; exit 2 ;;
+    *) echo "$0: unknown flag $1" >&2; usage >&2; exit 2 ;;
   esac
   if [ $# -lt 2 ]; then usage >&2; exit 2; fi
   case "$1" in
@@ -43,6 +43,7 @@ while [ $# -gt 0 ]; do
 done
 part='(checks|figures|rates)'
 if [[ ! $device =~ ^(cuda|emulated)$ || ! ${budget:-1} =~ ^[0-9]+$ || ! $parts =~ ^$part(,$part)*$ ]]; then
+  echo "$0: --device $device --parts $parts${budget:+ --budget $budget}: not one of these" >&2
   usage >&2
   exit 2
 fi

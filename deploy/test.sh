@@ -23,6 +23,7 @@ while [ $# -gt 0 ]; do
     --sanitize) sanitize=yes ;;
     -j) jobs=$(($2 < jobs ? $2 : jobs)); shift ;;
     *)
+      echo "$0: unknown flag $1" >&2
       sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
       exit 2
       ;;

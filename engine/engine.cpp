@@ -497,8 +497,7 @@ Status EngineOptions::validate() const {
   Status status = check_known("strategy", strategy, Engine::strategies());
   if (status.ok()) status = check_known("order", order, Engine::orders());
   if (status.ok() && order != "fixed" && strategy != "auto") {
-    status =
-        Status::invalid({"order", "fixed with --strategy " + strategy + ", which leaves no choice", order, "--order"});
+    status = Status::invalid({"order", "fixed, the default, unless --strategy is auto", order, "--order"});
   }
   if (status.ok()) status = check_known("device", device, Engine::devices());
   if (status.ok()) status = check_known("validation", validation, Engine::validations());

@@ -49,7 +49,8 @@ class TxnRun {
     Error error = ended.get_future().get();
     if (error && batch_.size() == 1 && is_too_large(error)) error = send_with_upload(&lines);
     if (error.knob == "--guards-max") {
-      error.message += "; it does not count the version guards that a line begins with, if nothing of it waits";
+      error.message +=
+          "; the version guards that a line begins with do not count if it is alone and nothing of it waits";
     }
     error.message.insert(0, where);
     if (error) raise(report(error));

@@ -32,9 +32,10 @@ class CooperativeValidator {
  public:
   static constexpr std::uint32_t kReadsMin = 1024;  // of a large read set
 
-  // `threads`: of the host, the caller's among them.
-  CooperativeValidator(Validation kind, std::uint32_t threads, ValidatorLanes lanes)
-      : kind_(kind), threads_wanted_(threads), lanes_(lanes) {}
+  // `threads`: of the host, the caller's among them. `measure_share`: it is measured again when so many times the reads
+  // of a measurement were validated.
+  CooperativeValidator(Validation kind, std::uint32_t threads, ValidatorLanes lanes, std::uint64_t measure_share = 64)
+      : kind_(kind), threads_wanted_(threads), lanes_(lanes), measure_share_(measure_share) {}
 
   bool is_wanted(std::uint32_t reads) const { return kind_ != Validation::by_guard && reads >= kReadsMin; }
 
@@ -47,6 +48,7 @@ class CooperativeValidator {
   Answer validate(const RecordStore& store, const ReadSet& set, Executor* executor);
 
   std::string choice() const;  // what the last one was checked by, and why; empty: there was none
+  std::uint32_t measurements() const { return measurements_; }
   std::size_t memory_bytes() const { return host_ != nullptr ? host_->memory_bytes() : 0; }
 
  private:
@@ -55,14 +57,18 @@ class CooperativeValidator {
   Answer validate_together(const RecordStore& store, const ReadSet& set, Executor* executor);
   bool find_other_side(const Executor* executor);
   std::string reason() const;  // empty: as it was asked for
+  bool is_due(std::size_t records) const;
   Status measure(const RecordStore& store, Executor* executor);
 
   Validation kind_;
   std::uint32_t threads_wanted_;
   ValidatorLanes lanes_;
+  std::uint64_t measure_share_;
+  std::uint32_t measurements_ = 0;
   std::unique_ptr<HostValidator> host_;  // made when it is first needed
   bool on_device_ = false;               // the other side, as it was measured
   std::size_t measured_records_ = 0;     // of the table then; 0: not measured
+  std::uint64_t unmeasured_reads_ = 0;   // validated since
   std::uint32_t threshold_ = kNever;     // reads
   double gain_ = 0;                      // at the largest size measured; 0: the other side failed
   std::uint32_t last_reads_ = 0;

@@ -132,13 +132,13 @@ void CoreDatabase::spawn_workers() {
   checkpoint_worker_->notify();
 }
 
-// What the engine knows of itself and of its device is too much to be asked after every batch; a device that is lost is
-// told of at once all the same.
+// What the engine knows of itself and of its device is too much to be asked after every batch; a device that is lost,
+// and what checked a large read set, is told of at once all the same.
 void CoreDatabase::publish_engine_stats() {
   const std::uint32_t lost = core_.engine->execution().devices_lost;
   if (lost != std::exchange(devices_lost_, lost)) publish_device();
   const TimeUs now = core_.environment.clock->monotonic_us();
-  if (now < next_stats_us_) return;
+  if (now < next_stats_us_ && core_.engine->execution().validated == 0) return;
   next_stats_us_ = now + kStatsIntervalUs;
   const engine::EngineStats stats = core_.engine->stats();
   const std::scoped_lock lock(stats_mutex_);

@@ -147,7 +147,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("--key-bytes-max", error)
         error = self.txn({"guards": [{"is": "exists", "key": f"k{i}"} for i in range(1025)]}, code=3)[1]
         for told in ("field: transactions[0].guards", "limit: 1024 guards", "met: 1025 guards", "knob: --guards-max",
-                     "it does not count the version guards that a line begins with"):
+                     "the version guards that a line begins with do not count if it is alone"):
             self.assertIn(told, error)
         self.assertIn("cannot read", self.kilokv("txn", "no/such/file", code=2)[1])
 

@@ -281,6 +281,28 @@ TEST(the_choice_is_told_as_it_was_made) {
   EXPECT_EQ(single->stats().validator_choice, "2000 reads on one thread: there is one thread, and no device");
 }
 
+// What met a busy machine once is not believed for ever.
+TEST(it_is_measured_again_now_and_then) {
+  constexpr KeyHashSecret kHash{1, 2};
+  RecordStore store(kHash, 0, 1 << 20);
+  std::vector<KeyId> ids;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string name = "key" + std::to_string(i);
+    ids.push_back(hash_key(name, kHash));
+    EXPECT_TRUE(store.insert(ids.back(), name));
+  }
+  const std::vector<std::int64_t> versions(ids.size(), 0);
+  const ReadSet set{store.table(), ids, versions};
+  CooperativeValidator always(Validation::automatic, 2, ValidatorLanes::coalesced, 0);
+  CooperativeValidator rarely(Validation::automatic, 2, ValidatorLanes::coalesced);
+  for (std::uint32_t i = 1; i <= 3; ++i) {
+    EXPECT_EQ(always.validate(store, set, nullptr).first_stale, kAllValid);
+    EXPECT_EQ(always.measurements(), i);
+    EXPECT_EQ(rarely.validate(store, set, nullptr).first_stale, kAllValid);
+    EXPECT_EQ(rarely.measurements(), 1u);
+  }
+}
+
 TEST(a_table_of_few_records_is_not_measured) {
   const auto engine = std::move(*Engine::create(options_of("auto", 2)));
   expect_told_as_done(engine.get(), 1500, 1);
