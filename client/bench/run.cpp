@@ -112,7 +112,8 @@ client::Error Runner::check_before() {
   if (state->violation.empty()) return {};
   return make_error(client::ErrorCode::failed_precondition,
                     "the database is not one of workload " + options_.workload.name +
-                        " with these options, before the run (" + state->violation + "): use a fresh one");
+                        " with these options, before the run (" + state->violation +
+                        "): use the --keys and options that filled it, or a fresh one");
 }
 
 client::Error Runner::open_history() {
