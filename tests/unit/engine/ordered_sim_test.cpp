@@ -122,12 +122,8 @@ Status load_initial(const Workload& workload, std::uint64_t keys, Engine* engine
 Status run_ordered_seed(SimRuns runs, MakeExecutor make, std::uint64_t seed, SimTotals* totals, const Schedule* given) {
   const Schedule usual = runs.schedule;
   Random random(seed ^ 0x5EED);
-  WorkloadOptions options;
-  options.name = "mixed";
-  options.keys = 2 + random.below(3);
-  options.seed = seed;
-  options.mixed.ranges = false;
-  auto workload = Workload::create(options);
+  const std::uint64_t keys = 2 + random.below(3);
+  auto workload = mixed_workload(seed, keys);
   const bool adds = random.chance(0.25);
   const bool waits = !adds && random.chance(0.25);
   EngineOptions engine_options;
@@ -136,18 +132,15 @@ Status run_ordered_seed(SimRuns runs, MakeExecutor make, std::uint64_t seed, Sim
   engine_options.secret = RefereeScenario::kSecret;
   RefereeScenario scenario;
   scenario.engine = create_engine_with(engine_options, make(&runs));
-  Status status = load_initial(*workload, options.keys, scenario.engine.get());
+  Status status = load_initial(*workload, keys, scenario.engine.get());
   scenario.header.first_version = 2;
   for (std::uint64_t i = 0; status.ok() && i < kBatches; ++i) {
-    runs.schedule = usual;
-    runs.schedule.seed = seed * kBatches + i;
-    const bool is_given = given != nullptr && given->seed == runs.schedule.seed;
-    if (is_given) runs.schedule = *given;
+    const bool is_given = set_schedule(usual, seed * kBatches + i, given, &runs.schedule);
     const std::size_t transactions = 8 + random.below(9);
     if (adds) {
-      generate_adds(&random, options.keys, transactions, &scenario.builder);
+      generate_adds(&random, keys, transactions, &scenario.builder);
     } else if (waits) {
-      generate_waits(&random, options.keys, transactions, &scenario.builder);
+      generate_waits(&random, keys, transactions, &scenario.builder);
     } else {
       workload->generate(&scenario.builder, transactions);
     }

@@ -44,6 +44,22 @@ void SimTotals::count(const RunReport& run, const ExecutionReport& execution) {
   last = execution;
 }
 
+Result<Workload> mixed_workload(std::uint64_t seed, std::uint64_t keys) {
+  WorkloadOptions options;
+  options.name = "mixed";
+  options.keys = keys;
+  options.seed = seed;
+  options.mixed.ranges = false;
+  return Workload::create(options);
+}
+
+bool set_schedule(const Schedule& usual, std::uint64_t seed, const Schedule* given, Schedule* schedule) {
+  const bool is_given = given != nullptr && given->seed == seed;
+  *schedule = is_given ? *given : usual;
+  schedule->seed = seed;
+  return is_given;
+}
+
 Status judge(const RefereeScenario& scenario, RefereeMode mode) {
   if (const std::string reason = scenario.engine->device().reason; !reason.empty()) {
     return Status(StatusCode::internal, reason);

@@ -12,6 +12,7 @@
 #include "engine/exec/execution_report.hpp"
 #include "engine/platform/lanes.hpp"
 #include "engine/platform/shrink.hpp"
+#include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
 #include "tests/unit/engine/referee_scenario.hpp"
 
@@ -43,6 +44,12 @@ struct SimTotals {
   // A batch.
   void count(const RunReport& run, const ExecutionReport& execution);
 };
+
+// The workload `mixed` over so many keys, without ranges: a batch with one runs on `serial`.
+Result<Workload> mixed_workload(std::uint64_t seed, std::uint64_t keys);
+
+// The schedule of the batch with this seed: as usual, or the one that is given, if it is that batch's. Returns which.
+bool set_schedule(const Schedule& usual, std::uint64_t seed, const Schedule* given, Schedule* schedule);
 
 // If `given` has the seed of a batch, then it is that batch's schedule, and that batch the last.
 using RunSeed = Status (*)(std::uint64_t seed, SimTotals* totals, const Schedule* given);

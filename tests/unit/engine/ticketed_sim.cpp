@@ -126,26 +126,19 @@ Status run_ticketed_seed(const TicketedKind& kind, std::uint64_t seed, SimTotals
   TicketedSimRuns runs = ticketed_runs_of(kind.width, seed);
   const Schedule usual = runs.schedule;
   Random random(seed ^ 0x5EED);
-  WorkloadOptions options;
-  options.name = "mixed";
-  options.keys = 2 + random.below(3);
-  options.seed = seed;
-  options.mixed.ranges = false;
-  auto workload = Workload::create(options);
+  const std::uint64_t keys = 2 + random.below(3);
+  auto workload = mixed_workload(seed, keys);
   // In weak memory no byte values: a planted bug there tears cells, and a torn one names no bytes that exist.
   const bool conflicts = random.chance(0.5) || seed >= kWeakSeeds;
   RefereeScenario scenario;
   scenario.engine = make_simulated(kind, &runs);
-  Status status = load_initial(*workload, &random, options.keys, scenario.engine.get());
+  Status status = load_initial(*workload, &random, keys, scenario.engine.get());
   scenario.header.first_version = 2;
   for (std::uint64_t i = 0; status.ok() && i < kBatches; ++i) {
-    runs.schedule = usual;
-    runs.schedule.seed = seed * kBatches + i;
-    const bool is_given = given != nullptr && given->seed == runs.schedule.seed;
-    if (is_given) runs.schedule = *given;
+    const bool is_given = set_schedule(usual, seed * kBatches + i, given, &runs.schedule);
     const std::size_t transactions = has_many_each(seed) ? 16 + random.below(24) : 8 + random.below(9);
     if (conflicts) {
-      generate_conflicts(&random, options.keys, transactions, &scenario.builder);
+      generate_conflicts(&random, keys, transactions, &scenario.builder);
     } else {
       workload->generate(&scenario.builder, transactions);
     }
