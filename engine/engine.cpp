@@ -432,6 +432,10 @@ Status check_local(const EngineOptions& options) {
   if (!std::has_single_bit(options.stage_blocks) || options.stage_blocks > kStageBlocksMax) {
     return Status::invalid({blocks, "1, 2, 4 or 8", std::to_string(options.stage_blocks), "--" + blocks});
   }
+  if (options.stage_times && options.staged_records == 0) {
+    return Status::invalid(
+        {"stage-times", "off where --staged-records is 0: there is no stage", "on", "--stage-times"});
+  }
   return check_bounds("staged-records", options.staged_records, 0, kStagedRecordsMax);
 }
 

@@ -1,4 +1,4 @@
-# Writes OUTPUT, a header with the commit of SOURCE and BUILD_TYPE; leaves it alone where nothing changed.
+# Writes OUTPUT, a header with VERSION, the commit of SOURCE and BUILD_TYPE; leaves it alone where nothing changed.
 cmake_minimum_required(VERSION 3.25)
 execute_process(
   COMMAND git -C ${SOURCE} describe --always --abbrev=12 --dirty --exclude=*
@@ -10,6 +10,7 @@ file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT
 "#pragma once
 
 namespace kilokv::engine::bench {
+inline constexpr const char* kVersion = \"@VERSION@\";
 inline constexpr const char* kCommit = \"@commit@\";
 inline constexpr const char* kBuildType = \"@BUILD_TYPE@\";
 }  // namespace kilokv::engine::bench

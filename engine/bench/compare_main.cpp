@@ -2,8 +2,10 @@
 
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "engine/bench/compare_page.hpp"
@@ -42,10 +44,14 @@ std::string command_of(const std::vector<std::string>& arguments) {
   return command;
 }
 
-// An empty file at once: a path that cannot be written is found before the measurement.
+// A path that cannot be written is found before the measurement. Leaves no file where there was none.
 Status try_file(const std::string& flag, const std::string& path) {
-  if (path.empty() || path == kStandardOutput || std::ofstream(path, std::ios::app)) return {};
-  return {StatusCode::invalid_argument, flag + ": cannot write " + path};
+  if (path.empty() || path == kStandardOutput) return {};
+  std::error_code unknown;
+  const bool was_there = std::filesystem::exists(std::filesystem::symlink_status(path, unknown));
+  if (!std::ofstream(path, std::ios::app)) return {StatusCode::invalid_argument, flag + ": cannot write " + path};
+  if (!was_there) std::filesystem::remove(path, unknown);
+  return {};
 }
 
 Status write_file(const std::string& path, const std::string& text) {

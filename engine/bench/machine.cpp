@@ -29,6 +29,8 @@ Machine this_machine() {
   return {cpu_model(), std::thread::hardware_concurrency(), compiler, kBuildType, kCommit};
 }
 
+std::string version() { return kVersion; }
+
 void write_machine(JsonWriter* json) {
   const Machine machine = this_machine();
   json->begin_object("machine");

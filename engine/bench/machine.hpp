@@ -16,6 +16,8 @@ struct Machine {
 };
 
 Machine this_machine();
+// Of the project: 0.1.0.
+std::string version();
 // This one, as the object "machine" of a document.
 void write_machine(JsonWriter* json);
 

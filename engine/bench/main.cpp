@@ -9,6 +9,7 @@
 
 #include "engine/bench/compare_main.hpp"
 #include "engine/bench/hand_written.hpp"
+#include "engine/bench/machine.hpp"
 #include "engine/bench/options.hpp"
 #include "engine/bench/report.hpp"
 #include "engine/bench/runner.hpp"
@@ -72,6 +73,10 @@ int main(int argc, char** argv) {
         "alone, in this process.\n\n%s\n%s"
         "\nWorkloads, what --keys counts, and the presets small and paper:\n\n%s",
         describe_flags(flags).c_str(), describe_strategies().c_str(), Workload::describe_sizes(false).c_str());
+    return 0;
+  }
+  if (status.ok() && options.version) {
+    std::printf("kilokv-engine-bench %s (commit %s)\n", version().c_str(), this_machine().commit.c_str());
     return 0;
   }
   if (status.ok()) status = check_options(options);

@@ -109,6 +109,7 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
                   &options->pairs),
       switch_flag("json", "one JSON document on the standard output; the table goes to the error output",
                   &options->json),
+      switch_flag("version", "print version and commit and exit", &options->version),
       switch_flag("help", "print this and exit", &options->help),
   };
 }

@@ -44,6 +44,7 @@ struct BenchOptions {
   bool baseline = false;
   std::uint64_t pairs = 5;  // of the baseline
   bool json = false;
+  bool version = false;
   bool help = false;
 };
 

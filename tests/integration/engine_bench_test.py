@@ -217,6 +217,8 @@ class EngineBench(unittest.TestCase):
                                  (["--strategy", "local", "--stage-blocks", "3"], "1, 2, 4 or 8 (--stage-blocks)"),
                                  (["--stage-blocks", "2"], "1, the default, unless --strategy is local (--stage-blocks)"),
                                  (["--stage-times"], "off, the default, unless --strategy is local (--stage-times)"),
+                                 (["--strategy", "local", "--staged-records", "0", "--stage-times"],
+                                  "off where --staged-records is 0"),
                                  (["--strategy", "lock", "--transactions-per-thread", "1048577"], "0 to 1048576"),
                                  (["--device", "tpu"], "--device"), (["--verify=yes"], "--verify"),
                                  (["--baseline", "--verify"], "--baseline")]:
@@ -234,6 +236,11 @@ class EngineBench(unittest.TestCase):
         for strategy in ["serial", "ordered", "prstm", "lock", "gpustm", "kilo", "local", "auto"]:
             self.assertRegex(done.stdout, f"(?m)^  {strategy} ")
         self.assertRegex(done.stdout, r"vacation +customers, .* 15000 +150000")
+
+    def test_version_and_commit(self):
+        done = run("--version")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"^kilokv-engine-bench \d+\.\d+\.\d+ \(commit ([0-9a-f]{12}(-dirty)?|unknown)\)\n$")
 
 
 if __name__ == "__main__":

@@ -363,6 +363,7 @@ class EngineCompare(unittest.TestCase):
             done = compare("--from", path, "--html", page)
             self.assertEqual(done.returncode, 1)
             self.assertIn(named, done.stderr)
+            self.assertFalse(os.path.exists(page))
 
     def test_help_names_every_default(self):
         done = compare("--help")
