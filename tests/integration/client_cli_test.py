@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -185,6 +186,11 @@ class CommandLine(unittest.TestCase):
                      r"order +fixed$", r"strategy_choice +serial: ", r"batches_serial +\d+", r"batches_parallel +\d+",
                      r"batches_on_device +\d+", r"shadow_batches +\d+", r"shadow_skipped +\d+"):
             self.assertRegex(text, "(?m)^" + line)
+
+    def test_every_field_of_the_status_is_documented(self):
+        page = (ROOT / "docs" / "status.md").read_text()
+        told = set(re.findall(r"`(\w+)`", "".join(re.findall(r"(?m)^\| (`.*?) \|", page))))
+        self.assertEqual(told, set(self.json("status")[0]))
 
     def test_no_server(self):
         out, error = self.kilokv("--timeout", "300ms", "get", "a", endpoint="127.0.0.1:1", code=4)
