@@ -76,8 +76,9 @@ class CoreDatabase final : public Database {
   mutable std::mutex stats_mutex_;
   engine::EngineStats engine_stats_;
   engine::EngineDevice device_;
-  TimeUs next_stats_us_ = 0;        // executor's thread
-  std::uint32_t devices_lost_ = 0;  // likewise: told of
+  TimeUs next_stats_us_ = 0;         // executor's thread
+  std::uint32_t devices_lost_ = 0;   // likewise: told of
+  BatchNumber validated_batch_ = 0;  // likewise: the last large read set that has been told of
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<LogStage> log_stage_;
   std::unique_ptr<AnswerStage> answer_stage_;
@@ -138,7 +139,9 @@ void CoreDatabase::publish_engine_stats() {
   const std::uint32_t lost = core_.engine->execution().devices_lost;
   if (lost != std::exchange(devices_lost_, lost)) publish_device();
   const TimeUs now = core_.environment.clock->monotonic_us();
-  if (now < next_stats_us_ && core_.engine->execution().validated == 0) return;
+  const BatchNumber last = core_.executed.batch();
+  const bool has_validated = core_.engine->execution().validated != 0 && last != std::exchange(validated_batch_, last);
+  if (now < next_stats_us_ && !has_validated) return;
   next_stats_us_ = now + kStatsIntervalUs;
   const engine::EngineStats stats = core_.engine->stats();
   const std::scoped_lock lock(stats_mutex_);
