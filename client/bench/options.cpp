@@ -98,7 +98,8 @@ void Flags::add_axes(CLI::App* command, bool lists) {
        "accounts, rows, what the list below says; 2 to 2^32; 0: the size for every day that stands there");
   axis("--distribution", &distributions_, distribution(), "uniform or zipf:THETA, such as zipf:0.99");
   axis("--encoding", &encodings_, client::one_of({"columns", "rows"}), "how batches travel: columns or rows");
-  axis("--batch-size", &batch_sizes_, client::whole_number(1, 65'536), "transactions of a request, 1 to 65536");
+  axis("--batch-size", &batch_sizes_, client::whole_number(1, 65'536),
+       "transactions of a request, 1 to 65536; the server takes as many as fit in its --message-bytes-max");
   axis("--connections", &connections_, client::whole_number(1, 1024),
        "HTTP/2 connections, with a session on each, 1 to 1024");
   axis("--in-flight", &in_flight_, client::whole_number(1, 65'536),
