@@ -42,7 +42,10 @@ int run_baseline(const BenchOptions& options) {
 
 int run_workloads(const BenchOptions& options) {
   std::vector<WorkloadReport> reports;
-  for (const WorkloadOptions& workload : selected_workloads(options)) {
+  const std::vector<WorkloadOptions> workloads = selected_workloads(options);
+  for (const WorkloadOptions& workload : workloads) {
+    // Whoever ends a run that hangs sees where.
+    std::fprintf(stderr, "[%zu/%zu] %s\n", reports.size() + 1, workloads.size(), workload.name.c_str());
     auto run = WorkloadRun::create(options, workload);
     if (!run.ok()) return complain(run.status(), kExitFailed);
     Status status = (*run)->run();

@@ -75,6 +75,13 @@ std::string execution_line(const WorkloadReport& report) {
     }
     if (of.stage_blocks > 0) text += format(", in the memory of %u block(s) at most", of.stage_blocks);
   }
+  if (of.device_batches > 0) {
+    const auto batches = static_cast<double>(of.device_batches);
+    text += format("; a batch on the device: %.0f bytes there in %.1f us, kernels %.1f us, %.0f bytes back in %.1f us",
+                   static_cast<double>(of.sent_bytes) / batches, of.sent_seconds * 1e6 / batches,
+                   of.kernel_seconds * 1e6 / batches, static_cast<double>(of.returned_bytes) / batches,
+                   of.returned_seconds * 1e6 / batches);
+  }
   if (of.ordered_batches + of.ticketed_batches > 0) {
     text += format("; %llu postponed; ", wide(of.postponed));
     // A device has too many threads for a line.
@@ -137,6 +144,11 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->integer("block_serialized", of.block_serialized);
   json->integer("stage_blocks", of.stage_blocks);
   write_times(json, of);
+  json->integer("sent_bytes", of.sent_bytes);
+  json->integer("returned_bytes", of.returned_bytes);
+  json->number("sent_seconds", of.sent_seconds);
+  json->number("kernel_seconds", of.kernel_seconds);
+  json->number("returned_seconds", of.returned_seconds);
   json->number("aborts_per_commit", report.aborts_per_commit());
   json->integer("postponed", of.postponed);
   json->integer("deciding_threads", of.decided_by.size());

@@ -62,6 +62,11 @@ void ExecutionTotals::add(const ExecutionReport& batch) {
   block_serialized += batch.block_serialized;
   stage_blocks = std::max(stage_blocks, batch.stage_blocks);
   for (std::uint32_t i = 0; i < kLocalTimes; ++i) local_times.ticks[i] += batch.local_times.ticks[i];
+  sent_bytes += batch.sent_bytes;
+  returned_bytes += batch.returned_bytes;
+  sent_seconds += batch.sent_seconds;
+  kernel_seconds += batch.kernel_seconds;
+  returned_seconds += batch.returned_seconds;
   postponed += batch.postponed;
   decided_by.resize(std::max(decided_by.size(), batch.decided_by.size()));
   for (std::size_t i = 0; i < batch.decided_by.size(); ++i) decided_by[i] += batch.decided_by[i];
@@ -104,12 +109,13 @@ Result<std::unique_ptr<WorkloadRun>> WorkloadRun::create(const BenchOptions& opt
   auto engine = Engine::create(engine_options);
   if (!engine.ok()) return engine.status();
   const EngineDevice device = (*engine)->device();
-  const bool named = options.device != "auto" && options.device != "cpu" && options.strategy != "serial";
-  if (named && device.name != options.device) {
+  const bool needs_device = options.device != "auto" && options.device != "cpu" && options.strategy != "serial";
+  if (needs_device && device.name != options.device) {
     return Status(StatusCode::unavailable, "--device " + options.device + ": " + device.reason);
   }
   std::unique_ptr<WorkloadRun> run(new WorkloadRun(options, std::move(*workload), std::move(*engine)));
   run->secret_ = engine_options.secret;
+  run->needs_device_ = needs_device;
   if (Status status = run->load(); !status.ok()) return status;
   if (Status status = run->warm_up(); !status.ok()) return status;
   return run;
@@ -207,6 +213,7 @@ Status WorkloadRun::run_batch(const TransactionColumns& columns) {
 
   Stopwatch watch;
   if (Status status = engine_->execute(header_, columns, last_try_, &results_, &writes_); !status.ok()) return status;
+  if (Status status = check_device(columns); !status.ok()) return status;
   if (model_) {
     add_time(watch);
     if (Status status = verify_batch(header_, columns); !status.ok()) return status;
@@ -218,6 +225,17 @@ Status WorkloadRun::run_batch(const TransactionColumns& columns) {
   report_.execution.add(engine_->execution());
   header_.first_version = results_.next_version;
   return {};
+}
+
+// What is measured, or checked, on a device that was named is of that device: the engine would go on without it.
+Status WorkloadRun::check_device(const TransactionColumns& columns) const {
+  if (!needs_device_) return {};
+  const ExecutionReport& execution = engine_->execution();
+  const std::string device = "--device " + options_.device;
+  if (execution.devices_lost > 0) return {StatusCode::unavailable, device + ": " + engine_->device().reason};
+  const bool is_for_serial = columns.empty() || !columns.range_limit.empty();
+  if (execution.on_device || is_for_serial || options_.strategy == "auto") return {};
+  return {StatusCode::unavailable, device + " had no memory for a batch, which ran on the CPU"};
 }
 
 void WorkloadRun::add_time(const Stopwatch& watch) {

@@ -35,8 +35,10 @@ struct ExecutionTotals {
   std::uint64_t retried = 0, wasted_tickets = 0, hazards = 0, limit_changes = 0;
   // Of local's stage.
   std::uint64_t staged = 0, lane_restarts = 0, signature_aliases = 0, warp_serialized = 0, block_serialized = 0;
-  std::uint32_t stage_blocks = 0;         // the most in whose memory it was; 0: in none's
-  LocalTimes local_times;                 // where it was asked for
+  std::uint32_t stage_blocks = 0;                    // the most in whose memory it was; 0: in none's
+  LocalTimes local_times;                            // where it was asked for
+  std::uint64_t sent_bytes = 0, returned_bytes = 0;  // to and from a device
+  double sent_seconds = 0, kernel_seconds = 0, returned_seconds = 0;
   std::uint64_t postponed = 0;            // of all but serial
   std::vector<std::uint64_t> decided_by;  // by thread
   void add(const ExecutionReport& batch);
@@ -88,6 +90,7 @@ class WorkloadRun {
   void generate_chunk();
   const TransactionColumns& next_batch();
   Status run_batch(const TransactionColumns& columns);
+  Status check_device(const TransactionColumns& columns) const;
   void add_time(const Stopwatch& watch);
   Status verify_batch(const BatchHeader& header, const TransactionColumns& columns);
 
@@ -95,6 +98,7 @@ class WorkloadRun {
   Workload workload_;
   std::unique_ptr<Engine> engine_;
   KeyHashSecret secret_;
+  bool needs_device_ = false;
   std::vector<TransactionColumns> chunk_;
   std::size_t next_in_chunk_ = 0;
   Column<std::uint8_t> last_try_;

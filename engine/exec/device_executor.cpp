@@ -1,6 +1,7 @@
 #include "engine/exec/device_executor.hpp"
 
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "engine/base/check.hpp"
@@ -108,12 +109,22 @@ DeviceExecutor::DeviceExecutor(OpenedDevice opened, std::vector<std::string> str
 
 Status DeviceExecutor::prepare(const RecordStore& store) {
   if (!has_stream_) {
-    auto stream = opened_.device->create_stream();
-    if (!stream.ok()) return stream.status();
-    stream_ = *stream;
-    has_stream_ = true;
+    if (Status status = create_stream(); !status.ok()) return status;
   }
   return table_.update(stream_, store);
+}
+
+Status DeviceExecutor::create_stream() {
+  for (DeviceEvent& mark : marks_) {
+    const auto event = opened_.device->create_event();
+    if (!event.ok()) return event.status();
+    mark = *event;
+  }
+  const auto stream = opened_.device->create_stream();
+  if (!stream.ok()) return stream.status();
+  stream_ = *stream;
+  has_stream_ = true;
+  return {};
 }
 
 Status DeviceExecutor::run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
@@ -242,16 +253,33 @@ Status DeviceExecutor::launch(const Places& places, const ResolvedBatch& batch, 
       .slot_of = block_.at<const std::uint32_t>(places.slot_of),
       .cells = block_.at<const std::uint64_t>(places.cells),
   };
-  Status status = device.copy_to_device(stream_, block, staging_.data(), places.sent_end);
+  const auto mark = [&](Mark at) { return device.record(marks_[at], stream_); };
+  Status status = mark(kBegun);
+  if (status.ok()) status = device.copy_to_device(stream_, block, staging_.data(), places.sent_end);
+  if (status.ok()) status = mark(kSent);
   if (status.ok()) status = device.fill(stream_, block + places.sent_end, 0, places.zeroed_end - places.sent_end);
   if (status.ok()) status = opened_.kernels->bulk(stream_, bulk_arguments(places));
   if (status.ok()) status = strategy_->launch(stream_, block_, batch_arguments(places, batch, records), places.shape);
   if (status.ok()) status = opened_.kernels->scatter(stream_, scatter);
+  if (status.ok()) status = mark(kRan);
   if (status.ok()) {
     status = device.copy_to_host(stream_, staging_.data() + places.sent_end, block + places.sent_end,
                                  places.returned_end - places.sent_end);
   }
+  if (status.ok()) status = mark(kReturned);
   return status.ok() ? device.synchronize(stream_) : status;
+}
+
+Status DeviceExecutor::measure(const Places& places, ExecutionReport* report) {
+  report->sent_bytes = places.sent_end;
+  report->returned_bytes = places.returned_end - places.sent_end;
+  double* const seconds[] = {&report->sent_seconds, &report->kernel_seconds, &report->returned_seconds};
+  for (std::size_t part = 0; part < std::size(seconds); ++part) {
+    const auto taken = opened_.device->seconds_between(marks_[part], marks_[part + 1]);
+    if (!taken.ok()) return taken.status();
+    *seconds[part] = *taken;
+  }
+  return {};
 }
 
 Status DeviceExecutor::unpack(const Places& places, const ResolvedBatch& batch, BatchRecords* records,
@@ -272,6 +300,7 @@ Status DeviceExecutor::unpack(const Places& places, const ResolvedBatch& batch, 
   const auto* const bulk_words = reinterpret_cast<const std::uint64_t*>(from + places.bulk_words);
   strategy_->report(batch.header, places.shape, from, results, report);
   report->on_device = true;
+  if (Status status = measure(places, report); !status.ok()) return status;
   if (bulk_words[kBulkDigest] != digest_) {
     return Status(StatusCode::internal, "the device's table does not have what the host's has");
   }

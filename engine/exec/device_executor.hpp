@@ -4,7 +4,9 @@
 // Host memory for copies is pinned and, like the device's, kept between batches. Thread safety: one caller at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,9 +50,12 @@ class DeviceExecutor final : public Executor {
   BulkArguments<DeviceSpace> bulk_arguments(const Places& places) const;
   BatchArguments<DeviceSpace> batch_arguments(const Places& places, const ResolvedBatch& batch,
                                               const BatchRecords& records) const;
+  Status create_stream();
   Status launch(const Places& places, const ResolvedBatch& batch, const BatchRecords& records);
   Status unpack(const Places& places, const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                 ExecutionReport* report);
+  // What the batch's copies and kernels have taken.
+  Status measure(const Places& places, ExecutionReport* report);
 
   OpenedDevice opened_;
   std::vector<std::string> names_;
@@ -58,6 +63,9 @@ class DeviceExecutor final : public Executor {
   DeviceStrategy* strategy_;  // of the next run
   DeviceStream stream_{};
   bool has_stream_ = false;
+  // Events around the parts of a batch.
+  enum Mark : std::uint8_t { kBegun, kSent, kRan, kReturned, kMarks };
+  std::array<DeviceEvent, kMarks> marks_{};
   DeviceRecords table_;
   PinnedBuffer staging_;      // what goes there, then what comes back
   DeviceBuffer block_;        // a batch's columns

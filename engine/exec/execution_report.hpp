@@ -30,6 +30,10 @@ struct ExecutionReport {
   std::uint64_t staged = 0, lane_restarts = 0, signature_aliases = 0, warp_serialized = 0, block_serialized = 0;
   std::uint32_t stage_blocks = 0;  // of a device, in whose memory the stage was; 0: it was none's
   LocalTimes local_times = {};     // of all its threads, where LocalTuning asks for them
+  // Of a device:
+  std::uint64_t sent_bytes = 0, returned_bytes = 0;  // the batch's columns there, what came of it back
+  double sent_seconds = 0, kernel_seconds = 0,
+         returned_seconds = 0;  // by its clock: these copies, and all between them
   // Of all parallel ones:
   std::uint64_t postponed = 0;                 // times that a WAIT guard postponed one
   std::vector<std::uint64_t> decided_by = {};  // [threads] transactions by the thread that decided them

@@ -67,6 +67,8 @@ class Device {
   // The event happens when the stream has come so far; wait: the stream goes on when the event's last record() has.
   [[nodiscard]] virtual Status record(DeviceEvent event, DeviceStream stream) = 0;
   [[nodiscard]] virtual Status wait(DeviceStream stream, DeviceEvent event) = 0;
+  // By the device's clock, of events that have both happened.
+  [[nodiscard]] virtual Result<double> seconds_between(DeviceEvent begin, DeviceEvent end) = 0;
   // Until the stream has done all; returns what went wrong on the device meanwhile, also that it does not come to an
   // end (a watchdog: the device is then lost, and is not waited for again).
   [[nodiscard]] virtual Status synchronize(DeviceStream stream) = 0;

@@ -176,17 +176,28 @@ Status EmulatedDevice::launch(DeviceStream stream, const char* name, Kernel body
 }
 
 Status EmulatedDevice::record(DeviceEvent event, DeviceStream stream) {
-  if (Status status = enqueue("record", stream, [] {}); !status.ok()) return status;
+  const auto number = static_cast<std::size_t>(event);
+  KILOKV_CHECK(number < events_.size());
+  const auto happen = [this, number] { events_[number].time = std::chrono::steady_clock::now(); };
+  if (Status status = enqueue("record", stream, happen); !status.ok()) return status;
   const auto index = static_cast<std::size_t>(stream);
-  KILOKV_CHECK(static_cast<std::size_t>(event) < events_.size());
-  events_[static_cast<std::size_t>(event)] = {index, streams_[index].done + streams_[index].pending.size()};
+  events_[number].place = {index, streams_[index].done + streams_[index].pending.size()};
   return {};
 }
 
 Status EmulatedDevice::wait(DeviceStream stream, DeviceEvent event) {
   KILOKV_CHECK(static_cast<std::size_t>(event) < events_.size());
   return enqueue(
-      "wait", stream, [] {}, events_[static_cast<std::size_t>(event)]);
+      "wait", stream, [] {}, events_[static_cast<std::size_t>(event)].place);
+}
+
+Result<double> EmulatedDevice::seconds_between(DeviceEvent begin, DeviceEvent end) {
+  Status status = enter("seconds_between");
+  if (status.ok() && fails_later_) status = lose("seconds_between");
+  if (!status.ok()) return status;
+  KILOKV_CHECK(static_cast<std::size_t>(begin) < events_.size() && static_cast<std::size_t>(end) < events_.size());
+  const auto time = [this](DeviceEvent event) { return events_[static_cast<std::size_t>(event)].time; };
+  return std::chrono::duration<double>(time(end) - time(begin)).count();
 }
 
 Status EmulatedDevice::synchronize(DeviceStream stream) {

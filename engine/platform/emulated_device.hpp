@@ -14,6 +14,7 @@
 // meanwhile, and makes no call until that one is back.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -122,6 +123,7 @@ class EmulatedDevice : public Device {
   [[nodiscard]] Status fill(DeviceStream stream, DeviceAddress to, std::uint8_t byte, std::size_t bytes) override;
   [[nodiscard]] Status record(DeviceEvent event, DeviceStream stream) override;
   [[nodiscard]] Status wait(DeviceStream stream, DeviceEvent event) override;
+  [[nodiscard]] Result<double> seconds_between(DeviceEvent begin, DeviceEvent end) override;
   [[nodiscard]] Status synchronize(DeviceStream stream) override;
 
   // Runs body(platform) on every thread, as streams do. It must not throw; what it captures lives until it has run.
@@ -165,7 +167,11 @@ class EmulatedDevice : public Device {
   std::vector<DeviceAddress> block_memory_;  // kBlockWordsMax for each block
   std::vector<DeviceAddress> block_words_;   // those of them that the kernel has
   std::vector<Stream> streams_;
-  std::vector<Place> events_;  // their last record()
+  struct Event {
+    Place place;                                 // behind its last record()
+    std::chrono::steady_clock::time_point time;  // when it happened
+  };
+  std::vector<Event> events_;
   std::map<void*, std::unique_ptr<std::byte[]>> pinned_;
   std::uint64_t calls_ = 0, allocations_ = 0;
   std::uint64_t failing_call_;

@@ -175,6 +175,12 @@ class EngineBench(unittest.TestCase):
     def test_the_emulated_device_runs_all(self):
         execution = self.ordered("bank", "--device", "emulated", "--batch", "200")["execution"]
         self.assertEqual((execution["device"], execution["device_batches"]), ("emulated", 40))
+        self.assertGreater(execution["kernel_seconds"], 0)
+        # At least keys' records and operations there; outcomes and cells back.
+        self.assertGreater(execution["sent_bytes"], 40 * 200 * 16)
+        self.assertGreater(execution["returned_bytes"], 40 * 200 * 16)
+        on_cpu = self.ordered("bank", "--batch", "200")["execution"]
+        self.assertEqual((on_cpu["sent_bytes"], on_cpu["kernel_seconds"]), (0, 0))
 
     def test_throughput_is_reported_with_its_axes(self):
         done = run("--workload", "bank", "--distribution", "zipf:0.9", "--batches", "20", "--seed", "9", "--json")

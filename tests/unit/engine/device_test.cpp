@@ -29,20 +29,26 @@ void expect_round_trip(Device& device) {
   const auto there = device.create_stream();
   const auto back = device.create_stream();
   const auto event = device.create_event();
+  const auto begin = device.create_event();
   const auto memory = device.allocate(kBytes);
   const auto pinned = device.allocate_pinned(kBytes);
-  ASSERT_TRUE(there.ok() && back.ok() && event.ok() && memory.ok() && pinned.ok());
+  ASSERT_TRUE(there.ok() && back.ok() && event.ok() && begin.ok() && memory.ok() && pinned.ok());
   EXPECT_EQ(*memory % 256, 0);
   auto* host = static_cast<std::uint8_t*>(*pinned);
   std::vector<std::uint8_t> got(kBytes);
   for (std::uint8_t round = 1; round <= 5; ++round) {
     std::memset(host, round, kBytes);
+    ASSERT_OK(device.record(*begin, *there));
     ASSERT_OK(device.copy_to_device(*there, *memory, host, kBytes));
     ASSERT_OK(device.fill(*there, *memory + 10, 99, 3));
     ASSERT_OK(device.record(*event, *there));
     ASSERT_OK(device.wait(*back, *event));
     ASSERT_OK(device.copy_to_host(*back, got.data(), *memory, kBytes));
     ASSERT_OK(device.synchronize(*back));
+    const auto taken = device.seconds_between(*begin, *event);
+    ASSERT_OK(taken.status());
+    EXPECT_TRUE(*taken > 0 && *taken < 60);
+    EXPECT_TRUE(*device.seconds_between(*event, *begin) < 0);
     std::vector<std::uint8_t> want(kBytes, round);
     std::memset(want.data() + 10, 99, 3);
     EXPECT_TRUE(got == want);
