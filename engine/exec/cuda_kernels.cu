@@ -210,8 +210,10 @@ class CudaKernels final : public DeviceKernels {
     return std::min(blocks_for(wanted, kLocalBlockThreads), blocks_max) * kLocalBlockThreads;
   }
   // A round costs a grid barrier, some microseconds, and about a nanosecond for each of those that it had; one
-  // thread alone runs a transaction in about one microsecond.
-  OrderedTuning tuning() const override { return {.decided_min = 8, .divisor = 1024, .walks = true}; }
+  // thread alone runs a transaction in one microsecond or a few, and looks at a position in some tens of nanoseconds.
+  OrderedTuning tuning() const override {
+    return {.decided_min = 8, .divisor = 1024, .walks = true, .few_of_max = 256};
+  }
 
   Status ordered(DeviceStream stream, const OrderedArguments<DeviceSpace>& arguments) override {
     return launch_together(ordered_kernel, "launch of ordered", raw(arguments),

@@ -55,7 +55,7 @@ class DeviceExecutor final : public Executor {
   Status unpack(const Places& places, const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                 ExecutionReport* report);
   // What the batch's copies and kernels have taken.
-  Status measure(const Places& places, ExecutionReport* report);
+  void measure(const Places& places, ExecutionReport* report);
 
   OpenedDevice opened_;
   std::vector<std::string> names_;

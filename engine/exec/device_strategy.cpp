@@ -276,7 +276,7 @@ class TicketedOnDevice final : public DeviceStrategy {
 
   static constexpr std::size_t kClockWords = 2;  // the second for alignment: a lock's two words share a line
   // A sweep takes a device some microseconds: the kernel gives up before the host gives the device up.
-  static constexpr std::uint32_t kIdleSweepsMax = 1u << 22;
+  static constexpr std::uint32_t kIdleSweepsMax = 1u << 20;
 
   TicketedStrategy strategy_;
   TicketedTuning tuning_;

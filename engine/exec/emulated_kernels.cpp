@@ -36,7 +36,7 @@ class EmulatedKernels final : public DeviceKernels {
     return device_.info().multiprocessors;
   }
   OrderedTuning tuning() const override {
-    return {.decided_min = 2, .divisor = 32, .walks = true};
+    return {.decided_min = 4, .divisor = 32, .walks = true, .few_of_max = 64};
   }  // so that both ways are used
 
   Status ordered(DeviceStream stream, const OrderedArguments<DeviceSpace>& arguments) override {

@@ -163,8 +163,8 @@ class OpenCudaDevice final : public CudaDevice {
   }
 
  private:
-  static constexpr std::chrono::seconds kHangs{20};
-  static constexpr std::chrono::microseconds kSpins{500}, kSleeps{50};
+  static constexpr std::chrono::seconds kHangs{30};
+  static constexpr std::chrono::microseconds kSpins{2000}, kSleeps{50};
 
   cudaStream_t of(DeviceStream stream) const { return streams_[static_cast<std::size_t>(stream)]; }
   cudaEvent_t of(DeviceEvent event) const { return events_[static_cast<std::size_t>(event)]; }

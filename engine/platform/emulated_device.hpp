@@ -123,6 +123,7 @@ class EmulatedDevice : public Device {
   [[nodiscard]] Status fill(DeviceStream stream, DeviceAddress to, std::uint8_t byte, std::size_t bytes) override;
   [[nodiscard]] Status record(DeviceEvent event, DeviceStream stream) override;
   [[nodiscard]] Status wait(DeviceStream stream, DeviceEvent event) override;
+  // Never fails.
   [[nodiscard]] Result<double> seconds_between(DeviceEvent begin, DeviceEvent end) override;
   [[nodiscard]] Status synchronize(DeviceStream stream) override;
 

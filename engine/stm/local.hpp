@@ -62,8 +62,8 @@ struct LocalRules : PrstmRules {
   static constexpr bool kStraddlersBehind = true;   // else they are staged as far as it goes
   static constexpr bool kTellsPartsApart = true;    // of the stage
   static constexpr bool kTimes = false;             // whether LocalTuning::times is as it says: no bug, but a choice
-  static constexpr Order kClaimOrder = Order::sequential;
-  static constexpr Order kLookOrder = Order::sequential;
+  static constexpr Order kClaimFence = Order::sequential;
+  static constexpr Order kLookOrder = Order::acquire;
   static constexpr Order kReleaseOrder = Order::release;
 };
 

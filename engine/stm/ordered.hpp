@@ -63,6 +63,8 @@ struct OrderedRules {
   static constexpr bool kAddersJoin = true;           // the chain of those whose additions theirs do not commute with
   static constexpr bool kJoinsUntilStill = true;      // chains that have a record in common become one
   static constexpr bool kWalksByPass = true;          // a chain's earlier passes first
+  static constexpr bool kMeetsBeforeWalk = true;      // the lanes of a group, having looked who is to be walked
+  static constexpr bool kMeetsBehindWalk = true;      // and before they look again
 };
 
 // One transaction's way to the records, as the interpreter wants it (txn/interpreter.hpp).
@@ -321,6 +323,8 @@ class OrderedRun {
   KILOKV_HOST_DEVICE std::uint32_t open() const { return finished_ < kWaitPassesMax ? finished_ : kWaitPassesMax - 1; }
   KILOKV_HOST_DEVICE std::uint32_t own_slot(std::uint32_t i) const { return p_.thread() + i * p_.threads(); }
   KILOKV_HOST_DEVICE bool is_few(const Round& before, const Round& round, bool was_tail) const {
+    const std::uint32_t left = round.ready + round.waiting;
+    if (left < a_.tuning.decided_min && size_ > a_.tuning.few_of_max) return false;
     if (round.open < a_.tuning.decided_min) return true;
     if (was_tail || before.ready == 0 || round.ready == 0) return false;
     return round.moved < a_.tuning.decided_min ||
@@ -471,22 +475,30 @@ class OrderedRun {
     for (std::uint32_t pass = 0; pass <= runs_; ++pass) {
       for (std::uint32_t first = 0; first < size_; first += group_lanes) {
         const std::uint32_t position = first + p_.lane();
-        const bool is_own = position < size_ && p_.get(a_.chain_of + position) % walkers() == p_.group();
+        const bool is_own = position < size_ && p_.get(a_.chain_of + position) % walkers() == p_.group() &&
+                            is_walked_in(position, pass);
         std::uint32_t lanes = p_.ballot(is_own);
+        if (lanes == 0) continue;
+        if (Rules::kMeetsBeforeWalk) p_.group_barrier();  // the first lane changes what all have looked at
         for (; p_.lane() == 0 && lanes != 0; lanes &= lanes - 1) {
-          finished = later(finished, walk(first + lowest_bit(lanes), pass));
+          finished = later(finished, walk(first + lowest_bit(lanes)));
         }
       }
       if (!Rules::kWalksByPass) break;
+      if (Rules::kMeetsBehindWalk) p_.group_barrier();  // and they look at what it has postponed
     }
     return finished;
   }
-  KILOKV_HOST_DEVICE std::uint32_t walk(std::uint32_t position, std::uint32_t pass) {
+  // Of a position in the group's own chains.
+  KILOKV_HOST_DEVICE bool is_walked_in(std::uint32_t position, std::uint32_t pass) const {
     const std::uint32_t own = p_.get(a_.pass_of + position);
-    if (own != pass && (Rules::kWalksByPass || own > runs_)) return 0;
+    return Rules::kWalksByPass ? own == pass : own <= runs_;
+  }
+  KILOKV_HOST_DEVICE std::uint32_t walk(std::uint32_t position) {
+    const std::uint32_t pass = p_.get(a_.pass_of + position);
     ++counts_.tail;
     ++counts_.walked;
-    return run_one(position, own) ? own + 1 : 0;
+    return run_one(position, pass) ? pass + 1 : 0;
   }
 
   // By the first thread, pass by pass: those that may run, and where few are left, all. Returns 1 + the latest pass of
@@ -502,7 +514,7 @@ class OrderedRun {
     }
     const auto last = [&] { return left < a_.tuning.decided_min ? later(open(), finished) : runs_; };
     for (std::uint32_t pass = first; left > 0 && pass <= last() && pass < kWaitPassesMax; ++pass) {
-      for (std::uint32_t position = 0; position < size_; ++position) {
+      for (std::uint32_t position = 0; left > 0 && position < size_; ++position) {
         if (p_.get(a_.pass_of + position) != pass) continue;
         ++counts_.tail;
         if (!run_one(position, pass)) continue;

@@ -9,11 +9,13 @@
 namespace kilokv::engine {
 
 // When a tail comes: fewer than `decided_min` are left or were decided in a round, or fewer than 1 in `divisor` of
-// those that it had (0: never). Whether its chains are walked side by side, or all by the first thread.
+// those that it had (0: never). Whether its chains are walked side by side, or all by the first thread, which looks at
+// the whole batch: where fewer than `decided_min` are left of a batch of more than `few_of_max`, rounds go on instead.
 struct OrderedTuning {
   std::uint32_t decided_min = 0;
   std::uint32_t divisor = 0;
   bool walks = false;
+  std::uint32_t few_of_max = kNone;
 };
 
 // What a thread counts. tail: run one by one; walked: of these in a chain's walk, beside other chains'.

@@ -8,7 +8,7 @@
 // first, and one load shows all lanes of another group.
 //
 // A claim sets the lane's own bit, then looks at the others'. Of two lanes of a group one has changed the word first;
-// of two of different groups at least one sees the other, for both set and look in the sequential order. It may be
+// of two of different groups at least one sees the other, for both have a sequential fence in between. It may be
 // both: then both have to begin again, and serialization (stm/local.hpp) ends it. Who finds somebody in the way takes
 // its bit back. A false conflict, where two records have one bit, is a conflict like any other; one's own bits are
 // none.
@@ -17,8 +17,9 @@
 // tells a record that one has already taken from another one with the same bit, whose shadow is still to be made.
 //
 // Orders. Words of rows are only changed by reading and writing at once, so that who sees a bit gone, at whatever value
-// of the word, has acquired what its lane released. Cells and shadows are plain data under claims. Owners are looked at
-// by others for a count alone.
+// of the word, has acquired what its lane released: in the own word by the fence, in others by looking. One fence for
+// all looks: to a GPU each sequential load is a fence. Cells and shadows are plain data under claims. Owners are looked
+// at by others for a count alone.
 //
 // Thread safety: an object is one thread's. Source: GPU-LocalTM, sections 3.2 and 3.3. Deviations:
 //   - signatures are words of the block's memory, not registers of each lane that all banks look into; a lane has as
@@ -26,7 +27,7 @@
 //   - reads and writes have bits of their own, so that readers of a record are not in each other's way. What a
 //     transaction may write, its footprint tells, is claimed to be written from the beginning: no lane has to go from
 //     reading to writing, which no two could at once
-//   - banks let one lane in at a time; here the change of a word does, or the sequential order
+//   - banks let one lane in at a time; here the change of a word does, or the sequential fences
 //   - several blocks of a device may share a stage, each with a part of it (stm/local_arguments.hpp) in its memory: the
 //     paper's is of one work-group. No rule changes: what was the block's is the cluster's, in scopes, too
 //   - a shadow is made of what may be written only, in words of 64 bits, two to a record; an owner is a word
@@ -110,7 +111,8 @@ class Stage {
     if ((word & (mine | bit_to(true))) != 0) return StageClaim::kept;
     if (is_in_way(word & ~my_bits(), writes)) return refuse(slot, word);
     if (!Rules::kSetsBits) return StageClaim::taken;
-    const std::uint64_t before = p_.fetch_or(row + my_word_, mine, Rules::kClaimOrder, kScope);
+    const std::uint64_t before = p_.fetch_or(row + my_word_, mine, Order::relaxed, kScope);
+    p_.fence(Rules::kClaimFence, kScope);
     std::uint64_t met = before & ~my_bits();
     bool refused = is_in_way(met, writes);
     for (std::uint32_t i = 0; i < row_words_ && !refused && Rules::kLooksAtOtherGroups; ++i) {

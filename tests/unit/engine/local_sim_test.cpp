@@ -179,8 +179,9 @@ PLANTED(a_stage_not_waited_for_is_found, kWaitsForStage)
 PLANTED(a_straddler_treated_as_hot_is_found, kStraddlersBehind)
 PLANTED(parts_of_a_stage_that_are_one_are_found, kTellsPartsApart)
 
-RELAXED(a_claim_that_is_not_sequential_is_found, kClaimOrder, Order::acquire_release)
-RELAXED(a_look_that_is_not_sequential_is_found, kLookOrder, Order::acquire)
+RELAXED(a_claim_whose_fence_is_not_sequential_is_found, kClaimFence, Order::acquire_release)
+RELAXED(a_claim_whose_fence_does_not_acquire_is_found, kClaimFence, Order::release)
+RELAXED(a_look_that_does_not_acquire_is_found, kLookOrder, Order::relaxed)
 RELAXED(a_release_that_is_relaxed_is_found, kReleaseOrder, Order::relaxed)
 
 }  // namespace

@@ -55,6 +55,12 @@ struct ChainsAfterOneSweep : OrderedRules {
 struct WalksAcrossPasses : OrderedRules {
   static constexpr bool kWalksByPass = false;
 };
+struct WalksUnmet : OrderedRules {
+  static constexpr bool kMeetsBeforeWalk = false;
+};
+struct LooksUnmet : OrderedRules {
+  static constexpr bool kMeetsBehindWalk = false;
+};
 struct UnboundedDeltas : OrderedRules {
   static constexpr bool kBoundsDeltas = false;
 };
@@ -66,6 +72,10 @@ SimRuns runs_of(std::uint32_t width, std::uint64_t seed) {
   runs.shape = {.blocks = static_cast<std::uint32_t>(1 + random.below(2)), .group_width = width};
   runs.shape.block_threads = static_cast<std::uint32_t>(4 * (1 + random.below(2)));
   if (random.chance(0.35)) runs.tuning = {.decided_min = 1, .divisor = 4, .walks = random.chance(0.8)};
+  if (seed % 4 == 0) {
+    runs.tuning.decided_min = 5;
+    runs.tuning.few_of_max = 8;
+  }
   runs.schedule.kind = seed % 3 == 0 ? Schedule::Kind::lockstep : Schedule::Kind::interleaved;
   runs.schedule.preempt_probability = random.chance(0.5) ? 0.5 : 0.1;
   runs.schedule.steps_max = 200'000;
@@ -204,6 +214,8 @@ PLANTED(readers_in_a_chain_of_their_own_are_found, ReadersWalkAlone)
 PLANTED(adders_that_do_not_commute_in_chains_of_their_own_are_found, AddersWalkAlone, 40)
 PLANTED(chains_that_were_not_joined_to_the_end_are_found, ChainsAfterOneSweep)
 PLANTED(a_walk_that_mixes_passes_is_found, WalksAcrossPasses)
+PLANTED(a_walk_before_all_have_looked_is_found, WalksUnmet)
+PLANTED(a_look_before_the_walk_has_ended_is_found, LooksUnmet)
 PLANTED(deltas_without_a_bound_are_found, UnboundedDeltas)
 
 }  // namespace
