@@ -25,6 +25,8 @@ constexpr int kBlocksEachMin = 4;
 // Of `local`: as many as shared a local memory in its paper. The stage is a block's.
 constexpr int kLocalBlockThreads = 256;
 constexpr int kLocalBlocksEachMin = 2;
+// In clusters its stage is as large as a multiprocessor's memory.
+constexpr int kClusterBlocksEachMin = 1;
 constexpr int block_threads_of(TicketedStrategy strategy) {
   return strategy == TicketedStrategy::local ? kLocalBlockThreads : kBlockThreads;
 }
@@ -83,12 +85,12 @@ __device__ void run_local_in_clusters(const TicketedArguments<HostSpace>& argume
   }
 }
 
-__global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_cluster_kernel(
+__global__ __launch_bounds__(kLocalBlockThreads, kClusterBlocksEachMin) void local_cluster_kernel(
     const __grid_constant__ TicketedArguments<HostSpace> arguments) {
   run_local_in_clusters<LocalRules>(arguments);
 }
 
-__global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_cluster_times_kernel(
+__global__ __launch_bounds__(kLocalBlockThreads, kClusterBlocksEachMin) void local_cluster_times_kernel(
     const __grid_constant__ TicketedArguments<HostSpace> arguments) {
   run_local_in_clusters<TimedLocalRules>(arguments);
 }

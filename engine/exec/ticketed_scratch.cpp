@@ -23,24 +23,26 @@ void report_ticketed(const char* strategy, const BatchHeader& header, std::span<
   results->next_version = header.first_version + words[kTicketedPasses] * results->outcome.size();
   report->begin(strategy);
   report->any_order = true;
+  TicketedCounts all;
   for (const TicketedCounts& of_thread : counts) {
-    report->attempts += of_thread.attempts;
-    report->conflicts += of_thread.conflicts;
-    report->under_locks += of_thread.under_locks;
-    report->steals += of_thread.steals;
-    report->stolen += of_thread.stolen;
-    report->postponed += of_thread.postponed;
-    report->retried += of_thread.retried;
-    report->wasted_tickets += of_thread.wasted;
-    report->hazards += of_thread.hazards;
-    report->limit_changes += of_thread.limits;
-    report->staged += of_thread.staged;
-    report->lane_restarts += of_thread.restarts;
-    report->signature_aliases += of_thread.aliases;
-    report->warp_serialized += of_thread.warp_serialized;
-    report->block_serialized += of_thread.block_serialized;
+    all.add(of_thread);
     report->decided_by.push_back(of_thread.decided);
   }
+  report->attempts = all.attempts;
+  report->conflicts = all.conflicts;
+  report->under_locks = all.under_locks;
+  report->steals = all.steals;
+  report->stolen = all.stolen;
+  report->postponed = all.postponed;
+  report->retried = all.retried;
+  report->wasted_tickets = all.wasted;
+  report->hazards = all.hazards;
+  report->limit_changes = all.limits;
+  report->staged = all.staged;
+  report->lane_restarts = all.restarts;
+  report->signature_aliases = all.aliases;
+  report->warp_serialized = all.warp_serialized;
+  report->block_serialized = all.block_serialized;
 }
 
 TicketedArguments<HostSpace> TicketedScratch::open(const ResolvedBatch& batch, const TicketedTuning& tuning,

@@ -62,8 +62,8 @@ class Gpustm {
   static constexpr Window kWindow = Window::one;
   static constexpr std::uint8_t kSemanticTries = 100;
 
-  KILOKV_HOST_DEVICE Gpustm(P& platform, const TicketedArguments<Space>& arguments, TicketedCounts* counts)
-      : p_(platform), a_(arguments), counts_(counts), log_(arguments) {}
+  KILOKV_HOST_DEVICE Gpustm(P& platform, const TicketedArguments<Space>& arguments)
+      : p_(platform), a_(arguments), log_(arguments) {}
 
   KILOKV_HOST_DEVICE void prepare(std::uint32_t position, std::uint32_t t) {
     log_.build(t);
@@ -71,7 +71,7 @@ class Gpustm {
   }
 
   KILOKV_HOST_DEVICE Attempt attempt(std::uint32_t position, std::uint32_t t, AttemptPlace place) {
-    ++counts_->attempts;
+    ++counts_.attempts;
     place_ = place;
     log_.open(t);
     log_.clear();
@@ -82,7 +82,7 @@ class Gpustm {
     const auto tries = static_cast<std::uint8_t>(a_.tries[position] + 1);
     a_.tries[position] = tries;
     if (tries < kSemanticTries) {
-      ++counts_->retried;
+      ++counts_.retried;
       return Attempt::again;
     }
     a_.tries[position] = 0;
@@ -109,6 +109,9 @@ class Gpustm {
     return cell;
   }
   KILOKV_HOST_DEVICE bool stopped() const { return stopped_; }
+
+  // What the thread has counted, beside what TicketedRun does.
+  KILOKV_HOST_DEVICE const TicketedCounts& counts() const { return counts_; }
 
  private:
   using Access = LoggedAccess<P, Gpustm, Rules>;
@@ -145,7 +148,7 @@ class Gpustm {
     if (rank == kNone) return Attempt::exhausted;
     if (Rules::kValidatesReadOnly && !has_same_values()) {
       probe(GpustmProbe::late_read_only);
-      ++counts_->wasted;
+      ++counts_.wasted;
       return Attempt::conflict;
     }
     log_.stamp(outcome, no_rank, rank);
@@ -153,7 +156,7 @@ class Gpustm {
   }
 
   KILOKV_HOST_DEVICE Attempt run_under_locks() {
-    ++counts_->under_locks;
+    ++counts_.under_locks;
     if (!lock_all(0)) return Attempt::conflict;
     const std::uint32_t rank = take_rank(p_, a_, place_.range, Rules::kTicketOrder);
     if (rank == kNone) {
@@ -246,7 +249,7 @@ class Gpustm {
 
   P& p_;
   const TicketedArguments<Space>& a_;
-  TicketedCounts* counts_;
+  TicketedCounts counts_;
   TransactionLog<P> log_;
   // Of the attempt.
   AttemptPlace place_;

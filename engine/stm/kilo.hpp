@@ -96,13 +96,8 @@ class Kilo {
   static constexpr bool kRanksTogether = true;   // one addition for a group's
   static constexpr bool kHasCommitUnits = true;  // it needs KiloArguments
 
-  KILOKV_HOST_DEVICE Kilo(P& platform, const TicketedArguments<Space>& arguments, TicketedCounts* counts)
-      : p_(platform),
-        a_(arguments),
-        counts_(counts),
-        log_(arguments),
-        units_(platform, arguments),
-        limit_(platform, arguments) {}
+  KILOKV_HOST_DEVICE Kilo(P& platform, const TicketedArguments<Space>& arguments)
+      : p_(platform), a_(arguments), log_(arguments), units_(platform, arguments), limit_(platform, arguments) {}
 
   KILOKV_HOST_DEVICE void prepare(std::uint32_t position, std::uint32_t t) {
     log_.build(t);
@@ -116,7 +111,7 @@ class Kilo {
       probe(KiloProbe::limit_reached);
       return Attempt::held_back;
     }
-    ++counts_->attempts;
+    ++counts_.attempts;
     position_ = position;
     range_ = place.range;
     const std::uint8_t tries = a_.tries[position];
@@ -124,7 +119,7 @@ class Kilo {
     log_.open(t);
     log_.clear();
     if (!claims_all_) return run_ahead();
-    ++counts_->under_locks;
+    ++counts_.under_locks;
     probe(KiloProbe::claimed_all);
     return Attempt::wants_rank;
   }
@@ -140,7 +135,7 @@ class Kilo {
     const bool failed = attempt == Attempt::conflict;
     const LimitChange change = limit_.learn(has_ended(attempt) || failed, failed);
     if (change == LimitChange::none) return;
-    ++counts_->limits;
+    ++counts_.limits;
     probe(change == LimitChange::lowered ? KiloProbe::limit_lowered : KiloProbe::limit_raised);
   }
 
@@ -152,6 +147,9 @@ class Kilo {
     return cell;
   }
   KILOKV_HOST_DEVICE static constexpr bool stopped() { return false; }
+
+  // What the thread has counted, beside what TicketedRun does.
+  KILOKV_HOST_DEVICE const TicketedCounts& counts() const { return counts_; }
 
  private:
   using Access = LoggedAccess<P, Kilo, Rules>;
@@ -191,7 +189,7 @@ class Kilo {
       if (!units_.enter()) return Attempt::in_flight;
       stage_ = Stage::waits;
       if (!units_.has_retired(units_.hazard())) {
-        ++counts_->hazards;
+        ++counts_.hazards;
         probe(KiloProbe::hazard_deferred);
       }
     }
@@ -204,7 +202,7 @@ class Kilo {
   KILOKV_HOST_DEVICE Attempt commit() {
     if (Rules::kWastesTickets || (Rules::kValidatesBehindHazard && !is_valid())) {
       probe(KiloProbe::revalidation_failed);
-      ++counts_->wasted;
+      ++counts_.wasted;
       return Attempt::conflict;
     }
     if (outcome_ == Outcome::postponed) return Attempt::postponed;
@@ -270,7 +268,7 @@ class Kilo {
 
   P& p_;
   const TicketedArguments<Space>& a_;
-  TicketedCounts* counts_;
+  TicketedCounts counts_;
   TransactionLog<P> log_;
   CommitUnits<P, Rules> units_;
   ConcurrencyLimit<P, Rules> limit_;

@@ -81,15 +81,14 @@ class Local {
   static constexpr bool kRanksTogether = true;
   static constexpr bool kHasStage = true;  // it needs LocalArguments, and deals its transactions by them
 
-  KILOKV_HOST_DEVICE Local(P& platform, const TicketedArguments<Space>& arguments, TicketedCounts* counts)
+  KILOKV_HOST_DEVICE Local(P& platform, const TicketedArguments<Space>& arguments)
       : p_(platform),
         a_(arguments),
-        counts_(counts),
         log_(arguments),
         stage_(platform, arguments),
-        turns_(platform, &stage_),
+        turns_(platform),
         clock_(platform),
-        rest_(platform, arguments, counts) {}
+        rest_(platform, arguments) {}
 
   // Before a half of a class, and behind the last one: for all threads.
   KILOKV_HOST_DEVICE void begin_half(std::uint32_t c) {
@@ -141,11 +140,11 @@ class Local {
       const Span span(&clock_, LocalTime::unstaged);
       return rest_.attempt(position, t, place);
     }
-    const bool holds_back = turns_.holds_back();
+    const bool holds_back = turns_.holds_back(stage_);
     clock_.count_as(time_of(holds_back ? turns_.holds_back_for() : turns_.is()));
     if (holds_back) return Attempt::held_back;
     const Span span(&clock_, LocalTime::ending);
-    ++counts_->attempts;
+    ++counts_.attempts;
     position_ = position;
     log_.clear();
     stopped_ = false;
@@ -170,7 +169,7 @@ class Local {
     }
     commit(rank);
     if (outcome_ == Outcome::postponed) return Attempt::postponed;
-    ++counts_->staged;
+    ++counts_.staged;
     probe(LocalProbe::staged_commit);
     return Attempt::decided;
   }
@@ -179,13 +178,20 @@ class Local {
   KILOKV_HOST_DEVICE void swept(Attempt attempt) {
     const bool failed = is_called_ && attempt == Attempt::conflict;
     const bool held_back = is_called_ && attempt == Attempt::held_back;
-    const Serialized became = turns_.learn(failed, failed || held_back);
+    const Serialized became = turns_.learn(stage_, failed, failed || held_back);
     if (!held_back) clock_.count_as(time_of(turns_.is()));
     is_called_ = false;
     if (became == Serialized::no) return;
     const bool in_block = became == Serialized::in_block;
-    ++(in_block ? counts_->block_serialized : counts_->warp_serialized);
+    ++(in_block ? counts_.block_serialized : counts_.warp_serialized);
     probe(in_block ? LocalProbe::block_serialized : LocalProbe::warp_serialized);
+  }
+
+  // What the thread has counted, beside what TicketedRun does.
+  KILOKV_HOST_DEVICE TicketedCounts counts() const {
+    TicketedCounts all = counts_;
+    all.add(rest_.counts());
+    return all;
   }
 
  private:
@@ -301,7 +307,7 @@ class Local {
     if (claim == StageClaim::refused || claim == StageClaim::aliased) {
       stopped_ = true;
       if (claim == StageClaim::refused) return false;
-      ++counts_->aliases;
+      ++counts_.aliases;
       probe(LocalProbe::alias_met);
       return false;
     }
@@ -349,7 +355,7 @@ class Local {
   }
   KILOKV_HOST_DEVICE Attempt restart() {
     end(true);
-    ++counts_->restarts;
+    ++counts_.restarts;
     probe(LocalProbe::lane_restarted);
     const std::uint8_t tries = a_.tries[position_];
     if (tries + 1 < kTriesMax) a_.tries[position_] = static_cast<std::uint8_t>(tries + 1);
@@ -367,7 +373,7 @@ class Local {
 
   P& p_;
   const TicketedArguments<Space>& a_;
-  TicketedCounts* counts_;
+  TicketedCounts counts_;
   TransactionLog<P> log_;
   Stage<P, Rules> stage_;
   Serialization<P, Rules> turns_;

@@ -47,15 +47,15 @@ class Locking {
   using Rules = RulesOf;
   static constexpr Window kWindow = Window::one;
 
-  KILOKV_HOST_DEVICE Locking(P& platform, const TicketedArguments<Space>& arguments, TicketedCounts* counts)
-      : p_(platform), a_(arguments), counts_(counts), log_(arguments) {}
+  KILOKV_HOST_DEVICE Locking(P& platform, const TicketedArguments<Space>& arguments)
+      : p_(platform), a_(arguments), log_(arguments) {}
 
   KILOKV_HOST_DEVICE void prepare(std::uint32_t, std::uint32_t t) { log_.build(t); }
 
   KILOKV_HOST_DEVICE Attempt attempt(std::uint32_t, std::uint32_t t, AttemptPlace place) {
     log_.open(t);
     if (!lock_all()) return Attempt::conflict;
-    ++counts_->attempts;
+    ++counts_.attempts;
     const std::uint32_t rank = take_rank(p_, a_, place.range, Order::relaxed);  // there is one for each in each pass
     LoggedAccess<P, Locking, Rules> access(a_, &log_, this);
     const Outcome outcome = run_transaction(a_.batch, a_.results, access, t, rank);
@@ -71,6 +71,9 @@ class Locking {
     return {p_.get(at), p_.get(at + 1)};
   }
   KILOKV_HOST_DEVICE static constexpr bool stopped() { return false; }
+
+  // What the thread has counted, beside what TicketedRun does.
+  KILOKV_HOST_DEVICE const TicketedCounts& counts() const { return counts_; }
 
  private:
   static constexpr std::uint64_t kWriter = std::uint64_t{1} << 63;
@@ -132,7 +135,7 @@ class Locking {
 
   P& p_;
   const TicketedArguments<Space>& a_;
-  TicketedCounts* counts_;
+  TicketedCounts counts_;
   TransactionLog<P> log_;
 };
 

@@ -115,8 +115,8 @@ class Prstm {
   using Word = typename Rules::Word;
   static constexpr Window kWindow = Window::all;
 
-  KILOKV_HOST_DEVICE Prstm(P& platform, const TicketedArguments<Space>& arguments, TicketedCounts* counts)
-      : p_(platform), a_(arguments), counts_(counts), log_(arguments) {}
+  KILOKV_HOST_DEVICE Prstm(P& platform, const TicketedArguments<Space>& arguments)
+      : p_(platform), a_(arguments), log_(arguments) {}
 
   KILOKV_HOST_DEVICE void prepare(std::uint32_t position, std::uint32_t t) {
     log_.build(t);
@@ -124,7 +124,7 @@ class Prstm {
   }
 
   KILOKV_HOST_DEVICE Attempt attempt(std::uint32_t position, std::uint32_t t, AttemptPlace place) {
-    ++counts_->attempts;
+    ++counts_.attempts;
     position_ = position;
     place_ = place;
     log_.open(t);
@@ -169,6 +169,9 @@ class Prstm {
   }
   KILOKV_HOST_DEVICE bool stopped() const { return stopped_; }
 
+  // What the thread has counted, beside what TicketedRun does.
+  KILOKV_HOST_DEVICE const TicketedCounts& counts() const { return counts_; }
+
  private:
   using Access = LoggedAccess<P, Prstm, Rules>;
   static constexpr std::uint8_t kTriesMax = 255;
@@ -190,7 +193,7 @@ class Prstm {
     if (rank == kNone) return give_up(Attempt::exhausted);
     if (Rules::kWastesTickets || (Rules::kValidatesBehindTicket && must_validate && !is_valid())) {
       probe(PrstmProbe::late_validation_failed);
-      ++counts_->wasted;
+      ++counts_.wasted;
       return give_up(Attempt::conflict);
     }
     log_.stamp(outcome, no_rank, rank);
@@ -199,7 +202,7 @@ class Prstm {
   }
 
   KILOKV_HOST_DEVICE Attempt run_under_locks() {
-    ++counts_->under_locks;
+    ++counts_.under_locks;
     if (!lock_all(0)) return Attempt::conflict;
     const std::uint32_t rank = take_rank(p_, a_, place_.range, Rules::kTicketOrder);
     if (rank == kNone) return give_up(Attempt::exhausted);
@@ -275,7 +278,7 @@ class Prstm {
         }
         if (!swap(at, word, Word::prelocked(version, position_))) continue;
         if (Word::is_prelocked(word)) {
-          ++counts_->steals;
+          ++counts_.steals;
           probe(PrstmProbe::prelock_stolen);
         }
         if (Rules::kDropsClaims && claimed == LockClaim::of(position_)) swap(claim_at(at), claimed, LockClaim::kNone);
@@ -306,7 +309,7 @@ class Prstm {
     const std::uint64_t mine = Word::prelocked(version, position_);
     const std::uint64_t locked = Word::locked(version, position_);
     if (p_.compare_exchange(lock_at(head), mine, locked, Rules::kLockOrder, Scope::device) != mine) {
-      ++counts_->stolen;
+      ++counts_.stolen;
       probe(PrstmProbe::lock_found_stolen);
       return false;
     }
@@ -369,7 +372,7 @@ class Prstm {
 
   P& p_;
   const TicketedArguments<Space>& a_;
-  TicketedCounts* counts_;
+  TicketedCounts counts_;
   TransactionLog<P> log_;
   // Of the attempt.
   std::uint32_t position_ = 0;

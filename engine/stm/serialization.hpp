@@ -52,15 +52,15 @@ enum class Serialized : std::uint8_t { no, in_group, in_block };
 template <Platform P, class Rules>
 class Serialization {
  public:
-  KILOKV_HOST_DEVICE Serialization(P& platform, const Stage<P, Rules>* stage) : p_(platform), stage_(*stage) {}
+  KILOKV_HOST_DEVICE explicit Serialization(P& platform) : p_(platform) {}
 
-  // Whether this lane may not try its transaction now.
-  KILOKV_HOST_DEVICE bool holds_back() const {
+  // Whether this lane may not try its transaction now. `stage`, also below: that which the lanes share.
+  KILOKV_HOST_DEVICE bool holds_back(const Stage<P, Rules>& stage) const {
     if (alone_ != Serialized::no && !is_alone()) return true;
-    const std::uint64_t token = stage_.token();
+    const std::uint64_t token = stage.token();
     if (token == my_token()) return false;
     if (alone_ == Serialized::in_block) {
-      if (token == 0 && stage_.take_token(my_token())) return false;
+      if (token == 0 && stage.take_token(my_token())) return false;
     } else if (token == 0 || !Rules::kRespectsToken) {
       return false;
     }
@@ -75,7 +75,7 @@ class Serialization {
   }
 
   // What came of this lane's attempt: a conflict; that, or it held back. Returns what this lane has become.
-  KILOKV_HOST_DEVICE Serialized learn(bool failed, bool goes_on) {
+  KILOKV_HOST_DEVICE Serialized learn(const Stage<P, Rules>& stage, bool failed, bool goes_on) {
     const std::uint32_t conflicts = p_.ballot(failed);
     if (alone_ == Serialized::no) {
       const bool is_same = conflicts != 0 && conflicts == mask_;
@@ -85,7 +85,7 @@ class Serialization {
       return become(Serialized::in_group);
     }
     if ((p_.ballot(goes_on) >> lane_alone_ & 1) == 0) {
-      if (is_alone() && Rules::kGivesTokenBack && stage_.token() == my_token()) stage_.give_token_back();
+      if (is_alone() && Rules::kGivesTokenBack && stage.token() == my_token()) stage.give_token_back();
       mask_ = 0;
       return become(Serialized::no);
     }
@@ -103,7 +103,6 @@ class Serialization {
   KILOKV_HOST_DEVICE std::uint64_t my_token() const { return std::uint64_t{p_.group()} + 1; }
 
   P& p_;
-  const Stage<P, Rules>& stage_;
   // Of the group, the same in all its lanes.
   Serialized alone_ = Serialized::no;  // how its lane_alone_ is
   std::uint32_t lane_alone_ = 0;

@@ -19,6 +19,9 @@
 //   kWindow      how many of its transactions a thread tries in turn: all, or one until it is decided
 //   prepare(position, t)         once a batch, before its first attempt
 //   attempt(position, t, place)  an Attempt
+//   counts()     what it has counted, beside what TicketedRun does. It is the protocol's own, as nothing in a run
+//   points
+//                to another part of it: an object whose address is kept is one that a GPU cannot have in registers
 //   kRanksTogether, if it has it: lanes of a group sweep in step, a transaction each, and those that want a rank get
 //                theirs by one addition; go_on(rank), kNone if there is none left, is the rest of the attempt, and
 //                swept(what came of it) follows, of each lane
@@ -112,7 +115,7 @@ class TicketedRun {
   using Space = typename P::Space;
   using Rules = typename Protocol::Rules;
   KILOKV_HOST_DEVICE TicketedRun(P& platform, const TicketedArguments<Space>& arguments)
-      : p_(platform), a_(arguments), size_(arguments.batch.size), protocol_(platform, arguments, &counts_) {}
+      : p_(platform), a_(arguments), size_(arguments.batch.size), protocol_(platform, arguments) {}
 
   // Fills every column of the results that it views; the cells; words and counts.
   KILOKV_HOST_DEVICE void run() {
@@ -133,6 +136,7 @@ class TicketedRun {
     for (std::uint32_t c = 0; c < a_.classes; ++c) {
       for_own_positions(c, [&](std::uint32_t position) { expire(position); });
     }
+    counts_.add(protocol_.counts());
     a_.counts[p_.thread()] = counts_;
     if (p_.thread() == 0) p_.put(a_.words + kTicketedPasses, range_);
   }

@@ -37,6 +37,25 @@ struct TicketedCounts {
   std::uint64_t aliases = 0;           // of these, about as many where it was not at the same record
   std::uint64_t warp_serialized = 0;   // lanes that had to go alone in their group
   std::uint64_t block_serialized = 0;  // of these, in the block
+
+  KILOKV_HOST_DEVICE void add(const TicketedCounts& other) {
+    decided += other.decided;
+    attempts += other.attempts;
+    conflicts += other.conflicts;
+    under_locks += other.under_locks;
+    steals += other.steals;
+    stolen += other.stolen;
+    postponed += other.postponed;
+    retried += other.retried;
+    wasted += other.wasted;
+    hazards += other.hazards;
+    limits += other.limits;
+    staged += other.staged;
+    restarts += other.restarts;
+    aliases += other.aliases;
+    warp_serialized += other.warp_serialized;
+    block_serialized += other.block_serialized;
+  }
 };
 
 // Words that all threads share; all zero at the start.

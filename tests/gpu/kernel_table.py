@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What the compiler makes of the engine's kernels, for each architecture, without a GPU: registers, shared memory,
-spills, and the share of a multiprocessor's threads that can run (occupancy). With --library: whether the built library
-has machine code of each kernel for each of them.
+stack, spills, and the share of a multiprocessor's threads that can run (occupancy). With --library: whether the built
+library has machine code of each kernel for each of them.
 
 Compiles the sources of engine/exec once more, as the build does, into a folder that is removed. Exit codes: 0 good; 1 a
-kernel spills, or machine code is missing; 2 wrong usage, or the sources do not compile.
+kernel spills or has a stack, or machine code is missing; 2 wrong usage, or the sources do not compile.
 """
 
 import argparse
@@ -33,6 +33,7 @@ class Kernel(NamedTuple):
     architecture: str
     registers: int
     shared_bytes: int
+    stack_bytes: int   # of a thread, in slow memory
     spill_stores: int  # bytes
     spill_loads: int   # bytes
     block_threads: int
@@ -73,12 +74,12 @@ def parse_usage(text, threads):
     """The kernels that `ptxas -v` told of."""
     entry = re.compile(
         r"Compiling entry function '(\w+)' for '(sm_\d+)'"
-        r".*?(\d+) bytes spill stores, (\d+) bytes spill loads"
+        r".*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
         r".*?Used (\d+) registers([^\n]*)", re.DOTALL)
     for match in entry.finditer(text):
-        shared = re.search(r"(\d+) bytes smem", match[6])
-        yield Kernel(short_name(match[1]), match[2], int(match[5]), int(shared[1]) if shared else 0, int(match[3]),
-                     int(match[4]), threads.get(match[1], 1024))
+        shared = re.search(r"(\d+) bytes smem", match[7])
+        yield Kernel(short_name(match[1]), match[2], int(match[6]), int(shared[1]) if shared else 0, int(match[3]),
+                     int(match[4]), int(match[5]), threads.get(match[1], 1024))
 
 
 def compile_kernels(nvcc, source, architectures):
@@ -131,15 +132,18 @@ def missing_code(data, kernels):
 
 
 def spilling(kernels):
-    """A line for each kernel that spills."""
+    """A line for each kernel that spills, or whose variables are not in registers. One that takes times may have them
+    on its stack: it is to measure with."""
     for kernel in kernels:
         if kernel.spill_stores or kernel.spill_loads:
             yield (f"{kernel.name}: spills on {kernel.architecture}: {kernel.spill_stores} bytes of stores, "
                    f"{kernel.spill_loads} of loads")
+        elif kernel.stack_bytes and not kernel.name.endswith("_times_kernel"):
+            yield f"{kernel.name}: {kernel.stack_bytes} bytes of stack on {kernel.architecture}"
 
 
 def table(kernels):
-    columns = ["kernel", "arch", "registers", "shared", "spill stores", "spill loads", "threads a block",
+    columns = ["kernel", "arch", "registers", "shared", "stack", "spill stores", "spill loads", "threads a block",
                "blocks per SM", "occupancy"]
     rows = [columns, ["---"] + ["---:"] * (len(columns) - 1)]
     for kernel in kernels:

@@ -56,7 +56,7 @@ class KernelTableTest(unittest.TestCase):
                 "    8 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads\n"
                 "ptxas info    : Used 88 registers, used 1 barriers, 512 bytes smem, 400 bytes cmem[0]\n")
         self.assertEqual(list(kernel_table.parse_usage(text, {"_ZN3one14ordered_kernelE": 128})),
-                         [Kernel("ordered_kernel", "sm_90", 88, 512, 12, 16, 128)])
+                         [Kernel("ordered_kernel", "sm_90", 88, 512, 8, 12, 16, 128)])
 
     def test_short_name_behind_a_hash_that_ends_in_digits(self):
         self.assertEqual(kernel_table.short_name("_ZN6kilokv48_GLOBAL__N__9f_cu_9e32922014ordered_kernelENS0_E"),
@@ -64,7 +64,7 @@ class KernelTableTest(unittest.TestCase):
 
     def test_occupancy(self):
         def blocks(registers, shared, threads, architecture="sm_80"):
-            return Kernel("a_kernel", architecture, registers, shared, 0, 0, threads).blocks()
+            return Kernel("a_kernel", architecture, registers, shared, 0, 0, 0, threads).blocks()
         self.assertEqual(blocks(32, 0, 256), 8)     # threads: 2048
         self.assertEqual(blocks(88, 0, 128), 5)     # registers: 88 * 32 = 2816, five warps of them in each quarter
         self.assertEqual(blocks(65, 0, 128), 7)     # 2080 are rounded up to 2304
@@ -77,6 +77,14 @@ class KernelTableTest(unittest.TestCase):
         self.assertEqual([kernel.name for kernel in kernels], ["fits_kernel", "spills_kernel"])
         self.assertEqual([kernel.block_threads for kernel in kernels], [256, 1024])
         self.assertEqual([line.split(":")[0] for line in spilling(kernels)], ["spills_kernel"])
+
+    def test_finds_a_kernel_with_a_stack(self):
+        stacks = FITS.replace("out[threadIdx.x] = 1;",
+                              "int all[64] = {}; for (int i = 0; i < 64; ++i) all[out[i] & 63] += i; "
+                              "out[0] = all[out[64] & 63];")
+        done = self.run_table("--architectures", "sm_90", self.source(stacks))
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"fits_kernel: \d+ bytes of stack on sm_90")
 
     def test_program_fails_on_a_spill(self):
         done = self.run_table("--architectures", "sm_90", self.source(SPILLS))
@@ -97,7 +105,7 @@ class KernelTableTest(unittest.TestCase):
     def test_code_of_another_kernel_does_not_count(self):
         with open(self.built(FITS, 80, 90), "rb") as file:
             data = file.read()
-        other = Kernel("other_kernel", "sm_80", 16, 0, 0, 0, 128)
+        other = Kernel("other_kernel", "sm_80", 16, 0, 0, 0, 0, 128)
         self.assertEqual(list(missing_code(data, [other])), ["other_kernel: no machine code for sm_80"])
 
 
