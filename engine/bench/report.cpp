@@ -86,7 +86,7 @@ std::string execution_line(const WorkloadReport& report) {
     text += format("; %llu postponed; ", wide(of.postponed));
     // A device has too many threads for a line.
     text += of.decided_by.size() <= 32 ? "decided by thread: " + shares(of.decided_by)
-                                       : format("decided by %zu threads", of.decided_by.size());
+                                       : format("decided by %zu threads or groups of them", of.decided_by.size());
   }
   if (!report.stats.strategy_choice.empty()) text += "; auto at the end: " + report.stats.strategy_choice;
   return text + "\n";

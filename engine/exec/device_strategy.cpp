@@ -23,7 +23,7 @@ class OrderedOnDevice final : public DeviceStrategy {
       case BlockSection::sent: break;
       case BlockSection::returned:
         words_ = layout->add<std::uint64_t>(kOrderedWords);
-        counts_ = layout->add<OrderedCounts>(shape.threads);
+        counts_ = layout->add<OrderedCounts>(shape.threads / kernels_.group_width());
         break;
       case BlockSection::zeroed: delta_sums_ = layout->add<std::uint64_t>(shape.records); break;
       case BlockSection::scratch:
@@ -70,7 +70,8 @@ class OrderedOnDevice final : public DeviceStrategy {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(staging + words_);
     epochs_.use(ordered_epochs_used(words[kWordRounds]));
     report_ordered(header, {words, kOrderedWords},
-                   {reinterpret_cast<const OrderedCounts*>(staging + counts_), shape.threads}, results, report);
+                   {reinterpret_cast<const OrderedCounts*>(staging + counts_), shape.threads / kernels_.group_width()},
+                   results, report);
   }
 
  private:
@@ -123,7 +124,7 @@ class TicketedOnDevice final : public DeviceStrategy {
         break;
       case BlockSection::returned:
         words_ = layout->add<std::uint64_t>(kTicketedWords);
-        counts_ = layout->add<TicketedCounts>(shape.threads);
+        counts_ = layout->add<TicketedCounts>(shape.threads / kernels_.group_width());
         if (has_stage()) times_ = layout->add<LocalTimes>(timed_threads());
         break;
       case BlockSection::zeroed:
@@ -202,9 +203,10 @@ class TicketedOnDevice final : public DeviceStrategy {
 
   void report(const BatchHeader& header, const BatchShape& shape, const std::byte* staging, BatchResults* results,
               ExecutionReport* report) override {
-    report_ticketed(name_of(strategy_), header,
-                    {reinterpret_cast<const std::uint64_t*>(staging + words_), kTicketedWords},
-                    {reinterpret_cast<const TicketedCounts*>(staging + counts_), shape.threads}, results, report);
+    report_ticketed(
+        name_of(strategy_), header, {reinterpret_cast<const std::uint64_t*>(staging + words_), kTicketedWords},
+        {reinterpret_cast<const TicketedCounts*>(staging + counts_), shape.threads / kernels_.group_width()}, results,
+        report);
     if (!has_stage()) return;
     report->stage_blocks = 1u << part_bits_;
     add_times({reinterpret_cast<const LocalTimes*>(staging + times_), timed_threads()}, report);

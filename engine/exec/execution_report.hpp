@@ -36,7 +36,7 @@ struct ExecutionReport {
          returned_seconds = 0;  // by its clock: these copies, and all between them
   // Of all parallel ones:
   std::uint64_t postponed = 0;                 // times that a WAIT guard postponed one
-  std::vector<std::uint64_t> decided_by = {};  // [threads] transactions by the thread that decided them
+  std::vector<std::uint64_t> decided_by = {};  // [threads, or a device's groups] transactions by who decided them
 
   // Of a batch that this strategy ran: nothing of the one before, nor of one that a device gave up.
   void begin(const char* of) {

@@ -8,13 +8,13 @@ void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> wo
   results->next_version = header.first_version + words[kWordPasses] * results->outcome.size();
   report->begin("ordered");
   report->rounds = words[kWordRounds];
-  for (const OrderedCounts& of_thread : counts) {
-    report->reservations += of_thread.reservations;
-    report->chained_adds += of_thread.chained_adds;
-    report->postponed += of_thread.postponed;
-    report->tail += of_thread.tail;
-    report->walked += of_thread.walked;
-    report->decided_by.push_back(of_thread.decided);
+  for (const OrderedCounts& of_group : counts) {
+    report->reservations += of_group.reservations;
+    report->chained_adds += of_group.chained_adds;
+    report->postponed += of_group.postponed;
+    report->tail += of_group.tail;
+    report->walked += of_group.walked;
+    report->decided_by.push_back(of_group.decided);
   }
 }
 

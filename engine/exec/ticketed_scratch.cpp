@@ -24,9 +24,9 @@ void report_ticketed(const char* strategy, const BatchHeader& header, std::span<
   report->begin(strategy);
   report->any_order = true;
   TicketedCounts all;
-  for (const TicketedCounts& of_thread : counts) {
-    all.add(of_thread);
-    report->decided_by.push_back(of_thread.decided);
+  for (const TicketedCounts& of_group : counts) {
+    all.add(of_group);
+    report->decided_by.push_back(of_group.decided);
   }
   report->attempts = all.attempts;
   report->conflicts = all.conflicts;

@@ -94,6 +94,7 @@ concept Platform = requires(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P,
   { p.ballot(true) } -> std::same_as<std::uint32_t>;            // whose argument is true
   { p.match(value) } -> std::same_as<std::uint32_t>;            // whose value equals mine
   { p.broadcast(value, lane) } -> std::same_as<std::uint64_t>;  // that lane's value
+  { p.sum(value) } -> std::same_as<std::uint64_t>;              // of all lanes' values
 
   // Memory that a block's threads share, as words; undefined at the start. kSharedWords of them.
   { P::kSharedWords } -> std::convertible_to<std::uint32_t>;

@@ -109,6 +109,12 @@ class CudaPlatform {
   __device__ std::uint64_t broadcast(std::uint64_t value, std::uint32_t lane) const {
     return __shfl_sync(kAllLanes, value, static_cast<int>(lane));
   }
+  __device__ std::uint64_t sum(std::uint64_t value) const {
+    for (int other = static_cast<int>(kGroupWidth) / 2; other > 0; other /= 2) {
+      value += __shfl_xor_sync(kAllLanes, value, other);
+    }
+    return value;
+  }
   __device__ std::uint64_t* shared() const {
     __shared__ std::uint64_t words[kSharedWords];
     return words;

@@ -131,6 +131,7 @@ class HostPlatformOver {
   std::uint32_t ballot(bool mine) const { return mine ? 1 : 0; }
   std::uint32_t match(std::uint64_t) const { return 1; }
   std::uint64_t broadcast(std::uint64_t value, std::uint32_t) const { return value; }
+  std::uint64_t sum(std::uint64_t value) const { return value; }
   Pointer<std::uint64_t> shared() const { return shared_; }
 
   void group_barrier() const {}

@@ -23,6 +23,7 @@ const char* to_string(Meeting meeting) {
     case Meeting::ballot: return "a ballot";
     case Meeting::match: return "a match";
     case Meeting::broadcast: return "a broadcast";
+    case Meeting::sum: return "a sum";
   }
   return "?";
 }
@@ -161,7 +162,8 @@ LaneMask Lanes::members(Meeting meeting) const {
     case Meeting::group_barrier:
     case Meeting::ballot:
     case Meeting::match:
-    case Meeting::broadcast: break;
+    case Meeting::broadcast:
+    case Meeting::sum: break;
   }
   return group_[current_];
 }

@@ -34,7 +34,7 @@
 namespace kilokv::engine {
 
 // At what lanes wait for each other.
-enum class Meeting : std::uint8_t { group_barrier, block_barrier, grid_barrier, ballot, match, broadcast };
+enum class Meeting : std::uint8_t { group_barrier, block_barrier, grid_barrier, ballot, match, broadcast, sum };
 
 class Lanes {
  public:
@@ -77,7 +77,7 @@ class Lanes {
   std::uint64_t* shared(std::uint32_t block) { return &shared_words_[std::size_t{block} * kSharedWords]; }
 
  private:
-  static constexpr std::size_t kMeetings = 6;
+  static constexpr std::size_t kMeetings = static_cast<std::size_t>(Meeting::sum) + 1;
 
   void start(const Schedule& schedule);
   void work(std::uint32_t lane);

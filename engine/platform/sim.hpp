@@ -104,6 +104,12 @@ class SimPlatformOf {
     lanes_->meet_with(Meeting::broadcast, value);
     return lanes_->given(lane);
   }
+  std::uint64_t sum(std::uint64_t value) const {
+    lanes_->meet_with(Meeting::sum, value);
+    std::uint64_t all = 0;
+    for (std::uint32_t i = 0; i < lanes_->group_size(); ++i) all += lanes_->given(i);
+    return all;
+  }
   std::uint64_t* shared() const { return lanes_->shared(block()); }
 
   void group_barrier() const { lanes_->meet(Meeting::group_barrier); }

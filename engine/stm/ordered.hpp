@@ -150,7 +150,8 @@ class OrderedRun {
     }
     const std::uint32_t passes = round.waiting > 0 ? open() + 1 : finished_;
     for_own_positions([&](std::uint32_t position) { expire(position, passes); });
-    a_.counts[p_.thread()] = counts_;
+    const OrderedCounts counts = counts_.of_group(p_);
+    if (p_.lane() == 0) a_.counts[p_.group()] = counts;
     if (p_.thread() != 0) return;
     p_.put(a_.words + kWordPasses, passes);
     p_.put(a_.words + kWordRounds, epoch_ - a_.first_epoch);
@@ -286,7 +287,8 @@ class OrderedRun {
     const auto words = words_of(epoch_);
     const auto next = words_of(epoch_ + 1);
     const auto add = [&](RoundWord word, std::uint32_t count) {
-      if (count > 0) p_.fetch_add(words + word, count, Order::relaxed, Scope::device);
+      const std::uint64_t of_group = p_.sum(count);
+      if (p_.lane() == 0 && of_group > 0) p_.fetch_add(words + word, of_group, Order::relaxed, Scope::device);
     };
     add(kRoundMoved, own.moved);
     add(kRoundReady, own.ready);
@@ -308,9 +310,13 @@ class OrderedRun {
   KILOKV_HOST_DEVICE auto words_of(std::uint32_t epoch) const {
     return a_.words + (kWordRoundOf + (epoch - a_.first_epoch) % 3 * kRoundWords);
   }
-  // Tells the others, and learns behind a barrier, what was finished in this round.
+  // Tells the others, and learns behind a barrier, what was finished in this round. One lane of the group tells it for
+  // those that have finished the same.
   KILOKV_HOST_DEVICE void finish(std::uint32_t finished) {
-    if (finished <= finished_) return;
+    const std::uint32_t lanes = p_.ballot(finished > finished_);
+    if (lanes == 0) return;
+    const std::uint64_t first = p_.broadcast(finished, lowest_bit(lanes));
+    if (finished <= finished_ || (finished == first && p_.lane() != lowest_bit(lanes))) return;
     p_.fetch_max(words_of(epoch_) + kRoundFinished, finished, Order::relaxed, Scope::device);
   }
   KILOKV_HOST_DEVICE std::uint32_t learn_open() {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "engine/base/host_device.hpp"
+#include "engine/platform/concept.hpp"
 #include "engine/stm/batch_arguments.hpp"
 #include "engine/txn/program.hpp"
 
@@ -21,6 +23,12 @@ struct OrderedTuning {
 // What a thread counts. tail: run one by one; walked: of these in a chain's walk, beside other chains'.
 struct OrderedCounts {
   std::uint64_t decided = 0, reservations = 0, chained_adds = 0, postponed = 0, tail = 0, walked = 0;
+
+  // The group's: every lane of it must call.
+  template <Platform P>
+  KILOKV_HOST_DEVICE OrderedCounts of_group(P& p) const {
+    return {p.sum(decided), p.sum(reservations), p.sum(chained_adds), p.sum(postponed), p.sum(tail), p.sum(walked)};
+  }
 };
 
 // Words that all threads share; all zero at the start.
@@ -61,7 +69,7 @@ struct OrderedArguments : BatchArguments<Space> {
   Pointer<std::uint32_t> chain_of = {};      // [n] scratch: the chain of a position, in the walk at hand
   Pointer<std::uint32_t> undecided = {};     // [position_room(n, threads, width)] scratch
   Pointer<std::uint64_t> words = {};         // [kOrderedWords]
-  Pointer<OrderedCounts> counts = {};        // [threads] out
+  Pointer<OrderedCounts> counts = {};        // [groups] out
   std::uint32_t first_epoch = 0;             // this batch's rounds are the epochs behind it
   std::uint64_t delta_max = 0;               // an ADD of more is not an adder; all together: < 2^63
   OrderedTuning tuning;

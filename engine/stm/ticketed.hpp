@@ -137,7 +137,8 @@ class TicketedRun {
       for_own_positions(c, [&](std::uint32_t position) { expire(position); });
     }
     counts_.add(protocol_.counts());
-    a_.counts[p_.thread()] = counts_;
+    const TicketedCounts counts = counts_.of_group(p_);
+    if (p_.lane() == 0) a_.counts[p_.group()] = counts;
     if (p_.thread() == 0) p_.put(a_.words + kTicketedPasses, range_);
   }
 

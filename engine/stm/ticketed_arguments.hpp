@@ -38,6 +38,14 @@ struct TicketedCounts {
   std::uint64_t warp_serialized = 0;   // lanes that had to go alone in their group
   std::uint64_t block_serialized = 0;  // of these, in the block
 
+  // The group's: every lane of it must call.
+  template <Platform P>
+  KILOKV_HOST_DEVICE TicketedCounts of_group(P& p) const {
+    return {p.sum(decided),  p.sum(attempts), p.sum(conflicts),       p.sum(under_locks),
+            p.sum(steals),   p.sum(stolen),   p.sum(postponed),       p.sum(retried),
+            p.sum(wasted),   p.sum(hazards),  p.sum(limits),          p.sum(staged),
+            p.sum(restarts), p.sum(aliases),  p.sum(warp_serialized), p.sum(block_serialized)};
+  }
   KILOKV_HOST_DEVICE void add(const TicketedCounts& other) {
     decided += other.decided;
     attempts += other.attempts;
@@ -116,7 +124,7 @@ struct TicketedArguments : BatchArguments<Space> {
   Pointer<std::uint32_t> pass_of = {};          // [n] the pass that a position waits for
   Pointer<std::uint32_t> undecided = {};        // [position_room(n, threads, width)]
   Pointer<std::uint64_t> words = {};            // [kTicketedWords]
-  Pointer<TicketedCounts> counts = {};          // [threads] out
+  Pointer<TicketedCounts> counts = {};          // [groups] out
   KiloArguments<Space> kilo;                    // of that strategy alone
   LocalArguments<Space> local;                  // likewise; classes are then halves of classes
   std::uint32_t classes = 0;

@@ -80,7 +80,8 @@ class BulkRun {
     insert_all();
     std::uint64_t digest = 0;
     for_own([&](std::uint32_t i) { digest += read_or_write(i); });
-    p_.fetch_add(a_.words + kBulkDigest, digest, Order::relaxed, Scope::device);
+    digest = p_.sum(digest);
+    if (p_.lane() == 0 && digest != 0) p_.fetch_add(a_.words + kBulkDigest, digest, Order::relaxed, Scope::device);
     if (a_.removing == 0) return;
     p_.grid_barrier();
     for_own([&](std::uint32_t i) { remove(i); });

@@ -46,7 +46,7 @@ TEST(a_thread_is_a_group_and_a_block) {
     std::uint32_t& mine = wrong[p.thread()];
     mine += p.lane() != 0 || p.group() != p.thread() || p.block() != p.thread();
     mine += p.block_thread() != 0 || p.block_threads() != 1;
-    mine += p.ballot(true) != 1 || p.ballot(false) != 0 || p.match(7) != 1 || p.broadcast(7, 0) != 7;
+    mine += p.ballot(true) != 1 || p.ballot(false) != 0 || p.match(7) != 1 || p.broadcast(7, 0) != 7 || p.sum(7) != 7;
     p.put(p.shared() + HostPlatform::kSharedWords - 1, p.thread());
     p.block_barrier();
     p.grid_barrier();

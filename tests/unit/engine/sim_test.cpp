@@ -68,6 +68,7 @@ void expect_group_words(std::uint32_t blocks, std::uint32_t block_threads) {
         for (std::uint32_t from = 0; from < size; ++from) {
           EXPECT_EQ(p.broadcast(1000 * p.group() + p.lane(), from), 1000u * p.group() + from);
         }
+        EXPECT_EQ(p.sum(1000 * p.group() + p.lane()), size * 1000u * p.group() + size * (size - 1) / 2);
       });
     }
   }
