@@ -320,12 +320,13 @@ Coverage run_chains(const Ground& ground) {
 
 // Rounds alone in every second chain; in the others also tails.
 void run_on_threads(const char* test, std::uint32_t threads, std::uint64_t chains) {
-  const Coverage coverage = run_chains(
-      {test, chains, [threads](const EngineOptions& options, std::uint64_t seed) {
-         const OrderedTuning tunings[] = {{}, OrderedHost::kTuning, {.decided_min = 2, .divisor = 4, .walks = true, .few_of_max = 4}};
-         const OrderedTuning tuning = tunings[seed % 3];
-         return create_engine_with(options, std::make_unique<OrderedHost>(threads, tuning));
-       }});
+  const Coverage coverage =
+      run_chains({test, chains, [threads](const EngineOptions& options, std::uint64_t seed) {
+                    const OrderedTuning tunings[] = {
+                        {}, OrderedHost::kTuning, {.decided_min = 2, .divisor = 4, .walks = true, .few_of_max = 4}};
+                    const OrderedTuning tuning = tunings[seed % 3];
+                    return create_engine_with(options, std::make_unique<OrderedHost>(threads, tuning));
+                  }});
   EXPECT_EQ(coverage.ordered, coverage.batches - coverage.refused - coverage.empty);
 }
 
