@@ -5,15 +5,18 @@
 #   deploy/gpu-check.sh [--quick] [--parts LIST] [--device cuda|emulated] [--bin DIR] [--out DIR] [--budget SECONDS]
 #
 #   --quick           a short form of everything
-#   --parts LIST      of checks,figures,rates (default: all): is it right; the strategies in the figures of the papers,
-#                     and a device's limits; how many transactions a second, there and on the CPU
+#   --parts LIST      of checks,sanitizers,figures,rates (default: all): is it right; is it so under compute-sanitizer;
+#                     the strategies in the figures of the papers; how many transactions a second, there and on the CPU
 #   --device NAME     cuda (default), or emulated: a rehearsal where there is no GPU
 #   --bin DIR         the programs (default: beside this script, else build/gpu-carry, else build/release/bin); the
 #                     tests are looked for there and in DIR/../tests/bin
 #   --out DIR         for summary.md, report.json, compare-*.json and raw.log (default: $OUT, else build/gpu-check)
 #   --budget SECONDS  of all; a step that it does not suffice for is cut, and listed so (default 1500; 100 with --quick)
 #
-# Exit codes: 0 every check passed; 1 a check failed, or was cut; 2 wrong usage, or a program is missing.
+# summary.md and report.json are written behind every step: a run that is ended from outside leaves what it has so far.
+#
+# Exit codes: 0 every check passed; 1 a check failed, or was cut; 2 wrong usage, or a program is missing; 143 the run
+# was ended by a signal.
 set -euo pipefail
 
 usage() {
@@ -23,7 +26,7 @@ usage() {
 command_line="$0 $*"
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/.." && pwd)
-quick=no parts=checks,figures,rates device=cuda bin='' out=${OUT:-} budget=''
+quick=no parts=checks,sanitizers,figures,rates device=cuda bin='' out=${OUT:-} budget=''
 while [ $# -gt 0 ]; do
   case "$1" in
     --quick) quick=yes; shift; continue ;;
@@ -41,30 +44,41 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-part='(checks|figures|rates)'
-if [[ ! $device =~ ^(cuda|emulated)$ || ! ${budget:-1} =~ ^[0-9]+$ || ! $parts =~ ^$part(,$part)*$ ]]; then
-  echo "$0: --device $device --parts $parts${budget:+ --budget $budget}: not one of these" >&2
+wrong=''
+if [[ ! $device =~ ^(cuda|emulated)$ ]]; then wrong="--device $device: cuda or emulated"; fi
+if [[ ! ${budget:-1} =~ ^[1-9][0-9]*$ ]]; then wrong="--budget $budget: a number of seconds"; fi
+IFS=, read -ra named <<<"$parts"
+for part in "${named[@]:-}"; do
+  if [[ ! $part =~ ^(checks|sanitizers|figures|rates)$ ]]; then wrong="--parts: no part is called '$part'"; fi
+done
+if [ -n "$wrong" ]; then
+  echo "$0: $wrong" >&2
   usage >&2
   exit 2
 fi
 
 if [ "$quick" = yes ]; then
   chains=50 any_order_chains=20 verify_batches=3 verify_large=4096 keys=20000 duration=30ms warmup=2
-  sizes=(1024 8192) thetas=(0.5 1.2) large_accounts=100000
+  sizes=(1024 8192) thetas=(0.5 1.2) large_accounts=100000 large_sizes=(8192)
+  rows=20000 rows_batch=1024 payers=60000 warehouses=2
   compare=(--batch 1024 --duration 5ms --verify 1)
-  prstm=(--workloads bank-semantic --semantic-shares 0,1 --records-per-lock 1) kilo=(--workloads ht-h)
-  kilo+=(--concurrency-limits 0,64) local=(--workloads local-ht --sizes 16) workloads=(--workloads bank,ht-h)
+  prstm=(--workloads bank-semantic --semantic-shares '0,1' --records-per-lock 1)
+  kilo=(--workloads ht-h --concurrency-limits '0,64')
+  local=(--workloads local-ht --sizes 16) workloads=(--workloads 'bank,ht-h')
   contention=(--operations 1 --update-shares 0.5 --thetas 0.99)
-  roofline=(--bytes 268435456 --repetitions 3)
+  roofline_bytes=268435456 roofline_repetitions=3
   validate=(--reads 2000 --records 4000 --repeats 1 --duration 1ms)
 else
   chains=1000 any_order_chains=300 verify_batches=10 verify_large=65536 keys=500000 duration=250ms warmup=6
-  sizes=(1024 16384 262144 1000000) thetas=(0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2) large_accounts=2500000
+  sizes=(262144 1000000 16384 1024) thetas=(0.5 1.2 0.8 1.0 0.6 0.7 0.9 1.1) large_accounts=2500000
+  large_sizes=(262144 1000000) rows=10500000 rows_batch=1000000 payers=1920000 warehouses=64
   compare=(--batch 16384 --duration 50ms --verify 1)
-  prstm=() kilo=() local=() contention=(--operations 1,8 --update-shares 0,0.5,1 --thetas 0,0.99,1.2,10) workloads=()
-  roofline=(--bytes 4294967296 --repetitions 7)
+  prstm=() kilo=() local=(--sizes '2,4,8,16,32,64,128,256') workloads=()
+  contention=(--operations '1,8' --update-shares '0,0.5,1' --thetas '0,0.99,1.2,10')
+  roofline_bytes=4294967296 roofline_repetitions=7
   validate=(--repeats 5 --duration 50ms)
 fi
+small_bytes=134217728  # as large as the records of 2.5 million accounts
 budget=${budget:-$([ "$quick" = yes ] && echo 100 || echo 1500)}
 out=${out:-$root/build/gpu-check}
 if [ -z "$bin" ]; then
@@ -93,13 +107,17 @@ for needed in kilokv-engine-bench engine_random_batch_test engine_any_order_test
 done
 bench=$(program kilokv-engine-bench)
 
-mkdir -p "$out"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# Of the step that runs: its output, so that a run that is killed leaves it.
+work=$out/running
+mkdir -p "$work"
 raw=$out/raw.log
 : >"$raw"
-steps=() problems=() left=() failed=no
-declare -A rate
+: >"$work/steps"
+steps=0 problems=() left=() checks=() failed=no finished=no
+child='' code=0 begin=0 running=()
+date=unknown gpu=unknown driver=unknown processor=unknown commit=unknown
+declare -A rate=() roofline_text=() roofline_json=() claims=() validated=() target=() targets=()
+target_rows=()
 deadline=$((SECONDS + budget))
 
 json_string() {
@@ -112,16 +130,20 @@ json_string() {
 # note NAME KIND STATUS SECONDS REASON COMMAND JSON: one step of the report. KIND: check or measurement. STATUS: passed,
 # failed, cut or left out. Only checks decide the exit code, and a measurement that fails.
 note() {
-  local step
-  printf -v step '{"name":%s,"kind":"%s","status":"%s","seconds":%s,"reason":%s,"command":%s,"output":%s}' \
-    "$(json_string "$1")" "$2" "$3" "$4" "$(json_string "$5")" "$(json_string "$6")" "${7:-null}"
-  steps+=("$step")
+  {
+    if [ "$steps" -gt 0 ]; then printf ,; fi
+    printf '{"name":%s,"kind":"%s","status":"%s","seconds":%s,"reason":%s,"command":%s,"output":%s}\n' \
+      "$(json_string "$1")" "$2" "$3" "$4" "$(json_string "$5")" "$(json_string "$6")" "${7:-null}"
+  } >>"$work/steps"
+  steps=$((steps + 1))
   printf '%-10s %6ss  %s%s\n' "$3" "$4" "$1" "${5:+: $5}"
+  if [ "$2" = check ]; then checks+=("$3: $1 ($4 s)"); fi
   case "$3" in
     failed) problems+=("$1: failed: $5"); failed=yes ;;
     cut) left+=("$1 (cut: $5)"); if [ "$2" = check ]; then failed=yes; fi ;;
     'left out') left+=("$1 ($5)") ;;
   esac
+  write_documents
 }
 
 has_part() {
@@ -132,11 +154,64 @@ leave_out() {
   note "$1" "$2" 'left out' 0 "$3" '' ''
 }
 
+# attempt SECONDS_MAX COMMAND...: runs it, its output in $work/out and $work/err, its exit code in `code`, its start in
+# `begin`. In the background, since a signal that comes is heeded at once only in `wait`.
+attempt() {
+  local limit=$1
+  shift
+  code=0 begin=$SECONDS
+  timeout --kill-after=5 "$limit" "$@" >"$work/out" 2>"$work/err" </dev/null &
+  child=$!
+  wait "$child" 2>/dev/null || code=$?
+  child=''
+}
+
+# Into raw.log: what is about to run, and, behind it, what it printed. A run that is killed leaves the first.
+log_start() {
+  printf '== %s\n$ %s\n' "$1" "$2" >>"$raw"
+}
+log_end() {
+  { cat "$work/out" "$work/err"; printf '== %s\n\n' "$1"; } >>"$raw"
+}
+
+# Ends the step that runs (timeout has a process group of its own, with all in it), and tells how far the run came.
+ended() {
+  trap '' TERM INT HUP
+  if [ -n "$child" ]; then
+    kill -KILL -- "-$child" 2>/dev/null || kill -KILL "$child" 2>/dev/null || true
+    wait "$child" 2>/dev/null || true
+  fi
+  if [ "${#running[@]}" -gt 0 ]; then
+    log_end 'the run was ended from outside'
+    note "${running[0]}" "${running[1]}" cut $((SECONDS - begin)) 'the run was ended from outside' "${running[2]}" ''
+  elif [ "$finished" = no ]; then
+    write_documents
+  fi
+  rm -f "$work"/{out,err,field,steps}
+  rmdir "$work" || true
+}
+
 # The first lines of what a program said of its failure.
 complaint() {
-  local text
-  text=$(grep -v '^ok ' "$work/err" "$work/out" -h | head -n 3 | cut -c1-300 | tr '\n' ' ')
-  echo "exit code $1: $text"
+  grep -v '^ok ' "$work/err" "$work/out" -h | head -n 3 | cut -c1-300 | tr '\n' ' ' || true
+}
+
+# how_it_ended SECONDS SECONDS_MAX: sets `status` and `reason` by the exit code. timeout ends with 124, and with 137
+# where it had to kill; so does a program that something else has killed, before its time was over.
+how_it_ended() {
+  case "$code" in
+    0) status=passed reason='' ;;
+    124 | 137)
+      if [ "$1" -ge "$2" ]; then
+        status=cut reason="at $2 s"
+      elif [ "$code" = 137 ]; then
+        status=failed reason="killed after $1 of $2 s: out of memory? $(complaint)"
+      else
+        status=failed reason="exit code $code: $(complaint)"
+      fi
+      ;;
+    *) status=failed reason="exit code $code: $(complaint)" ;;
+  esac
 }
 
 # Prints which batches of a document of kilokv-engine-bench did not run on the device; nothing where all of them did.
@@ -162,57 +237,77 @@ without_device() {
   echo "the device is not in use: ${BASH_REMATCH[1]:-no reason told}"
 }
 
-# step NAME KIND SECONDS_MAX WHERE COMMAND...: runs one step. Its output goes to raw.log, and into the report where it
-# is a JSON document. WHERE: device, if every batch has to run there; found, if batches may run there; else any.
+# Prints what is wrong with a step that has ended well, or nothing. $1: WHERE, $2: the JSON document.
+what_is_missing() {
+  local text=''
+  case "$1" in
+    device) text=$(not_on_device "$2") ;;
+    found) text=$(without_device "$2") ;;
+  esac
+  if [ -z "$text" ] && [ -n "${verdict:-}" ] && ! grep -q -F -- "$verdict" "$work/out" "$work/err"; then
+    text="its output has no line '$verdict'"
+  fi
+  if [ -z "$text" ] && [ -n "${document:-}" ] && [ ! -s "$document" ]; then text="it left no ${document##*/}"; fi
+  echo "$text"
+}
+
+# [verdict=TEXT] [document=FILE] step NAME KIND SECONDS_MAX WHERE COMMAND...: runs one step. Its output goes to raw.log,
+# and into the report where it is a JSON document, which is one line. WHERE: device, if every batch has to run there;
+# found, if batches may run there; else any. verdict: what its output has to hold; document: what it has to write.
 step() {
   local name=$1 kind=$2 limit=$3 where=$4
   shift 4
-  local remaining=$((deadline - SECONDS)) code=0 begin json='' reason='' status=passed
+  local remaining=$((deadline - SECONDS)) seconds json='' reason='' status=passed
   json_out=''
   if [ "$remaining" -le 0 ]; then
     note "$name" "$kind" cut 0 'no time was left' "$*" ''
     return
   fi
   if [ "$limit" -gt "$remaining" ]; then limit=$remaining; fi
-  begin=$SECONDS
-  timeout --kill-after=5 "$limit" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
-  { printf '== %s\n$ %s\n' "$name" "$*"; cat "$work/out" "$work/err"; printf '== exit code %s\n\n' "$code"; } >>"$raw"
-  if [ "$(head -c 1 "$work/out")" = '{' ]; then json=$(<"$work/out"); fi
-  case "$code" in
-    0) ;;
-    124 | 137) status=cut reason="at $limit s" json='' ;;
-    *) status=failed reason=$(complaint "$code") json='' ;;
-  esac
+  if [ -n "${document:-}" ]; then rm -f "$document"; fi
+  log_start "$name" "$*"
+  begin=$SECONDS running=("$name" "$kind" "$*")
+  attempt "$limit" "$@"
+  running=()
+  seconds=$((SECONDS - begin))
+  how_it_ended "$seconds" "$limit"
   if [ "$status" = passed ]; then
-    case "$where" in
-      device) reason=$(not_on_device "$json") ;;
-      found) reason=$(without_device "$json") ;;
-    esac
+    json=$(grep -m 1 '^{.*}$' "$work/out") || json=''
+    reason=$(what_is_missing "$where" "$json")
     if [ -n "$reason" ]; then status=failed; fi
   fi
-  note "$name" "$kind" "$status" $((SECONDS - begin)) "$reason" "$*" "$json"
+  log_end "exit code $code${reason:+; $status: $reason}"
+  note "$name" "$kind" "$status" "$seconds" "$reason" "$*" "$json"
   if [ "$status" = passed ]; then json_out=$json; fi
 }
 
 # --- what the machine is
 
+# Prints the first line of a field that nvidia-smi knows.
+of_driver() {
+  attempt 10 nvidia-smi --query-gpu="$1" --format=csv,noheader
+  [ "$code" = 0 ] && head -n 1 "$work/out" >"$work/field" && [ -s "$work/field" ]
+}
+
 facts() {
-  gpu='none' driver='none' commit=unknown
+  gpu='none' driver='none'
+  date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
   if command -v nvidia-smi >/dev/null; then
-    gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || gpu=unknown
-    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1) || driver=unknown
-    nvidia-smi >>"$raw" 2>&1 || true
+    if of_driver name; then gpu=$(<"$work/field"); else gpu=unknown; fi
+    if of_driver driver_version; then driver=$(<"$work/field"); else driver=unknown; fi
+    log_start nvidia-smi nvidia-smi
+    attempt 10 nvidia-smi
+    log_end "exit code $code"
   elif [ -r /proc/driver/nvidia/version ]; then
     gpu=unknown driver=$(head -n 1 /proc/driver/nvidia/version)
   fi
   local document
-  document=$(timeout 20 "$bench" --keys 2 --batch 1 --batches 1 --json 2>/dev/null) || document=''
+  attempt 20 "$bench" --keys 2 --batch 1 --batches 1 --json
+  document=$(<"$work/out")
   if [[ $document =~ \"commit\":\"([^\"]*)\" ]]; then commit=${BASH_REMATCH[1]}; fi
-  processor=unknown
   if [[ $document =~ \"cpu\":\"([^\"]*)\",\"cores\":([0-9]+) ]]; then
     processor="${BASH_REMATCH[1]}, ${BASH_REMATCH[2]} cores"
   fi
-  date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 }
 
 print_facts() {
@@ -222,47 +317,163 @@ print_facts() {
 
 # --- the steps
 
-# Without the device nothing below says anything.
+# Without the device nothing below says anything. The first kernel of all: it may take long to get there.
 require_device() {
-  local text
-  if ! text=$("$bench" --device "$device" --strategy ordered --keys 16 --batch 16 --batches 1 2>&1 </dev/null); then
-    printf '%s: no batch runs on this device: %s\n' "$0" "$text" >&2
+  step 'a batch on the device' check 60 device "$bench" --device "$device" --strategy ordered --keys 16 --batch 16 \
+    --batches 1 --json
+  if [ -z "$json_out" ]; then
+    printf '%s: no batch runs on this device: %s\n' "$0" "${problems[*]:-${left[*]}}" >&2
     printf 'On a machine without a GPU, the rehearsal is: %s --device emulated --quick\n' "$0" >&2
+    finished=yes
+    write_documents
     exit 1
   fi
 }
 
+# In tables of two sizes: as large as the accounts that targets are set for, and much larger than a device's caches.
 measure_roofline() {
-  local name='roofline' path
+  local bytes path
   path=$(program kilokv-roofline)
-  if [ "$device" != cuda ]; then
-    leave_out "$name" measurement 'there is no GPU to measure'
-  elif [ -z "$path" ]; then
-    leave_out "$name" measurement "no kilokv-roofline in $bin"
-  else
-    step "$name" measurement 60 any "$path" "${roofline[@]}" --json
-    if [ -n "$json_out" ]; then roofline_text=$(<"$work/err"); fi
-  fi
+  for bytes in "$small_bytes" "$roofline_bytes"; do
+    if [ "$device" != cuda ]; then
+      leave_out "roofline, $bytes bytes" measurement 'there is no GPU to measure'
+    elif [ -z "$path" ]; then
+      leave_out "roofline, $bytes bytes" measurement "no kilokv-roofline in $bin"
+    else
+      step "roofline, $bytes bytes" measurement 40 any "$path" --bytes "$bytes" --repetitions \
+        "$roofline_repetitions" --json
+      if [ -n "$json_out" ]; then
+        roofline_json[$bytes]=$json_out
+        roofline_text[$bytes]=$(<"$work/err")
+      fi
+    fi
+  done
 }
 
 check_device_layer() {
-  step 'device layer' check 30 any "$(program engine_device_test)"
+  step 'device layer' check 30 any env KILOKV_TEST_DEVICE="$device" "$(program engine_device_test)"
 }
 
 check_random_batches() {
-  local path
-  path=$(program engine_random_batch_test)
-  step "random batches, $chains chains of 10" check 100 any env KILOKV_TEST_DEVICE="$device" \
-    KILOKV_TEST_CHAINS="$chains" "$path" ordered_on_the_chosen_device_equals_the_referee
-  step "random batches in any order, $any_order_chains chains of 6" check 60 any env KILOKV_TEST_DEVICE="$device" \
+  step "random batches, $chains chains of 10" check 60 any env KILOKV_TEST_DEVICE="$device" \
+    KILOKV_TEST_CHAINS="$chains" "$(program engine_random_batch_test)" ordered_on_the_chosen_device_equals_the_referee
+  step "random batches in any order, $any_order_chains chains of 6" check 120 any env KILOKV_TEST_DEVICE="$device" \
     KILOKV_TEST_CHAINS="$any_order_chains" "$(program engine_any_order_test)" on_the_chosen_device
   step 'large stages' check 30 any env KILOKV_TEST_DEVICE="$device" "$(program engine_any_order_test)" \
     large_stages_of_the_chosen_device
 }
 
 check_read_sets() {
-  step 'large read sets' check 60 any env KILOKV_TEST_DEVICE="$device" "$(program engine_read_set_test)" \
+  step 'large read sets' check 45 any env KILOKV_TEST_DEVICE="$device" "$(program engine_read_set_test)" \
     on_the_chosen_device_is_as_guard_by_guard
+}
+
+# verify NAME SECONDS_MAX WHERE STRATEGY FLAGS...: batches that the referee replays.
+verify() {
+  local name=$1 limit=$2 where=$3 strategy=$4
+  shift 4
+  step "verify, $name" check "$limit" "$where" "$bench" --device "$device" --strategy "$strategy" --verify "$@" --json
+}
+
+# What takes longest comes last: it is what a short budget cuts.
+check_workloads() {
+  local strategy
+  local few=(--no-ranges --workload all --keys 64 --batches "$verify_batches")
+  verify 'all workloads, 64 keys' 40 device ordered "${few[@]}" --batch 1024
+  for strategy in prstm lock gpustm kilo local; do
+    verify "all workloads, 64 keys, $strategy" 30 device "$strategy" "${few[@]}" --batch 1024
+  done
+  verify 'all workloads, 64 keys, local, a stage of 8 blocks' 40 device local --stage-blocks 8 "${few[@]}" --batch 4096
+  verify 'all workloads with ranges, auto' 40 found auto --workload all --keys 1000 --batch 2048 \
+    --batches "$verify_batches"
+  verify "all workloads, 100k keys, batches of $verify_large" 90 device ordered --no-ranges --workload all \
+    --keys 100000 --batch "$verify_large" --batches 2
+  for strategy in prstm lock gpustm kilo local; do
+    verify "bank zipf 0.99, 100k keys, batches of $verify_large, $strategy" 25 device "$strategy" --workload bank \
+      --keys 100000 --distribution zipf:0.99 --batch "$verify_large" --batches 2
+  done
+}
+
+find_sanitizer() {
+  local path
+  for path in compute-sanitizer ${CUDA_HOME:+"$CUDA_HOME/bin/compute-sanitizer"} \
+    /usr/local/cuda/bin/compute-sanitizer /usr/local/cuda-*/bin/compute-sanitizer /opt/cuda/bin/compute-sanitizer; do
+    if command -v "$path"; then return; fi
+  done
+}
+
+# Sets `trouble`: why the sanitizer cannot be used; empty: it can. There are machines whose devices it does not support.
+try_sanitizer() {
+  local remaining=$((deadline - SECONDS)) flags=(--tool memcheck)
+  trouble=''
+  if [ "$device" != cuda ]; then
+    trouble='there is no GPU'
+  elif [ -z "$sanitizer" ]; then
+    trouble='it was not found'
+  elif [ "$remaining" -gt 0 ]; then
+    flags+=("$bench" --device cuda --strategy ordered --keys 16 --batch 16 --batches 1)
+    log_start 'compute-sanitizer, tried out' "$sanitizer ${flags[*]}"
+    attempt $((remaining < 30 ? remaining : 30)) "$sanitizer" "${flags[@]}"
+    log_end "exit code $code"
+    if grep -q '[Nn]ot supported' "$work/out" "$work/err"; then
+      trouble='it does not support this device; raw.log has its words'
+    fi
+  fi
+}
+
+# under TOOL NAME WHERE COMMAND...: a short run (the tools slow a kernel down a hundredfold), which has to end with the
+# tool's verdict that nothing was found: without it the tool has not seen the run to its end.
+under() {
+  local tool=$1 name=$2 where=$3 flags=() verdict='ERROR SUMMARY: 0 errors'
+  shift 3
+  if [ "$tool" = racecheck ]; then
+    # It follows barriers, but no locks: what a claim guards, it warns of.
+    flags=(--racecheck-detect-level error) verdict='RACECHECK SUMMARY: 0 hazards displayed'
+  fi
+  step "compute-sanitizer $tool, $name" check 28 "$where" env KILOKV_TEST_DEVICE="$device" KILOKV_TEST_CHAINS=2 \
+    "$sanitizer" --tool "$tool" "${flags[@]}" --error-exitcode 9 "$@"
+}
+
+# memcheck: accesses to memory that is not there; initcheck: reads of what was never written; synccheck: barriers;
+# racecheck: races in shared memory, which the stage of `local` alone has.
+check_with_sanitizer() {
+  local sanitizer trouble tool
+  local any_order short=(--batch 2048 --batches 2 --verify --json)
+  any_order=$(program engine_any_order_test)
+  sanitizer=$(find_sanitizer) || sanitizer=''
+  try_sanitizer
+  if [ -n "$trouble" ]; then
+    leave_out compute-sanitizer check "$trouble"
+    return
+  fi
+  for tool in memcheck initcheck racecheck synccheck; do
+    under "$tool" 'large stages' any "$any_order" large_stages_of_the_chosen_device
+    under "$tool" 'random batches in any order' any "$any_order" on_the_chosen_device
+    if [ "$tool" = racecheck ]; then
+      under "$tool" 'local' device "$bench" --device "$device" --strategy local --workload local-ht "${short[@]}"
+      under "$tool" 'local, a stage of 8 blocks' device "$bench" --device "$device" --strategy local \
+        --stage-blocks 8 --workload local-ht "${short[@]}"
+      continue
+    fi
+    under "$tool" 'random batches' any "$(program engine_random_batch_test)" \
+      ordered_on_the_chosen_device_equals_the_referee
+    under "$tool" 'bank' device "$bench" --device "$device" --strategy ordered --workload bank --keys 1000 "${short[@]}"
+    if [ "$tool" = synccheck ]; then continue; fi
+    under "$tool" 'large read sets' any "$(program engine_read_set_test)" on_the_chosen_device_is_as_guard_by_guard
+  done
+}
+
+# keep_ratios LANES DOCUMENT: rows of the summary, of what one thread alone is set against.
+keep_ratios() {
+  local text=$2 one
+  while [[ $text =~ \{(\"reads\":[^{}]*)\}(.*) ]]; do
+    one=${BASH_REMATCH[1]} text=${BASH_REMATCH[2]}
+    if [[ $one =~ \"validation\":\"(auto|cooperative)\" ]]; then
+      validated[$1]+="| $1 | $(value "$one" reads) | $(value "$one" conflict) | $(value "$one" validation) |"
+      validated[$1]+=" $(value "$one" ran_on) | $(value "$one" transactions_per_second) |"
+      validated[$1]+=" $(value "$one" ratio_to_alone) |"$'\n'
+    fi
+  done
 }
 
 # The figures 7, 10 and 11 of the validation paper.
@@ -271,91 +482,149 @@ measure_read_sets() {
   for lanes in coalesced strided; do
     step "validate, $lanes" measurement 60 any "$bench" validate --device "$device" --lanes "$lanes" "${validate[@]}" \
       --json -
+    if [ -n "$json_out" ]; then keep_ratios "$lanes" "$json_out"; fi
   done
 }
 
-check_workloads() {
-  local strategy
-  step 'verify, all workloads, 64 keys' check 40 device "$bench" --device "$device" --strategy ordered --verify \
-    --no-ranges --workload all --keys 64 --batch 1024 --batches "$verify_batches" --json
-  step "verify, all workloads, 100k keys, batches of $verify_large" check 60 device "$bench" --device "$device" \
-    --strategy ordered --verify --no-ranges --workload all --keys 100000 --batch "$verify_large" --batches 2 --json
-  for strategy in prstm lock gpustm kilo local; do
-    step "verify, all workloads, 64 keys, $strategy" check 40 device "$bench" --device "$device" \
-      --strategy "$strategy" --verify --no-ranges --workload all --keys 64 --batch 1024 --batches "$verify_batches" \
-      --json
-    step "verify, bank zipf 0.99, 100k keys, batches of $verify_large, $strategy" check 30 device "$bench" \
-      --device "$device" --strategy "$strategy" --verify --workload bank --keys 100000 --distribution zipf:0.99 \
-      --batch "$verify_large" --batches 2 --json
-  done
-  step 'verify, all workloads, 64 keys, local, a stage of 8 blocks' check 40 device "$bench" --device "$device" \
-    --strategy local --stage-blocks 8 --verify --no-ranges --workload all --keys 64 --batch 4096 \
-    --batches "$verify_batches" --json
-  step 'verify, all workloads with ranges, auto' check 40 found "$bench" --device "$device" --strategy auto --verify \
-    --workload all --keys 1000 --batch 2048 --batches "$verify_batches" --json
+# compare_figures SET SECONDS_MAX FLAGS...: the strategies in a set of figures; a page is made of the document elsewhere
+# (kilokv-engine-bench compare --from). Its claims are kept as rows of the summary.
+compare_figures() {
+  local figures=$1 limit=$2 line claim=''
+  shift 2
+  document=$out/compare-$figures.json step "compare, $figures" measurement "$limit" any "$bench" compare \
+    --figures "$figures" --device "$device" --threads 1 --repeats 1 "${compare[@]}" "$@" \
+    --json "$out/compare-$figures.json"
+  while IFS= read -r line; do
+    if [[ $line =~ ^\ \ (yes|NO)\ +(.*)$ ]]; then
+      claims[$figures]+="| $figures | ${BASH_REMATCH[1]} | $claim | ${BASH_REMATCH[2]} |"$'\n'
+    else
+      claim=$line
+    fi
+  done < <(sed '1,/^Claims/d' "$work/out")
 }
 
-find_sanitizer() {
-  local path
-  for path in compute-sanitizer /usr/local/cuda/bin/compute-sanitizer /opt/cuda/bin/compute-sanitizer; do
-    if command -v "$path"; then return; fi
-  done
+compare_strategies() {
+  compare_figures local 60 "${local[@]}"
+  compare_figures kilo 100 "${kilo[@]}"
+  compare_figures prstm 240 "${prstm[@]}"
+  compare_figures contention 200 "${contention[@]}"
+  compare_figures workloads 120 "${workloads[@]}"
 }
 
-# Prints why the sanitizer cannot be used, or nothing. There are machines whose devices it does not support.
-sanitizer_trouble() {
-  local text
-  if [ "$device" != cuda ]; then
-    echo 'there is no GPU'
-  elif [ -z "$1" ]; then
-    echo 'it was not found'
+# What no program here measures.
+leave_out_figures() {
+  leave_out 'best strategy against serial on the device' measurement \
+    'serial runs on the CPU alone; compare-kilo.json has it there'
+}
+leave_out_rates() {
+  leave_out 'the whole server' measurement 'its programs are not carried; kilokv-bench measures it where they are'
+}
+
+# --- numbers: bash has integers alone
+
+# value DOCUMENT NAME: prints what the first field of this name holds; - where there is none.
+value() {
+  if [[ $1 =~ \"$2\":\"?([^\",}]*) ]]; then echo "${BASH_REMATCH[1]}"; else echo -; fi
+}
+
+# Prints a decimal number in ten-thousandths; 0 for what is none.
+fixed() {
+  local digits
+  if [[ $1 =~ ^([0-9]{1,14})(\.([0-9]*))?$ ]]; then
+    digits=${BASH_REMATCH[3]}0000
+    echo $((10#${BASH_REMATCH[1]} * 10000 + 10#${digits:0:4}))
   else
-    text=$(timeout --kill-after=5 30 "$1" --tool memcheck "$bench" --device cuda --strategy ordered --keys 16 \
-      --batch 16 --batches 1 2>&1 </dev/null) || true
-    { printf '== compute-sanitizer, tried out\n%s\n\n' "$text"; } >>"$raw"
-    if [[ $text == *[Nn]'ot supported'* ]]; then echo 'it does not support this device; raw.log has its words'; fi
+    echo 0
   fi
 }
 
-# Short runs: the tools slow a kernel down a hundredfold. racecheck sees shared memory; initcheck, reads of what was
-# never written.
-check_with_sanitizer() {
-  local sanitizer trouble tool test
-  test=$(program engine_random_batch_test)
-  sanitizer=$(find_sanitizer)
-  trouble=$(sanitizer_trouble "$sanitizer")
-  if [ -n "$trouble" ]; then
-    leave_out compute-sanitizer check "$trouble"
-    return
+# quotient A B UNITS: prints A / (B * UNITS) with three digits behind the point; - where one of them is missing.
+quotient() {
+  if [ "$1" = 0 ] || [ "$2" = 0 ]; then
+    echo -
+  else
+    printf '%d.%03d\n' $(($1 / ($2 * $3))) $(($1 % ($2 * $3) * 1000 / ($2 * $3)))
   fi
-  for tool in memcheck racecheck synccheck initcheck; do
-    step "compute-sanitizer $tool, random batches" check 25 any env KILOKV_TEST_DEVICE="$device" \
-      KILOKV_TEST_CHAINS=3 "$sanitizer" --tool "$tool" --error-exitcode 9 "$test" \
-      ordered_on_the_chosen_device_equals_the_referee
-    step "compute-sanitizer $tool, random batches in any order" check 25 any env KILOKV_TEST_DEVICE="$device" \
-      KILOKV_TEST_CHAINS=1 "$sanitizer" --tool "$tool" --error-exitcode 9 "$(program engine_any_order_test)" \
-      on_the_chosen_device
-    step "compute-sanitizer $tool, bank" check 25 any "$sanitizer" --tool "$tool" --error-exitcode 9 "$bench" \
-      --device "$device" --strategy ordered --verify --workload bank --keys 1000 --batch 2048 --batches 2
+}
+
+# each_second COUNT SECONDS: both as in a document; prints an integer, 0 where there is none.
+each_second() {
+  local seconds
+  seconds=$(fixed "$2")
+  if [ "$seconds" = 0 ]; then echo 0; else echo $(($(fixed "$1") / seconds)); fi
+}
+
+# at_most BYTES MEASURE: prints that of the roofline, in ten-thousandths of its unit; 0 where it was not measured.
+at_most() {
+  if [[ ${roofline_json[$1]:-} =~ \"name\":\"$2\",[^{}]*\"median\":([0-9.]+) ]]; then
+    fixed "${BASH_REMATCH[1]}"
+  else
+    echo 0
+  fi
+}
+
+# --- rates
+
+# measure_target ROW STRATEGY SECONDS_MAX FLAGS...: a row of the table of targets. A transfer accesses four records at
+# random; what goes over the link goes both ways.
+measure_target() {
+  local row=$1 strategy=$2 limit=$3 where=device doc rate_there bytes_each per_second bytes cells='' order=()
+  shift 3
+  if [ "$strategy" = auto ]; then where=found order=(--order any); fi
+  step "target: $row, $strategy" measurement "$limit" "$where" "$bench" --strategy "$strategy" --device "$device" \
+    "${order[@]}" --warmup 2 --duration "$duration" "$@" --json
+  doc=$json_out
+  target_rows+=("$row|$strategy")
+  per_second=$(each_second "$(value "$doc" committed)" "$(value "$doc" seconds)")
+  rate_there=$(each_second "$(value "$doc" committed)" "$(value "$doc" device_seconds)")
+  bytes_each=$(($(fixed "$(value "$doc" sent_bytes)") / 10000 + $(fixed "$(value "$doc" returned_bytes)") / 10000))
+  bytes=$(each_second "$bytes_each" "$(value "$doc" seconds)")
+  target[$row\|$strategy]=$per_second
+  cells+=" $(quotient "$per_second" 1 1000000) | $(quotient "$rate_there" 1 1000000) |"
+  if [[ $row == bank* ]]; then
+    cells+=" $(quotient "$rate_there" "$(at_most "$small_bytes" random_read)" 25) |"
+    cells+=" $(quotient "$rate_there" "$(at_most "$roofline_bytes" random_read)" 25) |"
+  else
+    cells+=' - | - |'
+  fi
+  cells+=" $(quotient "$bytes" 1 1000000000) | $(quotient "$bytes" "$(at_most "$small_bytes" both_ways)" 100000) |"
+  targets[$row\|$strategy]="$cells $(value "$doc" postponed) | $(value "$doc" wait_expired) |"
+}
+
+measure_targets() {
+  local size strategy
+  for size in "${large_sizes[@]}"; do
+    for strategy in ordered prstm auto; do
+      measure_target "bank, $large_accounts accounts, batches of $size" "$strategy" 30 --workload bank \
+        --keys "$large_accounts" --batch "$size"
+    done
+  done
+  for strategy in auto prstm ordered kilo lock; do
+    measure_target "ycsb-a, $rows rows, 16 operations, half of them write, zipf 0.8" "$strategy" 60 --workload ycsb-a \
+      --keys "$rows" --operations 16 --update-share 0.5 --distribution zipf:0.8 --batch "$rows_batch"
+  done
+  for size in 1 "$warehouses"; do
+    measure_target "payment, warehouses: $size" auto 40 --workload tpcc --payment-share 1 --keys "$payers" \
+      --warehouses "$size" --batch "${large_sizes[0]}"
   done
 }
 
 strategies=(serial ordered-cpu "ordered-$device" "auto-$device")
 
-# measure TABLE ROW WORKLOAD FLAGS...: one rate for each strategy, into rate[TABLE|ROW|STRATEGY].
+# measure TABLE ROW WORKLOAD BATCH FLAGS...: one rate for each strategy, into rate[TABLE|ROW|STRATEGY].
 measure() {
-  local table=$1 row=$2 workload=$3 strategy where=any
-  shift 3
+  local table=$1 row=$2 workload=$3 batch=$4 strategy where on before=$warmup
+  shift 4
+  if [ "$batch" -ge 1000000 ]; then before=2; fi
   for strategy in "${strategies[@]}"; do
-    local on=cpu
-    where=any
+    on=cpu where=any
     case "$strategy" in
       ordered-cpu) ;;
       ordered-*) on=$device where=device ;;
       auto-*) on=$device where=found ;;
     esac
     step "$table, $row, $strategy" measurement 20 "$where" "$bench" --strategy "${strategy%%-*}" --device "$on" \
-      --workload "$workload" --warmup "$warmup" --duration "$duration" --json "$@"
+      --workload "$workload" --warmup "$before" --duration "$duration" --batch "$batch" --json "$@"
     if [[ $json_out =~ \"transactions_per_second\":([0-9]+) ]]; then
       printf -v "rate[$table|$row|$strategy]" '%d.%02d' $((BASH_REMATCH[1] / 1000000)) \
         $((BASH_REMATCH[1] % 1000000 / 10000))
@@ -363,36 +632,19 @@ measure() {
   done
 }
 
-# compare_figures SET SECONDS_MAX FLAGS...: the strategies in a set of figures; a page is made of the document elsewhere
-# (kilokv-engine-bench compare --from).
-compare_figures() {
-  local figures=$1 limit=$2
-  shift 2
-  step "compare, $figures" measurement "$limit" any "$bench" compare --figures "$figures" --device "$device" \
-    --threads 1 --repeats 1 "${compare[@]}" "$@" --json "$out/compare-$figures.json"
-}
-
-compare_strategies() {
-  compare_figures prstm 150 "${prstm[@]}"
-  compare_figures kilo 100 "${kilo[@]}"
-  compare_figures local 60 "${local[@]}"
-  compare_figures contention 200 "${contention[@]}"
-  compare_figures workloads 120 "${workloads[@]}"
-}
-
 measure_workloads() {
   local size theta workload
   for size in "${sizes[@]}"; do
-    measure "bank, $large_accounts accounts" "batch $size" bank --keys "$large_accounts" --batch "$size"
+    measure "bank, $large_accounts accounts" "batch $size" bank "$size" --keys "$large_accounts"
   done
   for theta in "${thetas[@]}"; do
-    measure 'contention, bank' "zipf $theta" bank --keys "$keys" --distribution "zipf:$theta" --batch 16384
+    measure 'contention, bank' "zipf $theta" bank 16384 --keys "$keys" --distribution "zipf:$theta"
   done
   for size in "${sizes[@]}"; do
-    measure 'bank uniform' "batch $size" bank --keys "$keys" --batch "$size"
-    measure 'bank zipf 0.99' "batch $size" bank --keys "$keys" --distribution zipf:0.99 --batch "$size"
+    measure 'bank uniform' "batch $size" bank "$size" --keys "$keys"
+    measure 'bank zipf 0.99' "batch $size" bank "$size" --keys "$keys" --distribution zipf:0.99
     for workload in hot hot-deposits bank-semantic ycsb-a; do
-      measure "$workload" "batch $size" "$workload" --keys "$keys" --batch "$size"
+      measure "$workload" "batch $size" "$workload" "$size" --keys "$keys"
     done
   done
 }
@@ -413,22 +665,60 @@ print_rates() {
   printf '\n'
 }
 
+print_targets() {
+  local row
+  local one=${target['payment, warehouses: 1|auto']:-0} many=${target["payment, warehouses: $warehouses|auto"]:-0}
+  printf '\n## Targets\n\nCommitted transactions, in millions a second: by the clock, fed from the host, results '
+  printf 'back; and by the clock of the device, of its kernels alone, as it were of a batch that is there already. '
+  printf 'Shares: of a quarter of the random reads a second of the roofline, in a table of %s bytes and in one of %s; ' \
+    "$small_bytes" "$roofline_bytes"
+  printf 'and of the host link both ways at once.\n\n'
+  printf '| workload | strategy | by the clock | on the device | share, small table | share, large table | GB/s | '
+  printf 'of the link | postponed | expired |\n| --- | --- |'
+  printf ' ---: |%.0s' {1..8}
+  printf '\n'
+  for row in "${target_rows[@]}"; do printf '| %s | %s |%s\n' "${row%|*}" "${row##*|}" "${targets[$row]}"; done
+  printf '\nPayment on 1 warehouse against %s: %s.\n' "$warehouses" "$(quotient "$one" "$many" 1)"
+}
+
+print_figures() {
+  local figures lanes
+  if [ "${#claims[@]}" -gt 0 ]; then
+    printf '\n## Claims of the comparisons\n\n| figures | holds | claim | the worst of it |\n'
+    printf '| --- | --- | --- | --- |\n'
+    for figures in local kilo prstm contention workloads; do printf '%s' "${claims[$figures]:-}"; done
+  fi
+  if [ "${#validated[@]}" -gt 0 ]; then
+    printf '\n## Large read sets\n\n| lanes | reads | conflict | validation | on | commits/s | to one thread alone |\n'
+    printf '| --- | ---: | --- | --- | --- | ---: | ---: |\n'
+    for lanes in coalesced strided; do printf '%s' "${validated[$lanes]:-}"; done
+  fi
+}
+
 print_summary() {
-  local line table verdict=passed
-  if ! has_part checks; then verdict='nothing was checked'; fi
-  if [ "$failed" = yes ]; then verdict=FAILED; fi
-  printf '# GPU check: %s\n\n' "$verdict"
+  local line bytes table result=passed
+  if ! has_part checks && ! has_part sanitizers; then result='nothing was checked'; fi
+  if [ "$failed" = yes ]; then result=FAILED; fi
+  if [ "$finished" = no ]; then result="not finished${problems[0]:+, FAILED}"; fi
+  printf '# GPU check: %s\n\n' "$result"
   print_facts
   printf '\n## Problems\n\n'
   for line in "${problems[@]:-none}"; do printf -- '- %s\n' "$line"; done
   printf '\n## Not done\n\n'
+  if [ "$finished" = no ]; then printf -- '- what comes behind the last step: the run goes on, or was ended\n'; fi
   for line in "${left[@]:-none}"; do printf -- '- %s\n' "$line"; done
   printf '\n## Checks\n\n'
-  for line in "${checks[@]:-none: not asked for}"; do printf -- '- %s\n' "$line"; done
-  if [ -n "$roofline_text" ]; then printf '\n## What the device can do at most\n\n```\n%s\n```\n' "$roofline_text"; fi
+  for line in "${checks[@]:-none}"; do printf -- '- %s\n' "$line"; done
+  for bytes in "${!roofline_text[@]}"; do
+    printf '\n## What the device can do at most, in a table of %s bytes\n\n```\n%s\n```\n' "$bytes" \
+      "${roofline_text[$bytes]}"
+  done
+  print_figures
   if ! has_part rates; then return; fi
-  printf '\n## Rates\n\n%s keys where nothing else is said, seed 1, %s of execution each, after %s batches.\n' "$keys" \
-    "$duration" "$warmup"
+  print_targets
+  printf '\n## Rates\n\n%s keys where nothing else is said, seed 1, %s of execution each, after %s batches (2 of ' \
+    "$keys" "$duration" "$warmup"
+  printf '1000000).\n'
   for table in "bank, $large_accounts accounts" 'bank uniform' 'bank zipf 0.99' hot hot-deposits bank-semantic \
     ycsb-a; do
     print_rates "$table" "${sizes[@]/#/batch }"
@@ -436,48 +726,55 @@ print_summary() {
   print_rates 'contention, bank' "${thetas[@]/#/zipf }"
 }
 
-# The checks alone, as lines of the summary.
-collect_checks() {
-  local one
-  checks=()
-  for one in "${steps[@]}"; do
-    if [[ $one =~ ^\{\"name\":\"([^\"]*)\",\"kind\":\"check\",\"status\":\"([^\"]*)\",\"seconds\":([0-9]+) ]]; then
-      checks+=("${BASH_REMATCH[2]}: ${BASH_REMATCH[1]} (${BASH_REMATCH[3]} s)")
-    fi
-  done
+yes_or_no() {
+  if [ "$1" = yes ]; then printf true; else printf false; fi
 }
 
 print_json() {
-  local i
-  printf '{"format":"kilokv-gpu-check-1","passed":%s,"date":%s,"gpu":%s,"driver":%s,"processor":%s,"commit":%s' \
-    "$([ "$failed" = yes ] && echo false || echo true)" "$(json_string "$date")" "$(json_string "$gpu")" \
-    "$(json_string "$driver")" "$(json_string "$processor")" "$(json_string "$commit")"
-  printf ',"parts":"%s","command":%s,"device":"%s","quick":%s,"budget_seconds":%s,"steps":[' "$parts" "$(json_string "$command_line")" \
-    "$device" "$([ "$quick" = yes ] && echo true || echo false)" "$budget"
-  for i in "${!steps[@]}"; do printf '%s%s' "$([ "$i" -gt 0 ] && echo ,)" "${steps[$i]}"; done
+  local passed=no
+  if [ "$failed" = no ] && [ "$finished" = yes ]; then passed=yes; fi
+  printf '{"format":"kilokv-gpu-check-1","passed":%s,"finished":%s,"date":%s,"gpu":%s,"driver":%s,"processor":%s' \
+    "$(yes_or_no "$passed")" "$(yes_or_no "$finished")" "$(json_string "$date")" "$(json_string "$gpu")" \
+    "$(json_string "$driver")" "$(json_string "$processor")"
+  printf ',"commit":%s,"parts":"%s","command":%s,"device":"%s","quick":%s,"budget_seconds":%s,"steps":[' \
+    "$(json_string "$commit")" "$parts" "$(json_string "$command_line")" "$device" "$(yes_or_no "$quick")" "$budget"
+  cat "$work/steps"
   printf ']}\n'
 }
 
+# Each whole, or as it was: a run may be killed while it writes.
+write_documents() {
+  print_summary >"$out/summary.md.new"
+  mv "$out/summary.md.new" "$out/summary.md"
+  print_json >"$out/report.json.new"
+  mv "$out/report.json.new" "$out/report.json"
+}
+
+trap ended EXIT
+trap 'exit 143' TERM INT HUP
 facts
 print_facts | tee -a "$raw"
 require_device
-roofline_text=''
 if has_part checks; then
   check_device_layer
   check_random_batches
   check_read_sets
   check_workloads
-  check_with_sanitizer
 fi
+if has_part sanitizers; then check_with_sanitizer; fi
+if has_part figures || has_part rates; then measure_roofline; fi
 if has_part figures; then
-  measure_roofline
+  leave_out_figures
   measure_read_sets
   compare_strategies
 fi
-if has_part rates; then measure_workloads; fi
+if has_part rates; then
+  leave_out_rates
+  measure_targets
+  measure_workloads
+fi
 
-collect_checks
-print_summary >"$out/summary.md"
-print_json >"$out/report.json"
+finished=yes
+write_documents
 cat "$out/summary.md"
 if [ "$failed" = yes ]; then exit 1; fi
