@@ -696,7 +696,7 @@ print_figures() {
 }
 
 print_summary() {
-  local line bytes table result=passed
+  local line bytes table result=passed left=("${left[@]}")
   if ! has_part checks && ! has_part sanitizers; then result='nothing was checked'; fi
   if [ "$failed" = yes ]; then result=FAILED; fi
   if [ "$finished" = no ]; then result="not finished${problems[0]:+, FAILED}"; fi
@@ -705,7 +705,7 @@ print_summary() {
   printf '\n## Problems\n\n'
   for line in "${problems[@]:-none}"; do printf -- '- %s\n' "$line"; done
   printf '\n## Not done\n\n'
-  if [ "$finished" = no ]; then printf -- '- what comes behind the last step: the run goes on, or was ended\n'; fi
+  if [ "$finished" = no ]; then left+=('what comes behind the last step: the run goes on, or was ended'); fi
   for line in "${left[@]:-none}"; do printf -- '- %s\n' "$line"; done
   printf '\n## Checks\n\n'
   for line in "${checks[@]:-none}"; do printf -- '- %s\n' "$line"; done
@@ -714,8 +714,8 @@ print_summary() {
       "${roofline_text[$bytes]}"
   done
   print_figures
-  if ! has_part rates; then return; fi
-  print_targets
+  if [ "${#target_rows[@]}" -gt 0 ]; then print_targets; fi
+  if ! has_part rates || [ "${#rate[@]}" -eq 0 ]; then return; fi
   printf '\n## Rates\n\n%s keys where nothing else is said, seed 1, %s of execution each, after %s batches (2 of ' \
     "$keys" "$duration" "$warmup"
   printf '1000000).\n'

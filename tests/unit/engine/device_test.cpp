@@ -1,10 +1,12 @@
 // What every device holds: the emulated one, and a CUDA device where there is one; where there is none, that it says
-// so.
+// so. KILOKV_TEST_DEVICE=cuda: there has to be one.
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/platform/cuda_device.hpp"
@@ -70,6 +72,8 @@ TEST(a_cuda_device_carries_bytes_there_and_back_or_says_why_there_is_none) {
   const auto device = CudaDevice::open();
   if (!device.ok()) {
     std::printf("%s\n", device.status().message().c_str());
+    const char* const chosen = std::getenv("KILOKV_TEST_DEVICE");
+    EXPECT_FALSE(chosen != nullptr && std::string_view(chosen) == "cuda");
     EXPECT_EQ(device.status().code(), StatusCode::unavailable);
     EXPECT_TRUE(device.status().message().find("CUDA") != std::string::npos);
     return;
