@@ -4,24 +4,29 @@
 #
 #   deploy/gpu-carry.sh [--build DIR] [--to DIR]
 #
-#   --build DIR   a build folder (default: build/release), made where nvcc was found
-#   --to DIR      default: build/gpu-carry; what is there is replaced
+#   --build DIR   a build folder (default: build/release), made where nvcc was found, of the commit that is checked out
+#   --to DIR      default: build/gpu-carry; what an earlier call has put there (its file `carried` tells) is replaced
 #
 #   build/gpu-carry/gpu-check.sh     on that machine
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+usage() {
+  sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+}
+
 build=build/release to=build/gpu-carry
 while [ $# -gt 0 ]; do
   case "$1" in
-    --build) build=$2; shift ;;
-    --to) to=$2; shift ;;
-    *)
-      sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
-      exit 2
-      ;;
+    --help | -h) usage; exit 0 ;;
+    --build | --to) if [ $# -lt 2 ]; then usage >&2; exit 2; fi ;;
+    *) echo "$0: unknown flag $1" >&2; usage >&2; exit 2 ;;
   esac
-  shift
+  case "$1" in
+    --build) build=$2 ;;
+    --to) to=$2 ;;
+  esac
+  shift 2
 done
 
 programs=(bin/kilokv-engine-bench bin/kilokv-roofline tests/bin/engine_random_batch_test
@@ -33,7 +38,21 @@ for program in "${programs[@]}"; do
   fi
 done
 
+# Figures of another commit than the one they are read as are worse than none.
+version=$("$build/bin/kilokv-engine-bench" --version)
+commit=$(git describe --always --abbrev=12 --dirty --exclude='*' 2>/dev/null) || commit=''
+if [ -z "$commit" ]; then
+  echo "$0: this is no checkout: carrying $version" >&2
+elif [[ $version != *"commit $commit)" ]]; then
+  echo "$0: $build is stale: $version, and the checkout is at $commit; deploy/build.sh makes it" >&2
+  exit 1
+fi
+
 mkdir -p "$to"
+if [ -f "$to/carried" ]; then
+  while read -r file; do rm -f "$to/${file##*/}"; done <"$to/carried"
+fi
+printf '%s\n' "${programs[@]##*/}" gpu-check.sh >"$to/carried"
 for program in "${programs[@]}"; do strip --strip-all -o "$to/${program##*/}" "$build/$program"; done
 cp deploy/gpu-check.sh "$to/"
 du -sh "$to"

@@ -74,7 +74,7 @@ else
   large_sizes=(262144 1000000) rows=10500000 rows_batch=1000000 payers=1920000 warehouses=64
   compare=(--batch 16384 --duration 50ms --verify 1)
   prstm=() kilo=() local=(--sizes '2,4,8,16,32,64,128,256') workloads=()
-  contention=(--operations '1,8' --update-shares '0,0.5,1' --thetas '0,0.99,1.2,10')
+  contention=(--operations '1,8' --update-shares '0.5,1' --thetas '0,0.99,1.2,10')
   roofline_bytes=4294967296 roofline_repetitions=7
   validate=(--repeats 5 --duration 50ms)
 fi
@@ -191,9 +191,14 @@ ended() {
   rmdir "$work" || true
 }
 
-# The first lines of what a program said of its failure.
+# Prints how far a program came: the last of its lines of progress, as [3/27] hot.
+progress() {
+  grep '^\[[0-9]' "$work/err" | tail -n 1 | cut -c1-300 || true
+}
+
+# Prints the first lines of what a program said of its failure.
 complaint() {
-  grep -v '^ok ' "$work/err" "$work/out" -h | head -n 3 | cut -c1-300 | tr '\n' ' ' || true
+  { progress; grep -v -h '^ok \|^\[[0-9]' "$work/err" "$work/out" | head -n 3 | cut -c1-300; } | tr '\n' ' ' || true
 }
 
 # how_it_ended SECONDS SECONDS_MAX: sets `status` and `reason` by the exit code. timeout ends with 124, and with 137
@@ -203,7 +208,7 @@ how_it_ended() {
     0) status=passed reason='' ;;
     124 | 137)
       if [ "$1" -ge "$2" ]; then
-        status=cut reason="at $2 s"
+        status=cut reason="at $2 s $(progress)" reason=${reason% }
       elif [ "$code" = 137 ]; then
         status=failed reason="killed after $1 of $2 s: out of memory? $(complaint)"
       else
@@ -293,11 +298,14 @@ facts() {
   gpu='none' driver='none'
   date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
   if command -v nvidia-smi >/dev/null; then
-    if of_driver name; then gpu=$(<"$work/field"); else gpu=unknown; fi
-    if of_driver driver_version; then driver=$(<"$work/field"); else driver=unknown; fi
     log_start nvidia-smi nvidia-smi
     attempt 10 nvidia-smi
     log_end "exit code $code"
+    gpu=unknown driver=unknown
+    if [ "$code" = 0 ]; then
+      if of_driver name; then gpu=$(<"$work/field"); fi
+      if of_driver driver_version; then driver=$(<"$work/field"); fi
+    fi
   elif [ -r /proc/driver/nvidia/version ]; then
     gpu=unknown driver=$(head -n 1 /proc/driver/nvidia/version)
   fi
@@ -389,7 +397,7 @@ check_workloads() {
   verify "all workloads, 100k keys, batches of $verify_large" 90 device ordered --no-ranges --workload all \
     --keys 100000 --batch "$verify_large" --batches 2
   for strategy in prstm lock gpustm kilo local; do
-    verify "bank zipf 0.99, 100k keys, batches of $verify_large, $strategy" 25 device "$strategy" --workload bank \
+    verify "bank zipf 0.99, 100k keys, batches of $verify_large, $strategy" 30 device "$strategy" --workload bank \
       --keys 100000 --distribution zipf:0.99 --batch "$verify_large" --batches 2
   done
 }
@@ -505,10 +513,10 @@ compare_figures() {
 
 compare_strategies() {
   compare_figures local 60 "${local[@]}"
-  compare_figures kilo 100 "${kilo[@]}"
+  compare_figures kilo 80 "${kilo[@]}"
   compare_figures prstm 240 "${prstm[@]}"
-  compare_figures contention 200 "${contention[@]}"
-  compare_figures workloads 120 "${workloads[@]}"
+  compare_figures workloads 140 "${workloads[@]}"
+  compare_figures contention 180 "${contention[@]}"
 }
 
 # What no program here measures.
@@ -576,7 +584,7 @@ measure_target() {
   doc=$json_out
   target_rows+=("$row|$strategy")
   per_second=$(each_second "$(value "$doc" committed)" "$(value "$doc" seconds)")
-  rate_there=$(each_second "$(value "$doc" committed)" "$(value "$doc" device_seconds)")
+  rate_there=$(each_second "$(value "$doc" committed)" "$(value "$doc" kernel_seconds)")
   bytes_each=$(($(fixed "$(value "$doc" sent_bytes)") / 10000 + $(fixed "$(value "$doc" returned_bytes)") / 10000))
   bytes=$(each_second "$bytes_each" "$(value "$doc" seconds)")
   target[$row\|$strategy]=$per_second
@@ -623,7 +631,7 @@ measure() {
       ordered-*) on=$device where=device ;;
       auto-*) on=$device where=found ;;
     esac
-    step "$table, $row, $strategy" measurement 20 "$where" "$bench" --strategy "${strategy%%-*}" --device "$on" \
+    step "$table, $row, $strategy" measurement 40 "$where" "$bench" --strategy "${strategy%%-*}" --device "$on" \
       --workload "$workload" --warmup "$before" --duration "$duration" --batch "$batch" --json "$@"
     if [[ $json_out =~ \"transactions_per_second\":([0-9]+) ]]; then
       printf -v "rate[$table|$row|$strategy]" '%d.%02d' $((BASH_REMATCH[1] / 1000000)) \
