@@ -177,9 +177,10 @@ log_end() {
 # Ends the step that runs (timeout has a process group of its own, with all in it), and tells how far the run came.
 ended() {
   trap '' TERM INT HUP
+  set +e
   if [ -n "$child" ]; then
-    kill -KILL -- "-$child" 2>/dev/null || kill -KILL "$child" 2>/dev/null || true
-    wait "$child" 2>/dev/null || true
+    kill -KILL -- "-$child" 2>/dev/null || kill -KILL "$child" 2>/dev/null
+    wait "$child" 2>/dev/null
   fi
   if [ "${#running[@]}" -gt 0 ]; then
     log_end 'the run was ended from outside'
@@ -188,7 +189,7 @@ ended() {
     write_documents
   fi
   rm -f "$work"/{out,err,field,steps}
-  rmdir "$work" || true
+  rmdir "$work"
 }
 
 # Prints how far a program came: the last of its lines of progress, as [3/27] hot.
@@ -704,7 +705,7 @@ print_figures() {
 }
 
 print_summary() {
-  local line bytes table result=passed left=("${left[@]}")
+  local line bytes table result=passed undone=("${left[@]}")
   if ! has_part checks && ! has_part sanitizers; then result='nothing was checked'; fi
   if [ "$failed" = yes ]; then result=FAILED; fi
   if [ "$finished" = no ]; then result="not finished${problems[0]:+, FAILED}"; fi
@@ -713,8 +714,8 @@ print_summary() {
   printf '\n## Problems\n\n'
   for line in "${problems[@]:-none}"; do printf -- '- %s\n' "$line"; done
   printf '\n## Not done\n\n'
-  if [ "$finished" = no ]; then left+=('what comes behind the last step: the run goes on, or was ended'); fi
-  for line in "${left[@]:-none}"; do printf -- '- %s\n' "$line"; done
+  if [ "$finished" = no ]; then undone+=('what comes behind the last step: the run goes on, or was ended'); fi
+  for line in "${undone[@]:-none}"; do printf -- '- %s\n' "$line"; done
   printf '\n## Checks\n\n'
   for line in "${checks[@]:-none}"; do printf -- '- %s\n' "$line"; done
   for bytes in "${!roofline_text[@]}"; do
@@ -723,7 +724,7 @@ print_summary() {
   done
   print_figures
   if [ "${#target_rows[@]}" -gt 0 ]; then print_targets; fi
-  if ! has_part rates || [ "${#rate[@]}" -eq 0 ]; then return; fi
+  if ! has_part rates || [ "${#rate[@]}" -eq 0 ]; then return 0; fi
   printf '\n## Rates\n\n%s keys where nothing else is said, seed 1, %s of execution each, after %s batches (2 of ' \
     "$keys" "$duration" "$warmup"
   printf '1000000).\n'
