@@ -78,6 +78,9 @@ else
   roofline_bytes=4294967296 roofline_repetitions=7
   validate=(--repeats 5 --duration 50ms)
 fi
+# What matters most is measured first; tables have it in order.
+mapfile -t size_rows < <(printf 'batch %s\n' "${sizes[@]}" | LC_ALL=C sort -k 2 -n)
+mapfile -t theta_rows < <(printf 'zipf %s\n' "${thetas[@]}" | LC_ALL=C sort -k 2 -n)
 small_bytes=134217728  # as large as the records of 2.5 million accounts
 budget=${budget:-$([ "$quick" = yes ] && echo 100 || echo 1500)}
 out=${out:-$root/build/gpu-check}
@@ -679,9 +682,9 @@ print_targets() {
   local one=${target['payment, warehouses: 1|auto']:-0} many=${target["payment, warehouses: $warehouses|auto"]:-0}
   printf '\n## Targets\n\nCommitted transactions, in millions a second: by the clock, fed from the host, results '
   printf 'back; and by the clock of the device, of its kernels alone, as it were of a batch that is there already. '
-  printf 'Shares: of a quarter of the random reads a second of the roofline, in a table of %s bytes and in one of %s; ' \
-    "$small_bytes" "$roofline_bytes"
-  printf 'and of the host link both ways at once.\n\n'
+  printf 'Shares: of a quarter of the random reads a second of the roofline, in a table of %s bytes and in one ' \
+    "$small_bytes"
+  printf 'of %s; and of the host link both ways at once.\n\n' "$roofline_bytes"
   printf '| workload | strategy | by the clock | on the device | share, small table | share, large table | GB/s | '
   printf 'of the link | postponed | expired |\n| --- | --- |'
   printf ' ---: |%.0s' {1..8}
@@ -722,17 +725,17 @@ print_summary() {
     printf '\n## What the device can do at most, in a table of %s bytes\n\n```\n%s\n```\n' "$bytes" \
       "${roofline_text[$bytes]}"
   done
-  print_figures
   if [ "${#target_rows[@]}" -gt 0 ]; then print_targets; fi
+  print_figures
   if ! has_part rates || [ "${#rate[@]}" -eq 0 ]; then return 0; fi
   printf '\n## Rates\n\n%s keys where nothing else is said, seed 1, %s of execution each, after %s batches (2 of ' \
     "$keys" "$duration" "$warmup"
   printf '1000000).\n'
   for table in "bank, $large_accounts accounts" 'bank uniform' 'bank zipf 0.99' hot hot-deposits bank-semantic \
     ycsb-a; do
-    print_rates "$table" "${sizes[@]/#/batch }"
+    print_rates "$table" "${size_rows[@]}"
   done
-  print_rates 'contention, bank' "${thetas[@]/#/zipf }"
+  print_rates 'contention, bank' "${theta_rows[@]}"
 }
 
 yes_or_no() {
@@ -772,16 +775,16 @@ if has_part checks; then
 fi
 if has_part sanitizers; then check_with_sanitizer; fi
 if has_part figures || has_part rates; then measure_roofline; fi
+if has_part rates; then
+  leave_out_rates
+  measure_targets
+fi
 if has_part figures; then
   leave_out_figures
   measure_read_sets
   compare_strategies
 fi
-if has_part rates; then
-  leave_out_rates
-  measure_targets
-  measure_workloads
-fi
+if has_part rates; then measure_workloads; fi
 
 finished=yes
 write_documents

