@@ -612,7 +612,7 @@ measure_targets() {
     done
   done
   for strategy in auto prstm ordered kilo lock; do
-    measure_target "ycsb-a, $rows rows, 16 operations, half of them write, zipf 0.8" "$strategy" 60 --workload ycsb-a \
+    measure_target "ycsb-a, $rows rows, 16 operations, half of them write, zipf 0.8" "$strategy" 80 --workload ycsb-a \
       --keys "$rows" --operations 16 --update-share 0.5 --distribution zipf:0.8 --batch "$rows_batch"
   done
   for size in 1 "$warehouses"; do
