@@ -162,9 +162,9 @@ class GpuCheckTest(unittest.TestCase):
             self.assertIn(told, done.stderr)
             self.assertIn("--parts LIST", done.stderr)
 
-    def assert_fails(self, step, reason, *arguments, **programs):
+    def assert_fails(self, part, step, reason, *arguments, **programs):
         self.plant(**programs)
-        code, report, summary = self.check(*(arguments or ("--device", "emulated")))
+        code, report, summary = self.check("--parts", part, *(arguments or ("--device", "emulated")))
         self.assertEqual(code, 1)
         self.assertIn(step, self.steps(report, "failed"))
         told = [one["reason"] for one in report["steps"] if one["name"] == step]
@@ -174,49 +174,50 @@ class GpuCheckTest(unittest.TestCase):
 
     def test_failing_bench(self):
         bench = f"case \"$*\" in *--workload\\ hot\\ *) echo a '\"planted\"' failure >&2; exit 1 ;; esac\n{GOOD_BENCH}"
-        report = self.assert_fails("hot, batch 1024, serial", 'exit code 1: a "planted" failure',
+        report = self.assert_fails("rates", "hot, batch 1024, serial", 'exit code 1: a "planted" failure',
                                    **{"kilokv-engine-bench": bench})
         self.assertIn("bank uniform, batch 1024, serial", self.steps(report, "passed"))
 
     def test_batch_that_ran_on_the_cpu_instead(self):
         bench = f"case \"$*\" in *--verify*100000*) echo '{DOCUMENT % 2}'; exit ;; esac\n{GOOD_BENCH}"
-        self.assert_fails("verify, all workloads, 100k keys, batches of 4096",
+        self.assert_fails("checks", "verify, all workloads, 100k keys, batches of 4096",
                           "2 of 3 batches ran on the device: planted", **{"kilokv-engine-bench": bench})
 
     def test_auto_without_the_device(self):
         document = DOCUMENT.replace('"device":"$on"', '"device":"cpu"') % 0
         bench = f"case \"$*\" in *auto*) echo '{document}'; exit ;; esac\n{GOOD_BENCH}"
-        self.assert_fails("hot, batch 1024, auto-emulated", "the device is not in use: planted",
+        self.assert_fails("rates", "hot, batch 1024, auto-emulated", "the device is not in use: planted",
                           **{"kilokv-engine-bench": bench})
 
     def test_failing_random_batches(self):
-        self.assert_fails("random batches, 50 chains of 10", "exit code 1: chain 7 differs",
+        self.assert_fails("checks", "random batches, 50 chains of 10", "exit code 1: chain 7 differs",
                           engine_random_batch_test="echo chain 7 differs; exit 1")
 
     def test_device_layer_is_told_the_device(self):
-        self.assert_fails("device layer", "exit code 1: no CUDA driver", "--device", "cuda",
+        self.assert_fails("checks", "device layer", "exit code 1: no CUDA driver", "--device", "cuda",
                           **{**ON_CUDA, "engine_device_test": "echo no ${KILOKV_TEST_DEVICE^^} driver; exit 1"})
 
     def test_failing_roofline(self):
-        self.assert_fails("roofline, 134217728 bytes", "exit code 1: no device", "--device", "cuda",
+        self.assert_fails("figures", "roofline, 134217728 bytes", "exit code 1: no device", "--device", "cuda",
                           **{**ON_CUDA, "kilokv-roofline": "echo no device >&2; exit 1"})
 
     def test_failing_sanitizer(self):
-        self.assert_fails("compute-sanitizer racecheck, local", "exit code 9: [1/1] planted a race", "--device", "cuda",
-                          **{**ON_CUDA, "compute-sanitizer": 'if [ "$2" = racecheck ]; then echo "[1/1] planted" >&2; '
-                                                             f"echo a race; exit 9; fi\n{GOOD_SANITIZER}"})
+        race = 'if [ "$2" = racecheck ]; then echo "[1/1] planted" >&2; echo a race; exit 9; fi\n'
+        self.assert_fails("sanitizers", "compute-sanitizer racecheck, local", "exit code 9: [1/1] planted a race",
+                          "--device", "cuda", **{**ON_CUDA, "compute-sanitizer": race + GOOD_SANITIZER})
 
     def test_sanitizer_without_a_verdict(self):
         runs_only = "while [[ $1 == --* ]]; do shift 2; done\n\"$@\"\n"
-        report = self.assert_fails("compute-sanitizer memcheck, bank", "has no line 'ERROR SUMMARY: 0 errors'",
-                                   "--device", "cuda", **{**ON_CUDA, "compute-sanitizer": runs_only})
+        report = self.assert_fails("sanitizers", "compute-sanitizer memcheck, bank",
+                                   "has no line 'ERROR SUMMARY: 0 errors'", "--device", "cuda",
+                                   **{**ON_CUDA, "compute-sanitizer": runs_only})
         under = [step["name"] for step in report["steps"] if step["name"].startswith("compute-sanitizer")]
         self.assertEqual(len(under), 18)
         self.assertEqual([name for name in self.steps(report, "failed") if name in under], under)
 
     def test_sanitizer_that_found_something_and_does_not_say_so_by_its_exit_code(self):
         found = GOOD_SANITIZER.replace("0 hazards", "10 hazards").replace("0 errors'", "10 errors'")
-        report = self.assert_fails("compute-sanitizer racecheck, large stages",
+        report = self.assert_fails("sanitizers", "compute-sanitizer racecheck, large stages",
                                    "has no line 'RACECHECK SUMMARY: 0 hazards", "--device", "cuda",
                                    **{**ON_CUDA, "compute-sanitizer": found})
         self.assertEqual(len(self.steps(report, "failed")), 18)
@@ -224,22 +225,22 @@ class GpuCheckTest(unittest.TestCase):
     def test_batch_that_left_the_device_under_the_sanitizer(self):
         small = "*--workload\\ bank\\ --keys\\ 1000\\ *"
         bench = f"case \"$*\" in {small}) echo '{DOCUMENT % 1}'; exit ;; esac\n{GOOD_BENCH}"
-        self.assert_fails("compute-sanitizer memcheck, bank", "1 of 3 batches ran on the device: planted", "--device",
-                          "cuda", **{**ON_CUDA, "kilokv-engine-bench": bench})
+        self.assert_fails("sanitizers", "compute-sanitizer memcheck, bank", "1 of 3 batches ran on the device: planted",
+                          "--device", "cuda", **{**ON_CUDA, "kilokv-engine-bench": bench})
 
     def test_comparison_without_its_document(self):
         bench = f"if [ \"$1\" = compare ]; then echo a table; exit; fi\n{GOOD_BENCH}"
         os.mkdir(self.out)
         with open(os.path.join(self.out, "compare-kilo.json"), "w", encoding="utf-8") as file:
             file.write("{}")  # of an earlier run
-        self.assert_fails("compare, kilo", "it left no compare-kilo.json", **{"kilokv-engine-bench": bench})
+        self.assert_fails("figures", "compare, kilo", "it left no compare-kilo.json", **{"kilokv-engine-bench": bench})
 
     def test_program_that_is_killed_before_its_time(self):
-        self.assert_fails("random batches, 50 chains of 10", " of 60 s: out of memory?",
+        self.assert_fails("checks", "random batches, 50 chains of 10", " of 60 s: out of memory?",
                           engine_random_batch_test="kill -KILL $$")
 
     def test_program_that_ends_with_the_exit_code_of_timeout(self):
-        self.assert_fails("random batches, 50 chains of 10", "exit code 124: planted",
+        self.assert_fails("checks", "random batches, 50 chains of 10", "exit code 124: planted",
                           engine_random_batch_test="echo planted; exit 124")
 
     def test_without_the_device(self):
