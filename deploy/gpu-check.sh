@@ -192,7 +192,7 @@ ended() {
     write_documents
   fi
   rm -f "$work"/{out,err,field,steps}
-  rmdir "$work"
+  rmdir "$work" 2>/dev/null
 }
 
 # Prints how far a program came: the last of its lines of progress, as [3/27] hot.
