@@ -363,7 +363,7 @@ measure_roofline() {
 }
 
 check_device_layer() {
-  step 'device layer' check 30 any env KILOKV_TEST_DEVICE="$device" "$(program engine_device_test)"
+  step 'device layer' check 40 any env KILOKV_TEST_DEVICE="$device" "$(program engine_device_test)"
 }
 
 check_random_batches() {
@@ -371,7 +371,7 @@ check_random_batches() {
     KILOKV_TEST_CHAINS="$chains" "$(program engine_random_batch_test)" ordered_on_the_chosen_device_equals_the_referee
   step "random batches in any order, $any_order_chains chains of 6" check 120 any env KILOKV_TEST_DEVICE="$device" \
     KILOKV_TEST_CHAINS="$any_order_chains" "$(program engine_any_order_test)" on_the_chosen_device
-  step 'large stages' check 30 any env KILOKV_TEST_DEVICE="$device" "$(program engine_any_order_test)" \
+  step 'large stages' check 40 any env KILOKV_TEST_DEVICE="$device" "$(program engine_any_order_test)" \
     large_stages_of_the_chosen_device
 }
 
@@ -393,7 +393,7 @@ check_workloads() {
   local few=(--no-ranges --workload all --keys 64 --batches "$verify_batches")
   verify 'all workloads, 64 keys' 40 device ordered "${few[@]}" --batch 1024
   for strategy in prstm lock gpustm kilo local; do
-    verify "all workloads, 64 keys, $strategy" 30 device "$strategy" "${few[@]}" --batch 1024
+    verify "all workloads, 64 keys, $strategy" 40 device "$strategy" "${few[@]}" --batch 1024
   done
   verify 'all workloads, 64 keys, local, a stage of 8 blocks' 40 device local --stage-blocks 8 "${few[@]}" --batch 4096
   verify 'all workloads with ranges, auto' 40 found auto --workload all --keys 1000 --batch 2048 \
@@ -401,7 +401,7 @@ check_workloads() {
   verify "all workloads, 100k keys, batches of $verify_large" 90 device ordered --no-ranges --workload all \
     --keys 100000 --batch "$verify_large" --batches 2
   for strategy in prstm lock gpustm kilo local; do
-    verify "bank zipf 0.99, 100k keys, batches of $verify_large, $strategy" 30 device "$strategy" --workload bank \
+    verify "bank zipf 0.99, 100k keys, batches of $verify_large, $strategy" 40 device "$strategy" --workload bank \
       --keys 100000 --distribution zipf:0.99 --batch "$verify_large" --batches 2
   done
 }
@@ -442,7 +442,7 @@ under() {
     # It follows barriers, but no locks: what a claim guards, it warns of.
     flags=(--racecheck-detect-level error) verdict='RACECHECK SUMMARY: 0 hazards displayed'
   fi
-  step "compute-sanitizer $tool, $name" check 28 "$where" env KILOKV_TEST_DEVICE="$device" KILOKV_TEST_CHAINS=2 \
+  step "compute-sanitizer $tool, $name" check 40 "$where" env KILOKV_TEST_DEVICE="$device" KILOKV_TEST_CHAINS=2 \
     "$sanitizer" --tool "$tool" "${flags[@]}" --error-exitcode 9 "$@"
 }
 
@@ -607,7 +607,7 @@ measure_targets() {
   local size strategy
   for size in "${large_sizes[@]}"; do
     for strategy in ordered prstm auto; do
-      measure_target "bank, $large_accounts accounts, batches of $size" "$strategy" 30 --workload bank \
+      measure_target "bank, $large_accounts accounts, batches of $size" "$strategy" 40 --workload bank \
         --keys "$large_accounts" --batch "$size"
     done
   done
