@@ -84,9 +84,10 @@ std::string execution_line(const WorkloadReport& report) {
   }
   if (of.ordered_batches + of.ticketed_batches > 0) {
     text += format("; %llu postponed; ", wide(of.postponed));
-    // A device has too many threads for a line.
-    text += of.decided_by.size() <= 32 ? "decided by thread: " + shares(of.decided_by)
-                                       : format("decided by %zu threads or groups of them", of.decided_by.size());
+    // A device has too many for a line.
+    const char* const who = of.device_batches > 0 ? "group of threads" : "thread";
+    text += of.decided_by.size() <= 32 ? format("decided by %s: ", who) + shares(of.decided_by)
+                                       : format("decided by %zu, each a %s", of.decided_by.size(), who);
   }
   if (!report.stats.strategy_choice.empty()) text += "; auto at the end: " + report.stats.strategy_choice;
   return text + "\n";
@@ -152,7 +153,7 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->number("aborts_per_commit", report.aborts_per_commit());
   json->integer("postponed", of.postponed);
   json->integer("deciding_threads", of.decided_by.size());
-  json->begin_array("decided_by_thread");  // empty where they are as many as a device has
+  json->begin_array("decided_by_thread");  // a device's: by group; empty where they are many
   if (of.decided_by.size() <= kThreadsShownMax) {
     for (const std::uint64_t count : of.decided_by) json->integer({}, count);
   }

@@ -40,7 +40,7 @@ struct ExecutionTotals {
   std::uint64_t sent_bytes = 0, returned_bytes = 0;  // to and from a device
   double sent_seconds = 0, kernel_seconds = 0, returned_seconds = 0;
   std::uint64_t postponed = 0;            // of all but serial
-  std::vector<std::uint64_t> decided_by;  // by thread
+  std::vector<std::uint64_t> decided_by;  // by thread, or a device's groups
   void add(const ExecutionReport& batch);
   bool has_times() const;
   // Of the time of the stage's threads, from 0 to 1; 0 where there is none.

@@ -50,6 +50,7 @@ class DeviceExecutor final : public Executor {
   BulkArguments<DeviceSpace> bulk_arguments(const Places& places) const;
   BatchArguments<DeviceSpace> batch_arguments(const Places& places, const ResolvedBatch& batch,
                                               const BatchRecords& records) const;
+  // And the marks.
   Status create_stream();
   Status launch(const Places& places, const ResolvedBatch& batch, const BatchRecords& records);
   Status unpack(const Places& places, const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,

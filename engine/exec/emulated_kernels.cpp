@@ -35,9 +35,8 @@ class EmulatedKernels final : public DeviceKernels {
   std::uint32_t local_threads(std::uint32_t, std::uint64_t, std::uint32_t, bool) const override {
     return device_.info().multiprocessors;
   }
-  OrderedTuning tuning() const override {
-    return {.decided_min = 4, .divisor = 32, .walks = true, .few_of_max = 64};
-  }  // so that both ways are used
+  // So that all ways are used.
+  OrderedTuning tuning() const override { return {.decided_min = 4, .divisor = 32, .walks = true, .few_of_max = 64}; }
 
   Status ordered(DeviceStream stream, const OrderedArguments<DeviceSpace>& arguments) override {
     return device_.launch(stream, "ordered", [arguments](EmulatedPlatform& platform) {

@@ -32,8 +32,8 @@ struct ExecutionReport {
   LocalTimes local_times = {};     // of all its threads, where LocalTuning asks for them
   // Of a device:
   std::uint64_t sent_bytes = 0, returned_bytes = 0;  // the batch's columns there, what came of it back
-  double sent_seconds = 0, kernel_seconds = 0,
-         returned_seconds = 0;  // by its clock: these copies, and all between them
+  // By its clock: these copies, and all between them.
+  double sent_seconds = 0, kernel_seconds = 0, returned_seconds = 0;
   // Of all parallel ones:
   std::uint64_t postponed = 0;                 // times that a WAIT guard postponed one
   std::vector<std::uint64_t> decided_by = {};  // [threads, or a device's groups] transactions by who decided them

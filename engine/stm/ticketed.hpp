@@ -19,9 +19,9 @@
 //   kWindow      how many of its transactions a thread tries in turn: all, or one until it is decided
 //   prepare(position, t)         once a batch, before its first attempt
 //   attempt(position, t, place)  an Attempt
-//   counts()     what it has counted, beside what TicketedRun does. It is the protocol's own, as nothing in a run
-//   points
-//                to another part of it: an object whose address is kept is one that a GPU cannot have in registers
+//   counts()     what it has counted, beside what TicketedRun does; its own, for nothing in a run points to another
+//   part
+//                of it: an object whose address is kept is one that a GPU cannot have in registers
 //   kRanksTogether, if it has it: lanes of a group sweep in step, a transaction each, and those that want a rank get
 //                theirs by one addition; go_on(rank), kNone if there is none left, is the rest of the attempt, and
 //                swept(what came of it) follows, of each lane

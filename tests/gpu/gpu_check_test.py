@@ -189,6 +189,15 @@ class GpuCheckTest(unittest.TestCase):
         self.assert_fails("rates", "hot, batch 1024, auto-emulated", "the device is not in use: planted",
                           **{"kilokv-engine-bench": bench})
 
+    def test_rate_of_the_device_is_not_told_where_the_cpu_ran_some(self):
+        document = (DOCUMENT % 2).replace("$on", "cuda")
+        self.plant(**{**ON_CUDA, "kilokv-engine-bench":
+                      f"case \"$*\" in *--order*) echo '{document}'; exit ;; esac\n{GOOD_BENCH}"})
+        _, _, summary = self.check("--device", "cuda", "--parts", "rates")
+        self.assertIn("| bank, 100000 accounts, batches of 8192 | auto | 1000.000 | - | - | - | - | - | 5 | 4 |\n",
+                      summary)
+        self.assertIn("| prstm | 1000.000 | 2000.000 |", summary)
+
     def test_failing_random_batches(self):
         self.assert_fails("checks", "random batches, 50 chains of 10", "exit code 1: chain 7 differs",
                           engine_random_batch_test="echo chain 7 differs; exit 1")
@@ -327,6 +336,8 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(code, 0, summary)
         self.assertEqual(self.steps(report, "left out")[0], "compute-sanitizer")
         self.assertIn("- compute-sanitizer (it does not support this device", summary)
+        _, _, summary = self.check("--device", "cuda", "--parts", "sanitizers")
+        self.assertIn("# GPU check: nothing was checked\n", summary)
 
     def test_missing_programs(self):
         for missing in ["kilokv-engine-bench", "engine_random_batch_test", "engine_device_test"]:
