@@ -718,7 +718,7 @@ print_summary() {
   # The first check is that there is a device.
   if [ "${#checks[@]}" -le 1 ] || [[ "${checks[*]:1}" != *passed:* ]]; then result='nothing was checked'; fi
   if [ "$failed" = yes ]; then result=FAILED; fi
-  if [ "$finished" = no ]; then result="not finished$([ "$failed" = no ] || echo ', FAILED')"; fi
+  if [ "$finished" = no ]; then result="not finished${problems[0]:+, FAILED}"; fi
   printf '# GPU check: %s\n\n' "$result"
   print_facts
   printf '\n## Problems\n\n'
