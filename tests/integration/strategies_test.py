@@ -49,7 +49,9 @@ class Strategies(unittest.TestCase):
             self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
             after = status(server)
             self.assertEqual((after["strategy"], after["order"]), ("auto", "any"))
-            self.assertRegex(after["strategy_choice"], r"serial \d+ ns, ordered \d+ ns, prstm .*, kilo .*, local ")
+            # Of batches of the last one's size and contention, which may be the first of their kind.
+            names = ("serial", "ordered", "prstm", "kilo", "local")
+            self.assertRegex(after["strategy_choice"], ", ".join(rf"{name} (\d+ ns|not timed yet)" for name in names))
 
     def test_locks_of_many_records(self):
         for records in ("16", "4096"):
