@@ -18,7 +18,7 @@
 #include "engine/base/key_hash.hpp"
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
-#include "engine/exec/execution_report.hpp"
+#include "engine/exec/run/execution_report.hpp"
 #include "engine/txn/columns.hpp"
 #include "engine/txn/results.hpp"
 
@@ -36,7 +36,7 @@ struct EngineOptions {
   std::uint32_t records_per_lock = 1;
   std::uint32_t transactions_per_thread = 0;   // that a thread of these, or of kilo, takes together; 0: as is best
   std::uint32_t commit_units = 8;              // of kilo: 1, 2, 4, 8, 16 or 32
-  std::string history = "5kB";                 // of each of its commit units (exec/history_size.hpp)
+  std::string history = "5kB";                 // of each of its commit units (exec/papers/history_size.hpp)
   std::uint32_t concurrency_limit = 0;         // of its transactions at once; 0: it adapts; to kConcurrencyMax
   std::uint32_t staged_records = 1024;         // of local, at most: to kStagedRecordsMax; 0: none
   std::uint32_t signature_bits = 256;          // of each of its lanes: a power of two to kSignatureBitsMax

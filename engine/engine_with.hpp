@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/engine.hpp"
-#include "engine/exec/executor.hpp"
+#include "engine/exec/run/executor.hpp"
 
 namespace kilokv::engine {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "client/bench/text.hpp"
+#include "client/measure/text.hpp"
 
 namespace kilokv::bank {
 namespace {

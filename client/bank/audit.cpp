@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "client/bank/ledger.hpp"
-#include "client/bench/steady_scan.hpp"
+#include "client/measure/steady_scan.hpp"
 
 namespace kilokv::bank {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "client/bank/audit.hpp"
-#include "client/bench/steady_scan.hpp"
-#include "client/bench/text.hpp"
+#include "client/measure/steady_scan.hpp"
+#include "client/measure/text.hpp"
 #include "client/command_line/error_report.hpp"
 
 namespace kilokv::bank {

@@ -13,9 +13,9 @@
 #include "client/bank/ledger.hpp"
 #include "client/bank/server_process.hpp"
 #include "client/bank/teller.hpp"
-#include "client/bench/clock.hpp"
-#include "client/bench/steady_scan.hpp"
-#include "client/bench/text.hpp"
+#include "client/measure/clock.hpp"
+#include "client/measure/steady_scan.hpp"
+#include "client/measure/text.hpp"
 
 namespace kilokv::bank {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "client/bank/amount.hpp"
-#include "client/bench/histogram.hpp"
+#include "client/measure/histogram.hpp"
 
 namespace kilokv::bank {
 

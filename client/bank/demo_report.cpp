@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "client/bench/text.hpp"
+#include "client/measure/text.hpp"
 
 namespace kilokv::bank {
 namespace {

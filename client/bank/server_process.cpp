@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/bench/clock.hpp"
-#include "client/bench/steady_scan.hpp"
+#include "client/measure/clock.hpp"
+#include "client/measure/steady_scan.hpp"
 
 namespace kilokv::bank {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "client/bench/clock.hpp"
+#include "client/measure/clock.hpp"
 
 namespace kilokv::bank {
 namespace {

@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "client/bench/clock.hpp"
+#include "client/measure/clock.hpp"
 
 namespace kilokv::bench {
 

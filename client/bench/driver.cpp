@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "client/bench/batch_sink.hpp"
-#include "client/bench/clock.hpp"
+#include "client/measure/clock.hpp"
 
 namespace kilokv::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/bench/steady_scan.hpp"
+#include "client/measure/steady_scan.hpp"
 
 namespace kilokv::bench {
 

@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "client/bench/clock.hpp"
+#include "client/measure/clock.hpp"
 
 namespace kilokv::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "client/bench/steady_scan.hpp"
+#include "client/measure/steady_scan.hpp"
 #include "client/command_line/arguments.hpp"
 
 namespace kilokv::bench {

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <thread>
 
-#include "client/bench/text.hpp"
+#include "client/measure/text.hpp"
 #include "client/command_line/arguments.hpp"
 
 namespace kilokv::bench {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "client/bench/call_driver.hpp"
-#include "client/bench/clock.hpp"
+#include "client/measure/clock.hpp"
 #include "client/bench/report.hpp"
-#include "client/bench/steady_scan.hpp"
+#include "client/measure/steady_scan.hpp"
 #include "client/bench/stream_driver.hpp"
-#include "client/bench/text.hpp"
+#include "client/measure/text.hpp"
 
 namespace kilokv::bench {
 namespace {

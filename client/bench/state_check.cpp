@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "client/bench/steady_scan.hpp"
+#include "client/measure/steady_scan.hpp"
 
 namespace kilokv::bench {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "client/bench/clock.hpp"
+#include "client/measure/clock.hpp"
 
 namespace kilokv::bench {
 

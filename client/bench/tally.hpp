@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "client/bench/histogram.hpp"
+#include "client/measure/histogram.hpp"
 #include "kilokv/results.hpp"
 
 namespace kilokv::bench {

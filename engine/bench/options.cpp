@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/exec/history_size.hpp"
-#include "engine/stm/kilo_arguments.hpp"
-#include "engine/stm/local_arguments.hpp"
+#include "engine/exec/papers/history_size.hpp"
+#include "engine/stm/papers/kilo_arguments.hpp"
+#include "engine/stm/papers/local_arguments.hpp"
 
 namespace kilokv::engine::bench {
 

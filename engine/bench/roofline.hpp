@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/base/status.hpp"
-#include "engine/exec/cuda_kernels.hpp"
+#include "engine/exec/device/cuda_kernels.hpp"
 
 namespace kilokv::engine::bench {
 

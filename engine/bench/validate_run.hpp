@@ -1,5 +1,5 @@
 // Measures interactive transactions with large read sets on the engine: guard by guard, checked ahead by one thread,
-// and checked by two sides (engine/exec/cooperative_validator), by turns, with and without a read that is stale. After
+// and checked by two sides (engine/exec/validate/cooperative_validator), by turns, with and without a read that is stale. After
 // the figures 7, 10 and 11 of the validation paper: reads validated a second, by size of the read set and by threads,
 // and commits a second.
 //

@@ -1,6 +1,6 @@
 // One thin layer over a device: memory, copies, streams, events, errors. Two make it: a CUDA device (cuda_device.hpp)
 // and the emulated one (emulated_device.hpp), so that whoever drives a device also runs where there is none. Kernels
-// are not here: who has them launches them on the stream of its own device (exec/device_kernels.hpp).
+// are not here: who has them launches them on the stream of its own device (exec/device/device_kernels.hpp).
 //
 // Everything that takes a stream returns at once, and runs behind what the stream was given before; two streams have no
 // order but by events. Host memory that takes part stays as it is until then.

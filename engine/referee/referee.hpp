@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "engine/base/status.hpp"
-#include "engine/exec/execution_report.hpp"
+#include "engine/exec/run/execution_report.hpp"
 #include "engine/referee/model.hpp"
 #include "engine/txn/columns.hpp"
 #include "engine/txn/results.hpp"

@@ -1,5 +1,5 @@
 // What every parallel strategy is given of a batch: its columns, its results, and its records, each once
-// (exec/batch_records.hpp). Trivially copyable. With n transactions, k keys, v byte values and d records:
+// (exec/resolve/batch_records.hpp). Trivially copyable. With n transactions, k keys, v byte values and d records:
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ struct SessionEntry {
   std::uint64_t acknowledged_through = 0;  // results up to it may be dropped
   Hash128 digest;                          // of the request's content
   std::uint32_t transactions = 0;          // in the whole request
-  std::string_view results;                // core's encoding (core/stored_results.hpp), opaque to the log
+  std::string_view results;                // core's encoding (core/sessions/stored_results.hpp), opaque to the log
 };
 
 // One batch as it becomes durable. Spans and pointers are the caller's and live until append() returns.

@@ -5,15 +5,15 @@
 #include <cstring>
 #include <utility>
 
-#include "server/core/answer_stage.hpp"
-#include "server/core/checkpointer.hpp"
+#include "server/core/pipeline/answer_stage.hpp"
+#include "server/core/checkpoint/checkpointer.hpp"
 #include "server/core/core_context.hpp"
 #include "server/core/digest.hpp"
-#include "server/core/executor.hpp"
+#include "server/core/pipeline/executor.hpp"
 #include "server/core/in_flight.hpp"
-#include "server/core/log_stage.hpp"
-#include "server/core/recovery.hpp"
-#include "server/core/stored_results.hpp"
+#include "server/core/pipeline/log_stage.hpp"
+#include "server/core/checkpoint/recovery.hpp"
+#include "server/core/sessions/stored_results.hpp"
 
 namespace kilokv::server {
 namespace {

@@ -13,7 +13,7 @@
 #include "server/core/commit_log.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/request.hpp"
-#include "server/core/upload.hpp"
+#include "server/core/sessions/upload.hpp"
 
 namespace kilokv::server {
 
@@ -22,7 +22,7 @@ struct DatabaseOptions {
   // Batcher
   std::uint32_t batch_max_transactions = 8192;
   std::uint64_t batch_max_bytes = std::uint64_t{256} << 20;  // of its log record at most; one transaction may be more
-  std::uint64_t batch_max_reads = 262144;                    // likewise (core/transaction_cost.hpp)
+  std::uint64_t batch_max_reads = 262144;                    // likewise (core/pipeline/transaction_cost.hpp)
   DurationUs batch_max_delay_us = 1000;   // only while an earlier batch is in flight: an idle server does not wait
   std::uint32_t batch_in_flight_max = 4;  // executed, not yet durable
   // Admission
@@ -59,7 +59,7 @@ struct DatabaseOptions {
   std::uint64_t checkpoint_log_bytes = std::uint64_t{256} << 20;
   DurationUs checkpoint_interval_us = 60000000;
   DurationUs tombstone_retention_us = DurationUs{3600} * 1000000;
-  // Share of the batches that the referee replays, and what one may name to be replayed (core/shadow_check.hpp).
+  // Share of the batches that the referee replays, and what one may name to be replayed (core/pipeline/shadow_check.hpp).
   double shadow_rate = 0;
   std::uint64_t shadow_records_max = 100000;
   std::uint64_t shadow_bytes_max = std::uint64_t{64} << 20;
@@ -131,7 +131,7 @@ struct DatabaseStatus {
 struct DatabaseEvents {
   // Once: the device that batches ran on is given up; `now` says where they run instead, and why.
   std::function<void(const engine::EngineDevice& now)> device_lost;
-  // Before on_fatal: the batch that was not executed as the referee does it (core/batch_text.hpp).
+  // Before on_fatal: the batch that was not executed as the referee does it (core/pipeline/batch_text.hpp).
   std::function<void(const std::string& batch)> shadow_mismatch;
 };
 
@@ -155,7 +155,7 @@ class Database {
 
   // Adds a part to the read set of a request to come, or has it already, and returns how many keys are there now. Any
   // thread. Errors: those of submit for the session and the number, UNAVAILABLE, and those of Upload::append
-  // (core/upload.hpp).
+  // (core/sessions/upload.hpp).
   virtual Result<std::uint64_t> upload(const ReadSetChunk& chunk) = 0;
 
   // Takes the request; its sink hears exactly one end (core/request.hpp), possibly before this returns. Any thread.

@@ -7,7 +7,7 @@
 #include "engine/base/status.hpp"
 #include "engine/txn/columns.hpp"
 #include "kilokv/v1/kilokv.pb.h"
-#include "server/core/upload.hpp"
+#include "server/core/sessions/upload.hpp"
 #include "server/service/decode.hpp"
 #include "server/service/options.hpp"
 

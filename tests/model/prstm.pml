@@ -1,4 +1,4 @@
-/* The lock protocol of PR-STM as engine/stm/prstm.hpp builds it: three transactions over two records with a lock each,
+/* The lock protocol of PR-STM as engine/stm/papers/prstm.hpp builds it: three transactions over two records with a lock each,
  * every interleaving. prstm_model_test.py runs it.
  *
  * Checked, when all have committed: replayed one by one in ticket order the transactions read what they have read and
@@ -16,7 +16,7 @@
  * between tickets are closed at once: states that differ by them alone are one.
  *
  * Source: Shen et al., A general purpose contention manager for software transactions on the GPU, Algorithms 1 and 2,
- * with the deviations of engine/stm/prstm.hpp. Progress rests on this, that who locks everything keeps its pre-locks
+ * with the deviations of engine/stm/papers/prstm.hpp. Progress rests on this, that who locks everything keeps its pre-locks
  * while it waits: with GIVE_BACK a transaction that is refused its second lock pre-locks and frees its first again and
  * again, and a higher priority that has the second one fails to swap the first, each time.
  */

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "client/bench/clock.hpp"
+#include "client/measure/clock.hpp"
 
 namespace kilokv::bench {
 namespace {

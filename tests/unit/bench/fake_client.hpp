@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "client/bench/steady_scan.hpp"
+#include "client/measure/steady_scan.hpp"
 #include "kilokv/client.hpp"
 
 namespace kilokv::bench {

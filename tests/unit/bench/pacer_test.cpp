@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "client/bench/histogram.hpp"
+#include "client/measure/histogram.hpp"
 
 namespace kilokv::bench {
 namespace {

@@ -1,6 +1,6 @@
 // What the core holds for those who ask: boundaries, pages, commands on their way, stored results, pooled memory.
 #include "server/core/in_flight.hpp"
-#include "server/core/pipeline.hpp"
+#include "server/core/pipeline/pipeline.hpp"
 #include "tests/unit/core/core_fixture.hpp"
 
 namespace kilokv::server {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/engine_with.hpp"
-#include "engine/exec/device_executor.hpp"
-#include "engine/exec/emulated_kernels.hpp"
+#include "engine/exec/device/device_executor.hpp"
+#include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/fixture.hpp"
 #include "tests/unit/engine/harness.hpp"

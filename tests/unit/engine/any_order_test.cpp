@@ -15,15 +15,15 @@
 
 #include "engine/engine.hpp"
 #include "engine/engine_with.hpp"
-#include "engine/exec/device_executor.hpp"
-#include "engine/exec/emulated_kernels.hpp"
-#include "engine/exec/host_strategies.hpp"
-#include "engine/exec/ordered_totals.hpp"
+#include "engine/exec/device/device_executor.hpp"
+#include "engine/exec/device/emulated_kernels.hpp"
+#include "engine/exec/run/host_strategies.hpp"
+#include "engine/exec/run/ordered_totals.hpp"
 #include "engine/stm/ordered_arguments.hpp"
-#include "engine/stm/ticketed_arguments.hpp"
+#include "engine/stm/papers/ticketed_arguments.hpp"
 #include "tests/unit/engine/edge_batches.hpp"
 #include "tests/unit/engine/harness.hpp"
-#include "tests/unit/engine/referee_scenario.hpp"
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 
 namespace kilokv::engine {
 namespace {

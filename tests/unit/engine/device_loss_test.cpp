@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "engine/engine_with.hpp"
-#include "engine/exec/device_executor.hpp"
-#include "engine/exec/emulated_kernels.hpp"
+#include "engine/exec/device/device_executor.hpp"
+#include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
-#include "tests/unit/engine/referee_scenario.hpp"
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 
 namespace kilokv::engine {
 namespace {

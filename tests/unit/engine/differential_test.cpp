@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "engine/engine_with.hpp"
-#include "engine/exec/ordered_host.hpp"
-#include "engine/exec/ordered_sim.hpp"
+#include "engine/exec/run/ordered_host.hpp"
+#include "engine/sim/ordered_sim.hpp"
 #include "engine/workloads/random.hpp"
 #include "tests/unit/engine/edge_batches.hpp"
 #include "tests/unit/engine/fixture.hpp"

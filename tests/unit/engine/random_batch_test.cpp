@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "engine/engine_with.hpp"
-#include "engine/exec/ordered_host.hpp"
+#include "engine/exec/run/ordered_host.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
-#include "tests/unit/engine/referee_scenario.hpp"
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 
 namespace kilokv::engine {
 namespace {

@@ -12,7 +12,7 @@
 #include "engine/base/key_hash.hpp"
 #include "engine/table/record_store.hpp"
 #include "tests/unit/engine/harness.hpp"
-#include "tests/unit/engine/referee_scenario.hpp"
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 
 namespace kilokv::engine {
 namespace {

@@ -1,0 +1,21 @@
+#include "engine/exec/collect/rank_order.hpp"
+
+#include <algorithm>
+
+#include "engine/txn/program.hpp"
+
+namespace kilokv::engine {
+
+void RankOrder::sort(const BatchResults& results, bool in_order) {
+  in_order_ = in_order;
+  by_rank_.clear();
+  if (in_order) return;
+  const auto n = static_cast<std::uint32_t>(results.wrote.size());
+  by_rank_.assign(std::size_t{results.passes} * n, kNone);
+  for (std::uint32_t t = 0; t < n; ++t) {
+    if (results.wrote[t] != 0) by_rank_[results.rank[t]] = t;
+  }
+  by_rank_.erase(std::remove(by_rank_.begin(), by_rank_.end(), kNone), by_rank_.end());
+}
+
+}  // namespace kilokv::engine

@@ -1,0 +1,77 @@
+// A parallel strategy (device_strategy.hpp) on a device: a CUDA device, or the emulated one. A batch is one copy there,
+// three launches (find the records, run, write them back to the device's table) and one copy back, in one stream.
+//
+// Host memory for copies is pinned and, like the device's, kept between batches. Thread safety: one caller at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/types.hpp"
+#include "engine/exec/device/device_buffer.hpp"
+#include "engine/exec/device/device_kernels.hpp"
+#include "engine/exec/device/device_records.hpp"
+#include "engine/exec/device/device_strategy.hpp"
+#include "engine/exec/validate/device_validator.hpp"
+#include "engine/exec/run/executor.hpp"
+#include "engine/exec/run/ordered_totals.hpp"
+#include "engine/stm/papers/ticketed_arguments.hpp"
+
+namespace kilokv::engine {
+
+class DeviceExecutor final : public Executor {
+ public:
+  // Requires: `strategies`, at least one, are ordered or such with tickets.
+  explicit DeviceExecutor(OpenedDevice opened, std::vector<std::string> strategies = {"ordered"},
+                          const TicketedTuning& tuning = {}, FirstEpochs first = {});
+
+  std::vector<std::string> strategies() const override { return names_; }
+  void use(std::size_t strategy) override { strategy_ = strategies_[strategy].get(); }
+  Status prepare(const RecordStore& store) override;
+  Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+             ExecutionReport* report) override;
+  Status validate(const RecordStore& store, const ReadSet& set, ValidatorLanes lanes, ValidatorResult* result) override;
+  std::size_t transactions_max() const override { return kTicketedTransactionsMax; }
+  void changed(KeyId id) override { table_.changed(id); }
+  const DeviceInfo* device() const override { return &opened_.device->info(); }
+  std::size_t memory_bytes() const override { return staging_.bytes() + validator_.memory_bytes(); }
+
+  const DeviceRecords& table() const { return table_; }
+
+ private:
+  struct Places;
+
+  Status reserve(const Places& places);
+  void pack(const Places& places, const ResolvedBatch& batch, const BatchRecords& records);
+  BulkArguments<DeviceSpace> bulk_arguments(const Places& places) const;
+  BatchArguments<DeviceSpace> batch_arguments(const Places& places, const ResolvedBatch& batch,
+                                              const BatchRecords& records) const;
+  // And the marks.
+  Status create_stream();
+  Status launch(const Places& places, const ResolvedBatch& batch, const BatchRecords& records);
+  Status unpack(const Places& places, const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+                ExecutionReport* report);
+  // What the batch's copies and kernels have taken.
+  void measure(const Places& places, ExecutionReport* report);
+
+  OpenedDevice opened_;
+  std::vector<std::string> names_;
+  std::vector<std::unique_ptr<DeviceStrategy>> strategies_;
+  DeviceStrategy* strategy_;  // of the next run
+  DeviceStream stream_{};
+  bool has_stream_ = false;
+  // Events around the parts of a batch.
+  enum Mark : std::uint8_t { kBegun, kSent, kRan, kReturned, kMarks };
+  std::array<DeviceEvent, kMarks> marks_{};
+  DeviceRecords table_;
+  PinnedBuffer staging_;      // what goes there, then what comes back
+  DeviceBuffer block_;        // a batch's columns
+  std::uint64_t digest_ = 0;  // of the host's cells of the batch's records
+  DeviceValidator validator_;
+};
+
+}  // namespace kilokv::engine

@@ -1,0 +1,9 @@
+#include "engine/exec/device/cuda_kernels.hpp"
+
+namespace kilokv::engine {
+
+Result<OpenedDevice> open_cuda() { return Status(StatusCode::unavailable, "this build has no CUDA"); }
+
+std::vector<KernelFacts> kernel_facts() { return {}; }
+
+}  // namespace kilokv::engine

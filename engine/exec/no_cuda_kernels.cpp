@@ -1,9 +1,0 @@
-#include "engine/exec/cuda_kernels.hpp"
-
-namespace kilokv::engine {
-
-Result<OpenedDevice> open_cuda() { return Status(StatusCode::unavailable, "this build has no CUDA"); }
-
-std::vector<KernelFacts> kernel_facts() { return {}; }
-
-}  // namespace kilokv::engine

@@ -1,0 +1,35 @@
+// Several strategies on threads of the host, one of which runs the next batch. Each has threads and memory of its own;
+// threads without a batch are parked. Thread safety: one caller at a time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/exec/run/executor.hpp"
+#include "engine/stm/papers/ticketed_arguments.hpp"
+
+namespace kilokv::engine {
+
+class HostStrategies final : public Executor {
+ public:
+  // Requires: `strategies`, at least one, are ordered or such with tickets.
+  HostStrategies(std::vector<std::string> strategies, std::uint32_t threads, const TicketedTuning& tuning);
+
+  std::vector<std::string> strategies() const override { return names_; }
+  void use(std::size_t strategy) override { used_ = executors_[strategy].get(); }
+  Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+             ExecutionReport* report) override {
+    return used_->run(batch, records, results, report);
+  }
+  std::size_t transactions_max() const override;  // of all: who asks has not chosen yet
+  std::size_t memory_bytes() const override;
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::unique_ptr<Executor>> executors_;
+  Executor* used_;
+};
+
+}  // namespace kilokv::engine

@@ -1,0 +1,19 @@
+#include "engine/exec/run/ordered_host.hpp"
+
+#include "engine/stm/ordered.hpp"
+
+namespace kilokv::engine {
+
+Status OrderedHost::run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+                        ExecutionReport* report) {
+  arguments_ = scratch_.open(batch, tuning_, team_.size(), HostPlatform::kGroupWidth, records, results);
+  team_.run([this](std::uint32_t thread) {
+    HostPlatform platform(&team_, thread, nullptr);  // `ordered` shares nothing within a block
+    OrderedRun<HostPlatform>(platform, arguments_).run();
+  });
+  scratch_.close(batch, results, report);
+  report->on_device = false;
+  return {};
+}
+
+}  // namespace kilokv::engine

@@ -1,0 +1,43 @@
+// What the executors of `ordered` share, wherever its memory is: the epochs of batches, and what a run says of itself.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/exec/run/execution_report.hpp"
+#include "engine/stm/ordered_arguments.hpp"
+#include "engine/txn/results.hpp"
+
+namespace kilokv::engine {
+
+// The epochs behind which an executor starts to count; not 0 only in tests of what happens when epochs run out.
+struct FirstEpochs {
+  std::uint32_t reservations = 0;
+  std::uint32_t table = 0;  // of a device, each time that it is built
+};
+
+// Hands out epochs of reservations. Not thread-safe.
+class EpochCounter {
+ public:
+  explicit EpochCounter(std::uint32_t first = 0) : last_(first) {}
+
+  // Whether the epochs do not suffice for a batch of n transactions: then all reservations are to be set to ~0, and
+  // counting starts again.
+  bool must_restart(std::uint64_t n) {
+    if (last_ + ordered_epochs_max(n) <= UINT32_MAX) return false;
+    last_ = 0;
+    return true;
+  }
+  std::uint32_t last() const { return static_cast<std::uint32_t>(last_); }
+  void use(std::uint64_t rounds) { last_ += rounds; }
+
+ private:
+  std::uint64_t last_;
+};
+
+// Passes and next version of the results, and the report, from what a run left: `words` as OrderedWord says, `counts`
+// of each thread.
+void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> words,
+                    std::span<const OrderedCounts> counts, BatchResults* results, ExecutionReport* report);
+
+}  // namespace kilokv::engine

@@ -1,0 +1,53 @@
+// `ordered` in the simulator (sim/sim_platform.hpp): a batch under one schedule after the other, for tests. A run that the
+// simulator ends with an error fails as a device does. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/exec/run/executor.hpp"
+#include "engine/exec/run/ordered_scratch.hpp"
+#include "engine/sim/sim_platform.hpp"
+#include "engine/stm/ordered.hpp"
+
+namespace kilokv::engine {
+
+// What the runs of an executor are made of, and what the last one gave: its owner's, who outlives the executor.
+struct SimRuns {
+  GridShape shape;
+  OrderedTuning tuning;
+  FirstEpochs first_epochs;
+  Schedule schedule;  // of the next run
+  RunReport report;   // of the last one
+};
+
+template <std::uint32_t Width, class Rules = OrderedRules>
+class OrderedSim final : public Executor {
+ public:
+  // Requires: groups of Width in runs->shape.
+  explicit OrderedSim(SimRuns* runs) : runs_(*runs), lanes_(runs->shape), scratch_(runs->first_epochs) {}
+
+  Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+             ExecutionReport* report) override {
+    arguments_ = scratch_.open(batch, runs_.tuning, runs_.shape.lanes(), Width, records, results);
+    runs_.report = lanes_.run(runs_.schedule, [this](std::uint32_t lane) {
+      SimPlatformOf<Width> platform(&lanes_, lane);
+      OrderedRun<SimPlatformOf<Width>, Rules>(platform, arguments_).run();
+    });
+    if (!runs_.report.status.ok()) return runs_.report.status;
+    scratch_.close(batch, results, report);
+    report->on_device = false;
+    return {};
+  }
+  const DeviceInfo* device() const override { return &info_; }
+  std::size_t memory_bytes() const override { return scratch_.memory_bytes(); }
+
+ private:
+  SimRuns& runs_;
+  DeviceInfo info_{"simulator", "lanes", 1, 0};
+  Lanes lanes_;
+  OrderedScratch scratch_;
+  OrderedArguments<HostSpace> arguments_;  // of the run
+};
+
+}  // namespace kilokv::engine

@@ -1,0 +1,79 @@
+// The strategies with tickets in the simulator (sim/sim_platform.hpp): a batch under one schedule after the other, for
+// tests. A run that the simulator ends with an error fails as a device does. Not thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/exec/run/executor.hpp"
+#include "engine/exec/papers/kilo_scratch.hpp"
+#include "engine/exec/papers/stage_scratch.hpp"
+#include "engine/exec/papers/ticketed_scratch.hpp"
+#include "engine/sim/sim_platform.hpp"
+#include "engine/stm/papers/ticketed.hpp"
+
+namespace kilokv::engine {
+
+// What the runs of an executor are made of, and what the last one gave: its owner's, who outlives the executor.
+struct TicketedSimRuns {
+  GridShape shape;
+  TicketedTuning tuning;
+  Schedule schedule;  // of the next run
+  // Of the last one, and how often the transaction in the first position ended in a conflict, up to 255.
+  RunReport report;
+  std::uint32_t first_conflicts = 0;
+  std::vector<std::uint64_t> lock_words;  // as it left them
+};
+
+// Protocol: of SimPlatformOf<Width>.
+template <std::uint32_t Width, class Protocol>
+class TicketedSim final : public Executor {
+ public:
+  // Requires: groups of Width in runs->shape.
+  explicit TicketedSim(TicketedSimRuns* runs) : runs_(*runs), lanes_(runs->shape) {}
+
+  Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+             ExecutionReport* report) override {
+    arguments_ = scratch_.open(batch, runs_.tuning, runs_.shape.lanes(), Width, records, results);
+    if constexpr (requires { Protocol::kHasCommitUnits; }) {
+      const std::size_t uses = 2 * batch.columns.guard_key.size() + batch.columns.op_key.size();
+      arguments_.kilo = kilo_.open(batch.columns.size(), uses, runs_.tuning.kilo);
+    }
+    if constexpr (requires { Protocol::kHasStage; }) {
+      const std::uint32_t parts = runs_.tuning.local.stage_blocks, blocks = std::min(parts, runs_.shape.blocks);
+      stage_.open(batch, *records, blocks * runs_.shape.block_threads, Width,
+                  static_cast<std::uint32_t>(std::countr_zero(parts)), &arguments_);
+    }
+    runs_.report = lanes_.run(runs_.schedule, [this](std::uint32_t lane) {
+      SimPlatformOf<Width> platform(&lanes_, lane);
+      TicketedRun<SimPlatformOf<Width>, Protocol>(platform, arguments_).run();
+    });
+    runs_.first_conflicts = arguments_.tries[0];
+    const std::size_t words = lock_words_of(records->record_of_key().size(), runs_.tuning.records_per_lock);
+    runs_.lock_words.assign(arguments_.locks, arguments_.locks + words);
+    if (!runs_.report.status.ok()) return runs_.report.status;
+    scratch_.close("simulated", batch, results, report);
+    stage_.close(report);
+    report->on_device = false;
+    if (results->passes > 0) return {};
+    return Status(StatusCode::internal, "given up: no thread got on");
+  }
+  const DeviceInfo* device() const override { return &info_; }
+  std::size_t memory_bytes() const override {
+    return scratch_.memory_bytes() + kilo_.memory_bytes() + stage_.memory_bytes();
+  }
+
+ private:
+  TicketedSimRuns& runs_;
+  DeviceInfo info_{"simulator", "lanes", 1, 0};
+  Lanes lanes_;
+  TicketedScratch scratch_;
+  KiloScratch kilo_;
+  StageScratch stage_;
+  TicketedArguments<HostSpace> arguments_;  // of the run
+};
+
+}  // namespace kilokv::engine

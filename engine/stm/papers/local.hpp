@@ -1,0 +1,394 @@
+// `local`: GPU-LocalTM in software. The records that a batch contends for are on a stage (stm/papers/stage.hpp), in the memory
+// of one block, or of a cluster's together, whose lanes run the transactions that touch nothing else: they find
+// conflicts at each access, by signatures, and write in place, with shadows to go back to. The rest of the batch runs
+// as in `prstm`.
+//
+// An attempt of a staged transaction
+//   runs       in place. It claims each record at the first access, and owns what it may write. Who finds a record
+//              claimed has a conflict: it restores what it wrote, gives its claims back, and is to be tried again;
+//   takes its ticket, the lanes of a group together, while it has all its claims;
+//   commits    puts its version into what it wrote, and gives its claims back.
+// It waits for nobody within an attempt. One that is postponed gives its claims back without a ticket; one that uses
+// its own commit version claims its whole footprint first, and runs when it has its ticket.
+//
+// Why the order is serial. Claims are kept from the access to the end, so that of two transactions in conflict one has
+// given its claims back before the other one has got them, and so has the earlier ticket. Outcomes that write nothing
+// have claims, too, until they have their ticket, or, postponed, have ended (gap 5 of DESIGN section 5). Staged
+// transactions and those that run beside them share no record that is written; where they would, the latter are behind
+// (stm/papers/local_arguments.hpp), with a barrier on either side.
+//
+// Progress is that of serialization (stm/papers/warp_serialization.hpp): who meets conflicts again and again is alone in its group,
+// and then in the block, where nothing is in its way.
+//
+// The rest: Prstm, on records that are not on the stage, one transaction of a thread at a time. A thread that has both
+// kinds tries the staged ones first; these end whatever others do, and so its next one is tried.
+//
+// Source: GPU-LocalTM, sections 3.1 to 3.3. Deviations, beside those of stm/papers/stage.hpp and stm/papers/warp_serialization.hpp:
+//   - registers are not saved: a transaction's program is run again from its start
+//   - a ticket, and with it the version, is taken at the end
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/host_device.hpp"
+#include "engine/base/types.hpp"
+#include "engine/platform/concept.hpp"
+#include "engine/stm/papers/local_clock.hpp"
+#include "engine/stm/papers/prstm.hpp"
+#include "engine/stm/papers/warp_serialization.hpp"
+#include "engine/stm/papers/stage.hpp"
+#include "engine/stm/papers/ticketed.hpp"
+#include "engine/stm/papers/ticketed_arguments.hpp"
+#include "engine/stm/papers/transaction_log.hpp"
+#include "engine/txn/interpreter.hpp"
+
+namespace kilokv::engine {
+
+// What a planted bug takes away, for the tests of the tests.
+struct LocalRules : PrstmRules {
+  static constexpr bool kSetsBits = true;            // of signatures
+  static constexpr bool kClaimsReads = true;         // of what no operation may write
+  static constexpr bool kLooksAtOtherGroups = true;  // a claim
+  static constexpr bool kChecksOwner = true;         // a shadow is made once
+  static constexpr bool kRestores = true;            // what a conflict ends
+  static constexpr bool kSerializesWarps = true;
+  static constexpr bool kSerializesBlock = true;  // gap 8
+  static constexpr bool kRespectsToken = true;
+  static constexpr bool kGivesTokenBack = true;
+  static constexpr bool kWritesBack = true;
+  static constexpr bool kWritesBackAtEnd = true;    // of a half, not with each commit
+  static constexpr bool kWaitsForStage = true;      // to be read in, before it is used
+  static constexpr bool kWaitsForWriteBack = true;  // before others use the records
+  static constexpr bool kStraddlersBehind = true;   // else they are staged as far as it goes
+  static constexpr bool kTellsPartsApart = true;    // of the stage
+  static constexpr bool kTimes = false;             // whether LocalTuning::times is as it says: no bug, but a choice
+  static constexpr Order kClaimFence = Order::sequential;
+  static constexpr Order kLookOrder = Order::acquire;
+  static constexpr Order kReleaseOrder = Order::release;
+};
+
+// Tells where the time goes.
+struct TimedLocalRules : LocalRules {
+  static constexpr bool kTimes = true;
+};
+
+template <Platform P, class RulesOf = LocalRules>
+class Local {
+ public:
+  using Space = typename P::Space;
+  using Rules = RulesOf;
+  static constexpr Window kWindow = Window::one;
+  static constexpr bool kRanksTogether = true;
+  static constexpr bool kHasStage = true;  // it needs LocalArguments, and deals its transactions by them
+
+  KILOKV_HOST_DEVICE Local(P& platform, const TicketedArguments<Space>& arguments)
+      : p_(platform),
+        a_(arguments),
+        log_(arguments),
+        stage_(platform, arguments),
+        turns_(platform),
+        clock_(platform),
+        rest_(platform, arguments) {}
+
+  // Before a half of a class, and behind the last one: for all threads.
+  KILOKV_HOST_DEVICE void begin_half(std::uint32_t c) {
+    is_behind_ = a_.local.behind[c] != 0;
+    if (a_.local.staged == 0 || is_behind_ != is_staged_) return;
+    if (is_behind_) {
+      write_back();
+      if (Rules::kWaitsForWriteBack) p_.grid_barrier();
+    } else {
+      read_in();
+      if (Rules::kWaitsForStage) p_.grid_barrier();
+    }
+    is_staged_ = !is_behind_;
+  }
+  KILOKV_HOST_DEVICE void finish() {
+    if (is_staged_) write_back();
+    if constexpr (Rules::kTimes) {
+      if (p_.thread() < a_.local.threads) a_.local.times[p_.thread()] = clock_.times();
+    }
+  }
+  // Calls f(position) for those of the half that are this thread's; their i-th has that slot among the undecided ones.
+  template <class F>
+  KILOKV_HOST_DEVICE void for_own(std::uint32_t c, const F& f) {
+    const std::uint32_t begin = c == 0 ? 0 : a_.class_end[c - 1];
+    const std::uint32_t hot_end = a_.local.hot_end[c];
+    const std::uint32_t staging = a_.local.threads;
+    if (a_.local.behind[c] != 0 || staging == p_.threads()) {
+      slots_ = {p_.thread(), p_.threads()};
+      deal(begin, hot_end, slots_, f);
+      deal(hot_end, a_.class_end[c], slots_, f);
+    } else if (p_.thread() < staging) {
+      slots_ = {p_.thread(), staging};
+      deal(begin, hot_end, slots_, f);
+    } else {
+      const Slots others{p_.thread() - staging, p_.threads() - staging};
+      slots_ = {a_.local.hot_slots + others.first, others.step};
+      deal(hot_end, a_.class_end[c], others, f);
+    }
+  }
+  KILOKV_HOST_DEVICE std::uint32_t own_slot(std::uint32_t i) const { return slots_.first + i * slots_.step; }
+
+  KILOKV_HOST_DEVICE void prepare(std::uint32_t position, std::uint32_t t) { rest_.prepare(position, t); }
+
+  KILOKV_HOST_DEVICE Attempt attempt(std::uint32_t position, std::uint32_t t, AttemptPlace place) {
+    log_.open(t);
+    is_called_ = runs_on_stage();
+    if (!is_called_) {
+      probe(is_behind_ ? LocalProbe::behind_stage : LocalProbe::beside_stage);
+      const Span span(&clock_, LocalTime::unstaged);
+      return rest_.attempt(position, t, place);
+    }
+    const bool holds_back = turns_.holds_back(stage_);
+    clock_.count_as(time_of(holds_back ? turns_.holds_back_for() : turns_.is()));
+    if (holds_back) return Attempt::held_back;
+    const Span span(&clock_, LocalTime::ending);
+    ++counts_.attempts;
+    position_ = position;
+    log_.clear();
+    stopped_ = false;
+    claims_first_ = a_.tries[position] == kTriesMax;
+    if (claims_first_) return claim_all() ? Attempt::wants_rank : restart();
+    outcome_ = run(no_rank());
+    if (stopped_) return restart();
+    if (outcome_ != Outcome::postponed) return Attempt::wants_rank;
+    end(false);
+    return Attempt::postponed;
+  }
+  KILOKV_HOST_DEVICE Attempt go_on(std::uint32_t rank) {
+    const Span span(&clock_, LocalTime::ending);
+    if (rank == kNone) {
+      end(true);
+      return Attempt::exhausted;
+    }
+    if (claims_first_) {
+      outcome_ = run(rank);
+    } else {
+      log_.stamp_results(outcome_, no_rank(), rank);
+    }
+    commit(rank);
+    if (outcome_ == Outcome::postponed) return Attempt::postponed;
+    ++counts_.staged;
+    probe(LocalProbe::staged_commit);
+    return Attempt::decided;
+  }
+
+  // What came of the group's attempts; of a lane that made none: held_back.
+  KILOKV_HOST_DEVICE void swept(Attempt attempt) {
+    const bool failed = is_called_ && attempt == Attempt::conflict;
+    const bool held_back = is_called_ && attempt == Attempt::held_back;
+    const Serialized became = turns_.learn(stage_, failed, failed || held_back);
+    if (!held_back) clock_.count_as(time_of(turns_.is()));
+    is_called_ = false;
+    if (became == Serialized::no) return;
+    const bool in_block = became == Serialized::in_block;
+    ++(in_block ? counts_.block_serialized : counts_.warp_serialized);
+    probe(in_block ? LocalProbe::block_serialized : LocalProbe::warp_serialized);
+  }
+
+  // What the thread has counted, beside what TicketedRun does.
+  KILOKV_HOST_DEVICE TicketedCounts counts() const {
+    TicketedCounts all = counts_;
+    all.add(rest_.counts());
+    return all;
+  }
+
+ private:
+  using Clock = LocalClock<P, Rules::kTimes>;
+  using Span = LocalSpan<Clock>;
+
+  // The interpreter's way to the stage.
+  class Access {
+   public:
+    KILOKV_HOST_DEVICE explicit Access(Local* local) : l_(*local) {}
+    KILOKV_HOST_DEVICE Cell read(std::uint32_t) const { return l_.read_entry(l_.log_.entry_of_operation(operation_)); }
+    KILOKV_HOST_DEVICE Cell read_of_guard(std::uint32_t, std::uint32_t use) const {
+      return l_.read_entry(l_.log_.entry_of_guard(use));
+    }
+    KILOKV_HOST_DEVICE bool stopped() const { return l_.stopped_; }
+    KILOKV_HOST_DEVICE void write(std::uint32_t, Cell cell) {
+      l_.write_entry(l_.log_.entry_of_operation(operation_), cell);
+    }
+    KILOKV_HOST_DEVICE void begin() {}
+    KILOKV_HOST_DEVICE void undo() { l_.restore(); }
+    KILOKV_HOST_DEVICE void ahead(std::uint32_t operation) { operation_ = operation; }
+    KILOKV_HOST_DEVICE static constexpr bool defers(std::uint32_t) { return false; }
+    KILOKV_HOST_DEVICE std::uint64_t value_word(std::uint32_t value) const { return l_.a_.value_word[value]; }
+    KILOKV_HOST_DEVICE bool bytes_equal(Cell cell, std::uint32_t value) const { return l_.a_.bytes_equal(cell, value); }
+    // Batches with ranges do not come here.
+    KILOKV_HOST_DEVICE bool range_unchanged(std::uint32_t, Version) const { return false; }
+    KILOKV_HOST_DEVICE void range_get(std::uint32_t, Version) {}
+    KILOKV_HOST_DEVICE bool delete_range(std::uint32_t, Version) { return false; }
+
+   private:
+    Local& l_;
+    std::uint32_t operation_ = 0;  // that runs
+  };
+
+  enum ClaimFlag : std::uint8_t { kClaimedToRead = kHeadPrelocked, kClaimedToWrite = kHeadLocked };  // of entries
+  static constexpr std::uint8_t kTriesMax = 255;
+
+  struct Slots {
+    std::uint32_t first, step;
+  };
+  // Places [begin, end) to the threads that `to` counts.
+  template <class F>
+  KILOKV_HOST_DEVICE void deal(std::uint32_t begin, std::uint32_t end, Slots to, const F& f) const {
+    const std::uint32_t count = end - begin;
+    const std::uint32_t tile = position_tile(count, to.step, P::kGroupWidth, a_.tuning.transactions_per_thread);
+    for (std::uint32_t first = to.first * tile; first < count; first += to.step * tile) {
+      const std::uint32_t last = first + tile < count ? first + tile : count;
+      for (std::uint32_t i = first; i < last; ++i) {
+        f(a_.local.order != nullptr ? a_.local.order[begin + i] : begin + i);
+      }
+    }
+  }
+
+  KILOKV_HOST_DEVICE std::uint32_t slot_of(std::uint32_t e) const {
+    return log_.record(e) == a_.absent_record ? kNone : stage_.slot_of(log_.record(e));
+  }
+  // Beside the stage all of a transaction's records are on it, or none is.
+  KILOKV_HOST_DEVICE bool runs_on_stage() const {
+    if (a_.local.staged == 0 || (is_behind_ && Rules::kStraddlersBehind)) return false;
+    for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
+      if (log_.record(e) != a_.absent_record) return stage_.slot_of(log_.record(e)) != kNone;
+    }
+    return false;
+  }
+  KILOKV_HOST_DEVICE void read_in() {
+    const Span span(&clock_, LocalTime::moving);
+    stage_.read_in();
+  }
+  KILOKV_HOST_DEVICE void write_back() {
+    const Span span(&clock_, LocalTime::moving);
+    if (Rules::kWritesBack && Rules::kWritesBackAtEnd) stage_.write_back();
+  }
+
+  KILOKV_HOST_DEVICE Outcome run(std::uint32_t rank) {
+    const Span span(&clock_, LocalTime::running);
+    Access access(this);
+    return run_transaction(a_.batch, a_.results, access, log_.transaction(), rank);
+  }
+  // Of no transaction of the batch.
+  KILOKV_HOST_DEVICE std::uint32_t no_rank() const { return kWaitPassesMax * a_.batch.size; }
+
+  KILOKV_HOST_DEVICE Cell read_entry(std::uint32_t e) {
+    const std::uint32_t slot = slot_of(e);
+    if (stopped_) return {};
+    if (slot == kNone) {  // nobody writes it
+      const auto at = a_.cells + 2 * std::uint64_t{log_.record(e)};
+      return {p_.get(at), p_.get(at + 1)};
+    }
+    return claim(e, slot) ? stage_.cell(slot) : Cell{};
+  }
+  KILOKV_HOST_DEVICE void write_entry(std::uint32_t e, Cell cell) {
+    const std::uint32_t slot = slot_of(e);
+    if (!Rules::kStraddlersBehind && slot == kNone) return;
+    if (stopped_ || !claim(e, slot)) return;
+    stage_.set_cell(slot, cell);
+    log_.add(e, kEntryWritten);
+  }
+  KILOKV_HOST_DEVICE bool claim_all() {
+    for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
+      const std::uint32_t slot = slot_of(e);
+      if (slot != kNone && !claim(e, slot)) return false;
+    }
+    return true;
+  }
+  // Before each access. False: another lane is in the way, and the attempt stops.
+  KILOKV_HOST_DEVICE bool claim(std::uint32_t e, std::uint32_t slot) {
+    const Span span(&clock_, LocalTime::claiming);
+    const bool writes = log_.has(log_.head(e), kHeadMayWrite);
+    if (writes && Rules::kChecksOwner && stage_.owns(slot)) return true;
+    if (!writes && !Rules::kClaimsReads) return true;
+    const StageClaim claim = stage_.claim(slot, writes);
+    if (claim == StageClaim::taken) log_.add(e, writes ? kClaimedToWrite : kClaimedToRead);
+    if (claim == StageClaim::refused || claim == StageClaim::aliased) {
+      stopped_ = true;
+      if (claim == StageClaim::refused) return false;
+      ++counts_.aliases;
+      probe(LocalProbe::alias_met);
+      return false;
+    }
+    if (writes) {
+      if (claim == StageClaim::kept) probe(LocalProbe::wrote_alias);
+      const Span of_shadow(&clock_, LocalTime::shadowing);
+      stage_.own(slot);
+    }
+    return true;
+  }
+
+  // What was written is as it was.
+  KILOKV_HOST_DEVICE void restore() {
+    const Span span(&clock_, LocalTime::restoring);
+    for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
+      if (!log_.has(e, kEntryWritten)) continue;
+      log_.remove(e, kEntryWritten);
+      if (Rules::kRestores) stage_.restore(slot_of(e));
+      probe(LocalProbe::restored);
+    }
+  }
+  KILOKV_HOST_DEVICE void commit(std::uint32_t rank) {
+    const Version version = a_.batch.first_version + rank;
+    for (std::uint32_t e = log_.begin(); e < log_.end() && !claims_first_; ++e) {
+      if (!log_.has(e, kEntryWritten)) continue;
+      const std::uint32_t slot = slot_of(e);
+      const Cell written = stage_.cell(slot);
+      stage_.set_cell(slot, {written.word, make_tag(version, type_of(written.tag))});
+    }
+    if (!Rules::kWritesBackAtEnd) stage_.write_back();
+    end(false);
+  }
+  // Gives all claims back, restored or not.
+  KILOKV_HOST_DEVICE void end(bool restores) {
+    if (restores) restore();
+    for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
+      const std::uint32_t slot = slot_of(e);
+      if (slot == kNone) continue;
+      if (log_.has(log_.head(e), kHeadMayWrite) && stage_.owns(slot)) stage_.disown(slot);
+    }
+    for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
+      if (log_.has(e, kClaimedToRead)) stage_.release(slot_of(e), false);
+      if (log_.has(e, kClaimedToWrite)) stage_.release(slot_of(e), true);
+    }
+  }
+  KILOKV_HOST_DEVICE Attempt restart() {
+    end(true);
+    ++counts_.restarts;
+    probe(LocalProbe::lane_restarted);
+    const std::uint8_t tries = a_.tries[position_];
+    if (tries + 1 < kTriesMax) a_.tries[position_] = static_cast<std::uint8_t>(tries + 1);
+    return Attempt::conflict;
+  }
+
+  KILOKV_HOST_DEVICE static LocalTime time_of(Serialized serialized) {
+    if (serialized == Serialized::no) return LocalTime::outside;
+    return serialized == Serialized::in_block ? LocalTime::in_block : LocalTime::in_group;
+  }
+
+  KILOKV_HOST_DEVICE void probe(LocalProbe probe) const {
+    p_.probe(kProtocolProbes + static_cast<std::uint32_t>(probe));
+  }
+
+  P& p_;
+  const TicketedArguments<Space>& a_;
+  TicketedCounts counts_;
+  TransactionLog<P> log_;
+  Stage<P, Rules> stage_;
+  Serialization<P, Rules> turns_;
+  Clock clock_;
+  Prstm<P, Rules> rest_;
+  // Of the half.
+  bool is_behind_ = false;
+  bool is_staged_ = false;  // the stage has the records
+  Slots slots_{0, 1};
+  // Of the attempt.
+  std::uint32_t position_ = 0;
+  Outcome outcome_ = Outcome::undecided;
+  bool is_called_ = false;     // on the stage, in this sweep
+  bool claims_first_ = false;  // before it runs
+  bool stopped_ = false;
+};
+
+}  // namespace kilokv::engine

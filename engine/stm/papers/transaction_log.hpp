@@ -1,0 +1,302 @@
+// The log of one transaction: the records that it may touch (its footprint is static, so they are known before it
+// runs), and what it has read and will write of each. Reads that are repeated come from here, with the version of the
+// first; a second write finds the first one's entry; locks that cover several records stand once (gaps 4 and 7 of
+// DESIGN section 5).
+//
+// Entries ascend by record, so that those of one lock are neighbours, and locks ascend, too. The first of them, the
+// head, keeps what is known of the lock.
+//
+// Thread safety: a transaction's entries are used by the thread that runs it; another one may take over behind a
+// barrier. Source: PR-STM, section 3.1 (read set, write set, lock set); deviation: one log for the three.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/host_device.hpp"
+#include "engine/base/types.hpp"
+#include "engine/platform/concept.hpp"
+#include "engine/stm/papers/ticketed.hpp"
+#include "engine/stm/papers/ticketed_arguments.hpp"
+#include "engine/txn/program.hpp"
+#include "engine/txn/results.hpp"
+
+namespace kilokv::engine {
+
+// Of an entry; those of the second line are kept at the head, for its lock.
+enum EntryFlag : std::uint8_t {
+  kEntryRead = 1,       // the cell is what was read, or was since written
+  kEntryWritten = 2,    // the cell is to be written
+  kHeadMayWrite = 4,    // some operation of some list writes a record of the lock
+  kHeadVersion = 8,     // the version counts: somebody read under it
+  kHeadWrites = 16,     // a record of the lock is to be written
+  kHeadPrelocked = 32,  // by this transaction
+  kHeadLocked = 64,     // by this transaction
+};
+
+template <Platform P>
+class TransactionLog {
+ public:
+  using Space = typename P::Space;
+  KILOKV_HOST_DEVICE explicit TransactionLog(const TicketedArguments<Space>& arguments) : a_(arguments) {}
+
+  // The log of transaction t from here on.
+  KILOKV_HOST_DEVICE void open(std::uint32_t t) {
+    transaction_ = t;
+    guard_begin_ = t == 0 ? 0 : a_.batch.guard_end[t - 1];
+    guard_end_ = a_.batch.guard_end[t];
+    operation_begin_ = t == 0 ? 0 : a_.batch.else_end[t - 1];
+    begin_ = 2 * guard_begin_ + operation_begin_;
+    end_ = begin_ + a_.entry_count[t];
+  }
+  // Makes the entries; once a batch.
+  KILOKV_HOST_DEVICE void build(std::uint32_t t) {
+    a_.entry_count[t] = 0;
+    open(t);
+    for_uses([&](std::uint32_t, std::uint32_t record) { a_.entry_record[end_++] = record; });
+    sort();
+    end_ = unique();
+    a_.entry_count[t] = end_ - begin_;
+    for (std::uint32_t e = begin_; e < end_; ++e) {
+      a_.entry_flags[e] = 0;
+      a_.entry_head[e] = e > begin_ && lock_of(e - 1) == lock_of(e) ? a_.entry_head[e - 1] : e;
+    }
+    for_uses([&](std::uint32_t use, std::uint32_t record) { a_.use_entry[use] = find(record); });
+    for (std::uint32_t i = operation_begin_; i < operation_end(); ++i) {
+      const std::uint32_t e = entry_of_operation(i);
+      const bool writes = a_.batch.op_kind[i] != static_cast<std::uint8_t>(OpKind::get);
+      if (writes && record(e) != a_.absent_record) add(head(e), kHeadMayWrite);
+    }
+  }
+  // Forgets what a run left.
+  KILOKV_HOST_DEVICE void clear() {
+    for (std::uint32_t e = begin_; e < end_; ++e) remove(e, static_cast<std::uint8_t>(~kHeadMayWrite));
+  }
+
+  KILOKV_HOST_DEVICE std::uint32_t transaction() const { return transaction_; }
+  KILOKV_HOST_DEVICE std::uint32_t begin() const { return begin_; }
+  KILOKV_HOST_DEVICE std::uint32_t end() const { return end_; }
+  KILOKV_HOST_DEVICE std::uint32_t operation_end() const { return a_.batch.else_end[transaction_]; }
+  // `use`: as the interpreter names it, of the batch's guards.
+  KILOKV_HOST_DEVICE std::uint32_t entry_of_guard(std::uint32_t use) const {
+    return a_.use_entry[operation_begin_ + use];
+  }
+  KILOKV_HOST_DEVICE std::uint32_t entry_of_operation(std::uint32_t operation) const {
+    return a_.use_entry[2 * guard_end_ + operation];
+  }
+  KILOKV_HOST_DEVICE std::uint32_t record(std::uint32_t e) const { return a_.entry_record[e]; }
+  KILOKV_HOST_DEVICE std::uint32_t head(std::uint32_t e) const { return a_.entry_head[e]; }
+  KILOKV_HOST_DEVICE std::uint32_t lock_of(std::uint32_t e) const {
+    return a_.entry_record[e] / a_.tuning.records_per_lock;
+  }
+  KILOKV_HOST_DEVICE bool has(std::uint32_t e, std::uint8_t flags) const { return (a_.entry_flags[e] & flags) != 0; }
+  KILOKV_HOST_DEVICE void add(std::uint32_t e, std::uint8_t flags) {
+    a_.entry_flags[e] = static_cast<std::uint8_t>(a_.entry_flags[e] | flags);
+  }
+  KILOKV_HOST_DEVICE void remove(std::uint32_t e, std::uint8_t flags) {
+    a_.entry_flags[e] = static_cast<std::uint8_t>(a_.entry_flags[e] & ~flags);
+  }
+  KILOKV_HOST_DEVICE std::uint64_t version(std::uint32_t head) const { return a_.entry_version[head]; }
+  KILOKV_HOST_DEVICE void set_version(std::uint32_t head, std::uint64_t version) { a_.entry_version[head] = version; }
+  KILOKV_HOST_DEVICE Cell cell(std::uint32_t e) const {
+    return {a_.entry_cell[2 * std::uint64_t{e}], a_.entry_cell[2 * std::uint64_t{e} + 1]};
+  }
+  KILOKV_HOST_DEVICE void set_cell(std::uint32_t e, Cell cell) {
+    a_.entry_cell[2 * std::uint64_t{e}] = cell.word;
+    a_.entry_cell[2 * std::uint64_t{e} + 1] = cell.tag;
+  }
+
+  // Calls f(head) for each lock that has all the flags, in ascending order, until it returns false; whether none did.
+  template <class F>
+  KILOKV_HOST_DEVICE bool for_heads(std::uint8_t flags, const F& f) const {
+    for (std::uint32_t e = begin_; e < end_; ++e) {
+      if (a_.entry_head[e] == e && (a_.entry_flags[e] & flags) == flags && !f(e)) return false;
+    }
+    return true;
+  }
+  // Whether the lock covers nothing but keys that are not there and that nobody may create: it need not be taken.
+  KILOKV_HOST_DEVICE bool is_idle(std::uint32_t head) const {
+    return record(head) == a_.absent_record && (head + 1 == end_ || a_.entry_head[head + 1] != head);
+  }
+
+  // Whether some operation's operand is the transaction's own commit version: then it can run only once that is known.
+  KILOKV_HOST_DEVICE bool uses_commit_version() const {
+    for (std::uint32_t i = operation_begin_; i < operation_end(); ++i) {
+      if (a_.batch.op_operand[i] == static_cast<std::uint8_t>(Operand::commit_version)) return true;
+    }
+    return false;
+  }
+
+  // The record as it is in memory, where others may be at it.
+  KILOKV_HOST_DEVICE Cell load(P& p, std::uint32_t e) const {
+    const auto at = a_.cells + 2 * std::uint64_t{record(e)};
+    return {p.load(at, Order::relaxed, Scope::device), p.load(at + 1, Order::relaxed, Scope::device)};
+  }
+  // All that is to be written, where others may read it meanwhile.
+  KILOKV_HOST_DEVICE void store_written(P& p) const {
+    for (std::uint32_t e = begin_; e < end_; ++e) {
+      if (!has(e, kEntryWritten)) continue;
+      const auto at = a_.cells + 2 * std::uint64_t{record(e)};
+      const Cell written = cell(e);
+      p.store(at, written.word, Order::relaxed, Scope::device);
+      p.store(at + 1, written.tag, Order::relaxed, Scope::device);
+    }
+  }
+
+  // The transaction ran as if its commit version were that of `ran_as`: puts that of `rank` into its results and its
+  // entries to be written.
+  KILOKV_HOST_DEVICE void stamp(Outcome outcome, std::uint32_t ran_as, std::uint32_t rank) {
+    stamp_results(outcome, ran_as, rank);
+    const Version version = a_.batch.first_version + rank;
+    for (std::uint32_t e = begin_; e < end_; ++e) {
+      if (!has(e, kEntryWritten)) continue;
+      const Cell written = cell(e);
+      set_cell(e, {written.word, make_tag(version, type_of(written.tag))});
+    }
+  }
+  // The same, but for the entries.
+  KILOKV_HOST_DEVICE void stamp_results(Outcome outcome, std::uint32_t ran_as, std::uint32_t rank) {
+    a_.results.rank[transaction_] = rank;
+    const Version before = a_.batch.first_version + ran_as;
+    const Version version = a_.batch.first_version + rank;
+    const std::uint32_t middle = a_.batch.then_end[transaction_];
+    const bool ran_else = outcome == Outcome::guard_failed;
+    for (std::uint32_t i = ran_else ? middle : operation_begin_; i < (ran_else ? operation_end() : middle); ++i) {
+      const Cell cell = a_.results.op_cell[i];
+      if (version_of(cell.tag) == before) a_.results.op_cell[i] = {cell.word, make_tag(version, type_of(cell.tag))};
+    }
+  }
+
+ private:
+  // Calls f(use, record) for each.
+  template <class F>
+  KILOKV_HOST_DEVICE void for_uses(const F& f) const {
+    for (std::uint32_t g = guard_begin_; g < guard_end_; ++g) {
+      const std::uint32_t use = operation_begin_ + 2 * g;
+      f(use, a_.record_of_key[a_.batch.guard_key[g]]);
+      const std::uint32_t other = a_.batch.guard_other[g];
+      if (other != kNone) f(use + 1, a_.record_of_key[other]);
+    }
+    for (std::uint32_t i = operation_begin_; i < operation_end(); ++i) {
+      f(2 * guard_end_ + i, a_.record_of_key[a_.batch.op_key[i]]);
+    }
+  }
+  KILOKV_HOST_DEVICE void sort() {
+    const std::uint32_t count = end_ - begin_;
+    if (count > kInsertionMax) return heap_sort(count);
+    for (std::uint32_t e = begin_ + 1; e < end_; ++e) {
+      const std::uint32_t record = a_.entry_record[e];
+      std::uint32_t to = e;
+      for (; to > begin_ && a_.entry_record[to - 1] > record; --to) a_.entry_record[to] = a_.entry_record[to - 1];
+      a_.entry_record[to] = record;
+    }
+  }
+  KILOKV_HOST_DEVICE void heap_sort(std::uint32_t count) {
+    for (std::uint32_t i = count / 2; i-- > 0;) sift_down(i, count);
+    for (std::uint32_t size = count; size-- > 1;) {
+      const std::uint32_t greatest = a_.entry_record[begin_];
+      a_.entry_record[begin_] = a_.entry_record[begin_ + size];
+      a_.entry_record[begin_ + size] = greatest;
+      sift_down(0, size);
+    }
+  }
+  KILOKV_HOST_DEVICE void sift_down(std::uint32_t at, std::uint32_t size) {
+    const std::uint32_t record = a_.entry_record[begin_ + at];
+    for (std::uint32_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
+      if (child + 1 < size && a_.entry_record[begin_ + child + 1] > a_.entry_record[begin_ + child]) ++child;
+      if (a_.entry_record[begin_ + child] <= record) break;
+      a_.entry_record[begin_ + at] = a_.entry_record[begin_ + child];
+      at = child;
+    }
+    a_.entry_record[begin_ + at] = record;
+  }
+  // Returns the end.
+  KILOKV_HOST_DEVICE std::uint32_t unique() {
+    std::uint32_t kept = begin_;
+    for (std::uint32_t e = begin_; e < end_; ++e) {
+      if (kept == begin_ || a_.entry_record[kept - 1] != a_.entry_record[e])
+        a_.entry_record[kept++] = a_.entry_record[e];
+    }
+    return kept;
+  }
+  KILOKV_HOST_DEVICE std::uint32_t find(std::uint32_t record) const {
+    std::uint32_t low = begin_;
+    std::uint32_t high = end_ - 1;
+    while (low < high) {
+      const std::uint32_t middle = low + (high - low) / 2;
+      if (a_.entry_record[middle] < record) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  static constexpr std::uint32_t kInsertionMax = 24;  // uses
+
+  const TicketedArguments<Space>& a_;
+  std::uint32_t transaction_ = 0;
+  std::uint32_t guard_begin_ = 0, guard_end_ = 0, operation_begin_ = 0;
+  std::uint32_t begin_ = 0, end_ = 0;  // entries
+};
+
+// What a planted bug takes away, for the tests of the tests.
+struct LogRules : TicketedRules {
+  static constexpr bool kFindsOwnWrites = true;  // a read sees the transaction's own write
+  static constexpr bool kLogsReads = true;       // a second read gives what the first gave
+};
+
+// A transaction's way to the records, as the interpreter wants it (txn/interpreter.hpp), through its log. Reader:
+//   Cell fetch(entry)  the record, read for the first time
+//   bool stopped()     it could not be read
+template <Platform P, class Reader, class Rules = LogRules>
+class LoggedAccess {
+ public:
+  using Space = typename P::Space;
+  KILOKV_HOST_DEVICE LoggedAccess(const TicketedArguments<Space>& arguments, TransactionLog<P>* log, Reader* reader)
+      : a_(arguments), log_(log), reader_(reader) {}
+
+  KILOKV_HOST_DEVICE Cell read(std::uint32_t) const { return read_entry(log_->entry_of_operation(operation_)); }
+  KILOKV_HOST_DEVICE Cell read_of_guard(std::uint32_t, std::uint32_t use) const {
+    return read_entry(log_->entry_of_guard(use));
+  }
+  KILOKV_HOST_DEVICE bool stopped() const { return reader_->stopped(); }
+  KILOKV_HOST_DEVICE void write(std::uint32_t, Cell cell) {
+    const std::uint32_t e = log_->entry_of_operation(operation_);
+    log_->set_cell(e, cell);
+    log_->add(e, kEntryWritten);
+    log_->add(log_->head(e), kHeadWrites);
+  }
+  KILOKV_HOST_DEVICE void begin() {}
+  // The transaction ends with this: what it read before it wrote is not asked for any more.
+  KILOKV_HOST_DEVICE void undo() {
+    for (std::uint32_t e = log_->begin(); e < log_->end(); ++e) log_->remove(e, kEntryWritten | kHeadWrites);
+  }
+  KILOKV_HOST_DEVICE void ahead(std::uint32_t operation) { operation_ = operation; }
+  KILOKV_HOST_DEVICE static constexpr bool defers(std::uint32_t) { return false; }
+  KILOKV_HOST_DEVICE std::uint64_t value_word(std::uint32_t value) const { return a_.value_word[value]; }
+  KILOKV_HOST_DEVICE bool bytes_equal(Cell cell, std::uint32_t value) const { return a_.bytes_equal(cell, value); }
+  // Batches with ranges do not come here.
+  KILOKV_HOST_DEVICE bool range_unchanged(std::uint32_t, Version) const { return false; }
+  KILOKV_HOST_DEVICE void range_get(std::uint32_t, Version) {}
+  KILOKV_HOST_DEVICE bool delete_range(std::uint32_t, Version) { return false; }
+
+ private:
+  KILOKV_HOST_DEVICE Cell read_entry(std::uint32_t e) const {
+    constexpr std::uint8_t kLogged =
+        (Rules::kLogsReads ? kEntryRead : 0) | (Rules::kFindsOwnWrites ? kEntryWritten : 0);
+    if (log_->has(e, kLogged)) return log_->cell(e);
+    const Cell cell = reader_->fetch(e);
+    if (reader_->stopped() || log_->has(e, kEntryWritten)) return cell;
+    log_->set_cell(e, cell);
+    log_->add(e, kEntryRead);
+    return cell;
+  }
+
+  const TicketedArguments<Space>& a_;
+  TransactionLog<P>* log_;
+  Reader* reader_;
+  std::uint32_t operation_ = 0;  // that runs
+};
+
+}  // namespace kilokv::engine

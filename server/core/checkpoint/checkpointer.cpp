@@ -1,0 +1,206 @@
+#include "server/core/checkpoint/checkpointer.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "server/core/fail_point.hpp"
+
+namespace kilokv::server {
+namespace {
+
+// A slice is copied on the executor, in one command.
+constexpr std::size_t kSliceRecords = 4096;
+constexpr std::size_t kSliceArenaBytes = std::size_t{1} << 20;
+constexpr DurationUs kNoRoomUs = 5000000;    // until the disk is asked again whether it holds a checkpoint
+constexpr std::size_t kSliceDropped = 1024;  // about a millisecond
+constexpr DurationUs kPollUs = 500000;
+constexpr std::size_t kPositionSamples = 16;  // within the tombstone retention
+
+}  // namespace
+
+Checkpointer::Checkpointer(CoreContext* core, Executor* executor, const Position& last,
+                           std::vector<std::string> dropped)
+    : core_(core), executor_(executor), last_batch_(last.batch), last_us_(core->environment.clock->monotonic_us()) {
+  for (std::size_t i = 0; i < dropped.size(); ++i) {
+    if (i % kSliceDropped == 0) dropped_.push_back({last.tombstone_floor, {}});
+    dropped_.back().keys.push_back(std::move(dropped[i]));
+  }
+}
+
+void Checkpointer::request(std::function<void()> done) {
+  {
+    const std::scoped_lock lock(mutex_);
+    requests_.push_back(std::move(done));
+  }
+  core_->checkpoint_worker->notify();
+}
+
+bool Checkpointer::wanted(TimeUs now) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!requests_.empty()) return true;
+  }
+  if (now < no_room_until_us_) return false;
+  if (core_->answered.batch() == last_batch_.load(std::memory_order_relaxed)) return false;
+  return now - last_us_ >= core_->options.checkpoint_interval_us ||
+         core_->log->usage().bytes_since_checkpoint >= core_->options.checkpoint_log_bytes;
+}
+
+void Checkpointer::begin(TimeUs now) {
+  {
+    const std::scoped_lock lock(mutex_);
+    serving_.swap(requests_);
+  }
+  // Everything up to here is in the session table, and every key written up to here is marked in the engine.
+  covers_ = core_->answered.get();
+  const Status status = core_->log->checkpoint_begin();
+  if (status.code() == StatusCode::resource_exhausted) {
+    no_room_until_us_ = now + kNoRoomUs;
+    for (const auto& done : std::exchange(serving_, {})) done();
+    return;
+  }
+  if (!status.ok()) return core_->fail(status);
+  capturing_ = true;
+  executor_->post([this, covered_floor = covers_.tombstone_floor] {
+    covered_floor_ = covered_floor;
+    choose_floor();
+    auto slice = std::make_unique<Slice>();
+    drop_tombstones(slice.get());
+    capture(slice.get(), core_->engine->dirty_count());
+    captured_.push(std::move(slice));
+    core_->checkpoint_worker->notify();
+  });
+}
+
+void Checkpointer::ask(std::size_t left) {
+  executor_->post([this, left] {
+    auto slice = std::make_unique<Slice>();
+    drop_tombstones(slice.get());
+    capture(slice.get(), left);
+    captured_.push(std::move(slice));
+    core_->checkpoint_worker->notify();
+  });
+}
+
+void Checkpointer::choose_floor() {
+  const Position now = core_->executed.get();
+  const DurationUs retention = core_->options.tombstone_retention_us;
+  while (!positions_.empty() && positions_.front().time_us <= now.time_us - retention) {
+    wanted_floor_ = positions_.front().next_version - 1;
+    positions_.pop_front();
+  }
+  // Only now: a tombstone may go when the checkpoint that begins here holds it, not before.
+  if (positions_.empty() || now.time_us - positions_.back().time_us >= retention / DurationUs{kPositionSamples}) {
+    positions_.push_back(now);
+  }
+}
+
+// One step: so many keys leave the table, and so many the stored state. The next batch logs the floor that the table
+// came to, so that a replay drops the same.
+void Checkpointer::drop_tombstones(Slice* slice) {
+  engine::Engine& engine = *core_->engine;
+  const auto ripe = [this] { return !dropped_.empty() && dropped_.front().floor <= covered_floor_; };
+  for (; ripe() && slice->dropped.size() < kSliceDropped; dropped_.pop_front()) {
+    for (std::string& key : dropped_.front().keys) {
+      if (engine.find(key).cell == Cell{}) slice->dropped.push_back(std::move(key));
+    }
+  }
+  const Version floor = executor_->drop_floor(wanted_floor_);
+  if (floor > engine.tombstone_floor()) {
+    Dropped step;
+    const auto keep = [&step](std::string_view key) { step.keys.emplace_back(key); };
+    engine.drop_tombstones(floor, keep, kSliceDropped);
+    step.floor = engine.tombstone_floor();
+    if (!step.keys.empty()) dropped_.push_back(std::move(step));
+  }
+  slice->drops_left = ripe() || floor > engine.tombstone_floor();
+}
+
+void Checkpointer::capture(Slice* slice, std::size_t left) {
+  slice->executed = core_->executed.batch();
+  struct Place {
+    std::size_t key, key_bytes, value, value_bytes;
+  };
+  std::vector<Place> places;
+  slice->arena.reserve(kSliceArenaBytes);
+  const std::function<void(const engine::RecordView&)> copy = [slice, &places](const engine::RecordView& record) {
+    StoredRecord stored;
+    stored.version = version_of(record.cell.tag);
+    stored.type = type_of(record.cell.tag);
+    if (stored.type == ValueType::integer) stored.integer = static_cast<std::int64_t>(record.cell.word);
+    places.push_back(
+        {slice->arena.size(), record.key.size(), slice->arena.size() + record.key.size(), record.bytes.size()});
+    slice->arena.append(record.key).append(record.bytes);
+    slice->records.push_back(stored);
+  };
+  const std::size_t records_max = std::min(left, kSliceRecords);
+  std::size_t taken = 0;
+  while (taken < records_max && slice->arena.size() < kSliceArenaBytes && core_->engine->take_dirty(1, copy) > 0) {
+    ++taken;
+  }
+  const std::string_view arena = slice->arena;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    slice->records[i].key = arena.substr(places[i].key, places[i].key_bytes);
+    slice->records[i].bytes = arena.substr(places[i].value, places[i].value_bytes);
+  }
+  slice->left = taken == 0 ? 0 : left - std::min(left, taken);
+}
+
+bool Checkpointer::write(const Slice& slice) {
+  std::vector<std::string_view> dropped(slice.dropped.begin(), slice.dropped.end());
+  Status status = dropped.empty() ? Status() : core_->log->checkpoint_drop(dropped);
+  if (status.ok() && !slice.records.empty()) status = core_->log->checkpoint_records(slice.records);
+  if (!status.ok()) core_->fail(status);
+  return status.ok();
+}
+
+void Checkpointer::end(TimeUs now) {
+  fail_point("core.checkpoint.before_end");
+  RecoveredPosition covers;
+  covers.batch = covers_.batch;
+  covers.checkpoint_batch = covers_.batch;
+  covers.next_version = covers_.next_version;
+  covers.tombstone_floor = covers_.tombstone_floor;
+  covers.time_us = covers_.time_us;
+  covers.state_hash = covers_.state_hash;
+  // A session that is opened, answered or closed while the others are walked is found in either state: that happened in
+  // a batch after `covers_`, so the log is replayed over it, and replay passes over what is there already.
+  Status status =
+      core_->sessions.walk([this](const StoredSession& session) { return core_->log->checkpoint_session(session); });
+  if (status.ok()) status = core_->log->checkpoint_end(covers);
+  if (status.ok()) status = core_->log->trim(core_->environment.clock->wall_us());
+  if (!status.ok()) return core_->fail(status);
+  capturing_ = false;
+  last_us_ = now;
+  last_batch_.store(covers_.batch, std::memory_order_release);
+  for (const auto& done : std::exchange(serving_, {})) done();
+}
+
+TimeUs Checkpointer::step() {
+  const TimeUs now = core_->environment.clock->monotonic_us();
+  if (core_->stopped.load()) return kNever;
+  if (!capturing_) {
+    if (wanted(now)) begin(now);
+    return now + kPollUs;
+  }
+  if (waiting_ == nullptr) {
+    auto slices = captured_.take_all();  // one at most: the next is asked for when this one is written
+    if (slices.empty()) return kNever;
+    waiting_ = std::move(slices.front());
+    core_->at_boundary.add(waiting_->executed, [this] { core_->checkpoint_worker->notify(); });
+    core_->answer_worker->notify();
+  }
+  if (core_->durable.batch() < waiting_->executed) return kNever;
+  const std::unique_ptr<Slice> slice = std::move(waiting_);
+  if (!write(*slice)) return kNever;
+  if (slice->left > 0 || slice->drops_left) {
+    ask(slice->left);
+    return kNever;
+  }
+  end(now);
+  return now + kPollUs;
+}
+
+}  // namespace kilokv::server

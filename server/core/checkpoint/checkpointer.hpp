@@ -1,0 +1,79 @@
+// Folds what changed since the last checkpoint into the state family, so that start-up is short and the log can be
+// trimmed. Fuzzy: the executor copies changed records in slices between batches (a hot key once), this worker writes a
+// slice when the batches that it may show are durable, and only checkpoint_end makes the whole count.
+//
+// States: idle -> capturing (a slice is asked for or is being written) -> idle. A checkpoint begins when enough log has
+// been written, after --checkpoint-interval if anything changed, and on request. Where the disk would not hold it, it
+// waits: the log is whole without it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/core/core_context.hpp"
+#include "server/core/pipeline/executor.hpp"
+
+namespace kilokv::server {
+
+class Checkpointer {
+ public:
+  // `last`: where recovery ended, with the batch of the newest checkpoint. `dropped`: keys that recovery dropped.
+  Checkpointer(CoreContext* core, Executor* executor, const Position& last, std::vector<std::string> dropped);
+  TimeUs step();
+
+  // A checkpoint now; `done` is called when it counts, or when the disk has no room for it. Any thread.
+  void request(std::function<void()> done);
+  BatchNumber last_batch() const { return last_batch_.load(std::memory_order_acquire); }
+
+ private:
+  // Records copied out of the table after `executed`.
+  struct Slice {
+    BatchNumber executed = 0;
+    std::vector<StoredRecord> records;  // views into arena
+    std::vector<std::string> dropped;   // keys that are no longer known
+    std::string arena;
+    std::size_t left = 0;     // dirty keys of this checkpoint that are not captured yet
+    bool drops_left = false;  // tombstones to drop, or to take out of the stored state
+  };
+
+  // Keys that went from the table with one step of the floor. They leave the stored state when the covered batch has
+  // that floor: sooner, a restart would miss tombstones that the covered state hash still counts.
+  struct Dropped {
+    Version floor = 0;
+    std::vector<std::string> keys;
+  };
+
+  bool wanted(TimeUs now);
+  void begin(TimeUs now);
+  void ask(std::size_t left);                    // posts capture() to the executor
+  void choose_floor();                           // executor's thread
+  void drop_tombstones(Slice* slice);            // executor's thread
+  void capture(Slice* slice, std::size_t left);  // executor's thread
+  bool write(const Slice& slice);
+  void end(TimeUs now);
+
+  CoreContext* core_;
+  Executor* executor_;
+  std::atomic<BatchNumber> last_batch_;
+  TimeUs last_us_ = 0, no_room_until_us_ = 0;
+  bool capturing_ = false;
+  Position covers_;
+  std::unique_ptr<Slice> waiting_;  // until its batches are durable
+  StageQueue<std::unique_ptr<Slice>> captured_;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> requests_, serving_;
+  // Executor's thread.
+  std::deque<Position> positions_;  // samples, to find the version that is --tombstone-retention old
+  Version wanted_floor_ = 0;        // tombstones up to it go, some with each slice
+  std::deque<Dropped> dropped_;     // not yet out of the stored state
+  Version covered_floor_ = 0;       // of the batch that the checkpoint covers
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,61 @@
+// Start-up: what the commit log remembers goes back into engine and sessions.
+//
+// Order: identity (makes the engine), state records, sessions, then the batches after the checkpoint. At the end the
+// engine's state hash must be the one that the last record carries.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "server/core/commit_log.hpp"
+#include "server/core/environment.hpp"
+#include "server/core/pipeline/pipeline.hpp"
+#include "server/core/sessions/session_table.hpp"
+
+namespace kilokv::server {
+
+class Recovery : public RecoveryVisitor {
+ public:
+  using EngineFactory = std::function<Result<std::unique_ptr<engine::Engine>>(const engine::KeyHashSecret&)>;
+
+  Recovery(const Clock* clock, EngineFactory create_engine, SessionTable* sessions);
+
+  Status identity(const DatabaseIdentity& identity) override;
+  Status state_record(const StoredRecord& record) override;
+  Status session(const StoredSession& session) override;
+  Status batch_begin(const engine::BatchHeader& header, Version tombstone_floor) override;
+  Status batch_write(const StoredRecord& record) override;
+  Status batch_session(const SessionEntry& entry) override;
+  Status batch_end(Hash128 state_hash) override;
+
+  // After recover() returned `position`: DATA_LOSS if the state is not what the log says it was.
+  Status finish(const RecoveredPosition& position);
+
+  std::unique_ptr<engine::Engine> take_engine() { return std::move(engine_); }
+  const engine::KeyHashSecret& secret() const { return secret_; }
+  std::uint64_t largest_value() const { return largest_value_; }
+  // Keys of stored tombstones that the floor had dropped already.
+  std::vector<std::string> take_dropped() { return std::move(dropped_); }
+
+ private:
+  Status load(const StoredRecord& record);
+  Status load_pending(std::size_t left);
+  void raise_floor(Version floor);
+
+  const Clock* clock_;
+  EngineFactory create_engine_;
+  SessionTable* sessions_;
+  std::unique_ptr<engine::Engine> engine_;
+  engine::KeyHashSecret secret_;
+  std::vector<std::string> dropped_;
+  std::deque<StoredRecord> pending_;  // writes of the batch at hand whose records are on their way into the caches
+  std::uint64_t largest_value_ = 0;
+  bool in_batches_ = false;
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,55 @@
+#include "server/core/pipeline/answer_stage.hpp"
+
+#include <string>
+#include <utility>
+
+#include "engine/base/check.hpp"
+#include "server/core/fail_point.hpp"
+
+namespace kilokv::server {
+
+void AnswerStage::answer_part(const Batch& batch, const BatchPart& part) {
+  const std::uint32_t answered = part.answered();
+  if (answered == 0) return;
+  RequestRun& run = *part.run;
+  KILOKV_CHECK(answered <= run.unanswered);
+  run.unanswered -= answered;
+  const LiveSlice slice = batch.slice_of(part, *core_->engine);
+  if (run.session) {
+    core_->sessions.deliver(*run.session, run.number, slice,
+                            batch.encoded_results.substr(part.encoded_begin, part.encoded_end - part.encoded_begin));
+  } else {
+    run.sink->results(slice, run.unanswered == 0);
+  }
+  if (run.unanswered == 0) core_->queue.finished(run);
+}
+
+void AnswerStage::answer(Batch* batch) {
+  for (const SessionEntry& entry : batch->session_entries) {
+    // Refusals here cannot be: id and lease are good, a place was set aside, and closing twice is harmless.
+    if (entry.kind == SessionEntry::Kind::opened) {
+      static_cast<void>(core_->sessions.open(entry.session, entry.lease_us, core_->environment.clock->monotonic_us()));
+    } else if (entry.kind == SessionEntry::Kind::closed) {
+      static_cast<void>(core_->sessions.close(entry.session));
+    }
+  }
+  fail_point("core.answer.before");
+  for (const BatchPart& part : batch->parts) answer_part(*batch, part);
+  fail_point("core.answer.after");
+  for (const auto& work : batch->when_durable) work();
+}
+
+TimeUs AnswerStage::step() {
+  for (auto& batch : core_->to_answer.take_all()) {
+    if (core_->stopped.load()) return kNever;
+    answer(batch.get());
+    core_->answered.set(batch->after);
+    core_->at_boundary.run_through(batch->after.batch);
+    batch->clear();
+    core_->batches.give(std::move(batch));
+  }
+  core_->at_boundary.run_through(core_->answered.batch());
+  return kNever;
+}
+
+}  // namespace kilokv::server

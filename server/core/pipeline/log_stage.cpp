@@ -1,0 +1,73 @@
+#include "server/core/pipeline/log_stage.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "server/core/fail_point.hpp"
+#include "server/core/sessions/stored_results.hpp"
+
+namespace kilokv::server {
+
+void LogStage::encode_results(Batch* batch) {
+  for (BatchPart& part : batch->parts) {
+    if (!part.run->session || part.answered() == 0) continue;
+    part.encoded_begin = batch->encoded_results.size();
+    server::encode_results(batch->slice_of(part, *core_->engine), core_->options.result_bytes_max,
+                           &part.run->stored_read_bytes, &batch->encoded_results);
+    part.encoded_end = batch->encoded_results.size();
+  }
+}
+
+// After encode_results: views into encoded_results must not move any more.
+void LogStage::add_session_results(Batch* batch) {
+  for (const BatchPart& part : batch->parts) {
+    if (part.encoded_begin == part.encoded_end) continue;
+    const RequestRun& run = *part.run;
+    SessionEntry entry;
+    entry.kind = SessionEntry::Kind::results;
+    entry.session = *run.session;
+    entry.request = run.number;
+    entry.acknowledged_through = run.acknowledged_through;
+    entry.digest = run.digest;
+    entry.transactions = run.transactions;
+    entry.results =
+        std::string_view(batch->encoded_results).substr(part.encoded_begin, part.encoded_end - part.encoded_begin);
+    batch->session_entries.push_back(entry);
+  }
+}
+
+TimeUs LogStage::step() {
+  group_ = core_->to_log.take_all();
+  if (group_.empty() || core_->stopped.load()) return kNever;
+  records_.clear();
+  for (auto& batch : group_) {
+    encode_results(batch.get());
+    add_session_results(batch.get());
+    LogRecord record;
+    record.header = batch->header;
+    record.next_version = batch->after.next_version;
+    record.tombstone_floor = batch->after.tombstone_floor;
+    record.transactions = static_cast<std::uint32_t>(batch->columns.size());
+    record.state_hash = batch->after.state_hash;
+    record.writes = &batch->writes;
+    record.sessions = batch->session_entries;
+    records_.push_back(record);
+  }
+  fail_point("core.log.before_append");
+  if (const Status status = core_->log->append(records_); !status.ok()) {
+    core_->fail(status);
+    return kNever;
+  }
+  fail_point("core.log.after_append");
+  const auto count = static_cast<std::uint32_t>(group_.size());
+  core_->durable.set(group_.back()->after);
+  for (auto& batch : group_) core_->to_answer.push(std::move(batch));
+  group_.clear();
+  core_->in_flight.fetch_sub(count, std::memory_order_release);
+  core_->answer_worker->notify();
+  core_->executor_worker->notify();
+  return kNever;
+}
+
+}  // namespace kilokv::server

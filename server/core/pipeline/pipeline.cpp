@@ -1,0 +1,35 @@
+#include "server/core/pipeline/pipeline.hpp"
+
+namespace kilokv::server {
+
+void Batch::clear() {
+  header = {};
+  columns.clear();
+  last_try.clear();
+  writes.clear();
+  parts.clear();
+  session_entries.clear();
+  encoded_results.clear();
+  when_durable.clear();
+  after = {};
+}
+
+std::uint64_t capacity_bytes(const Request& request) { return request.transactions.capacity_bytes(); }
+
+// The columns that grow with what clients send and read; the others have an element for each of theirs.
+std::uint64_t capacity_bytes(const Batch& batch) {
+  const engine::BatchResults& results = batch.results;
+  const engine::WriteColumns& writes = batch.writes;
+  return batch.columns.capacity_bytes() + results.op_cell.capacity() * sizeof(Cell) +
+         results.pair_cell.capacity() * sizeof(Cell) + results.pair_key_bytes.capacity() +
+         writes.word.capacity() * sizeof(std::int64_t) + writes.key_bytes.capacity() + writes.value_bytes.capacity() +
+         batch.encoded_results.capacity();
+}
+
+LiveSlice Batch::slice_of(const BatchPart& part, const engine::Engine& engine) const {
+  const ExecutedBatch executed{&columns, &results, &engine, header};
+  if (!part.whole) return LiveSlice(executed, part.items);
+  return LiveSlice(executed, part.begin, part.end, part.run->index_of(part.first));
+}
+
+}  // namespace kilokv::server

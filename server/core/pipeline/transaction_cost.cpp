@@ -1,0 +1,135 @@
+#include "server/core/pipeline/transaction_cost.hpp"
+
+#include "engine/txn/program.hpp"
+#include "engine/txn/validate.hpp"
+#include "server/core/sessions/stored_results.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using engine::GuardKind;
+using engine::Operand;
+using engine::OpKind;
+
+// Bytes of docs/log-format.md and of stored_results.cpp at their longest. What a whole record or session entry needs
+// counts for each transaction: each may be alone in its batch.
+constexpr std::uint64_t kRecord = 96 + 5 * 9 + 4;  // header, a least value and width per column, checksum
+constexpr std::uint64_t kWrite = 1 + 4 + 8 + 2;    // type, rank step, integer, key length
+constexpr std::uint64_t kValueLength = 4;
+constexpr std::uint64_t kSessionEntry = 1 + 16 + 8 + 8 + 16 + 4 + 4;
+constexpr std::uint64_t kSlice = 1 + 5 + 10 + 10 + 1;            // version, size, batch, time, end
+constexpr std::uint64_t kRow = 1 + 5 + 10 + 1 + 1 + 5 + 10 + 5;  // head, index, admitted, extension, failed, base, rank
+constexpr std::uint64_t kItem = 1 + 5 + 2 + 10 + 9;              // tag, operation, key length, integer, version
+constexpr std::uint64_t kDeletedKey = kWrite + engine::kKeyBytesMax;
+
+// Records that a range guard may look at, however long its range: those of three chunks of the engine's ordered index.
+constexpr std::uint64_t kRangeGuardReads = 3 * 128;
+
+// One list of operations: either that of a committed transaction or that of one whose guard failed.
+struct ListCost {
+  std::uint64_t written_bytes = 0, copied_values = 0, stored_bytes = 0, stored_values = 0, reads = 0;
+  std::uint64_t kept_bytes = 0;  // stored, at the largest value that is known
+};
+
+std::uint64_t value_bytes(const engine::TransactionColumns& columns, std::int64_t i) {
+  return columns.value(static_cast<std::size_t>(i)).size();
+}
+
+ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begin, std::uint32_t end,
+                   std::uint64_t kept_value, std::uint64_t result_bytes_max) {
+  ListCost cost;
+  for (std::uint32_t i = begin; i < end; ++i) {
+    const std::uint32_t key = columns.op_key[i];
+    switch (static_cast<OpKind>(columns.op_kind[i])) {
+      case OpKind::get:
+        cost.stored_bytes += kItem + columns.key(key).size();
+        cost.kept_bytes += kItem + columns.key(key).size() + kept_value;
+        ++cost.stored_values;
+        ++cost.reads;
+        break;
+      case OpKind::range_get:
+        cost.stored_bytes += result_bytes_max;
+        cost.kept_bytes +=
+            std::min(result_bytes_max, columns.range_limit[key] * (kItem + engine::kKeyBytesMax + kept_value));
+        cost.reads += columns.range_limit[key];
+        break;
+      case OpKind::delete_range:
+        cost.written_bytes += columns.range_limit[key] * kDeletedKey;
+        cost.reads += columns.range_limit[key];
+        break;
+      case OpKind::put:
+        if (columns.op_operand[i] == static_cast<std::uint8_t>(Operand::bytes)) {
+          cost.written_bytes += kValueLength + value_bytes(columns, columns.op_value[i]);
+        } else if (columns.op_operand[i] == static_cast<std::uint8_t>(Operand::get)) {
+          cost.written_bytes += kValueLength;
+          ++cost.copied_values;
+        }
+        [[fallthrough]];
+      case OpKind::del:
+      case OpKind::add: cost.written_bytes += kWrite + columns.key(key).size(); break;
+    }
+  }
+  return cost;
+}
+
+std::uint64_t guard_reads(const engine::TransactionColumns& columns, std::size_t t) {
+  std::uint64_t reads = 0;
+  for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
+    const bool of_range = columns.guard_kind[g] == static_cast<std::uint8_t>(GuardKind::range_unchanged);
+    reads += of_range ? kRangeGuardReads : 1;
+  }
+  return reads;
+}
+
+// Adds the deciding guard's value, which goes with the results of the else-operations, and with those of WAIT_EXPIRED.
+void add_guard_value(const engine::TransactionColumns& columns, std::size_t t, std::uint64_t kept_value,
+                     ListCost* cost) {
+  std::size_t key_bytes = 0;
+  bool shown = false;
+  for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
+    if (columns.guard_kind[g] == static_cast<std::uint8_t>(GuardKind::range_unchanged)) continue;
+    shown = true;
+    key_bytes = std::max(key_bytes, columns.key(columns.guard_key[g]).size());
+  }
+  if (!shown) return;
+  cost->stored_bytes += kItem + key_bytes;
+  cost->kept_bytes += kItem + key_bytes + kept_value;
+  ++cost->stored_values;
+}
+
+}  // namespace
+
+// Each may be alone in its batch, and so in its slice; a byte says that the reads are dropped.
+const std::uint64_t kStoredTransactionBytes = kSlice + kRow + 1 + kSliceBytes;
+
+TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t, bool in_session,
+                        std::uint64_t largest_value, std::uint64_t result_bytes_max) {
+  const std::uint64_t kept_value = std::min(largest_value, result_bytes_max);
+  ListCost list = list_cost(columns, columns.then_begin(t), columns.then_end[t], kept_value, result_bytes_max);
+  const std::uint64_t guards = guard_reads(columns, t);
+  if (guards > 0) {  // otherwise the else-operations cannot run
+    ListCost other = list_cost(columns, columns.then_end[t], columns.else_end[t], kept_value, result_bytes_max);
+    if (in_session) add_guard_value(columns, t, kept_value, &other);
+    list = {std::max(list.written_bytes, other.written_bytes),
+            std::max(list.copied_values, other.copied_values),
+            std::max(list.stored_bytes, other.stored_bytes),
+            std::max(list.stored_values, other.stored_values),
+            std::max(list.reads, other.reads),
+            std::max(list.kept_bytes, other.kept_bytes)};
+  }
+  TransactionCost cost{{kRecord + list.written_bytes, list.copied_values, 0}, guards, list.reads, 0};
+  if (!in_session) return cost;
+  cost.log.bytes += kSessionEntry + kSlice + kRow;
+  // Beyond the limit the reads are dropped, which takes a byte.
+  const std::uint64_t stored = list.stored_bytes + list.stored_values * kept_value;
+  cost.stored_bytes = kStoredTransactionBytes + std::min(list.kept_bytes, result_bytes_max);
+  if (stored >= result_bytes_max) {
+    cost.log.bytes += std::max<std::uint64_t>(result_bytes_max, 1);
+  } else {
+    cost.log.bytes += list.stored_bytes;
+    cost.log.stored_values = list.stored_values;
+  }
+  return cost;
+}
+
+}  // namespace kilokv::server

@@ -1,0 +1,108 @@
+// The executor's part that reads scan pages.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/txn/validate.hpp"
+#include "server/core/pipeline/executor.hpp"
+
+namespace kilokv::server {
+namespace {
+
+// Records that a page looks at, for each pair that it may have, before it ends short: deleted ones take time too.
+constexpr std::size_t kVisitedPerPair = 4;
+
+// What a message takes at most for a page beside its pairs, and for a pair beside its key and value.
+constexpr std::uint64_t kPageBytes = 256 + engine::kKeyBytesMax;
+constexpr std::uint64_t kPairBytes = 48;
+
+constexpr std::int64_t kReadersRetryAfterUs = 1000000;
+
+Status too_old(BatchNumber boundary) {
+  return Status(StatusCode::aborted, "the snapshot at batch " + std::to_string(boundary) +
+                                         " is too old: its pages are no longer kept (--snapshot-age-max, "
+                                         "--snapshot-bytes-max); start the scan again");
+}
+
+Status too_many_readers() {
+  const std::string max = std::to_string(SnapshotStore::kReadersMax);
+  return Status::exhausted({"keep_boundary", max + " scans between two pages", "one more", ""}, kReadersRetryAfterUs);
+}
+
+ScanPage::Pair pair_of(const engine::Engine& engine, std::string_view key, Cell cell) {
+  ScanPage::Pair pair{std::string(key), type_of(cell.tag), 0, {}, version_of(cell.tag)};
+  if (pair.type == ValueType::integer) pair.integer = static_cast<std::int64_t>(cell.word);
+  if (pair.type == ValueType::bytes) pair.bytes = engine.bytes_of(cell);
+  return pair;
+}
+
+}  // namespace
+
+void Executor::read_page(const ScanRequest& request, ScanPage* page) const {
+  const std::uint32_t limit =
+      request.limit == 0 ? core_->options.scan_pairs_max : std::min(request.limit, core_->options.scan_pairs_max);
+  const bool older = page->boundary != core_->executed.batch();
+  const std::size_t visited_max = kVisitedPerPair * core_->options.scan_pairs_max;
+  const std::uint64_t bytes_max = std::min(request.bytes_max, core_->options.scan_bytes_max);
+  std::size_t visited = 0;
+  std::uint64_t bytes = kPageBytes;
+  core_->engine->scan(request.from, request.to, [&](const engine::RecordView& record) {
+    if (++visited > visited_max) {
+      page->more = true;
+      page->next_from = record.key;
+      return false;
+    }
+    Cell cell = record.cell;
+    if (older) {
+      const KeyId id = engine::hash_key(record.key, core_->secret);
+      cell = snapshots_.cell_at(id, page->boundary).value_or(cell);
+    }
+    if (type_of(cell.tag) == ValueType::absent) return true;
+    bytes += kPairBytes + record.key.size();
+    if (type_of(cell.tag) == ValueType::bytes) bytes += core_->engine->bytes_of(cell).size();
+    if (page->pairs.size() == limit || (bytes > bytes_max && !page->pairs.empty())) {
+      page->more = true;
+      page->next_from = record.key;
+      return false;
+    }
+    page->pairs.push_back(pair_of(*core_->engine, record.key, cell));
+    return true;
+  });
+}
+
+void Executor::scan(const ScanRequest& request, std::function<void(Result<ScanPage>)> done) {
+  const Position now = core_->executed.get();
+  ScanPage page;
+  page.boundary = request.boundary.value_or(now.batch);
+  page.boundary_version = now.next_version - 1;
+  page.batch_time_us = now.time_us;
+  if (page.boundary != now.batch) {
+    const SnapshotStore::Boundary* kept = snapshots_.find(page.boundary);
+    if (kept == nullptr) return done(too_old(page.boundary));
+    page.boundary_version = kept->version;
+    page.batch_time_us = kept->time_us;
+  }
+  read_page(request, &page);
+  // A reader holds its boundary from the first page that has more to come until the last one. Its name is known to
+  // nobody else, so nobody else can give the boundary up.
+  const bool goes_on = request.keep_boundary && page.more;
+  if (goes_on && !request.boundary) {
+    page.reader = core_->environment.random->next() | 1;  // not 0
+    if (!snapshots_.open(page.boundary, page.boundary_version, page.batch_time_us,
+                         core_->environment.clock->monotonic_us(), page.reader)) {
+      return done(too_many_readers());
+    }
+  } else if (goes_on) {
+    page.reader = request.reader;
+  } else {
+    snapshots_.close(request.reader);
+  }
+  core_->at_boundary.add(page.boundary, [page = std::make_shared<ScanPage>(std::move(page)), done = std::move(done)] {
+    done(std::move(*page));
+  });
+  core_->answer_worker->notify();
+}
+
+}  // namespace kilokv::server

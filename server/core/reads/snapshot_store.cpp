@@ -1,0 +1,133 @@
+#include "server/core/reads/snapshot_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/check.hpp"
+
+namespace kilokv::server {
+
+// How many images a batch lets go at most, beyond as many as it brings: closing a large boundary stalls no batch.
+static constexpr std::size_t kFreedPerBatch = 1024;
+
+SnapshotStore::SnapshotStore(std::uint64_t bytes_max, DurationUs age_us_max, Retain retain, Release release)
+    : bytes_max_(bytes_max), age_us_max_(age_us_max), retain_(std::move(retain)), release_(std::move(release)) {}
+
+SnapshotStore::~SnapshotStore() {
+  while (!images_.empty()) {
+    free_oldest();
+  }
+}
+
+bool SnapshotStore::open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us, std::uint64_t reader) {
+  drop_old_boundaries(now_us);  // also where no batch comes: readers that went away must not keep others out
+  if (readers_.size() >= kReadersMax) {
+    return false;
+  }
+  const auto [it, inserted] = open_.try_emplace(boundary, Boundary{version, time_us, now_us, {}});
+  KILOKV_CHECK(!inserted || std::next(it) == open_.end());
+  it->second.readers.push_back(reader);
+  readers_.emplace(reader, boundary);
+  return true;
+}
+
+void SnapshotStore::close(std::uint64_t reader) {
+  const auto found = readers_.find(reader);
+  if (found == readers_.end()) {
+    return;
+  }
+  const auto it = open_.find(found->second);
+  std::erase(it->second.readers, reader);
+  if (it->second.readers.empty()) {
+    open_.erase(it);
+  }
+  readers_.erase(found);
+}
+
+void SnapshotStore::drop_oldest_boundary() {
+  for (const std::uint64_t reader : open_.begin()->second.readers) {
+    readers_.erase(reader);
+  }
+  open_.erase(open_.begin());
+}
+
+void SnapshotStore::drop_old_boundaries(TimeUs now_us) {
+  while (!open_.empty() && open_.begin()->second.opened_us + age_us_max_ <= now_us) {
+    drop_oldest_boundary();
+  }
+}
+
+const SnapshotStore::Boundary* SnapshotStore::find(BatchNumber boundary) const {
+  const auto it = open_.find(boundary);
+  return it == open_.end() ? nullptr : &it->second;
+}
+
+void SnapshotStore::record(BatchNumber batch, std::span<const engine::BeforeImage> images, TimeUs now_us) {
+  drop_old_boundaries(now_us);
+  for (std::size_t freed = 0; freed < kFreedPerBatch + images.size() && oldest_is_stale(); ++freed) {
+    free_oldest();
+  }
+  if (open_.empty()) {
+    return;
+  }
+  for (const engine::BeforeImage& image : images) {
+    keep(batch, image);
+  }
+  while (bytes_ > bytes_max_ && !open_.empty()) {
+    if (oldest_is_stale()) {
+      free_oldest();
+    } else {
+      drop_oldest_boundary();
+    }
+  }
+}
+
+void SnapshotStore::keep(BatchNumber batch, const engine::BeforeImage& image) {
+  KeyImages& key = keys_[image.id];
+  if (key.newest != nullptr && key.newest->batch > open_.rbegin()->first) {
+    return;  // every boundary before this batch has an image of the key already
+  }
+  const std::uint64_t value_bytes = type_of(image.cell.tag) == ValueType::bytes ? retain_(image.cell) : 0;
+  Image* kept = &images_.emplace_back(Image{batch, image.cell, image.id, value_bytes, nullptr});
+  (key.newest == nullptr ? key.oldest : key.newest->next) = kept;
+  key.newest = kept;
+  bytes_ += kImageBytes + value_bytes;
+}
+
+std::optional<Cell> SnapshotStore::cell_at(const KeyId& key, BatchNumber boundary) const {
+  KILOKV_CHECK(open_.contains(boundary));
+  const auto it = keys_.find(key);
+  if (it == keys_.end()) {
+    return std::nullopt;
+  }
+  const Image* image = it->second.oldest;
+  while (image != nullptr && image->batch <= boundary) {
+    image = image->next;
+  }
+  return image == nullptr ? std::nullopt : std::optional(image->cell);
+}
+
+Version SnapshotStore::drop_floor(Version wanted) const {
+  return open_.empty() ? wanted : std::min(wanted, open_.begin()->second.version);
+}
+
+bool SnapshotStore::oldest_is_stale() const {
+  return !images_.empty() && (open_.empty() || images_.front().batch <= open_.begin()->first);
+}
+
+void SnapshotStore::free_oldest() {
+  const Image& image = images_.front();
+  if (type_of(image.cell.tag) == ValueType::bytes) {
+    release_(image.cell);
+  }
+  // The oldest image of all is the oldest of its key.
+  const auto it = keys_.find(image.key);
+  it->second.oldest = image.next;
+  if (image.next == nullptr) {
+    keys_.erase(it);
+  }
+  bytes_ -= kImageBytes + image.value_bytes;
+  images_.pop_front();
+}
+
+}  // namespace kilokv::server

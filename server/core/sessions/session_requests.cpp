@@ -1,0 +1,286 @@
+// Requests of sessions: admission of first sends and retries, delivery, abandonment.
+#include <string>
+#include <utility>
+
+#include "engine/base/check.hpp"
+#include "server/core/sessions/session_state.hpp"
+#include "server/core/sessions/session_table.hpp"
+
+namespace kilokv::server {
+
+static constexpr std::int64_t kRetryAfterUs = 100'000;  // until a client has had the time to acknowledge something
+
+static StoredSlice parse_checked(const std::string& bytes) {
+  Result<StoredSlice> slice = StoredSlice::parse(bytes);
+  KILOKV_CHECK(slice.ok());
+  return std::move(*slice);
+}
+
+void SessionTable::RequestState::show_stored(ResponseSink* sink) const {
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    sink->results(parse_checked(stored[i]), complete() && i + 1 == stored.size());
+  }
+}
+
+void SessionTable::RequestState::end_gone_sinks() {
+  std::erase_if(sinks, [](const std::shared_ptr<ResponseSink>& sink) {
+    const bool gone = sink->gone();
+    if (gone) {
+      sink->fail(Status(StatusCode::cancelled, "the client has gone away"));
+    }
+    return gone;
+  });
+}
+
+std::vector<std::uint32_t> SessionTable::RequestState::remaining() const {
+  std::vector<bool> done(transactions);
+  IndexMarker marker(&done);
+  for (const std::string& bytes : stored) {
+    parse_checked(bytes).visit(&marker);
+  }
+  std::vector<std::uint32_t> indices;
+  for (std::uint32_t i = 0; i < transactions; ++i) {
+    if (!done[i]) {
+      indices.push_back(i);
+    }
+  }
+  return indices;
+}
+
+Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_through) {
+  return Status(StatusCode::failed_precondition, "request number " + std::to_string(number) +
+                                                     " is acknowledged already (acknowledged_through " +
+                                                     std::to_string(acknowledged_through) + "): its results are gone");
+}
+
+static bool same_content(const UploadedPart& known, const Hash128& digest, std::uint32_t transactions,
+                         const RequestHeader& header) {
+  if (header.upload_gone) return known == header.uploaded;
+  return digest == header.digest && transactions == header.transactions;
+}
+
+// Checks the number, then lets it renew the lease and acknowledge. Requires the session's lock.
+Status SessionTable::enter(Session* session, std::uint64_t number, std::uint64_t acknowledged_through, TimeUs now_us) {
+  if (session->closed) {
+    return unknown_session();
+  }
+  const std::uint64_t acknowledged = std::max(session->acknowledged_through, acknowledged_through);
+  if (number <= acknowledged) {
+    return acknowledged_already(number, acknowledged);
+  }
+  session->renew(now_us);
+  session->acknowledge(acknowledged_through);
+  return {};
+}
+
+static Status other_content(std::uint64_t number) {
+  return Status(StatusCode::invalid_argument, "request number " + std::to_string(number) +
+                                                  " was used before, with other content: a retry must be the same");
+}
+
+// Whether a request whose results may take so much can ever be stored.
+Status SessionTable::check_size(std::uint64_t stored_bytes_max) const {
+  const bool of_all = limits_.session_bytes_total_max < limits_.session_bytes_max;
+  const std::uint64_t limit = of_all ? limits_.session_bytes_total_max : limits_.session_bytes_max;
+  if (stored_bytes_max <= limit) {
+    return {};
+  }
+  return Status::invalid({"transactions", std::to_string(limit) + " bytes of stored results",
+                          "up to " + std::to_string(stored_bytes_max) + " bytes in one request",
+                          of_all ? "--session-bytes-total-max" : "--session-bytes-max"});
+}
+
+// Requires the session's lock. The number behind those that are acknowledged is what all that are kept wait for: nobody
+// can acknowledge them before it. So that it always comes in some time, the limits are twice as high for it.
+Status SessionTable::reserve_room(Session* session, std::uint64_t number, RequestState* request,
+                                  std::uint64_t stored_bytes_max) const {
+  if (Status never = check_size(stored_bytes_max); !never.ok()) {
+    return never;
+  }
+  const bool holds_others_up = !session->requests.empty() && number == session->acknowledged_through + 1;
+  const std::uint64_t times = holds_others_up ? 2 : 1;
+  const std::uint64_t requests_max = times * limits_.session_requests_max;
+  if (session->requests.size() >= requests_max) {
+    return Status::exhausted({"acknowledged_through", std::to_string(requests_max) + " requests",
+                              std::to_string(session->requests.size() + 1) + " requests", "--session-requests-max"},
+                             kRetryAfterUs);
+  }
+  const std::uint64_t held = session->stored_bytes + session->reserved_bytes;
+  const std::uint64_t bytes_max = times * limits_.session_bytes_max;
+  if (held >= bytes_max || held + stored_bytes_max > bytes_max) {
+    return Status::exhausted({"acknowledged_through", std::to_string(bytes_max) + " bytes",
+                              std::to_string(held + stored_bytes_max) + " bytes", "--session-bytes-max"},
+                             kRetryAfterUs);
+  }
+  session->reserve(request, stored_bytes_max);  // first: another session may look at the same time
+  const std::uint64_t held_by_all = stored_bytes() + reserved_bytes();
+  const std::uint64_t total_max = times * limits_.session_bytes_total_max;
+  if (held_by_all - stored_bytes_max >= total_max || held_by_all > total_max) {
+    session->unreserve(request, stored_bytes_max);
+    return Status::exhausted({"sessions", std::to_string(total_max) + " bytes of stored results",
+                              std::to_string(held_by_all) + " bytes", "--session-bytes-total-max"},
+                             kRetryAfterUs);
+  }
+  return {};
+}
+
+// Requires the session's lock, and that the session does not know the number.
+Admission SessionTable::admit_new(Session* session, const RequestHeader& header) const {
+  if (header.upload_gone) {
+    return {Admission::Kind::refused, missing_upload(header.number, header.uploaded.keys, 0), false, {}, 0};
+  }
+  auto request = std::make_shared<RequestState>(header.digest, header.transactions);
+  request->uploaded = header.uploaded;
+  if (Status full = reserve_room(session, header.number, request.get(), header.stored_bytes_max); !full.ok()) {
+    return {Admission::Kind::refused, std::move(full), false, {}, 0};
+  }
+  request->sinks.push_back(header.sink);
+  request->in_flight = true;
+  ++session->in_flight;
+  session->requests.emplace_hint(session->requests.end(), header.number, std::move(request));
+  return {Admission::Kind::run, {}, true, {}, header.stored_bytes_max};
+}
+
+Admission SessionTable::begin(const RequestHeader& header, TimeUs now_us) {
+  const std::shared_ptr<Session> session = find(header.session);
+  if (session == nullptr) {
+    return {Admission::Kind::refused, unknown_session(), false, {}, 0};
+  }
+  for (;;) {
+    std::shared_ptr<RequestState> request;
+    {
+      const std::scoped_lock lock(session->mutex);
+      if (Status status = enter(session.get(), header.number, header.acknowledged_through, now_us); !status.ok()) {
+        return {Admission::Kind::refused, std::move(status), false, {}, 0};
+      }
+      request = session->request(header.number);
+      if (request == nullptr) {
+        return admit_new(session.get(), header);
+      }
+      if (!same_content(request->uploaded, request->digest, request->transactions, header)) {
+        return {Admission::Kind::refused, other_content(header.number), false, {}, 0};
+      }
+    }
+    if (std::optional<Admission> admission = admit_known(session.get(), request.get(), header)) {
+      return std::move(*admission);
+    }
+  }
+}
+
+// None: the request has left the table meanwhile.
+std::optional<Admission> SessionTable::admit_known(Session* session, RequestState* request,
+                                                   const RequestHeader& header) const {
+  const std::scoped_lock request_lock(request->mutex);
+  request->end_gone_sinks();  // or a request that waits for long would gather one for each retry
+  if (request->sinks.size() >= kSinksMax) {
+    return Admission{Admission::Kind::refused,
+                     Status::exhausted({"number", std::to_string(kSinksMax) + " calls that wait for one request",
+                                        std::to_string(kSinksMax + 1) + " calls", ""},
+                                       kRetryAfterUs),
+                     false,
+                     {},
+                     0};
+  }
+  Admission admission;
+  {
+    const std::scoped_lock lock(session->mutex);
+    if (session->request(header.number).get() != request) {
+      return std::nullopt;
+    }
+    if (!header.upload_gone) {
+      request->uploaded = header.uploaded;
+    }
+    if (request->in_flight) {
+      admission.kind = Admission::Kind::joined;
+    } else if (request->complete()) {
+      admission.kind = Admission::Kind::answered;
+    } else if (header.upload_gone) {
+      return Admission{Admission::Kind::refused, missing_upload(header.number, header.uploaded.keys, 0), false, {}, 0};
+    } else {
+      admission.kind = Admission::Kind::run;
+      request->in_flight = true;
+      ++session->in_flight;
+      if (request->reserved_bytes == 0) {  // from recovery
+        session->reserve(request, header.stored_bytes_max);
+      }
+      admission.reserved_bytes = request->reserved_bytes;
+    }
+  }
+  if (admission.kind == Admission::Kind::run) {
+    admission.all_remaining = request->stored.empty();
+    if (!admission.all_remaining) {
+      admission.remaining = request->remaining();
+    }
+  }
+  request->show_stored(header.sink.get());
+  if (admission.kind != Admission::Kind::answered) {
+    request->sinks.push_back(header.sink);
+  }
+  return admission;
+}
+
+void SessionTable::deliver(const SessionId& session_id, std::uint64_t number, const ResultSlice& live,
+                           std::string encoded) {
+  const std::shared_ptr<Session> session = find(session_id);
+  const std::shared_ptr<RequestState> request = session == nullptr ? nullptr : in_flight(*session, number);
+  if (request == nullptr) {
+    return;
+  }
+  bool session_over = false;
+  {
+    const std::scoped_lock request_lock(request->mutex);
+    KILOKV_CHECK(live.size() <= request->transactions - request->finished);
+    request->finished += live.size();
+    const bool last = request->complete();
+    {
+      const std::scoped_lock lock(session->mutex);
+      if (!request->dropped) {
+        session->charge(request.get(), encoded.size());
+        request->stored.push_back(std::move(encoded));
+      }
+      if (last) {
+        session->unreserve(request.get(), request->reserved_bytes);
+        session_over = session->land(number, request.get(), /*keep=*/true);
+      }
+    }
+    for (const std::shared_ptr<ResponseSink>& sink : request->sinks) {
+      sink->results(live, last);
+    }
+    if (last) {
+      request->sinks.clear();
+    }
+  }
+  if (session_over) {
+    erase(session_id);
+  }
+}
+
+void SessionTable::abandon(const SessionId& session_id, std::uint64_t number, const Status& status) {
+  const std::shared_ptr<Session> session = find(session_id);
+  const std::shared_ptr<RequestState> request = session == nullptr ? nullptr : in_flight(*session, number);
+  if (request == nullptr) {
+    return;
+  }
+  bool session_over = false;
+  {
+    const std::scoped_lock request_lock(request->mutex);
+    {
+      const std::scoped_lock lock(session->mutex);
+      session_over = session->land(number, request.get(), /*keep=*/!request->stored.empty());
+    }
+    for (const std::shared_ptr<ResponseSink>& sink : std::exchange(request->sinks, {})) {
+      sink->fail(status);
+    }
+  }
+  if (session_over) {
+    erase(session_id);
+  }
+}
+
+std::shared_ptr<SessionTable::RequestState> SessionTable::in_flight(const Session& session, std::uint64_t number) {
+  const std::scoped_lock lock(session.mutex);
+  std::shared_ptr<RequestState> request = session.request(number);
+  return request != nullptr && request->in_flight ? request : nullptr;
+}
+
+}  // namespace kilokv::server

@@ -1,0 +1,189 @@
+// What SessionTable keeps of a session and of a request; shared by its sources (session_table, session_requests,
+// session_recovery) and by nobody else. Which lock guards what stands with the members.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/core/sessions/session_table.hpp"
+#include "server/core/sessions/stored_results.hpp"
+#include "server/core/sessions/upload.hpp"
+
+namespace kilokv::server {
+
+Status unknown_session();
+Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_through);
+
+// Marks the indices of a slice; counts those that were marked before, or that the request does not have.
+class IndexMarker : public ResultVisitor {
+ public:
+  explicit IndexMarker(std::vector<bool>* marks) : marks_(marks) {}
+  void transaction(const TransactionResult& result) override {
+    if (result.index >= marks_->size()) {
+      ++out_of_range;
+    } else if ((*marks_)[result.index]) {
+      ++repeated;
+    } else {
+      (*marks_)[result.index] = true;
+    }
+  }
+  void guard_value(const ReadValue& /*value*/) override {}
+  void read(std::uint32_t /*operation*/, const ReadValue& /*value*/) override {}
+
+  std::uint32_t repeated = 0;
+  std::uint32_t out_of_range = 0;
+
+ private:
+  std::vector<bool>* marks_;
+};
+
+// Calls that may wait for the answer of one request: the first one and retries that joined it.
+inline constexpr std::size_t kSinksMax = 16;
+
+struct SessionTable::RequestState {
+  RequestState(const Hash128& content_digest, std::uint32_t transaction_count)
+      : digest(content_digest), transactions(transaction_count) {}
+
+  const Hash128 digest;
+  const std::uint32_t transactions;
+
+  // Guarded by the session's mutex.
+  bool in_flight = false;
+  bool dropped = false;  // acknowledged, or the session ended, while in flight: stores nothing more
+  std::uint64_t stored_bytes = 0;
+  std::uint64_t reserved_bytes = 0;  // for results that are still to come
+  UploadedPart uploaded;             // as of the last send that had the whole content; not from recovery
+
+  // Guarded by this mutex.
+  mutable std::mutex mutex;
+  std::vector<std::string> stored;
+  std::uint32_t finished = 0;
+  std::vector<std::shared_ptr<ResponseSink>> sinks;
+  std::vector<bool> restored;  // recovery only: the indices that `stored` holds
+
+  bool complete() const { return finished == transactions; }
+
+  void show_stored(ResponseSink* sink) const;
+  void end_gone_sinks();
+  std::vector<std::uint32_t> remaining() const;  // indices without a stored result
+};
+
+struct SessionTable::Session {
+  Session(const SessionId& session_id, DurationUs lease, TimeUs now_us, ByteCounts* bytes_of_all)
+      : id(session_id), lease_us(lease), total(bytes_of_all), deadline_us(now_us + lease) {}
+
+  const SessionId id;
+  const DurationUs lease_us;
+  ByteCounts* const total;  // of all sessions
+
+  mutable std::mutex mutex;
+  bool closed = false;  // stays in the table until nothing of it is in flight
+  TimeUs deadline_us;
+  std::uint64_t acknowledged_through = 0;
+  std::uint64_t stored_bytes = 0, reserved_bytes = 0;
+  std::uint32_t in_flight = 0;
+  std::map<std::uint64_t, std::shared_ptr<RequestState>> requests;
+  std::map<std::uint64_t, std::shared_ptr<Upload>> uploads;
+  const std::shared_ptr<UploadCounts> upload_counts = std::make_shared<UploadCounts>();
+
+  // All below require the mutex.
+  void renew(TimeUs now_us) { deadline_us = std::max(deadline_us, now_us + lease_us); }
+
+  std::shared_ptr<RequestState> request(std::uint64_t number) const {
+    const auto it = requests.find(number);
+    return it == requests.end() ? nullptr : it->second;
+  }
+
+  void acknowledge(std::uint64_t through) {
+    if (through > acknowledged_through) {
+      acknowledged_through = through;
+      drop(requests.upper_bound(through));
+      uploads.erase(uploads.begin(), uploads.upper_bound(through));
+    }
+  }
+
+  void reserve(RequestState* state, std::uint64_t bytes) {
+    state->reserved_bytes += bytes;
+    reserved_bytes += bytes;
+    total->reserved.fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  // Gives up to `bytes` back.
+  void unreserve(RequestState* state, std::uint64_t bytes) {
+    bytes = std::min(bytes, state->reserved_bytes);
+    state->reserved_bytes -= bytes;
+    reserved_bytes -= bytes;
+    total->reserved.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+
+  // Counts results that are stored with `state`, for as long as they take memory: until the request is forgotten. They
+  // leave what is reserved for it.
+  void charge(RequestState* state, std::size_t result_bytes) {
+    const std::uint64_t bytes = result_bytes + kSliceBytes + (state->stored_bytes == 0 ? kRequestBytes : 0);
+    state->stored_bytes += bytes;
+    stored_bytes += bytes;
+    total->stored.fetch_add(bytes, std::memory_order_relaxed);  // first, so that the sum is never too small
+    unreserve(state, bytes);
+  }
+
+  void refund(RequestState* state) {
+    const std::uint64_t bytes = std::exchange(state->stored_bytes, 0);
+    stored_bytes -= bytes;
+    total->stored.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+
+  // Forgets the requests before `end`; those in flight when they are done.
+  void drop(std::map<std::uint64_t, std::shared_ptr<RequestState>>::iterator end) {
+    for (auto it = requests.begin(); it != end;) {
+      RequestState& state = *it->second;
+      state.dropped = true;
+      unreserve(&state, state.reserved_bytes);
+      if (state.in_flight) {
+        ++it;
+      } else {
+        refund(&state);
+        it = requests.erase(it);
+      }
+    }
+  }
+
+  void drop_idle_uploads(TimeUs now_us, std::vector<std::shared_ptr<Upload>>* dropped) {
+    std::erase_if(uploads, [&](auto& entry) {
+      if (entry.second->idle_from_us() > now_us) return false;
+      dropped->push_back(std::move(entry.second));
+      return true;
+    });
+  }
+  TimeUs uploads_idle_from_us() const {
+    TimeUs first_us = kNever;
+    for (const auto& entry : uploads) first_us = std::min(first_us, entry.second->idle_from_us());
+    return first_us;
+  }
+
+  void close() {
+    closed = true;
+    drop(requests.end());
+    uploads.clear();
+  }
+
+  // Returns whether the session has nothing left to stay for.
+  bool land(std::uint64_t number, RequestState* state, bool keep) {
+    state->in_flight = false;
+    --in_flight;
+    if (state->dropped || !keep) {
+      unreserve(state, state->reserved_bytes);
+      refund(state);
+      requests.erase(number);
+    }
+    return closed && in_flight == 0;
+  }
+};
+
+}  // namespace kilokv::server

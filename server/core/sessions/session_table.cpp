@@ -1,0 +1,155 @@
+// Sessions as such: opening, leases, the end. Requests are in session_requests.cpp, recovery in session_recovery.cpp.
+#include "server/core/sessions/session_table.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "engine/base/check.hpp"
+#include "server/core/sessions/session_state.hpp"
+
+namespace kilokv::server {
+
+static constexpr DurationUs kExpiryStepUs = 250'000;
+
+Status unknown_session() {
+  return Status(
+      StatusCode::failed_precondition,
+      "the session is unknown or has expired: open a new one; whether its unanswered requests were applied is "
+      "not known any more");
+}
+
+std::size_t SessionTable::SessionIdHash::operator()(const SessionId& id) const {
+  std::size_t hash = 0;  // ids are random
+  std::memcpy(&hash, id.bytes.data(), sizeof hash);
+  return hash;
+}
+
+SessionTable::SessionTable(const SessionLimits& limits) : limits_(limits) {}
+SessionTable::~SessionTable() = default;
+
+std::shared_ptr<SessionTable::Session> SessionTable::find(const SessionId& id) const {
+  const Shard& shard = shard_of(id);
+  const std::scoped_lock lock(shard.mutex);
+  const auto it = shard.sessions.find(id);
+  return it == shard.sessions.end() ? nullptr : it->second;
+}
+
+void SessionTable::insert(const std::shared_ptr<Session>& session, TimeUs now_us) {
+  Shard& shard = shard_of(session->id);
+  const std::scoped_lock lock(shard.mutex);
+  KILOKV_CHECK(shard.sessions.emplace(session->id, session).second);
+  shard.next_expiry_us = std::min(shard.next_expiry_us.load(), now_us + session->lease_us);
+  count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void SessionTable::look_at(const SessionId& id, TimeUs at_us) {
+  Shard& shard = shard_of(id);
+  const std::scoped_lock lock(shard.mutex);
+  shard.next_expiry_us = std::min(shard.next_expiry_us.load(), at_us);
+}
+
+void SessionTable::erase(const SessionId& id) {
+  Shard& shard = shard_of(id);
+  const std::scoped_lock lock(shard.mutex);
+  shard.sessions.erase(id);
+}
+
+Status SessionTable::open(const SessionId& id, DurationUs lease_us, TimeUs now_us) {
+  if (lease_us < limits_.session_lease_us_min || lease_us > limits_.session_lease_us_max) {
+    const bool low = lease_us < limits_.session_lease_us_min;
+    return Status::invalid(
+        {"lease",
+         std::string(low ? "at least " : "at most ") +
+             std::to_string(low ? limits_.session_lease_us_min : limits_.session_lease_us_max) + " microseconds",
+         std::to_string(lease_us) + " microseconds", low ? "--session-lease-min" : "--session-lease-max"});
+  }
+  if (count() >= limits_.sessions_max) {
+    return Status::exhausted({"session", std::to_string(limits_.sessions_max) + " sessions",
+                              std::to_string(count() + 1) + " sessions", "--sessions-max"},
+                             limits_.session_lease_us_min);
+  }
+  insert(std::make_shared<Session>(id, lease_us, now_us, &bytes_), now_us);
+  return {};
+}
+
+Status SessionTable::close(const SessionId& id) {
+  const std::shared_ptr<Session> session = find(id);
+  if (session == nullptr) {
+    return unknown_session();
+  }
+  {
+    const std::scoped_lock lock(session->mutex);
+    if (session->closed) {
+      return unknown_session();
+    }
+    session->close();
+    count_.fetch_sub(1, std::memory_order_relaxed);
+    if (session->in_flight > 0) {
+      return {};
+    }
+  }
+  erase(id);
+  return {};
+}
+
+Status SessionTable::touch(const SessionId& id, TimeUs now_us) {
+  const std::shared_ptr<Session> session = find(id);
+  if (session == nullptr) {
+    return unknown_session();
+  }
+  const std::scoped_lock lock(session->mutex);
+  if (session->closed) {
+    return unknown_session();
+  }
+  session->renew(now_us);
+  return {};
+}
+
+bool SessionTable::contains(const SessionId& id) const {
+  const std::shared_ptr<Session> session = find(id);
+  if (session == nullptr) {
+    return false;
+  }
+  const std::scoped_lock lock(session->mutex);
+  return !session->closed;
+}
+
+std::vector<SessionId> SessionTable::expire(TimeUs now_us) {
+  std::vector<SessionId> expired;
+  for (Shard& shard : shards_) {
+    if (shard.next_expiry_us.load(std::memory_order_relaxed) <= now_us) {
+      expire_shard(&shard, now_us, &expired);
+    }
+  }
+  count_.fetch_sub(expired.size(), std::memory_order_relaxed);
+  return expired;
+}
+
+void SessionTable::expire_shard(Shard* shard, TimeUs now_us, std::vector<SessionId>* expired) {
+  std::vector<std::shared_ptr<Upload>> dropped;  // outlives the locks: it may take a while to free one
+  const std::scoped_lock shard_lock(shard->mutex);
+  TimeUs next_us = kNever;
+  std::erase_if(shard->sessions, [&](const auto& entry) {
+    Session& session = *entry.second;
+    const std::scoped_lock lock(session.mutex);
+    if (session.closed) {
+      return false;
+    }
+    if (session.in_flight > 0) {
+      session.renew(now_us);
+    }
+    if (session.deadline_us > now_us) {
+      session.drop_idle_uploads(now_us, &dropped);
+      next_us = std::min({next_us, session.deadline_us, session.uploads_idle_from_us()});
+      return false;
+    }
+    session.close();
+    expired->push_back(session.id);
+    return true;
+  });
+  shard->next_expiry_us = std::max(next_us, now_us + kExpiryStepUs);
+}
+
+}  // namespace kilokv::server

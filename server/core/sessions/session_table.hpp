@@ -1,0 +1,194 @@
+// Sessions, and with them: a request is applied once, however often it is sent.
+//
+// A request (session, number) is in one of these states:
+//   absent     never seen, or acknowledged           begin() -> in flight (run everything)
+//   in flight  its transactions are queued, executing or parked; sinks are attached
+//                                                    begin() -> joins; last deliver() -> answered; abandon() -> resting
+//   resting    some results stored, nothing runs (after a crash or abandon())
+//                                                    begin() -> in flight (run the rest)
+//   answered   all results stored                    begin() -> answers at once
+// An acknowledgement makes it absent for good; so does the end of the session. One that is in flight then still answers
+// its sinks, and stores nothing.
+//
+// A request's results have their room from the start: begin() reserves the most that they may take, deliver() turns
+// what they do take from reserved to stored, and the end of the request gives the rest back. One that rests keeps it.
+//
+// Beside its requests a session has uploads (core/sessions/upload.hpp), by the number of the request that they are for. One ends
+// when a request takes it, with the acknowledgement of its number, with the session, or when no chunk has come for too
+// long: who has begun one and forgot it does not hold its memory while the session lives. They are not durable.
+//
+// What is stored here is durable already: deliver() is called after the sync, the restore functions from the log.
+//
+// Thread safety: any thread. A request's lock is held while its sinks are called, so that a sink hears stored results
+// before live ones and never two calls at once; no other lock is held then. So a sink may come back with another
+// request from inside a call, but not with one that is in flight. Order of locks: request, then session; shards alone.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/status.hpp"
+#include "server/core/commit_log.hpp"
+#include "server/core/environment.hpp"
+#include "server/core/request.hpp"
+#include "server/core/sessions/upload.hpp"
+
+namespace kilokv::server {
+
+// See DatabaseOptions for meanings and knobs.
+struct SessionLimits {
+  std::uint64_t sessions_max = 0;
+  DurationUs session_lease_us_min = 0;
+  DurationUs session_lease_us_max = 0;
+  std::uint32_t session_requests_max = 0;
+  std::uint64_t session_bytes_max = 0;
+  std::uint64_t session_bytes_total_max = 0;
+  UploadLimits uploads = {};
+};
+
+// What a request says of its uploaded keys: how many there are, and the digest of the content beside them.
+struct UploadedPart {
+  std::uint64_t keys = 0;
+  Hash128 rest;
+  friend bool operator==(const UploadedPart&, const UploadedPart&) = default;
+};
+
+// What begin() needs of a request.
+struct RequestHeader {
+  SessionId session;
+  std::uint64_t number = 0;
+  std::uint64_t acknowledged_through = 0;
+  Hash128 digest;
+  std::uint32_t transactions = 0;
+  std::shared_ptr<ResponseSink> sink;
+  std::uint64_t stored_bytes_max = 0;  // what its results may take at most, all that deliver() counts
+  UploadedPart uploaded = {};
+  // The uploaded keys are not there any more: it cannot run, and has no digest. It is the same request as one with the
+  // same `uploaded`.
+  bool upload_gone = false;
+};
+
+struct Admission {
+  enum class Kind : std::uint8_t {
+    run,       // the caller runs all transactions, or `remaining`, and ends with deliver() or abandon()
+    joined,    // in flight already: the sink is attached
+    answered,  // the sink has had its last call
+    refused,   // with `status`; the sink was not called
+  };
+  Kind kind = Kind::refused;
+  Status status;
+  bool all_remaining = false;            // run: every transaction
+  std::vector<std::uint32_t> remaining;  // run, otherwise: these indices, increasing
+  std::uint64_t reserved_bytes = 0;      // run: what its results may still take
+};
+
+class SessionTable {
+ public:
+  explicit SessionTable(const SessionLimits& limits);
+  ~SessionTable();
+
+  // Times are monotonic. INVALID_ARGUMENT: the lease is out of bounds; RESOURCE_EXHAUSTED: too many sessions.
+  // Requires: `id` was never used.
+  Status open(const SessionId& id, DurationUs lease_us, TimeUs now_us);
+  // FAILED_PRECONDITION: unknown or expired.
+  Status close(const SessionId& id);
+  Status touch(const SessionId& id, TimeUs now_us);
+  // Closes the sessions whose lease is over (up to a quarter second late, which makes it cheap to call often) and
+  // returns them. A request in flight keeps its session alive. Drops uploads to which no chunk came for too long.
+  std::vector<SessionId> expire(TimeUs now_us);
+  bool contains(const SessionId& id) const;
+
+  // Decides what happens to a request that came in, and renews the lease. Errors (refused): FAILED_PRECONDITION: no
+  // such session, or the number is 0 or acknowledged; INVALID_ARGUMENT: the number was used with other content, or its
+  // results alone may take more than is ever stored; RESOURCE_EXHAUSTED: too many requests or bytes in this session, or
+  // bytes in all, stored and reserved (its acknowledgement counts all the same): only a new request is refused for
+  // that, never a retry. Or too many calls wait for the answer of this request; those that are gone do not count.
+  Admission begin(const RequestHeader& header, TimeUs now_us);
+
+  // Adds a chunk to the upload of its number, and renews the lease. Returns how many keys there are now. Errors: those
+  // of begin() for the session and the number, and those of Upload::append.
+  Result<std::uint64_t> upload(const ReadSetChunk& chunk, const engine::KeyHashSecret& secret, TimeUs now_us);
+  // Takes the upload of a request with `keys` uploaded keys out and puts its guards before those of `transaction`.
+  // Null: they are gone because the request has run, or runs: begin() knows what it was sent with. FAILED_PRECONDITION:
+  // no such session, an acknowledged number, or another number of keys is there.
+  Result<std::shared_ptr<Upload>> take_upload(const SessionId& session, std::uint64_t number, const UploadedPart& part,
+                                              engine::TransactionColumns* transaction);
+  // Undoes it, for a request that was refused; what is left of the transaction is empty.
+  void put_back(const SessionId& session, std::uint64_t number, std::shared_ptr<Upload> upload,
+                engine::TransactionColumns* transaction);
+  const UploadCounts& upload_counts() const { return upload_counts_; }
+
+  // Some transactions of a request in flight have finished, durably: `live` goes to every attached sink, `encoded`
+  // (encode_results of the same) is stored.
+  void deliver(const SessionId& session, std::uint64_t number, const ResultSlice& live, std::string encoded);
+  // A request in flight will not finish now: every attached sink fails with `status`. What is stored stays.
+  void abandon(const SessionId& session, std::uint64_t number, const Status& status);
+
+  // Recovery, before anything else, from one thread; limits do not apply. Entries that repeat what is there already
+  // change nothing, so that the log can be replayed over a newer checkpoint. DATA_LOSS: results that do not parse.
+  Status restore(const StoredSession& session, TimeUs now_us);
+  Status restore(const SessionEntry& entry, TimeUs now_us);
+
+  // Shows all sessions with their stored results, for a checkpoint: at least everything delivered before the call, and
+  // of what happens meanwhile some. One session is copied at a time, and no lock is held while it is shown. Ends with
+  // the first status that is not ok.
+  Status walk(const std::function<Status(const StoredSession&)>& show) const;
+
+  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  // What the stored results of all sessions take, and what those that are still to come may take.
+  std::uint64_t stored_bytes() const { return bytes_.stored.load(std::memory_order_relaxed); }
+  std::uint64_t reserved_bytes() const { return bytes_.reserved.load(std::memory_order_relaxed); }
+
+ private:
+  struct ByteCounts {
+    std::atomic<std::uint64_t> stored{0}, reserved{0};
+  };
+  struct RequestState;
+  struct Session;
+  struct SessionIdHash {
+    std::size_t operator()(const SessionId& id) const;
+  };
+  struct Shard {
+    mutable std::mutex mutex;
+    std::atomic<TimeUs> next_expiry_us{kNever};  // no lease ends before, and no upload is idle for too long
+    std::unordered_map<SessionId, std::shared_ptr<Session>, SessionIdHash> sessions;
+  };
+  static constexpr std::size_t kShards = 64;
+
+  Shard& shard_of(const SessionId& id) { return shards_[id.bytes[15] % kShards]; }
+  const Shard& shard_of(const SessionId& id) const { return shards_[id.bytes[15] % kShards]; }
+  std::shared_ptr<Session> find(const SessionId& id) const;
+  void insert(const std::shared_ptr<Session>& session, TimeUs now_us);
+  void erase(const SessionId& id);
+  void expire_shard(Shard* shard, TimeUs now_us, std::vector<SessionId>* expired);
+  void look_at(const SessionId& id, TimeUs at_us);  // expire() does, at this time at the latest
+  static Status keep(Session* session, std::uint64_t number, std::shared_ptr<Upload>* upload);
+  void give_back(Session* session, std::uint64_t number, std::shared_ptr<Upload> upload);
+  static Status enter(Session* session, std::uint64_t number, std::uint64_t acknowledged_through, TimeUs now_us);
+  Status check_size(std::uint64_t stored_bytes_max) const;
+  Status reserve_room(Session* session, std::uint64_t number, RequestState* request,
+                      std::uint64_t stored_bytes_max) const;
+  Admission admit_new(Session* session, const RequestHeader& header) const;
+  std::optional<Admission> admit_known(Session* session, RequestState* request, const RequestHeader& header) const;
+  static std::optional<StoredSession> copy_of(const Session& session);
+  static std::shared_ptr<RequestState> in_flight(const Session& session, std::uint64_t number);
+  static Status restore_results(Session* session, std::uint64_t number, const Hash128& digest,
+                                std::uint32_t transactions, std::string_view bytes);
+
+  const SessionLimits limits_;
+  UploadCounts upload_counts_;  // of all sessions; outlives them
+  std::array<Shard, kShards> shards_;
+  std::atomic<std::uint64_t> count_{0};
+  ByteCounts bytes_;  // of all sessions
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,117 @@
+// Uploads of sessions: found, taken by the requests that they are for, given back.
+#include <utility>
+
+#include "server/core/sessions/session_state.hpp"
+#include "server/core/sessions/session_table.hpp"
+
+namespace kilokv::server {
+
+// A first chunk is added before its upload is seen: one that is refused leaves nothing behind.
+Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engine::KeyHashSecret& secret,
+                                           TimeUs now_us) {
+  const std::shared_ptr<Session> session = find(chunk.session);
+  if (session == nullptr) {
+    return unknown_session();
+  }
+  for (;;) {
+    std::shared_ptr<Upload> upload;
+    {
+      const std::scoped_lock lock(session->mutex);
+      if (Status status = enter(session.get(), chunk.number, chunk.acknowledged_through, now_us); !status.ok()) {
+        return status;
+      }
+      if (const auto it = session->uploads.find(chunk.number); it != session->uploads.end()) {
+        upload = it->second;
+        upload->touch(now_us);
+      }
+    }
+    if (upload != nullptr) {
+      Result<std::uint64_t> keys = upload->append(chunk, secret);
+      // A commit has taken it meanwhile, out of the session, too: nothing comes before the first chunk of another one.
+      if (chunk.offset == 0 && keys.status().code() == StatusCode::failed_precondition) {
+        continue;
+      }
+      return keys;
+    }
+    upload = std::make_shared<Upload>(limits_.uploads, &upload_counts_, session->upload_counts, now_us);
+    Result<std::uint64_t> keys = upload->append(chunk, secret);
+    if (!keys.ok()) {
+      return keys;
+    }
+    const TimeUs idle_from_us = upload->idle_from_us();
+    if (Status status = keep(session.get(), chunk.number, &upload); !status.ok()) {
+      return status;
+    }
+    if (upload == nullptr) {
+      look_at(chunk.session, idle_from_us);
+      return keys;
+    }
+  }
+}
+
+// Null behind it: it is the session's. Else there is another one.
+Status SessionTable::keep(Session* session, std::uint64_t number, std::shared_ptr<Upload>* upload) {
+  const std::scoped_lock lock(session->mutex);
+  if (session->closed) {
+    return unknown_session();
+  }
+  if (number <= session->acknowledged_through) {
+    return acknowledged_already(number, session->acknowledged_through);
+  }
+  session->uploads.try_emplace(number, std::move(*upload));
+  return {};
+}
+
+Result<std::shared_ptr<Upload>> SessionTable::take_upload(const SessionId& id, std::uint64_t number,
+                                                          const UploadedPart& part,
+                                                          engine::TransactionColumns* transaction) {
+  const std::shared_ptr<Session> session = find(id);
+  if (session == nullptr) {
+    return unknown_session();
+  }
+  std::shared_ptr<Upload> upload;
+  {
+    const std::scoped_lock lock(session->mutex);
+    if (session->closed) {
+      return unknown_session();
+    }
+    if (number <= session->acknowledged_through) {
+      return acknowledged_already(number, session->acknowledged_through);
+    }
+    if (const auto request = session->request(number); request != nullptr && request->uploaded.keys > 0) {
+      return std::shared_ptr<Upload>();
+    }
+    const auto it = session->uploads.find(number);
+    const std::uint64_t there = it == session->uploads.end() ? 0 : it->second->keys();
+    if (there != part.keys) {
+      return missing_upload(number, part.keys, there);
+    }
+    upload = session->uploads.extract(it).mapped();
+  }
+  if (upload->complete(part.keys, transaction)) {
+    return upload;
+  }
+  const std::uint64_t there = upload->keys();  // a chunk came in between
+  give_back(session.get(), number, std::move(upload));
+  return missing_upload(number, part.keys, there);
+}
+
+void SessionTable::put_back(const SessionId& id, std::uint64_t number, std::shared_ptr<Upload> upload,
+                            engine::TransactionColumns* transaction) {
+  upload->reclaim(transaction);
+  const std::shared_ptr<Session> session = find(id);
+  if (session == nullptr) {
+    return;
+  }
+  give_back(session.get(), number, std::move(upload));
+}
+
+// Unless there is another one by now, or nobody who could need it.
+void SessionTable::give_back(Session* session, std::uint64_t number, std::shared_ptr<Upload> upload) {
+  const TimeUs idle_from_us = upload->idle_from_us();
+  if (keep(session, number, &upload).ok() && upload == nullptr) {
+    look_at(session->id, idle_from_us);
+  }
+}
+
+}  // namespace kilokv::server

@@ -1,0 +1,292 @@
+#include "server/core/reads/snapshot_store.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace kilokv::server {
+namespace {
+
+constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+constexpr DurationUs kAgeUs = 1'000'000;
+
+KeyId key_id(std::uint64_t key) { return {key * 0x9E3779B97F4A7C15u, key}; }
+Cell integer_cell(std::uint64_t word, Version version) { return {word, make_tag(version, ValueType::integer)}; }
+Cell bytes_cell(std::uint64_t handle, Version version) { return {handle, make_tag(version, ValueType::bytes)}; }
+
+// A table with its history: the current cells, tombstones included, and every earlier state.
+class Table {
+ public:
+  using State = std::map<std::uint64_t, Cell>;
+
+  // Runs a batch that leaves `writes`; gives the before-images.
+  std::vector<engine::BeforeImage> run(const State& writes) {
+    std::vector<engine::BeforeImage> images;
+    for (const auto& [key, cell] : writes) {
+      images.push_back({key_id(key), now_[key]});
+      now_[key] = cell;
+    }
+    ++batch_;
+    past_[batch_] = now_;
+    return images;
+  }
+
+  void drop_tombstones(Version floor) {
+    std::erase_if(now_, [floor](const auto& entry) {
+      return type_of(entry.second.tag) == ValueType::absent && version_of(entry.second.tag) <= floor;
+    });
+  }
+
+  // The live keys at a batch's end.
+  State at(BatchNumber batch) const {
+    const auto it = past_.find(batch);
+    return it == past_.end() ? State{} : live(it->second);
+  }
+
+  // A page at `boundary`, as the executor reads it.
+  State page(const SnapshotStore& store, BatchNumber boundary) const {
+    State seen;
+    for (const auto& [key, cell] : now_) {
+      seen[key] = store.cell_at(key_id(key), boundary).value_or(cell);
+    }
+    return live(seen);
+  }
+
+  const State& now() const { return now_; }
+  BatchNumber batch() const { return batch_; }
+
+ private:
+  static State live(State state) {
+    std::erase_if(state, [](const auto& entry) { return type_of(entry.second.tag) == ValueType::absent; });
+    return state;
+  }
+
+  State now_;
+  std::map<BatchNumber, State> past_;
+  BatchNumber batch_ = 0;
+};
+
+// A store whose retained handles are counted; each value is 100 bytes.
+struct Fixture {
+  explicit Fixture(std::uint64_t bytes_max = kNoLimit)
+      : store(
+            bytes_max, kAgeUs,
+            [this](Cell cell) {
+              retained.insert(cell.word);
+              return std::uint64_t{100};
+            },
+            [this](Cell cell) {
+              const auto it = retained.find(cell.word);
+              ASSERT_NE(it, retained.end());
+              retained.erase(it);
+            }) {}
+
+  void run(const Table::State& writes, TimeUs now_us = 0) {
+    const std::vector<engine::BeforeImage> images = table.run(writes);
+    store.record(table.batch(), images, now_us);
+  }
+  // For reader 1, then 2, and so on.
+  void open(TimeUs now_us = 0) { EXPECT_TRUE(store.open(table.batch(), table.batch() * 1000, 0, now_us, ++readers)); }
+
+  std::uint64_t readers = 0;
+
+  std::multiset<std::uint64_t> retained;
+  Table table;
+  SnapshotStore store;
+};
+
+TEST(SnapshotStoreTest, KeysWrittenCreatedAndDeletedLaterReadAsTheyWere) {
+  Fixture f;
+  f.run({{1, integer_cell(10, 1)}, {2, integer_cell(20, 2)}, {3, {0, make_tag(3, ValueType::absent)}}});
+  f.open();
+  const BatchNumber boundary = f.table.batch();
+  f.run({{1, integer_cell(11, 1001)}, {4, integer_cell(40, 1002)}});  // written, created
+  f.run({{2, {0, make_tag(2001, ValueType::absent)}}});               // deleted
+  f.run({{1, {0, make_tag(3001, ValueType::absent)}}});               // written before: the first image counts
+  f.run({{2, integer_cell(21, 4001)}, {3, integer_cell(30, 4002)}});  // created again
+  EXPECT_EQ(f.table.page(f.store, boundary), (Table::State{{1, integer_cell(10, 1)}, {2, integer_cell(20, 2)}}));
+}
+
+TEST(SnapshotStoreTest, TombstonesAreKeptAsLongAsABoundaryNeedsThem) {
+  Fixture f;
+  f.run({{1, integer_cell(10, 1)}});
+  f.open();
+  const BatchNumber boundary = f.table.batch();
+  EXPECT_EQ(f.store.drop_floor(5000), 1000u);
+  EXPECT_EQ(f.store.drop_floor(500), 500u);
+  f.run({{1, {0, make_tag(1001, ValueType::absent)}}});
+  f.table.drop_tombstones(f.store.drop_floor(5000));
+  EXPECT_EQ(f.table.page(f.store, boundary), (Table::State{{1, integer_cell(10, 1)}}));
+  f.store.close(1);
+  EXPECT_EQ(f.store.drop_floor(5000), 5000u);
+}
+
+TEST(SnapshotStoreTest, ABoundaryStaysForItsLastReader) {
+  Fixture f;
+  f.run({{1, bytes_cell(10, 1)}});
+  f.open();
+  f.open();
+  f.store.close(1);
+  ASSERT_NE(f.store.find(1), nullptr);
+  EXPECT_EQ(f.store.find(1)->version, 1000u);
+  f.run({{1, bytes_cell(11, 1001)}});
+  EXPECT_EQ(f.retained, std::multiset<std::uint64_t>{10});
+  f.store.close(1);  // a reader can give up its own share alone
+  f.store.close(7);
+  ASSERT_NE(f.store.find(1), nullptr);
+  f.store.close(2);
+  EXPECT_EQ(f.store.find(1), nullptr);
+  f.run({});
+  EXPECT_TRUE(f.retained.empty());
+  EXPECT_EQ(f.store.bytes(), 0u);
+}
+
+TEST(SnapshotStoreTest, NothingIsKeptWithoutABoundary) {
+  Fixture f;
+  f.run({{1, bytes_cell(10, 1)}});
+  f.run({{1, bytes_cell(11, 1001)}});
+  EXPECT_EQ(f.store.images(), 0u);
+}
+
+TEST(SnapshotStoreTest, AHotKeyIsKeptOnceForEachBoundary) {
+  Fixture f;
+  f.run({{1, integer_cell(0, 1)}});
+  f.open();
+  for (std::uint64_t i = 1; i < 100; ++i) {
+    f.run({{1, integer_cell(i, i * 1000 + 1)}});
+    if (i == 50) {
+      f.open();
+    }
+  }
+  EXPECT_EQ(f.store.images(), 2u);
+}
+
+TEST(SnapshotStoreTest, ReadersAreLimitedUntilTheyAreDoneOrTooOld) {
+  Fixture f;
+  f.run({});
+  for (std::size_t i = 0; i < SnapshotStore::kReadersMax; ++i) {
+    f.open();
+  }
+  EXPECT_FALSE(f.store.open(1, 1000, 0, 0, 1 << 20));
+  f.store.close(77);
+  f.open();
+  EXPECT_FALSE(f.store.open(1, 1000, 0, kAgeUs - 1, 1 << 20));
+  f.open(kAgeUs);  // no batch has come meanwhile
+  f.store.close(78);
+  EXPECT_NE(f.store.find(1), nullptr);
+}
+
+TEST(SnapshotStoreTest, OldBoundariesAreDropped) {
+  Fixture f;
+  f.run({{1, bytes_cell(10, 1)}});
+  f.open(5);
+  f.run({{1, bytes_cell(11, 1001)}}, 5 + kAgeUs - 1);
+  EXPECT_NE(f.store.find(1), nullptr);
+  f.run({{1, bytes_cell(12, 2001)}}, 5 + kAgeUs);
+  EXPECT_EQ(f.store.find(1), nullptr);
+  EXPECT_TRUE(f.retained.empty());
+}
+
+TEST(SnapshotStoreTest, BeyondTheBytesTheOldestBoundaryIsDropped) {
+  Fixture f(2800);  // about a dozen images
+  f.run({{0, bytes_cell(0, 1)}});
+  f.open();
+  Table::State many;
+  for (std::uint64_t key = 1; key < 8; ++key) {
+    many[key] = bytes_cell(100 + key, 1001);
+  }
+  f.run(many);
+  f.open();
+  for (auto& [key, cell] : many) {
+    cell = bytes_cell(200 + key, 2001);
+  }
+  ASSERT_NE(f.store.find(1), nullptr);
+  f.run(many);  // keeps the byte values of the batch before
+  f.run({{10, bytes_cell(1, 3001)}, {11, bytes_cell(1, 3001)}, {12, bytes_cell(1, 3001)}, {13, bytes_cell(1, 3001)}});
+  EXPECT_EQ(f.store.find(1), nullptr);
+  ASSERT_NE(f.store.find(2), nullptr);
+  EXPECT_EQ(f.table.page(f.store, 2), f.table.at(2));
+  EXPECT_LE(f.store.bytes(), 2800u);
+}
+
+TEST(SnapshotStoreTest, WhatALargeBoundaryLeavesIsLetGoBitByBit) {
+  Fixture f;
+  f.run({});
+  f.open();
+  Table::State many;
+  for (std::uint64_t key = 0; key < 5000; ++key) {
+    many[key] = integer_cell(key, 1001);
+  }
+  f.run(many);
+  f.store.close(1);
+  f.run({});
+  EXPECT_GT(f.store.images(), 3000u);
+  for (int i = 0; i < 10; ++i) {
+    f.run({});
+  }
+  EXPECT_EQ(f.store.images(), 0u);
+}
+
+// Random batches, boundaries and tombstone drops: every page equals the table as it was.
+void run_random(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Fixture f(random() % 2 == 0 ? kNoLimit : 6000);
+  std::uint64_t next_handle = 1;
+  for (int step = 0; step < 200; ++step) {
+    Table::State writes;
+    for (std::uint64_t count = random() % 6; count > 0; --count) {
+      const Version version = (f.table.batch() + 1) * 1000 - count;
+      const std::uint64_t key = random() % 30;
+      writes[key] = random() % 3 == 0   ? Cell{0, make_tag(version, ValueType::absent)}
+                    : random() % 2 == 0 ? bytes_cell(next_handle++, version)
+                                        : integer_cell(random(), version);
+    }
+    f.run(writes, step * 10'000);
+    switch (random() % 8) {
+      case 0:
+      case 1: f.open(step * 10'000); break;
+      case 2: f.store.close(1 + random() % (f.readers + 1)); break;
+      case 3: f.table.drop_tombstones(f.store.drop_floor(random() % (f.table.batch() * 1000))); break;
+      default: break;
+    }
+    for (BatchNumber boundary = 1; boundary <= f.table.batch(); ++boundary) {
+      if (f.store.find(boundary) != nullptr) {
+        ASSERT_EQ(f.table.page(f.store, boundary), f.table.at(boundary)) << "boundary " << boundary;
+      }
+    }
+    ASSERT_LE(f.retained.size(), f.store.images());
+  }
+}
+
+TEST(SnapshotStoreTest, PagesEqualThePastUnderRandomBatches) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    run_random(seed);
+    if (testing::Test::HasFatalFailure()) {
+      return;
+    }
+  }
+}
+
+TEST(SnapshotStoreTest, LetsEverythingGoAtTheEnd) {
+  std::multiset<std::uint64_t> retained;
+  {
+    SnapshotStore store(
+        kNoLimit, kAgeUs,
+        [&](Cell cell) {
+          retained.insert(cell.word);
+          return std::uint64_t{1};
+        },
+        [&](Cell cell) { retained.erase(retained.find(cell.word)); });
+    EXPECT_TRUE(store.open(1, 1, 1, 1, 1));
+    store.record(2, std::vector<engine::BeforeImage>{{key_id(1), bytes_cell(5, 1)}}, 1);
+    EXPECT_EQ(retained.size(), 1u);
+  }
+  EXPECT_TRUE(retained.empty());
+}
+
+}  // namespace
+}  // namespace kilokv::server

@@ -1,0 +1,256 @@
+// What a session, and all of them together, may keep; what they give back; how many calls may wait for one request.
+#include <gtest/gtest.h>
+
+#include "server/core/sessions/session_state.hpp"
+#include "server/core/sessions/session_table.hpp"
+#include "tests/unit/core/sessions/session_fixtures.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using Kind = Admission::Kind;
+using Indices = std::vector<std::uint32_t>;
+
+TEST_F(SessionTableTest, LimitsNameTheirKnobs) {
+  const Status short_lease = table_.open(session_id(8), kTestLimits.session_lease_us_min - 1, now_us_);
+  EXPECT_EQ(short_lease.code(), StatusCode::invalid_argument);
+  EXPECT_EQ(short_lease.violation()->knob, "--session-lease-min");
+  const Status long_lease = table_.open(session_id(8), kTestLimits.session_lease_us_max + 1, now_us_);
+  EXPECT_EQ(long_lease.violation()->knob, "--session-lease-max");
+  for (unsigned char n = 100; table_.count() < kTestLimits.sessions_max; ++n) {
+    EXPECT_TRUE(table_.open(session_id(n), kLeaseUs, now_us_).ok());
+  }
+  const Status full = table_.open(session_id(8), kLeaseUs, now_us_);
+  EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(full.violation()->knob, "--sessions-max");
+  EXPECT_TRUE(full.retry_after_us());
+}
+
+TEST_F(SessionTableTest, RequestsAreLimitedUntilSomeAreAcknowledged) {
+  for (std::uint64_t number = 1; number <= kTestLimits.session_requests_max; ++number) {
+    EXPECT_EQ(begin(number, 1, sink()).kind, Kind::run);
+    deliver(number, {0});
+  }
+  RequestHeader next = header(kTestLimits.session_requests_max + 1, 1, sink());
+  const Status full = refusal(next);
+  EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(full.violation()->knob, "--session-requests-max");
+  EXPECT_TRUE(full.retry_after_us());
+  EXPECT_EQ(begin(1, 1, sink()).kind, Kind::answered);  // retries are welcome all the same
+  next.acknowledged_through = 1;
+  EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
+}
+
+TEST_F(SessionTableTest, StoredBytesAreLimitedUntilSomeAreAcknowledged) {
+  begin(1, 1, sink());
+  RecordedResult large;
+  large.result.outcome = engine::Outcome::committed;
+  large.reads.push_back({0, "key", ValueType::bytes, 0, std::string(kTestLimits.session_bytes_max, 'x'), 1});
+  const RecordedSlice slice({large});
+  table_.deliver(kId, 1, slice, encoded(slice));
+  RequestHeader next = header(2, 1, sink());
+  EXPECT_EQ(refusal(next).violation()->knob, "--session-bytes-max");
+  next.acknowledged_through = 1;
+  EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
+}
+
+// A session that is full of results which nobody can acknowledge before an earlier request, refused so far, is
+// answered.
+TEST_F(SessionTableTest, ARequestThatHoldsOthersUpGetsInWhereTheSessionIsFull) {
+  RecordedResult large;
+  large.result.outcome = engine::Outcome::committed;
+  large.reads.push_back({0, "key", ValueType::bytes, 0, std::string(kTestLimits.session_bytes_max, 'x'), 1});
+  const RecordedSlice slice({large});
+  begin(4, 1, sink());
+  table_.deliver(kId, 4, slice, encoded(slice));
+  RequestHeader later = header(5, 1, sink());
+  EXPECT_EQ(refusal(later).violation()->knob, "--session-bytes-max");
+  RequestHeader other = header(3, 1, sink());  // earlier, too, but 2 comes first
+  other.acknowledged_through = 1;
+  EXPECT_EQ(refusal(other).violation()->knob, "--session-bytes-max");
+  RequestHeader earlier = header(2, 1, sink());
+  earlier.acknowledged_through = 1;
+  earlier.stored_bytes_max = kTestLimits.session_bytes_max;
+  EXPECT_EQ(refusal(earlier).violation()->knob, "--session-bytes-max");  // beyond twice as much
+  earlier.stored_bytes_max /= 4;
+  EXPECT_EQ(table_.begin(earlier, now_us_).kind, Kind::run);
+  deliver(2, {0});
+  other.acknowledged_through = 2;
+  EXPECT_EQ(table_.begin(other, now_us_).kind, Kind::run);
+  deliver(3, {0});
+  later.acknowledged_through = 4;
+  EXPECT_EQ(table_.begin(later, now_us_).kind, Kind::run);
+}
+
+class ManySessionsTest : public SessionTableTest {
+ protected:
+  // Stores about half of what all sessions may store.
+  std::uint64_t store_half(const SessionId& id, std::uint64_t number = 1) {
+    EXPECT_EQ(table_.begin({id, number, 0, kDigest, 1, sink()}, now_us_).kind, Kind::run);
+    const std::uint64_t before = table_.stored_bytes();
+    const RecordedSlice slice({large(kTestLimits.session_bytes_total_max / 2)});
+    table_.deliver(id, number, slice, encoded(slice));
+    return table_.stored_bytes() - before;
+  }
+  static RecordedResult large(std::size_t bytes) {
+    RecordedResult large;
+    large.result.outcome = engine::Outcome::committed;
+    large.reads.push_back({0, "key", ValueType::bytes, 0, std::string(bytes, 'x'), 1});
+    return large;
+  }
+  void SetUp() override {
+    for (const SessionId& id : {kSecond, kThird}) EXPECT_TRUE(table_.open(id, kLeaseUs, now_us_).ok());
+  }
+
+  const SessionId kSecond = session_id(8), kThird = session_id(9);
+};
+
+TEST_F(ManySessionsTest, StoredBytesOfAllAreLimitedUntilSomeAreGivenBack) {
+  EXPECT_GE(store_half(kId), kTestLimits.session_bytes_total_max / 2);
+  store_half(kSecond);
+  const RequestHeader next{kThird, 1, 0, kDigest, 1, sink()};
+  const Status full = refusal(next);
+  ASSERT_EQ(full.code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(full.violation()->field, "sessions");
+  EXPECT_EQ(full.violation()->limit, "1500000 bytes of stored results");
+  EXPECT_EQ(full.violation()->met, std::to_string(table_.stored_bytes()) + " bytes");
+  EXPECT_EQ(full.violation()->knob, "--session-bytes-total-max");
+  EXPECT_TRUE(full.retry_after_us());
+  EXPECT_EQ(begin(1, 1, sink()).kind, Kind::answered);  // a retry is welcome all the same
+
+  RequestHeader acknowledging = header(2, 1, sink());
+  acknowledging.acknowledged_through = 1;
+  EXPECT_EQ(table_.begin(acknowledging, now_us_).kind, Kind::run);
+  EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
+}
+
+TEST_F(ManySessionsTest, AcknowledgementCloseAndTheEndOfALeaseGiveEveryByteBack) {
+  store_half(kId);
+  RequestHeader acknowledging = header(2, 1, sink());
+  acknowledging.acknowledged_through = 1;
+  EXPECT_EQ(table_.begin(acknowledging, now_us_).kind, Kind::run);
+  EXPECT_EQ(table_.stored_bytes(), 0u);
+  store_half(kSecond);
+  EXPECT_TRUE(table_.close(kSecond).ok());
+  EXPECT_EQ(table_.stored_bytes(), 0u);
+  store_half(kThird);
+  now_us_ += 2 * kLeaseUs;
+  EXPECT_EQ(table_.expire(now_us_).size(), 1u);
+  EXPECT_EQ(table_.stored_bytes(), 0u);
+}
+
+TEST_F(ManySessionsTest, WhatIsAcknowledgedInFlightCountsUntilItIsForgotten) {
+  begin(1, 2, sink());
+  deliver(1, {0});
+  const std::uint64_t stored = table_.stored_bytes();
+  EXPECT_GT(stored, 0u);
+  RequestHeader next = header(2, 1, sink());
+  next.acknowledged_through = 1;
+  EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
+  EXPECT_EQ(table_.stored_bytes(), stored);
+  deliver(1, {1});
+  EXPECT_EQ(table_.stored_bytes(), 0u);
+}
+
+TEST_F(ManySessionsTest, WhatRecoveryBringsBackIsCountedAndNeverRefused) {
+  store_half(kId);
+  store_half(kId, 2);
+  SessionTable restored({kTestLimits.sessions_max, kTestLimits.session_lease_us_min, kTestLimits.session_lease_us_max,
+                         kTestLimits.session_requests_max, kTestLimits.session_bytes_max, 1000});
+  for (const StoredSession& session : snapshot_of(table_)) {
+    EXPECT_TRUE(restored.restore(session, now_us_).ok());
+  }
+  EXPECT_EQ(restored.stored_bytes(), table_.stored_bytes());
+  EXPECT_EQ(restored.begin(header(1, 1, sink()), now_us_).kind, Kind::answered);
+  EXPECT_EQ(restored.begin(header(3, 1, sink()), now_us_).status.violation()->knob, "--session-bytes-max");
+  const RequestHeader other{kSecond, 1, 0, kDigest, 1, sink()};
+  EXPECT_EQ(restored.begin(other, now_us_).status.violation()->knob, "--session-bytes-total-max");
+}
+
+TEST_F(ManySessionsTest, WhatMayBeStoredIsReservedUntilItIsKnown) {
+  const auto wanting = [&](const SessionId& id, std::uint64_t number, std::uint64_t bytes) {
+    return RequestHeader{id, number, 0, kDigest, 2, sink(), bytes};
+  };
+  EXPECT_EQ(refusal(wanting(kId, 1, 1'000'001)).code(), StatusCode::invalid_argument);
+  EXPECT_EQ(table_.begin(wanting(kId, 1, 600'000), now_us_).reserved_bytes, 600'000u);
+  const Status full = refusal(wanting(kId, 2, 400'001));
+  EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(full.violation()->knob, "--session-bytes-max");
+  EXPECT_EQ(table_.begin(wanting(kSecond, 1, 900'000), now_us_).kind, Kind::run);
+  EXPECT_EQ(refusal(wanting(kThird, 1, 1)).violation()->knob, "--session-bytes-total-max");
+  EXPECT_EQ(table_.reserved_bytes(), 1'500'000u);
+
+  deliver(1, {0});
+  EXPECT_EQ(table_.reserved_bytes() + table_.stored_bytes(), 1'500'000u);
+  table_.abandon(kId, 1, Status(StatusCode::unavailable, "draining"));  // rests, and keeps its room
+  EXPECT_EQ(table_.reserved_bytes() + table_.stored_bytes(), 1'500'000u);
+  EXPECT_EQ(table_.begin(wanting(kId, 1, 600'000), now_us_).reserved_bytes, 600'000 - table_.stored_bytes());
+  deliver(1, {1});
+  EXPECT_EQ(table_.reserved_bytes(), 900'000u);
+  table_.abandon(kSecond, 1, Status(StatusCode::unavailable, "draining"));
+  EXPECT_EQ(table_.reserved_bytes(), 0u);
+  EXPECT_EQ(table_.begin(wanting(kThird, 1, 900'000), now_us_).kind, Kind::run);
+  EXPECT_TRUE(table_.close(kThird).ok());
+  EXPECT_EQ(table_.reserved_bytes(), 0u);
+}
+
+TEST_F(ManySessionsTest, AWalkCopiesOneSessionAtATime) {
+  int shown = 0;
+  EXPECT_TRUE(table_
+                  .walk([&](const StoredSession& session) {
+                    ++shown;
+                    for (const SessionId& id : {kId, kSecond, kThird}) {
+                      EXPECT_TRUE(id == session.session || table_.close(id).ok());
+                    }
+                    return Status();
+                  })
+                  .ok());
+  EXPECT_EQ(shown, 1);
+}
+
+TEST_F(ManySessionsTest, AWalkEndsWithTheFirstError) {
+  int shown = 0;
+  const Status status = table_.walk([&](const StoredSession&) {
+    ++shown;
+    return Status(StatusCode::internal, "full");
+  });
+  EXPECT_EQ(status.code(), StatusCode::internal);
+  EXPECT_EQ(shown, 1);
+}
+
+TEST_F(SessionTableTest, SinksThatNobodyListensToAreDroppedByTheNextRetry) {
+  std::vector<std::shared_ptr<CheckingSink>> sinks{sink()};
+  begin(1, 2, sinks.front());
+  deliver(1, {0});
+  for (int i = 0; i < 1000; ++i) {
+    sinks.back()->go();
+    sinks.push_back(sink());
+    EXPECT_EQ(begin(1, 2, sinks.back()).kind, Kind::joined);
+    EXPECT_EQ(sinks[sinks.size() - 2]->failure().code(), StatusCode::cancelled);
+  }
+  deliver(1, {1});
+  EXPECT_TRUE(sinks.back()->last());
+  EXPECT_EQ(sinks.back()->indices(), (Indices{0, 1}));
+}
+
+TEST_F(SessionTableTest, CallsThatWaitForOneRequestAreLimited) {
+  std::vector<std::shared_ptr<CheckingSink>> sinks{sink()};
+  begin(1, 1, sinks.front());
+  while (sinks.size() < kSinksMax) {
+    sinks.push_back(sink());
+    EXPECT_EQ(begin(1, 1, sinks.back()).kind, Kind::joined);
+  }
+  const auto refused = sink();
+  const Status full = refusal(header(1, 1, refused));
+  ASSERT_EQ(full.code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(full.violation()->field, "number");
+  EXPECT_TRUE(full.retry_after_us());
+  sinks[3]->go();
+  EXPECT_EQ(begin(1, 1, refused).kind, Kind::joined);
+  deliver(1, {0});
+  EXPECT_TRUE(refused->last());
+  EXPECT_TRUE(sinks.front()->last());
+}
+
+}  // namespace
+}  // namespace kilokv::server

@@ -1,0 +1,234 @@
+#include "server/core/sessions/session_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/core/sessions/session_fixtures.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using Kind = Admission::Kind;
+using Indices = std::vector<std::uint32_t>;
+
+TEST_F(SessionTableTest, RunsANewRequestAndAnswersItsRetryFromStore) {
+  const auto first = sink(), retry = sink();
+  const Admission admission = begin(1, 3, first);
+  EXPECT_EQ(admission.kind, Kind::run);
+  EXPECT_TRUE(admission.all_remaining);
+  deliver(1, {0, 2}, 5);
+  EXPECT_FALSE(first->ended());
+  deliver(1, {1}, 6);
+  EXPECT_TRUE(first->last());
+  EXPECT_EQ(first->indices(), (Indices{0, 2, 1}));
+
+  EXPECT_EQ(begin(1, 3, retry).kind, Kind::answered);
+  EXPECT_TRUE(retry->last());
+  EXPECT_EQ(retry->indices(), (Indices{0, 2, 1}));
+}
+
+TEST_F(SessionTableTest, ARetryInFlightGetsTheStoredPartAtOnceAndTheRestLive) {
+  const auto first = sink(), retry = sink();
+  begin(1, 2, first);
+  deliver(1, {1});
+  EXPECT_EQ(begin(1, 2, retry).kind, Kind::joined);
+  EXPECT_EQ(retry->indices(), Indices{1});
+  EXPECT_FALSE(retry->ended());
+  deliver(1, {0});
+  EXPECT_TRUE(first->last());
+  EXPECT_TRUE(retry->last());
+  EXPECT_EQ(retry->indices(), (Indices{1, 0}));
+}
+
+TEST_F(SessionTableTest, OtherContentUnderTheSameNumberIsRefused) {
+  begin(1, 2, sink());
+  RequestHeader other = header(1, 2, sink());
+  other.digest = {9, 9};
+  EXPECT_EQ(refusal(other).code(), StatusCode::invalid_argument);
+  EXPECT_EQ(refusal(header(1, 3, sink())).code(), StatusCode::invalid_argument);
+}
+
+TEST_F(SessionTableTest, UnknownSessionsAndAcknowledgedNumbersAreRefused) {
+  RequestHeader request = header(1, 1, sink());
+  request.session = session_id(8);
+  EXPECT_EQ(refusal(request).code(), StatusCode::failed_precondition);
+  EXPECT_EQ(refusal(header(0, 1, sink())).code(), StatusCode::failed_precondition);
+
+  request = header(5, 1, sink());
+  request.acknowledged_through = 5;
+  EXPECT_EQ(refusal(request).code(), StatusCode::failed_precondition);
+  EXPECT_EQ(begin(1, 1, sink()).kind, Kind::run);  // the refused acknowledgement did not count
+
+  request.acknowledged_through = 4;
+  EXPECT_EQ(table_.begin(request, now_us_).kind, Kind::run);
+  EXPECT_EQ(refusal(header(4, 1, sink())).code(), StatusCode::failed_precondition);
+}
+
+TEST_F(SessionTableTest, AnAbandonedRequestRunsItsRestLater) {
+  const auto first = sink(), second = sink();
+  begin(1, 4, first);
+  deliver(1, {2});
+  table_.abandon(kId, 1, Status(StatusCode::unavailable, "draining"));
+  EXPECT_EQ(first->failure().code(), StatusCode::unavailable);
+  EXPECT_EQ(first->indices(), Indices{2});
+
+  const Admission admission = begin(1, 4, second);
+  EXPECT_EQ(admission.kind, Kind::run);
+  EXPECT_FALSE(admission.all_remaining);
+  EXPECT_EQ(admission.remaining, (Indices{0, 1, 3}));
+  EXPECT_EQ(second->indices(), Indices{2});
+  deliver(1, {0, 1, 3});
+  EXPECT_TRUE(second->last());
+}
+
+TEST_F(SessionTableTest, ARequestAbandonedWithNothingDoneLeavesNoTrace) {
+  begin(1, 2, sink());
+  table_.abandon(kId, 1, Status(StatusCode::resource_exhausted, "queue"));
+  RequestHeader other = header(1, 3, sink());
+  other.digest = {9, 9};
+  EXPECT_TRUE(table_.begin(other, now_us_).all_remaining);
+}
+
+TEST_F(SessionTableTest, AnAcknowledgedRequestInFlightStillAnswersAndIsNotStored) {
+  const auto first = sink();
+  begin(1, 2, first);
+  deliver(1, {0});
+  RequestHeader next = header(2, 1, sink());
+  next.acknowledged_through = 1;
+  EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
+  table_.deliver(kId, 1, slice_of({1}), std::string(kTestLimits.session_bytes_max, 'x'));
+  EXPECT_TRUE(first->last());
+  EXPECT_TRUE(snapshot_of(table_).front().requests.empty());
+  EXPECT_EQ(begin(3, 1, sink()).kind, Kind::run);  // its bytes do not count
+  EXPECT_EQ(refusal(header(1, 2, sink())).code(), StatusCode::failed_precondition);
+}
+
+TEST_F(SessionTableTest, AClosedSessionIsUnknownAtOnceButAnswersWhatIsInFlight) {
+  const auto first = sink();
+  begin(1, 2, first);
+  EXPECT_TRUE(table_.close(kId).ok());
+  EXPECT_EQ(table_.count(), 0u);
+  EXPECT_FALSE(table_.contains(kId));
+  EXPECT_TRUE(snapshot_of(table_).empty());
+  EXPECT_EQ(table_.close(kId).code(), StatusCode::failed_precondition);
+  EXPECT_EQ(table_.touch(kId, now_us_).code(), StatusCode::failed_precondition);
+  EXPECT_EQ(refusal(header(1, 2, sink())).code(), StatusCode::failed_precondition);
+  deliver(1, {0});
+  deliver(1, {1});
+  EXPECT_TRUE(first->last());
+  deliver(1, {0});  // nobody is left to hear it
+}
+
+TEST_F(SessionTableTest, LeasesEndUnlessRenewed) {
+  EXPECT_TRUE(table_.open(session_id(8), kLeaseUs, now_us_).ok());
+  now_us_ += kLeaseUs - 1;
+  EXPECT_TRUE(table_.expire(now_us_).empty());
+  EXPECT_TRUE(table_.touch(kId, now_us_).ok());
+  now_us_ += 1'000'000;
+  EXPECT_EQ(table_.expire(now_us_), std::vector<SessionId>{session_id(8)});
+  EXPECT_TRUE(table_.contains(kId));
+  EXPECT_EQ(table_.count(), 1u);
+  EXPECT_EQ(begin(1, 1, sink()).kind, Kind::run);  // renews as well
+  deliver(1, {0});
+  now_us_ += kLeaseUs - 1;
+  EXPECT_TRUE(table_.expire(now_us_).empty());
+  now_us_ += 1'000'000;
+  EXPECT_EQ(table_.expire(now_us_), std::vector<SessionId>{kId});
+}
+
+TEST_F(SessionTableTest, ARequestInFlightKeepsItsSession) {
+  const auto waiting = sink();
+  begin(1, 1, waiting);
+  for (int i = 0; i < 10; ++i) {
+    now_us_ += kLeaseUs;
+    EXPECT_TRUE(table_.expire(now_us_).empty());
+  }
+  deliver(1, {0});
+  EXPECT_TRUE(waiting->last());
+  EXPECT_EQ(begin(1, 1, sink()).kind, Kind::answered);  // there is time to ask again
+  now_us_ += 2 * kLeaseUs;
+  EXPECT_EQ(table_.expire(now_us_).size(), 1u);
+}
+
+TEST_F(SessionTableTest, ASinkMaySubmitItsNextRequestFromInsideACall) {
+  const auto first = sink(), second = sink();
+  first->then([&] { EXPECT_EQ(begin(2, 1, second).kind, Kind::run); });
+  begin(1, 1, first);
+  deliver(1, {0});
+  deliver(2, {0});
+  EXPECT_TRUE(second->last());
+}
+
+TEST_F(SessionTableTest, ACheckpointBringsEverythingBack) {
+  begin(1, 3, sink());
+  deliver(1, {0}, 4);
+  deliver(1, {2}, 6);
+  begin(2, 1, sink());
+  deliver(2, {0}, 6);
+  begin(3, 1, sink());
+  SessionTable restored(kTestLimits);
+  for (const StoredSession& session : snapshot_of(table_)) {
+    ASSERT_TRUE(restored.restore(session, now_us_).ok());
+  }
+  const auto retry = sink();
+  const Admission half = restored.begin(header(1, 3, retry), now_us_);
+  EXPECT_EQ(half.kind, Kind::run);
+  EXPECT_EQ(half.remaining, Indices{1});
+  EXPECT_EQ(retry->indices(), (Indices{0, 2}));
+  EXPECT_EQ(restored.begin(header(2, 1, sink()), now_us_).kind, Kind::answered);
+  EXPECT_TRUE(restored.begin(header(3, 1, sink()), now_us_).all_remaining);
+}
+
+SessionEntry results_entry(const SessionId& id, std::uint64_t number, std::uint32_t transactions,
+                           std::string_view bytes) {
+  SessionEntry entry;
+  entry.kind = SessionEntry::Kind::results;
+  entry.session = id;
+  entry.request = number;
+  entry.digest = kDigest;
+  entry.transactions = transactions;
+  entry.results = bytes;
+  return entry;
+}
+
+TEST_F(SessionTableTest, EntriesOfTheLogMayRepeatWhatTheCheckpointHolds) {
+  const std::string first = encoded(slice_of({0, 1}, 4)), second = encoded(slice_of({2}, 4));
+  for (int replay = 0; replay < 2; ++replay) {
+    EXPECT_TRUE(table_.restore({SessionEntry::Kind::opened, kId, kLeaseUs, 0, 0, {}, 0, {}}, now_us_).ok());
+    EXPECT_TRUE(table_.restore(results_entry(kId, 1, 4, first), now_us_).ok());
+    EXPECT_TRUE(table_.restore(results_entry(kId, 1, 4, second), now_us_).ok());
+  }
+  EXPECT_EQ(snapshot_of(table_).front().requests.front().results, (std::vector{first, second}));
+  EXPECT_EQ(begin(1, 4, sink()).remaining, Indices{3});
+}
+
+TEST_F(SessionTableTest, EntriesOfTheLogAcknowledgeAndClose) {
+  const std::string bytes = encoded(slice_of({0}));
+  EXPECT_TRUE(table_.restore(results_entry(kId, 1, 1, bytes), now_us_).ok());
+  SessionEntry acknowledging = results_entry(kId, 2, 1, bytes);
+  acknowledging.acknowledged_through = 1;
+  EXPECT_TRUE(table_.restore(acknowledging, now_us_).ok());
+  RecordedResult large;
+  large.result.outcome = engine::Outcome::committed;
+  large.reads.push_back({0, "key", ValueType::bytes, 0, std::string(kTestLimits.session_bytes_max, 'x'), 1});
+  const std::string large_bytes = encoded(RecordedSlice({large}));
+  EXPECT_TRUE(table_.restore(results_entry(kId, 1, 1, large_bytes), now_us_).ok());
+  EXPECT_EQ(refusal(header(1, 1, sink())).code(), StatusCode::failed_precondition);
+  EXPECT_EQ(begin(9, 1, sink()).kind, Kind::run);  // what was acknowledged does not count
+  table_.abandon(kId, 9, Status(StatusCode::unavailable, "draining"));
+  EXPECT_EQ(snapshot_of(table_).front().requests.size(), 1u);
+  for (int replay = 0; replay < 2; ++replay) {
+    EXPECT_TRUE(table_.restore({SessionEntry::Kind::closed, kId, 0, 0, 0, {}, 0, {}}, now_us_).ok());
+    EXPECT_TRUE(table_.restore(results_entry(kId, 3, 1, bytes), now_us_).ok());
+  }
+  EXPECT_EQ(table_.count(), 0u);
+}
+
+TEST_F(SessionTableTest, ResultsThatContradictAreDataLoss) {
+  EXPECT_TRUE(table_.restore(results_entry(kId, 1, 3, encoded(slice_of({0, 1}))), now_us_).ok());
+  EXPECT_EQ(table_.restore(results_entry(kId, 1, 3, encoded(slice_of({1, 2}))), now_us_).code(), StatusCode::data_loss);
+  EXPECT_EQ(table_.restore(results_entry(kId, 2, 3, encoded(slice_of({3}))), now_us_).code(), StatusCode::data_loss);
+  EXPECT_EQ(table_.restore(results_entry(kId, 3, 3, "garbage"), now_us_).code(), StatusCode::data_loss);
+}
+
+}  // namespace
+}  // namespace kilokv::server

@@ -1,0 +1,170 @@
+// SessionTable under many threads.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "server/core/sessions/session_table.hpp"
+#include "tests/unit/core/sessions/session_fixtures.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using Kind = Admission::Kind;
+using Indices = std::vector<std::uint32_t>;
+
+// Requests that wait for the answer worker.
+class WorkQueue {
+ public:
+  struct Item {
+    SessionId session;
+    std::uint64_t number;
+  };
+  void push(const Item& item) {
+    const std::scoped_lock lock(mutex_);
+    items_.push_back(item);
+  }
+  std::optional<Item> pop() {
+    const std::scoped_lock lock(mutex_);
+    if (items_.empty()) {
+      return std::nullopt;
+    }
+    const Item item = items_.front();
+    items_.pop_front();
+    return item;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<Item> items_;
+};
+
+constexpr std::uint32_t kTransactions = 3;
+
+// Sends each number of a session, as all the other client threads do too.
+void send_all(SessionTable* table, WorkQueue* queue, const std::vector<SessionId>& ids, std::uint64_t numbers,
+              std::vector<std::atomic<int>>* runs, std::vector<std::shared_ptr<CheckingSink>>* sinks) {
+  for (std::uint64_t number = 1; number <= numbers; ++number) {
+    for (std::size_t s = 0; s < ids.size(); ++s) {
+      auto sink = std::make_shared<CheckingSink>();
+      sinks->push_back(sink);
+      const Admission admission =
+          table->begin({ids[s], number, 0, digest_of_number(number), kTransactions, std::move(sink)}, 0);
+      EXPECT_NE(admission.kind, Kind::refused);
+      if (admission.kind == Kind::run) {
+        EXPECT_TRUE(admission.all_remaining);
+        ++(*runs)[s * (numbers + 1) + number];
+        queue->push({ids[s], number});
+      }
+    }
+  }
+}
+
+TEST(SessionTableThreadsTest, EachRequestRunsOnceHoweverManyThreadsSendIt) {
+  constexpr int kClients = 4;
+  constexpr std::uint64_t kNumbers = 300;
+  SessionTable table({.sessions_max = 100,
+                      .session_lease_us_min = 1,
+                      .session_lease_us_max = kLeaseUs,
+                      .session_requests_max = 100'000,
+                      .session_bytes_max = 1'000'000'000,
+                      .session_bytes_total_max = 1'000'000'000});
+  const std::vector<SessionId> ids{session_id(1), session_id(2)};
+  for (const SessionId& id : ids) {
+    ASSERT_TRUE(table.open(id, kLeaseUs, 0).ok());
+  }
+  WorkQueue queue;
+  std::vector<std::atomic<int>> runs(ids.size() * (kNumbers + 1));
+  std::vector<std::vector<std::shared_ptr<CheckingSink>>> sinks(kClients);
+  std::atomic<std::size_t> delivered{0};
+  const std::size_t wanted = ids.size() * kNumbers;
+
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {  // the answer worker
+    while (delivered < wanted) {
+      const std::optional<WorkQueue::Item> item = queue.pop();
+      if (!item) {
+        std::this_thread::yield();
+        continue;
+      }
+      for (const Indices& indices : {Indices{1}, Indices{0, 2}}) {
+        const RecordedSlice slice = slice_of(indices);
+        table.deliver(item->session, item->number, slice, encoded(slice));
+      }
+      ++delivered;
+    }
+  });
+  threads.emplace_back([&] {  // the checkpointer, and the executor's look at the leases
+    while (delivered < wanted) {
+      EXPECT_EQ(snapshot_of(table).size(), ids.size());
+      EXPECT_TRUE(table.expire(kLeaseUs - 1).empty());
+      EXPECT_TRUE(table.touch(ids[0], 1).ok());
+    }
+  });
+  for (int client = 0; client < kClients; ++client) {
+    threads.emplace_back([&, client] { send_all(&table, &queue, ids, kNumbers, &runs, &sinks[client]); });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  for (std::size_t s = 0; s < ids.size(); ++s) {
+    for (std::uint64_t number = 1; number <= kNumbers; ++number) {
+      EXPECT_EQ(runs[s * (kNumbers + 1) + number], 1);
+    }
+  }
+  for (const auto& of_client : sinks) {
+    for (const auto& sink : of_client) {
+      EXPECT_TRUE(sink->last());
+      EXPECT_EQ(sink->indices(), (Indices{1, 0, 2}));
+    }
+  }
+}
+
+// Sessions close and requests are acknowledged while others deliver: every sink still hears its end.
+TEST(SessionTableThreadsTest, EverySinkHearsItsEndWhileSessionsCloseAndAcknowledge) {
+  constexpr unsigned char kSessions = 100;
+  SessionTable table(kTestLimits);
+  WorkQueue queue;
+  std::atomic<bool> sent{false};
+  std::vector<std::shared_ptr<CheckingSink>> sinks;
+  std::thread answer_worker([&] {
+    for (;;) {
+      const bool last_round = sent;
+      while (const std::optional<WorkQueue::Item> item = queue.pop()) {
+        if (item->number % 7 == 0) {
+          table.abandon(item->session, item->number, Status(StatusCode::unavailable, "draining"));
+          continue;
+        }
+        const RecordedSlice slice = slice_of({0});
+        table.deliver(item->session, item->number, slice, encoded(slice));
+      }
+      if (last_round) {
+        return;
+      }
+      std::this_thread::yield();
+    }
+  });
+  for (unsigned char n = 1; n <= kSessions; ++n) {
+    ASSERT_TRUE(table.open(session_id(n), kLeaseUs, 0).ok());
+    for (std::uint64_t number = 1; number <= 50; ++number) {
+      sinks.push_back(std::make_shared<CheckingSink>());
+      const Admission admission =
+          table.begin({session_id(n), number, number / 2, digest_of_number(number), 1, sinks.back()}, 0);
+      ASSERT_EQ(admission.kind, Kind::run);
+      queue.push({session_id(n), number});
+    }
+    ASSERT_TRUE(table.close(session_id(n)).ok());
+  }
+  sent = true;
+  answer_worker.join();
+  for (const auto& sink : sinks) {
+    EXPECT_TRUE(sink->ended());
+  }
+  EXPECT_EQ(table.count(), 0u);
+  EXPECT_EQ(table.stored_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace kilokv::server

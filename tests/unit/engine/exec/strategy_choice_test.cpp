@@ -1,0 +1,161 @@
+// What `auto` chooses, by costs that the test makes up: the faster strategy at each size, for nearly all batches.
+
+#include "engine/exec/run/strategy_choice.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "tests/unit/engine/harness.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+// Seconds of a batch of n transactions, `first`: after the other strategy has run.
+using Cost = std::function<double(std::size_t n, bool first)>;
+
+struct Runs {
+  std::vector<Cost> cost;
+  StrategyChoice choice{cost.size()};
+  std::size_t last = 0;
+  double seconds = 0, best = 0;
+
+  std::size_t run(std::size_t n, Contention contention = Contention::low) {
+    const std::size_t strategy = choice.next(n, contention);
+    const double took = cost[strategy](n, strategy != last);
+    choice.took(strategy, took);
+    last = strategy;
+    seconds += took;
+    double least = took;
+    for (const Cost& each : cost) least = std::min(least, each(n, false));
+    best += least;
+    return strategy;
+  }
+};
+
+double serial_cost(std::size_t n, bool) { return 0.3e-6 * static_cast<double>(n); }
+// Pays for each launch, and for what the other strategy has changed meanwhile.
+double device_cost(std::size_t n, bool first) {
+  return (first ? 0.3e-3 : 0) + 60e-6 + 0.05e-6 * static_cast<double>(n);
+}
+
+TEST(each_size_gets_its_faster_strategy) {
+  Runs runs{.cost = {serial_cost, device_cost}};
+  std::size_t on_device[2] = {};
+  for (int i = 0; i < 40000; ++i) {
+    on_device[0] += runs.run(100);
+    on_device[1] += runs.run(8192);
+  }
+  EXPECT_TRUE(on_device[0] < 400);
+  EXPECT_TRUE(on_device[1] > 39600);
+}
+
+TEST(a_change_of_load_is_followed) {
+  Runs runs{.cost = {serial_cost, device_cost}};
+  for (const std::size_t n : {8192u, 100u, 8192u}) {
+    for (int i = 0; i < 30000; ++i) runs.run(n);
+  }
+  EXPECT_TRUE(runs.seconds < 1.1 * runs.best);
+}
+
+TEST(a_strategy_that_becomes_slower_is_left) {
+  bool slow = false;
+  Runs runs{.cost = {serial_cost, [&](std::size_t n, bool) { return serial_cost(n, false) * (slow ? 10 : 0.5); }}};
+  for (int i = 0; i < 1000; ++i) runs.run(1000);
+  EXPECT_EQ(runs.last, 1u);
+  slow = true;
+  std::size_t times = 0;
+  for (int i = 0; i < 1000; ++i) times += runs.run(1000);
+  EXPECT_TRUE(times < 50);
+}
+
+TEST(one_slow_batch_changes_nothing) {
+  int batch = 0;
+  Runs runs{.cost = {[&](std::size_t n, bool) { return serial_cost(n, false) * (batch % 500 == 499 ? 100 : 1); },
+                     [](std::size_t n, bool) { return 1.5 * serial_cost(n, false); }}};
+  std::size_t times = 0;
+  for (; batch < 20000; ++batch) times += runs.run(1000);
+  EXPECT_TRUE(times < 200);
+}
+
+TEST(small_batches_are_for_the_first) {
+  Runs runs{.cost = {serial_cost, [](std::size_t, bool) { return 0.0; }}};
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(runs.run(StrategyChoice::kTransactionsMin - 1), 0u);
+}
+
+TEST(each_contention_gets_its_faster_strategy) {
+  Contention at_hand = Contention::low;
+  Runs runs{.cost = {serial_cost, [&](std::size_t n, bool) {
+                       return serial_cost(n, false) * (at_hand == Contention::high ? 4 : 0.5);
+                     }}};
+  std::size_t in_parallel[2] = {};
+  for (int i = 0; i < 20000; ++i) {
+    at_hand = i % 2 == 0 ? Contention::low : Contention::high;
+    in_parallel[i % 2] += runs.run(4096, at_hand);
+  }
+  EXPECT_TRUE(in_parallel[0] > 9900);
+  EXPECT_TRUE(in_parallel[1] < 100);
+}
+
+TEST(of_several_the_fastest_is_found_and_the_others_are_tried_in_turn) {
+  std::vector<double> factor = {1, 4, 0.5, 2};
+  std::vector<std::size_t> times(4);
+  std::vector<Cost> cost;
+  for (std::size_t i = 0; i < 4; ++i) {
+    cost.push_back([&, i](std::size_t n, bool) { return serial_cost(n, false) * factor[i]; });
+  }
+  Runs runs{.cost = cost};
+  for (int i = 0; i < 100000; ++i) ++times[runs.run(4096)];
+  for (const std::size_t slower : {0u, 1u, 3u}) {
+    EXPECT_TRUE(times[slower] >= 4);
+    EXPECT_TRUE(times[slower] < 300);
+  }
+  EXPECT_TRUE(runs.seconds < 1.03 * runs.best);
+  factor = {1, 0.2, 0.5, 2};
+  for (int i = 0; i < 100000; ++i) runs.run(4096);
+  EXPECT_EQ(runs.last, 1u);
+}
+
+// However slow it is.
+TEST(trying_costs_little) {
+  for (const double factor : {1.5, 10.0, 200.0, 5000.0}) {
+    Runs runs{.cost = {serial_cost, [=](std::size_t n, bool) { return serial_cost(n, false) * factor; }}};
+    for (int i = 0; i < 20; ++i) runs.run(512);
+    runs.seconds = runs.best = 0;
+    for (int i = 0; i < 30000; ++i) runs.run(512);
+    EXPECT_TRUE(runs.seconds < 1.06 * runs.best);
+  }
+}
+
+// Instead of one that has no memory for such batches the first runs them.
+TEST(one_that_cannot_is_tried_rarely_and_never_chosen) {
+  StrategyChoice choice(3);
+  std::size_t asked[StrategyChoice::kStrategiesMax] = {};
+  for (int i = 0; i < 20000; ++i) {
+    const std::size_t strategy = choice.next(4096, Contention::low);
+    ++asked[strategy];
+    choice.took(strategy == 2 ? 0 : strategy, serial_cost(4096, false) * (strategy == 1 ? 0.5 : 1));
+  }
+  EXPECT_TRUE(asked[2] >= 4);
+  EXPECT_TRUE(asked[2] < 100);
+  EXPECT_TRUE(asked[1] > 19000);
+}
+
+TEST(it_says_why) {
+  StrategyChoice choice;
+  const auto run = [&](double serial, double parallel) {
+    const std::size_t strategy = choice.next(5000, Contention::some);
+    choice.took(strategy, (strategy == 0 ? serial : parallel) * 5000);
+    return choice.reason().text({"serial", "ordered"});
+  };
+  EXPECT_EQ(run(60e-9, 45e-9),
+            "serial: a transaction took serial not timed yet, ordered not timed yet in batches of 4096 to 8191, some "
+            "contention");
+  std::string text;
+  for (int i = 0; i < 10; ++i) text = run(60e-9, 45e-9);
+  EXPECT_EQ(text,
+            "ordered: a transaction took serial 60 ns, ordered 45 ns in batches of 4096 to 8191, some contention");
+}
+
+}  // namespace
+}  // namespace kilokv::engine

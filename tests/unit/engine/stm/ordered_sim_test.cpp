@@ -1,0 +1,222 @@
+// `ordered` under thousands of seeded schedules of the simulator: every batch equals the referee's replay, nobody waits
+// for ever, and no two threads race. Then the same with one rule taken away at a time: each such bug is found. A
+// failure prints the command that replays its schedule, and the few decisions that make it fail.
+
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "engine/engine_with.hpp"
+#include "engine/sim/ordered_sim.hpp"
+#include "engine/workloads/workload.hpp"
+#include "tests/unit/engine/harness.hpp"
+#include "tests/unit/engine/sim/sim_seeds.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+constexpr const char* kProgram = "engine_ordered_sim_test";
+constexpr std::uint64_t kSchedules = schedules_to_run(14000);
+constexpr std::uint64_t kPlantedSchedulesMax = 4000;
+constexpr std::size_t kShrunkDecisionsMax = 10;  // of a planted bug
+constexpr std::uint64_t kBatches = 2;            // each in a row on one state: reservations of earlier ones are there
+
+struct NoOlderReader : OrderedRules {
+  static constexpr bool kOlderReader = false;
+};
+struct UntaggedReads : OrderedRules {
+  static constexpr bool kTagsReads = false;
+};
+struct NoBarrierBeforeDecide : OrderedRules {
+  static constexpr bool kBarrierBeforeDecide = false;
+};
+struct NoBarrierBehindRound : OrderedRules {
+  static constexpr bool kBarrierBehindRound = false;
+};
+struct OneSet : OrderedRules {
+  static constexpr bool kTwoSets = false;
+};
+struct RunsUnreserved : OrderedRules {
+  static constexpr bool kJoinsFirst = false;
+};
+struct PlacesWithoutPass : OrderedRules {
+  static constexpr bool kPlacesByPass = false;
+};
+struct ReadersWalkAlone : OrderedRules {
+  static constexpr bool kReadersJoin = false;
+};
+struct AddersWalkAlone : OrderedRules {
+  static constexpr bool kAddersJoin = false;
+};
+struct ChainsAfterOneSweep : OrderedRules {
+  static constexpr bool kJoinsUntilStill = false;
+};
+struct WalksAcrossPasses : OrderedRules {
+  static constexpr bool kWalksByPass = false;
+};
+struct WalksUnmet : OrderedRules {
+  static constexpr bool kMeetsBeforeWalk = false;
+};
+struct LooksUnmet : OrderedRules {
+  static constexpr bool kMeetsBehindWalk = false;
+};
+struct UnboundedDeltas : OrderedRules {
+  static constexpr bool kBoundsDeltas = false;
+};
+
+// 8 to 16 transactions on 2 to 4 keys, on 4 to 16 lanes; one lockstep schedule for two interleaved ones.
+SimRuns runs_of(std::uint32_t width, std::uint64_t seed) {
+  Random random(seed);
+  SimRuns runs;
+  runs.shape = {.blocks = static_cast<std::uint32_t>(1 + random.below(2)), .group_width = width};
+  runs.shape.block_threads = static_cast<std::uint32_t>(4 * (1 + random.below(2)));
+  if (random.chance(0.35)) runs.tuning = {.decided_min = 1, .divisor = 4, .walks = random.chance(0.8)};
+  if (seed % 4 == 0) {
+    runs.tuning.decided_min = 5;
+    runs.tuning.few_of_max = 8;
+  }
+  runs.schedule.kind = seed % 3 == 0 ? Schedule::Kind::lockstep : Schedule::Kind::interleaved;
+  runs.schedule.preempt_probability = random.chance(0.5) ? 0.5 : 0.1;
+  runs.schedule.steps_max = 200'000;
+  if (seed >= kWeakSeeds) runs.schedule.stale_probability = 0.3;
+  return runs;
+}
+
+// Small ADDs, most without a guard, on few records at the edge of 64 bits; some read or set them.
+void generate_adds(Random* random, std::uint64_t keys, std::size_t transactions, ColumnsBuilder* builder) {
+  const auto draw_key = [&] { return builder->key("edge" + std::to_string(random->below(keys))); };
+  for (std::size_t i = 0; i < transactions; ++i) {
+    builder->begin();
+    if (random->chance(0.1)) {
+      builder->guard(GuardKind::greater, OnFalse::fail, draw_key(), 0);
+    }
+    if (random->chance(0.15)) builder->op(OpKind::get, draw_key());
+    if (random->chance(0.1)) {
+      builder->op(OpKind::put, draw_key(), Operand::integer, std::numeric_limits<std::int64_t>::max() - 2);
+    }
+    for (std::uint64_t adds = 1 + random->below(2); adds > 0; --adds) {
+      const bool unknown = random->chance(0.1);  // an operand that is known only when the ADD runs
+      const Operand operand = random->chance(0.5) ? Operand::commit_version : Operand::batch_time;
+      builder->op(OpKind::add, draw_key(), unknown ? operand : Operand::integer, unknown ? 0 : random->between(-4, 4));
+    }
+    builder->end();
+  }
+}
+
+// Nearly all wait for a record that another one sets: passes in which few are decided, or late.
+void generate_waits(Random* random, std::uint64_t keys, std::size_t transactions, ColumnsBuilder* builder) {
+  const auto draw_key = [&] { return builder->key("wait" + std::to_string(random->below(keys))); };
+  for (std::size_t i = 0; i < transactions; ++i) {
+    builder->begin();
+    if (i + 1 < transactions) builder->guard(GuardKind::greater, OnFalse::wait, draw_key(), random->between(0, 3));
+    builder->op(OpKind::put, draw_key(), Operand::integer, random->between(0, 5));
+    builder->end();
+  }
+}
+
+using MakeExecutor = std::unique_ptr<Executor> (*)(SimRuns* runs);
+
+Status load_initial(const Workload& workload, std::uint64_t keys, Engine* engine) {
+  Status status;
+  workload.for_each_initial([&](const InitialRecord& record) {
+    if (status.ok()) status = engine->load(record.key, 1, record.type, record.integer, record.bytes);
+  });
+  constexpr std::int64_t kEdge = std::numeric_limits<std::int64_t>::max() - 2;
+  for (std::uint64_t key = 0; status.ok() && key < keys; ++key) {
+    status = engine->load("edge" + std::to_string(key), 1, ValueType::integer, kEdge, {});
+  }
+  return status;
+}
+
+Status run_ordered_seed(SimRuns runs, MakeExecutor make, std::uint64_t seed, SimTotals* totals, const Schedule* given) {
+  const Schedule usual = runs.schedule;
+  Random random(seed ^ 0x5EED);
+  const std::uint64_t keys = 2 + random.below(3);
+  auto workload = mixed_workload(seed, keys);
+  const bool adds = random.chance(0.25);
+  const bool waits = !adds && random.chance(0.25);
+  EngineOptions engine_options;
+  engine_options.strategy = "ordered";
+  engine_options.threads = 1;
+  engine_options.secret = RefereeScenario::kSecret;
+  RefereeScenario scenario;
+  scenario.engine = create_engine_with(engine_options, make(&runs));
+  Status status = load_initial(*workload, keys, scenario.engine.get());
+  scenario.header.first_version = 2;
+  for (std::uint64_t i = 0; status.ok() && i < kBatches; ++i) {
+    const bool is_given = set_schedule(usual, seed * kBatches + i, given, &runs.schedule);
+    const std::size_t transactions = 8 + random.below(9);
+    if (adds) {
+      generate_adds(&random, keys, transactions, &scenario.builder);
+    } else if (waits) {
+      generate_waits(&random, keys, transactions, &scenario.builder);
+    } else {
+      workload->generate(&scenario.builder, transactions);
+    }
+    scenario.execute();
+    totals->schedule = runs.schedule;
+    totals->report = runs.report;
+    totals->count(runs.report, scenario.engine->execution());
+    status = judge(scenario, RefereeMode::deterministic);
+    if (is_given) return status;
+    scenario.next_batch();
+  }
+  return status;
+}
+
+template <std::uint32_t Width, class Rules = OrderedRules>
+struct Family {
+  static std::unique_ptr<Executor> make(SimRuns* runs) { return std::make_unique<OrderedSim<Width, Rules>>(runs); }
+  static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
+    return run_ordered_seed(runs_of(Width, seed), &make, seed, totals, given);
+  }
+};
+
+template <class F>
+void expect_chains_to_hold(const char* test, std::uint64_t schedules, bool is_weak = false) {
+  const SimTotals totals = expect_to_hold<F>(kProgram, test, schedules);
+  if (replayed_seed() != nullptr || kilokv::test::has_failed()) return;
+  std::printf("  %llu transactions in chains\n", static_cast<unsigned long long>(totals.walked));
+  EXPECT_TRUE(totals.walked > schedules / 10);
+  EXPECT_EQ(totals.stale_loads > schedules, is_weak);
+}
+
+// And it takes few decisions.
+template <class Rules>
+void expect_to_fail_soon(const char* test, std::size_t decisions_max = kShrunkDecisionsMax) {
+  const auto failed = expect_to_fail<Family<4, Rules>>(kProgram, test, kPlantedSchedulesMax);
+  if (!failed) return;
+  const ShrunkSchedule shrunk = shrink_seed(&Family<4, Rules>::run_seed, failed->seed, failed->schedule);
+  EXPECT_TRUE(shrunk.fails && shrunk.schedule.decisions.size() <= decisions_max);
+}
+
+TEST(ordered_holds_in_groups_of_4) { expect_chains_to_hold<Family<4>>("ordered_holds_in_groups_of_4", kSchedules); }
+TEST(ordered_holds_in_groups_of_32) {
+  expect_chains_to_hold<Family<32>>("ordered_holds_in_groups_of_32", kSchedules / 12);
+}
+TEST(ordered_holds_in_weak_memory) {
+  expect_chains_to_hold<InWeakMemory<Family<4>>>("ordered_holds_in_weak_memory", kSchedules / 7, true);
+}
+
+#define PLANTED(test, Rules, ...) PLANTED_TEST(test, expect_to_fail_soon<Rules>(#test __VA_OPT__(, ) __VA_ARGS__))
+
+// Gap 10 of the design.
+PLANTED(a_missing_rule_of_the_older_reader_is_found, NoOlderReader)
+PLANTED(a_reservation_without_its_epoch_is_found, UntaggedReads)
+PLANTED(a_missing_first_barrier_is_found, NoBarrierBeforeDecide)
+PLANTED(a_missing_barrier_of_a_round_is_found, NoBarrierBehindRound)
+PLANTED(reservations_in_words_that_decide_are_found, OneSet)
+PLANTED(a_pass_that_opens_without_reservations_is_found, RunsUnreserved)
+PLANTED(a_postponed_one_at_its_old_place_is_found, PlacesWithoutPass)
+PLANTED(readers_in_a_chain_of_their_own_are_found, ReadersWalkAlone)
+// The lanes have to decide little in a round, and then to meet in a certain order.
+PLANTED(adders_that_do_not_commute_in_chains_of_their_own_are_found, AddersWalkAlone, 40)
+PLANTED(chains_that_were_not_joined_to_the_end_are_found, ChainsAfterOneSweep)
+PLANTED(a_walk_that_mixes_passes_is_found, WalksAcrossPasses)
+PLANTED(a_walk_before_all_have_looked_is_found, WalksUnmet)
+PLANTED(a_look_before_the_walk_has_ended_is_found, LooksUnmet)
+PLANTED(deltas_without_a_bound_are_found, UnboundedDeltas)
+
+}  // namespace
+}  // namespace kilokv::engine

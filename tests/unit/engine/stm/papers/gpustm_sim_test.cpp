@@ -1,0 +1,47 @@
+// `gpustm` under thousands of seeded schedules of the simulator, with the rare paths that they must have gone; then the
+// same with one rule taken away at a time: each such bug is found.
+
+#include "engine/stm/papers/gpustm.hpp"
+
+#include "tests/unit/engine/stm/papers/ticketed_sim.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+constexpr const char* kProgram = "engine_gpustm_sim_test";
+constexpr std::uint64_t kSchedules = schedules_to_run(15000);
+
+template <std::uint32_t Width, class Rules = GpustmRules>
+using Family = TicketedFamily<Width, Gpustm<SimPlatformOf<Width>, Rules>>;
+
+constexpr NamedProbe<GpustmProbe> kNames[] = {
+    {GpustmProbe::busy, "a lock that another transaction has"},
+    {GpustmProbe::read_found_changed, "a lock that changed while its record was read"},
+    {GpustmProbe::moved_on, "a later timestamp, but the same values"},
+    {GpustmProbe::values_differ, "other values than those that were read"},
+    {GpustmProbe::late_read_only, "a read invalidated between ticket and validation"},
+    {GpustmProbe::gave_up, "a semantic conflict given up after all tries"},
+};
+
+TEST(gpustm_holds_in_groups_of_4) {
+  const SimTotals totals = expect_to_hold<Family<4>>(kProgram, "gpustm_holds_in_groups_of_4", kSchedules);
+  if (replayed_seed() == nullptr) expect_probes(totals, kNames);
+}
+TEST(gpustm_holds_in_groups_of_32) {
+  expect_to_hold<Family<32>>(kProgram, "gpustm_holds_in_groups_of_32", kSchedules / 12);
+}
+
+struct NotValidatedByTime : GpustmRules {
+  static constexpr bool kValidatesByTime = false;
+};
+struct ReadOnlyNotValidated : GpustmRules {
+  static constexpr bool kValidatesReadOnly = false;
+};
+
+#define PLANTED(test, Rules) PLANTED_TEST(test, (expect_to_fail<Family<4, Rules>>(kProgram, #test)))
+
+PLANTED(no_validation_under_locks_is_found, NotValidatedByTime)
+PLANTED(a_read_only_transaction_without_validation_is_found, ReadOnlyNotValidated)
+
+}  // namespace
+}  // namespace kilokv::engine
