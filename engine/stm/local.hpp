@@ -13,12 +13,12 @@
 //
 // Why the order is serial. Claims are kept from the access to the end, so that of two transactions in conflict one has
 // given its claims back before the other one has got them, and so has the earlier ticket. Outcomes that write nothing
-// have claims, too, until they have their ticket, or, postponed, have ended (gap 5 of DESIGN section 5). Staged
+// have claims, too, until they have their ticket, or, postponed, have ended (docs/papers.md, gap 5). Staged
 // transactions and those that run beside them share no record that is written; where they would, the latter are behind
 // (stm/local_arguments.hpp), with a barrier on either side.
 //
 // Progress is that of serialization (stm/serialization.hpp): who meets conflicts again and again is alone in its group,
-// and then in the block, where nothing is in its way.
+// and then in the block, where nothing is in its way (docs/papers.md, gap 8).
 //
 // The rest: Prstm, on records that are not on the stage, one transaction of a thread at a time. A thread that has both
 // kinds tries the staged ones first; these end whatever others do, and so its next one is tried.
