@@ -1,6 +1,6 @@
 // The referee's own idea of the database: an ordered map of values, and an interpreter of one transaction that is as
-// plain as DESIGN section 2. It shares nothing with engine/txn/interpreter.hpp but the columns that it reads; speed
-// does not matter here. Thread safety: as of std::map.
+// plain as docs/transactions.md, sections 3 to 6. It shares nothing with engine/txn/interpreter.hpp but the columns
+// that it reads; speed does not matter here. Thread safety: as of std::map.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 //
 // Used by the unit tests, the simulator, the benches' --verify, the check on the GPU, and the running server on a
 // sample of its batches. It trusts nothing that it is given but the columns, which must be valid. Thread safety: the
-// state belongs to the caller; else stateless. Source: DESIGN.md section 2 (the specification of a batch) and 7.
+// state belongs to the caller; else stateless. Source: docs/transactions.md, section 7 (the specification of a batch).
 #pragma once
 
 #include <cstdint>

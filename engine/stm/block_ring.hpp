@@ -22,8 +22,8 @@
 // the slot back. cut carries nothing.
 //
 // Thread safety: one producer, one consumer; each of the words of its side is its own. Progress: neither side waits
-// here. Source: section 5.1 of the validation paper ("cooperative validation": each side polls the other's position);
-// taking back what may be done twice by stores and loads is idempotent work stealing (Michael et al., 2009).
+// here. Source: Tarlovskyy's validation paper, section 5.1 ("cooperative validation": each side polls the other's
+// position); taking back what may be done twice by stores and loads is idempotent work stealing (Michael et al., 2009).
 #pragma once
 
 #include <cstdint>

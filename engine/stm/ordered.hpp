@@ -1,5 +1,6 @@
-// `ordered`: the specification of a batch (DESIGN section 2) in parallel, bit for bit what `serial` gives, on any
-// number of threads. Deterministic rounds, after deterministic reservations (Yu et al., "Aria", VLDB 2020):
+// `ordered`: the specification of a batch (docs/transactions.md, section 7) in parallel, bit for bit what `serial`
+// gives, on any number of threads. Deterministic rounds, after deterministic reservations (Lu et al., "Aria", VLDB
+// 2020; docs/papers.md, section 8):
 //
 //   reserve  every undecided transaction enters its place at each record that it may read, write or add to: the lowest
 //            place stays
@@ -9,7 +10,7 @@
 // Who is left reserves for the next round at once, in words of its own, so that one barrier a round is enough.
 // Deviations from Aria: who must wait stays in the batch and goes on in the next round; the order is the batch's,
 // fixed; the rule of the older reader (without it T2 could overtake a T1 that reads what T2 writes, while T1 waits for
-// T0); ADDs; passes.
+// T0: docs/papers.md, gap 10); ADDs; passes.
 //
 // Passes overlap. A transaction's place is pass x n + position, as its rank: one that is postponed moves to a later
 // place. The next pass opens when one transaction of the last open one was decided; those that wait for it reserve in

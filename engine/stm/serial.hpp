@@ -1,4 +1,5 @@
-// `serial`: the specification of a batch (DESIGN section 2), literally, on one thread. The oracle for all others.
+// `serial`: the specification of a batch (docs/transactions.md, section 7), literally, on one thread. The oracle for
+// all others.
 //
 // Transactions stand in positions 0 to n-1 by (precedence, arrival). Pass 0 runs them one by one; those whose deciding
 // guard is WAIT are postponed without effect, and each further pass runs the postponed ones again in the same order.

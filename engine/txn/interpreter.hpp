@@ -1,5 +1,5 @@
-// Runs one transaction: the rules of DESIGN section 2, written once for every strategy and platform. Pure and free of
-// allocation; all access to records goes through `Access`.
+// Runs one transaction: the rules of docs/transactions.md, sections 3 to 6, written once for every strategy and
+// platform. Pure and free of allocation; all access to records goes through `Access`.
 //
 // Access (a class of the strategy or executor; `key`, `range`, `value` are indices into the batch's columns):
 //   Cell read(key)                     the record as this transaction sees it, its own writes included: for the
@@ -17,7 +17,7 @@
 //   void range_get(range, own)         returns pairs; those of version `own` are marked as own writes
 //   bool delete_range(range, own)      deletes pairs with version `own`; whether there was one
 //
-// Where the design is silent:
+// Rules that are easily missed (docs/transactions.md, sections 3 and 4):
 //   - Guards see the state before the transaction; they are evaluated even when no operation follows.
 //   - A compare with two keys is a TYPE_MISMATCH when either holds bytes; guard_cell is the first key's.
 //   - ADD checks its operand first, then the record: bytes in either is a TYPE_MISMATCH, absent in either counts as 0.

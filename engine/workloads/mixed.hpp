@@ -1,6 +1,6 @@
 // mixed: every guard kind, operation, operand and value type at random over few keys, with else-lists, ranges, WAIT,
 // precedence, integers at the edge of 64 bits and operations on the wrong type. For differential tests: a strategy that
-// agrees with the referee on many such batches has met every rule of DESIGN section 2.
+// agrees with the referee on many such batches has met every rule of docs/transactions.md, sections 3 to 7.
 // Invariant: at most `keys` live records, all of the workload's keys; what they hold is for the referee to say.
 #pragma once
 

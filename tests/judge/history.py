@@ -42,6 +42,14 @@ def to_bound(field):
     return "" if field is None else to_key(field)
 
 
+def can_wait(line):
+    return any(guard.get("when_false") == "wait" for guard in line["guards"])
+
+
+def may_be_parked(line):
+    return can_wait(line) and line.get("wait_timeout_ms", 0) > 0
+
+
 def show(value):
     return "absent" if value is None else repr(value)
 
@@ -71,6 +79,7 @@ class History:
     header    the first line
     places    sorted list of (batch, rank, line number, offset in the file)
     times     batch number -> stamp in microseconds
+    sizes     batch number -> how many transactions of it are known; it may have had more
     versions  batch number -> version of its rank 0, where a transaction of it wrote
     unknown   transactions that may or may not have run
     problems  what is wrong without replaying: (line number, message)
@@ -78,6 +87,7 @@ class History:
 
     def __init__(self, path):
         self.places, self.times, self.versions, self.unknown, self.problems = [], {}, {}, [], []
+        self.sizes = {}
         self.transactions = 0
         self.scan_invoke_us = {}
         self._known_batches = None
@@ -129,6 +139,11 @@ class History:
             raise Malformed("batch, rank and batch_time_us are integers")
         if line["admitted_batch"] > batch:
             self.problems.append((number, f"admitted to batch {line['admitted_batch']}, but finished in batch {batch}"))
+        if rank is not None:
+            self.sizes[batch] = self.sizes.get(batch, 0) + 1
+            if line["admitted_batch"] < batch and not may_be_parked(line):
+                self.problems.append((number, f"decided in batch {batch}, but it may not wait beyond its first one, "
+                                      f"{line['admitted_batch']}"))
         if self.times.setdefault(batch, time_us) != time_us:
             self.problems.append((number, f"batch {batch} has two stamps: {self.times[batch]} and {time_us}"))
         if line["version"] is not None:

@@ -10,6 +10,8 @@ was found at the end is the one that the replay leaves. It shares no code with t
 A transaction without an answer may or may not have run. The judge assumes that it did not; what contradicts that on
 keys which such a transaction may have reached is reported as inconclusive, everything else as a violation.
 
+The rules are those of docs/transactions.md, section 16.
+
 Limits: versions of deleted keys are taken to be remembered for the whole run (shorter than --tombstone-retention).
 Exit codes: 0 accepted, 1 violations, 2 inconclusive.
 """
@@ -18,11 +20,12 @@ import argparse
 import sys
 import time
 
-from history import History, Malformed, read_final_state, show, to_bound, to_key, to_value
+from history import History, Malformed, can_wait, read_final_state, show, to_bound, to_key, to_value
 from model import Execution, State, Undone, VersionUnknown, first_false
 from taint import Taint
 
 ENOUGH = 10  # violations, then the judge stops
+PASSES_MAX = 16  # of a batch
 
 
 class Judge:
@@ -34,6 +37,10 @@ class Judge:
         self.tainted = Taint(history.unknown)
         self._last_version = max((version for _, version in history.initial.values()), default=0)
         self._place = None
+        self._batch = None
+        self._undo = []  # of the batch at hand: (rank, key, the cell before), in order
+        self._class = (0, 0)  # of its transactions that never wait: the highest precedence so far, and its line
+        self._cause = None  # why the transaction at hand was undone: field and index
         self._latest_here = self._latest_before = (-1, 0)  # latest invocation at, and before, _place; and its line
 
     def judge(self, final_state=None):
@@ -59,26 +66,80 @@ class Judge:
             self._scan(number, line)
             return
         touched = self.tainted.spread(line)
+        self._enter_batch(line["batch"])
         self._check_version(number, line["version"])
+        self._check_precedence(number, line)
         expected, failed, execution = self._replay(line)
         reported = line["failed_guard"] if line["outcome"] in ("GUARD_FAILED", "WAIT_EXPIRED") else None
+        if self._was_cut_off(line):
+            expected, failed, execution = "WAIT_EXPIRED", reported, Execution(self.state, None, 0)
         if (line["outcome"], reported) != (expected, failed):
             got = name(line["outcome"], reported)
             self.report(number, touched, f"expected {name(expected, failed)}, got {got}{self._explain(line, failed)}")
             execution = self._believe(line)
         elif expected == "WAIT_EXPIRED":
             self._check_deadline(number, line)
+        else:
+            self._check_cause(number, touched, line)
         self._compare_reads(number, line, execution.reads)
         wrote = bool(execution.writes)
         if wrote != (line["version"] is not None):
             what = "something" if wrote else "nothing"
             self.report(number, touched, f"it wrote {what}, but has version {line['version']}")
         for key, value in execution.writes.items():
+            self._undo.append((line["rank"], key, self.state.get(key)))
             self.state.put(key, value, line["version"] or 0)
+
+    def _enter_batch(self, batch):
+        if batch != self._batch:
+            self._batch, self._undo, self._class = batch, [], (0, 0)
+
+    def _check_precedence(self, number, line):
+        """Those that cannot wait are decided in pass 0, one precedence class after another."""
+        if can_wait(line):
+            return
+        precedence = line.get("precedence", 0)
+        if precedence < self._class[0]:
+            self.report(number, (), f"precedence {precedence} stands after precedence {self._class[0]} of line "
+                        f"{self._class[1]} in one pass")
+        self._class = max(self._class, (precedence, number))
+
+    def _was_cut_off(self, line):
+        """Whether it was left when the last pass that a batch may have was done, though its guards hold at its place.
+
+        Its rank is PASSES_MAX x n + position, so that its last try, in the last pass, was at rank - n. How many
+        transactions the batch had, n, is not known: any that agrees with the rank will do.
+        """
+        if line["outcome"] != "WAIT_EXPIRED" or first_false_of(line, self.state) == line["failed_guard"]:
+            return False
+        rank, after = line["rank"], {}
+        undo = list(self._undo)
+        found = False
+        for size in range(max(rank // (PASSES_MAX + 1) + 1, self.history.sizes[line["batch"]]), rank // PASSES_MAX + 1):
+            while undo and undo[-1][0] > rank - size:
+                _, key, before = undo.pop()
+                after.setdefault(key, self.state.get(key))
+                self.state.put(key, *before)
+            failed = first_false_of(line, self.state)
+            found = failed == line["failed_guard"] and line["guards"][failed].get("when_false") == "wait"
+            if found:
+                break
+        for key, cell in after.items():
+            self.state.put(key, *cell)
+        return found
+
+    def _check_cause(self, number, touched, line):
+        """Of what was undone: the guard or operation that it names, where the line tells."""
+        for field in ("failed_guard", "failed_operation"):
+            got = line.get(field)
+            if self._cause and got is not None and (field, got) != self._cause:
+                expected = "{} {}".format(*self._cause)
+                self.report(number, touched, f"{line['outcome']} by {expected} is expected, not by {field} {got}")
 
     def _replay(self, line):
         """What the transaction must answer at this place: outcome, failed guard, and its execution."""
         execution = Execution(self.state, self._version_at(line), line["batch_time_us"])
+        self._cause = None
         try:
             failed = first_false(line["guards"], self.state)
             if failed is None:
@@ -89,6 +150,7 @@ class Judge:
             execution.run(line["else"])
             return "GUARD_FAILED", failed, execution
         except Undone as undone:
+            self._cause = undone.args[1:]
             return undone.args[0], None, Execution(self.state, None, 0)
         except VersionUnknown:  # nobody in its batch wrote, so it was undone; why, cannot be told
             expected = line["outcome"] if line["outcome"] in ("OVERFLOW", "TYPE_MISMATCH") else "OVERFLOW"
@@ -156,10 +218,10 @@ class Judge:
 
     def _check_deadline(self, number, line):
         admitted = self.history.stamp_at_least(line["admitted_batch"])
-        if admitted is not None and line["batch_time_us"] < admitted + line["wait_timeout_ms"] * 1000:
+        timeout_ms = line.get("wait_timeout_ms", 0)
+        if admitted is not None and line["batch_time_us"] < admitted + timeout_ms * 1000:
             waited = line["batch_time_us"] - admitted
-            self.report(number, (), f"gave up waiting {waited} us after it was admitted; "
-                        f"its time is {line['wait_timeout_ms']} ms")
+            self.report(number, (), f"gave up waiting {waited} us after it was admitted; its time is {timeout_ms} ms")
 
     def _check_real_time(self, number, line):
         invoke, returned = line["invoke_us"], line["return_us"]
@@ -184,6 +246,14 @@ class Judge:
                             f"got {show(got_value)}, version {got_version}")
                 if len(self.violations) >= ENOUGH:
                     return
+
+
+def first_false_of(line, state):
+    """Index of the guard that decides; None when all hold, or one meets the wrong type."""
+    try:
+        return first_false(line["guards"], state)
+    except Undone:
+        return None
 
 
 def name(outcome, failed):

@@ -6,7 +6,7 @@ from history import INT_MAX, INT_MIN, to_bound, to_key, to_value
 
 
 class Undone(Exception):
-    """The transaction is undone as a whole; args[0] is the outcome."""
+    """The transaction is undone as a whole; args: the outcome, then the field that names the cause, and its index."""
 
 
 class VersionUnknown(Exception):
@@ -86,8 +86,11 @@ def holds(guard, state):
 def first_false(guards, state):
     """Index of the deciding guard, or None when all hold."""
     for index, guard in enumerate(guards):
-        if not holds(guard, state):
-            return index
+        try:
+            if not holds(guard, state):
+                return index
+        except Undone as undone:
+            raise Undone(undone.args[0], "failed_guard", index) from None
     return None
 
 
@@ -101,7 +104,10 @@ class Execution:
 
     def run(self, operations):
         for index, operation in enumerate(operations):
-            getattr(self, "_" + operation["op"])(index, operation)
+            try:
+                getattr(self, "_" + operation["op"])(index, operation)
+            except Undone as undone:
+                raise Undone(undone.args[0], "failed_operation", index) from None
 
     def _look(self, key):
         return (self.writes[key], None) if key in self.writes else self.state.get(key)

@@ -27,8 +27,8 @@
 
 /* Bugs, to see them found: PLANT is one of them. */
 #define NOTHING 0
-#define READ_UNCHECKED 1     /* gap 1: the value is read first and then the version */
-#define VALIDATE_FIRST 2     /* gap 2: reads are validated before the locks are held, and not again */
+#define READ_UNCHECKED 1     /* docs/papers.md, gap 1: the value is read first and then the version */
+#define VALIDATE_FIRST 2     /* docs/papers.md, gap 2: reads are validated before the locks are held, and not again */
 #define VALIDATE_NO_MORE 3   /* reads are validated under the locks, but not behind the ticket */
 #define VALIDATE_LOCKED 4    /* what another has locked passes: its version is still the old one */
 #define TICKET_FIRST 5       /* the ticket is taken before the locks */

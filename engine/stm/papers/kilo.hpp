@@ -11,8 +11,7 @@
 //   validates  by value, word and tag, everything that it read;
 //   writes back, ends, and leaves. One that fails has wasted its ID, and is tried again.
 // It waits nowhere within an attempt, for in lockstep nobody would get on: it comes back to the sweep, and goes on in
-// the next one. Who reads only, fails, or is postponed goes the same way, and writes nothing (gap 5 of DESIGN section
-// 5).
+// the next one. Who reads only, fails, or is postponed goes the same way, and writes nothing (docs/papers.md, gap 5).
 //
 // After a few such tries, where no ticket may be wasted, or where it uses its own commit version, a transaction takes
 // its ID first, announces all that it may touch as to be written, waits for its hazard, and then runs: nothing can come
@@ -29,7 +28,7 @@
 // equal one of somebody later.
 //
 // A false hazard is one more to wait for, with an earlier ID. Because the wait is for all up to the hazard, not for the
-// hazard alone, it matters not whose it is (gap 9).
+// hazard alone, it matters not whose it is (docs/papers.md, gap 9).
 //
 // Progress. Who has an ID waits only for those with earlier ones: that they enter, which whoever comes by does for
 // them, and that they end. The earliest waits for nobody. So somebody ends, in lockstep, too. A later ID may make an

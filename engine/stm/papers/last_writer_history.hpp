@@ -4,8 +4,8 @@
 //
 // The answer is never older than the true last writer, unless that one has retired: a record's entry is replaced by
 // younger writers alone, an evicted one leaves its stamp, or an younger one, in a bucket of every array, and so the
-// least of the record's buckets is not below it. Aliasing makes it younger: the asker waits longer, no more (gap 9 of
-// DESIGN section 5).
+// least of the record's buckets is not below it. Aliasing makes it younger: the asker waits longer, no more
+// (docs/papers.md, gap 9).
 //
 // Thread safety: of whoever has the unit; the unit's word hands over.
 // Source: KILO TM, section 4.5.2. Deviation: what has retired when it is evicted is dropped.

@@ -1,5 +1,5 @@
-// `local`: GPU-LocalTM in software. The records that a batch contends for are on a stage (stm/papers/stage.hpp), in the memory
-// of one block, or of a cluster's together, whose lanes run the transactions that touch nothing else: they find
+// `local`: GPU-LocalTM in software. The records that a batch contends for are on a stage (stm/papers/stage.hpp), in the
+// memory of one block, or of a cluster's together, whose lanes run the transactions that touch nothing else: they find
 // conflicts at each access, by signatures, and write in place, with shadows to go back to. The rest of the batch runs
 // as in `prstm`.
 //
@@ -13,17 +13,18 @@
 //
 // Why the order is serial. Claims are kept from the access to the end, so that of two transactions in conflict one has
 // given its claims back before the other one has got them, and so has the earlier ticket. Outcomes that write nothing
-// have claims, too, until they have their ticket, or, postponed, have ended (gap 5 of DESIGN section 5). Staged
+// have claims, too, until they have their ticket, or, postponed, have ended (docs/papers.md, gap 5). Staged
 // transactions and those that run beside them share no record that is written; where they would, the latter are behind
 // (stm/papers/local_arguments.hpp), with a barrier on either side.
 //
-// Progress is that of serialization (stm/papers/warp_serialization.hpp): who meets conflicts again and again is alone in its group,
-// and then in the block, where nothing is in its way.
+// Progress is that of serialization (stm/papers/warp_serialization.hpp): who meets conflicts again and again is alone
+// in its group, and then in the block, where nothing is in its way (docs/papers.md, gap 8).
 //
 // The rest: Prstm, on records that are not on the stage, one transaction of a thread at a time. A thread that has both
 // kinds tries the staged ones first; these end whatever others do, and so its next one is tried.
 //
-// Source: GPU-LocalTM, sections 3.1 to 3.3. Deviations, beside those of stm/papers/stage.hpp and stm/papers/warp_serialization.hpp:
+// Source: GPU-LocalTM, sections 3.1 to 3.3. Deviations, beside those of stm/papers/stage.hpp and
+// stm/papers/warp_serialization.hpp:
 //   - registers are not saved: a transaction's program is run again from its start
 //   - a ticket, and with it the version, is taken at the end
 #pragma once
@@ -35,11 +36,11 @@
 #include "engine/platform/concept.hpp"
 #include "engine/stm/papers/local_clock.hpp"
 #include "engine/stm/papers/prstm.hpp"
-#include "engine/stm/papers/warp_serialization.hpp"
 #include "engine/stm/papers/stage.hpp"
 #include "engine/stm/papers/ticketed.hpp"
 #include "engine/stm/papers/ticketed_arguments.hpp"
 #include "engine/stm/papers/transaction_log.hpp"
+#include "engine/stm/papers/warp_serialization.hpp"
 #include "engine/txn/interpreter.hpp"
 
 namespace kilokv::engine {

@@ -8,8 +8,8 @@
 //
 // Beside it, in the same cache line, stands its claim: the position of the transaction that is to have the lock next.
 // Source: PR-STM, section 3.1. Deviation: 38 bits of version in place of 11, so that none comes round while somebody
-// reads under it, and 24 bits of owner in place of 19, so that all transactions of a batch have their own (gap 3 of
-// DESIGN section 5).
+// reads under it, and 24 bits of owner in place of 19, so that all transactions of a batch have their own
+// (docs/papers.md, gap 3).
 #pragma once
 
 #include <cstdint>

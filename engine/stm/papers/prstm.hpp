@@ -34,8 +34,8 @@
 // replaces a lower one's, never the other way round. Only who locks everything claims; it drops the claim when it has
 // pre-locked the lock, and before that it is neither decided nor postponed, so that a batch leaves none.
 //
-// Source: PR-STM, sections 3.1 to 3.3, Algorithms 1 and 2. Deviations, with the gaps of DESIGN section 5 that they
-// close:
+// Source: PR-STM, sections 3.1 to 3.3, Algorithms 1 and 2. Deviations, with the gaps of docs/papers.md, section 1, that
+// they close:
 //   - reads load the lock word before the value; the validations check it again (1)
 //   - reads are validated while the write locks are held, behind the ticket; a locked read is a conflict, decided by
 //     priority on a later try, when reads are locked, too (2)

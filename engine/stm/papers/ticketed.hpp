@@ -7,10 +7,11 @@
 // When the n of a range are spent, the pass goes on in the next range, as soon as all who have one have ended. In the
 // last range no ticket is wasted: there transactions lock all that they may touch before they take theirs.
 //
-// Passes. Postponed transactions wait for the next pass, as in the specification (DESIGN section 2); a pass finishes
-// one precedence class before the next, with a barrier between. It ends when nobody waits, when a pass has finished
-// none, or when the ranges are used up; ranges that wasted tickets took are missing then. Where a pass has finished
-// none, nothing was written in it, so that the guards that postponed are still false behind it.
+// Passes. Postponed transactions wait for the next pass, as in the specification (docs/transactions.md, sections 7.2
+// and 7.5); a pass finishes one precedence class before the next, with a barrier between. It ends when nobody waits,
+// when a pass has finished none, or when the ranges are used up; ranges that wasted tickets took are missing then.
+// Where a pass has finished none, nothing was written in it, so that the guards that postponed are still false behind
+// it.
 //
 // Progress is the protocol's: threads try their own undecided transactions in turn until all are decided, and the
 // protocol sees to it that somebody's attempt succeeds.
@@ -31,7 +32,7 @@
 // arguments' memory meanwhile.
 // Source: PR-STM, section 3.4 and Algorithm 3 (the global transaction table); deviations: a thread owns positions, not
 // a block of the table, so that a batch spreads over any number of threads; passes are those of the specification, so
-// that postponement ends (gap 11); an attempt is made once an iteration (gap 6).
+// that postponement ends (docs/papers.md, gap 11); an attempt is made once an iteration (gap 6).
 #pragma once
 
 #include <cstdint>

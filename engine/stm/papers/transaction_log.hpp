@@ -1,7 +1,7 @@
 // The log of one transaction: the records that it may touch (its footprint is static, so they are known before it
 // runs), and what it has read and will write of each. Reads that are repeated come from here, with the version of the
-// first; a second write finds the first one's entry; locks that cover several records stand once (gaps 4 and 7 of
-// DESIGN section 5).
+// first; a second write finds the first one's entry; locks that cover several records stand once (docs/papers.md, gaps
+// 4 and 7).
 //
 // Entries ascend by record, so that those of one lock are neighbours, and locks ascend, too. The first of them, the
 // head, keeps what is known of the lock.

@@ -9,8 +9,8 @@
 // Progress. Attempts end by themselves, and a lane that looked at the token before it was taken makes but that one
 // more. Then nobody has a claim but the lane that is alone in the block, whose own bits are no conflict: it ends. So
 // whoever has the token gets on, and gives it to the next. Without a token a mask changes only where some lane has
-// ended or begun; so either somebody gets on, or the mask is the same and a lane goes for the token (gap 8 of DESIGN
-// section 5).
+// ended or begun; so either somebody gets on, or the mask is the same and a lane goes for the token (docs/papers.md,
+// gap 8).
 //
 // The token is for progress and never for safety: all its accesses are relaxed.
 //

@@ -201,7 +201,7 @@ TEST(ordered_holds_in_weak_memory) {
 
 #define PLANTED(test, Rules, ...) PLANTED_TEST(test, expect_to_fail_soon<Rules>(#test __VA_OPT__(, ) __VA_ARGS__))
 
-// Gap 10 of the design.
+// docs/papers.md, gap 10.
 PLANTED(a_missing_rule_of_the_older_reader_is_found, NoOlderReader)
 PLANTED(a_reservation_without_its_epoch_is_found, UntaggedReads)
 PLANTED(a_missing_first_barrier_is_found, NoBarrierBeforeDecide)

@@ -172,8 +172,8 @@ TEST(blobs_live_as_long_as_they_are_referred_to) {
   EXPECT_TRUE(BlobStore::content_hash(blobs.add("x")) == BlobStore::content_hash(blobs.add("x")));
 }
 
-// TARGETS.md: at most 96 bytes, all told, for a 16-byte key with an integer. At every size, so at every load, keys in
-// no order, all dirty.
+// At most 96 bytes, all told, for a 16-byte key with an integer. At every size, so at every load, keys in no order, all
+// dirty.
 TEST(memory_per_record) {
   RecordStore store({1, 2}, 0, std::size_t{1} << 31);
   std::mt19937_64 random(kSeed);

@@ -1,4 +1,4 @@
-// Every rule of a transaction (DESIGN section 2), one at a time, through the facade.
+// Every rule of a transaction (docs/transactions.md, sections 3 to 7), one at a time, through the facade.
 
 #include <limits>
 

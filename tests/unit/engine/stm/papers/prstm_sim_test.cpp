@@ -42,7 +42,7 @@ TEST(prstm_holds_in_groups_of_32) {
   expect_to_hold<Family<32>>(kProgram, "prstm_holds_in_groups_of_32", kSchedules / 30);
 }
 
-// The gaps of DESIGN section 5.
+// The gaps of docs/papers.md, section 1.
 struct ValueBeforeVersion : PrstmRules {
   static constexpr bool kLockFirst = false;
 };
