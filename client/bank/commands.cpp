@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "client/bank/audit.hpp"
+#include "client/command_line/error_report.hpp"
 #include "client/measure/steady_scan.hpp"
 #include "client/measure/text.hpp"
-#include "client/command_line/error_report.hpp"
 
 namespace kilokv::bank {
 namespace {

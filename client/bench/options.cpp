@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "client/measure/steady_scan.hpp"
 #include "client/command_line/arguments.hpp"
+#include "client/measure/steady_scan.hpp"
 
 namespace kilokv::bench {
 namespace {

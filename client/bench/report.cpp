@@ -4,8 +4,8 @@
 #include <fstream>
 #include <thread>
 
-#include "client/measure/text.hpp"
 #include "client/command_line/arguments.hpp"
+#include "client/measure/text.hpp"
 
 namespace kilokv::bench {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "client/bench/call_driver.hpp"
-#include "client/measure/clock.hpp"
 #include "client/bench/report.hpp"
-#include "client/measure/steady_scan.hpp"
 #include "client/bench/stream_driver.hpp"
+#include "client/measure/clock.hpp"
+#include "client/measure/steady_scan.hpp"
 #include "client/measure/text.hpp"
 
 namespace kilokv::bench {

@@ -1,7 +1,7 @@
 // Measures interactive transactions with large read sets on the engine: guard by guard, checked ahead by one thread,
-// and checked by two sides (engine/exec/validate/cooperative_validator), by turns, with and without a read that is stale. After
-// the figures 7, 10 and 11 of the validation paper: reads validated a second, by size of the read set and by threads,
-// and commits a second.
+// and checked by two sides (engine/exec/validate/cooperative_validator), by turns, with and without a read that is
+// stale. After the figures 7, 10 and 11 of the validation paper: reads validated a second, by size of the read set and
+// by threads, and commits a second.
 //
 // A transaction reads that many records, each once, drawn at random, and writes one more. What is timed is execute()
 // alone. In the runs with a conflict each transaction has one stale read, at a random place. On each engine, and at

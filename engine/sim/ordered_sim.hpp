@@ -1,5 +1,5 @@
-// `ordered` in the simulator (sim/sim_platform.hpp): a batch under one schedule after the other, for tests. A run that the
-// simulator ends with an error fails as a device does. Not thread-safe.
+// `ordered` in the simulator (sim/sim_platform.hpp): a batch under one schedule after the other, for tests. A run that
+// the simulator ends with an error fails as a device does. Not thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/sim/address_numbers.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/sim/address_numbers.hpp"
 #include "engine/sim/lane_mask.hpp"
 
 namespace kilokv::engine {

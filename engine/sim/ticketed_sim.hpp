@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/exec/run/executor.hpp"
 #include "engine/exec/papers/kilo_scratch.hpp"
 #include "engine/exec/papers/stage_scratch.hpp"
 #include "engine/exec/papers/ticketed_scratch.hpp"
+#include "engine/exec/run/executor.hpp"
 #include "engine/sim/sim_platform.hpp"
 #include "engine/stm/papers/ticketed.hpp"
 

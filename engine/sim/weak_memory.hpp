@@ -29,8 +29,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/sim/address_numbers.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/sim/address_numbers.hpp"
 #include "engine/sim/lane_mask.hpp"
 
 namespace kilokv::engine {

@@ -9,10 +9,10 @@
 #include <mutex>
 
 #include "engine/engine.hpp"
-#include "server/core/pipeline/admission_queue.hpp"
 #include "server/core/commit_log.hpp"
 #include "server/core/database.hpp"
 #include "server/core/environment.hpp"
+#include "server/core/pipeline/admission_queue.hpp"
 #include "server/core/pipeline/pipeline.hpp"
 #include "server/core/sessions/session_table.hpp"
 

@@ -5,14 +5,14 @@
 #include <cstring>
 #include <utility>
 
-#include "server/core/pipeline/answer_stage.hpp"
 #include "server/core/checkpoint/checkpointer.hpp"
+#include "server/core/checkpoint/recovery.hpp"
 #include "server/core/core_context.hpp"
 #include "server/core/digest.hpp"
-#include "server/core/pipeline/executor.hpp"
 #include "server/core/in_flight.hpp"
+#include "server/core/pipeline/answer_stage.hpp"
+#include "server/core/pipeline/executor.hpp"
 #include "server/core/pipeline/log_stage.hpp"
-#include "server/core/checkpoint/recovery.hpp"
 #include "server/core/sessions/stored_results.hpp"
 
 namespace kilokv::server {

@@ -59,7 +59,8 @@ struct DatabaseOptions {
   std::uint64_t checkpoint_log_bytes = std::uint64_t{256} << 20;
   DurationUs checkpoint_interval_us = 60000000;
   DurationUs tombstone_retention_us = DurationUs{3600} * 1000000;
-  // Share of the batches that the referee replays, and what one may name to be replayed (core/pipeline/shadow_check.hpp).
+  // Share of the batches that the referee replays, and what one may name to be replayed
+  // (core/pipeline/shadow_check.hpp).
   double shadow_rate = 0;
   std::uint64_t shadow_records_max = 100000;
   std::uint64_t shadow_bytes_max = std::uint64_t{64} << 20;

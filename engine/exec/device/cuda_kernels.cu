@@ -9,11 +9,11 @@
 
 #include "engine/platform/cuda.cuh"
 #include "engine/platform/cuda_device.hpp"
+#include "engine/stm/ordered.hpp"
 #include "engine/stm/papers/gpustm.hpp"
 #include "engine/stm/papers/kilo.hpp"
 #include "engine/stm/papers/local.hpp"
 #include "engine/stm/papers/lock.hpp"
-#include "engine/stm/ordered.hpp"
 #include "engine/stm/papers/prstm.hpp"
 
 namespace kilokv::engine {

@@ -16,9 +16,9 @@
 #include "engine/exec/device/device_kernels.hpp"
 #include "engine/exec/device/device_records.hpp"
 #include "engine/exec/device/device_strategy.hpp"
-#include "engine/exec/validate/device_validator.hpp"
 #include "engine/exec/run/executor.hpp"
 #include "engine/exec/run/ordered_totals.hpp"
+#include "engine/exec/validate/device_validator.hpp"
 #include "engine/stm/papers/ticketed_arguments.hpp"
 
 namespace kilokv::engine {

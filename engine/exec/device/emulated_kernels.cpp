@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 
+#include "engine/stm/ordered.hpp"
 #include "engine/stm/papers/gpustm.hpp"
 #include "engine/stm/papers/kilo.hpp"
 #include "engine/stm/papers/local.hpp"
 #include "engine/stm/papers/lock.hpp"
-#include "engine/stm/ordered.hpp"
 #include "engine/stm/papers/prstm.hpp"
 
 namespace kilokv::engine {

@@ -4,7 +4,8 @@
 // are named most often come first: such a transaction stages all its records, while there is room, or none. Records
 // that nobody else names are not worth a place but for that. Then each precedence class is cut: those all of whose
 // records are staged, and those none of whose are, share nothing and run side by side; the others run behind them
-// (stm/papers/local_arguments.hpp). No cut changes what a batch may come to: within a class of a pass any order will do.
+// (stm/papers/local_arguments.hpp). No cut changes what a batch may come to: within a class of a pass any order will
+// do.
 //
 // Not thread-safe. Keeps its capacity: nothing is allocated in the steady state.
 #pragma once

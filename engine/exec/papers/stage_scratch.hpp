@@ -1,5 +1,5 @@
-// The memory of `local` beside that of all strategies with tickets (exec/papers/ticketed_scratch.hpp), where it is the host's
-// own. Not thread-safe. Keeps its capacity: nothing is allocated in the steady state.
+// The memory of `local` beside that of all strategies with tickets (exec/papers/ticketed_scratch.hpp), where it is the
+// host's own. Not thread-safe. Keeps its capacity: nothing is allocated in the steady state.
 #pragma once
 
 #include <cstddef>

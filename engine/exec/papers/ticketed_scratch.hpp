@@ -1,5 +1,5 @@
-// The memory that the strategies with tickets (stm/papers/ticketed.hpp) work on where it is the host's own: what is kept
-// between batches, lock words above all, and the arguments of one. Not thread-safe. Keeps its capacity: nothing is
+// The memory that the strategies with tickets (stm/papers/ticketed.hpp) work on where it is the host's own: what is
+// kept between batches, lock words above all, and the arguments of one. Not thread-safe. Keeps its capacity: nothing is
 // allocated in the steady state.
 #pragma once
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "engine/base/check.hpp"
-#include "engine/exec/run/ordered_host.hpp"
 #include "engine/exec/papers/ticketed_host.hpp"
+#include "engine/exec/run/ordered_host.hpp"
 
 namespace kilokv::engine {
 

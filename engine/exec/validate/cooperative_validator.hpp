@@ -1,6 +1,6 @@
 // Whether a large read set is still what was read: by the caller's thread alone, or together with the other side of
-// stm/validator.hpp, which is the device where batches run on one (exec/validate/device_validator.hpp), else other threads of
-// the host (exec/validate/host_validator.hpp).
+// stm/validator.hpp, which is the device where batches run on one (exec/validate/device_validator.hpp), else other
+// threads of the host (exec/validate/host_validator.hpp).
 //
 // From which size on two sides are faster is measured, not guessed: at the first large read set, on the records that
 // are there, alone against together, by turns; and anew when the table has become much larger. Until then, and below

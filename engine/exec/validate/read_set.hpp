@@ -1,6 +1,6 @@
 // The large read set of an interactive transaction: the leading guards `version ==` that fail, each with a key of its
-// own, of a batch that is this one transaction. They are checked all together ahead of it (exec/validate/cooperative_validator),
-// and not resolved one by one: their keys have no part in the rest.
+// own, of a batch that is this one transaction. They are checked all together ahead of it
+// (exec/validate/cooperative_validator), and not resolved one by one: their keys have no part in the rest.
 #pragma once
 
 #include <cstdint>

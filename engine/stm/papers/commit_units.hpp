@@ -1,6 +1,6 @@
-// The commit units of `kilo` (stm/papers/kilo.hpp): each has a part of the records and its last writer history, and lets every
-// transaction enter, in the order of their ranks. To enter is to learn the youngest earlier writer of each of one's
-// records there, the hazard, and to note one's own writes.
+// The commit units of `kilo` (stm/papers/kilo.hpp): each has a part of the records and its last writer history, and
+// lets every transaction enter, in the order of their ranks. To enter is to learn the youngest earlier writer of each
+// of one's records there, the hazard, and to note one's own writes.
 //
 // A transaction that has a rank announces, in the slot of its ticket, which units it touches, and leaves its records
 // beside it. Nobody is a unit's thread: whoever waits for a unit and finds it free takes it, passes through the slots

@@ -5,7 +5,8 @@
 //   begins     if the concurrency limit lets it (stm/papers/concurrency_limit.hpp);
 //   runs       into its log, and compares what it read with what is there, which ends most conflicts before they cost
 //              an ID;
-//   takes its ID, announces what it has read and will write, and enters the commit units (stm/papers/commit_units.hpp), where
+//   takes its ID, announces what it has read and will write, and enters the commit units (stm/papers/commit_units.hpp),
+//   where
 //              it learns its hazard: the youngest that may have written one of its records before it;
 //   waits      until all up to the hazard have ended;
 //   validates  by value, word and tag, everything that it read;
@@ -38,7 +39,8 @@
 // Source: KILO TM, sections 4 and 4.5. Deviations:
 //   - the speculative validation comes before the ID, not behind it; the one behind the hazards is always made
 //   - a commit is not held up by earlier ones that it shares no record with: stages are the transaction's own
-//   - the log is of the transaction, each record once (stm/papers/transaction_log.hpp); what the units read of it is laid out
+//   - the log is of the transaction, each record once (stm/papers/transaction_log.hpp); what the units read of it is
+//   laid out
 //     by ticket, so that neighbours' lie side by side
 //   - tags are validated beside values, so that a value that came back is no match
 #pragma once

@@ -40,8 +40,8 @@ template <class Space>
 struct KiloArguments {
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
-  Pointer<std::uint64_t> words = {};     // [kilo_words(units)]
-  Pointer<std::uint64_t> slots = {};     // [n] by ticket: what its transaction has announced (stm/papers/commit_units.hpp)
+  Pointer<std::uint64_t> words = {};  // [kilo_words(units)]
+  Pointer<std::uint64_t> slots = {};  // [n] by ticket: what its transaction has announced (stm/papers/commit_units.hpp)
   Pointer<std::uint32_t> hazards = {};   // [n] by ticket: the youngest stamp that it waits for
   Pointer<std::uint64_t> table = {};     // [units x history_entries]
   Pointer<std::uint32_t> filter = {};    // [units x filter_buckets]

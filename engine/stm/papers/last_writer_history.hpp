@@ -1,6 +1,6 @@
-// The last writer history of one commit unit (stm/papers/commit_units.hpp): who, of those that have entered, may be the last
-// to write a record. A set-associative table has the last writers of some records exactly; what it evicts goes into a
-// recency Bloom filter, whose buckets keep the youngest stamp that was put there.
+// The last writer history of one commit unit (stm/papers/commit_units.hpp): who, of those that have entered, may be the
+// last to write a record. A set-associative table has the last writers of some records exactly; what it evicts goes
+// into a recency Bloom filter, whose buckets keep the youngest stamp that was put there.
 //
 // The answer is never older than the true last writer, unless that one has retired: a record's entry is replaced by
 // younger writers alone, an evicted one leaves its stamp, or an younger one, in a bucket of every array, and so the

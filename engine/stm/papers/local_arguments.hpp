@@ -1,5 +1,5 @@
-// What `local` (stm/papers/local.hpp) is given beside a batch and its logs: its stage, and which transactions run there.
-// Trivially copyable.
+// What `local` (stm/papers/local.hpp) is given beside a batch and its logs: its stage, and which transactions run
+// there. Trivially copyable.
 //
 // The stage holds some of the batch's records, each in a slot. The batch's classes are cut in two, where there is a
 // reason to (exec/papers/stage_plan.hpp):

@@ -1,6 +1,6 @@
-// Where the time of `local` (stm/papers/local.hpp) goes, as the breakdown of GPU-LocalTM's figures 3b to 5b: a clock of each
-// thread that shares the stage, which is told what the thread turns to, and adds up the ticks until the next turn. No
-// other thread looks on. Off, it is nothing: the code is that without it.
+// Where the time of `local` (stm/papers/local.hpp) goes, as the breakdown of GPU-LocalTM's figures 3b to 5b: a clock of
+// each thread that shares the stage, which is told what the thread turns to, and adds up the ticks until the next turn.
+// No other thread looks on. Off, it is nothing: the code is that without it.
 //
 // What the paper tells apart, and what that is here:
 //   Non-TX Code       outside: footprints, sweeps, barriers; unstaged: attempts at what is not on the stage;

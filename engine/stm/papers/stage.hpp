@@ -9,9 +9,9 @@
 //
 // A claim sets the lane's own bit, then looks at the others'. Of two lanes of a group one has changed the word first;
 // of two of different groups at least one sees the other, for both have a sequential fence in between. It may be
-// both: then both have to begin again, and serialization (stm/papers/local.hpp) ends it. Who finds somebody in the way takes
-// its bit back. A false conflict, where two records have one bit, is a conflict like any other; one's own bits are
-// none.
+// both: then both have to begin again, and serialization (stm/papers/local.hpp) ends it. Who finds somebody in the way
+// takes its bit back. A false conflict, where two records have one bit, is a conflict like any other; one's own bits
+// are none.
 //
 // Who has claimed a record to write it owns it: the slot says so, and its shadow has what was there before. The owner
 // tells a record that one has already taken from another one with the same bit, whose shadow is still to be made.
@@ -28,7 +28,8 @@
 //     transaction may write, its footprint tells, is claimed to be written from the beginning: no lane has to go from
 //     reading to writing, which no two could at once
 //   - banks let one lane in at a time; here the change of a word does, or the sequential fences
-//   - several blocks of a device may share a stage, each with a part of it (stm/papers/local_arguments.hpp) in its memory: the
+//   - several blocks of a device may share a stage, each with a part of it (stm/papers/local_arguments.hpp) in its
+//   memory: the
 //     paper's is of one work-group. No rule changes: what was the block's is the cluster's, in scopes, too
 //   - a shadow is made of what may be written only, in words of 64 bits, two to a record; an owner is a word
 #pragma once

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "server/core/core_context.hpp"
-#include "server/core/waiting/parking_lot.hpp"
 #include "server/core/pipeline/shadow_check.hpp"
 #include "server/core/reads/snapshot_store.hpp"
+#include "server/core/waiting/parking_lot.hpp"
 
 namespace kilokv::server {
 

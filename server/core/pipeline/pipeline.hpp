@@ -23,9 +23,9 @@
 #include "engine/txn/results.hpp"
 #include "server/core/commit_log.hpp"
 #include "server/core/pipeline/live_results.hpp"
+#include "server/core/pipeline/transaction_cost.hpp"
 #include "server/core/request.hpp"
 #include "server/core/sessions/session_table.hpp"
-#include "server/core/pipeline/transaction_cost.hpp"
 
 namespace kilokv::server {
 

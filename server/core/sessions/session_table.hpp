@@ -13,9 +13,9 @@
 // A request's results have their room from the start: begin() reserves the most that they may take, deliver() turns
 // what they do take from reserved to stored, and the end of the request gives the rest back. One that rests keeps it.
 //
-// Beside its requests a session has uploads (core/sessions/upload.hpp), by the number of the request that they are for. One ends
-// when a request takes it, with the acknowledgement of its number, with the session, or when no chunk has come for too
-// long: who has begun one and forgot it does not hold its memory while the session lives. They are not durable.
+// Beside its requests a session has uploads (core/sessions/upload.hpp), by the number of the request that they are for.
+// One ends when a request takes it, with the acknowledgement of its number, with the session, or when no chunk has come
+// for too long: who has begun one and forgot it does not hold its memory while the session lives. They are not durable.
 //
 // What is stored here is durable already: deliver() is called after the sync, the restore functions from the log.
 //

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "server/core/pipeline/batch_text.hpp"
 #include "server/core/fail_point.hpp"
+#include "server/core/pipeline/batch_text.hpp"
 #include "tests/support/forwarding_engine.hpp"
 #include "tests/unit/core/core_fixture.hpp"
 

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "engine/engine_with.hpp"
-#include "engine/exec/resolve/batch_records.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
+#include "engine/exec/resolve/batch_records.hpp"
 #include "engine/exec/run/ordered_host.hpp"
 #include "engine/sim/ordered_sim.hpp"
 #include "engine/workloads/random.hpp"

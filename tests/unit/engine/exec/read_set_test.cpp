@@ -12,9 +12,9 @@
 
 #include "engine/engine.hpp"
 #include "engine/engine_with.hpp"
-#include "engine/exec/validate/cooperative_validator.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
+#include "engine/exec/validate/cooperative_validator.hpp"
 #include "engine/workloads/random.hpp"
 #include "tests/unit/engine/fixture.hpp"
 #include "tests/unit/engine/harness.hpp"
