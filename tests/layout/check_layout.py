@@ -143,12 +143,24 @@ def violations(root):
             pass  # not text
 
 
+def stale_rules(root):
+    """Yields the rules that speak of a place which is not there (any more)."""
+    places = set(MAY_INCLUDE) | {place for allowed in MAY_INCLUDE.values() for place in allowed} - {PROTOCOL}
+    places |= {place for allowed in LIBRARIES.values() for place in allowed} | set(WITHOUT_REAL_WORLD)
+    places |= {place for _, _, allowed, _ in WORDS for place in allowed}
+    stems = {os.path.splitext(path)[0] for path in files(root)}
+    for place in sorted(places):
+        if not os.path.exists(os.path.join(root, place)) and place not in stems:
+            yield f"tests/layout/check_layout.py: a rule speaks of {place}, which is not there"
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser(description="Checks the layers and what may stand where.")
     parser.add_argument("--root", default=os.path.join(here, "..", ".."), help="of the checkout (default: this one)")
+    root = parser.parse_args().root
     found = 0
-    for violation in violations(parser.parse_args().root):
+    for violation in [*stale_rules(root), *violations(root)]:
         print(violation)
         found += 1
     print(f"layout: {found} violations")

@@ -4,8 +4,9 @@
 import os
 import tempfile
 import unittest
+from unittest import mock
 
-from check_layout import violations
+from check_layout import MAY_INCLUDE, stale_rules, violations
 
 
 class LayoutTest(unittest.TestCase):
@@ -43,6 +44,13 @@ class LayoutTest(unittest.TestCase):
             "tests/unit/core/a_test.cpp": '#include <gtest/gtest.h>\n#include <thread>\n#include "engine/engine.hpp"\n',
             "docs/a.md": "kilokvd --data-dir ./data, homework/, ~/data\n",
         }), [])
+
+    def test_stale_rules(self):
+        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+        self.assertEqual(list(stale_rules(root)), [])
+        with mock.patch.dict(MAY_INCLUDE, {"engine/gone": []}):
+            self.assertEqual(list(stale_rules(root)), [
+                "tests/layout/check_layout.py: a rule speaks of engine/gone, which is not there"])
 
     def test_upward_includes(self):
         for path, included in [
