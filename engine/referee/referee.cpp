@@ -193,7 +193,8 @@ Status Replay::any_order(bool with_waste) {
     return mismatch(execution_, "passes", "1 to 16 (0 of an empty batch)", std::to_string(passes));
   }
   if (Status status = check_order(done); !status.ok()) return status;
-  // Where the limit of passes cut the batch off, a guard that was false in the last pass may have become true since.
+  // The final state explains what is left over. Where the limit of passes cut the batch off, a guard that was false in
+  // the last pass may have become true since: then any state of that pass will do.
   const bool is_cut_off = passes == kWaitPassesMax;
   const std::uint32_t deciding = !is_cut_off ? passes * n_ : with_waste ? 0 : (passes - 1) * n_;  // from this rank on
   Unexplained unexplained(columns_, left);
@@ -209,12 +210,12 @@ Status Replay::any_order(bool with_waste) {
     if (Status status = finish(t, rank, run); !status.ok()) return status;
     for (std::size_t i = 0; is_deciding && i < run.writes.size(); ++i) unexplained.look(run.writes[i].first, explains);
   }
-  if (!is_deciding) unexplained.look(explains);
   const Indices by_position = by_precedence();
   for (std::uint32_t position = 0; position < n_; ++position) {
     const std::uint32_t t = by_position[position];
     if (Status status = check_expired_rank(t, position); !status.ok()) return status;
-    if (unexplained.has(t)) return left_over_now(t);
+    if (!unexplained.has(t)) continue;
+    if (Status status = left_over_now(t); !status.ok()) return status;
   }
   return end(passes);
 }

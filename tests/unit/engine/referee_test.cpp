@@ -436,6 +436,19 @@ TEST(left_over_by_a_guard_that_was_true_in_the_last_pass_is_caught) {
   EXPECT_EQ(scenario.check(RefereeMode::any_order_with_waste).message(), "");
 }
 
+// No limit has cut the batch off: a further pass would have run it.
+TEST(left_over_by_a_guard_that_is_true_in_the_end_is_caught) {
+  RefereeScenario scenario;
+  add_chain(kShortChain, &scenario.builder);
+  scenario.builder.begin(0, 1000);
+  scenario.builder.guard(GuardKind::exists, OnFalse::wait, scenario.builder.key("link0"), 0);
+  scenario.builder.end();
+  scenario.execute();
+  EXPECT_EQ(scenario.results.passes, kShortChain);
+  claim_left_over(kShortChain, 0, false, &scenario);
+  EXPECT_TRUE(caught(scenario, "outcome: expected COMMITTED, got POSTPONED"));
+}
+
 // In the last pass the first transaction opens a gate, and the last one of the four closes it again. So the guards of
 // those between are false in the last pass alone, and neither at its beginning nor at its end.
 TEST(left_over_by_a_guard_that_was_false_for_a_moment_of_the_last_pass_is_accepted) {
@@ -467,17 +480,18 @@ TEST(left_over_by_a_guard_that_was_false_for_a_moment_of_the_last_pass_is_accept
   }
   for (const RefereeMode mode : kModes) EXPECT_EQ(scenario.check(mode).message(), "");
 }
-// The same with a range, which is unchanged until the last pass.
-TEST(left_over_by_a_range_that_changed_in_the_last_pass_is_accepted) {
+// The same with a range. It is unchanged until the last pass; later in that pass another guard comes to decide.
+TEST(left_over_by_a_range_for_a_moment_of_the_last_pass_is_accepted) {
   RefereeScenario scenario;
   ColumnsBuilder& builder = scenario.builder;
   const std::string late = "link" + std::to_string(kLongChain - kWaitPassesMax + 1);
-  for (const bool writes : {true, false}) {
+  for (const char* written : {"gate", "", "closed"}) {
     builder.begin(0, 1000);
     builder.guard(GuardKind::exists, OnFalse::wait, builder.key(late), 0);
-    if (writes) {
-      builder.op(OpKind::put, builder.key("gate"), Operand::integer, 1);
+    if (*written != 0) {
+      builder.op(OpKind::put, builder.key(written), Operand::integer, 1);
     } else {
+      builder.guard(GuardKind::absent, OnFalse::fail, builder.key("closed"), 0);
       builder.range_guard(OnFalse::wait, "gate", "gates", 0);
     }
     builder.end();
@@ -485,7 +499,7 @@ TEST(left_over_by_a_range_that_changed_in_the_last_pass_is_accepted) {
   add_chain(kLongChain, &builder);
   scenario.execute();
   EXPECT_EQ(static_cast<int>(scenario.results.outcome[1]), static_cast<int>(Outcome::postponed));
-  EXPECT_EQ(scenario.results.failed_index[1], 1u);
+  EXPECT_EQ(scenario.results.failed_index[1], 2u);
   for (const RefereeMode mode : kModes) EXPECT_EQ(scenario.check(mode).message(), "");
 }
 
@@ -500,6 +514,15 @@ void make_swapped(RefereeScenario* scenario) {
   std::swap(scenario->columns.op_value[0], scenario->columns.op_value[1]);
   std::swap(scenario->results.rank[0], scenario->results.rank[1]);
   std::swap(scenario->results.op_cell[0], scenario->results.op_cell[1]);
+}
+
+// What comes after the left-over ones is looked at, too.
+TEST(wrong_writes_beside_left_over_transactions_are_caught) {
+  RefereeScenario scenario;
+  add_chain(kLongChain, &scenario.builder);
+  scenario.execute();
+  drop_last_write(&scenario.writes);
+  EXPECT_TRUE(caught(scenario, "number of writes: expected 16, got 15"));
 }
 
 TEST(a_strategy_that_wasted_ranks_is_held_to_less) {
