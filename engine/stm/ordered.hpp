@@ -346,9 +346,10 @@ class OrderedRun {
   }
 
   // Whether the round has neither decided nor postponed a transaction, nor opened a pass. `opened`: runs_ + reserves_
-  // before it. No round is so: the oldest transaction of those that may run has nobody before it.
+  // before it. Only the last round of a batch may be so: else the oldest transaction of those that may run has nobody
+  // before it. (A tail counts nobody as moved: where it has postponed all, no pass opens, and the batch ends.)
   KILOKV_HOST_DEVICE bool stood_still(const Round& before, const Round& round, std::uint32_t opened) const {
-    return round.moved == 0 && round.ready + round.waiting == before.ready + before.waiting &&
+    return round.open > 0 && round.moved == 0 && round.ready + round.waiting == before.ready + before.waiting &&
            runs_ + reserves_ == opened;
   }
 
