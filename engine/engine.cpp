@@ -333,7 +333,7 @@ class HostEngine final : public Engine {
     Status status = parallel_->run(batch, &records_, results, &report_);
     if (status.ok()) {
       rank_order_.sort(*results, results->passes <= 1 && order_.empty() && !report_.any_order);
-      if (!records_.settle_deltas(batch.columns, rank_order_, store_, results)) {
+      if (parallel_->leaves_deltas() && !records_.settle_deltas(batch.columns, rank_order_, store_, results)) {
         status = Status(StatusCode::internal, "the records are not what the batch's results make of them");
       }
     }

@@ -1,8 +1,10 @@
 #include "engine/referee/referee.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -25,7 +27,7 @@ class Replay {
         state_(state) {}
 
   Status deterministic();
-  Status any_order();
+  Status any_order(bool with_waste);
 
  private:
   ModelRun run(std::uint32_t t, std::uint32_t rank) const {
@@ -34,6 +36,8 @@ class Replay {
   Indices by_precedence() const;
   Status finish(std::uint32_t t, std::uint32_t rank, const ModelRun& run);
   Status left_over(std::uint32_t t, std::uint32_t rank, const ModelRun& run) const;
+  Status left_over_now(std::uint32_t t) const { return left_over(t, results_.rank[t], run(t, results_.rank[t])); }
+  Status check_expired_rank(std::uint32_t t, std::uint32_t position) const;
   Status end(std::uint32_t passes) const;
   Status check_order(const Indices& order) const;
 
@@ -127,7 +131,56 @@ Status Replay::check_order(const Indices& order) const {
   return {};
 }
 
-Status Replay::any_order() {
+Status Replay::check_expired_rank(std::uint32_t t, std::uint32_t position) const {
+  const std::uint32_t last = results_.passes * n_ + position;
+  if (static_cast<Outcome>(results_.outcome[t]) != Outcome::wait_expired || results_.rank[t] == last) return {};
+  return mismatch(execution_, "transaction " + std::to_string(t) + ": rank",
+                  "behind the last pass, by its position: " + std::to_string(last), std::to_string(results_.rank[t]));
+}
+
+// Transactions that were left over and that no state has explained yet, by what their guards name. Another state can
+// explain one only when a write has changed what its guards see.
+class Unexplained {
+ public:
+  Unexplained(const TransactionColumns& columns, const Indices& left) : left_(columns.size(), 0) {
+    for (const std::uint32_t t : left) {
+      left_[t] = 1;
+      for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
+        if (static_cast<GuardKind>(columns.guard_kind[g]) == GuardKind::range_unchanged) {
+          with_ranges_.push_back(t);
+          continue;
+        }
+        by_key_.emplace(columns.key(columns.guard_key[g]), t);
+        if (columns.guard_other[g] != kNone) by_key_.emplace(columns.key(columns.guard_other[g]), t);
+      }
+    }
+  }
+
+  // Forgets those that a state explains: of all, or of those that a write of this key may concern.
+  template <class F>
+  void look(const F& explains) {
+    for (std::uint32_t t = 0; t < left_.size(); ++t) look_at(t, explains);
+  }
+  template <class F>
+  void look(std::string_view written, const F& explains) {
+    const auto [begin, end] = by_key_.equal_range(written);
+    for (auto it = begin; it != end; ++it) look_at(it->second, explains);
+    for (const std::uint32_t t : with_ranges_) look_at(t, explains);
+  }
+  bool has(std::uint32_t t) const { return left_[t] != 0; }
+
+ private:
+  template <class F>
+  void look_at(std::uint32_t t, const F& explains) {
+    if (has(t) && explains(t)) left_[t] = 0;
+  }
+
+  std::vector<std::uint8_t> left_;
+  std::multimap<std::string_view, std::uint32_t> by_key_;
+  Indices with_ranges_;
+};
+
+Status Replay::any_order(bool with_waste) {
   Indices done, left;
   for (std::uint32_t t = 0; t < n_; ++t) {
     const auto outcome = static_cast<Outcome>(results_.outcome[t]);
@@ -140,24 +193,29 @@ Status Replay::any_order() {
     return mismatch(execution_, "passes", "1 to 16 (0 of an empty batch)", std::to_string(passes));
   }
   if (Status status = check_order(done); !status.ok()) return status;
+  // The final state explains what is left over. Where the limit of passes cut the batch off, a guard that was false in
+  // the last pass may have become true since: then any state of that pass will do.
+  const bool is_cut_off = passes == kWaitPassesMax;
+  const std::uint32_t deciding = !is_cut_off ? passes * n_ : with_waste ? 0 : (passes - 1) * n_;  // from this rank on
+  Unexplained unexplained(columns_, left);
+  const auto explains = [&](std::uint32_t t) { return left_over_now(t).ok(); };
+  bool is_deciding = false;
   for (const std::uint32_t t : done) {
     const std::uint32_t rank = results_.rank[t];
-    if (Status status = finish(t, rank, run(t, rank)); !status.ok()) return status;
+    if (!is_deciding && rank >= deciding) {
+      unexplained.look(explains);
+      is_deciding = true;
+    }
+    const ModelRun run = this->run(t, rank);
+    if (Status status = finish(t, rank, run); !status.ok()) return status;
+    for (std::size_t i = 0; is_deciding && i < run.writes.size(); ++i) unexplained.look(run.writes[i].first, explains);
   }
   const Indices by_position = by_precedence();
-  Indices position_of(n_);
-  for (std::uint32_t position = 0; position < n_; ++position) position_of[by_position[position]] = position;
-  for (const std::uint32_t t : left) {
-    const bool expired = static_cast<Outcome>(results_.outcome[t]) == Outcome::wait_expired;
-    const std::uint32_t last = passes * n_ + position_of[t];
-    if (expired && results_.rank[t] != last) {
-      return mismatch(execution_, "transaction " + std::to_string(t) + ": rank",
-                      "behind the last pass, by its position: " + std::to_string(last),
-                      std::to_string(results_.rank[t]));
-    }
-    // Cut off by the limit of passes, its guard may have become true since.
-    if (passes == kWaitPassesMax) continue;
-    if (Status status = left_over(t, results_.rank[t], run(t, results_.rank[t])); !status.ok()) return status;
+  for (std::uint32_t position = 0; position < n_; ++position) {
+    const std::uint32_t t = by_position[position];
+    if (Status status = check_expired_rank(t, position); !status.ok()) return status;
+    if (!unexplained.has(t)) continue;
+    if (Status status = left_over_now(t); !status.ok()) return status;
   }
   return end(passes);
 }
@@ -185,7 +243,8 @@ Status compare_states(const ModelState& expected, const ModelState& got) {
 Status check_execution(const Execution& execution, RefereeMode mode, ModelState* state) {
   if (Status status = compare_shapes(execution); !status.ok()) return status;
   Replay replay(execution, state);
-  return mode == RefereeMode::deterministic ? replay.deterministic() : replay.any_order();
+  if (mode == RefereeMode::deterministic) return replay.deterministic();
+  return replay.any_order(mode == RefereeMode::any_order_with_waste);
 }
 
 Status check_state(const ModelState& state, const Engine& engine) {

@@ -24,14 +24,20 @@ class Engine;
 enum class RefereeMode : std::uint8_t {
   // The specification itself: order by (precedence, arrival), the same passes, ranks and versions, bit for bit.
   deterministic,
-  // Any serial order: the reported ranks are replayed. Beyond that, ranks are unique and in range, each pass finishes
-  // one precedence class before the next, and what is left postponed has a false WAIT guard in the final state.
+  // Any serial order: the reported ranks are replayed. Beyond that, ranks are unique and in range, and each pass
+  // finishes
+  // one precedence class before the next. What is left postponed is decided by a false WAIT guard in the final state;
+  // where the limit of passes cut the batch off, in a state of the last pass.
   any_order,
+  // The same for a strategy that has wasted ranks. A pass of it may take the ranks of several, so that nobody can tell
+  // where the last one began: what the limit of passes cut off is held to any state of the batch.
+  any_order_with_waste,
 };
 
 // What an execution is held to.
 inline RefereeMode referee_mode(const ExecutionReport& report) {
-  return report.any_order ? RefereeMode::any_order : RefereeMode::deterministic;
+  if (!report.any_order) return RefereeMode::deterministic;
+  return report.wasted_tickets == 0 ? RefereeMode::any_order : RefereeMode::any_order_with_waste;
 }
 
 // One execution, by reference: what Engine::execute was given and what it filled in.

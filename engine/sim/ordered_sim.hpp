@@ -35,10 +35,11 @@ class OrderedSim final : public Executor {
       OrderedRun<SimPlatformOf<Width>, Rules>(platform, arguments_).run();
     });
     if (!runs_.report.status.ok()) return runs_.report.status;
-    scratch_.close(batch, results, report);
+    const Status status = scratch_.close(batch, results, report);
     report->on_device = false;
-    return {};
+    return status;
   }
+  bool leaves_deltas() const override { return decltype(arguments_)::kLeavesDeltas; }
   const DeviceInfo* device() const override { return &info_; }
   std::size_t memory_bytes() const override { return scratch_.memory_bytes(); }
 

@@ -62,6 +62,7 @@ class TicketedSim final : public Executor {
     return Status(StatusCode::internal, "given up: no thread got on");
   }
   const DeviceInfo* device() const override { return &info_; }
+  bool leaves_deltas() const override { return decltype(arguments_)::kLeavesDeltas; }
   std::size_t memory_bytes() const override {
     return scratch_.memory_bytes() + kilo_.memory_bytes() + stage_.memory_bytes();
   }

@@ -30,6 +30,10 @@
 // sweeps with a barrier between, until nothing changes. Where that takes too many sweeps, few are left, or the platform
 // is better off without (OrderedTuning), the first thread runs all of them, one by one.
 //
+// Watchdog: each round decides or postpones a transaction, or opens a pass. Rounds that do nothing of this could only
+// follow from a bug, or from memory that does not hold what was stored there. They must not go on for ever: after a few
+// of them in a row (OrderedTuning) all threads give the batch up.
+//
 // Reservations are tagged by epoch (a round), later ones lower, so that nothing is cleared between rounds or batches.
 // Rounds use two sets of words by turns: one is decided by, while the other is reserved in.
 // Memory is that of OrderedArguments; nothing is allocated. Ranges are not for it: they name no records.
@@ -134,7 +138,8 @@ class OrderedRun {
         tile_(position_tile(size_, platform.threads(), P::kGroupWidth)),
         epoch_(arguments.first_epoch) {}
 
-  // Fills every column of the results that it views, but for the cells of adders; the cells; words and counts.
+  // Fills every column of the results that it views, but for the cells of adders; the cells; words and counts. A batch
+  // that it gives up has no passes, and the rest is unspecified.
   KILOKV_HOST_DEVICE void run() {
     Round round{.ready = size_, .open = size_};
     bool few = size_ < a_.tuning.decided_min;
@@ -146,7 +151,10 @@ class OrderedRun {
     if (Rules::kBarrierBeforeDecide) p_.grid_barrier();
     while (round.open > 0) {
       const Round before = round;
+      const std::uint32_t opened = runs_ + reserves_;
       round = run_round(before, few);
+      idle_ = stood_still(before, round, opened) ? idle_ + 1 : 0;
+      if (idle_ > a_.tuning.idle_rounds_max) return;  // all threads do: they have learned the same
       few = is_few(before, round, few);
     }
     const std::uint32_t passes = round.waiting > 0 ? open() + 1 : finished_;
@@ -336,6 +344,14 @@ class OrderedRun {
     if (was_tail || before.ready == 0 || round.ready == 0) return false;
     return round.moved < a_.tuning.decided_min ||
            (a_.tuning.divisor != 0 && round.moved < before.ready / a_.tuning.divisor);
+  }
+
+  // Whether the round has neither decided nor postponed a transaction, nor opened a pass. `opened`: runs_ + reserves_
+  // before it. Only the last round of a batch may be so: else the oldest transaction of those that may run has nobody
+  // before it. (A tail counts nobody as moved: where it has postponed all, no pass opens, and the batch ends.)
+  KILOKV_HOST_DEVICE bool stood_still(const Round& before, const Round& round, std::uint32_t opened) const {
+    return round.open > 0 && round.moved == 0 && round.ready + round.waiting == before.ready + before.waiting &&
+           runs_ + reserves_ == opened;
   }
 
   KILOKV_HOST_DEVICE static std::uint64_t tag(std::uint32_t place, std::uint32_t epoch) {
@@ -548,6 +564,7 @@ class OrderedRun {
   std::uint32_t finished_ = 0;   // 1 + the latest pass that has finished one, as far as all threads have seen
   std::uint32_t runs_ = 0;       // the last pass whose transactions have reserved, and may run
   std::uint32_t reserves_ = 0;   // the last one whose transactions reserve for the next round
+  std::uint32_t idle_ = 0;       // rounds in a row that stood still
   std::uint64_t sweep_ = 0;      // of those that join chains, in this batch
   OrderedCounts counts_;
 };

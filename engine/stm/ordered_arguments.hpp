@@ -18,6 +18,8 @@ struct OrderedTuning {
   std::uint32_t divisor = 0;
   bool walks = false;
   std::uint32_t few_of_max = kNone;
+  // A watchdog: after more rounds in a row that get nowhere the batch is given up. A tail may still come to its end.
+  std::uint32_t idle_rounds_max = 8;
 };
 
 // What a thread counts. tail: run one by one; walked: of these in a chain's walk, beside other chains'.
@@ -33,7 +35,7 @@ struct OrderedCounts {
 
 // Words that all threads share; all zero at the start.
 enum OrderedWord : std::uint32_t {
-  kWordPasses,   // out
+  kWordPasses,   // out; 0: given up, see idle_rounds_max
   kWordRounds,   // out
   kWordJoined,   // the last sweep in which somebody joined two chains
   kWordRoundOf,  // three sets of RoundWord, by turns
@@ -59,6 +61,8 @@ inline constexpr std::uint32_t kReservationWords = kChainWord + 1;
 // With n transactions, m operations and d records:
 template <class Space>
 struct OrderedArguments : BatchArguments<Space> {
+  static constexpr bool kLeavesDeltas = true;  // as the cells of adders (BatchResults::kDelta)
+
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
   Pointer<std::uint64_t> reservations = {};  // [kReservationWords x d] of older epochs

@@ -53,15 +53,16 @@ class Kernel(NamedTuple):
 
 
 def short_name(symbol):
-    """_ZN...14ordered_kernelE... -> ordered_kernel: the last name of a length that stands before it."""
+    """_ZN...14ordered_kernelE... -> ordered_kernel: the last name that has the length that stands before it."""
+    found = symbol
     for match in re.finditer(r"\d+", symbol):
-        # The digits of a hash may stand before those of the length.
+        # The digits of a hash may stand before those of the length, and digits within a hash may look like a length.
         for start in range(match.start(), match.end()):
             length = int(symbol[start:match.end()])
             name = symbol[match.end():match.end() + length]
             if len(name) == length and re.fullmatch(r"[A-Za-z]\w*_kernel", name):
-                return name
-    return symbol
+                found = name
+    return found
 
 
 def block_threads(ptx):

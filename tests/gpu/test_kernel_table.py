@@ -62,6 +62,17 @@ class KernelTableTest(unittest.TestCase):
         self.assertEqual(kernel_table.short_name("_ZN6kilokv48_GLOBAL__N__9f_cu_9e32922014ordered_kernelENS0_E"),
                          "ordered_kernel")
 
+    def test_short_name_where_more_than_one_length_fits(self):
+        # The hash ends in 1, and 18 characters from there end in _kernel, too.
+        self.assertEqual(kernel_table.short_name("_ZN6kilokv21_GLOBAL__N__9f_cu_9e18a_kernelE_a_kernelS0_E"), "a_kernel")
+        # The first hash ends in 16a, and 16 characters from there end within the name of the file.
+        self.assertEqual(
+            kernel_table.short_name("_ZN6kilokv45_GLOBAL__N__0f9e416a_15_cuda_kernels_cu_9e32922014ordered_kernelENS0_E"),
+            "ordered_kernel")
+
+    def test_short_name_of_another_symbol(self):
+        self.assertEqual(kernel_table.short_name("_ZN6kilokv3oneE"), "_ZN6kilokv3oneE")
+
     def test_occupancy(self):
         def blocks(registers, shared, threads, architecture="sm_80"):
             return Kernel("a_kernel", architecture, registers, shared, 0, 0, 0, threads).blocks()

@@ -57,7 +57,7 @@ class CitationsTest(unittest.TestCase):
         self.assert_found("docs/other.md", "[a](contract.htm)", "the link contract.htm leads nowhere")
 
     def test_files(self):
-        self.assert_found("docs/other.md", "`engine/stm/prstm.hpp`", "engine/stm/prstm.hpp is no file of this tree")
+        self.assert_found("docs/other.md", "`engine/stm/papers/prstm.hpp`", "engine/stm/papers/prstm.hpp is no file of this tree")
         self.assert_found("server/a.hpp", "// engine/table/serial", "engine/table/serial is no file of this tree")
 
     def test_code_is_not_read_as_a_citation_of_a_file(self):

@@ -15,6 +15,7 @@ class OrderedOnDevice final : public DeviceStrategy {
   OrderedOnDevice(FirstEpochs first, Device* device, DeviceKernels* kernels)
       : device_(*device), kernels_(*kernels), reservations_(device), epochs_(first.reservations) {}
 
+  bool leaves_deltas() const override { return OrderedArguments<DeviceSpace>::kLeavesDeltas; }
   std::uint32_t threads(std::uint32_t transactions) const override { return kernels_.ordered_threads(transactions); }
 
   void add_columns(const ResolvedBatch&, const BatchShape& shape, BlockSection section, BlockLayout* layout) override {
@@ -93,6 +94,7 @@ class TicketedOnDevice final : public DeviceStrategy {
     part_bits_max_ = std::min(asked_bits, kernels->part_bits_max());
   }
 
+  bool leaves_deltas() const override { return TicketedArguments<DeviceSpace>::kLeavesDeltas; }
   void begin(const ResolvedBatch& batch, const BatchRecords& records) override {
     if (!has_stage()) return find_class_ends(batch, &class_ends_);
     plan_.make(batch, records, std::min(tuning_.local.staged_records, stage_slots_max(part_bits_max_)));

@@ -36,6 +36,8 @@ enum class BlockSection : std::uint8_t {
 class DeviceStrategy {
  public:
   virtual ~DeviceStrategy() = default;
+  // As Executor has it.
+  virtual bool leaves_deltas() const = 0;
   // Before all else of a batch.
   virtual void begin(const ResolvedBatch&, const BatchRecords&) {}
   // Of a launch for so many transactions.

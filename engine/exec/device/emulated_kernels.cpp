@@ -94,7 +94,10 @@ class EmulatedKernels final : public DeviceKernels {
 }  // namespace
 
 OpenedDevice open_emulated(const EmulatedDeviceOptions& options) {
-  auto device = std::make_unique<EmulatedDevice>(options);
+  return open_emulated(std::make_unique<EmulatedDevice>(options));
+}
+
+OpenedDevice open_emulated(std::unique_ptr<EmulatedDevice> device) {
   auto kernels = std::make_unique<EmulatedKernels>(device.get());
   return {std::move(device), std::move(kernels)};
 }

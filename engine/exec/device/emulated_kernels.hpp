@@ -1,11 +1,14 @@
 // The kernels of the emulated device.
 #pragma once
 
+#include <memory>
+
 #include "engine/exec/device/device_kernels.hpp"
 #include "engine/platform/emulated_device.hpp"
 
 namespace kilokv::engine {
 
 OpenedDevice open_emulated(const EmulatedDeviceOptions& options = {});
+OpenedDevice open_emulated(std::unique_ptr<EmulatedDevice> device);
 
 }  // namespace kilokv::engine

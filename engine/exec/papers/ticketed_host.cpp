@@ -41,6 +41,7 @@ class TicketedHost final : public Executor {
   }
   std::vector<std::string> strategies() const override { return {strategy_}; }
   std::size_t transactions_max() const override { return kTicketedTransactionsMax; }
+  bool leaves_deltas() const override { return decltype(arguments_)::kLeavesDeltas; }
   std::size_t memory_bytes() const override {
     return scratch_.memory_bytes() + kilo_.memory_bytes() + stage_.memory_bytes();
   }

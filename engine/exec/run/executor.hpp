@@ -44,12 +44,15 @@ class Executor {
   // Brings what it keeps of the store up to date; run() does so, too. Errors: of a device; it is not used again.
   [[nodiscard]] virtual Status prepare(const RecordStore&) { return {}; }
 
-  // Runs the batch: fills `results` (which are reset; deltas are left, BatchRecords::settle_deltas), passes included,
-  // and the records' cells as they are behind it.
+  // Runs the batch: fills `results` (which are reset; with deltas, if it leaves_deltas()), passes included, and the
+  // records' cells as they are behind it.
   // Errors, of a device; results and cells are then unspecified. RESOURCE_EXHAUSTED: it has no memory for this batch,
   // and is as it was. Any other: the executor is not used again.
   [[nodiscard]] virtual Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                                    ExecutionReport* report) = 0;
+  // Whether the strategy in use leaves deltas among the results, which are yet to be settled
+  // (BatchRecords::settle_deltas).
+  virtual bool leaves_deltas() const = 0;
   // Of a batch.
   virtual std::size_t transactions_max() const { return SIZE_MAX; }
   // The record of this id was changed by something else than run(). For who runs on a device.

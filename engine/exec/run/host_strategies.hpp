@@ -23,6 +23,7 @@ class HostStrategies final : public Executor {
              ExecutionReport* report) override {
     return used_->run(batch, records, results, report);
   }
+  bool leaves_deltas() const override { return used_->leaves_deltas(); }
   std::size_t transactions_max() const override;  // of all: who asks has not chosen yet
   std::size_t memory_bytes() const override;
 

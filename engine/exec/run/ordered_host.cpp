@@ -11,9 +11,9 @@ Status OrderedHost::run(const ResolvedBatch& batch, BatchRecords* records, Batch
     HostPlatform platform(&team_, thread, nullptr);  // `ordered` shares nothing within a block
     OrderedRun<HostPlatform>(platform, arguments_).run();
   });
-  scratch_.close(batch, results, report);
+  const Status status = scratch_.close(batch, results, report);
   report->on_device = false;
-  return {};
+  return status;
 }
 
 }  // namespace kilokv::engine

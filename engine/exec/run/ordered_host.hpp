@@ -24,6 +24,7 @@ class OrderedHost final : public Executor {
 
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override;
+  bool leaves_deltas() const override { return decltype(arguments_)::kLeavesDeltas; }
   std::size_t memory_bytes() const override { return scratch_.memory_bytes(); }
 
  private:

@@ -38,9 +38,11 @@ OrderedArguments<HostSpace> OrderedScratch::open(const ResolvedBatch& batch, Ord
   return a;
 }
 
-void OrderedScratch::close(const ResolvedBatch& batch, BatchResults* results, ExecutionReport* report) {
+Status OrderedScratch::close(const ResolvedBatch& batch, BatchResults* results, ExecutionReport* report) {
   epochs_.use(ordered_epochs_used(words_[kWordRounds]));
   report_ordered(batch.header, words_, counts_, results, report);
+  if (results->passes > 0) return {};
+  return Status(StatusCode::internal, "ordered has given a batch up: no transaction got on");
 }
 
 std::size_t OrderedScratch::memory_bytes() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/base/status.hpp"
 #include "engine/exec/run/executor.hpp"
 #include "engine/exec/run/ordered_totals.hpp"
 #include "engine/stm/ordered_arguments.hpp"
@@ -19,8 +20,8 @@ class OrderedScratch {
   // The batch's arguments for so many threads. They point into this, `batch`, `records` and `results`.
   OrderedArguments<HostSpace> open(const ResolvedBatch& batch, OrderedTuning tuning, std::uint32_t threads,
                                    std::uint32_t group_width, BatchRecords* records, BatchResults* results);
-  // Behind the run: passes, next version, and the report.
-  void close(const ResolvedBatch& batch, BatchResults* results, ExecutionReport* report);
+  // After the run: passes, next version, and the report. Errors: INTERNAL, the run has given the batch up.
+  [[nodiscard]] Status close(const ResolvedBatch& batch, BatchResults* results, ExecutionReport* report);
 
   std::size_t memory_bytes() const;
 

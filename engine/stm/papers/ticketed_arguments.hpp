@@ -107,6 +107,8 @@ struct TicketedTuning {
 // With n transactions, G guards, m operations, U = 2G + m uses and d records that the batch names, each once:
 template <class Space>
 struct TicketedArguments : BatchArguments<Space> {
+  static constexpr bool kLeavesDeltas = false;
+
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
   Pointer<const std::uint32_t> class_end = {};  // [classes] positions: those of one precedence end here

@@ -118,7 +118,7 @@ Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed,
                      scenario.header.first_version);
     scenario.execute();
     ModelState after;
-    Status status = scenario.check(RefereeMode::any_order, &after);
+    Status status = scenario.check(referee_mode(scenario.engine->execution()), &after);
     if (status.ok()) status = check_state(after, *scenario.engine);
     count(scenario, strategy, totals);
     // Why the device was given up.

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <sstream>
+#include <vector>
 
 #include "tests/unit/service/messages.hpp"
 
@@ -93,6 +96,96 @@ TEST(DecodeRows, RefusesOperandsThatDoNotFit) {
   guard.mutable_guards(0)->set_version(kVersionMax + 1);
   expect_refused(try_decode(guard), "transactions[0].guards[0].version", std::to_string(kVersionMax),
                  std::to_string(kVersionMax + 1));
+}
+
+// A list of every kind of operation. The PUT or ADD at kUser may name the GETs at kFirstGet and kSecondGet, and nothing
+// else.
+enum MixedOperation : std::uint32_t {
+  kFirstGet,
+  kPut,
+  kAdd,
+  kDelete,
+  kRangeGet,
+  kDeleteRange,
+  kSecondGet,
+  kUser,
+  kLateGet,
+  kMixedOperations
+};
+
+struct User {
+  v1::OperationKind kind;
+  bool negated;
+};
+constexpr User kUsers[] = {{v1::OPERATION_KIND_PUT, false},
+                           {v1::OPERATION_KIND_PUT, true},
+                           {v1::OPERATION_KIND_ADD, false},
+                           {v1::OPERATION_KIND_ADD, true}};
+
+using OperationList = google::protobuf::RepeatedPtrField<v1::Operation>;
+
+void add_mixed_list(User user, std::uint32_t named, OperationList* list) {
+  for (const v1::OperationKind kind :
+       {v1::OPERATION_KIND_GET, v1::OPERATION_KIND_PUT, v1::OPERATION_KIND_ADD, v1::OPERATION_KIND_DELETE,
+        v1::OPERATION_KIND_RANGE_GET, v1::OPERATION_KIND_DELETE_RANGE, v1::OPERATION_KIND_GET, user.kind,
+        v1::OPERATION_KIND_GET}) {
+    v1::Operation* operation = list->Add();
+    operation->set_kind(kind);
+    if (kind == v1::OPERATION_KIND_RANGE_GET || kind == v1::OPERATION_KIND_DELETE_RANGE) {
+      operation->mutable_range()->set_from("a");
+      operation->set_limit(1);
+      continue;
+    }
+    operation->set_key("k");
+    if (list->size() == kUser + 1) {
+      v1::Operand* operand = operation->mutable_operand();
+      user.negated ? operand->set_get_negated(named) : operand->set_get(named);
+    } else if (kind == v1::OPERATION_KIND_PUT || kind == v1::OPERATION_KIND_ADD) {
+      operation->mutable_operand()->set_integer(1);
+    }
+  }
+}
+
+// Transaction 1 has the mixed list, and its other list, like those of the transactions around it, consists of GETs:
+// whoever looks in a wrong list finds one.
+v1::TransactionRows with_mixed_list(bool in_else, User user, std::uint32_t named) {
+  v1::TransactionRows rows;
+  for (int t = 0; t < 3; ++t) {
+    v1::Transaction* transaction = rows.add_transactions();
+    for (const bool is_else : {false, true}) {
+      OperationList* list = is_else ? transaction->mutable_else_() : transaction->mutable_then();
+      if (t == 1 && is_else == in_else) {
+        add_mixed_list(user, named, list);
+        continue;
+      }
+      for (std::uint32_t i = 0; i < 2 * kMixedOperations; ++i) {
+        *list->Add() = with_then(v1::OPERATION_KIND_GET, "k").then(0);
+      }
+    }
+  }
+  return rows;
+}
+
+void expect_operand_refused(const Status& status, bool in_else, std::int64_t named) {
+  expect_refused(status, std::string("transactions[1].") + (in_else ? "else" : "then") + "[7].operand.get",
+                 "the index of an earlier GET of the same list", std::to_string(named));
+}
+
+TEST(DecodeRows, AnOperandNamesAnEarlierGetOfItsListAndNothingElse) {
+  std::vector<std::uint32_t> names = {0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF};
+  for (std::uint32_t name = 0; name < 8 * kMixedOperations; ++name) names.push_back(name);
+  for (const bool in_else : {false, true}) {
+    for (const User user : kUsers) {
+      for (const std::uint32_t name : names) {
+        const Status status = try_decode(with_mixed_list(in_else, user, name));
+        if (name == kFirstGet || name == kSecondGet) {
+          EXPECT_TRUE(status.ok()) << status.message();
+        } else {
+          expect_operand_refused(status, in_else, name);
+        }
+      }
+    }
+  }
 }
 
 TEST(DecodeRows, RefusesKeysAndRangesThatDoNotFit) {
@@ -219,6 +312,33 @@ TEST(DecodeColumns, RefusesBadValues) {
   message.add_wait_timeout_us(~std::uint64_t{0});
   message.add_wait_timeout_us(0);
   EXPECT_EQ(try_decode(message).violation()->knob, "--wait-timeout-max");
+}
+
+TEST(DecodeColumns, AnOperandNamesAnEarlierGetOfItsListAndNothingElse) {
+  constexpr std::int64_t k32Bits = std::int64_t{1} << 32;
+  std::vector<std::int64_t> names = {-k32Bits, k32Bits + kFirstGet, k32Bits + kSecondGet,
+                                     std::numeric_limits<std::int64_t>::min(),
+                                     std::numeric_limits<std::int64_t>::max()};
+  for (std::int64_t name = -4 * std::int64_t{kMixedOperations}; name < 8 * std::int64_t{kMixedOperations}; ++name) {
+    names.push_back(name);
+  }
+  for (const bool in_else : {false, true}) {
+    for (const User user : kUsers) {
+      engine::TransactionColumns columns;
+      ASSERT_TRUE(decode(with_mixed_list(in_else, user, kFirstGet), test::kContext, &columns).ok());
+      v1::TransactionColumns message = test::to_message(columns);
+      const std::uint32_t list_begin = in_else ? columns.then_end[1] : columns.then_begin(1);
+      for (const std::int64_t name : names) {
+        message.set_operation_value(static_cast<int>(list_begin + kUser), name);
+        const Status status = try_decode(message);
+        if (name == kFirstGet || name == kSecondGet) {
+          EXPECT_TRUE(status.ok()) << status.message();
+        } else {
+          expect_operand_refused(status, in_else, name);
+        }
+      }
+    }
+  }
 }
 
 // docs/columnar-layout.md shows a message byte by byte: it must say what the page says that it says.

@@ -2,6 +2,7 @@
 
 #include "engine/referee/referee.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "tests/unit/engine/harness.hpp"
@@ -62,6 +63,9 @@ void make_batch(RefereeScenario* scenario) {
   scenario->execute();
 }
 
+constexpr RefereeMode kModes[] = {RefereeMode::deterministic, RefereeMode::any_order,
+                                  RefereeMode::any_order_with_waste};
+
 void drop_last_write(WriteColumns* writes) {
   writes->rank.pop_back();
   writes->type.pop_back();
@@ -70,9 +74,9 @@ void drop_last_write(WriteColumns* writes) {
   writes->key_bytes.resize(writes->key_end.back());
 }
 
-// Both modes must refuse the scenario, with `field` in the message.
+// All modes must refuse the scenario, with `field` in the message.
 bool caught(const RefereeScenario& scenario, const std::string& field) {
-  for (const RefereeMode mode : {RefereeMode::deterministic, RefereeMode::any_order}) {
+  for (const RefereeMode mode : kModes) {
     const Status status = scenario.check(mode);
     if (!status.ok() && status.message().find(field) != std::string::npos) continue;
     std::fprintf(stderr, "not caught: %s; the referee said: %s\n", field.c_str(), status.message().c_str());
@@ -81,11 +85,11 @@ bool caught(const RefereeScenario& scenario, const std::string& field) {
   return true;
 }
 
-TEST(right_execution_is_accepted_in_both_modes) {
+TEST(right_execution_is_accepted_in_all_modes) {
   RefereeScenario scenario;
   make_batch(&scenario);
   EXPECT_EQ(scenario.columns.size(), std::size_t{kTransactions});
-  for (const RefereeMode mode : {RefereeMode::deterministic, RefereeMode::any_order}) {
+  for (const RefereeMode mode : kModes) {
     ModelState after;
     EXPECT_EQ(scenario.check(mode, &after).message(), "");
     EXPECT_EQ(check_state(after, *scenario.engine).message(), "");
@@ -291,27 +295,212 @@ TEST(ragged_results_are_refused) {
   EXPECT_TRUE(caught(scenario, "shape"));
 }
 
-// Each waits for the one after it: every pass finishes one, until the limit of passes cuts the chain off.
-TEST(chain_beyond_the_limit_of_passes_is_accepted_and_its_tampering_caught) {
-  constexpr std::uint32_t kLinks = kWaitPassesMax + 4;
-  RefereeScenario scenario;
-  for (std::uint32_t i = 0; i < kLinks; ++i) {
-    scenario.builder.begin(0, i % 2 == 0 ? 1000 : 0);
-    if (i + 1 < kLinks) {
-      const std::uint32_t after = scenario.builder.key("link" + std::to_string(i + 1));
-      scenario.builder.guard(GuardKind::exists, OnFalse::wait, after, 0);
+// Links that each wait for the one after it, so that each pass finishes one. Those with an even number may wait beyond
+// their batch.
+void add_chain(std::uint32_t links, ColumnsBuilder* builder) {
+  for (std::uint32_t i = 0; i < links; ++i) {
+    builder->begin(0, i % 2 == 0 ? 1000 : 0);
+    if (i + 1 < links) {
+      builder->guard(GuardKind::exists, OnFalse::wait, builder->key("link" + std::to_string(i + 1)), 0);
     }
-    scenario.builder.op(OpKind::put, scenario.builder.key("link" + std::to_string(i)), Operand::integer, 1);
-    scenario.builder.end();
+    builder->op(OpKind::put, builder->key("link" + std::to_string(i)), Operand::integer, 1);
+    builder->end();
   }
+}
+constexpr std::uint32_t kLongChain = kWaitPassesMax + 4, kShortChain = 3;
+
+// The limit of passes cuts the chain off.
+TEST(chain_beyond_the_limit_of_passes_is_accepted_and_its_tampering_caught) {
+  RefereeScenario scenario;
+  add_chain(kLongChain, &scenario.builder);
   scenario.execute();
   EXPECT_EQ(scenario.results.passes, kWaitPassesMax);
   EXPECT_EQ(static_cast<int>(scenario.results.outcome[0]), static_cast<int>(Outcome::postponed));
   EXPECT_EQ(static_cast<int>(scenario.results.outcome[1]), static_cast<int>(Outcome::wait_expired));
-  EXPECT_EQ(scenario.check(RefereeMode::deterministic).message(), "");
-  EXPECT_EQ(scenario.check(RefereeMode::any_order).message(), "");
+  for (const RefereeMode mode : kModes) EXPECT_EQ(scenario.check(mode).message(), "");
   scenario.results.rank[1] = 1;
   EXPECT_TRUE(caught(scenario, "rank"));
+}
+
+// Says of the transaction that one of its guards, whose key is absent, has left it over.
+void claim_left_over(std::uint32_t t, std::uint32_t guard, bool has_expired, RefereeScenario* scenario) {
+  BatchResults& results = scenario->results;
+  results.outcome[t] = static_cast<std::uint8_t>(has_expired ? Outcome::wait_expired : Outcome::postponed);
+  results.failed_in[t] = static_cast<std::uint8_t>(FailedIn::guards);
+  results.failed_index[t] = guard;
+  results.guard_cell[t] = Cell{};
+  results.rank[t] = results.passes * static_cast<std::uint32_t>(scenario->columns.size()) + t;
+}
+
+using AddGuards = void (*)(ColumnsBuilder* builder);
+
+// After a chain comes a transaction with these guards that writes nothing. It is said to be left over, by the guard
+// `claimed`. All modes must refuse that, and tell what was to be expected.
+void expect_not_left_over(AddGuards add_guards, std::uint32_t claimed, const char* expected) {
+  for (const std::uint32_t links : {kShortChain, kLongChain}) {
+    for (const bool has_expired : {false, true}) {
+      RefereeScenario scenario;
+      scenario.load("there", 7);
+      KILOKV_CHECK(scenario.engine->load("bytes", 1, ValueType::bytes, 0, "text").ok());
+      add_chain(links, &scenario.builder);
+      scenario.builder.begin(0, has_expired ? 0 : 1000);
+      add_guards(&scenario.builder);
+      scenario.builder.op(OpKind::get, scenario.builder.key("there"));
+      scenario.builder.end();
+      scenario.execute();
+      EXPECT_EQ(scenario.results.passes, std::min(links, kWaitPassesMax));
+      for (const RefereeMode mode : kModes) EXPECT_EQ(scenario.check(mode).message(), "");
+      claim_left_over(links, claimed, has_expired, &scenario);
+      EXPECT_TRUE(caught(scenario, std::string("outcome: expected ") + expected + ", got " +
+                                       (has_expired ? "WAIT_EXPIRED" : "POSTPONED")));
+    }
+  }
+}
+
+TEST(left_over_without_a_guard_is_caught) {
+  expect_not_left_over([](ColumnsBuilder*) {}, 0, "COMMITTED");
+}
+TEST(left_over_by_a_wait_guard_that_holds_is_caught) {
+  expect_not_left_over([](ColumnsBuilder* b) { b->guard(GuardKind::exists, OnFalse::wait, b->key("there"), 0); }, 0,
+                       "COMMITTED");
+}
+TEST(left_over_by_a_fail_guard_is_caught) {
+  expect_not_left_over([](ColumnsBuilder* b) { b->guard(GuardKind::exists, OnFalse::fail, b->key("nobody"), 0); }, 0,
+                       "GUARD_FAILED");
+}
+TEST(left_over_by_a_fail_guard_that_holds_is_caught) {
+  expect_not_left_over([](ColumnsBuilder* b) { b->guard(GuardKind::exists, OnFalse::fail, b->key("there"), 0); }, 0,
+                       "COMMITTED");
+}
+TEST(left_over_by_a_wait_guard_that_comes_after_the_deciding_one_is_caught) {
+  expect_not_left_over(
+      [](ColumnsBuilder* b) {
+        b->guard(GuardKind::exists, OnFalse::fail, b->key("nobody"), 0);
+        b->guard(GuardKind::exists, OnFalse::wait, b->key("nobody"), 0);
+      },
+      1, "GUARD_FAILED");
+}
+TEST(left_over_by_a_guard_of_the_wrong_type_is_caught) {
+  expect_not_left_over([](ColumnsBuilder* b) { b->guard(GuardKind::greater, OnFalse::wait, b->key("bytes"), 0); }, 0,
+                       "TYPE_MISMATCH");
+}
+
+// Links 0 to 3 are left over.
+TEST(left_over_on_its_last_try_and_not_are_told_apart) {
+  RefereeScenario scenario;
+  add_chain(kLongChain, &scenario.builder);
+  scenario.execute();
+  std::swap(scenario.last_try[0], scenario.last_try[1]);
+  EXPECT_TRUE(caught(scenario, "transaction 0 (rank 320): outcome: expected WAIT_EXPIRED, got POSTPONED"));
+  scenario.last_try[0] = 0;
+  EXPECT_TRUE(caught(scenario, "transaction 1 (rank 321): outcome: expected POSTPONED, got WAIT_EXPIRED"));
+}
+
+TEST(left_over_with_wrong_details_is_caught) {
+  RefereeScenario scenario;
+  add_chain(kLongChain, &scenario.builder);
+  scenario.execute();
+  BatchResults& results = scenario.results;
+  for (const std::uint32_t t : {0u, 1u}) {
+    results.guard_cell[t] = {1, make_tag(100, ValueType::integer)};
+    EXPECT_TRUE(caught(scenario, "guard value: expected absent, got 1"));
+    results.guard_cell[t] = {};
+    results.failed_index[t] = 1;
+    EXPECT_TRUE(caught(scenario, "failed_index: expected 0, got 1"));
+    results.failed_index[t] = 0;
+    results.failed_in[t] = static_cast<std::uint8_t>(FailedIn::none);
+    EXPECT_TRUE(caught(scenario, "failed_in: expected guards, got none"));
+    results.failed_in[t] = static_cast<std::uint8_t>(FailedIn::guards);
+    results.wrote[t] = 1;
+    EXPECT_TRUE(caught(scenario, "wrote: expected 0, got 1"));
+    results.wrote[t] = 0;
+  }
+  for (const RefereeMode mode : kModes) EXPECT_EQ(scenario.check(mode).message(), "");
+}
+
+// Its guard is true since the second pass, and it was not tried again.
+TEST(left_over_by_a_guard_that_was_true_in_the_last_pass_is_caught) {
+  RefereeScenario scenario;
+  add_chain(kLongChain, &scenario.builder);
+  ColumnsBuilder& builder = scenario.builder;
+  builder.begin(0, 1000);
+  builder.guard(GuardKind::exists, OnFalse::wait, builder.key("link" + std::to_string(kLongChain - 2)), 0);
+  builder.end();
+  scenario.execute();
+  claim_left_over(kLongChain, 0, false, &scenario);
+  for (const RefereeMode mode : {RefereeMode::deterministic, RefereeMode::any_order}) {
+    const std::string message = scenario.check(mode).message();
+    EXPECT_TRUE(message.find("outcome: expected COMMITTED, got POSTPONED") != std::string::npos);
+  }
+  // Where ranks were wasted, the last pass may have begun with the batch.
+  EXPECT_EQ(scenario.check(RefereeMode::any_order_with_waste).message(), "");
+}
+
+// No limit has cut the batch off: a further pass would have run it.
+TEST(left_over_by_a_guard_that_is_true_in_the_end_is_caught) {
+  RefereeScenario scenario;
+  add_chain(kShortChain, &scenario.builder);
+  scenario.builder.begin(0, 1000);
+  scenario.builder.guard(GuardKind::exists, OnFalse::wait, scenario.builder.key("link0"), 0);
+  scenario.builder.end();
+  scenario.execute();
+  EXPECT_EQ(scenario.results.passes, kShortChain);
+  claim_left_over(kShortChain, 0, false, &scenario);
+  EXPECT_TRUE(caught(scenario, "outcome: expected COMMITTED, got POSTPONED"));
+}
+
+// In the last pass the first transaction opens a gate, and the last one of the four closes it again. So the guards of
+// those between are false in the last pass alone, and neither at its beginning nor at its end.
+TEST(left_over_by_a_guard_that_was_false_for_a_moment_of_the_last_pass_is_accepted) {
+  RefereeScenario scenario;
+  ColumnsBuilder& builder = scenario.builder;
+  const std::string late = "link" + std::to_string(kLongChain - kWaitPassesMax + 1);  // of the pass before
+  const auto begin = [&] {
+    builder.begin(0, 1000);
+    builder.guard(GuardKind::exists, OnFalse::wait, builder.key(late), 0);
+  };
+  begin();
+  builder.op(OpKind::put, builder.key("gate"), Operand::integer, 1);
+  builder.end();
+  begin();
+  builder.guard(GuardKind::absent, OnFalse::wait, builder.key("gate"), 0);
+  builder.end();
+  begin();
+  builder.guard(GuardKind::equal, OnFalse::wait, builder.key("nobody"), 0, builder.key("gate"));
+  builder.end();
+  begin();
+  builder.op(OpKind::del, builder.key("gate"));
+  builder.end();
+  add_chain(kLongChain, &builder);
+  scenario.execute();
+  EXPECT_EQ(scenario.results.passes, kWaitPassesMax);
+  for (const std::uint32_t t : {1u, 2u}) {
+    EXPECT_EQ(static_cast<int>(scenario.results.outcome[t]), static_cast<int>(Outcome::postponed));
+    EXPECT_EQ(scenario.results.failed_index[t], 1u);
+  }
+  for (const RefereeMode mode : kModes) EXPECT_EQ(scenario.check(mode).message(), "");
+}
+// The same with a range. It is unchanged until the last pass; later in that pass another guard comes to decide.
+TEST(left_over_by_a_range_for_a_moment_of_the_last_pass_is_accepted) {
+  RefereeScenario scenario;
+  ColumnsBuilder& builder = scenario.builder;
+  const std::string late = "link" + std::to_string(kLongChain - kWaitPassesMax + 1);
+  for (const char* written : {"gate", "", "closed"}) {
+    builder.begin(0, 1000);
+    builder.guard(GuardKind::exists, OnFalse::wait, builder.key(late), 0);
+    if (*written != 0) {
+      builder.op(OpKind::put, builder.key(written), Operand::integer, 1);
+    } else {
+      builder.guard(GuardKind::absent, OnFalse::fail, builder.key("closed"), 0);
+      builder.range_guard(OnFalse::wait, "gate", "gates", 0);
+    }
+    builder.end();
+  }
+  add_chain(kLongChain, &builder);
+  scenario.execute();
+  EXPECT_EQ(static_cast<int>(scenario.results.outcome[1]), static_cast<int>(Outcome::postponed));
+  EXPECT_EQ(scenario.results.failed_index[1], 2u);
+  for (const RefereeMode mode : kModes) EXPECT_EQ(scenario.check(mode).message(), "");
 }
 
 // Two blind writes of one key, run in the order 1, 0.
@@ -325,6 +514,24 @@ void make_swapped(RefereeScenario* scenario) {
   std::swap(scenario->columns.op_value[0], scenario->columns.op_value[1]);
   std::swap(scenario->results.rank[0], scenario->results.rank[1]);
   std::swap(scenario->results.op_cell[0], scenario->results.op_cell[1]);
+}
+
+// What comes after the left-over ones is looked at, too.
+TEST(wrong_writes_beside_left_over_transactions_are_caught) {
+  RefereeScenario scenario;
+  add_chain(kLongChain, &scenario.builder);
+  scenario.execute();
+  drop_last_write(&scenario.writes);
+  EXPECT_TRUE(caught(scenario, "number of writes: expected 16, got 15"));
+}
+
+TEST(a_strategy_that_wasted_ranks_is_held_to_less) {
+  ExecutionReport report;
+  EXPECT_TRUE(referee_mode(report) == RefereeMode::deterministic);
+  report.any_order = true;
+  EXPECT_TRUE(referee_mode(report) == RefereeMode::any_order);
+  report.wasted_tickets = 1;
+  EXPECT_TRUE(referee_mode(report) == RefereeMode::any_order_with_waste);
 }
 
 TEST(other_serial_order_is_accepted_in_any_order_mode_only) {

@@ -76,6 +76,7 @@ SimRuns runs_of(std::uint32_t width, std::uint64_t seed) {
     runs.tuning.decided_min = 5;
     runs.tuning.few_of_max = 8;
   }
+  runs.tuning.idle_rounds_max = 0;  // no round may stand still
   runs.schedule.kind = seed % 3 == 0 ? Schedule::Kind::lockstep : Schedule::Kind::interleaved;
   runs.schedule.preempt_probability = random.chance(0.5) ? 0.5 : 0.1;
   runs.schedule.steps_max = 200'000;

@@ -3,9 +3,11 @@
 
 #include "engine/txn/validate.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "engine/base/key_hash.hpp"
 #include "tests/unit/engine/harness.hpp"
@@ -127,6 +129,77 @@ TEST(each_limit_names_its_knob) {
   limits = {};
   limits.wait_timeout_us_max = 999;
   expect_refused({"transactions[3].wait_timeout_us", "--wait-timeout-max", [](auto&) {}}, limits);
+}
+
+// A list of every kind of operation. A PUT or an ADD at kUser may name a GET at kFirstGet or kSecondGet, and nothing
+// else.
+enum Operation : std::uint32_t { kFirstGet, kPut, kAdd, kDelete, kRangeGet, kDeleteRange, kSecondGet, kUser, kLateGet };
+constexpr std::uint32_t kOperations = kLateGet + 1;
+
+void add_mixed_list(ColumnsBuilder* b, OpKind kind, Operand operand, std::int64_t named) {
+  const std::uint32_t key = b->key("key");
+  b->op(OpKind::get, key);
+  b->op(OpKind::put, key, Operand::integer, 1);
+  b->op(OpKind::add, key, Operand::integer, 1);
+  b->op(OpKind::del, key);
+  b->range_op(OpKind::range_get, "a", "b", 1);
+  b->range_op(OpKind::delete_range, "a", "b", 1);
+  b->op(OpKind::get, key);
+  b->op(kind, key, operand, named);
+  b->op(OpKind::get, key);
+}
+
+// Transaction 1 has the mixed list, and its other list, like those of the transactions around it, consists of GETs:
+// whoever looks in a wrong list finds one.
+TransactionColumns with_mixed_list(bool in_else, OpKind kind, Operand operand, std::int64_t named) {
+  TransactionColumns c;
+  ColumnsBuilder b(&c, kSecret);
+  const auto add_gets = [&b] {
+    for (std::uint32_t i = 0; i < 2 * kOperations; ++i) b.op(OpKind::get, b.key("key"));
+  };
+  for (std::uint32_t t = 0; t < 3; ++t) {
+    b.begin();
+    for (const bool is_else : {false, true}) {
+      if (is_else) b.begin_else();
+      if (t == 1 && is_else == in_else) {
+        add_mixed_list(&b, kind, operand, named);
+      } else {
+        add_gets();
+      }
+    }
+    b.end();
+  }
+  return c;
+}
+
+TEST(an_operand_names_an_earlier_get_of_its_list_and_nothing_else) {
+  constexpr std::int64_t k32Bits = std::int64_t{1} << 32;
+  std::vector<std::int64_t> names = {-k32Bits, k32Bits + kFirstGet, k32Bits + kSecondGet, INT64_MIN, INT64_MAX};
+  // Everything in the list and well beyond both of its ends.
+  for (std::int64_t name = -4 * std::int64_t{kOperations}; name < 8 * std::int64_t{kOperations}; ++name) {
+    names.push_back(name);
+  }
+  for (const bool in_else : {false, true}) {
+    for (const OpKind kind : {OpKind::put, OpKind::add}) {
+      for (const Operand operand : {Operand::get, Operand::get_negated}) {
+        for (const std::int64_t name : names) {
+          const Status status = validate(with_mixed_list(in_else, kind, operand, name), {});
+          if (name == kFirstGet || name == kSecondGet) {
+            EXPECT_EQ(status.message(), "");
+            continue;
+          }
+          if (status.ok() || status.violation() == nullptr) {
+            FAIL("operand " + std::to_string(name) + " to be refused");
+            continue;
+          }
+          EXPECT_EQ(status.violation()->field,
+                    "transactions[1]." + std::string(in_else ? "else" : "then") + "[7].operand.get");
+          EXPECT_EQ(status.violation()->limit, "the index of an earlier GET of the same list");
+          EXPECT_EQ(status.violation()->met, std::to_string(name));
+        }
+      }
+    }
+  }
 }
 
 // Each of the ranges is within its own limit.

@@ -190,7 +190,7 @@ Status run_into_the_last_range(std::uint64_t seed) {
   scenario.execute();
   if (!scenario.engine->device().reason.empty()) return {StatusCode::internal, scenario.engine->device().reason};
   EXPECT_EQ(scenario.results.passes, kWaitPassesMax);
-  return scenario.check(RefereeMode::any_order);
+  return scenario.check(referee_mode(scenario.engine->execution()));
 }
 TEST(the_last_range_is_enough) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) EXPECT_EQ(run_into_the_last_range<Wasteful>(seed).message(), "");

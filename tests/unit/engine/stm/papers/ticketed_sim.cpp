@@ -64,7 +64,7 @@ Status run_batch(const TicketedKind& kind, const TicketedSimRuns& runs, RefereeS
   totals->schedule = runs.schedule;
   totals->report = runs.report;
   totals->count(runs.report, scenario->engine->execution());
-  const Status status = judge(*scenario, RefereeMode::any_order);
+  const Status status = judge(*scenario, referee_mode(scenario->engine->execution()));
   return status.ok() && kind.has_claims ? check_claims(runs.lock_words) : status;
 }
 

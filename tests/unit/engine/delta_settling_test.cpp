@@ -1,0 +1,108 @@
+// Deltas are settled for those strategies that leave them, and for no other: what a strategy says of itself is what it
+// does, on the host and on a device, and the engine goes by it.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine_with.hpp"
+#include "engine/exec/device/device_executor.hpp"
+#include "engine/exec/device/emulated_kernels.hpp"
+#include "engine/exec/run/host_strategies.hpp"
+#include "tests/unit/engine/harness.hpp"
+#include "tests/unit/engine/referee/referee_scenario.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+bool has_deltas(const BatchResults& results) {
+  return std::any_of(results.op_flags.begin(), results.op_flags.end(),
+                     [](std::uint8_t flags) { return (flags & BatchResults::kDelta) != 0; });
+}
+
+// Runs on another executor, and sees what that one left.
+class Observer final : public Executor {
+ public:
+  explicit Observer(std::unique_ptr<Executor> inner) : inner_(std::move(inner)) {}
+
+  std::vector<std::string> strategies() const override { return inner_->strategies(); }
+  void use(std::size_t strategy) override { inner_->use(strategy); }
+  Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+             ExecutionReport* report) override {
+    const Status status = inner_->run(batch, records, results, report);
+    left_deltas_ = has_deltas(*results);
+    return status;
+  }
+  bool leaves_deltas() const override { return !denies_ && inner_->leaves_deltas(); }
+  void changed(KeyId id) override { inner_->changed(id); }
+  const DeviceInfo* device() const override { return inner_->device(); }
+  std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
+
+  bool left_deltas() const { return left_deltas_; }
+  void deny() { denies_ = true; }  // that it leaves any
+
+ private:
+  std::unique_ptr<Executor> inner_;
+  bool left_deltas_ = false, denies_ = false;
+};
+
+// An engine on an executor that is observed, and a batch whose ADDs commute.
+struct Rig {
+  explicit Rig(std::unique_ptr<Executor> executor) {
+    auto made = std::make_unique<Observer>(std::move(executor));
+    observer = made.get();
+    EngineOptions options;
+    options.strategy = "ordered";
+    options.threads = 1;
+    options.secret = RefereeScenario::kSecret;
+    scenario.engine = create_engine_with(options, std::move(made));
+    for (int i = 0; i < 200; ++i) {
+      scenario.builder.begin();
+      scenario.builder.op(OpKind::add, scenario.builder.key("k" + std::to_string(i % 3)), Operand::integer, i);
+      scenario.builder.end();
+    }
+  }
+  Observer* observer;
+  RefereeScenario scenario;
+};
+
+const std::vector<std::string> kStrategies = {"ordered", "prstm", "lock", "gpustm", "kilo", "local"};
+
+std::unique_ptr<Executor> make(bool on_device) {
+  if (on_device) return std::make_unique<DeviceExecutor>(open_emulated(), kStrategies);
+  return std::make_unique<HostStrategies>(kStrategies, 2, TicketedTuning{});
+}
+
+TEST(each_strategy_says_whether_it_leaves_deltas) {
+  for (const bool on_device : {false, true}) {
+    for (std::size_t i = 0; i < kStrategies.size(); ++i) {
+      Rig rig(make(on_device));
+      rig.observer->use(i);
+      rig.scenario.execute();
+      const ExecutionReport& execution = rig.scenario.engine->execution();
+      EXPECT_EQ(std::string(execution.strategy), kStrategies[i]);
+      EXPECT_EQ(execution.on_device, on_device);
+      EXPECT_EQ(rig.observer->left_deltas(), kStrategies[i] == "ordered");
+      EXPECT_EQ(rig.observer->leaves_deltas(), rig.observer->left_deltas());
+      EXPECT_FALSE(has_deltas(rig.scenario.results));
+      EXPECT_EQ(rig.scenario.check(referee_mode(execution)).message(), "");
+      EXPECT_EQ(rig.scenario.engine->device().reason, "");
+    }
+  }
+}
+
+TEST(the_engine_settles_deltas_where_the_strategy_leaves_them_and_nowhere_else) {
+  for (const bool denies : {false, true}) {
+    Rig rig(make(false));
+    if (denies) rig.observer->deny();
+    rig.scenario.execute();
+    EXPECT_TRUE(rig.observer->left_deltas());
+    EXPECT_EQ(has_deltas(rig.scenario.results), denies);
+  }
+}
+
+}  // namespace
+}  // namespace kilokv::engine
