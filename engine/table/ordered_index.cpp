@@ -124,7 +124,7 @@ void OrderedIndex::erase(std::uint32_t key_ref) {
 void OrderedIndex::remove_chunk(Place at) {
   Group& group = groups_[order_[at.group]];
   const auto removed = at_position(group.chunks, at.chunk);
-  chunks_[*removed] = {};
+  chunks_[*removed] = Chunk();  // {} would keep its memory
   free_chunks_.push_back(*removed);
   group.chunks.erase(removed);
   if (!group.chunks.empty()) return;

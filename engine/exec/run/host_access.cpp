@@ -25,12 +25,13 @@ void HostAccess::open(const TransactionColumns& columns, const BatchResolver& re
   op_kind_ = columns.op_kind.data();
   op_key_ = columns.op_key.data();
   operations_ = static_cast<std::uint32_t>(columns.op_kind.size());
-  if (log_.size() > std::max<std::size_t>(kLogKeptMax, operations_)) log_ = {};
+  // An assignment of {} would keep their memory.
+  if (log_.size() > std::max<std::size_t>(kLogKeptMax, operations_)) log_ = std::vector<SlotImage>();
+  if (replaced_.capacity() > kLogKeptMax) replaced_ = std::vector<OrderedIndex::Newest>();
   if (log_.size() < operations_) log_.resize(operations_);
   log_size_ = 0;
   summarized_ = !columns.range_limit.empty();
   if (summarized_) store->catch_up();
-  if (replaced_.capacity() > kLogKeptMax) replaced_ = {};
   replaced_.clear();
   ranges_run_.clear();
 }

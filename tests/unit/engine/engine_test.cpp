@@ -203,6 +203,25 @@ TEST(deleting_ranges_again_and_again_takes_no_more_memory) {
   EXPECT_TRUE(bench.engine->stats().memory_bytes < memory_bytes + (std::size_t{1} << 18));
 }
 
+// What a very large batch took to undo its writes does not stay for ever.
+TEST(memory_of_a_large_batch_is_given_back) {
+  constexpr int kOperations = 3'000'000;  // more than the log keeps room for
+  Bench bench;
+  bench.load("a", 1);
+  const auto run = [&](int operations) {
+    bench.add([&](auto& b) {
+      b.range_op(OpKind::range_get, "a", "b", 1);
+      const std::uint32_t key = b.key("a");
+      for (int i = 0; i < operations; ++i) b.op(OpKind::put, key, Operand::integer, i);
+    });
+    EXPECT_TRUE(bench.run(100 + 100 * bench.batch).ok());
+    return bench.engine->stats().memory_bytes;
+  };
+  const std::size_t small = run(1);
+  EXPECT_TRUE(run(kOperations) > small + kOperations * std::size_t{20});
+  EXPECT_TRUE(run(1) < small + (std::size_t{1} << 18));
+}
+
 TEST(a_dropped_tombstone_is_no_longer_dirty) {
   Bench bench;
   bench.load("a", 1);

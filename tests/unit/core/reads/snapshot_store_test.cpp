@@ -3,9 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
+#include <string>
 #include <vector>
+
+#include "engine/base/key_hash.hpp"
+#include "engine/engine.hpp"
+#include "engine/txn/columns.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -269,6 +275,106 @@ TEST(SnapshotStoreTest, PagesEqualThePastUnderRandomBatches) {
       return;
     }
   }
+}
+
+// An engine whose batches create and delete keys, with the records as each batch left them.
+class EngineWithPast {
+ public:
+  using Page = std::map<std::string, std::string>;  // of live records
+
+  explicit EngineWithPast(std::uint64_t seed)
+      : random_(seed),
+        engine_(std::move(*engine::Engine::create({.strategy = "serial", .secret = kSecret}))),
+        store_(
+            kNoLimit, kAgeUs,
+            [this](Cell cell) {
+              engine_->retain(cell);
+              return engine_->bytes_of(cell).size();
+            },
+            [this](Cell cell) { engine_->release(cell); }) {}
+
+  // Some transactions fail: the keys that they would create leave the table, and others move.
+  void run_batch() {
+    for (int t = 0; t < 60; ++t) {
+      builder_.begin();
+      if (random_() % 4 == 0) builder_.guard(engine::GuardKind::exists, engine::OnFalse::fail, builder_.key("none"), 0);
+      const std::uint32_t key = builder_.key("key" + std::to_string(random_() % 2000));
+      switch (random_() % 4) {
+        case 0: builder_.op(engine::OpKind::del, key); break;
+        case 1: builder_.op(engine::OpKind::put, key, engine::Operand::integer, t); break;
+        default: {
+          const std::string bytes = std::to_string(header_.number) + std::string(random_() % 30, 'x');
+          builder_.op(engine::OpKind::put, key, engine::Operand::bytes, builder_.value(bytes));
+        }
+      }
+      builder_.end();
+    }
+    const engine::Column<std::uint8_t> last_try(columns_.size());
+    ASSERT_TRUE(engine_->execute(header_, columns_, last_try, &results_, &writes_).ok());
+    store_.record(header_.number, engine_->before_images(), 0);
+    engine_->release_through(header_.number);
+    columns_.clear();
+    past_[header_.number] = page([](const engine::RecordView& record) { return record.cell; });
+    last_version_ = results_.next_version - 1;
+    header_ = {header_.number + 1, header_.time_us + 1000, results_.next_version};
+  }
+  void open() { EXPECT_TRUE(store_.open(header_.number - 1, last_version_, 0, 0, ++readers_)); }
+  void close_any() { store_.close(1 + random_() % (readers_ + 1)); }
+  void drop_tombstones() { engine_->drop_tombstones(store_.drop_floor(random_() % (last_version_ + 1)), {}); }
+
+  void check_pages(std::size_t* pages) const {
+    for (const auto& [boundary, expected] : past_) {
+      if (store_.find(boundary) == nullptr) continue;
+      ++*pages;
+      const Page read = page([&, at = boundary](const engine::RecordView& record) {
+        return store_.cell_at(engine::hash_key(record.key, kSecret), at).value_or(record.cell);
+      });
+      ASSERT_EQ(read, expected) << "boundary " << boundary;
+    }
+  }
+
+ private:
+  static constexpr engine::KeyHashSecret kSecret{3, 5};
+
+  template <class CellOf>
+  Page page(const CellOf& cell_of) const {
+    Page page;
+    engine_->scan({}, {}, [&](const engine::RecordView& record) {
+      const Cell cell = cell_of(record);
+      if (type_of(cell.tag) == ValueType::integer) page.emplace(record.key, std::to_string(cell.word));
+      if (type_of(cell.tag) == ValueType::bytes) page.emplace(record.key, engine_->bytes_of(cell));
+      return true;
+    });
+    return page;
+  }
+
+  std::mt19937_64 random_;
+  std::unique_ptr<engine::Engine> engine_;
+  SnapshotStore store_;
+  engine::TransactionColumns columns_;
+  engine::ColumnsBuilder builder_{&columns_, kSecret};
+  engine::BatchHeader header_{1, 1'000'000, 1};
+  engine::BatchResults results_;
+  engine::WriteColumns writes_;
+  std::map<BatchNumber, Page> past_;
+  Version last_version_ = 0;
+  std::uint64_t readers_ = 0;
+};
+
+TEST(SnapshotStoreTest, PagesOverAnEngineEqualThePast) {
+  std::size_t pages = 0;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    EngineWithPast engine(seed);
+    for (int batch = 0; batch < 100 && !testing::Test::HasFatalFailure(); ++batch) {
+      engine.run_batch();
+      if (batch % 5 == 0) engine.open();
+      if (batch % 4 == 0) engine.close_any();
+      if (batch % 7 == 0) engine.drop_tombstones();
+      if (batch % 10 == 0) engine.check_pages(&pages);
+    }
+  }
+  EXPECT_GT(pages, 50u);
 }
 
 TEST(SnapshotStoreTest, LetsEverythingGoAtTheEnd) {

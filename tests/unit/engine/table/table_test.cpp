@@ -50,6 +50,56 @@ TEST(record_table_equals_a_map_through_growth_and_erasure) {
   EXPECT_TRUE(table[table.absent_slot()].cell == Cell{});
 }
 
+// Marks and columns stay with their records while the table grows and records come and go.
+TEST(record_table_keeps_marks_through_growth_and_erasure) {
+  std::mt19937_64 random(kSeed);
+  RecordTable table(0);
+  std::map<std::uint64_t, bool> model;  // low half -> touched
+  const auto id_of = [](std::uint64_t low) {
+    return KeyId{low, low % 7 == 0 ? ~std::uint64_t{0} : low * 0x9e3779b97f4a7c15u};  // some share the last home
+  };
+  std::size_t growths = 0;
+  for (int step = 0; step < 150000; ++step) {
+    // Grows through all of it: the keys are ever more.
+    const std::uint64_t low = 1 + random() % (100 + static_cast<std::uint64_t>(step) / 20);
+    std::uint32_t slot = table.find(id_of(low));
+    const std::uint64_t action = random() % 8;
+    if (slot == table.absent_slot()) {
+      const std::uint32_t capacity = table.capacity();
+      slot = table.insert(id_of(low), static_cast<std::uint32_t>(low));
+      growths += table.capacity() != capacity ? 1 : 0;
+      table.set_chunk(slot, static_cast<std::uint32_t>(low * 3));
+      table.set_dirty(slot, low % 2 == 0);
+      model[low] = false;
+      ASSERT_TRUE(!table.touched(slot));
+    } else if (action == 0) {
+      table.erase(slot);
+      model.erase(low);
+    } else if (action == 1) {
+      table.touch(slot);
+      model[low] = true;
+    }
+    if (step % 100 != 0) continue;
+    for (const auto& [known, touched] : model) {
+      const std::uint32_t at = table.find(id_of(known));
+      ASSERT_EQ(table.touched(at), touched);
+      ASSERT_EQ(table.dirty(at), known % 2 == 0);
+      ASSERT_EQ(table.has_marks(at), touched && known % 2 == 0);
+      ASSERT_EQ(table.chunk(at), known * 3);
+      ASSERT_EQ(table.key_ref(at), known);
+    }
+    if (step % 5000 != 0) continue;
+    std::set<std::uint64_t> expected, taken;
+    for (auto& [known, touched] : model) {
+      if (touched) expected.insert(known);
+      touched = false;
+    }
+    table.take_touched([&](std::uint32_t at) { EXPECT_TRUE(taken.insert(table[at].id.low).second); });
+    ASSERT_TRUE(taken == expected);
+  }
+  EXPECT_TRUE(growths > 15);
+}
+
 // Long runs, runs over the end of the table, missing and repeated ids, and more ids than are looked up side by side.
 TEST(record_table_finds_many_as_it_finds_each) {
   std::mt19937_64 random(kSeed);
@@ -104,6 +154,26 @@ TEST(key_arena_reuses_what_is_freed) {
   for (const auto& [ref, key] : model) EXPECT_TRUE(arena.view(ref) == key);
 }
 
+// The same numbers of keys of every size come and go: after the first round there is room for all of them.
+TEST(key_arena_takes_no_more_memory_for_keys_that_come_and_go) {
+  KeyArena arena;
+  std::vector<std::uint32_t> refs;
+  std::size_t memory_bytes = 0;
+  for (int round = 0; round < 40; ++round) {
+    for (std::size_t bytes = 1; bytes <= 1024; ++bytes) {
+      const auto ref = arena.add(std::string(bytes, static_cast<char>('a' + round % 26)));
+      ASSERT_TRUE(ref.has_value());
+      refs.push_back(*ref);
+    }
+    if (round == 0) memory_bytes = arena.memory_bytes();
+    ASSERT_EQ(arena.memory_bytes(), memory_bytes);
+    for (std::size_t i = 0; i < refs.size(); ++i) ASSERT_EQ(arena.view(refs[i]).size(), i + 1);
+    std::shuffle(refs.begin(), refs.end(), std::mt19937(kSeed + static_cast<unsigned>(round)));
+    for (const std::uint32_t ref : refs) arena.remove(ref);
+    refs.clear();
+  }
+}
+
 std::vector<std::string> keys_of(const OrderedIndex& index, std::string_view from, std::string_view to) {
   std::vector<std::string> keys;
   const auto all = [](RangeSummary) { return true; };
@@ -153,6 +223,63 @@ TEST(ordered_index_is_compact) {
   for (int i = 0; i < 100000; ++i) index.insert(*arena.add(std::to_string(1000000 + i)));
   EXPECT_TRUE(index.memory_bytes() < 5 * 100000);
   EXPECT_EQ(keys_of(index, "", "").size(), std::size_t{100000});
+}
+
+// Keys come and go in the same order, round after round: a chunk or a group that is given up is used again.
+void expect_index_is_reused(const std::vector<std::string>& keys, int rounds) {
+  KeyArena arena;
+  OrderedIndex index(&arena);
+  std::size_t full_bytes = 0, empty_bytes = 0;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<std::uint32_t> refs;
+    for (const std::string& key : keys) {
+      refs.push_back(*arena.add(key));
+      index.insert(refs.back());
+    }
+    // The arrays of free numbers have their size after the first round.
+    if (round == 1) full_bytes = index.memory_bytes();
+    if (round > 1) ASSERT_EQ(index.memory_bytes(), full_bytes);
+    for (const std::uint32_t ref : refs) {
+      index.erase(ref);
+      arena.remove(ref);
+    }
+    if (round == 0) empty_bytes = index.memory_bytes();
+    ASSERT_EQ(index.memory_bytes(), empty_bytes);
+    ASSERT_TRUE(keys_of(index, "", "").empty());
+  }
+  EXPECT_TRUE(empty_bytes < full_bytes / 4);  // empty chunks hold no keys
+}
+
+TEST(ordered_index_takes_no_more_memory_for_keys_that_come_and_go) {
+  std::vector<std::string> keys;
+  for (int i = 0; i < 70000; ++i) keys.push_back(std::to_string(1000000 + i));
+  expect_index_is_reused(keys, 10);
+  std::shuffle(keys.begin(), keys.end(), std::mt19937(kSeed));
+  expect_index_is_reused(keys, 10);
+}
+
+TEST(blobs_take_no_more_memory_for_values_that_come_and_go) {
+  BlobStore blobs;
+  std::vector<std::uint64_t> words;
+  std::size_t memory_bytes = 0;
+  for (BatchNumber batch = 1; batch <= 40; ++batch) {
+    for (std::size_t bytes = 0; bytes < 8000; bytes += 5) {  // large ones are not of a pool
+      words.push_back(blobs.add(std::string(bytes, static_cast<char>('a' + batch % 26))));
+    }
+    if (batch == 1) memory_bytes = blobs.memory_bytes();
+    ASSERT_EQ(blobs.memory_bytes(), memory_bytes);
+    std::shuffle(words.begin(), words.end(), std::mt19937(kSeed + static_cast<unsigned>(batch)));
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (i % 2 == 0) {
+        blobs.release(words[i]);
+      } else {
+        blobs.release_after(batch, words[i]);
+      }
+    }
+    blobs.release_through(batch);
+    ASSERT_EQ(blobs.size(), std::size_t{0});
+    words.clear();
+  }
 }
 
 TEST(blobs_live_as_long_as_they_are_referred_to) {
