@@ -127,10 +127,14 @@ class Server {
     Result<std::unique_ptr<CommitLog>> log = open_rocksdb_log(storage);
     if (!log.ok()) return log.status();
     log_ = std::move(*log);
-    Status status = open_database();
-    if (!status.ok()) return status;
+    return open_database();
+  }
+
+  // Ready from here on: what is accepted has to be finished before the end.
+  Status serve() {
     service_.serve(database_.get());
     grpc_->set_serving(true);
+    Status status;
     if (!options_.port_file.empty()) status = write_port_file(options_.port_file, grpc_->port());
     if (status.ok()) log_ready();
     return status;
@@ -210,11 +214,14 @@ int run(const ServerOptions& options) {
   ShutdownSignal shutdown(other_signals(*log_file));
   Server server(options);
   Status status = server.open();
+  if (status.ok()) {
+    shutdown.arm();
+    status = server.serve();
+  }
   if (!status.ok()) {
     spdlog::critical("kilokvd cannot start code={} error=\"{}\"", to_string(status.code()), status.message());
     return kExitFailure;
   }
-  shutdown.arm();
   const int signal = shutdown.wait();
   spdlog::info("kilokvd draining signal={} timeout_us={}", signal, options.drain_timeout_us);
   status = server.drain();
