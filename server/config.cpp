@@ -1,7 +1,6 @@
-// 360 lines: the table of all settings is most of it, and belongs in one place.
+// 380 lines: the table of all settings is most of it, and belongs in one place.
 #include "server/config.hpp"
 
-#include <toml++/toml.h>
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -14,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "server/config_file.hpp"
 #include "server/config_value.hpp"
 #include "server/core/environment.hpp"
 #include "server/version.hpp"
@@ -265,7 +265,7 @@ bool assign(const Setting& setting, const std::string& text) {
 
 Status invalid(std::string message) { return Status(StatusCode::invalid_argument, std::move(message)); }
 
-// A value and where it comes from, such as kilokvd.toml:3: batch-max-delay.
+// A value and where it comes from, such as kilokvd.toml:3:1: batch-max-delay.
 struct Given {
   std::string text;
   std::string source;
@@ -288,26 +288,13 @@ void read_environment(const std::vector<Setting>& settings, const ReadEnvironmen
 }
 
 Status read_file(const std::string& path, const std::vector<Setting>& settings, GivenByName* given) {
-  toml::table table;
-  try {
-    table = toml::parse_file(path);
-  } catch (const toml::parse_error& error) {
-    return invalid(path + ":" + std::to_string(error.source().begin.line) + ": " + std::string(error.description()));
-  }
-  for (const auto& [key, node] : table) {
-    const std::string name(key.str());
-    const std::string source = path + ":" + std::to_string(key.source().begin.line) + ": " + name;
-    const bool known = std::any_of(settings.begin(), settings.end(), [&](const Setting& s) { return name == s.name; });
-    if (!known) return invalid(source + ": unknown key; kilokvd --help lists the flags, which are the keys");
-    if (const auto text = node.value_exact<std::string>()) {
-      (*given)[name] = {*text, source};
-    } else if (const auto number = node.value_exact<std::int64_t>()) {
-      (*given)[name] = {std::to_string(*number), source};
-    } else if (const auto share = node.value_exact<double>()) {
-      (*given)[name] = {format_share(*share), source};
-    } else {
-      return invalid(source + ": the value must be a string or a number");
-    }
+  Result<std::vector<FileValue>> values = read_config_file(path);
+  if (!values.ok()) return values.status();
+  for (FileValue& value : *values) {
+    const bool known =
+        std::any_of(settings.begin(), settings.end(), [&](const Setting& s) { return value.name == s.name; });
+    if (!known) return invalid(value.source + ": unknown key; kilokvd --help lists the flags, which are the keys");
+    (*given)[value.name] = {std::move(value.text), std::move(value.source)};
   }
   return {};
 }
@@ -368,6 +355,28 @@ struct Flags {
   }
 };
 
+// What is wrong with the command line. CLI11's own words speak of its types and counts.
+std::string usage_problem(const Flags& flags, int argc, const char* const* argv) {
+  const std::vector<std::string> left = flags.app.remaining();
+  const auto is_flag = [](const std::string& word) { return word.size() > 1 && word.front() == '-'; };
+  if (const auto found = std::find_if(left.begin(), left.end(), is_flag); found != left.end()) {
+    return "unknown flag " + *found;
+  }
+  if (!left.empty()) return "unexpected \"" + left.front() + "\": every setting is a flag";
+  std::map<std::string, int> times;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i], name = word.substr(0, word.find('='));
+    const CLI::Option* option = is_flag(word) ? flags.app.get_option_no_throw(name) : nullptr;
+    if (option == nullptr) continue;
+    const bool has_value = name.size() < word.size();
+    const bool takes_value = option->get_items_expected_max() > 0;
+    if (has_value && !takes_value) return name + " takes no value";
+    if (++times[name] > 1) return name + " is given twice";
+    if (takes_value && (has_value ? name.size() + 1 == word.size() : ++i == argc)) return name + " needs a value";
+  }
+  return "it cannot be read";
+}
+
 Status check_choice(const char* knob, const std::string& met, const std::vector<std::string>& allowed) {
   if (std::find(allowed.begin(), allowed.end(), met) != allowed.end()) return {};
   std::string list;
@@ -426,8 +435,8 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv, const 
     return CommandLine{.action = CommandLine::Action::print, .text = flags.app.help(), .options = {}};
   } catch (const CLI::CallForVersion& version) {
     return CommandLine{.action = CommandLine::Action::print, .text = version.what() + std::string("\n"), .options = {}};
-  } catch (const CLI::ParseError& error) {
-    return invalid(error.what() + std::string("; kilokvd --help lists the flags"));
+  } catch (const CLI::ParseError&) {
+    return invalid(usage_problem(flags, argc, argv) + "; kilokvd --help lists the flags");
   }
 
   if (flags.config_file.empty()) {

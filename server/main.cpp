@@ -2,7 +2,6 @@
 //
 // Life: open the port (UNAVAILABLE, "recovering") -> recover -> ready -> signal -> drain -> end. When durability is
 // lost the process ends at once and answers nothing more.
-#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -11,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <memory>
 
@@ -18,6 +18,7 @@
 #include "server/config.hpp"
 #include "server/core/fail_point.hpp"
 #include "server/core/threads.hpp"
+#include "server/log_file.hpp"
 #include "server/service/grpc_server.hpp"
 #include "server/shutdown_signal.hpp"
 #include "server/storage/rocksdb_log.hpp"
@@ -32,18 +33,37 @@ constexpr int kExitUsage = 2;
 // connection and does not look at it.
 constexpr std::chrono::milliseconds kSendGrace{1000};
 
-Status start_logging(const ServerOptions& options) {
-  try {
-    auto logger = options.log_file.empty() ? spdlog::stderr_color_mt("kilokvd")
-                                           : spdlog::basic_logger_mt("kilokvd", options.log_file);
-    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%fZ %^%l%$ %v", spdlog::pattern_time_type::utc);
-    logger->set_level(spdlog::level::from_str(options.log_level));
-    logger->flush_on(spdlog::level::info);
-    spdlog::set_default_logger(std::move(logger));
-  } catch (const spdlog::spdlog_ex& error) {
-    return Status(StatusCode::invalid_argument, std::string("--log-file: ") + error.what());
+// Null where the log goes to standard error.
+Result<std::shared_ptr<LogFile>> start_logging(const ServerOptions& options) {
+  std::shared_ptr<LogFile> file;
+  if (!options.log_file.empty()) {
+    Result<std::shared_ptr<LogFile>> opened = LogFile::open(options.log_file);
+    if (!opened.ok()) return opened;
+    file = *opened;
   }
-  return {};
+  auto logger =
+      file != nullptr ? std::make_shared<spdlog::logger>("kilokvd", file) : spdlog::stderr_color_mt("kilokvd");
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%fZ %^%l%$ %v", spdlog::pattern_time_type::utc);
+  logger->set_level(spdlog::level::from_str(options.log_level));
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+  return file;
+}
+
+// The signals that do not end the process. Holds the logger, because it may be called while main() ends.
+std::function<void(int)> other_signals(std::shared_ptr<LogFile> file) {
+  return [file = std::move(file), logger = spdlog::default_logger()](int signal) {
+    if (signal != SIGHUP) {
+      logger->info("kilokvd ignores signal={}: it has no meaning here; SIGHUP opens the log file again, SIGTERM ends",
+                   signal);
+    } else if (file == nullptr) {
+      logger->info("kilokvd ignores SIGHUP: the log goes to standard error; with --log-file it opens that file again");
+    } else if (const Status status = file->reopen(); status.ok()) {
+      logger->info("kilokvd has opened its log file again log_file={}", file->path());
+    } else {
+      logger->error("kilokvd keeps its old log file error=\"{}\"", status.message());
+    }
+  };
 }
 
 // Whole or not at all: whoever sees the file reads a port.
@@ -107,10 +127,14 @@ class Server {
     Result<std::unique_ptr<CommitLog>> log = open_rocksdb_log(storage);
     if (!log.ok()) return log.status();
     log_ = std::move(*log);
-    Status status = open_database();
-    if (!status.ok()) return status;
+    return open_database();
+  }
+
+  // Ready from here on: what is accepted has to be finished before the end.
+  Status serve() {
     service_.serve(database_.get());
     grpc_->set_serving(true);
+    Status status;
     if (!options_.port_file.empty()) status = write_port_file(options_.port_file, grpc_->port());
     if (status.ok()) log_ready();
     return status;
@@ -182,20 +206,22 @@ class Server {
 };
 
 int run(const ServerOptions& options) {
-  Status status = start_logging(options);
-  if (!status.ok()) {
-    std::fprintf(stderr, "kilokvd: %s\n", status.message().c_str());
+  const Result<std::shared_ptr<LogFile>> log_file = start_logging(options);
+  if (!log_file.ok()) {
+    std::fprintf(stderr, "kilokvd: %s\n", log_file.status().message().c_str());
     return kExitUsage;
   }
-  std::signal(SIGPIPE, SIG_IGN);
-  ShutdownSignal shutdown;
+  ShutdownSignal shutdown(other_signals(*log_file));
   Server server(options);
-  status = server.open();
+  Status status = server.open();
+  if (status.ok()) {
+    shutdown.arm();
+    status = server.serve();
+  }
   if (!status.ok()) {
     spdlog::critical("kilokvd cannot start code={} error=\"{}\"", to_string(status.code()), status.message());
     return kExitFailure;
   }
-  shutdown.arm();
   const int signal = shutdown.wait();
   spdlog::info("kilokvd draining signal={} timeout_us={}", signal, options.drain_timeout_us);
   status = server.drain();
@@ -212,6 +238,7 @@ int run(const ServerOptions& options) {
 
 int main(int argc, char** argv) {
   using kilokv::server::CommandLine;
+  kilokv::server::block_signals();
   kilokv::Result<CommandLine> line =
       kilokv::server::parse_command_line(argc, argv, [](const char* name) { return std::getenv(name); });
   if (!line.ok()) {

@@ -1,7 +1,6 @@
 // Role: see call_driver.hpp.
 #include "client/bench/call_driver.hpp"
 
-#include <thread>
 #include <utility>
 
 #include "client/measure/clock.hpp"
@@ -19,13 +18,19 @@ void CallDriver::run() {
   count_not_sent();
 }
 
+void CallDriver::wake() {
+  const std::lock_guard lock(mutex_);
+  ended_.notify_all();
+}
+
 bool CallDriver::next_start(std::int64_t* start_us) {
   if (pacer_) {
-    if (pacer_->due_us() >= window_.end_us) return false;
-    std::this_thread::sleep_until(at_steady_us(pacer_->due_us()));
+    if (pacer_->due_us() >= end_us()) return false;
+    std::unique_lock lock(mutex_);
+    ended_.wait_until(lock, at_steady_us(pacer_->due_us()), [this] { return steady_now_us() >= end_us(); });
   }
   const std::int64_t now_us = steady_now_us();
-  if (now_us >= window_.end_us) return false;
+  if (now_us >= end_us()) return false;
   *start_us = pacer_ ? pacer_->take() : now_us;
   return true;
 }

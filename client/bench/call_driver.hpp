@@ -2,6 +2,9 @@
 // call in flight.
 #pragma once
 
+#include <condition_variable>
+#include <mutex>
+
 #include "client/bench/driver.hpp"
 
 namespace kilokv::bench {
@@ -14,11 +17,14 @@ class CallDriver : public Driver {
   void run() override;
 
  private:
+  void wake() override;
   bool next_start(std::int64_t* start_us);  // waits until the next request is due; false: the run is over
   bool call(std::int64_t start_us);         // returns whether to go on
 
   client::Client* client_;
   client::Batch batch_;
+  std::mutex mutex_;  // of the sleep until the next request
+  std::condition_variable ended_;
 };
 
 }  // namespace kilokv::bench

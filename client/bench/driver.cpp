@@ -25,11 +25,17 @@ bool never_ran(client::ErrorCode code) {
 
 Driver::Driver(const RunOptions& options, engine::Workload workload, const Window& window, std::uint32_t place,
                std::uint32_t drivers)
-    : options_(options), window_(window), workload_(std::move(workload)) {
+    : options_(options), window_(window), end_us_(window.end_us), workload_(std::move(workload)) {
   if (options_.rate_per_s <= 0) return;
   const double requests_per_s = options_.rate_per_s / options_.batch_size / drivers;
   const double offset_us = 1e6 / requests_per_s * place / drivers;  // the drivers take turns
   pacer_.emplace(window_.start_us + static_cast<std::int64_t>(offset_us), requests_per_s);
+}
+
+void Driver::end_at(std::int64_t end_us) {
+  if (end_us >= end_us_.load()) return;
+  end_us_.store(end_us);
+  wake();
 }
 
 Tally Driver::measured() const {
@@ -71,9 +77,9 @@ void Driver::count(const Counts& counts, std::int64_t start_us) {
   whole_.merge(counts);
   interval_.counts.merge(counts);
   interval_.latency_us.record(now_us - start_us, answered);
-  if (window_.measures(now_us)) measured_.counts.merge(counts);
+  if (measures(now_us)) measured_.counts.merge(counts);
   // By the start, not by the answer: what a stalled server answers after the end is the slowest of all.
-  if (window_.measures(start_us)) measured_.latency_us.record(now_us - start_us, answered);
+  if (measures(start_us)) measured_.latency_us.record(now_us - start_us, answered);
 }
 
 bool Driver::count_failure(const client::Error& error, std::uint64_t missing) {
@@ -90,10 +96,10 @@ void Driver::count_not_sent() {
   if (!pacer_) return;
   const std::int64_t now_us = steady_now_us();
   const std::lock_guard lock(mutex_);
-  while (pacer_->due_us() < window_.end_us) {
+  while (pacer_->due_us() < end_us()) {
     const std::int64_t due_us = pacer_->take();
     whole_.not_sent += options_.batch_size;
-    if (window_.measures(due_us)) measured_.latency_us.record(now_us - due_us, options_.batch_size);
+    if (measures(due_us)) measured_.latency_us.record(now_us - due_us, options_.batch_size);
   }
 }
 

@@ -1,11 +1,13 @@
 // A source of load: generates requests, sends them, counts the answers. Two kinds: StreamDriver keeps many requests in
 // flight from one thread; CallDriver makes one blocking call after the other.
 //
-// Time: the steady clock, microseconds. A driver sends until Window::end_us and then waits for what is in flight. Rates
+// Time: the steady clock, microseconds. A driver sends until Window::end_us, or until end_at() says that it is to end
+// earlier, and then waits for what is in flight. Rates
 // are of the answers between begin_us and end_us, latencies of the requests that should have started between them,
 // whenever they were answered; all answers are counted. Thread safety: run() by one thread; the rest from any.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -23,7 +25,6 @@ struct Window {
   std::int64_t start_us = 0;  // first request
   std::int64_t begin_us = 0;  // of the measured part
   std::int64_t end_us = 0;
-  bool measures(std::int64_t time_us) const { return time_us >= begin_us && time_us < end_us; }
 };
 
 class Driver {
@@ -31,6 +32,8 @@ class Driver {
   virtual ~Driver() = default;
   // Sends and counts until the window ends, all is answered, or an error says that more would be useless.
   virtual void run() = 0;
+  // Nothing is sent or measured from `end_us` on, if that is earlier than the window's end.
+  void end_at(std::int64_t end_us);
 
   Tally measured() const;
   Counts whole() const;
@@ -42,6 +45,9 @@ class Driver {
   Driver(const RunOptions& options, engine::Workload workload, const Window& window, std::uint32_t place,
          std::uint32_t drivers);
 
+  std::int64_t end_us() const { return end_us_.load(); }
+  // end_us() has become earlier: whoever sleeps until then has to look again.
+  virtual void wake() {}
   // Appends the next request.
   void generate(client::Batch* batch);
   // Appends what sent transactions still wait for.
@@ -56,10 +62,13 @@ class Driver {
   void count_not_sent();
 
   const RunOptions options_;
-  const Window window_;
   std::optional<Pacer> pacer_;  // none: closed loop
 
  private:
+  bool measures(std::int64_t time_us) const { return time_us >= window_.begin_us && time_us < end_us(); }
+
+  const Window window_;
+  std::atomic<std::int64_t> end_us_;
   engine::Workload workload_;
   mutable std::mutex mutex_;
   Tally measured_, interval_;

@@ -4,7 +4,9 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "client/bench/interrupt.hpp"
 #include "client/measure/clock.hpp"
+#include "client/measure/steady_scan.hpp"
 
 namespace kilokv::bench {
 namespace {
@@ -44,6 +46,7 @@ class Loader {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return in_flight_ < options_.in_flight; });
+      if (!error_ && interrupt::received() != 0) error_ = make_error(client::ErrorCode::cancelled, "loading was ended");
       if (error_) return batch_.clear();
       ++in_flight_;
     }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "client/bench/interrupt.hpp"
 #include "client/bench/options.hpp"
 #include "client/bench/report.hpp"
 #include "client/bench/run.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 using kilokv::bench::RunReport;
 namespace bench = kilokv::bench;
+namespace interrupt = kilokv::bench::interrupt;
 namespace client = kilokv::client;
 
 using client::ExitCode;
@@ -46,14 +48,15 @@ bool write_json(const nlohmann::ordered_json& json, const std::string& path) {
   return file.good();
 }
 
-ExitCode execute(const bench::Flags& flags, bool sweep) {
+// The exit code.
+int execute(const bench::Flags& flags, bool sweep) {
   const auto runs = flags.runs();
   if (!runs) {
     std::cerr << "kilokv-bench: " << runs.error().message << "\n";
-    return ExitCode::usage;
+    return static_cast<int>(ExitCode::usage);
   }
   if (!can_write("--json", flags.json_path()) || !can_write("--history", runs->front().history_path)) {
-    return ExitCode::usage;
+    return static_cast<int>(ExitCode::usage);
   }
   const auto progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   std::vector<RunReport> reports;
@@ -62,7 +65,7 @@ ExitCode execute(const bench::Flags& flags, bool sweep) {
   for (const bench::RunOptions& options : *runs) {
     auto report = bench::run(options, progress);
     if (!report) {  // the runs before it are still worth a report
-      code = report_error(report.error());
+      if (interrupt::received() == 0) code = report_error(report.error());
       break;
     }
     if (!report->failure.empty()) {
@@ -71,11 +74,15 @@ ExitCode execute(const bench::Flags& flags, bool sweep) {
     }
     json.push_back(bench::to_json(*report));
     reports.push_back(std::move(*report));
+    if (interrupt::received() != 0) break;
   }
-  if (reports.empty()) return code;
+  const int signal = interrupt::received();
+  // What went wrong is more than that somebody did not want to wait for the end.
+  const int ended = code == ExitCode::ok && signal != 0 ? interrupt::exit_code(signal) : static_cast<int>(code);
+  if (reports.empty()) return ended;
   if (flags.json_path() != "-") std::cout << (sweep ? bench::sweep_table(reports) : bench::to_text(reports.front()));
-  if (!write_json(sweep ? json : json.front(), flags.json_path())) return ExitCode::other;
-  return code;
+  if (!write_json(sweep ? json : json.front(), flags.json_path())) return static_cast<int>(ExitCode::other);
+  return ended;
 }
 
 }  // namespace
@@ -86,12 +93,14 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 good; 1 the invariant does not hold, or transactions were refused or stayed unknown;\n"
-      "2 wrong usage; 3 the server refused the input; 4 no server, no answer in time, or it is full; 5 anything else.\n"
+      "2 wrong usage; 3 the server refused the input; 4 no server, no answer in time, or it is full; 5 anything else;\n"
+      "130 (SIGTERM: 143) Ctrl-C ended it: it reports what was measured until then, and checks the state.\n"
       "Example: kilokv-bench run --workload bank --batch-size 1024 --in-flight 8 --json -");
   CLI::App* run = app.add_subcommand("run", "One run");
   CLI::App* sweep = app.add_subcommand("sweep", "A run for each combination of lists such as --batch-size 1,16,128");
   const bench::Flags run_flags(run, false);
   const bench::Flags sweep_flags(sweep, true);
   if (const auto code = client::parse_arguments(&app, argc, argv)) return *code;
-  return static_cast<int>(*run ? execute(run_flags, false) : execute(sweep_flags, true));
+  interrupt::install();
+  return *run ? execute(run_flags, false) : execute(sweep_flags, true);
 }

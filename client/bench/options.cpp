@@ -2,6 +2,7 @@
 #include "client/bench/options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -22,6 +23,23 @@ std::vector<std::string> shared_workloads() {
     if (kind.is_shared) names.emplace_back(kind.name);
   }
   return names;
+}
+
+struct FlagName {
+  WorkloadFlag flag;
+  const char* name;
+};
+constexpr std::array<FlagName, 6> kWorkloadFlags = {{{WorkloadFlag::distribution, "--distribution"},
+                                                     {WorkloadFlag::wait_share, "--wait-share"},
+                                                     {WorkloadFlag::wait_timeout, "--wait-timeout"},
+                                                     {WorkloadFlag::pair_order, "--pair-order"},
+                                                     {WorkloadFlag::read_only_share, "--read-only-share"},
+                                                     {WorkloadFlag::value_size, "--value-size"}}};
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
 
 CLI::Validator distribution() {
@@ -78,7 +96,39 @@ void add_duration(CLI::App* command, const std::string& name, std::int64_t* micr
 
 }  // namespace
 
-Flags::Flags(CLI::App* command, bool lists) {
+bool uses(const std::string& workload, WorkloadFlag flag) {
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), workload) != names.end();
+  };
+  switch (flag) {
+    case WorkloadFlag::distribution:
+      return !is_one_of({"kmeans", "cloth", "cuda-cuts", "local-km", "local-ga", "stmbench7"});
+    case WorkloadFlag::wait_share:
+    case WorkloadFlag::wait_timeout:
+    case WorkloadFlag::pair_order: return engine::Workload::kind(workload).has_pairs;
+    case WorkloadFlag::read_only_share: return engine::Workload::kind(workload).has_pairs || workload == "array-walk";
+    case WorkloadFlag::value_size: return workload.starts_with("ycsb-") && workload != "ycsb-f";
+  }
+  return false;
+}
+
+client::Error Flags::check_meaning() const {
+  for (const FlagName& flag : kWorkloadFlags) {
+    const auto known = [&](const std::string& name) { return uses(name, flag.flag); };
+    if (command_->count(flag.name) == 0 || std::any_of(workloads_.begin(), workloads_.end(), known)) continue;
+    std::vector<std::string> users = shared_workloads();
+    std::erase_if(users, [&](const std::string& name) { return !known(name); });
+    return refuse(std::string(flag.name) + " means nothing for --workload " + joined(workloads_) + "; it is for " +
+                  joined(users));
+  }
+  for (const char* flag : {"--batch-size", "--encoding"}) {
+    if (!base_.unary || command_->count(flag) == 0) continue;
+    return refuse(std::string(flag) + " means nothing with --unary, which sends one transaction a call; leave one out");
+  }
+  return {};
+}
+
+Flags::Flags(CLI::App* command, bool lists) : command_(command) {
   command->footer("Workloads, what --keys counts, and sizes for every day and of the paper or benchmark:\n" +
                   engine::Workload::describe_sizes(true));
   add_axes(command, lists);
@@ -128,7 +178,7 @@ void Flags::add_settings(CLI::App* command) {
       ->capture_default_str();
   command
       ->add_option("--read-only-share", base_.workload.semantic.read_only_share,
-                   "bank-semantic: the share of transactions that only read")
+                   "bank-semantic and array-walk: the share of transactions that only read")
       ->transform(client::real_number(0, 1))
       ->capture_default_str();
   base_.workload.semantic.wait_timeout_us = 10'000'000;
@@ -140,7 +190,9 @@ void Flags::add_settings(CLI::App* command) {
                    "precedence) or deposits-first")
       ->transform(client::one_of({"withdrawals-first", "precedence", "deposits-first"}))
       ->capture_default_str();
-  command->add_option("--value-size", base_.workload.ycsb.payload_bytes, "ycsb: bytes of a value, such as 100 or 4KiB")
+  command
+      ->add_option("--value-size", base_.workload.ycsb.payload_bytes,
+                   "ycsb-a to ycsb-e: bytes of a value, such as 100 or 4KiB")
       ->transform(client::size_in_bytes(1, std::numeric_limits<std::uint32_t>::max()))
       ->capture_default_str();
   command->add_flag("--load,!--no-load", base_.load, "load the initial records that are not there (the default)");
@@ -149,6 +201,7 @@ void Flags::add_settings(CLI::App* command) {
 }
 
 client::Expected<std::vector<RunOptions>> Flags::runs() const {
+  if (client::Error error = check_meaning()) return error;
   std::vector<RunOptions> runs{base_};
   for_each(&runs, workloads_, [](RunOptions* run, const auto& name) { run->workload.name = name; });
   for_each(&runs, keys_, [](RunOptions* run, std::uint64_t keys) {

@@ -16,14 +16,18 @@ class Flags {
   Flags(const Flags&) = delete;
   Flags& operator=(const Flags&) = delete;
 
-  // Every combination, the last axis fastest. The error names the flag and what it takes.
+  // Every combination, the last axis fastest. The error names the flag and what it takes, or that it means nothing for
+  // any of the workloads or with --unary.
   client::Expected<std::vector<RunOptions>> runs() const;
   const std::string& json_path() const { return json_path_; }  // "-": standard output; empty: no JSON
 
  private:
+  // What was given although it means nothing here; no error: nothing.
+  client::Error check_meaning() const;
   void add_axes(CLI::App* command, bool lists);
   void add_settings(CLI::App* command);
 
+  const CLI::App* const command_;
   std::vector<std::string> workloads_{"bank"}, distributions_{"uniform"}, encodings_{"columns"};
   std::vector<std::uint64_t> keys_{0};  // 0: as is usual for the workload
   std::vector<std::uint32_t> batch_sizes_{1024}, connections_{1}, in_flight_{4};

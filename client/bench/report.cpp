@@ -85,11 +85,14 @@ Json config_json(const RunOptions& options) {
                  {"history", !options.history_path.empty()}};
   if (engine::Workload::kind(options.workload.name).has_pairs) {
     config["wait_share"] = options.workload.semantic.wait_share;
-    config["read_only_share"] = options.workload.semantic.read_only_share;
     config["wait_timeout_us"] = options.workload.semantic.wait_timeout_us;
     config["pair_order"] = order_name(options.workload.semantic.order);
   }
-  if (options.workload.name.starts_with("ycsb")) config["value_size_bytes"] = options.workload.ycsb.payload_bytes;
+  if (uses(options.workload.name, WorkloadFlag::read_only_share)) {
+    config["read_only_share"] = options.workload.semantic.read_only_share;
+  }
+  if (uses(options.workload.name, WorkloadFlag::value_size))
+    config["value_size_bytes"] = options.workload.ycsb.payload_bytes;
   return config;
 }
 
@@ -108,10 +111,14 @@ Json to_json(const RunReport& report) {
   json["load"] = {{"written", report.load.written},
                   {"there_already", report.load.there_already},
                   {"seconds", static_cast<double>(report.load.elapsed_us) / 1e6}};
-  json["verified"] = {{"invariant", report.state.statement}, {"holds", report.state.violation.empty()},
-                      {"violation", report.state.violation}, {"records", report.state.records},
-                      {"total", report.state.total},         {"boundary", report.state.boundary}};
+  json["verified"] = {{"invariant", report.state.statement},
+                      {"holds", report.checked ? Json(report.state.violation.empty()) : Json(nullptr)},
+                      {"violation", report.state.violation},
+                      {"records", report.state.records},
+                      {"total", report.state.total},
+                      {"boundary", report.state.boundary}};
   json["failure"] = report.failure.empty() ? Json(nullptr) : Json(report.failure);
+  json["interrupted_by"] = report.interrupted_by != 0 ? Json(report.interrupted_by) : Json(nullptr);
   json["config"] = config_json(report.options);
   json["server"] = {
       {"version", report.server.version}, {"strategy", report.server.strategy}, {"device", report.server.device}};
@@ -137,6 +144,11 @@ std::string to_text(const RunReport& report) {
   text += "  errors " + grouped(report.whole.errors) + "  unknown " + grouped(report.whole.unknown) +
           "  requests sent again " + grouped(report.whole.retries);
   if (report.whole.not_sent != 0) text += "  due but not sent " + grouped(report.whole.not_sent);
+  if (report.interrupted_by != 0) {
+    text += "\n  ended    by signal " + std::to_string(report.interrupted_by) + ", " + seconds(report.measured_us, 1) +
+            " of " + seconds(report.options.duration_us, 1) + " measured";
+  }
+  if (!report.checked) return text + "\n  check    did not run\n";
   text += "\n  check    " + report.state.statement + ": " +
           (report.state.violation.empty() ? "holds" : "VIOLATED: " + report.state.violation) + " (" +
           grouped(report.state.records) + " records at boundary " + grouped(report.state.boundary) + ")\n";
@@ -157,7 +169,9 @@ std::string sweep_table(const std::vector<RunReport>& reports) {
                options.rate_per_s > 0 ? grouped(static_cast<std::uint64_t>(options.rate_per_s)) : "closed",
                rate(committed, report.measured_us), rate(counts.answered() - committed, report.measured_us),
                short_duration(latency.quantile(0.5)), short_duration(latency.quantile(0.99)),
-               short_duration(latency.quantile(0.999)), report.failure.empty() ? "holds" : "FAILED"});
+               short_duration(latency.quantile(0.999)),
+               std::string(report.failure.empty() ? "holds" : "FAILED") +
+                   (report.interrupted_by != 0 ? ", ended early" : "")});
   }
   return table.render();
 }

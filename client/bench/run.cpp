@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/bench/call_driver.hpp"
+#include "client/bench/interrupt.hpp"
 #include "client/bench/report.hpp"
 #include "client/bench/stream_driver.hpp"
 #include "client/measure/clock.hpp"
@@ -18,6 +19,7 @@ namespace kilokv::bench {
 namespace {
 
 constexpr std::int64_t kProgressIntervalUs = 1'000'000;
+constexpr std::int64_t kInterruptLookUs = 50'000;  // a user notices no less
 
 class Runner {
  public:
@@ -25,6 +27,7 @@ class Runner {
 
   client::Expected<RunReport> run() {
     for (const auto step : {&Runner::connect, &Runner::load, &Runner::check_before, &Runner::open_history}) {
+      if (interrupt::received() != 0) return make_error(client::ErrorCode::cancelled, "ended before the run began");
       if (const client::Error error = (this->*step)()) return error;
     }
     if (const client::Error error = make_drivers()) return error;
@@ -41,6 +44,7 @@ class Runner {
   client::Error open_history();
   client::Error make_drivers();
   void drive();
+  void look_for_interrupt();
   void collect();
   client::Error check_after();
   std::string progress_line(std::int64_t now_us);
@@ -147,14 +151,26 @@ void Runner::drive() {
   for (const auto& driver : drivers_) {
     running.push_back(std::async(std::launch::async, [&driver] { driver->run(); }));
   }
+  interrupt::hold();
   std::int64_t tick_us = window_.start_us;
   last_progress_us_ = window_.start_us;
   while (!running.empty()) {
     tick_us += kProgressIntervalUs;
-    const auto tick = at_steady_us(tick_us);
-    while (!running.empty() && running.back().wait_until(tick) == std::future_status::ready) running.pop_back();
+    while (!running.empty() && steady_now_us() < tick_us) {
+      look_for_interrupt();
+      const auto look = at_steady_us(std::min(tick_us, steady_now_us() + kInterruptLookUs));
+      while (!running.empty() && running.back().wait_until(look) == std::future_status::ready) running.pop_back();
+    }
     progress_(progress_line(steady_now_us()));
   }
+}
+
+void Runner::look_for_interrupt() {
+  if (report_.interrupted_by != 0 || interrupt::received() == 0) return;
+  report_.interrupted_by = interrupt::received();
+  window_.end_us = std::min(window_.end_us, steady_now_us());
+  report_.measured_us = std::max<std::int64_t>(0, window_.end_us - window_.begin_us);
+  for (const auto& driver : drivers_) driver->end_at(window_.end_us);
 }
 
 std::string Runner::progress_line(std::int64_t now_us) {
@@ -195,7 +211,12 @@ client::Error Runner::check_after() {
   auto generator = workload(0);
   if (!generator) return generator.error();
   auto state = check_state(client_.get(), *generator, options_.give_up_after_us);
-  if (!state) return state.error();
+  if (!state) {
+    if (report_.interrupted_by == 0) return state.error();
+    report_.failure = "the check did not run: " + state.error().message;  // what was measured is still worth a report
+    return {};
+  }
+  report_.checked = true;
   report_.state = std::move(*state);
   if (!report_.state.violation.empty()) {
     report_.failure = "INVARIANT VIOLATED: " + report_.state.statement + ": " + report_.state.violation;

@@ -26,4 +26,8 @@ struct RunOptions {
   std::string history_path;
 };
 
+// Flags that not every workload knows.
+enum class WorkloadFlag { distribution, wait_share, wait_timeout, pair_order, read_only_share, value_size };
+bool uses(const std::string& workload, WorkloadFlag flag);
+
 }  // namespace kilokv::bench

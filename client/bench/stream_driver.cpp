@@ -28,18 +28,24 @@ void StreamDriver::run() {
   count_not_sent();
 }
 
+void StreamDriver::wake() {
+  const std::lock_guard lock(mutex_);  // or it could come between a look at the end and the sleep
+  changed_.notify_all();
+}
+
 StreamDriver::Slot* StreamDriver::next_slot() {
   std::unique_lock lock(mutex_);
-  const auto end = at_steady_us(window_.end_us);
-  if (!changed_.wait_until(lock, end, [this] { return stopped_ || !free_.empty(); }) || stopped_) return nullptr;
+  const auto is_over = [this] { return stopped_ || steady_now_us() >= end_us(); };
+  changed_.wait_until(lock, at_steady_us(end_us()), [&] { return is_over() || !free_.empty(); });
+  if (is_over() || free_.empty()) return nullptr;
   std::int64_t start_us = steady_now_us();
   if (pacer_) {
-    if (pacer_->due_us() >= window_.end_us) return nullptr;
-    changed_.wait_until(lock, at_steady_us(pacer_->due_us()), [this] { return stopped_; });
-    if (stopped_ || steady_now_us() >= window_.end_us) return nullptr;
+    if (pacer_->due_us() >= end_us()) return nullptr;
+    changed_.wait_until(lock, at_steady_us(pacer_->due_us()), is_over);
+    if (is_over()) return nullptr;
     start_us = pacer_->take();
   }
-  if (start_us >= window_.end_us) return nullptr;
+  if (start_us >= end_us()) return nullptr;
   Slot* slot = free_.back();
   free_.pop_back();
   slot->start_us = start_us;

@@ -28,6 +28,7 @@ class StreamDriver : public Driver {
     std::uint64_t answered = 0;
   };
 
+  void wake() override;
   Slot* next_slot();  // free, with its start; null: the run is over
   void send(Slot* slot);
   void send_rest();

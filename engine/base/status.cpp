@@ -3,11 +3,17 @@
 namespace kilokv {
 namespace {
 
-std::string describe(const Violation& v) {
+// Which way to turn the knob of a limit that was reached: a maximum goes up, what is kept back goes down.
+std::string direction(const std::string& knob) {
+  if (knob.ends_with("-max")) return "raise ";
+  return knob.ends_with("-reserve") ? "lower " : "";
+}
+
+std::string describe(const Violation& v, const std::string& turn = {}) {
   std::string text = v.field;
   if (!v.met.empty()) text += " is " + v.met;
   if (!v.limit.empty()) text += (v.met.empty() ? ": " : "; ") + std::string("the limit is ") + v.limit;
-  if (!v.knob.empty()) text += " (" + v.knob + ")";
+  if (!v.knob.empty()) text += " (" + turn + v.knob + ")";
   return text;
 }
 
@@ -22,7 +28,7 @@ Status Status::invalid(Violation violation) {
 }
 
 Status Status::exhausted(Violation violation, std::int64_t retry_after_us) {
-  Status status(StatusCode::resource_exhausted, describe(violation));
+  Status status(StatusCode::resource_exhausted, describe(violation, direction(violation.knob)));
   auto rep = std::make_shared<Rep>(*status.rep_);
   rep->violation = std::move(violation);
   rep->retry_after_us = retry_after_us;

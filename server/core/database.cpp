@@ -289,12 +289,14 @@ void CoreDatabase::open_session(DurationUs lease_us, std::function<void(Result<S
   }
   // Those on their way count: they are in the table only when they are durable.
   const std::uint64_t opening = opening_sessions_.fetch_add(1) + 1;
-  if (core_.sessions.count() + opening > options.sessions_max) {
+  if (const auto sessions = core_.sessions.count() + opening; sessions > options.sessions_max) {
     opening_sessions_.fetch_sub(1);
-    return done(Status::exhausted({"sessions", std::to_string(options.sessions_max),
-                                   std::to_string(core_.sessions.count()) + " open", "--sessions-max"},
-                                  1000000),
-                0);
+    return done(
+        Status::exhausted(
+            {"session", std::to_string(options.sessions_max) + " sessions",
+             std::to_string(sessions) + " sessions, with this one and others that are being opened", "--sessions-max"},
+            1000000),
+        0);
   }
   if (Status status = commands_.enter(); !status.ok()) {
     opening_sessions_.fetch_sub(1);

@@ -19,11 +19,12 @@ class InFlight {
 
   // RESOURCE_EXHAUSTED when `max` are on their way. Otherwise leave(), or what returning() made, must be called once.
   Status enter() {
-    if (count_.fetch_add(1, std::memory_order_relaxed) < max_) return {};
+    const std::uint64_t count = count_.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (count <= max_) return {};
     leave();
     constexpr std::int64_t kRetryAfterUs = 10000;
     return Status::exhausted(
-        {name_, std::to_string(max_) + " " + name_ + " in flight", std::to_string(std::uint64_t{max_} + 1), knob_},
+        {name_, std::to_string(max_) + " in flight", std::to_string(count) + " in flight with this call", knob_},
         kRetryAfterUs);
   }
   void leave() { count_.fetch_sub(1, std::memory_order_relaxed); }

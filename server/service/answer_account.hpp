@@ -11,11 +11,12 @@ class AnswerAccount {
  public:
   explicit AnswerAccount(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Adds `bytes`, unless that would be more than the maximum.
-  bool charge(std::uint64_t bytes) {
-    if (unsent_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= bytes_max_) return true;
-    release(bytes);
-    return false;
+  // Adds `bytes`, unless that would be more than the maximum. Returns the sum: nothing was added where it is more than
+  // bytes_max().
+  std::uint64_t charge(std::uint64_t bytes) {
+    const std::uint64_t sum = unsent_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (sum > bytes_max_) release(bytes);
+    return sum;
   }
   void release(std::uint64_t bytes) { unsent_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
 

@@ -50,9 +50,8 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
     if (unsent_bytes_ + bytes > answer_bytes_max_) {
       return cut(answer_bytes_max_, unsent_bytes_ + bytes, "--stream-answer-bytes-max");
     }
-    if (!account_->charge(bytes)) {
-      return cut(account_->bytes_max(), account_->unsent_bytes() + bytes, "--answers-bytes-max");
-    }
+    const std::uint64_t of_all = account_->charge(bytes);
+    if (of_all > account_->bytes_max()) return cut(account_->bytes_max(), of_all, "--answers-bytes-max");
     unsent_bytes_ += bytes;
     queue_.push_back(std::move(answer));
     if (!writing_) write_next();
@@ -119,10 +118,10 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   void cut(std::uint64_t limit, std::uint64_t met, const char* knob) {
     constexpr std::int64_t kRetryAfterUs = 1000000;  // until others may have taken theirs
     if (!writing_) {
-      return finish_when_sent(to_grpc(
-          Status::exhausted({"answers", std::to_string(limit) + " bytes unsent", std::to_string(met) + " bytes", knob},
-                            kRetryAfterUs),
-          context_));
+      return finish_when_sent(to_grpc(Status::exhausted({"answers", std::to_string(limit) + " bytes unsent",
+                                                         std::to_string(met) + " bytes unsent with this one", knob},
+                                                        kRetryAfterUs),
+                                      context_));
     }
     cut_ = true;
     drop_unsent();

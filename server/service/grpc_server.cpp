@@ -43,7 +43,7 @@ GrpcServer::~GrpcServer() { shut_down(std::chrono::milliseconds(0)); }
 
 void GrpcServer::set_serving(bool serving) {
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
-  health->SetServingStatus(serving);
+  health->SetServingStatus("", serving);  // each name once: who watches is told of changes alone
   health->SetServingStatus(v1::KiloKV::service_full_name(), serving);
 }
 

@@ -32,8 +32,8 @@ void DiskSpace::measure() {
   appended_bytes_.store(0, std::memory_order_relaxed);
   const Sample sample = measure_();
   free_bytes_.store(sample.free_bytes, std::memory_order_relaxed);
-  for_checkpoint_bytes_.store(sample.unflushed_bytes + kSessionCopies * sample.session_bytes,
-                              std::memory_order_relaxed);
+  unflushed_bytes_.store(sample.unflushed_bytes, std::memory_order_relaxed);
+  session_bytes_.store(sample.session_bytes, std::memory_order_relaxed);
   measured_at_us_.store(monotonic_us(), std::memory_order_relaxed);
 }
 
@@ -43,44 +43,66 @@ void DiskSpace::measure_when_old() {
   if (lock.owns_lock()) measure();
 }
 
-bool DiskSpace::fits(std::uint64_t reserved) const {
-  const std::uint64_t taken = reserve_bytes_ + for_checkpoint_bytes_.load(std::memory_order_relaxed);
-  const std::uint64_t free = free_bytes_.load(std::memory_order_relaxed);
-  if (taken > free) return false;
-  const std::uint64_t copies = (free - taken) / kCopies;
-  const std::uint64_t appended = appended_bytes_.load(std::memory_order_relaxed);
-  return appended <= copies && reserved <= copies - appended;
+DiskSpace::Need DiskSpace::need(std::uint64_t reserved) const {
+  return {.free_bytes = free_bytes(),
+          .unflushed_bytes = unflushed_bytes_.load(std::memory_order_relaxed),
+          .session_bytes = session_bytes_.load(std::memory_order_relaxed),
+          .appended_bytes = appended_bytes_.load(std::memory_order_relaxed),
+          .reserved_bytes = reserved};
+}
+
+// No sum may overflow: each is at most the free space before the next is added.
+bool DiskSpace::fits(const Need& need) const {
+  const std::uint64_t taken = reserve_bytes_ + need.unflushed_bytes + kSessionCopies * need.session_bytes;
+  if (taken > need.free_bytes) return false;
+  const std::uint64_t copies = (need.free_bytes - taken) / kCopies;
+  return need.appended_bytes <= copies && need.reserved_bytes <= copies - need.appended_bytes;
+}
+
+Status DiskSpace::refuse(const Need& need, std::uint64_t wanted) const {
+  const auto text = [](std::uint64_t number) { return std::to_string(number); };
+  const std::uint64_t total = reserve_bytes_ + need.unflushed_bytes + kSessionCopies * need.session_bytes +
+                              kCopies * (need.appended_bytes + need.reserved_bytes);
+  const std::string sum = text(total) + " bytes needed = " + text(reserve_bytes_) + " kept free + " +
+                          text(need.unflushed_bytes) + " in memory buffers + " + text(kSessionCopies) + " x " +
+                          text(need.session_bytes) + " of stored results + " + text(kCopies) + " x (" +
+                          text(need.appended_bytes) + " just written + " + text(need.reserved_bytes - wanted) +
+                          " for requests accepted before + " + text(wanted) + " for this one)";
+  return Status::exhausted(
+      {.field = "disk", .limit = text(need.free_bytes) + " bytes free", .met = sum, .knob = "--disk-reserve"},
+      kRetryAfterUs);
 }
 
 Status DiskSpace::reserve(std::uint64_t bytes) {
   measure_when_old();
   KILOKV_CHECK(bytes < std::numeric_limits<std::uint64_t>::max() / 4);
   const std::uint64_t reserved = reserved_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (fits(reserved)) return {};
+  if (fits(need(reserved))) return {};
   {
     const std::lock_guard lock(measure_mutex_);
     measure();
   }
-  if (fits(reserved)) return {};
+  const Need now = need(reserved);
+  if (fits(now)) return {};
   reserved_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-  return Status::exhausted({.field = "disk",
-                            .limit = std::to_string(reserve_bytes_) + " bytes kept free",
-                            .met = std::to_string(free_bytes()) + " bytes free, " + std::to_string(reserved - bytes) +
-                                   " reserved, " + std::to_string(bytes) + " wanted",
-                            .knob = "--disk-reserve"},
-                           kRetryAfterUs);
+  return refuse(now, bytes);
 }
 
+// Names no knob: none makes room at once. What the sessions hold is bounded by one, so it is told.
 Status DiskSpace::check_checkpoint() {
   const std::lock_guard lock(measure_mutex_);
   measure();
-  const std::uint64_t wanted = for_checkpoint_bytes_.load(std::memory_order_relaxed);
-  if (wanted <= free_bytes()) return {};
-  return Status::exhausted({.field = "disk",
-                            .limit = std::to_string(free_bytes()) + " bytes free",
-                            .met = std::to_string(wanted) + " bytes for a checkpoint",
-                            .knob = "--session-bytes-total-max"},
-                           kRetryAfterUs);
+  const Need now = need(0);
+  const std::uint64_t wanted = now.unflushed_bytes + kSessionCopies * now.session_bytes;
+  if (wanted <= now.free_bytes) return {};
+  return Status::exhausted(
+      {.field = "disk",
+       .limit = std::to_string(now.free_bytes) + " bytes free: make room on the disk",
+       .met = std::to_string(wanted) + " bytes needed for a checkpoint = " + std::to_string(now.unflushed_bytes) +
+              " in memory buffers + " + std::to_string(kSessionCopies) + " x " + std::to_string(now.session_bytes) +
+              " of stored results, which a lower --session-bytes-total-max keeps smaller",
+       .knob = ""},
+      kRetryAfterUs);
 }
 
 void DiskSpace::release(std::uint64_t bytes) {

@@ -40,17 +40,26 @@ class DiskSpace {
   std::uint64_t reserved_bytes() const { return reserved_bytes_.load(std::memory_order_relaxed); }
 
  private:
+  // What is weighed against the free space: taken once, so that an error shows the numbers that were compared.
+  struct Need {
+    std::uint64_t free_bytes, unflushed_bytes, session_bytes, appended_bytes, reserved_bytes;
+  };
+
   void measure();
   void measure_when_old();
-  bool fits(std::uint64_t reserved) const;
+  Need need(std::uint64_t reserved) const;
+  bool fits(const Need& need) const;
+  // `wanted`: the part of need.reserved_bytes that is refused.
+  Status refuse(const Need& need, std::uint64_t wanted) const;
 
   const std::uint64_t reserve_bytes_;
   const std::function<Sample()> measure_;
   std::mutex measure_mutex_;
   std::atomic<std::int64_t> measured_at_us_{0};
   std::atomic<std::uint64_t> free_bytes_{0};
-  std::atomic<std::uint64_t> for_checkpoint_bytes_{0};  // what a checkpoint needs: unflushed and of sessions
-  std::atomic<std::uint64_t> appended_bytes_{0};        // since the last look
+  std::atomic<std::uint64_t> unflushed_bytes_{0};
+  std::atomic<std::uint64_t> session_bytes_{0};
+  std::atomic<std::uint64_t> appended_bytes_{0};  // since the last look
   std::atomic<std::uint64_t> reserved_bytes_{0};
 };
 

@@ -16,6 +16,21 @@
 namespace kilokv::server::storage {
 namespace {
 
+// What happened, and then what RocksDB says of it, for whoever has to find the file.
+std::string in_words(const rocksdb::Status& status) {
+  const char* words = "the storage library refused it";
+  if (status.IsNoSpace()) {
+    words = "the disk is full";
+  } else if (status.IsCorruption()) {
+    words = "a file is damaged";
+  } else if (status.IsIOError()) {
+    words = "the file system reported an error";
+  } else if (status.IsInvalidArgument()) {
+    words = "the files do not fit this version of kilokvd";
+  }
+  return std::string(words) + " (RocksDB says: " + status.ToString() + ")";
+}
+
 Status refuse(const std::string& directory, const std::string& why) {
   return {StatusCode::failed_precondition, "data directory " + directory + " " + why};
 }
@@ -39,7 +54,7 @@ Status check_unfinished(const std::string& directory, const std::vector<std::str
   rocksdb::DB* db = nullptr;
   const rocksdb::Status opened =
       rocksdb::DB::OpenForReadOnly(rocksdb::DBOptions(), directory, descriptors, &handles, &db);
-  if (!opened.ok()) return refuse(directory, "is not a KiloKV database: " + opened.ToString());
+  if (!opened.ok()) return refuse(directory, "is not a KiloKV database: " + in_words(opened));
   const std::unique_ptr<rocksdb::DB> owner(db);
   bool empty = true;
   for (rocksdb::ColumnFamilyHandle* handle : handles) {
@@ -63,7 +78,7 @@ Status check_directory(const std::string& directory) {
   std::vector<std::string> names;
   const rocksdb::Status listed = rocksdb::DB::ListColumnFamilies(rocksdb::DBOptions(), directory, &names);
   if (!listed.ok()) {
-    return {StatusCode::data_loss, directory + ": the manifest cannot be read: " + listed.ToString()};
+    return {StatusCode::data_loss, directory + ": the manifest cannot be read: " + in_words(listed)};
   }
   const auto known = [](const std::string& name) {
     return std::find(kFamilyNames.begin(), kFamilyNames.end(), name) != kFamilyNames.end();
@@ -78,7 +93,7 @@ bool is_locked(const rocksdb::Status& status) {
 
 Status refuse_locked(const std::string& directory, const rocksdb::Status& status) {
   return refuse(directory,
-                (is_locked(status) ? "is in use by another process: " : "cannot be locked: ") + status.ToString());
+                (is_locked(status) ? "is in use by another process: " : "cannot be locked: ") + in_words(status));
 }
 
 // All that is checked before RocksDB opens the directory and changes it. Under its lock: while another process has it
@@ -137,7 +152,7 @@ std::uint64_t Store::property(Family which, const char* name) const {
 Status Store::status_of(const rocksdb::Status& status, const std::string& doing) const {
   if (status.ok()) return {};
   const StatusCode code = status.IsCorruption() ? StatusCode::data_loss : StatusCode::internal;
-  return {code, "data directory " + directory_ + ", " + doing + ": " + status.ToString()};
+  return {code, "data directory " + directory_ + ", " + doing + ": " + in_words(status)};
 }
 
 }  // namespace kilokv::server::storage

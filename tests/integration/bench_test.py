@@ -2,7 +2,9 @@
 """Short runs of kilokv-bench against a real server: every workload, both loops, both encodings, histories, sweeps."""
 
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -53,7 +55,7 @@ class Bench(unittest.TestCase):
         self.assertAlmostEqual(due / 5500, 1, delta=0.01)  # a slow machine is late, but what was due is known
 
     def test_bank_unary(self):
-        self.check(self.bench("run", *SHORT, "--unary", "--in-flight", "16"))
+        self.check(self.bench("run", *BRIEF, "--duration", "500ms", "--unary", "--in-flight", "16"))
 
     def test_bank_zipf_two_connections(self):
         self.check(self.bench("run", *SHORT, "--distribution", "zipf:0.99", "--connections", "2"))
@@ -135,6 +137,96 @@ class Bench(unittest.TestCase):
     def test_a_sweep_that_ends_early_reports_what_it_has(self):
         reports = self.bench("sweep", "--warmup", "100ms", "--duration", "300ms", "--keys", "2000,1000", code=5)
         self.assertEqual([report["config"]["keys"] for report in reports], [2000])
+
+    def start(self, *words):
+        command = [str(BIN / "kilokv-bench"), *words, "--endpoint", self.server.endpoint, "--json", "-"]
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        self.addCleanup(running.stderr.close)
+        self.addCleanup(running.stdout.close)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        return running
+
+    def end_early(self, which, *words):
+        """Starts an hour of load, ends it by the signal in its measured part; returns the report."""
+        running = self.start("run", *BRIEF, "--duration", "1h", *words)
+        self.assertIn("loaded", running.stderr.readline())
+        while "(warm-up)" in running.stderr.readline():
+            pass
+        running.send_signal(which)
+        out, errors = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 128 + which, errors)
+        self.assertIn("ending early: waits for the last answers and checks the state", errors)
+        report = json.loads(out)
+        self.check(report)
+        self.assertEqual(report["interrupted_by"], which)
+        self.assertGreater(report["measured_seconds"], 0.1)
+        self.assertLess(report["measured_seconds"], 60)
+        self.assertAlmostEqual(report["committed"] / report["measured_seconds"] / report["committed_per_s"], 1, 2)
+        return report
+
+    def test_an_end_by_signal_is_checked_and_reported(self):
+        self.end_early(signal.SIGINT, "--batch-size", "64")
+        self.end_early(signal.SIGTERM, "--unary")
+        report = self.end_early(signal.SIGINT, "--rate", "5000", "--batch-size", "10")
+        self.assertLess(report["not_sent"], 5000 * 60)  # what was due until the end, not in the hour after it
+        report = self.end_early(signal.SIGINT, "--workload", "bank-semantic", "--batch-size", "1", "--in-flight", "16")
+        self.assertEqual(report["whole_run"]["wait_expired"], 0)
+
+    def test_an_end_by_signal_between_two_requests_that_are_far_apart(self):
+        for words in (["--batch-size", "1"], ["--unary", "--in-flight", "1"]):
+            running = self.start("run", *BRIEF, "--duration", "1h", "--rate", "0.001", *words)
+            self.assertIn("loaded", running.stderr.readline())
+            running.stderr.readline()
+            running.send_signal(signal.SIGINT)
+            out, errors = running.communicate(timeout=30)
+            self.assertEqual(running.returncode, 130, errors)
+            self.assertTrue(json.loads(out)["verified"]["holds"])
+
+    def test_a_sweep_that_is_ended_reports_what_it_has(self):
+        running = self.start("sweep", *BRIEF, "--duration", "2s", "--batch-size", "64,32,16,8", "--connections", "1,2")
+        for _ in range(2):
+            while "loaded" not in running.stderr.readline():
+                pass
+        running.send_signal(signal.SIGINT)
+        out, errors = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 130, errors)
+        reports = json.loads(out)
+        self.assertIn(len(reports), (1, 2))  # the second one was loading, or had begun
+        self.assertEqual([report["interrupted_by"] for report in reports], [None, 2][:len(reports)])
+
+    def test_a_second_signal_ends_at_once(self):
+        running = self.start("run", *BRIEF, "--duration", "1h", "--batch-size", "64")
+        self.assertIn("loaded", running.stderr.readline())
+        running.stderr.readline()
+        os.kill(self.server.pid, signal.SIGSTOP)  # no answer comes, so the first signal cannot end the run
+        try:
+            running.send_signal(signal.SIGINT)
+            while "ending early" not in running.stderr.readline():
+                pass
+            running.send_signal(signal.SIGINT)
+            out, errors = running.communicate(timeout=30)
+        finally:
+            os.kill(self.server.pid, signal.SIGCONT)
+        self.assertEqual((running.returncode, out), (130, ""))
+        self.assertIn("no report, and nothing was checked", errors)
+
+    def test_a_check_that_cannot_run_is_said(self):
+        running = self.start("run", *BRIEF, "--duration", "1h", "--batch-size", "64", "--give-up-after", "2s")
+        self.assertIn("loaded", running.stderr.readline())
+        running.stderr.readline()
+        self.server.kill()
+        running.send_signal(signal.SIGINT)
+        out, errors = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 1, errors)
+        self.assertIn("the check did not run", errors)
+        self.assertIsNone(json.loads(out)["verified"]["holds"])
+
+    def test_flags_that_mean_nothing_are_refused(self):
+        for words, problem in ((["--value-size", "10"], "--value-size means nothing for --workload bank; it is for ycsb"),
+                               (["--unary", "--batch-size", "2"], "--batch-size means nothing with --unary")):
+            self.assertIn(problem, self.bench("run", *words, code=2))
 
     def test_usage_and_no_server(self):
         self.assertIn("--batch-size", self.bench("run", "--batch-size", "0", code=2))

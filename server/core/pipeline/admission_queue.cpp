@@ -10,18 +10,23 @@ namespace {
 
 constexpr std::int64_t kRetryAfterUs = 10000;
 
-// Adds `amount` unless the sum passes `limit`.
-bool charge_counter(std::atomic<std::uint64_t>* counter, std::uint64_t amount, std::uint64_t limit) {
-  const std::uint64_t before = counter->fetch_add(amount, std::memory_order_relaxed);
-  if (before + amount <= limit) return true;
-  counter->fetch_sub(amount, std::memory_order_relaxed);
-  return false;
-}
+// A limit on a sum, as its error names it.
+struct Limit {
+  const char* field;
+  std::uint64_t most;
+  const char* unit;
+  const char* knob;
+};
 
-Status full(const char* field, std::uint64_t met, std::uint64_t limit, const char* unit, const char* knob) {
-  return Status::exhausted(
-      {field, std::to_string(limit) + " " + unit, std::to_string(met) + " " + unit + " with this request", knob},
-      kRetryAfterUs);
+// Adds `amount` unless the sum passes the limit. The error holds the sum that was refused: a second look at the counter
+// may find less than the limit, since others leave meanwhile.
+Status charge_counter(std::atomic<std::uint64_t>* counter, std::uint64_t amount, const Limit& limit) {
+  const std::uint64_t sum = counter->fetch_add(amount, std::memory_order_relaxed) + amount;
+  if (sum <= limit.most) return {};
+  counter->fetch_sub(amount, std::memory_order_relaxed);
+  return Status::exhausted({limit.field, std::to_string(limit.most) + " " + limit.unit,
+                            std::to_string(sum) + " " + limit.unit + " with this request", limit.knob},
+                           kRetryAfterUs);
 }
 
 // The largest value that the request may write; the constants of guards are compared and forgotten.
@@ -79,18 +84,17 @@ Status AdmissionQueue::charge(RequestRun* run) {
   run->waiting_transactions =
       static_cast<std::uint64_t>(std::count_if(timeouts.begin(), timeouts.end(), [](DurationUs t) { return t > 0; }));
 
-  if (!charge_counter(&transactions_, count, std::max(options_.queue_transactions_max, count))) {
-    return full("queue", transactions() + count, options_.queue_transactions_max, "transactions",
-                "--queue-transactions-max");
-  }
-  Status status;
-  if (!charge_counter(&bytes_, run->queued_bytes, options_.queue_bytes_max)) {
-    status = full("queue", bytes() + run->queued_bytes, options_.queue_bytes_max, "bytes", "--queue-bytes-max");
-  } else {
-    if (!charge_counter(&waiting_, run->waiting_transactions, options_.parked_max)) {
-      status = full("parked", waiting_.load() + run->waiting_transactions, options_.parked_max,
-                    "transactions that may wait", "--parked-max");
-    } else {
+  // A request of more transactions than the limit is let in when it is alone.
+  Status status = charge_counter(
+      &transactions_, count,
+      {"queue", std::max(options_.queue_transactions_max, count), "transactions", "--queue-transactions-max"});
+  if (!status.ok()) return status;
+  status =
+      charge_counter(&bytes_, run->queued_bytes, {"queue", options_.queue_bytes_max, "bytes", "--queue-bytes-max"});
+  if (status.ok()) {
+    status = charge_counter(&waiting_, run->waiting_transactions,
+                            {"parked", options_.parked_max, "transactions that may wait", "--parked-max"});
+    if (status.ok()) {
       status = reserve(*run, run->largest_value);
       if (status.ok()) return status;
       waiting_.fetch_sub(run->waiting_transactions, std::memory_order_relaxed);

@@ -7,8 +7,32 @@
 #include "server/core/sessions/session_table.hpp"
 
 namespace kilokv::server {
+namespace {
 
-static constexpr std::int64_t kRetryAfterUs = 100'000;  // until a client has had the time to acknowledge something
+constexpr std::int64_t kRetryAfterUs = 100'000;  // until a client has had the time to acknowledge something
+
+// A limit of reserve_room(), `times` that of its flag.
+struct RoomLimit {
+  const char* field;
+  const char* unit;
+  const char* knob;
+  std::uint64_t most;
+  std::uint64_t times;
+};
+
+// `held`: without the request that brings `more`. One that brings nothing needs room left, too: a session whose stored
+// results have taken all of it must first acknowledge some.
+Status check_room(std::uint64_t held, std::uint64_t more, const RoomLimit& limit) {
+  const std::uint64_t sum = held + more;
+  if (held < limit.most && sum <= limit.most) return {};
+  const bool takes_all = sum <= limit.most;  // it brings nothing: the sum is the limit
+  std::string most = (takes_all ? "less than " : "") + std::to_string(limit.most) + limit.unit;
+  if (limit.times != 1) most += ", which is " + std::to_string(limit.times) + " times " + limit.knob;
+  return Status::exhausted({limit.field, most, std::to_string(sum) + limit.unit + " with this request", limit.knob},
+                           kRetryAfterUs);
+}
+
+}  // namespace
 
 static StoredSlice parse_checked(const std::string& bytes) {
   Result<StoredSlice> slice = StoredSlice::parse(bytes);
@@ -90,7 +114,7 @@ Status SessionTable::check_size(std::uint64_t stored_bytes_max) const {
                           of_all ? "--session-bytes-total-max" : "--session-bytes-max"});
 }
 
-// Requires the session's lock. The number behind those that are acknowledged is what all that are kept wait for: nobody
+// Requires the session's lock. The number after those that are acknowledged is what all that are kept wait for: nobody
 // can acknowledge them before it. So that it always comes in some time, the limits are twice as high for it.
 Status SessionTable::reserve_room(Session* session, std::uint64_t number, RequestState* request,
                                   std::uint64_t stored_bytes_max) const {
@@ -99,29 +123,21 @@ Status SessionTable::reserve_room(Session* session, std::uint64_t number, Reques
   }
   const bool holds_others_up = !session->requests.empty() && number == session->acknowledged_through + 1;
   const std::uint64_t times = holds_others_up ? 2 : 1;
-  const std::uint64_t requests_max = times * limits_.session_requests_max;
-  if (session->requests.size() >= requests_max) {
-    return Status::exhausted({"acknowledged_through", std::to_string(requests_max) + " requests",
-                              std::to_string(session->requests.size() + 1) + " requests", "--session-requests-max"},
-                             kRetryAfterUs);
-  }
-  const std::uint64_t held = session->stored_bytes + session->reserved_bytes;
-  const std::uint64_t bytes_max = times * limits_.session_bytes_max;
-  if (held >= bytes_max || held + stored_bytes_max > bytes_max) {
-    return Status::exhausted({"acknowledged_through", std::to_string(bytes_max) + " bytes",
-                              std::to_string(held + stored_bytes_max) + " bytes", "--session-bytes-max"},
-                             kRetryAfterUs);
-  }
+  Status status = check_room(
+      session->requests.size(), 1,
+      {"acknowledged_through", " requests", "--session-requests-max", times * limits_.session_requests_max, times});
+  if (!status.ok()) return status;
+  status = check_room(session->stored_bytes + session->reserved_bytes, stored_bytes_max,
+                      {"acknowledged_through", " bytes of stored results", "--session-bytes-max",
+                       times * limits_.session_bytes_max, times});
+  if (!status.ok()) return status;
   session->reserve(request, stored_bytes_max);  // first: another session may look at the same time
   const std::uint64_t held_by_all = stored_bytes() + reserved_bytes();
-  const std::uint64_t total_max = times * limits_.session_bytes_total_max;
-  if (held_by_all - stored_bytes_max >= total_max || held_by_all > total_max) {
-    session->unreserve(request, stored_bytes_max);
-    return Status::exhausted({"sessions", std::to_string(total_max) + " bytes of stored results",
-                              std::to_string(held_by_all) + " bytes", "--session-bytes-total-max"},
-                             kRetryAfterUs);
-  }
-  return {};
+  status = check_room(held_by_all - stored_bytes_max, stored_bytes_max,
+                      {"sessions", " bytes of stored results", "--session-bytes-total-max",
+                       times * limits_.session_bytes_total_max, times});
+  if (!status.ok()) session->unreserve(request, stored_bytes_max);
+  return status;
 }
 
 // Requires the session's lock, and that the session does not know the number.

@@ -65,9 +65,9 @@ Status SessionTable::open(const SessionId& id, DurationUs lease_us, TimeUs now_u
              std::to_string(low ? limits_.session_lease_us_min : limits_.session_lease_us_max) + " microseconds",
          std::to_string(lease_us) + " microseconds", low ? "--session-lease-min" : "--session-lease-max"});
   }
-  if (count() >= limits_.sessions_max) {
+  if (const auto open = count(); open >= limits_.sessions_max) {
     return Status::exhausted({"session", std::to_string(limits_.sessions_max) + " sessions",
-                              std::to_string(count() + 1) + " sessions", "--sessions-max"},
+                              std::to_string(open + 1) + " sessions with this one", "--sessions-max"},
                              limits_.session_lease_us_min);
   }
   insert(std::make_shared<Session>(id, lease_us, now_us, &bytes_), now_us);

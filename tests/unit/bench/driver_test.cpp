@@ -50,6 +50,24 @@ TEST(Driver, WhatWasDueAndNeverSentIsAsSlowAsTheStall) {
   EXPECT_EQ(stalled.measured().counts.answered(), 0u);
 }
 
+TEST(Driver, AfterAnEarlyEndNothingIsMeasuredOrDue) {
+  RunOptions options;
+  options.rate_per_s = 100;
+  options.batch_size = 10;
+  const std::int64_t now_us = steady_now_us();
+  Answers ended({now_us - 11 * kSecond, now_us - 10 * kSecond, now_us + 3600 * kSecond}, options);
+  ended.answer(now_us - 9 * kSecond);
+  ended.end_at(now_us - 8 * kSecond);
+  ended.answer(now_us - 9 * kSecond);  // comes too late for the rate, and is timed
+  ended.answer(now_us - 7 * kSecond);
+  ended.end_at(now_us);  // an end is never put off again
+  ended.count_not_sent();
+  EXPECT_EQ(ended.measured().counts.answered(), 1u);
+  EXPECT_EQ(ended.whole().answered(), 3u);
+  EXPECT_EQ(ended.whole().not_sent, 300u);
+  EXPECT_EQ(ended.measured().latency_us.count(), 2u + 200u);
+}
+
 TEST(Driver, AnswersInTimeCountTowardsTheRate) {
   const std::int64_t now_us = steady_now_us();
   Answers running({now_us - 30 * kSecond, now_us - 20 * kSecond, now_us + 3600 * kSecond});

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "engine/txn/columns.hpp"
+
 namespace kilokv::bench {
 namespace {
 
@@ -61,6 +65,73 @@ TEST(Options, SweepIsEveryCombination) {
   EXPECT_EQ(runs->back().batch_size, 128u);
   EXPECT_EQ(runs->back().connections, 4u);
   EXPECT_EQ(runs->back().encoding, client::Encoding::rows);
+}
+
+// The transactions and initial records of a workload with these flags, as one text.
+std::string generated_by(const engine::WorkloadOptions& options) {
+  auto workload = engine::Workload::create(options);
+  EXPECT_TRUE(workload.ok());
+  std::string text;
+  workload->for_each_initial([&](const engine::InitialRecord& record) {
+    text += std::string(record.key) + " " + std::to_string(record.integer) + " " + std::string(record.bytes) + "\n";
+  });
+  engine::TransactionColumns columns;
+  engine::ColumnsBuilder builder(&columns, {});
+  workload->generate(&builder, 400);
+  for (std::size_t t = 0; t < columns.size(); ++t) text += engine::pack_transaction(columns, t) + "\n";
+  return text;
+}
+
+std::string generated(const std::string& flags) {
+  const auto runs = parse(flags, false);
+  EXPECT_TRUE(runs) << flags << ": " << runs.error().message;
+  return generated_by(runs->front().workload);
+}
+
+// A flag means something for a workload if what is generated is another with it, and only then is it taken.
+TEST(Options, AFlagIsTakenWhereItChangesWhatIsGenerated) {
+  for (const engine::WorkloadKind& kind : engine::Workload::kinds()) {
+    if (!kind.is_shared) continue;
+    const std::string plain =
+        "--keys " + std::to_string(std::min<std::uint64_t>(kind.keys_small, 1000)) + " --workload " + kind.name;
+    const std::string without = generated(plain);
+    for (const std::string flag : {"--distribution zipf:0.5", "--wait-share 0.5", "--wait-timeout 3s",
+                                   "--pair-order deposits-first", "--read-only-share 0.7", "--value-size 200"}) {
+      const auto taken = parse(plain + " " + flag, false);
+      if (taken) {
+        EXPECT_NE(generated(plain + " " + flag), without) << plain << " " << flag << " means nothing, and is taken";
+        continue;
+      }
+      const std::string name = flag.substr(0, flag.find(' '));
+      EXPECT_EQ(taken.error().message.rfind(name + " means nothing for --workload " + kind.name + "; it is for ", 0),
+                0u)
+          << taken.error().message;
+      const auto value = flag.substr(flag.find(' ') + 1);
+      auto changed = parse(plain, false)->front().workload;
+      if (name == "--distribution") changed.distribution = *engine::parse_distribution(value);
+      if (name == "--wait-share") changed.semantic.wait_share = 0.5;
+      if (name == "--wait-timeout") changed.semantic.wait_timeout_us = 3'000'000;
+      if (name == "--pair-order") changed.semantic.order = engine::PairOrder::deposits_first;
+      if (name == "--read-only-share") changed.semantic.read_only_share = 0.7;
+      if (name == "--value-size") changed.ycsb.payload_bytes = 200;
+      EXPECT_EQ(generated_by(changed), without) << plain << " " << flag << " means something, and is refused";
+    }
+  }
+}
+
+TEST(Options, AFlagThatMeansNothingIsNamedWithTheWorkloadsItIsFor) {
+  const auto message = [](const char* line, bool lists) {
+    const auto runs = parse(line, lists);
+    return runs ? "taken" : runs.error().message;
+  };
+  EXPECT_EQ(message("--wait-share 0.5", false),
+            "--wait-share means nothing for --workload bank; it is for bank-semantic");
+  EXPECT_EQ(message("--workload bank,hot --value-size 10", true),
+            "--value-size means nothing for --workload bank, hot; it is for ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e");
+  EXPECT_EQ(message("--workload bank,ycsb-a --value-size 10", true), "taken");
+  const std::string unary = " means nothing with --unary, which sends one transaction a call; leave one out";
+  EXPECT_EQ(message("--unary --batch-size 8", false), "--batch-size" + unary);
+  EXPECT_EQ(message("--unary --encoding rows", false), "--encoding" + unary);
 }
 
 TEST(Options, UnaryIsOneTransactionACall) {

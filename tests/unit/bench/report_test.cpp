@@ -13,6 +13,7 @@ RunReport sample() {
   report.measured.counts.outcomes[static_cast<std::size_t>(client::Outcome::guard_failed)] = 5;
   report.whole = report.measured.counts;
   for (std::int64_t value = 1; value <= 1'000; ++value) report.measured.latency_us.record(value);
+  report.checked = true;
   report.state.statement = "the balances sum to 5";
   return report;
 }
@@ -31,6 +32,22 @@ TEST(Report, JsonHasTheContractsFields) {
   EXPECT_EQ(json["config"]["workload"], "bank");
   EXPECT_EQ(json["verified"]["holds"], true);
   EXPECT_TRUE(json["failure"].is_null());
+}
+
+TEST(Report, AnEndBySignalShowsWithWhatWasCheckedAndWhatWasNot) {
+  RunReport report = sample();
+  EXPECT_TRUE(to_json(report)["interrupted_by"].is_null());
+  report.interrupted_by = 2;
+  EXPECT_EQ(to_json(report)["interrupted_by"], 2);
+  EXPECT_EQ(to_json(report)["measured_seconds"], 2);
+  EXPECT_EQ(to_json(report)["verified"]["holds"], true);
+  EXPECT_NE(to_text(report).find("ended    by signal 2, 2.0 s of 10.0 s measured"), std::string::npos)
+      << to_text(report);
+  EXPECT_NE(sweep_table({report}).find("holds, ended early"), std::string::npos);
+  report.checked = false;
+  EXPECT_TRUE(to_json(report)["verified"]["holds"].is_null());
+  EXPECT_NE(to_text(report).find("check    did not run"), std::string::npos);
+  EXPECT_EQ(to_text(report).find("holds"), std::string::npos);
 }
 
 TEST(Report, AViolationShows) {

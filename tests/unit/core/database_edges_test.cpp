@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/shown_limit.hpp"
 #include "tests/unit/core/core_fixture.hpp"
 
 namespace kilokv::server {
@@ -157,7 +158,7 @@ TEST_F(DatabaseEdgesTest, SessionsOpenedAtOnceStayWithinTheirLimit) {
       if (session.ok()) {
         opened.push_back(*session);
       } else {
-        EXPECT_EQ(session.status().code(), StatusCode::resource_exhausted);
+        expect_shown(session.status(), "raise --sessions-max");
         ++refused;
       }
     });

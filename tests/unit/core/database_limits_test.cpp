@@ -1,6 +1,7 @@
 // What the core holds for those who ask: boundaries, pages, commands on their way, stored results, pooled memory.
 #include "server/core/in_flight.hpp"
 #include "server/core/pipeline/pipeline.hpp"
+#include "tests/support/shown_limit.hpp"
 #include "tests/unit/core/core_fixture.hpp"
 
 namespace kilokv::server {
@@ -80,9 +81,7 @@ TEST_F(DatabaseLimitsTest, CommandsOnTheirWayAreBounded) {
     EXPECT_EQ(refused.size(), round == 0 ? 0u : round == 1 ? 4u : 7u);
   }
   for (const Status& status : refused) {
-    EXPECT_EQ(status.code(), StatusCode::resource_exhausted);
-    EXPECT_EQ(status.violation()->knob, "--commands-in-flight-max");
-    EXPECT_TRUE(status.retry_after_us());
+    expect_shown(status, "raise --commands-in-flight-max");
   }
   settle();
   EXPECT_EQ(std::vector({opened, listed, cancelled, closed}), std::vector({1, 1, 1, 1}));
@@ -145,9 +144,7 @@ TEST_F(DatabaseStoredBytesTest, RequestsInFlightLeaveRoomForEachOther) {
   for (std::size_t i = 0; i < sinks.size(); ++i) {
     EXPECT_EQ(sinks[i]->done, i < 3) << i;
     if (i >= 3) {
-      EXPECT_EQ(sinks[i]->failure->code(), StatusCode::resource_exhausted);
-      EXPECT_EQ(sinks[i]->failure->violation()->knob, "--session-bytes-max");
-      EXPECT_TRUE(sinks[i]->failure->retry_after_us());
+      expect_shown(*sinks[i]->failure, "raise --session-bytes-max");
     }
   }
   EXPECT_TRUE(run(gets(5), session, 4, 3)->done);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/shown_limit.hpp"
 #include "tests/unit/core/core_fixture.hpp"
 
 namespace kilokv::server {
@@ -136,8 +137,7 @@ TEST_F(DatabaseTest, ParkedPlacesAreBoundedAtAdmission) {
   auto first = run(withdraw("a", 10, 60 * kSecond));
   auto second = run(withdraw("a", 10, 60 * kSecond));
   ASSERT_TRUE(second->failure);
-  EXPECT_EQ(second->failure->code(), StatusCode::resource_exhausted);
-  EXPECT_EQ(second->failure->violation()->knob, "--parked-max");
+  expect_shown(*second->failure, "raise --parked-max");
   EXPECT_GT(second->failure->retry_after_us().value_or(0), 0);
   run(add("a", 10));
   EXPECT_TRUE(first->done);
@@ -150,7 +150,8 @@ TEST_F(DatabaseTest, AFullQueueRefusesAndNamesItsKnob) {
   auto first = submit(both(add("a", 1), add("a", 1)));
   auto second = submit(add("a", 1));
   ASSERT_TRUE(second->failure);
-  EXPECT_EQ(second->failure->violation()->knob, "--queue-transactions-max");
+  expect_shown(*second->failure, "raise --queue-transactions-max");
+  EXPECT_EQ(second->failure->violation()->met, "3 transactions with this request");
   settle();
   EXPECT_TRUE(first->done);
   EXPECT_TRUE(run(add("a", 1))->done);

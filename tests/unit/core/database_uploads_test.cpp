@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/shown_limit.hpp"
 #include "tests/unit/core/core_fixture.hpp"
 
 namespace kilokv::server {
@@ -247,6 +248,7 @@ TEST_F(DatabaseUploads, LimitsNameTheirKnobs) {
     ASSERT_NE(result.status().violation(), nullptr);
     EXPECT_EQ(result.status().violation()->knob, knob) << result.status().message();
     EXPECT_EQ(result.status().retry_after_us().has_value(), code == StatusCode::resource_exhausted);
+    if (code == StatusCode::resource_exhausted) expect_shown(result.status(), "raise " + std::string(knob));
   };
   expect(upload(1, absent(9), 0, 9), StatusCode::invalid_argument, "--read-set-keys-max");
   expect(upload(1, absent(8), 0, 8), StatusCode::invalid_argument, "--session-uploads-bytes-max");

@@ -192,18 +192,18 @@ TEST(Config, ErrorsInTheFileNameFileAndLine) {
   expect_error(parse({"--foo"}), "--foo; kilokvd --help lists the flags");
   expect_error(parse({"--drain-timeout", "1000000h"}), "876000h");
   const ConfigFile unknown("parked-max = 5\nbatch-max-dealy = \"1ms\"\n");
-  expect_error(parse({"--config", unknown.path()}), std::string(unknown.path()) + ":2: batch-max-dealy: unknown key");
+  expect_error(parse({"--config", unknown.path()}), std::string(unknown.path()) + ":2:1: batch-max-dealy: unknown key");
 }
 
 TEST(Config, ABadValueInTheFileNamesFileAndLine) {
   const ConfigFile bad("\nbatch-max-delay = \"soon\"\n");
-  expect_error(parse({"--config", bad.path()}), ":2: batch-max-delay is \"soon\"");
+  expect_error(parse({"--config", bad.path()}), ":2:1: batch-max-delay is \"soon\"");
 }
 
 TEST(Config, AValueThatIsNotAllowedNamesItsSource) {
   const ConfigFile file("threads = 1025\n");
   const std::string path = file.path();
-  expect_error(parse({"--config", file.path()}), "threads is 1025; the limit is 0 to 1024 (" + path + ":1: threads)");
+  expect_error(parse({"--config", file.path()}), "threads is 1025; the limit is 0 to 1024 (" + path + ":1:1: threads)");
   expect_error(parse({"--config", file.path(), "--threads", "1026"}), "threads is 1026; the limit is 0 to 1024 (--th");
   expect_error(parse({"--config", file.path()}, {{"KILOKV_THREADS", "1027"}}), "0 to 1024 (KILOKV_THREADS)");
   expect_error(parse({}, {{"KILOKV_LISTEN", "7070"}}), "KILOKV_LISTEN is \"7070\": it must be HOST:PORT");
@@ -213,18 +213,67 @@ TEST(Config, AValueThatIsNotAllowedNamesItsSource) {
 TEST(Config, ValuesThatDoNotGoTogetherNameTheirSources) {
   const ConfigFile file("\nsession-lease-max = \"30s\"\nexpected-records = 11\n");
   const std::string path = file.path();
-  expect_error(parse({"--config", file.path()}),
-               "--session-lease-default is 60000000 us; the limit is 30000000 us (" + path + ":2: session-lease-max)");
+  expect_error(parse({"--config", file.path()}), "--session-lease-default is 60000000 us; the limit is 30000000 us (" +
+                                                     path + ":2:1: session-lease-max)");
   expect_error(parse({"--config", file.path(), "--table-records-max", "10"}),
-               path + ":3: expected-records is 11; the limit is 0 to 10 (--table-records-max) (--expected-records)");
+               path + ":3:1: expected-records is 11; the limit is 0 to 10 (--table-records-max) (--expected-records)");
   expect_error(parse({"--value-bytes-max", "4MiB"}, {{"KILOKV_OPERATIONS_MAX", "1000"}}),
                "--value-bytes-max x KILOKV_OPERATIONS_MAX is ");
 }
 
-TEST(Config, AMalformedFileNamesFileAndLine) {
-  const ConfigFile malformed("parked-max = 5\nparked-bytes-max = = 3\n");
-  expect_error(parse({"--config", malformed.path()}), std::string(malformed.path()) + ":2:");
-  expect_error(parse({"--config", "no-such-file.toml"}), "no-such-file.toml");
+// Each with its place, its key, and what to write: none of the words are the parser's.
+TEST(Config, AMalformedFileNamesItsPlaceAndWhatToWrite) {
+  const std::string quotes = ", which is neither a number nor a text in quotes; a text is written as ";
+  const struct {
+    const char* text;
+    std::string error;
+  } cases[] = {
+      {"parked-max = 5\nparked-bytes-max = = 3\n", ":2:20: parked-bytes-max is = 3" + quotes},
+      {"batch-max-delay = 2ms\n", ":1:20: batch-max-delay is 2ms" + quotes + "batch-max-delay = \"2ms\""},
+      {"log-level = warning # loud\n", "log-level is warning" + quotes + "log-level = \"warning\""},
+      {"threads = 1\n\nthreads = 2\n", "threads is set twice; the first time in line 1"},
+      {"threads =\n", "threads has no value; write a number, or a text in quotes"},
+      {"threads\n", "\"threads\" is not of the form key = value"},
+      {"listen: \"x\"\n", "\"listen: \"x\"\" is not of the form key = value"},
+      {"= 3\n", "\"= 3\" is not of the form key = value"},
+      {"\xff\n", "\"?\" is not of the form key = value"},
+      {"listen = \"127.0.0.1:1\n", "listen: the text \"127.0.0.1:1 cannot be read; a text stands between two quotes"},
+      {"data-dir = \"C:\\data\"\n", "data-dir: the text \"C:\\data\" cannot be read"},
+      {"threads = 99999999999999999999\n", "threads is 99999999999999999999" + quotes},
+      {"[server]\nthreads = 1\n", ":1:2: server is a table; there are no tables here"},
+      {"\n  threads = [1]\n", ":2:3: threads: the value must be a string or a number"},
+      {"threads = true\n", ":1:1: threads: the value must be a string or a number"},
+  };
+  for (const auto& [text, error] : cases) {
+    SCOPED_TRACE(text);
+    const ConfigFile file(text);
+    const auto line = parse({"--config", file.path()});
+    expect_error(line, error);
+    EXPECT_EQ(line.status().message().rfind(file.path(), 0), 0u) << line.status().message();
+    for (const char* raw : {"Error while", "expected", "saw '", "U+", "parsing", "\n"}) {
+      EXPECT_EQ(line.status().message().find(raw), std::string::npos) << line.status().message();
+    }
+  }
+  expect_error(parse({"--config", "no-such-file.toml"}),
+               "--config: cannot read no-such-file.toml: No such file or directory");
+  expect_error(parse({"--config", "/tmp"}), "--config: /tmp is a directory, not a file");
+}
+
+TEST(Config, AWrongCommandLineIsSaidInWordsOfOurOwn) {
+  const auto expect = [](std::vector<const char*> words, const std::string& problem) {
+    const auto line = parse(std::move(words));
+    ASSERT_FALSE(line.ok()) << problem;
+    EXPECT_EQ(line.status().message(), problem + "; kilokvd --help lists the flags");
+  };
+  expect({"--threads"}, "--threads needs a value");
+  expect({"--threads="}, "--threads needs a value");
+  expect({"--check-config", "--config"}, "--config needs a value");
+  expect({"--threads", "1", "--threads", "2"}, "--threads is given twice");
+  expect({"--threads=1", "--listen", "x:1", "--threads=2"}, "--threads is given twice");
+  expect({"--check-config=x"}, "--check-config takes no value");
+  expect({"--foo", "1"}, "unknown flag --foo");
+  expect({"-x"}, "unknown flag -x");
+  expect({"foo"}, "unexpected \"foo\": every setting is a flag");
 }
 
 TEST(Config, HelpVersionAndCheck) {

@@ -3,6 +3,7 @@
 
 #include "server/core/sessions/session_state.hpp"
 #include "server/core/sessions/session_table.hpp"
+#include "tests/support/shown_limit.hpp"
 #include "tests/unit/core/sessions/session_fixtures.hpp"
 
 namespace kilokv::server {
@@ -21,9 +22,7 @@ TEST_F(SessionTableTest, LimitsNameTheirKnobs) {
     EXPECT_TRUE(table_.open(session_id(n), kLeaseUs, now_us_).ok());
   }
   const Status full = table_.open(session_id(8), kLeaseUs, now_us_);
-  EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
-  EXPECT_EQ(full.violation()->knob, "--sessions-max");
-  EXPECT_TRUE(full.retry_after_us());
+  expect_shown(full, "raise --sessions-max");
 }
 
 TEST_F(SessionTableTest, RequestsAreLimitedUntilSomeAreAcknowledged) {
@@ -33,9 +32,7 @@ TEST_F(SessionTableTest, RequestsAreLimitedUntilSomeAreAcknowledged) {
   }
   RequestHeader next = header(kTestLimits.session_requests_max + 1, 1, sink());
   const Status full = refusal(next);
-  EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
-  EXPECT_EQ(full.violation()->knob, "--session-requests-max");
-  EXPECT_TRUE(full.retry_after_us());
+  expect_shown(full, "raise --session-requests-max");
   EXPECT_EQ(begin(1, 1, sink()).kind, Kind::answered);  // retries are welcome all the same
   next.acknowledged_through = 1;
   EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
@@ -49,7 +46,7 @@ TEST_F(SessionTableTest, StoredBytesAreLimitedUntilSomeAreAcknowledged) {
   const RecordedSlice slice({large});
   table_.deliver(kId, 1, slice, encoded(slice));
   RequestHeader next = header(2, 1, sink());
-  EXPECT_EQ(refusal(next).violation()->knob, "--session-bytes-max");
+  expect_shown(refusal(next), "raise --session-bytes-max");
   next.acknowledged_through = 1;
   EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
 }
@@ -71,7 +68,10 @@ TEST_F(SessionTableTest, ARequestThatHoldsOthersUpGetsInWhereTheSessionIsFull) {
   RequestHeader earlier = header(2, 1, sink());
   earlier.acknowledged_through = 1;
   earlier.stored_bytes_max = kTestLimits.session_bytes_max;
-  EXPECT_EQ(refusal(earlier).violation()->knob, "--session-bytes-max");  // beyond twice as much
+  const Status beyond_twice = refusal(earlier);
+  expect_shown(beyond_twice, "raise --session-bytes-max");
+  EXPECT_EQ(beyond_twice.violation()->limit, std::to_string(2 * kTestLimits.session_bytes_max) +
+                                                 " bytes of stored results, which is 2 times --session-bytes-max");
   earlier.stored_bytes_max /= 4;
   EXPECT_EQ(table_.begin(earlier, now_us_).kind, Kind::run);
   deliver(2, {0});
@@ -112,10 +112,10 @@ TEST_F(ManySessionsTest, StoredBytesOfAllAreLimitedUntilSomeAreGivenBack) {
   const Status full = refusal(next);
   ASSERT_EQ(full.code(), StatusCode::resource_exhausted);
   EXPECT_EQ(full.violation()->field, "sessions");
-  EXPECT_EQ(full.violation()->limit, "1500000 bytes of stored results");
-  EXPECT_EQ(full.violation()->met, std::to_string(table_.stored_bytes()) + " bytes");
-  EXPECT_EQ(full.violation()->knob, "--session-bytes-total-max");
-  EXPECT_TRUE(full.retry_after_us());
+  EXPECT_NE(full.violation()->limit.find("1500000 bytes of stored results"), std::string::npos);
+  EXPECT_EQ(full.violation()->met,
+            std::to_string(table_.stored_bytes()) + " bytes of stored results with this request");
+  expect_shown(full, "raise --session-bytes-total-max");
   EXPECT_EQ(begin(1, 1, sink()).kind, Kind::answered);  // a retry is welcome all the same
 
   RequestHeader acknowledging = header(2, 1, sink());
@@ -174,10 +174,10 @@ TEST_F(ManySessionsTest, WhatMayBeStoredIsReservedUntilItIsKnown) {
   EXPECT_EQ(refusal(wanting(kId, 1, 1'000'001)).code(), StatusCode::invalid_argument);
   EXPECT_EQ(table_.begin(wanting(kId, 1, 600'000), now_us_).reserved_bytes, 600'000u);
   const Status full = refusal(wanting(kId, 2, 400'001));
-  EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
-  EXPECT_EQ(full.violation()->knob, "--session-bytes-max");
+  expect_shown(full, "raise --session-bytes-max");
   EXPECT_EQ(table_.begin(wanting(kSecond, 1, 900'000), now_us_).kind, Kind::run);
-  EXPECT_EQ(refusal(wanting(kThird, 1, 1)).violation()->knob, "--session-bytes-total-max");
+  expect_shown(refusal(wanting(kThird, 1, 1)), "raise --session-bytes-total-max");
+  expect_shown(refusal(wanting(kThird, 1, 0)), "raise --session-bytes-total-max");  // all of it is taken
   EXPECT_EQ(table_.reserved_bytes(), 1'500'000u);
 
   deliver(1, {0});

@@ -1,0 +1,54 @@
+#include "server/log_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace kilokv::server {
+namespace {
+
+Result<int> open_to_append(const std::string& path) {
+  std::error_code ignored;  // open() says what is wrong
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor >= 0) return descriptor;
+  return Status(StatusCode::invalid_argument, "--log-file: cannot open " + path + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<LogFile>> LogFile::open(const std::string& path) {
+  const Result<int> descriptor = open_to_append(path);
+  if (!descriptor.ok()) return descriptor.status();
+  return std::shared_ptr<LogFile>(new LogFile(path, *descriptor));
+}
+
+LogFile::~LogFile() { ::close(descriptor_); }
+
+Status LogFile::reopen() {
+  const Result<int> fresh = open_to_append(path_);
+  if (!fresh.ok()) return fresh.status();
+  const std::lock_guard lock(mutex_);
+  ::close(std::exchange(descriptor_, *fresh));
+  return {};
+}
+
+void LogFile::sink_it_(const spdlog::details::log_msg& message) {
+  spdlog::memory_buf_t line;
+  formatter_->format(message, line);
+  for (std::size_t written = 0; written < line.size();) {
+    const ssize_t count = ::write(descriptor_, line.data() + written, line.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    // The logger says so on standard error, once a second at most. The server goes on: a full disk refuses work by
+    // itself.
+    if (count < 0) throw spdlog::spdlog_ex("cannot write to " + path_ + ": " + std::strerror(errno));
+    written += static_cast<std::size_t>(count);
+  }
+}
+
+}  // namespace kilokv::server

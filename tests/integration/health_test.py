@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Health and reflection of the real kilokvd, from outside of gRPC: the states, and every example of docs/health.md."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from programs import Server, temporary_folder, until  # noqa: E402
+
+SERVING, NOT_SERVING = b"\0\0\0\0\2\x08\1", b"\0\0\0\0\2\x08\2"
+NAMES = (b"", b"kilokv.v1.KiloKV")
+# A block of commands, and what they print.
+EXAMPLE = re.compile(r"```sh\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
+
+
+def request(name):
+    message = b"\x0a" + bytes([len(name)]) + name if name else b""
+    return b"\0" + len(message).to_bytes(4, "big") + message
+
+
+class Health(unittest.TestCase):
+    def setUp(self):
+        folder = temporary_folder()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.server = Server(self.folder)
+        self.server.start()
+        self.addCleanup(self.server.kill)
+
+    def curl(self, method, *flags):
+        return ["curl", "-sS", "--max-time", "60", "--http2-prior-knowledge", "-H", "content-type: application/grpc",
+                "-H", "te: trailers", "--data-binary", "@-", *flags,
+                f"http://{self.server.endpoint}/grpc.health.v1.Health/{method}"]
+
+    def check(self, name=b"", *flags):
+        done = subprocess.run(self.curl("Check", *flags), input=request(name), capture_output=True, timeout=90)
+        return done.stdout if done.returncode == 0 else done.stderr
+
+    def watch(self, name):
+        watch = subprocess.Popen(self.curl("Watch", "-N"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL)
+        watch.stdin.write(request(name))
+        watch.stdin.close()
+        self.addCleanup(watch.stdout.close)
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+        return watch.stdout
+
+    def test_the_examples_of_the_document(self):
+        examples = EXAMPLE.findall((ROOT / "docs" / "health.md").read_text())
+        self.assertEqual(len(examples), 5)
+        for commands, printed in examples:
+            with self.subTest(commands):
+                commands = commands.replace("127.0.0.1:7070", self.server.endpoint)
+                done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=ROOT, capture_output=True,
+                                      text=True, stdin=subprocess.DEVNULL, timeout=60)
+                self.assertEqual((done.returncode, done.stdout), (0, printed), done.stderr)
+
+    def test_the_probe_says_no_where_nothing_serves(self):
+        probe = next(commands for commands, _ in EXAMPLE.findall((ROOT / "docs" / "health.md").read_text())
+                     if "--max-time" in commands)
+        self.assertEqual(self.server.stop(), 0)
+        done = subprocess.run(["bash", "-c", probe.replace("127.0.0.1:7070", self.server.endpoint)], timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+
+    def test_names(self):
+        for name in NAMES:
+            self.assertEqual(self.check(name), SERVING)
+        self.assertIn(b"grpc-status: 5", self.check(b"kilokv", "-D", "-"))
+
+    def test_states(self):
+        """The log is a pipe that is full: the server stands still after it has opened its port, until it is read."""
+        self.assertEqual(self.server.stop(), 0)
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        end = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+        self.addCleanup(os.close, end)
+        fill(end)
+        endpoint = self.server.endpoint  # its port is free again, and known before this start is ready
+        self.server = Server(self.folder, "--log-file", pipe)
+        self.server.endpoint = endpoint
+        self.server.start(wait=False)
+        self.addCleanup(self.server.kill)
+        until(lambda: self.check() == NOT_SERVING, "NOT_SERVING while it recovers")
+        watches = [self.watch(name) for name in NAMES]
+        for watch in watches:
+            self.assertEqual(watch.read(7), NOT_SERVING)
+        reader = subprocess.Popen(["cat", pipe], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.addCleanup(reader.wait)
+        self.addCleanup(reader.kill)
+        for watch in watches:
+            self.assertEqual(watch.read(7), SERVING)
+        os.kill(self.server.pid, signal.SIGTERM)
+        for watch in watches:
+            self.assertEqual(watch.read(7), NOT_SERVING)
+        self.assertEqual(self.server.wait_end(), 0)
+        self.assertIn(b"curl: (7)", self.check())
+
+
+def fill(end):
+    for size in (4096, 1):
+        try:
+            while True:
+                os.write(end, b"\n" * size)
+        except BlockingIOError:
+            pass
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""deploy/test.sh with tools that only say how they were called: its flags, its steps and their minutes, its last lines."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+# Each notes its call. $FAIL names one that fails.
+TOOL = """#!/bin/sh
+echo "$(basename "$0") $*" >>"$CALLS"
+[ "$(basename "$0")" != ctest ] || printf '1/1 Test #1: a\\n%s%% tests passed, 1 tests failed out of 1\\n\\nTotal Test time\\n' 0
+[ "$(basename "$0")" != "$FAIL" ]
+"""
+CLOSING = "0% tests passed, 1 tests failed out of 1\n\nTotal Test time\n"
+
+
+class TestScript(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="kilokv-test-script-")
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        (self.root / "deploy").mkdir()
+        for script in ("test.sh", "build.sh"):
+            shutil.copy(ROOT / "deploy" / script, self.root / "deploy")
+        self.calls, tools = self.root / "calls", self.root / "tools"
+        tools.mkdir()
+        for tool in (*(tools / name for name in ("cmake", "ctest", "clang-format", "clang-tidy")),
+                     self.root / "deploy" / "install-deps.sh"):
+            tool.write_text(TOOL)
+            tool.chmod(0o755)
+        for part in ("engine", "server/core", "client", "tests"):
+            (self.root / part).mkdir(parents=True)
+            (self.root / part / "a.cpp").touch()
+
+    def run_script(self, *flags, fail="", code=0):
+        """The calls of the tools, and what was printed."""
+        self.calls.write_text("")
+        environment = {**os.environ, "CALLS": str(self.calls), "FAIL": fail,
+                       "PATH": f"{self.root / 'tools'}:{os.environ['PATH']}"}
+        done = subprocess.run([self.root / "deploy" / "test.sh", *flags], env=environment, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=60)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return self.calls.read_text().splitlines(), done.stdout
+
+    def steps(self, output):
+        return re.findall(r"^ +\d+\.\d min  (.*)$", output, re.MULTILINE)
+
+    def test_everything(self):
+        calls, output = self.run_script()
+        self.assertEqual(calls[0], "install-deps.sh ")
+        self.assertIn("--target all", " ".join(calls))
+        self.assertEqual(self.steps(output), ["packages", "formatting", "build", "tests"])
+
+    def test_no_install(self):
+        calls, output = self.run_script("--no-install")
+        self.assertFalse([call for call in calls if call.startswith("install-deps.sh")])
+        self.assertEqual(self.steps(output), ["formatting", "build", "tests"])
+
+    def test_quick_builds_the_unit_tests_and_nothing_else(self):
+        calls, output = self.run_script("--quick")
+        builds = [call for call in calls if call.startswith("cmake --build")]
+        self.assertEqual(len(builds), 1)
+        self.assertTrue(builds[0].endswith("--target unit_tests"), builds)
+        self.assertIn("--label-regex ^unit$", next(call for call in calls if call.startswith("ctest")))
+        self.assertIn("build of the unit tests", self.steps(output))
+
+    def test_the_minutes_come_before_the_closing_lines_of_ctest(self):
+        for words in ([], ["--quick"], ["--sanitize", "--tidy"]):
+            _, output = self.run_script(*words)
+            self.assertTrue(output.endswith(CLOSING), output)
+            self.assertLess(output.index("Minutes of each step:"), output.rindex("% tests passed"))
+            runs = 3 if "--sanitize" in words else 1
+            self.assertEqual((output.count("1/1 Test #1"), output.count("% tests passed")), (runs, runs))
+
+    def test_every_step_of_ci_has_its_minutes(self):
+        self.assertIn("deploy/test.sh --sanitize", (ROOT / ".ci" / "run").read_text())
+        _, output = self.run_script("--sanitize", "--tidy")
+        self.assertEqual(self.steps(output),
+                         ["packages", "formatting", "build of the engine alone, asan", "tests of the engine alone, asan",
+                          "build of the server's core, asan", "tests of the server's core, asan", "build", "clang-tidy",
+                          "tests"])
+
+    def test_what_fails_ends_it_and_is_named(self):
+        for tool, step in (("install-deps.sh", "packages"), ("clang-format", "formatting"), ("cmake", "build"),
+                           ("clang-tidy", "clang-tidy"), ("ctest", "tests")):
+            with self.subTest(tool):
+                code = {"clang-format": 123, "clang-tidy": 123}.get(tool, 1)  # xargs says 123
+                _, output = self.run_script("--tidy", fail=tool, code=code)
+                self.assertEqual(self.steps(output)[-1], f"{step}  FAILED")
+                if tool == "ctest":
+                    self.assertTrue(output.endswith(CLOSING), output)
+
+    def test_an_unknown_flag_is_refused(self):
+        calls, output = self.run_script("--fast", code=2)
+        self.assertEqual((calls, output), ([], ""))
+
+
+class UnitTests(unittest.TestCase):
+    """The target that --quick builds has all programs that ctest runs for the label."""
+
+    def test_the_target_is_whole(self):
+        build = pathlib.Path(os.environ.get("KILOKV_BIN_DIR", ROOT / "build" / "release" / "bin")).parent
+        listed = subprocess.run(["ctest", "--test-dir", build, "-N", "--label-regex", "^unit$"], capture_output=True,
+                                text=True, check=True, timeout=60).stdout
+        tests = set(re.findall(r"Test +#\d+: (\S+)", listed))
+        graph = subprocess.run(["ninja", "-C", build, "-t", "query", "tests/CMakeFiles/unit_tests"], capture_output=True,
+                               text=True, check=True, timeout=60).stdout
+        programs = set(re.findall(r"tests/bin/(\S+)", graph))
+        scripts = {"judge", "layout", "layout_check", "gpu_kernel_table", "gpu_kernel_table_check"}
+        self.assertGreater(len(programs), 40)
+        self.assertEqual(tests - scripts, programs)
+
+
+if __name__ == "__main__":
+    unittest.main()
