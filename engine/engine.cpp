@@ -333,7 +333,9 @@ class HostEngine final : public Engine {
     Status status = parallel_->run(batch, &records_, results, &report_);
     if (status.ok()) {
       rank_order_.sort(*results, results->passes <= 1 && order_.empty() && !report_.any_order);
-      if (parallel_->leaves_deltas() && !records_.settle_deltas(batch.columns, rank_order_, store_, results)) {
+      // A device is not taken at its word: its writes have to lead to the cells that it left, whatever the strategy.
+      const bool settles = parallel_->leaves_deltas() || report_.on_device;
+      if (settles && !records_.settle_deltas(batch.columns, rank_order_, store_, results)) {
         status = Status(StatusCode::internal, "the records are not what the batch's results make of them");
       }
     }

@@ -25,9 +25,8 @@ enum class RefereeMode : std::uint8_t {
   // The specification itself: order by (precedence, arrival), the same passes, ranks and versions, bit for bit.
   deterministic,
   // Any serial order: the reported ranks are replayed. Beyond that, ranks are unique and in range, and each pass
-  // finishes
-  // one precedence class before the next. What is left postponed is decided by a false WAIT guard in the final state;
-  // where the limit of passes cut the batch off, in a state of the last pass.
+  // finishes one precedence class before the next. What is left postponed is decided by a false WAIT guard in the final
+  // state; where the limit of passes cut the batch off, in a state of the last pass.
   any_order,
   // The same for a strategy that has wasted ranks. A pass of it may take the ranks of several, so that nobody can tell
   // where the last one began: what the limit of passes cut off is held to any state of the batch.

@@ -1,5 +1,6 @@
 // Deltas are settled for those strategies that leave them, and for no other: what a strategy says of itself is what it
-// does, on the host and on a device, and the engine goes by it.
+// does, on the host and on a device, and the engine goes by it. A device's cells are compared with its writes all the
+// same.
 
 #include <algorithm>
 #include <cstdint>
@@ -34,6 +35,7 @@ class Observer final : public Executor {
              ExecutionReport* report) override {
     const Status status = inner_->run(batch, records, results, report);
     left_deltas_ = has_deltas(*results);
+    if (tampers_ && records->size() > 0) ++records->cells()[0];
     return status;
   }
   bool leaves_deltas() const override { return !denies_ && inner_->leaves_deltas(); }
@@ -42,11 +44,12 @@ class Observer final : public Executor {
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
 
   bool left_deltas() const { return left_deltas_; }
-  void deny() { denies_ = true; }  // that it leaves any
+  void deny() { denies_ = true; }     // that it leaves any
+  void tamper() { tampers_ = true; }  // with a cell that the batch leaves
 
  private:
   std::unique_ptr<Executor> inner_;
-  bool left_deltas_ = false, denies_ = false;
+  bool left_deltas_ = false, denies_ = false, tampers_ = false;
 };
 
 // An engine on an executor that is observed, and a batch whose ADDs commute.
@@ -101,6 +104,17 @@ TEST(the_engine_settles_deltas_where_the_strategy_leaves_them_and_nowhere_else) 
     rig.scenario.execute();
     EXPECT_TRUE(rig.observer->left_deltas());
     EXPECT_EQ(has_deltas(rig.scenario.results), denies);
+  }
+}
+
+TEST(cells_of_a_device_that_its_writes_do_not_explain_give_it_up) {
+  for (std::size_t i = 0; i < kStrategies.size(); ++i) {
+    Rig rig(make(true));
+    rig.observer->use(i);
+    rig.observer->tamper();
+    rig.scenario.execute();
+    EXPECT_EQ(rig.scenario.engine->device().reason, "the records are not what the batch's results make of them");
+    EXPECT_EQ(rig.scenario.check(RefereeMode::deterministic).message(), "");
   }
 }
 
