@@ -33,7 +33,7 @@ class Auditor {
       unexplained_[name] = *amount;
     }
     if (*amount < 0) problem(pair.key + " is below zero: " + format_amount(*amount));
-    add(&report_.total, *amount);
+    add(load_tester ? &report_.load_tester_total : &report_.total, *amount);
   }
 
   AuditReport finish(std::uint64_t boundary) {

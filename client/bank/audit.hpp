@@ -2,7 +2,8 @@
 // money moves meanwhile. Checks that no balance is below zero, that every balance is the sum of its statement, and that
 // both halves of every transfer are there.
 //
-// The accounts of the load tester (keys acct............) are money, too: they have balances and no statements.
+// The accounts of the load tester (keys acct............) are not the bank's. They have balances and no statements:
+// none may be below zero, and their total stands apart.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,9 @@ struct AuditReport {
   std::uint64_t boundary = 0;                          // batch number
   std::map<std::string, Cents, std::less<>> balances;  // of the ledger
   std::uint64_t entries = 0;
+  Cents total = 0;  // of the ledger
   std::uint64_t load_tester_accounts = 0;
-  Cents total = 0;                    // of both kinds of accounts
+  Cents load_tester_total = 0;
   std::vector<std::string> problems;  // the first ones; empty: the books are right
   std::uint64_t problem_count = 0;
 };

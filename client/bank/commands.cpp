@@ -122,8 +122,11 @@ ExitCode print_audit(client::Client* client, std::optional<Cents> expected) {
   if (!report) return report_error(report.error());
   bool good = report->problem_count == 0;
   std::cout << "boundary " << report->boundary << ": " << bench::grouped(report->balances.size()) << " accounts with "
-            << bench::grouped(report->entries) << " entries, " << bench::grouped(report->load_tester_accounts)
-            << " accounts of the load tester; total " << format_amount(report->total) << "\n";
+            << bench::grouped(report->entries) << " entries; total " << format_amount(report->total) << "\n";
+  if (report->load_tester_accounts != 0) {
+    std::cout << "apart from them: " << bench::grouped(report->load_tester_accounts)
+              << " accounts of the load tester with " << format_amount(report->load_tester_total) << "\n";
+  }
   for (const std::string& problem : report->problems) std::cout << "WRONG: " << problem << "\n";
   if (report->problem_count > report->problems.size()) {
     std::cout << "WRONG: and " << report->problem_count - report->problems.size() << " more\n";

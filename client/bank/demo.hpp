@@ -14,9 +14,10 @@
 namespace kilokv::bank {
 
 struct DemoOptions {
-  std::string endpoint;  // HOST:PORT of a running server; empty: start one of our own
-  std::string server;    // path of kilokvd
-  std::string data_dir;  // of our own server; empty: a temporary one, removed after a good end
+  std::string endpoint;                  // HOST:PORT of a running server; empty: start one of our own
+  std::uint64_t wait_for_server_us = 0;  // as ClientOptions has it
+  std::string server;                    // path of kilokvd
+  std::string data_dir;                  // of our own server; empty: a temporary one, removed after a good end
   std::int64_t duration_us = 10'000'000;
   std::uint32_t clients = 16;
   std::uint32_t accounts = 1'000;

@@ -12,6 +12,7 @@
 #include "client/bank/commands.hpp"
 #include "client/bank/demo_report.hpp"
 #include "client/command_line/arguments.hpp"
+#include "client/command_line/server_flags.hpp"
 
 namespace {
 
@@ -21,7 +22,7 @@ using bank::Cents;
 using client::ExitCode;
 
 struct Flags {
-  client::ClientOptions client;
+  const client::ServerFlags* server = nullptr;
   std::string account, counterpart;
   Cents amount = 0;
   std::int64_t wait_us = 0, timeout_us = 10'000'000;
@@ -60,16 +61,18 @@ CLI::Option* add_account(CLI::App* command, const std::string& name, std::string
   return command->add_option(name, *value)->required()->check(CLI::Validator(check, ""));
 }
 
-ExitCode with_client(Flags* flags, const std::function<ExitCode(client::Client*)>& command) {
-  flags->client.request_timeout_us = static_cast<std::uint64_t>(flags->timeout_us);
-  flags->client.connect_timeout_us = flags->client.request_timeout_us;
-  auto connected = client::Client::connect(flags->client);
-  return connected ? command(connected->get()) : bank::report_error(connected.error());
-}
-
 ExitCode wrong_usage(const std::string& what) {
   std::cerr << "kilokv-bank: " << what << "\n";
   return ExitCode::usage;
+}
+
+ExitCode with_client(Flags* flags, const std::function<ExitCode(client::Client*)>& command) {
+  client::ClientOptions options;
+  if (const client::Error error = flags->server->apply(&options)) return wrong_usage(error.message);
+  options.request_timeout_us = static_cast<std::uint64_t>(flags->timeout_us);
+  options.connect_timeout_us = options.request_timeout_us;
+  auto connected = client::Client::connect(options);
+  return connected ? command(connected->get()) : bank::report_error(connected.error());
 }
 
 ExitCode move_money(Flags* flags, bank::Kind kind) {
@@ -109,6 +112,12 @@ std::string demo_problem(const Flags& flags) {
 
 ExitCode demo(Flags* flags) {
   bank::DemoOptions& options = flags->demo;
+  if (flags->server->endpoint_given()) {
+    client::ClientOptions client;
+    if (const client::Error error = flags->server->apply(&client)) return wrong_usage(error.message);
+    options.endpoint = client.endpoint;
+    options.wait_for_server_us = client.wait_for_server_us;
+  }
   if (options.server.empty()) {
     std::error_code none;  // without /proc: in the working folder
     const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
@@ -164,9 +173,9 @@ void add_reports(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen)
                          [=](client::Client* c) { return bank::print_statement(c, flags->account, flags->lines); });
     };
   });
-  CLI::App* audit = app->add_subcommand(
-      "audit", "Check all books at one moment: balances, statements, transfers. The load tester's accounts count");
-  add_amount(audit, "--expect", &flags->expected, "fail unless all accounts hold this in total");
+  CLI::App* audit = app->add_subcommand("audit", "Check all books at one moment: balances, statements, transfers");
+  add_amount(audit, "--expect", &flags->expected,
+             "fail unless the accounts of the bank hold this in total; those of the load tester do not count");
   audit->callback([=] {
     *chosen = [=] {
       return with_client(flags, [=](client::Client* c) { return bank::print_audit(c, flags->expected); });
@@ -178,10 +187,10 @@ void add_demo(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen) {
   CLI::App* command = app->add_subcommand(
       "demo", "Many clients, a server that is killed in the middle, and an audit that proves that not a cent was lost");
   bank::DemoOptions& options = flags->demo;
-  command
-      ->add_option("--endpoint", options.endpoint,
-                   "HOST:PORT of a running server (which is not killed); default: start one")
-      ->transform(client::endpoint());
+  command->footer(
+      "It starts a server of its own, and kills that one. Only with --endpoint HOST:PORT it uses a running server, "
+      "which\n"
+      "it does not kill; the environment variable KILOKV_ENDPOINT does not count here.");
   command->add_option("--server", options.server, "kilokvd to start; default: the one beside this program");
   command->add_option("--data-dir", options.data_dir,
                       "where the server that it starts keeps its data; default: a temporary folder");
@@ -213,9 +222,8 @@ int main(int argc, char** argv) {
   client::add_version_flag(&app);
   app.require_subcommand(1);
   app.fallthrough();
-  app.add_option("--endpoint", flags.client.endpoint, "HOST:PORT of the server")
-      ->transform(client::endpoint())
-      ->capture_default_str();
+  const client::ServerFlags server(&app, "--wait-for-server");  // --wait is for money
+  flags.server = &server;
   add_duration(&app, "--timeout", &flags.timeout_us, 1, "of a call, retries included; default 10s");
   app.footer(
       "Exit codes: 0 done; 1 refused, or the books are wrong; 2 wrong usage; 3 the server refused the input;\n"
@@ -224,6 +232,7 @@ int main(int argc, char** argv) {
   add_movements(&app, &flags, &chosen);
   add_reports(&app, &flags, &chosen);
   add_demo(&app, &flags, &chosen);
+  client::add_help_command(&app);
   if (const auto code = client::parse_arguments(&app, argc, argv)) return *code;
   const int code = static_cast<int>(chosen());
   if (std::cout.flush()) return code;

@@ -7,22 +7,6 @@
 #include "client/measure/clock.hpp"
 
 namespace kilokv::bench {
-namespace {
-
-// The server said no before running anything; otherwise the fate is unknown.
-bool never_ran(client::ErrorCode code) {
-  switch (code) {
-    case client::ErrorCode::invalid_argument:
-    case client::ErrorCode::resource_exhausted:
-    case client::ErrorCode::permission_denied:
-    case client::ErrorCode::unauthenticated:
-    case client::ErrorCode::unimplemented: return true;
-    default: return false;
-  }
-}
-
-}  // namespace
-
 Driver::Driver(const RunOptions& options, engine::Workload workload, const Window& window, std::uint32_t place,
                std::uint32_t drivers)
     : options_(options), window_(window), end_us_(window.end_us), workload_(std::move(workload)) {
@@ -84,7 +68,7 @@ void Driver::count(const Counts& counts, std::int64_t start_us) {
 
 bool Driver::count_failure(const client::Error& error, std::uint64_t missing) {
   const std::lock_guard lock(mutex_);
-  std::uint64_t Counts::*const field = never_ran(error.code) ? &Counts::errors : &Counts::unknown;
+  std::uint64_t Counts::*const field = client::never_ran(error.code) ? &Counts::errors : &Counts::unknown;
   whole_.*field += missing;
   if (first_error_.empty()) first_error_ = std::string(client::to_string(error.code)) + ": " + error.message;
   // A full server refuses, and a call without a session loses answers in a restart; both pass.

@@ -100,6 +100,7 @@ int main(int argc, char** argv) {
   CLI::App* sweep = app.add_subcommand("sweep", "A run for each combination of lists such as --batch-size 1,16,128");
   const bench::Flags run_flags(run, false);
   const bench::Flags sweep_flags(sweep, true);
+  client::add_help_command(&app);
   if (const auto code = client::parse_arguments(&app, argc, argv)) return *code;
   interrupt::install();
   return *run ? execute(run_flags, false) : execute(sweep_flags, true);

@@ -128,7 +128,7 @@ client::Error Flags::check_meaning() const {
   return {};
 }
 
-Flags::Flags(CLI::App* command, bool lists) : command_(command) {
+Flags::Flags(CLI::App* command, bool lists) : command_(command), server_(command) {
   command->footer("Workloads, what --keys counts, and sizes for every day and of the paper or benchmark:\n" +
                   engine::Workload::describe_sizes(true));
   add_axes(command, lists);
@@ -160,9 +160,6 @@ void Flags::add_axes(CLI::App* command, bool lists) {
 }
 
 void Flags::add_settings(CLI::App* command) {
-  command->add_option("--endpoint", base_.endpoint, "HOST:PORT of the server")
-      ->transform(client::endpoint())
-      ->capture_default_str();
   command->add_flag("--unary", base_.unary, "one transaction a call, without batches and without a session");
   add_duration(command, "--duration", &base_.duration_us, 1, "of the measured part");
   add_duration(command, "--warmup", &base_.warmup_us, 0, "load before the measured part");
@@ -203,6 +200,7 @@ void Flags::add_settings(CLI::App* command) {
 client::Expected<std::vector<RunOptions>> Flags::runs() const {
   if (client::Error error = check_meaning()) return error;
   std::vector<RunOptions> runs{base_};
+  if (client::Error error = server_.apply(&runs.front().server)) return error;
   for_each(&runs, workloads_, [](RunOptions* run, const auto& name) { run->workload.name = name; });
   for_each(&runs, keys_, [](RunOptions* run, std::uint64_t keys) {
     run->workload.keys = keys != 0 ? keys : engine::Workload::kind(run->workload.name).keys_small;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/bench/run_options.hpp"
+#include "client/command_line/server_flags.hpp"
 
 namespace kilokv::bench {
 
@@ -28,6 +29,7 @@ class Flags {
   void add_settings(CLI::App* command);
 
   const CLI::App* const command_;
+  client::ServerFlags server_;
   std::vector<std::string> workloads_{"bank"}, distributions_{"uniform"}, encodings_{"columns"};
   std::vector<std::uint64_t> keys_{0};  // 0: as is usual for the workload
   std::vector<std::uint32_t> batch_sizes_{1024}, connections_{1}, in_flight_{4};

@@ -71,8 +71,7 @@ client::Expected<engine::Workload> Runner::workload(std::uint64_t stream) const 
 
 client::Error Runner::connect() {
   report_.options = options_;
-  client::ClientOptions client_options;
-  client_options.endpoint = options_.endpoint;
+  client::ClientOptions client_options = options_.server;
   client_options.connections = options_.connections;
   client_options.request_timeout_us = static_cast<std::uint64_t>(options_.give_up_after_us);
   auto client = client::Client::connect(client_options);

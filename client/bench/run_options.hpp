@@ -11,7 +11,7 @@
 namespace kilokv::bench {
 
 struct RunOptions {
-  std::string endpoint = "127.0.0.1:7070";
+  client::ClientOptions server;  // where it is, and how long to wait for it
   engine::WorkloadOptions workload;
   std::uint32_t batch_size = 1024;  // transactions of a request
   std::uint32_t connections = 1;    // one session on each

@@ -98,8 +98,7 @@ nlohmann::json to_json(const ParkedTransaction& parked) {
 }  // namespace
 
 Expected<std::unique_ptr<Client>> connect(const CommonOptions& common) {
-  ClientOptions options;
-  options.endpoint = common.endpoint;
+  ClientOptions options = common.server;
   options.connect_timeout_us = common.timeout_us;
   options.request_timeout_us = common.timeout_us;
   return Client::connect(options);

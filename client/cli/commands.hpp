@@ -13,7 +13,7 @@
 namespace kilokv::client {
 
 struct CommonOptions {
-  std::string endpoint = "127.0.0.1:7070";
+  ClientOptions server;                  // where it is, and how long to wait for it
   std::uint64_t timeout_us = 5'000'000;  // of connecting, and of each request
   OutputFormat output = OutputFormat::text;
 };

@@ -8,6 +8,7 @@
 
 #include "client/cli/commands.hpp"
 #include "client/command_line/arguments.hpp"
+#include "client/command_line/server_flags.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -36,7 +37,6 @@ CLI::App* add_command(CLI::App* app, const char* name, const char* description, 
 
 void add_common(CLI::App* app, CommonOptions* common) {
   const std::map<std::string, OutputFormat> formats = {{"text", OutputFormat::text}, {"json", OutputFormat::json}};
-  app->add_option("--endpoint", common->endpoint, "HOST:PORT of kilokvd")->transform(endpoint())->capture_default_str();
   app->add_option("--output", common->output, "text or json (one object a line); default text")
       ->transform(CLI::Transformer(formats))
       ->transform(one_of({"text", "json"}))
@@ -122,13 +122,16 @@ void add_parked(CLI::App* app, const CommonOptions* common, Action* action) {
 void add_txn(CLI::App* app, const CommonOptions* common, Action* action) {
   const auto a = std::make_shared<TxnArguments>();
   CLI::App* txn =
-      add_command(app, "txn", "Run transactions: JSON lines in, one history line out for each (docs/history.md)",
+      add_command(app, "txn", "Run transactions: JSON objects in, one history line out for each (docs/history.md)",
                   "  echo '{\"guards\": [{\"key\": \"alice\", \"is\": \"ge\", \"value\": 10}],\n"
                   "         \"then\": [{\"op\": \"add\", \"key\": \"alice\", \"delta\": -10},\n"
-                  "                  {\"op\": \"add\", \"key\": \"bob\", \"delta\": 10}]}' | tr -d '\\n' | kilokv txn\n"
+                  "                  {\"op\": \"add\", \"key\": \"bob\", \"delta\": 10}]}' | kilokv txn\n"
                   "  kilokv txn --batch transfers.jsonl");
-  txn->add_option("file", a->file, "JSON lines; -: standard input")->capture_default_str();
-  txn->add_flag("--batch", a->batch, "send all lines as one request; they have no order among themselves");
+  txn->add_option("file", a->file,
+                  "JSON objects, one after the other, on as many lines as they need; -: standard input")
+      ->capture_default_str();
+  txn->add_flag("--batch", a->batch,
+                "send all of them as one request; they have no order among themselves, and are refused together");
   txn->callback([=] { *action = [=] { return run_txn(*common, *a); }; });
 }
 
@@ -140,6 +143,7 @@ int run(int argc, char** argv) {
   app.fallthrough();
   CommonOptions common;
   Action action;
+  const ServerFlags server(&app);
   add_common(&app, &common);
   add_writes(&app, &common, &action);
   add_scan(&app, &common, &action);
@@ -147,7 +151,12 @@ int run(int argc, char** argv) {
   add_txn(&app, &common, &action);
   CLI::App* status = add_command(&app, "status", "What the server is doing", "  kilokv --output json status");
   status->callback([&] { action = [&] { return run_status(common); }; });
+  add_help_command(&app);
   if (const auto code = parse_arguments(&app, argc, argv)) return *code;
+  if (const Error error = server.apply(&common.server)) {
+    std::cerr << "kilokv: " << error.message << '\n';
+    return static_cast<int>(ExitCode::usage);
+  }
   const ExitCode code = action();
   const bool written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (!written) std::cerr << "kilokv: cannot write to standard output: what was to be printed is lost\n";

@@ -13,12 +13,21 @@
 #include <variant>
 #include <vector>
 
+#include "client/command_line/suggestion.hpp"
+
 namespace kilokv::client {
 namespace {
 
 using Json = nlohmann::json;
 
 [[noreturn]] void fail(const std::string& what) { throw std::invalid_argument(what); }
+
+// A value of the input in a message.
+std::string shown(const Json& field) {
+  constexpr std::size_t kBytesMax = 60;
+  const std::string text = field.dump(-1, ' ', true);  // ASCII, so that it can be cut anywhere
+  return text.size() <= kBytesMax ? text : text.substr(0, kBytesMax) + "...";
+}
 
 const Json& member(const Json& object, const char* name) {
   const auto found = object.find(name);
@@ -35,9 +44,10 @@ std::string joined(const std::vector<std::string>& names) {
 // A misspelt field must not be taken for an absent one: "when_flase" would make a WAIT guard FAIL.
 void check_fields(const Json& object, const std::vector<std::string>& known) {
   for (const auto& item : object.items()) {
-    if (std::find(known.begin(), known.end(), item.key()) == known.end()) {
-      fail("unknown field \"" + item.key() + "\"; known here: " + joined(known));
-    }
+    if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
+    const auto meant = nearest(item.key(), known);
+    fail("unknown field \"" + item.key() + "\"; " +
+         (meant ? "did you mean \"" + *meant + "\"?" : "known here: " + joined(known)));
   }
 }
 
@@ -52,7 +62,7 @@ T integer(const Json& field, const char* name) {
       return static_cast<T>(value);
     }
   }
-  fail(std::string("\"") + name + "\" is not an integer in range: " + field.dump());
+  fail(std::string("\"") + name + "\" is not an integer in range: " + shown(field));
 }
 
 std::string bytes(const Json& field, const char* name) {
@@ -62,11 +72,11 @@ std::string bytes(const Json& field, const char* name) {
       absl::Base64Unescape(field["b64"].get<std::string>(), &decoded)) {
     return decoded;
   }
-  fail(std::string("\"") + name + "\" is neither a string nor {\"b64\": ...}: " + field.dump());
+  fail(std::string("\"") + name + "\" is neither a string nor {\"b64\": ...}: " + shown(field));
 }
 
 std::string text(const Json& field, const char* name) {
-  if (!field.is_string()) fail(std::string("\"") + name + "\" is not a string: " + field.dump());
+  if (!field.is_string()) fail(std::string("\"") + name + "\" is not a string: " + shown(field));
   return field.get<std::string>();
 }
 
@@ -137,7 +147,7 @@ void append_guard(const Json& guard, Batch* batch) {
 bool flag(const Json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end()) return false;
-  if (!found->is_boolean()) fail(std::string("\"") + name + "\" is not true or false: " + found->dump());
+  if (!found->is_boolean()) fail(std::string("\"") + name + "\" is not true or false: " + shown(*found));
   return found->get<bool>();
 }
 
@@ -201,7 +211,7 @@ class OperationReader {
     if (field.size() == 1 && flag(field, "commit_version")) return CommitVersion{};
     if (field.size() == 1 && flag(field, "batch_time")) return BatchTime{};
     fail(std::string("\"") + name +
-         "\" is none of an integer, bytes, get, commit_version or batch_time: " + field.dump());
+         "\" is none of an integer, bytes, get, commit_version or batch_time: " + shown(field));
   }
 
   Op earlier_get(const Json& field) const {
@@ -247,15 +257,14 @@ TransactionOptions options(const Json& line) {
     const Json& field = line["wait_timeout_ms"];
     constexpr double kLongestMs = 1e12;
     if (!field.is_number() || field.get<double>() < 0 || field.get<double>() > kLongestMs) {
-      fail("\"wait_timeout_ms\" is not a number of milliseconds: " + field.dump());
+      fail("\"wait_timeout_ms\" is not a number of milliseconds: " + shown(field));
     }
     options.wait_timeout_us = static_cast<std::uint64_t>(std::llround(field.get<double>() * 1000));
   }
   return options;
 }
 
-bool append_line(std::string_view text, Batch* batch) {
-  const Json line = Json::parse(text);
+bool append_line(const Json& line, Batch* batch) {
   if (!line.is_object()) fail("not a JSON object");
   if (line.contains("format")) return false;
   check_line(line);
@@ -270,15 +279,19 @@ bool append_line(std::string_view text, Batch* batch) {
 
 }  // namespace
 
-Expected<bool> append_transaction(std::string_view line, Batch* batch) {
+Expected<bool> append_transaction(std::string_view text, Batch* batch, TextPosition begin) {
+  Error wrong;
+  wrong.code = ErrorCode::invalid_argument;
   try {
-    return append_line(line, batch);
+    return append_line(Json::parse(text), batch);
+  } catch (const Json::parse_error& error) {
+    wrong.message = json_problem(text, error.byte == 0 ? 0 : error.byte - 1, begin);
+  } catch (const Json::out_of_range&) {  // the only one that parse() throws
+    wrong.message = to_string(begin) + ": a number of this transaction is too large";
   } catch (const std::exception& error) {
-    Error wrong;
-    wrong.code = ErrorCode::invalid_argument;
-    wrong.message = error.what();
-    return wrong;
+    wrong.message = to_string(begin) + ": " + error.what();
   }
+  return wrong;
 }
 
 }  // namespace kilokv::client

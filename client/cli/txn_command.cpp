@@ -1,8 +1,12 @@
-// kilokv txn: JSON lines in, history lines out.
+// kilokv txn: JSON objects in, history lines out.
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <future>
 #include <iostream>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "client/cli/commands.hpp"
 #include "client/cli/transaction_json.hpp"
@@ -18,26 +22,31 @@ class TxnRun {
     context_.began_us = monotonic_us();
   }
 
-  // Reads `input` line by line. With `one_request` all is sent at the end, else each line by itself.
+  // With `one_request` all is sent at the end, else each transaction as soon as it is read.
   ExitCode run(std::istream& input, bool one_request) {
-    std::string line;
-    for (std::uint64_t number = 1; std::getline(input, line); ++number) {
-      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-      const auto appended = append_transaction(line, &batch_);
-      if (!appended) {
-        std::cerr << "kilokv: line " << number << ": " << appended.error().message
-                  << (one_request ? "; nothing was sent\n" : "; what came before it was sent\n");
-        return ExitCode::usage;
-      }
-      if (*appended && !one_request && !send("line " + std::to_string(number) + ": ")) return code_;
+    one_request_ = one_request;
+    JsonStream stream(&input);
+    while (const auto value = stream.next()) {
+      const auto appended = append_transaction(value->text, &batch_, value->begin);
+      if (!appended) return stop(appended.error().message);
+      if (!*appended) continue;
+      begins_.push_back(value->begin);
+      if (!one_request && !send()) return code_;
     }
-    if (!batch_.empty()) send("");
+    if (input.bad()) return stop("cannot read the input");
+    if (!batch_.empty()) send();
     return code_;
   }
 
  private:
-  // Sends the batch and prints its lines; `where` is for an error. False: there is no point in going on.
-  bool send(const std::string& where) {
+  ExitCode stop(const std::string& why) const {
+    std::cerr << "kilokv: " << why << (any_sent_ ? "; what came before it was sent\n" : "; nothing was sent\n");
+    return ExitCode::usage;
+  }
+
+  // Sends the batch and prints its lines. False: there is no point in going on.
+  bool send() {
+    any_sent_ = true;
     std::promise<Error> ended;
     std::string lines;
     code_before_ = code_;
@@ -48,15 +57,34 @@ class TxnRun {
     });
     Error error = ended.get_future().get();
     if (error && batch_.size() == 1 && is_too_large(error)) error = send_with_upload(&lines);
-    if (error.knob == "--guards-max") {
-      error.message +=
-          "; the version guards that a line begins with do not count if it is alone and nothing of it waits";
-    }
-    error.message.insert(0, where);
-    if (error) raise(report(error));
+    if (error) tell(error, &lines);
     std::cout << lines << std::flush;
     batch_.clear();
+    begins_.clear();
     return code_ < ExitCode::unavailable;
+  }
+
+  void tell(Error error, std::string* lines) {
+    if (error.knob == "--guards-max") {
+      error.message +=
+          "; the version guards that a transaction begins with do not count if it is alone and nothing of it waits";
+    }
+    if (const auto begin = begin_of(error)) error.message.insert(0, to_string(*begin) + ": ");
+    raise(report(error));
+    if (!one_request_ || answered_any_ || !never_ran(error.code)) return;
+    lines->clear();
+    std::cerr << "  hint: the request was refused as a whole: none of its " << batch_.size() << " transactions ran\n";
+  }
+
+  // Where the transaction begins that the error is about, if it is about one.
+  std::optional<TextPosition> begin_of(const Error& error) const {
+    if (!one_request_) return begins_.front();
+    constexpr std::string_view kList = "transactions[";
+    const std::string_view field = error.field;
+    std::size_t index = 0;
+    if (!field.starts_with(kList)) return std::nullopt;
+    const auto [end, failed] = std::from_chars(field.data() + kList.size(), field.data() + field.size(), index);
+    return failed == std::errc() && index < begins_.size() ? std::optional(begins_[index]) : std::nullopt;
   }
 
   static bool is_too_large(const Error& error) {
@@ -83,6 +111,7 @@ class TxnRun {
 
   // What was answered before an error is told, too.
   void append_lines(const Progress& progress, std::string* lines) {
+    answered_any_ = false;
     HistoryContext context = context_;
     context.request = progress.request;
     context.attempts = progress.attempts;
@@ -93,6 +122,7 @@ class TxnRun {
       context.return_us = outcome == Outcome::unknown ? std::nullopt : std::optional(progress.return_us);
       append_history(batch_, progress.results, i, context, lines);
       if (outcome != Outcome::committed) raise(ExitCode::not_done);
+      answered_any_ = answered_any_ || outcome != Outcome::unknown;
     }
   }
 
@@ -101,6 +131,10 @@ class TxnRun {
   Session* session_;
   HistoryContext context_;
   Batch batch_;
+  std::vector<TextPosition> begins_;  // of the transactions in batch_
+  bool one_request_ = false;
+  bool any_sent_ = false;
+  bool answered_any_ = false;  // of the transactions that were sent last
   ExitCode code_ = ExitCode::ok;
   ExitCode code_before_ = ExitCode::ok;  // the send at hand
 };

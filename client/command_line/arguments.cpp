@@ -7,8 +7,10 @@
 #include <cmath>
 #include <functional>
 #include <iostream>
+#include <memory>
 
 #include "client/command_line/exit_code.hpp"
+#include "client/command_line/suggestion.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -63,29 +65,127 @@ CLI::Validator reader(std::string wanted, std::function<std::optional<std::strin
 
 std::string quoted(const std::string& word) { return "\"" + word + "\""; }
 
-// What is wrong where words are left over that nothing takes, or a command is missing.
-std::string misfit(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App* chosen = &app;
-  std::string path = app.get_name();
-  while (!chosen->get_subcommands().empty()) {
-    chosen = chosen->get_subcommands().front();
-    path += " " + chosen->get_name();
-  }
-  const std::vector<std::string> left = app.remaining(true);
-  const bool needs_command = chosen->get_require_subcommand_min() > 0;
-  if (!left.empty() && left.front().size() > 1 && left.front().front() == '-') {
-    return "unknown flag " + quoted(left.front()) + "; " + path + " --help lists the flags";
-  }
-  if (needs_command) {
-    std::string known;
-    for (const CLI::App* command : chosen->get_subcommands([](const CLI::App*) { return true; })) {
-      known += (known.empty() ? "" : " ") + command->get_name();
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  const auto meant = nearest(word, known);
+  return meant ? "; did you mean " + quoted(*meant) + "?" : "";
+}
+
+// The command that the command line chose, and how it is called.
+struct Chosen {
+  explicit Chosen(const CLI::App& root) : app(&root), path(root.get_name()) {
+    while (!app->get_subcommands().empty()) {
+      app = app->get_subcommands().front();
+      path += " " + app->get_name();
     }
-    return (left.empty() ? "a command is missing" : "unknown command " + quoted(left.front())) +
-           "; known here: " + known;
   }
-  if (left.empty()) return error.what();
-  return "unexpected " + quoted(left.front()) + "; " + path + " --help says what it takes";
+  const CLI::App* app;
+  std::string path;
+};
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
+  return names;
+}
+
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  std::string known;
+  const std::vector<std::string> names = command_names(app);
+  for (const std::string& name : names) known += (known.empty() ? "" : " ") + name;
+  if (word.empty()) return "a command is missing; known here: " + known;
+  const std::string meant = did_you_mean(word, names);
+  return "unknown command " + quoted(word) + meant + (meant.empty() ? "; known" : " Known") + " here: " + known;
+}
+
+std::vector<std::string> flag_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+bool has_flag(const CLI::App& app, const std::string& name) {
+  const std::vector<std::string> names = flag_names(app);
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string unknown_flag(const Chosen& chosen, const std::string& word) {
+  const std::string typed = word.substr(0, word.find('='));
+  const std::string start = "unknown flag " + quoted(typed);
+  if (has_flag(*chosen.app, typed)) {
+    return start + " before the command; it goes after it: " + chosen.path + " " + typed;
+  }
+  for (const CLI::App* command : commands_of(*chosen.app)) {
+    if (!has_flag(*command, typed)) continue;
+    return start + " here; it goes after a command: " + chosen.path + " " + command->get_name() + " " + typed;
+  }
+  std::vector<std::string> known;
+  for (const CLI::App* app = chosen.app; app != nullptr; app = app->get_fallthrough() ? app->get_parent() : nullptr) {
+    const std::vector<std::string> names = flag_names(*app);
+    known.insert(known.end(), names.begin(), names.end());
+  }
+  const std::size_t dashes = std::min(typed.find_first_not_of('-'), typed.size());
+  const std::string meant = did_you_mean("--" + typed.substr(dashes), known);  // -endpoint is meant as --endpoint
+  return start + (meant.empty() ? "; " + chosen.path + " --help lists the flags" : meant);
+}
+
+// What is wrong where words are left over that nothing takes, or something is missing.
+std::string misfit(const CLI::App& app, const CLI::ParseError& error) {
+  const Chosen chosen(app);
+  const std::vector<std::string> left = app.remaining(true);
+  const std::string first = left.empty() ? "" : left.front();
+  if (first.size() > 1 && first.front() == '-') return unknown_flag(chosen, first);
+  if (chosen.app->get_require_subcommand_min() > 0) return unknown_command(*chosen.app, first);
+  const std::string advice = "; " + chosen.path + " --help says what it takes";
+  return (left.empty() ? error.what() : "unexpected " + quoted(first)) + advice;
+}
+
+// What is wrong with how often a flag was given, or with its value: CLI11 names the flag first.
+std::string wrong_count(const CLI::App& root, const CLI::ParseError& error) {
+  const std::string text = error.what();
+  for (const CLI::App* app = Chosen(root).app; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      const std::string name = option->get_name();
+      if (text.find(name) == std::string::npos) continue;
+      if (option->get_items_expected_max() == 0) return name + " takes no value: leave out what follows the \"=\"";
+      if (option->count() > 1) return name + " is there " + std::to_string(option->count()) + " times: give it once";
+      return name + " needs a value";
+    }
+  }
+  return text;
+}
+
+std::string exclusion(const CLI::ExcludesError& error) {
+  std::string text = error.what();
+  constexpr std::string_view kWord = " excludes ";
+  const std::size_t at = text.find(kWord);
+  if (at != std::string::npos) text.replace(at, kWord.size(), " and ");
+  return text + " exclude each other: give one of them";
+}
+
+// As CLI11 takes them: the last one first. A flag that may go without a value takes one only after "=", so that
+// `--wait 5s` becomes `--wait=5s`; where a value is required that means the same.
+std::vector<std::string> words_of(int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  bool flags_ended = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    flags_ended = flags_ended || word == "--";
+    const bool waits =
+        !words.empty() && words.back().starts_with("--wait") && words.back().find('=') == std::string::npos;
+    if (waits && !flags_ended && word != "0" && parse_duration_us(word)) {
+      words.back().append("=").append(word);
+    } else {
+      words.emplace_back(word);
+    }
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
 }
 
 }  // namespace
@@ -180,21 +280,50 @@ void add_version_flag(CLI::App* app) {
                         "print version and commit and exit");
 }
 
+void add_help_command(CLI::App* app) {
+  const auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* help = app->add_subcommand("help", "Say what the program does, or a command: the same as its --help");
+  help->add_option("command", *words, "such as " + command_names(*app).front());
+  help->callback([app, words] {
+    const CLI::App* told = app;
+    std::string path = app->get_name();
+    for (const std::string& word : *words) {
+      const auto commands = commands_of(*told);
+      const auto found = std::find_if(commands.begin(), commands.end(), [&](auto* c) { return c->get_name() == word; });
+      if (found == commands.end() && commands.empty()) throw CLI::ValidationError(path + " has no commands of its own");
+      if (found == commands.end()) throw CLI::ValidationError(unknown_command(*told, word));
+      told = *found;
+      path += " " + word;
+    }
+    std::cout << told->get_formatter()->make_help(told, path, CLI::AppFormatMode::Normal);
+    throw CLI::Success();
+  });
+}
+
 std::optional<int> parse_arguments(CLI::App* app, int argc, const char* const* argv) {
+  const auto refuse = [app](const std::string& what) {
+    std::cerr << app->get_name() << ": " << what << '\n';
+    return static_cast<int>(ExitCode::usage);
+  };
   try {
-    app->parse(argc, argv);
+    app->parse(words_of(argc, argv));
     return std::nullopt;
   } catch (const CLI::Success& done) {  // --help or --version, printed by exit()
     app->exit(done);
     return std::cout.flush().good() ? static_cast<int>(ExitCode::ok) : static_cast<int>(ExitCode::other);
   } catch (const CLI::RequiredError& error) {
-    std::cerr << app->get_name() << ": " << misfit(*app, error) << '\n';
+    return refuse(misfit(*app, error));
   } catch (const CLI::ExtrasError& error) {
-    std::cerr << app->get_name() << ": " << misfit(*app, error) << '\n';
+    return refuse(misfit(*app, error));
+  } catch (const CLI::ArgumentMismatch& error) {
+    return refuse(wrong_count(*app, error));
+  } catch (const CLI::ConversionError& error) {
+    return refuse(wrong_count(*app, error));
+  } catch (const CLI::ExcludesError& error) {
+    return refuse(exclusion(error));
   } catch (const CLI::ParseError& error) {
-    std::cerr << app->get_name() << ": " << error.what() << '\n';
+    return refuse(error.what());
   }
-  return static_cast<int>(ExitCode::usage);
 }
 
 }  // namespace kilokv::client

@@ -32,8 +32,12 @@ CLI::Validator one_of(std::vector<std::string> choices);
 void add_version_flag(CLI::App* app);
 extern const char* const kCommit;  // of git; "unknown" without it
 
+// The command `help`, and `help COMMAND`. Requires: the app has all its other commands.
+void add_help_command(CLI::App* app);
+
 // Reads the command line. None: go on; else the code to exit with, and all is said. The message names what is wrong:
-// the unknown command with those that are known, the unknown flag, or the flag and its value as typed.
+// the unknown command with those that are known, the unknown flag, each with the name that may have been meant, or the
+// flag and its value as typed.
 // Requires: the app has the program's name.
 std::optional<int> parse_arguments(CLI::App* app, int argc, const char* const* argv);
 

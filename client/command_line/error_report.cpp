@@ -4,13 +4,16 @@
 #include <iostream>
 #include <string>
 
+#include "client/command_line/server_flags.hpp"
+
 namespace kilokv::client {
 namespace {
 
 std::string advice(const Error& error, const std::string& timeout_flag) {
   switch (error.code) {
     case ErrorCode::unavailable:
-      return "check --endpoint and that kilokvd runs there; a longer " + timeout_flag + " waits for it";
+      return std::string("start kilokvd there, or check --endpoint and ") + kEndpointVariable +
+             "; --wait-for-server waits for a server that starts, a longer " + timeout_flag + " for one that restarts";
     case ErrorCode::deadline_exceeded:
       return "a longer " + timeout_flag + " waits longer; what was sent may still be applied";
     case ErrorCode::resource_exhausted:

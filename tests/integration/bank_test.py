@@ -2,11 +2,13 @@
 """kilokv-bank as a person uses it: its commands with their exit codes, and the demo with its kill."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -14,9 +16,10 @@ sys.path.insert(0, str(ROOT / "tests" / "crash"))
 from programs import BIN, Server  # noqa: E402
 
 
-def bank(*words, code=0, timeout=60):
+def bank(*words, code=0, timeout=60, endpoint=""):
+    """Standard output and standard error of one run. `endpoint`: KILOKV_ENDPOINT; the flag is among the words."""
     done = subprocess.run([str(BIN / "kilokv-bank"), *words], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                          timeout=timeout)
+                          timeout=timeout, env={**os.environ, "KILOKV_ENDPOINT": endpoint})
     assert done.returncode == code, f"exit {done.returncode}, expected {code}\n{done.stdout}{done.stderr}"
     return done.stdout + done.stderr
 
@@ -91,13 +94,29 @@ class Commands(unittest.TestCase):
         self.assertIn(b"cannot write", done.stderr)
 
     def test_no_server(self):
-        self.assertIn("check --endpoint and that kilokvd runs there",
-                      bank("--endpoint", "127.0.0.1:1", "--timeout", "1s", "audit", code=4))
+        began = time.monotonic()
+        self.assertIn("nothing listens at 127.0.0.1:1: the connection is refused\n  hint: start kilokvd there",
+                      bank("--endpoint", "127.0.0.1:1", "--timeout", "60s", "audit", code=4))
+        self.assertLess(time.monotonic() - began, 30, "it waited for a server")
+        bank("--endpoint", "127.0.0.1:1", "--wait-for-server", "1500ms", "audit", code=4)
+        self.assertGreater(time.monotonic() - began, 0.5, "it did not wait")
+
+    def test_the_endpoint_of_the_environment(self):
+        bank("audit", endpoint=self.server.endpoint)
+        bank("--endpoint", self.server.endpoint, "audit", endpoint="127.0.0.1:1")
+        self.assertIn('the environment variable KILOKV_ENDPOINT: "wrong" is not HOST:PORT',
+                      bank("audit", code=2, endpoint="wrong"))
+        self.assertIn("KILOKV_ENDPOINT", bank("help"))
+
+    def test_help_is_a_command(self):
+        self.assertEqual(bank("help", "withdraw"), bank("withdraw", "--help"))
+        self.assertIn('unknown flag "--wait"; did you mean "--wait-for-server"?', bank("audit", "--wait", code=2))
 
 
 class Demo(unittest.TestCase):
     def test_with_a_kill(self):
-        text = bank("demo", "--server", str(BIN / "kilokvd"), "--duration", "4s", "--clients", "8", timeout=120)
+        text = bank("demo", "--server", str(BIN / "kilokvd"), "--duration", "4s", "--clients", "8", timeout=120,
+                    endpoint="127.0.0.1:1")  # which does not count: the demo starts a server of its own
         self.assertIn("Proven: the books are right to the cent.", text)
         self.assertIn("killed (SIGKILL)", text)
         self.assertEqual(text.count("[ ok ]"), 6)
@@ -105,9 +124,9 @@ class Demo(unittest.TestCase):
     def test_against_a_running_server(self):
         with tempfile.TemporaryDirectory(prefix="kilokv-bank-") as folder, Server(folder) as server:
             path = pathlib.Path(folder) / "report.json"
-            words = ["demo", "--endpoint", server.endpoint, "--duration", "2s", "--clients", "4", "--accounts", "50"]
-            for _ in range(2):  # a second demo has accounts of its own
-                bank(*words, "--json", str(path), timeout=120)
+            words = ["--duration", "2s", "--clients", "4", "--accounts", "50", "--json", str(path)]
+            bank("demo", "--endpoint", server.endpoint, *words, timeout=120)
+            bank("--endpoint", server.endpoint, "demo", *words, timeout=120)  # a second demo has accounts of its own
             report = json.loads(path.read_text())
             self.assertTrue(report["proven"])
             self.assertFalse(report["kill"]["killed"])

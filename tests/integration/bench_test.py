@@ -41,6 +41,33 @@ class Bench(unittest.TestCase):
         self.assertEqual((report["errors"], report["unknown"]), (0, 0))
         self.assertTrue(report["verified"]["holds"])
 
+    def test_the_endpoint_of_the_environment(self):
+        def run(variable, *words):
+            done = subprocess.run([str(BIN / "kilokv-bench"), *words], capture_output=True, text=True, timeout=120,
+                                  stdin=subprocess.DEVNULL, env={**os.environ, "KILOKV_ENDPOINT": variable}, check=False)
+            return done.returncode, done.stdout + done.stderr
+        self.assertEqual(run(self.server.endpoint, "run", *SHORT)[0], 0)
+        self.assertEqual(run("127.0.0.1:1", "run", *SHORT, "--endpoint", self.server.endpoint)[0], 0)
+        code, text = run("wrong", "run", *SHORT)
+        self.assertEqual(code, 2)
+        self.assertIn('the environment variable KILOKV_ENDPOINT: "wrong" is not HOST:PORT', text)
+        code, text = run("127.0.0.1:1", "run", *SHORT)
+        self.assertEqual(code, 4)
+        self.assertIn("nothing listens at 127.0.0.1:1: the connection is refused\n  hint: start kilokvd there", text)
+        self.assertEqual(run("", "help", "run"), run("", "run", "--help"))
+        self.assertIn("KILOKV_ENDPOINT", run("", "help", "sweep")[1])
+
+    def test_a_server_that_comes_later_is_found(self):
+        self.server.kill()
+        command = self.server.command("kilokv-bench", "run", *SHORT, "--wait")
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True) as early:
+            with self.assertRaises(subprocess.TimeoutExpired):
+                early.wait(timeout=1)  # refused a few times
+            self.server.start()
+            text, _ = early.communicate(timeout=120)
+            self.assertEqual(early.returncode, 0, text)
+
     def test_bank_closed_loop(self):
         self.check(self.bench("run", *SHORT))
 

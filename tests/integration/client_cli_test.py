@@ -2,12 +2,14 @@
 """kilokv as a script uses it: what each command prints, and its exit codes."""
 
 import json
+import os
 import pathlib
 import re
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -47,7 +49,7 @@ class CommandLine(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="kilokv-late-") as folder, socket.create_server(("127.0.0.1", 0)) as held:
             endpoint = f"127.0.0.1:{held.getsockname()[1]}"
             held.close()  # nothing listens there now
-            command = [str(BIN / "kilokv"), "--endpoint", endpoint, "--timeout", "30s", "status"]
+            command = [str(BIN / "kilokv"), "--endpoint", endpoint, "--wait", "status"]
             early = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             with self.assertRaises(subprocess.TimeoutExpired):
                 early.wait(timeout=1)  # refused a few times
@@ -138,19 +140,73 @@ class CommandLine(unittest.TestCase):
         good = {"then": [{"op": "add", "key": "t/e", "delta": 1}]}
         lines, error = self.txn(good, {"thne": []}, good, code=2)
         self.assertEqual(len(lines), 1)
-        self.assertIn("line 2: unknown field", error)
-        self.assertIn("line 1: transactions[0] is empty", self.txn({}, code=3)[1])
-        lines, _ = self.txn(good, {"thne": []}, words=("--batch",), code=2)
+        self.assertIn("line 2, column 1: unknown field \"thne\"; did you mean \"then\"?; what came before it was sent",
+                      error)
+        self.assertIn("line 1, column 1: transactions[0] is empty", self.txn({}, code=3)[1])
+        lines, error = self.txn(good, {"thne": []}, words=("--batch",), code=2)
         self.assertEqual(lines, [])
+        self.assertIn("; nothing was sent", error)
         lines, error = self.txn({"then": [{"op": "get", "key": "k" * 2000}]}, good, code=3)
         self.assertEqual([line["outcome"] for line in lines], [None, "COMMITTED"])
         self.assertEqual(lines[0]["error"], "INVALID_ARGUMENT")
         self.assertIn("--key-bytes-max", error)
         error = self.txn({"guards": [{"is": "exists", "key": f"k{i}"} for i in range(1025)]}, code=3)[1]
         for told in ("field: transactions[0].guards", "limit: 1024 guards", "met: 1025 guards", "knob: --guards-max",
-                     "the version guards that a line begins with do not count if it is alone"):
+                     "the version guards that a transaction begins with do not count if it is alone"):
             self.assertIn(told, error)
-        self.assertIn("cannot read", self.kilokv("txn", "no/such/file", code=2)[1])
+        for path in ("no/such/file", "/"):
+            self.assertIn("cannot read", self.kilokv("txn", path, code=2)[1])
+
+    def test_txn_reads_transactions_over_several_lines(self):
+        text = b"""{"then": [
+          {"op": "put", "key": "t/lines", "value": 5}
+        ]} {"then": [{"op": "get", "key": "t/lines"}]}
+
+        {"then":
+           [{"op": "add", "key": "t/lines", "delta": 1}]}"""
+        for words in ((), ("--batch",)):
+            out, _ = self.kilokv("txn", *words, stdin=text)
+            lines = [json.loads(line) for line in out.splitlines()]
+            self.assertEqual([line["outcome"] for line in lines], ["COMMITTED"] * 3)
+        _, error = self.kilokv("txn", stdin=text + b"\n{\n  'then': []}", code=2)
+        self.assertEqual(error, "kilokv: line 8, column 3: this is not JSON: unexpected 'then'; what came before it was "
+                                "sent\n")
+
+    def test_txn_answers_before_its_input_ends(self):
+        command = [str(BIN / "kilokv"), "--endpoint", self.server.endpoint, "txn"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            process.stdin.write(b'{"then":\n[{"op": "get", "key": "t/none"}]}')  # and no newline
+            process.stdin.flush()
+            self.assertEqual(json.loads(process.stdout.readline())["outcome"], "COMMITTED")
+            process.stdin.close()
+            self.assertEqual(process.wait(timeout=60), 0)
+
+    def test_a_refused_batch_is_one_error(self):
+        good = {"then": [{"op": "add", "key": "t/refused", "delta": 1}]}
+        long_key = {"then": [{"op": "get", "key": "k" * 2000}]}
+        lines, error = self.txn(good, good, long_key, words=("--batch",), code=3)
+        self.assertEqual(lines, [])
+        self.assertEqual(error.count("INVALID_ARGUMENT"), 1)
+        self.assertIn("kilokv: INVALID_ARGUMENT: line 3, column 1: transactions[2].then[0].key is 2000 bytes", error)
+        self.assertIn("none of its 3 transactions ran", error)
+        self.kilokv("get", "t/refused", code=1)
+
+    def test_a_batch_that_a_full_server_refuses_is_one_error(self):
+        wait = {"guards": [{"key": "t/full", "is": "exists", "when_false": "wait"}], "wait_timeout_ms": 60000}
+        with tempfile.TemporaryDirectory(prefix="kilokv-full-") as folder, Server(folder, "--parked-max", "1") as server:
+            stdin = json.dumps(wait).encode()
+            command = server.command("kilokv", "--timeout", "1s", "txn", "--batch")
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as parked:
+                parked.stdin.write(stdin)
+                parked.stdin.close()
+                until(lambda: server.parked() == 1, "one transaction waits")
+                wait["wait_timeout_ms"] = 500  # the server is asked again until this is over, too
+                refused = subprocess.run(command, input=json.dumps(wait).encode() * 3, capture_output=True, timeout=120,
+                                         check=False)
+                parked.kill()
+            self.assertEqual((refused.returncode, refused.stdout), (4, b""), refused.stderr)
+            self.assertIn(b"none of its 3 transactions ran", refused.stderr)
+            self.assertEqual(refused.stderr.count(b"RESOURCE_EXHAUSTED"), 1)
 
     def test_a_wait_may_be_longer_than_the_timeout(self):
         wait = {"guards": [{"key": "t/never", "is": "exists", "when_false": "wait"}], "wait_timeout_ms": 900}
@@ -193,13 +249,36 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(told, set(self.json("status")[0]))
 
     def test_no_server(self):
-        out, error = self.kilokv("--timeout", "300ms", "get", "a", endpoint="127.0.0.1:1", code=4)
-        self.assertEqual(out, b"")
-        self.assertIn("nothing listens at 127.0.0.1:1", error)
-
-        self.assertIn("check --endpoint and that kilokvd runs there", error)
+        for endpoint in ("127.0.0.1:1", "localhost:1"):
+            began = time.monotonic()
+            out, error = self.kilokv("--timeout", "60s", "get", "a", endpoint=endpoint, code=4)
+            self.assertLess(time.monotonic() - began, 30, "it waited for a server")
+            self.assertEqual(out, b"")
+            self.assertEqual(error.splitlines()[0],
+                             f"kilokv: UNAVAILABLE: nothing listens at {endpoint}: the connection is refused")
+            for told in ("start kilokvd there", "--endpoint", "KILOKV_ENDPOINT", "--wait-for-server"):
+                self.assertIn(told, error)
+        began = time.monotonic()
+        self.kilokv("--wait", "1500ms", "get", "a", endpoint="127.0.0.1:1", code=4)
+        self.assertGreater(time.monotonic() - began, 0.5, "it did not wait")
         self.assertIn("--endpoint: \"127.0.0.1\" is not HOST:PORT",
                       self.kilokv("get", "a", endpoint="127.0.0.1", code=2)[1])
+
+    def test_the_endpoint_of_the_environment(self):
+        def run(variable, *words):
+            done = subprocess.run([str(BIN / "kilokv"), *words], capture_output=True, text=True, timeout=60, check=False,
+                                  stdin=subprocess.DEVNULL, env={**os.environ, "KILOKV_ENDPOINT": variable})
+            return done.returncode, done.stdout + done.stderr
+        code, text = run(self.server.endpoint, "status")
+        self.assertEqual(code, 0, text)
+        self.assertEqual(run("127.0.0.1:1", "--endpoint", self.server.endpoint, "status")[0], 0, "the flag wins")
+        self.assertEqual(run("wrong", "--endpoint", self.server.endpoint, "status")[0], 0, "the flag wins")
+        code, text = run("wrong", "status")
+        self.assertEqual(code, 2)
+        self.assertIn('kilokv: the environment variable KILOKV_ENDPOINT: "wrong" is not HOST:PORT', text)
+        code, text = run("wrong", "--help")
+        self.assertEqual(code, 0)
+        self.assertIn("KILOKV_ENDPOINT", text)
 
     def test_output_that_cannot_be_written(self):
         self.kilokv("put", "full/x", "1")
@@ -217,7 +296,10 @@ class CommandLine(unittest.TestCase):
         for words in ((), ("put", "k"), ("jump",), ("--timeout", "5", "status"), ("--output", "xml", "status"),
                       ("add", "k", "much"), ("scan", "a", "--prefix", "a")):
             self.assertNotEqual(self.kilokv(*words, code=2)[1], "")
-        self.assertIn('unknown command "gett"; known here: put get', self.kilokv("gett", "a", code=2)[1])
+        self.assertIn('unknown command "gett"; did you mean "get"? Known here: put get',
+                      self.kilokv("gett", "a", code=2)[1])
+        self.assertIn('unknown flag "--limt"; did you mean "--limit"?', self.kilokv("scan", "--limt", "1", code=2)[1])
+        self.assertIn("kilokv: --timeout needs a value", self.kilokv("status", "--timeout", code=2)[1])
         self.assertIn('unknown command "jump"; known here: list cancel', self.kilokv("parked", "jump", code=2)[1])
         for words in (("parked", "cancel", "9" * 300), ("parked", "cancel", "--session", "zz", "--request", "1"),
                       ("--timeout", "-5s", "status"), ("--timeout", "0s", "status")):
@@ -227,6 +309,7 @@ class CommandLine(unittest.TestCase):
                       ("txn",), ("status",)):
             out, _ = self.kilokv(*words, "--help")
             self.assertTrue(words == () or b"Examples:" in out, words)
+            self.assertEqual(self.kilokv("help", *words)[0], out)
 
 
 if __name__ == "__main__":

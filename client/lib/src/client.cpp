@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "client/lib/src/connection.hpp"
@@ -211,6 +212,28 @@ class RemoteClient final : public Client {
 
   const ClientOptions& options() const override { return connection_->options(); }
 
+  // The first contact. A server that is waited for has to be ready; else one that answers will do.
+  Error reach() {
+    const bool waits = options().wait_for_server_us != 0;
+    CallOptions patience;
+    patience.timeout_us = waits ? options().wait_for_server_us : options().connect_timeout_us;
+    const TimePoint deadline = connection_->deadline(patience);
+    Backoff backoff(options());
+    for (;;) {
+      v1::StatusResponse response;
+      const Error error =
+          connection_->call("Status", deadline, waits ? Retry::always : Retry::where_someone_listens,
+                            [&](auto* stub, auto* context) { return stub->Status(context, {}, &response); });
+      if (error || !waits || response.state() == v1::StatusResponse::STATE_READY) return error;
+      const TimePoint again = Clock::now() + backoff.next();
+      if (again >= deadline) {
+        return make_error(ErrorCode::unavailable,
+                          "the server at " + options().endpoint + " is not ready: " + state_name(response.state()));
+      }
+      std::this_thread::sleep_until(again);
+    }
+  }
+
  private:
   // Calls that may be applied twice without harm.
   template <class Attempt>
@@ -297,18 +320,14 @@ std::int64_t monotonic_us() {
 
 Expected<std::unique_ptr<Client>> Client::connect(const ClientOptions& options) {
   if (Error error = check_endpoint(options.endpoint)) return error;
-  std::unique_ptr<Client> client = std::make_unique<RemoteClient>(options);
-  CallOptions call;
-  call.timeout_us = options.connect_timeout_us;
-  const auto status = client->status(call);
-  if (status.ok()) return client;
-  Error error = status.error();
+  auto client = std::make_unique<RemoteClient>(options);
+  Error error = client->reach();
+  if (!error) return std::unique_ptr<Client>(std::move(client));
   if (error.code == ErrorCode::unimplemented) {
-    error.message = options.endpoint + " speaks gRPC but is not a KiloKV server (" + error.message + ")";
+    error.message = "something at " + options.endpoint + " answers in gRPC, but it is not a KiloKV server";
   }
   if (error.code == ErrorCode::deadline_exceeded) {
-    error.message = "no answer from " + options.endpoint + ": a wrong host, a firewall, or a server that hangs (" +
-                    error.message + ")";
+    error.message = "no answer from " + options.endpoint + ": a wrong host, a firewall, or a server that hangs";
   }
   return error;
 }

@@ -5,8 +5,11 @@
 #include <grpcpp/security/credentials.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <random>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 namespace kilokv::client {
 namespace {
@@ -29,19 +32,35 @@ grpc::ChannelArguments channel_arguments() {
 
 bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
+bool contains_any(const std::string& text, std::initializer_list<const char*> parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](const char* part) { return contains(text, part); });
+}
+
+// gRPC tells by its words alone what went wrong below the service. It fails a call like this only when it has tried
+// every address of the name.
+bool nothing_listens(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE && contains(status.error_message(), "Connection refused");
+}
+
+// What the words of the transport mean, in our own; empty where they are the server's.
 std::string explain(const std::string& message, const std::string& endpoint) {
-  if (contains(message, "Connection refused")) return "nothing listens at " + endpoint + ": is kilokvd running there?";
-  if (contains(message, "DNS resolution") || contains(message, "resolv")) {
+  if (contains(message, "Connection refused")) return "nothing listens at " + endpoint + ": the connection is refused";
+  if (contains_any(message, {"DNS resolution", "name resolution"})) {
     return "the host of " + endpoint + " cannot be resolved: check the name";
   }
-  if (contains(message, "http1") || contains(message, "HTTP/2") || contains(message, "Trying to connect") ||
-      contains(message, "settings frame")) {
+  if (contains_any(message, {"http1", "HTTP/2", "Trying to connect", "settings frame", "http2 header"})) {
     return "something at " + endpoint + " answers, but not in gRPC: is it another port, or TLS?";
   }
-  if (contains(message, "Socket closed") || contains(message, "Connection reset") || contains(message, "GOAWAY")) {
+  if (contains_any(message,
+                   {"Socket closed", "Connection reset", "GOAWAY", "Broken pipe", "RST_STREAM", "keepalive"})) {
     return "the connection to " + endpoint +
-           " was closed: the server ended or restarts, or the port is not kilokvd's " + "plain-text port (TLS?)";
+           " was closed: the server ended or restarts, or the port is not kilokvd's plain-text port (TLS?)";
   }
+  constexpr std::string_view kSystemReason = "Failed to connect to remote host: ";
+  const std::size_t at = message.find(kSystemReason);
+  if (at != std::string::npos)
+    return "cannot connect to " + endpoint + ": " + message.substr(at + kSystemReason.size());
+  if (contains(message, "failed to connect to all addresses")) return "cannot connect to " + endpoint;
   return {};
 }
 
@@ -83,22 +102,29 @@ void Connection::set_deadline(TimePoint deadline, grpc::ClientContext* context) 
 }
 
 Error Connection::describe(Error error) const {
-  if (error.code != ErrorCode::unavailable && error.code != ErrorCode::deadline_exceeded) return error;
-  const std::string explanation = explain(error.message, options_.endpoint);
-  if (!explanation.empty()) error.message = explanation + " (" + error.message + ")";
+  const bool of_transport = error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded ||
+                            contains_any(error.message, {"RST_STREAM", "http2 header"});
+  if (!of_transport) return error;
+  if (std::string explanation = explain(error.message, options_.endpoint); !explanation.empty()) {
+    error.message = std::move(explanation);
+  }
   return error;
 }
 
-bool Connection::wait_before_retry(const Error& error, Retry retry, TimePoint deadline, grpc::Channel* channel,
-                                   Backoff* backoff) {
-  const bool refused = error.code == ErrorCode::resource_exhausted && error.retry_after_us != 0;
-  const bool lost = error.code == ErrorCode::unavailable;
-  if (!refused && !(lost && retry == Retry::always)) return false;
+bool Connection::may_retry(const grpc::Status& status, const Error& error, Retry retry) {
+  if (error.code == ErrorCode::resource_exhausted) return error.retry_after_us != 0;
+  if (error.code != ErrorCode::unavailable || retry == Retry::when_refused) return false;
+  return retry == Retry::always || !nothing_listens(status);
+}
+
+bool Connection::wait_before_retry(const Error& error, TimePoint deadline, grpc::Channel* channel, Backoff* backoff) {
   const TimePoint again = Clock::now() + backoff->next(error.retry_after_us);
   if (again >= deadline) return false;
   // A channel that failed to connect gets on with the next try only while somebody looks: calls do not, they fail at
   // once.
-  if (lost) channel->WaitForConnected(std::chrono::system_clock::now() + (again - Clock::now()));
+  if (error.code == ErrorCode::unavailable) {
+    channel->WaitForConnected(std::chrono::system_clock::now() + (again - Clock::now()));
+  }
   std::this_thread::sleep_until(again);
   return true;
 }

@@ -32,8 +32,9 @@ class Backoff {
 };
 
 enum class Retry : std::uint8_t {
-  when_refused,  // the server said that it did not run and when to come again
-  always,        // also when the fate is unknown: the call may be applied twice
+  when_refused,           // the server said that it did not run and when to come again
+  always,                 // also when the fate is unknown: the call may be applied twice
+  where_someone_listens,  // the same, but not where every address refuses the connection
 };
 
 class Connection {
@@ -63,18 +64,21 @@ class Connection {
       const grpc::Status status = attempt(link.stub.get(), &context);
       if (status.ok()) return {};
       Error error = describe(to_error(status, context, where(name)));
-      if (!wait_before_retry(error, retry, deadline, link.channel.get(), &backoff)) return error;
+      if (!may_retry(status, error, retry) || !wait_before_retry(error, deadline, link.channel.get(), &backoff)) {
+        return error;
+      }
     }
   }
 
-  // The server's word is left as it is; failures of the transport are explained.
+  // The server's word is left as it is; failures of the transport are told in our own words.
   Error describe(Error error) const;
   std::string where(const char* name) const { return std::string(name) + " at " + options_.endpoint; }
   static void set_deadline(TimePoint deadline, grpc::ClientContext* context);
 
  private:
-  static bool wait_before_retry(const Error& error, Retry retry, TimePoint deadline, grpc::Channel* channel,
-                                Backoff* backoff);
+  static bool may_retry(const grpc::Status& status, const Error& error, Retry retry);
+  // False: the deadline comes first.
+  static bool wait_before_retry(const Error& error, TimePoint deadline, grpc::Channel* channel, Backoff* backoff);
 
   ClientOptions options_;
   Timers timers_;

@@ -53,6 +53,12 @@ void explain_too_large(Error* error) {
                    ", at most " + error->limit + "; send less at once, or raise " + error->knob;
 }
 
+std::string words(const grpc::Status& status) {
+  const bool of_grpc = status.error_message().empty() || status.error_message() == "Deadline Exceeded";
+  if (!of_grpc) return status.error_message();
+  return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ? "no answer in time" : "refused without a reason";
+}
+
 void set_detail(const v1::ErrorDetail& detail, Error* error) {
   error->field = detail.field();
   error->limit = detail.limit();
@@ -70,6 +76,17 @@ const char* to_string(ErrorCode code) {
   return "UNKNOWN";
 }
 
+bool never_ran(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::resource_exhausted:
+    case ErrorCode::permission_denied:
+    case ErrorCode::unauthenticated:
+    case ErrorCode::unimplemented: return true;
+    default: return false;
+  }
+}
+
 ErrorCode error_code(std::uint32_t grpc_code) {
   return grpc_code < kCodes.size() ? kCodes[grpc_code].code : ErrorCode::unknown;
 }
@@ -84,7 +101,7 @@ Error make_error(ErrorCode code, std::string message) {
 Error to_error(const grpc::Status& status, const grpc::ClientContext& context, std::string_view where) {
   Error error;
   error.code = error_code(static_cast<std::uint32_t>(status.error_code()));
-  error.message = std::string(where) + ": " + status.error_message();
+  error.message = std::string(where) + ": " + words(status);
   const auto& metadata = context.GetServerTrailingMetadata();
   const auto found = metadata.find(kDetailKey);
   v1::ErrorDetail detail;

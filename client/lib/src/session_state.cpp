@@ -41,6 +41,10 @@ Error deadline_error(const PendingRequest& request, bool reached, const std::str
     Error error = request.refusal;
     error.message =
         "gave up at the deadline after " + std::to_string(request.attempts) + " attempts; the last: " + error.message;
+    if (request.lost && never_ran(error.code)) {
+      error.code = ErrorCode::deadline_exceeded;
+      error.message += "; an attempt before it was lost, and may have run";
+    }
     return error;
   }
   return make_error(ErrorCode::deadline_exceeded, where + ": no answer to request " + std::to_string(request.number) +
@@ -248,7 +252,10 @@ void SessionState::on_stream_end(Error error) {
   for (const auto& [number, request] : pending_) {
     if (request->state == PendingRequest::State::delayed) continue;
     if (std::find(failed.begin(), failed.end(), request) != failed.end()) continue;
-    if (request->state == PendingRequest::State::sent) request->refusal = error;
+    if (request->state == PendingRequest::State::sent) {
+      request->refusal = error;
+      request->lost = true;
+    }
     request->state = PendingRequest::State::queued;
     queue_.push_back(number);
   }

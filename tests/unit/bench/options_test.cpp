@@ -37,13 +37,15 @@ TEST(Options, Defaults) {
 
 TEST(Options, RunReadsEveryFlag) {
   const auto runs = parse(
-      "--endpoint 127.0.0.1:1 --workload ycsb-a --keys 50 --distribution zipf:0.99 --batch-size 7 --connections 2 "
+      "--endpoint 127.0.0.1:1 --wait=2s --workload ycsb-a --keys 50 --distribution zipf:0.99 --batch-size 7 "
+      "--connections 2 "
       "--in-flight 3 --rate 1000 --duration 500ms --warmup 0 --seed 9 --encoding rows --value-size 4KiB --no-load "
       "--give-up-after 5s --json - --history h",
       false);
   ASSERT_TRUE(runs) << runs.error().message;
   const RunOptions& run = runs->front();
-  EXPECT_EQ(run.endpoint, "127.0.0.1:1");
+  EXPECT_EQ(run.server.endpoint, "127.0.0.1:1");
+  EXPECT_EQ(run.server.wait_for_server_us, 2'000'000u);
   EXPECT_EQ(run.workload.name, "ycsb-a");
   EXPECT_DOUBLE_EQ(run.workload.distribution.theta, 0.99);
   EXPECT_EQ(run.workload.ycsb.payload_bytes, 4096u);

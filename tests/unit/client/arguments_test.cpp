@@ -26,7 +26,12 @@ class Program {
     list->add_option("--endpoint", address)->transform(endpoint());
     list->add_option("--color", color)->transform(one_of({"red", "blue"}));
     list->add_option("delta", delta)->transform(signed_number());
-    app_.add_subcommand("show", "");
+    list->add_option("--key", address)->excludes("--endpoint");
+    list->add_flag("--all", all);
+    list->add_flag("--wait", wait);
+    CLI::App* show = app_.add_subcommand("show", "Show it");
+    show->add_subcommand("inside", "Show what is inside");
+    add_help_command(&app_);
   }
 
   Parsed run(std::vector<const char*> words) {
@@ -41,7 +46,8 @@ class Program {
   std::uint64_t limit = 0, size = 0;
   double share = 0;
   std::int64_t timeout_us = 0, delta = 0;
-  std::string address, color, out;
+  std::string address, color, out, wait;
+  bool all = false;
 
  private:
   CLI::App app_{"", "program"};
@@ -89,14 +95,70 @@ TEST(Arguments, AWrongValueIsNamedAsTyped) {
 }
 
 TEST(Arguments, WhatNothingTakesIsNamed) {
-  EXPECT_EQ(Program().run({"lsit", "a"}).error, "program: unknown command \"lsit\"; known here: list show\n");
-  EXPECT_EQ(Program().run({}).error, "program: a command is missing; known here: list show\n");
+  EXPECT_EQ(Program().run({"jump", "a"}).error, "program: unknown command \"jump\"; known here: list show help\n");
+  EXPECT_EQ(Program().run({}).error, "program: a command is missing; known here: list show help\n");
   EXPECT_EQ(Program().run({"--foo"}).error, "program: unknown flag \"--foo\"; program --help lists the flags\n");
   EXPECT_EQ(Program().run({"show", "--foo"}).error,
             "program: unknown flag \"--foo\"; program show --help lists the flags\n");
   EXPECT_EQ(Program().run({"show", "me"}).error,
             "program: unexpected \"me\"; program show --help says what it takes\n");
   EXPECT_EQ(Program().run({"show", "me"}).code, 2);
+}
+
+TEST(Arguments, ANearMissIsSuggested) {
+  EXPECT_EQ(Program().run({"lsit", "a"}).error,
+            "program: unknown command \"lsit\"; did you mean \"list\"? Known here: list show help\n");
+  EXPECT_EQ(Program().run({"list", "--limt", "5"}).error,
+            "program: unknown flag \"--limt\"; did you mean \"--limit\"?\n");
+  EXPECT_EQ(Program().run({"list", "--colour=red"}).error,
+            "program: unknown flag \"--colour\"; did you mean \"--color\"?\n");
+  EXPECT_EQ(Program().run({"list", "-limit", "5"}).error,
+            "program: unknown flag \"-limit\"; did you mean \"--limit\"?\n");
+  EXPECT_EQ(Program().run({"--limit", "5", "list"}).error,
+            "program: unknown flag \"--limit\" before the command; it goes after it: program list --limit\n");
+  EXPECT_EQ(Program().run({"--limit", "5"}).error,
+            "program: unknown flag \"--limit\" here; it goes after a command: program list --limit\n");
+}
+
+TEST(Arguments, HelpIsACommand) {
+  const auto printed = [](std::vector<const char*> words) {
+    Program program;
+    const Parsed parsed = program.run(std::move(words));
+    EXPECT_EQ(parsed.code, 0) << parsed.error;
+    return program.out;
+  };
+  EXPECT_EQ(printed({"help"}), printed({"--help"}));
+  EXPECT_EQ(printed({"help", "list"}), printed({"list", "--help"}));
+  EXPECT_EQ(printed({"help", "show", "inside"}), printed({"show", "inside", "--help"}));
+  EXPECT_NE(printed({"help", "show"}).find("Usage: program show"), std::string::npos);
+  EXPECT_EQ(Program().run({"help", "shwo"}).error,
+            "program: unknown command \"shwo\"; did you mean \"show\"? Known here: list show help\n");
+  EXPECT_EQ(Program().run({"help", "list", "it"}).error, "program: program list has no commands of its own\n");
+  EXPECT_EQ(Program().run({"help", "shwo"}).code, 2);
+}
+
+TEST(Arguments, WrongCountsAreToldInOurOwnWords) {
+  EXPECT_EQ(Program().run({"list", "--limit"}).error, "program: --limit needs a value\n");
+  EXPECT_EQ(Program().run({"list", "--limit", "1", "--limit", "2"}).error,
+            "program: --limit is there 2 times: give it once\n");
+  EXPECT_EQ(Program().run({"list", "--all=maybe"}).error,
+            "program: --all takes no value: leave out what follows the \"=\"\n");
+  EXPECT_EQ(Program().run({"list", "--key", "a", "--endpoint", "a:1"}).error,
+            "program: --endpoint and --key exclude each other: give one of them\n");
+}
+
+TEST(Arguments, ADurationMayFollowAFlagThatNeedsNoValue) {
+  const auto wait = [](std::vector<const char*> words) {
+    Program program;
+    const Parsed parsed = program.run(std::move(words));
+    EXPECT_EQ(parsed.code, -1) << parsed.error;
+    return program.wait + " " + std::to_string(program.delta);
+  };
+  EXPECT_EQ(wait({"list", "--wait", "5s"}), "5s 0");
+  EXPECT_EQ(wait({"list", "--wait=5s", "7"}), "5s 7");
+  EXPECT_EQ(wait({"list", "--wait", "7"}), "true 7");
+  EXPECT_EQ(wait({"list", "--wait", "0"}), "true 0");
+  EXPECT_EQ(wait({"list", "7", "--wait"}), "true 7");
 }
 
 TEST(Arguments, VersionIsPrinted) {
@@ -138,10 +200,12 @@ TEST(ErrorReport, FullIsSaidOnlyWhereAKnobIsNamed) {
   EXPECT_EQ(exit_code(error.code), ExitCode::unavailable);
 }
 
-TEST(ErrorReport, WithoutAServerItSaysWhatToCheck) {
+TEST(ErrorReport, WithoutAServerItSaysWhatToDo) {
   Error error;
   error.code = ErrorCode::unavailable;
-  EXPECT_NE(reported(error).find("check --endpoint and that kilokvd runs there"), std::string::npos);
+  for (const char* told : {"start kilokvd there", "--endpoint", "KILOKV_ENDPOINT", "--wait-for-server", "--timeout"}) {
+    EXPECT_NE(reported(error).find(told), std::string::npos) << told;
+  }
 }
 
 }  // namespace

@@ -219,14 +219,23 @@ class Socket {
   sockaddr_in address_{};
 };
 
-Error connect_error(const std::string& endpoint) {
+struct Refusal {
+  Error error;
+  std::int64_t took_us;
+};
+
+Refusal refused(const std::string& endpoint, std::uint64_t connect_timeout_us, std::uint64_t wait_for_server_us = 0) {
   ClientOptions options;
   options.endpoint = endpoint;
-  options.connect_timeout_us = 700'000;
+  options.connect_timeout_us = connect_timeout_us;
+  options.wait_for_server_us = wait_for_server_us;
+  const std::int64_t begin_us = monotonic_us();
   auto client = Client::connect(options);
   EXPECT_FALSE(client.ok());
-  return client.error();
+  return {client.error(), monotonic_us() - begin_us};
 }
+
+Error connect_error(const std::string& endpoint) { return refused(endpoint, 700'000).error; }
 
 TEST(Connect, RefusesWhatIsNotHostAndPort) {
   for (const char* endpoint :
@@ -240,11 +249,96 @@ TEST(Connect, RefusesWhatIsNotHostAndPort) {
   }
 }
 
-TEST(Connect, SaysThatNothingListens) {
+TEST(Connect, FailsAtOnceWhereNothingListens) {
   const Socket bound;
-  const Error error = connect_error(bound.endpoint());
-  EXPECT_EQ(error.code, ErrorCode::unavailable) << error.message;
-  EXPECT_NE(error.message.find("nothing listens at " + bound.endpoint()), std::string::npos) << error.message;
+  const Refusal refusal = refused(bound.endpoint(), 60'000'000);
+  EXPECT_EQ(refusal.error.code, ErrorCode::unavailable);
+  EXPECT_EQ(refusal.error.message, "nothing listens at " + bound.endpoint() + ": the connection is refused");
+  EXPECT_LT(refusal.took_us, 30'000'000) << "it waited for a server";
+}
+
+TEST(Connect, WaitsWhereNothingListensIfTold) {
+  const Socket bound;
+  const Refusal refusal = refused(bound.endpoint(), 1'000, 1'500'000);
+  EXPECT_EQ(refusal.error.message, "nothing listens at " + bound.endpoint() + ": the connection is refused");
+  EXPECT_GT(refusal.took_us, 500'000) << "it did not wait";
+}
+
+TEST(Connect, FindsAServerThatItWaitsFor) {
+  FakeServer server;
+  ClientOptions options = server.client_options();
+  server.stop();
+  options.wait_for_server_us = 30'000'000;
+  auto client = std::async(std::launch::async, [&] { return Client::connect(options); });
+  EXPECT_EQ(client.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);  // refused a few times
+  server.start();
+  const auto connected = client.get();
+  EXPECT_TRUE(connected) << connected.error().message;
+}
+
+TEST(Connect, AServerThatIsWaitedForHasToBeReady) {
+  FakeServer server;
+  std::atomic<int> asked = 0;
+  server.on_status = [&](v1::StatusResponse* response) {
+    response->set_state(++asked < 4 ? v1::StatusResponse::STATE_RECOVERING : v1::StatusResponse::STATE_READY);
+    return grpc::Status();
+  };
+  ClientOptions options = server.client_options();
+  ASSERT_TRUE(Client::connect(options)) << "without the option any answer will do";
+  EXPECT_EQ(asked, 1);
+  options.wait_for_server_us = 30'000'000;
+  ASSERT_TRUE(Client::connect(options));
+  EXPECT_EQ(asked, 4);
+  asked = -1'000'000;
+  options.wait_for_server_us = 100'000;
+  const auto late = Client::connect(options);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::unavailable);
+  EXPECT_NE(late.error().message.find("is not ready: recovering"), std::string::npos) << late.error().message;
+}
+
+// A port where something accepts connections and does `serve` with each.
+template <class Serve>
+Error error_of_peer(const Serve& serve) {
+  const Socket listener;
+  EXPECT_EQ(::listen(listener.fd(), 16), 0);
+  std::thread peer([&] {
+    int connection;
+    while ((connection = ::accept(listener.fd(), nullptr, nullptr)) >= 0) serve(connection);
+  });
+  Error error = connect_error(listener.endpoint());
+  ::shutdown(listener.fd(), SHUT_RDWR);
+  peer.join();
+  return error;
+}
+
+TEST(Connect, NoWordsOfGrpcAreInItsErrors) {
+  FakeServer other;
+  other.on_status = [](auto*) { return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""); };
+  FakeServer slow;
+  std::promise<void> release;
+  slow.on_status = [released = release.get_future().share()](auto*) {
+    released.wait();
+    return grpc::Status();
+  };
+  const Socket bound;
+  const std::vector<Error> errors = {connect_error(bound.endpoint()),
+                                     connect_error("no-such-host.invalid:7070"),
+                                     connect_error(other.endpoint()),
+                                     connect_error(slow.endpoint()),
+                                     error_of_peer([](int connection) { ::close(connection); }),
+                                     error_of_peer([](int connection) {
+                                       EXPECT_GT(::write(connection, "HTTP/1.1 400 Bad\r\n\r\n", 20), 0);
+                                       ::close(connection);
+                                     })};
+  release.set_value();
+  for (const Error& error : errors) {
+    for (const char* word : {"last error", "ipv4:", "UNKNOWN", "addresses", "Deadline", "ARES", "C-ares", "recvmsg",
+                             "Status at", "DNS resolution", "subchannel", "http1"}) {
+      EXPECT_EQ(error.message.find(word), std::string::npos) << error.message;
+    }
+    EXPECT_GT(error.message.size(), 20u);
+  }
 }
 
 TEST(Connect, SaysThatSomethingElseListens) {

@@ -142,6 +142,20 @@ TEST_F(SessionTest, ARefusalThatLastsIsToldAtTheDeadline) {
   EXPECT_NE(error.message.find("attempts"), std::string::npos);
 }
 
+TEST_F(SessionTest, ARefusalAfterALossDoesNotClaimThatNothingRan) {
+  std::atomic<int> attempts = 0;
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (++attempts == 1) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "lost");
+    write(refusal(request.number(), grpc::StatusCode::RESOURCE_EXHAUSTED, 60'000'000));
+    return std::nullopt;
+  };
+  open();
+  const Error error = session_->execute(adds(1), within(500'000)).error();
+  EXPECT_EQ(attempts, 2);
+  EXPECT_EQ(error.code, ErrorCode::deadline_exceeded) << error.message;
+  EXPECT_FALSE(never_ran(error.code));
+}
+
 TEST_F(SessionTest, InvalidArgumentEndsTheRequestAlone) {
   server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
     if (request.number() != 1) return server_.answer(request, write);

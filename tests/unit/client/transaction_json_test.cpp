@@ -65,7 +65,7 @@ TEST(TransactionJson, AHeaderIsPassedOver) {
 
 TEST(TransactionJson, ErrorsNameTheField) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"{", "parse error"},
+      {"{", "this is not JSON"},
       {"[]", "not a JSON object"},
       {R"({"thne": []})", "unknown field \"thne\""},
       {R"({"then": 3})", "\"then\" is not a list"},

@@ -29,6 +29,9 @@ enum class Encoding : std::uint8_t { columns, rows };
 struct ClientOptions {
   std::string endpoint = "127.0.0.1:7070";        // HOST:PORT
   std::uint64_t connect_timeout_us = 10'000'000;  // connect() fails after it
+  // Not 0: connect() waits so long, in place of connect_timeout_us, for a server that does not listen yet or still
+  // recovers. 0: it fails at once where every address refuses the connection, and takes a server that recovers.
+  std::uint64_t wait_for_server_us = 0;
   std::uint64_t request_timeout_us = 30'000'000;  // default deadline of a call, retries included, WAITs on top
   std::uint64_t backoff_us_min = 10'000;          // between retries, doubled up to the maximum, with jitter
   std::uint64_t backoff_us_max = 1'000'000;

@@ -30,6 +30,10 @@ enum class ErrorCode : std::uint8_t {
 // The name as gRPC writes it, such as INVALID_ARGUMENT.
 const char* to_string(ErrorCode code);
 
+// Of a request that ended with `code`: those of its transactions that have no answer were refused and have not run.
+// With any other code their fate is unknown.
+bool never_ran(ErrorCode code);
+
 struct Error {
   ErrorCode code = ErrorCode::none;
   std::string message;

@@ -1,0 +1,142 @@
+// Role: see json_stream.hpp.
+#include "client/cli/json_stream.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace kilokv::client {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n";
+constexpr std::string_view kPunctuation = "{}[]:,";
+
+bool is_space(int c) { return c >= 0 && kSpace.find(static_cast<char>(c)) != std::string_view::npos; }
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+// A whole character of UTF-8 at the start of `text`; empty if there is none.
+std::string_view character(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  const std::size_t size = first < 0x80 ? 1 : first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
+  if (size == 0 || size > text.size()) return {};
+  const std::string_view whole = text.substr(0, size);
+  return std::all_of(whole.begin() + 1, whole.end(), continues_character) ? whole : std::string_view();
+}
+
+// The end of the token that begins at `begin`: a string with its quotes, a bracket or the like, or a run of the rest.
+std::size_t token_end(std::string_view text, std::size_t begin) {
+  if (kPunctuation.find(text[begin]) != std::string_view::npos) return begin + 1;
+  std::size_t end = begin + 1;
+  if (text[begin] == '"') {
+    while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
+    return std::min(end + 1, text.size());
+  }
+  while (end < text.size() && !is_space(text[end]) && text[end] != '"' &&
+         kPunctuation.find(text[end]) == std::string_view::npos) {
+    ++end;
+  }
+  return end;
+}
+
+struct Part {
+  std::size_t begin, end;
+};
+
+// What of the text is wrong, where reading it stopped at the character `at`: a token as a whole, of which the last
+// character or the one after it was read last, or inside of a string a single character.
+Part wrong_part(std::string_view text, std::size_t at) {
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    end = begin + 1;
+    if (is_space(text[begin])) continue;
+    end = token_end(text, begin);
+    const bool is_string = text[begin] == '"';
+    const bool is_word = !is_string && kPunctuation.find(text[begin]) == std::string_view::npos;
+    if (is_word && !nlohmann::json::accept(text.substr(begin, end - begin))) return {begin, end};
+    if (at >= end) continue;
+    const bool at_its_end = at + 1 == end && at > begin && text[at] == '"';
+    if (!is_string || at_its_end) return {begin, end};
+    break;
+  }
+  return {at, at + std::max<std::size_t>(1, character(text.substr(at)).size())};
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t kCharactersMax = 40;
+  std::string out;
+  std::size_t count = 0;
+  while (!text.empty() && count++ < kCharactersMax) {
+    const std::string_view next = character(text);
+    if (next.empty()) break;
+    out.append(next);
+    text.remove_prefix(next.size());
+  }
+  return text.empty() ? out : out + "...";
+}
+
+}  // namespace
+
+void TextPosition::advance(char c) {
+  if (c == '\n') {
+    ++line;
+    column = 1;
+  } else if (!continues_character(c)) {
+    ++column;
+  }
+}
+
+std::string to_string(TextPosition position) {
+  return "line " + std::to_string(position.line) + ", column " + std::to_string(position.column);
+}
+
+int JsonStream::get() {
+  const int c = input_->get();
+  if (c != kEnd) position_.advance(static_cast<char>(c));
+  return c;
+}
+
+bool JsonStream::read_string(std::string* text) {
+  bool escaped = false;
+  while (input_->peek() != kEnd && input_->peek() != '\n') {
+    const auto c = static_cast<char>(get());
+    text->push_back(c);
+    if (c == '"' && !escaped) return true;
+    escaped = c == '\\' && !escaped;
+  }
+  return false;
+}
+
+std::optional<JsonText> JsonStream::next() {
+  while (is_space(input_->peek())) get();
+  if (input_->peek() == kEnd) return std::nullopt;
+  JsonText value;
+  value.begin = position_;
+  for (std::size_t depth = 0; input_->peek() != kEnd;) {
+    const int next = input_->peek();
+    if (depth == 0 && is_space(next)) break;
+    const auto c = static_cast<char>(get());
+    value.text.push_back(c);
+    if (c == '"' && !read_string(&value.text)) {
+      if (input_->peek() == '\n') value.text.push_back('\n');  // this is what is wrong
+      break;
+    }
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') depth -= depth == 0 ? 0 : 1;
+    if (depth == 0 && (c == '}' || c == ']')) break;
+  }
+  return value;
+}
+
+std::string json_problem(std::string_view text, std::size_t at, TextPosition begin) {
+  const Part wrong = at >= text.size() ? Part{text.size(), text.size()} : wrong_part(text, at);
+  TextPosition position = begin;
+  for (const char c : text.substr(0, wrong.begin)) position.advance(c);
+  const std::string where = to_string(position) + ": this is not JSON: ";
+  if (wrong.begin == text.size()) return where + "it ends too early: a bracket or a quote is not closed";
+  const std::string_view part = text.substr(wrong.begin, wrong.end - wrong.begin);
+  if (part == "\n") return where + "the line ends inside a string";
+  if (static_cast<unsigned char>(part.front()) < ' ') return where + "unexpected control character";
+  if (character(part).empty()) return where + "a byte that is not UTF-8";
+  return where + "unexpected " + shown(part);
+}
+
+}  // namespace kilokv::client

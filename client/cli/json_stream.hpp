@@ -1,0 +1,46 @@
+// JSON values one after the other, each on as many lines as it likes: where each begins, and where one is wrong. A
+// value is complete with its last bracket, so that a program that writes transactions into a pipe need not close it.
+//
+// Thread safety: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <istream>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kilokv::client {
+
+struct TextPosition {
+  std::uint64_t line = 1, column = 1;  // columns count characters of UTF-8
+  void advance(char c);
+};
+std::string to_string(TextPosition position);  // line 3, column 7
+
+struct JsonText {
+  std::string text;
+  TextPosition begin;
+};
+
+class JsonStream {
+ public:
+  explicit JsonStream(std::istream* input) : input_(input) {}
+  // The text of the next value, which may be no JSON; none at the end. A line that ends inside a string ends the value.
+  std::optional<JsonText> next();
+
+ private:
+  static constexpr int kEnd = std::char_traits<char>::eof();
+  int get();                            // the next character, or kEnd
+  bool read_string(std::string* text);  // whose opening quote is read; false: its line or the input ends before it
+
+  std::istream* const input_;
+  TextPosition position_;
+};
+
+// Of a text that is no JSON, for a person: what is wrong and where. `at`: the last character that could be read (from
+// 0); the size of the text: it ends too early. `begin`: the position of its first character.
+std::string json_problem(std::string_view text, std::size_t at, TextPosition begin);
+
+}  // namespace kilokv::client
