@@ -5,14 +5,14 @@
 #include <cstring>
 #include <utility>
 
-#include "server/core/pipeline/answer_stage.hpp"
 #include "server/core/checkpoint/checkpointer.hpp"
-#include "server/core/core_context.hpp"
-#include "server/core/digest.hpp"
-#include "server/core/pipeline/executor.hpp"
-#include "server/core/in_flight.hpp"
-#include "server/core/pipeline/log_stage.hpp"
 #include "server/core/checkpoint/recovery.hpp"
+#include "server/core/digest.hpp"
+#include "server/core/in_flight.hpp"
+#include "server/core/pipeline/answer_stage.hpp"
+#include "server/core/pipeline/core_context.hpp"
+#include "server/core/pipeline/executor.hpp"
+#include "server/core/pipeline/log_stage.hpp"
 #include "server/core/sessions/stored_results.hpp"
 
 namespace kilokv::server {
@@ -59,10 +59,10 @@ class CoreDatabase final : public Database {
 
  private:
   void spawn_workers();
-  std::shared_ptr<RequestRun> admit(std::unique_ptr<Request> request, Status* status);
-  Status complete_with_upload(RequestRun* run);
-  Status begin_in_session(RequestRun* run);
-  void give_back_upload(RequestRun* run);
+  std::shared_ptr<AdmittedRequest> admit(std::unique_ptr<Request> request, Status* status);
+  Status complete_with_upload(AdmittedRequest* run);
+  Status begin_in_session(AdmittedRequest* run);
+  void give_back_upload(AdmittedRequest* run);
   void keep_only(const std::vector<std::uint32_t>& indices, Request* request);
   void recycle(std::unique_ptr<Request> request);
   void publish_engine_stats();
@@ -163,14 +163,14 @@ void CoreDatabase::recycle(std::unique_ptr<Request> request) {
 }
 
 // Puts the uploaded guards before the transaction's own, unless they are gone with the send that this one repeats.
-Status CoreDatabase::complete_with_upload(RequestRun* run) {
-  Request& request = *run->request;
+Status CoreDatabase::complete_with_upload(AdmittedRequest* run) {
+  Request& request = *run->content;
   run->uploaded = {request.uploaded_keys, digest_of(request.transactions)};
   Result<std::shared_ptr<Upload>> upload =
-      core_.sessions.take_upload(*run->session, run->number, run->uploaded, &request.transactions);
+      core_.sessions.take_upload(*run->identity.session, run->identity.number, run->uploaded, &request.transactions);
   if (!upload.ok()) return upload.status();
   run->upload = std::move(*upload);
-  run->alone = request.transactions.guard_kind.size() > core_.options.guards_max;
+  run->own_batch = request.transactions.guard_kind.size() > core_.options.guards_max;
   return {};
 }
 
@@ -182,27 +182,25 @@ void CoreDatabase::keep_only(const std::vector<std::uint32_t>& indices, Request*
 }
 
 // Null with a status: refused. Null without: answered from the session, or joined to the one in flight.
-std::shared_ptr<RequestRun> CoreDatabase::admit(std::unique_ptr<Request> request, Status* status) {
-  auto run = std::make_shared<RequestRun>();
-  run->session = request->session;
-  run->number = request->number;
-  run->acknowledged_through = request->acknowledged_through;
+std::shared_ptr<AdmittedRequest> CoreDatabase::admit(std::unique_ptr<Request> request, Status* status) {
+  auto run = std::make_shared<AdmittedRequest>();
+  run->identity = request->identity;
   run->transactions = static_cast<std::uint32_t>(request->transactions.size());
   run->admitted_us = core_.environment.clock->monotonic_us();
-  run->request = std::move(request);
-  if (run->request->uploaded_keys > 0) {
+  run->content = std::move(request);
+  if (run->content->uploaded_keys > 0) {
     *status = complete_with_upload(run.get());
     if (!status->ok()) {
-      recycle(std::move(run->request));
+      recycle(std::move(run->content));
       return nullptr;
     }
   }
-  core_.queue.price(run.get());
-  if (run->session) {
+  core_.queue.estimate(run.get());
+  if (run->identity.session) {
     *status = begin_in_session(run.get());
     if (run->unanswered == 0) return nullptr;
   } else {
-    run->sink = run->request->sink;
+    run->sink = run->content->sink;
     run->to_run = run->unanswered = run->transactions;
   }
   return run;
@@ -210,24 +208,23 @@ std::shared_ptr<RequestRun> CoreDatabase::admit(std::unique_ptr<Request> request
 
 // Leaves `unanswered` at 0 where nothing is to run: refused, with the status; answered from the session, or joined to
 // the one in flight, without.
-Status CoreDatabase::begin_in_session(RequestRun* run) {
-  Request& request = *run->request;
+Status CoreDatabase::begin_in_session(AdmittedRequest* run) {
+  Request& request = *run->content;
   const bool upload_gone = run->uploaded.keys > 0 && run->upload == nullptr;
-  if (!upload_gone) run->digest = request.digest = digest_of(request.transactions);
-  Admission admission =
-      core_.sessions.begin({*run->session, run->number, run->acknowledged_through, run->digest, run->transactions,
-                            request.sink, kRequestBytes + run->cost.stored_bytes, run->uploaded, upload_gone},
-                           run->admitted_us);
+  if (!upload_gone) run->identity.digest = digest_of(request.transactions);
+  Admission admission = core_.sessions.begin({run->identity, run->transactions, request.sink,
+                                              kRequestBytes + run->cost.stored_bytes, run->uploaded, upload_gone},
+                                             run->admitted_us);
   if (admission.kind != Admission::Kind::run) {
     if (admission.kind == Admission::Kind::refused) give_back_upload(run);
-    recycle(std::move(run->request));
+    recycle(std::move(run->content));
     return admission.status;
   }
   std::uint64_t fixed_bytes = admission.all_remaining ? kRequestBytes : 0;
   if (!admission.all_remaining) {
     keep_only(admission.remaining, &request);
     run->indices = std::move(admission.remaining);
-    core_.queue.price(run);
+    core_.queue.estimate(run);
   }
   run->to_run = run->unanswered = static_cast<std::uint32_t>(request.transactions.size());
   fixed_bytes += run->to_run * kStoredTransactionBytes;
@@ -235,9 +232,10 @@ Status CoreDatabase::begin_in_session(RequestRun* run) {
   return {};
 }
 
-void CoreDatabase::give_back_upload(RequestRun* run) {
+void CoreDatabase::give_back_upload(AdmittedRequest* run) {
   if (run->upload == nullptr) return;
-  core_.sessions.put_back(*run->session, run->number, std::move(run->upload), &run->request->transactions);
+  core_.sessions.put_back(*run->identity.session, run->identity.number, std::move(run->upload),
+                          &run->content->transactions);
 }
 
 Result<std::uint64_t> CoreDatabase::upload(const ReadSetChunk& chunk) {
@@ -250,7 +248,7 @@ Result<std::uint64_t> CoreDatabase::upload(const ReadSetChunk& chunk) {
 void CoreDatabase::submit(std::unique_ptr<Request> request) {
   const std::shared_ptr<ResponseSink> sink = request->sink;
   Status status = draining_.load(std::memory_order_acquire) ? draining() : Status();
-  std::shared_ptr<RequestRun> run;
+  std::shared_ptr<AdmittedRequest> run;
   if (status.ok()) run = admit(std::move(request), &status);
   if (run == nullptr) {
     if (!status.ok()) {
@@ -263,12 +261,12 @@ void CoreDatabase::submit(std::unique_ptr<Request> request) {
   if (!status.ok()) {
     core_.counters.refused.fetch_add(1, std::memory_order_relaxed);
     give_back_upload(run.get());  // first: who hears that it is refused may come again at once
-    if (run->session) {
-      core_.sessions.abandon(*run->session, run->number, status);
+    if (run->identity.session) {
+      core_.sessions.abandon(*run->identity.session, run->identity.number, status);
     } else {
       sink->fail(status);
     }
-    return recycle(std::move(run->request));
+    return recycle(std::move(run->content));
   }
   run->upload.reset();
   core_.queue.push(std::move(run));
@@ -304,12 +302,13 @@ void CoreDatabase::open_session(DurationUs lease_us, std::function<void(Result<S
   entry.kind = SessionEntry::Kind::opened;
   entry.lease_us = lease_us;
   const std::uint64_t id[2] = {core_.environment.random->next(), core_.environment.random->next()};
-  static_assert(sizeof id == sizeof entry.session.bytes);
-  std::memcpy(entry.session.bytes.data(), id, sizeof id);
+  SessionId& session = entry.identity.session.emplace();
+  static_assert(sizeof id == sizeof session.bytes);
+  std::memcpy(session.bytes.data(), id, sizeof id);
   executor_->post([this, entry, done = commands_.returning(std::move(done))] {
     executor_->add_session_entry(entry, [this, entry, done] {
       opening_sessions_.fetch_sub(1);
-      done(entry.session, entry.lease_us);
+      done(*entry.identity.session, entry.lease_us);
     });
   });
 }
@@ -321,7 +320,7 @@ void CoreDatabase::close_session(const SessionId& session, std::function<void(St
   if (Status status = commands_.enter(); !status.ok()) return done(std::move(status));
   SessionEntry entry;
   entry.kind = SessionEntry::Kind::closed;
-  entry.session = session;
+  entry.identity.session = session;
   executor_->post([this, entry, done = commands_.returning(std::move(done))] {
     executor_->add_session_entry(entry, [done] { done(Status()); });
   });

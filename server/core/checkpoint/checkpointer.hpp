@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "server/core/core_context.hpp"
+#include "server/core/pipeline/core_context.hpp"
 #include "server/core/pipeline/executor.hpp"
 
 namespace kilokv::server {

@@ -18,7 +18,7 @@ constexpr std::size_t kParkedTriedMin = 64;
 
 // Ascending runs of LiveItem need increasing indices; parked transactions of one request come one by one.
 LiveItem item_of(const BatchPart& part, std::uint32_t t) {
-  return {t, part.run->index_of(part.first + (t - part.begin)), part.admitted_batch, false};
+  return {t, part.request->index_of(part.first + (t - part.begin)), part.admitted_batch, false};
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ void Executor::run_cancels() {
   while (!cancelling_.empty() && core_->queue.taken() >= cancelling_.front().queue_pushed && refused_ == nullptr) {
     const Cancelling cancelling = std::move(cancelling_.front());
     cancelling_.pop_front();
-    const Database::CancelTarget& target = cancelling.target;
+    const CancelTarget& target = cancelling.target;
     std::vector<std::uint64_t> ids;
     if (target.parked_id != 0) {
       if (parking_.find(target.parked_id) != nullptr) ids.push_back(target.parked_id);
@@ -87,7 +87,7 @@ void Executor::run_cancels() {
       std::erase(woken_, id);
       const Parked parked = parking_.take(id);
       BatchPart part;
-      part.run = std::static_pointer_cast<RequestRun>(parked.owner);
+      part.request = std::static_pointer_cast<AdmittedRequest>(parked.owner);
       part.whole = false;
       part.items = {LiveItem{0, parked.index, parked.admitted_batch, true}};
       pending_cancelled_.push_back(std::move(part));
@@ -110,7 +110,7 @@ void Executor::expire_sessions(TimeUs now) {
   for (const SessionId& session : core_->sessions.expire(now)) {
     SessionEntry entry;
     entry.kind = SessionEntry::Kind::closed;
-    entry.session = session;
+    entry.identity.session = session;
     pending_entries_.push_back(entry);
   }
 }
@@ -203,7 +203,7 @@ void Executor::append_parked(Batch* batch) {
 // The one that is unpacked in scratch_.
 void Executor::append_one_parked(const Parked& parked, Batch* batch) {
   BatchPart part;
-  part.run = std::static_pointer_cast<RequestRun>(parked.owner);
+  part.request = std::static_pointer_cast<AdmittedRequest>(parked.owner);
   part.begin = static_cast<std::uint32_t>(batch->columns.size());
   part.end = part.begin + 1;
   part.admitted_batch = parked.admitted_batch;
@@ -229,8 +229,8 @@ bool Executor::has_room(TransactionCost more, std::uint64_t share) const {
 
 // How many of the run's next transactions the batch takes; the first one of a batch always fits, and one that is alone
 // only there.
-std::uint32_t Executor::fitting(const Batch& batch, const RequestRun& run) {
-  if (run.alone) {
+std::uint32_t Executor::fitting(const Batch& batch, const AdmittedRequest& run) {
+  if (run.own_batch) {
     if (!batch.columns.empty()) return 0;
     batch_cost_ += run.cost;
     return run.to_run;
@@ -243,8 +243,9 @@ std::uint32_t Executor::fitting(const Batch& batch, const RequestRun& run) {
   }
   std::uint32_t count = 0;
   for (; count < wanted; ++count) {
-    const TransactionCost cost = cost_of(run.request->transactions, run.batched + count, run.session.has_value(),
-                                         core_->queue.largest_value(), core_->options.result_bytes_max);
+    const TransactionCost cost =
+        cost_of(run.content->transactions, run.batched + count, run.identity.session.has_value(),
+                core_->queue.largest_value(), core_->options.result_bytes_max);
     if (!has_room(cost, 1) && batch.columns.size() + count > 0) break;
     batch_cost_ += cost;
   }
@@ -253,7 +254,7 @@ std::uint32_t Executor::fitting(const Batch& batch, const RequestRun& run) {
 
 void Executor::append_queued(Batch* batch) {
   while (batch->columns.size() < core_->options.batch_max_transactions) {
-    const std::shared_ptr<RequestRun> run = core_->queue.front();
+    const std::shared_ptr<AdmittedRequest> run = core_->queue.front();
     if (run == nullptr) return;
     if (run->failed) {
       core_->queue.take(run->to_run - run->batched);
@@ -262,18 +263,18 @@ void Executor::append_queued(Batch* batch) {
     const std::uint32_t count = fitting(*batch, *run);
     if (count == 0) return;
     BatchPart part;
-    part.run = run;
+    part.request = run;
     part.begin = static_cast<std::uint32_t>(batch->columns.size());
     part.end = part.begin + count;
     part.first = run->batched;
     part.admitted_batch = batch->header.number;
     part.first_arrival = next_arrival_;
     next_arrival_ += count;
-    engine::TransactionColumns& columns = run->request->transactions;
+    engine::TransactionColumns& columns = run->content->transactions;
     for (std::uint32_t i = 0; i < count; ++i) {
       batch->last_try.push_back(columns.wait_timeout_us[run->batched + i] == 0);
     }
-    if (run->alone) {
+    if (run->own_batch) {
       std::swap(batch->columns, columns);  // a copy would hold everybody up
     } else {
       batch->columns.append(columns, run->batched, run->batched + count);
@@ -285,10 +286,10 @@ void Executor::append_queued(Batch* batch) {
     batch->parts.push_back(std::move(part));
     core_->queue.take(count);
     if (run->batched == run->to_run) {
-      run->request->clear();
-      core_->requests.give(std::move(run->request));
+      run->content->clear();
+      core_->requests.give(std::move(run->content));
     }
-    if (run->alone) return;
+    if (run->own_batch) return;
   }
 }
 

@@ -15,10 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "server/core/core_context.hpp"
-#include "server/core/waiting/parking_lot.hpp"
+#include "server/core/pipeline/core_context.hpp"
 #include "server/core/pipeline/shadow_check.hpp"
+#include "server/core/reads/scan.hpp"
 #include "server/core/reads/snapshot_store.hpp"
+#include "server/core/waiting/parked_transaction.hpp"
+#include "server/core/waiting/parking_lot.hpp"
 
 namespace kilokv::server {
 
@@ -39,7 +41,7 @@ class Executor {
   void add_session_entry(const SessionEntry& entry, std::function<void()> when_durable);
   void scan(const ScanRequest& request, std::function<void(Result<ScanPage>)> done);
   std::vector<ParkedTransaction> list_parked(std::uint64_t after_id, std::uint32_t limit) const;
-  void cancel(const Database::CancelTarget& target, std::function<void(Result<std::uint64_t>)> done);
+  void cancel(const CancelTarget& target, std::function<void(Result<std::uint64_t>)> done);
   // From now on batches form at once; `done` is called (by the answer worker) when all is answered and what was parked
   // has been failed with UNAVAILABLE.
   void drain(std::function<void()> done);
@@ -47,7 +49,7 @@ class Executor {
  private:
   struct Cancelling {  // waits until what was queued before it is in a batch
     std::uint64_t queue_pushed;
-    Database::CancelTarget target;
+    CancelTarget target;
     std::function<void(Result<std::uint64_t>)> done;
   };
 
@@ -72,17 +74,17 @@ class Executor {
   void append_one_parked(const Parked& parked, Batch* batch);
   void append_queued(Batch* batch);
   bool has_room(TransactionCost more, std::uint64_t share) const;
-  std::uint32_t fitting(const Batch& batch, const RequestRun& run);
+  std::uint32_t fitting(const Batch& batch, const AdmittedRequest& run);
   void refuse(std::unique_ptr<Batch> batch, const Status& status);
   void append_refused(Batch* batch);
   void pass_refused(std::size_t parts);
-  void fail_runs(std::vector<std::shared_ptr<RequestRun>> runs, const Status& status, std::function<void()> done);
+  void fail_runs(std::vector<std::shared_ptr<AdmittedRequest>> runs, const Status& status, std::function<void()> done);
   void count_batch();
   void count_outcomes(const Batch& batch);
   void park_postponed(Batch* batch);
   bool park(const Batch& batch, const BatchPart& part, std::uint32_t t);
   void look_at_candidates();
-  void unpark(const RequestRun& run);
+  void unpark(const AdmittedRequest& run);
   bool drained() const;
   void finish_drain();
   void publish_parked();
@@ -107,8 +109,8 @@ class Executor {
   std::vector<std::function<void()>> pending_durable_;
   std::function<void()> when_drained_;
   bool draining_ = false;
-  bool drained_ = false;                                 // from then on nothing is parked
-  std::vector<std::shared_ptr<RequestRun>> unparkable_;  // of the batch at hand, refused with ...
+  bool drained_ = false;                                      // from then on nothing is parked
+  std::vector<std::shared_ptr<AdmittedRequest>> unparkable_;  // of the batch at hand, refused with ...
   Status parking_refusal_;
   TransactionCost batch_cost_;   // of the batch at hand
   std::uint64_t postponed_ = 0;  // transactions of the batch at hand

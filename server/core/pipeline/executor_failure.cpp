@@ -23,7 +23,7 @@ void Executor::refuse(std::unique_ptr<Batch> batch, const Status& status) {
   }
   KILOKV_CHECK(!parts.empty());
   const bool alone = parts.size() == 1;
-  if (alone) fail_runs({parts.front().run}, status, nullptr);
+  if (alone) fail_runs({parts.front().request}, status, nullptr);
   if (refused_ == nullptr && !alone) {
     refused_step_ = parts.size() / 2;
     refused_next_ = 0;
@@ -50,11 +50,11 @@ void Executor::pass_refused(std::size_t parts) {
 // The next parts of the refused batch.
 void Executor::append_refused(Batch* batch) {
   std::vector<BatchPart>& parts = refused_->parts;
-  while (refused_next_ + 1 < parts.size() && parts[refused_next_].run->failed) ++refused_next_;
+  while (refused_next_ + 1 < parts.size() && parts[refused_next_].request->failed) ++refused_next_;
   const std::size_t end = std::min(refused_next_ + refused_step_, parts.size());
   for (std::size_t i = refused_next_; i < end; ++i) {
     BatchPart part = parts[i];
-    if (part.run->failed) continue;
+    if (part.request->failed) continue;
     const std::uint32_t begin = std::exchange(part.begin, static_cast<std::uint32_t>(batch->columns.size()));
     const std::uint32_t moved = part.begin - begin;  // modulo 2^32
     batch->columns.append(refused_->columns, begin, part.end);
@@ -74,7 +74,7 @@ void Executor::append_refused(Batch* batch) {
 }
 
 // Ends runs without results, in the answer worker, after everything that was executed or cancelled so far.
-void Executor::fail_runs(std::vector<std::shared_ptr<RequestRun>> runs, const Status& status,
+void Executor::fail_runs(std::vector<std::shared_ptr<AdmittedRequest>> runs, const Status& status,
                          std::function<void()> done) {
   for (const auto& run : runs) {
     run->failed = true;
@@ -82,11 +82,11 @@ void Executor::fail_runs(std::vector<std::shared_ptr<RequestRun>> runs, const St
   }
   publish_parked();
   auto fail_all = [core = core_, runs = std::move(runs), status, done] {
-    std::set<const RequestRun*> seen;
+    std::set<const AdmittedRequest*> seen;
     for (const auto& run : runs) {
       if (!seen.insert(run.get()).second) continue;
-      if (run->session) {
-        core->sessions.abandon(*run->session, run->number, status);
+      if (run->identity.session) {
+        core->sessions.abandon(*run->identity.session, run->identity.number, status);
       } else {
         run->sink->fail(status);
       }
@@ -95,7 +95,7 @@ void Executor::fail_runs(std::vector<std::shared_ptr<RequestRun>> runs, const St
     }
     if (done) done();
   };
-  const auto of_failed = [](const BatchPart& part) { return part.run->failed; };
+  const auto of_failed = [](const BatchPart& part) { return part.request->failed; };
   if (std::any_of(pending_cancelled_.begin(), pending_cancelled_.end(), of_failed)) {
     pending_durable_.push_back(std::move(fail_all));
     return;

@@ -56,7 +56,7 @@ Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_thr
 static bool same_content(const UploadedPart& known, const Hash128& digest, std::uint32_t transactions,
                          const RequestHeader& header) {
   if (header.upload_gone) return known == header.uploaded;
-  return digest == header.digest && transactions == header.transactions;
+  return digest == header.identity.digest && transactions == header.transactions;
 }
 
 // Checks the number, then lets it renew the lease and acknowledge. Requires the session's lock.
@@ -127,22 +127,22 @@ Status SessionTable::reserve_room(Session* session, std::uint64_t number, Reques
 // Requires the session's lock, and that the session does not know the number.
 Admission SessionTable::admit_new(Session* session, const RequestHeader& header) const {
   if (header.upload_gone) {
-    return {Admission::Kind::refused, missing_upload(header.number, header.uploaded.keys, 0), false, {}, 0};
+    return {Admission::Kind::refused, missing_upload(header.identity.number, header.uploaded.keys, 0), false, {}, 0};
   }
-  auto request = std::make_shared<RequestState>(header.digest, header.transactions);
+  auto request = std::make_shared<RequestState>(header.identity.digest, header.transactions);
   request->uploaded = header.uploaded;
-  if (Status full = reserve_room(session, header.number, request.get(), header.stored_bytes_max); !full.ok()) {
+  if (Status full = reserve_room(session, header.identity.number, request.get(), header.stored_bytes_max); !full.ok()) {
     return {Admission::Kind::refused, std::move(full), false, {}, 0};
   }
   request->sinks.push_back(header.sink);
   request->in_flight = true;
   ++session->in_flight;
-  session->requests.emplace_hint(session->requests.end(), header.number, std::move(request));
+  session->requests.emplace_hint(session->requests.end(), header.identity.number, std::move(request));
   return {Admission::Kind::run, {}, true, {}, header.stored_bytes_max};
 }
 
 Admission SessionTable::begin(const RequestHeader& header, TimeUs now_us) {
-  const std::shared_ptr<Session> session = find(header.session);
+  const std::shared_ptr<Session> session = find(*header.identity.session);
   if (session == nullptr) {
     return {Admission::Kind::refused, unknown_session(), false, {}, 0};
   }
@@ -150,15 +150,16 @@ Admission SessionTable::begin(const RequestHeader& header, TimeUs now_us) {
     std::shared_ptr<RequestState> request;
     {
       const std::scoped_lock lock(session->mutex);
-      if (Status status = enter(session.get(), header.number, header.acknowledged_through, now_us); !status.ok()) {
+      if (Status status = enter(session.get(), header.identity.number, header.identity.acknowledged_through, now_us);
+          !status.ok()) {
         return {Admission::Kind::refused, std::move(status), false, {}, 0};
       }
-      request = session->request(header.number);
+      request = session->request(header.identity.number);
       if (request == nullptr) {
         return admit_new(session.get(), header);
       }
       if (!same_content(request->uploaded, request->digest, request->transactions, header)) {
-        return {Admission::Kind::refused, other_content(header.number), false, {}, 0};
+        return {Admission::Kind::refused, other_content(header.identity.number), false, {}, 0};
       }
     }
     if (std::optional<Admission> admission = admit_known(session.get(), request.get(), header)) {
@@ -184,7 +185,7 @@ std::optional<Admission> SessionTable::admit_known(Session* session, RequestStat
   Admission admission;
   {
     const std::scoped_lock lock(session->mutex);
-    if (session->request(header.number).get() != request) {
+    if (session->request(header.identity.number).get() != request) {
       return std::nullopt;
     }
     if (!header.upload_gone) {
@@ -195,7 +196,8 @@ std::optional<Admission> SessionTable::admit_known(Session* session, RequestStat
     } else if (request->complete()) {
       admission.kind = Admission::Kind::answered;
     } else if (header.upload_gone) {
-      return Admission{Admission::Kind::refused, missing_upload(header.number, header.uploaded.keys, 0), false, {}, 0};
+      return Admission{
+          Admission::Kind::refused, missing_upload(header.identity.number, header.uploaded.keys, 0), false, {}, 0};
     } else {
       admission.kind = Admission::Kind::run;
       request->in_flight = true;

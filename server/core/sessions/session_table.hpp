@@ -13,9 +13,9 @@
 // A request's results have their room from the start: begin() reserves the most that they may take, deliver() turns
 // what they do take from reserved to stored, and the end of the request gives the rest back. One that rests keeps it.
 //
-// Beside its requests a session has uploads (core/sessions/upload.hpp), by the number of the request that they are for. One ends
-// when a request takes it, with the acknowledgement of its number, with the session, or when no chunk has come for too
-// long: who has begun one and forgot it does not hold its memory while the session lives. They are not durable.
+// Beside its requests a session has uploads (core/sessions/upload.hpp), by the number of the request that they are for.
+// One ends when a request takes it, with the acknowledgement of its number, with the session, or when no chunk has come
+// for too long: who has begun one and forgot it does not hold its memory while the session lives. They are not durable.
 //
 // What is stored here is durable already: deliver() is called after the sync, the restore functions from the log.
 //
@@ -44,7 +44,9 @@
 
 namespace kilokv::server {
 
-// See DatabaseOptions for meanings and knobs.
+struct DatabaseOptions;
+
+// See DatabaseOptions for meanings and flags.
 struct SessionLimits {
   std::uint64_t sessions_max = 0;
   DurationUs session_lease_us_min = 0;
@@ -55,6 +57,8 @@ struct SessionLimits {
   UploadLimits uploads = {};
 };
 
+SessionLimits session_limits(const DatabaseOptions& options);
+
 // What a request says of its uploaded keys: how many there are, and the digest of the content beside them.
 struct UploadedPart {
   std::uint64_t keys = 0;
@@ -64,10 +68,7 @@ struct UploadedPart {
 
 // What begin() needs of a request.
 struct RequestHeader {
-  SessionId session;
-  std::uint64_t number = 0;
-  std::uint64_t acknowledged_through = 0;
-  Hash128 digest;
+  RequestIdentity identity;  // in a session
   std::uint32_t transactions = 0;
   std::shared_ptr<ResponseSink> sink;
   std::uint64_t stored_bytes_max = 0;  // what its results may take at most, all that deliver() counts

@@ -14,10 +14,10 @@ constexpr std::size_t kGuardsPerCandidate = 8;     // one with more of them coun
 bool Executor::park(const Batch& batch, const BatchPart& part, std::uint32_t t) {
   Parked parked;
   parked.id = part.parked_id;
-  parked.owner = part.run;
-  parked.session = part.run->session;
-  parked.request = part.run->number;
-  parked.index = part.parked_id != 0 ? part.items.front().index : part.run->index_of(part.first + (t - part.begin));
+  parked.owner = part.request;
+  parked.session = part.request->identity.session;
+  parked.request = part.request->identity.number;
+  parked.index = part.parked_id != 0 ? part.items.front().index : part.request->index_of(part.first + (t - part.begin));
   parked.arrival = part.first_arrival + (t - part.begin);
   parked.admitted_batch = part.admitted_batch;
   parked.deadline_us = part.parked_id != 0 ? part.deadline_us : batch.header.time_us + batch.columns.wait_timeout_us[t];
@@ -27,7 +27,7 @@ bool Executor::park(const Batch& batch, const BatchPart& part, std::uint32_t t) 
   if (!id.ok()) {
     parking_refusal_ = id.status();
   } else if (part.parked_id == 0) {
-    part.run->parked_ids.push_back(*id);
+    part.request->parked_ids.push_back(*id);
   }
   return id.ok();
 }
@@ -42,13 +42,13 @@ void Executor::park_postponed(Batch* batch) {
     for (std::uint32_t t = part.begin; t < part.end; ++t) {
       if (postponed(t)) {
         any = true;
-        if (!park(*batch, part, t)) unparkable_.push_back(part.run);
+        if (!park(*batch, part, t)) unparkable_.push_back(part.request);
       }
     }
     if (!any) continue;
     for (std::uint32_t t = part.begin; t < part.end; ++t) {
       if (postponed(t)) continue;
-      done.push_back({t, part.run->index_of(part.first + (t - part.begin)), part.admitted_batch, false});
+      done.push_back({t, part.request->index_of(part.first + (t - part.begin)), part.admitted_batch, false});
     }
     part.whole = false;
     part.items = std::move(done);
@@ -78,7 +78,7 @@ void Executor::publish_parked() {
   core_->parked_bytes.store(parking_.memory_bytes(), std::memory_order_relaxed);
 }
 
-void Executor::unpark(const RequestRun& run) {
+void Executor::unpark(const AdmittedRequest& run) {
   for (const std::uint64_t id : run.parked_ids) {
     if (parking_.find(id) != nullptr) parking_.take(id);
   }
@@ -106,7 +106,7 @@ std::vector<ParkedTransaction> Executor::list_parked(std::uint64_t after_id, std
   return listed;
 }
 
-void Executor::cancel(const Database::CancelTarget& target, std::function<void(Result<std::uint64_t>)> done) {
+void Executor::cancel(const CancelTarget& target, std::function<void(Result<std::uint64_t>)> done) {
   cancelling_.push_back({core_->queue.pushed(), target, std::move(done)});
 }
 
@@ -124,10 +124,10 @@ bool Executor::drained() const {
 void Executor::finish_drain() {
   draining_ = false;
   drained_ = true;
-  std::vector<std::shared_ptr<RequestRun>> runs;
+  std::vector<std::shared_ptr<AdmittedRequest>> runs;
   while (!parking_.empty()) {
     const Parked parked = parking_.take(parking_.list(0, 1).front()->id);
-    runs.push_back(std::static_pointer_cast<RequestRun>(parked.owner));
+    runs.push_back(std::static_pointer_cast<AdmittedRequest>(parked.owner));
   }
   publish_parked();
   fail_runs(std::move(runs), draining(), std::move(when_drained_));

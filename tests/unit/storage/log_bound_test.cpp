@@ -1,7 +1,7 @@
-// What admission reserves for a transaction (core/pipeline/transaction_cost.hpp) against what its batch really needs in the log:
-// random batches of every operation and guard, executed and encoded. Each round has a flavour: few kinds of operation,
-// long or short keys, large or small values, so that what one term leaves over does not hide that another is missing.
-// A failure prints the round, whose number is its seed.
+// What admission reserves for a transaction (core/pipeline/transaction_cost.hpp) against what its batch really needs in
+// the log: random batches of every operation and guard, executed and encoded. Each round has a flavour: few kinds of
+// operation, long or short keys, large or small values, so that what one term leaves over does not hide that another is
+// missing. A failure prints the round, whose number is its seed.
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include "engine/engine.hpp"
 #include "engine/workloads/random.hpp"
 #include "server/core/pipeline/live_results.hpp"
-#include "server/core/sessions/stored_results.hpp"
 #include "server/core/pipeline/transaction_cost.hpp"
+#include "server/core/sessions/stored_results.hpp"
 #include "server/storage/log_record.hpp"
 
 namespace kilokv::server::storage {
@@ -157,6 +157,7 @@ class Round {
     const LiveSlice slice({&columns_, &results_, engine_.get(), header_}, items);
     SessionEntry entry;
     entry.kind = SessionEntry::Kind::results;
+    entry.identity.session.emplace();
     encoded_.push_back(std::make_unique<std::string>());
     std::uint64_t read_bytes = UINT64_MAX;
     encode_results(slice, result_bytes_max_, &read_bytes, encoded_.back().get());

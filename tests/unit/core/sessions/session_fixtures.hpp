@@ -121,7 +121,7 @@ class SessionTableTest : public testing::Test {
   SessionTableTest() { EXPECT_TRUE(table_.open(kId, kLeaseUs, now_us_).ok()); }
 
   RequestHeader header(std::uint64_t number, std::uint32_t transactions, std::shared_ptr<CheckingSink> sink) const {
-    return {kId, number, 0, kDigest, transactions, std::move(sink)};
+    return {{kId, number, 0, kDigest}, transactions, std::move(sink)};
   }
 
   Admission begin(std::uint64_t number, std::uint32_t transactions, const std::shared_ptr<CheckingSink>& sink) {

@@ -151,7 +151,7 @@ TEST(SessionTableThreadsTest, EverySinkHearsItsEndWhileSessionsCloseAndAcknowled
     for (std::uint64_t number = 1; number <= 50; ++number) {
       sinks.push_back(std::make_shared<CheckingSink>());
       const Admission admission =
-          table.begin({session_id(n), number, number / 2, digest_of_number(number), 1, sinks.back()}, 0);
+          table.begin({{session_id(n), number, number / 2, digest_of_number(number)}, 1, sinks.back()}, 0);
       ASSERT_EQ(admission.kind, Kind::run);
       queue.push({session_id(n), number});
     }
