@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "engine/engine.hpp"
 #include "server/core/commit_log.hpp"
@@ -54,8 +55,8 @@ struct CoreContext {
   SharedPosition durable;                   // moved by the log worker
   SharedPosition answered;                  // moved by the answer worker
   std::atomic<std::uint32_t> in_flight{0};  // batches executed, not yet durable
-  std::atomic<std::uint64_t> parked{0}, parked_bytes{0};
-  std::atomic<bool> stopped{false};  // after a fatal error nothing is answered any more
+  std::atomic<bool> draining{false};        // from then on no new work is taken
+  std::atomic<bool> stopped{false};         // after a fatal error nothing is answered any more
   std::function<void(const Status&)> on_fatal;
   DatabaseEvents events;
   Counters counters;
@@ -65,6 +66,13 @@ struct CoreContext {
   Worker* log_worker = nullptr;
   Worker* answer_worker = nullptr;
   Worker* checkpoint_worker = nullptr;
+
+  // Runs `work` in the answer worker when the batch is durable and answered: what it shows or says is then known to
+  // last.
+  void when_answered(BatchNumber boundary, std::function<void()> work) {
+    at_boundary.add(boundary, std::move(work));
+    answer_worker->notify();
+  }
 
   // Called by whichever stage finds that durability is lost, or a batch wrong. It has effect once.
   void fail(const Status& status) {

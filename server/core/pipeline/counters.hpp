@@ -6,6 +6,9 @@
 #include <atomic>
 #include <cstdint>
 
+#include "engine/engine.hpp"
+#include "engine/txn/results.hpp"
+
 namespace kilokv::server {
 
 struct Counters {
@@ -13,6 +16,11 @@ struct Counters {
       type_mismatch{0}, refused{0};
   std::atomic<std::uint64_t> batches_serial{0}, batches_parallel{0}, batches_on_device{0}, shadow_batches{0},
       shadow_skipped{0};
+
+  // A batch ran like this.
+  void add_batch(const engine::ExecutionReport& execution);
+  // These are its outcomes. Returns how many transactions were postponed; those do not count.
+  std::uint64_t add_outcomes(const engine::BatchResults& results);
 };
 
 }  // namespace kilokv::server

@@ -8,7 +8,7 @@
 namespace kilokv::server {
 namespace {
 
-using Kind = Admission::Kind;
+using Kind = SessionAdmission::Kind;
 using Indices = std::vector<std::uint32_t>;
 
 TEST_F(SessionTableTest, LimitsNameTheirKnobs) {

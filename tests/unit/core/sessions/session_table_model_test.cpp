@@ -12,7 +12,7 @@
 namespace kilokv::server {
 namespace {
 
-using Kind = Admission::Kind;
+using Kind = SessionAdmission::Kind;
 using Indices = std::vector<std::uint32_t>;
 
 struct ModelRequest {
@@ -148,7 +148,7 @@ class RandomRun {
     const std::uint32_t transactions =
         known != session->requests.end() ? known->second.transactions : 1 + static_cast<std::uint32_t>(below(5));
     const auto sink = std::make_shared<CheckingSink>();
-    const Admission admission =
+    const SessionAdmission admission =
         table_->begin({id, number, acknowledged, digest_of_number(number), transactions, sink}, 0);
     if (number <= std::max(session->acknowledged, acknowledged)) {
       ASSERT_EQ(admission.kind, Kind::refused);
@@ -167,7 +167,7 @@ class RandomRun {
   }
 
   void expect_admission(ModelRequest* request, std::uint32_t transactions, const std::shared_ptr<CheckingSink>& sink,
-                        const Admission& admission) {
+                        const SessionAdmission& admission) {
     const std::set<std::uint32_t> shown(sink->indices().begin(), sink->indices().end());
     ASSERT_EQ(shown, request->done);
     request->transactions = transactions;

@@ -7,12 +7,12 @@
 namespace kilokv::server {
 namespace {
 
-using Kind = Admission::Kind;
+using Kind = SessionAdmission::Kind;
 using Indices = std::vector<std::uint32_t>;
 
 TEST_F(SessionTableTest, RunsANewRequestAndAnswersItsRetryFromStore) {
   const auto first = sink(), retry = sink();
-  const Admission admission = begin(1, 3, first);
+  const SessionAdmission admission = begin(1, 3, first);
   EXPECT_EQ(admission.kind, Kind::run);
   EXPECT_TRUE(admission.all_remaining);
   deliver(1, {0, 2}, 5);
@@ -71,7 +71,7 @@ TEST_F(SessionTableTest, AnAbandonedRequestRunsItsRestLater) {
   EXPECT_EQ(first->failure().code(), StatusCode::unavailable);
   EXPECT_EQ(first->indices(), Indices{2});
 
-  const Admission admission = begin(1, 4, second);
+  const SessionAdmission admission = begin(1, 4, second);
   EXPECT_EQ(admission.kind, Kind::run);
   EXPECT_FALSE(admission.all_remaining);
   EXPECT_EQ(admission.remaining, (Indices{0, 1, 3}));
@@ -170,7 +170,7 @@ TEST_F(SessionTableTest, ACheckpointBringsEverythingBack) {
     ASSERT_TRUE(restored.restore(session, now_us_).ok());
   }
   const auto retry = sink();
-  const Admission half = restored.begin(header(1, 3, retry), now_us_);
+  const SessionAdmission half = restored.begin(header(1, 3, retry), now_us_);
   EXPECT_EQ(half.kind, Kind::run);
   EXPECT_EQ(half.remaining, Indices{1});
   EXPECT_EQ(retry->indices(), (Indices{0, 2}));
