@@ -8,7 +8,7 @@
 
 #include "engine/base/status.hpp"
 #include "engine/engine.hpp"
-#include "server/core/database.hpp"
+#include "server/core/options.hpp"
 #include "server/service/options.hpp"
 #include "server/storage/rocksdb_log.hpp"
 

@@ -18,26 +18,19 @@
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
 #include "engine/txn/results.hpp"
+#include "server/core/request_identity.hpp"
 
 namespace kilokv::server {
-
-struct SessionId {
-  std::array<unsigned char, 16> bytes{};
-  friend auto operator<=>(const SessionId&, const SessionId&) = default;
-};
 
 // Something that happened to a session in a batch. Entries are in the order in which they apply.
 struct SessionEntry {
   enum class Kind : std::uint8_t { opened = 1, closed = 2, results = 3 };
   Kind kind = Kind::opened;
-  SessionId session;
-  DurationUs lease_us = 0;  // opened
-  // results: some of a request's transactions finished
-  std::uint64_t request = 0;               // number
-  std::uint64_t acknowledged_through = 0;  // results up to it may be dropped
-  Hash128 digest;                          // of the request's content
-  std::uint32_t transactions = 0;          // in the whole request
-  std::string_view results;                // core's encoding (core/sessions/stored_results.hpp), opaque to the log
+  RequestIdentity identity;  // results: of the request; opened, closed: the session alone
+  DurationUs lease_us = 0;   // opened
+  // results: some of the request's transactions finished
+  std::uint32_t transactions = 0;  // in the whole request
+  std::string_view results;        // core's encoding (core/sessions/stored_results.hpp), opaque to the log
 };
 
 // One batch as it becomes durable. Spans and pointers are the caller's and live until append() returns.

@@ -1,30 +1,55 @@
 #include "server/core/database.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <cstring>
 #include <utility>
 
 #include "server/core/checkpoint/checkpointer.hpp"
 #include "server/core/checkpoint/recovery.hpp"
-#include "server/core/core_context.hpp"
-#include "server/core/digest.hpp"
 #include "server/core/in_flight.hpp"
+#include "server/core/pipeline/admission.hpp"
 #include "server/core/pipeline/answer_stage.hpp"
-#include "server/core/pipeline/executor.hpp"
+#include "server/core/pipeline/batcher.hpp"
+#include "server/core/pipeline/core_context.hpp"
+#include "server/core/pipeline/engine_monitor.hpp"
+#include "server/core/pipeline/execute_stage.hpp"
 #include "server/core/pipeline/log_stage.hpp"
-#include "server/core/sessions/stored_results.hpp"
+#include "server/core/pipeline/session_changes.hpp"
+#include "server/core/reads/reader.hpp"
+#include "server/core/waiting/waiting.hpp"
 
 namespace kilokv::server {
 namespace {
 
-constexpr DurationUs kStatsIntervalUs = 100000;
+// The parts that need the recovered engine. In this order: each may use those before it.
+struct Parts {
+  Parts(CoreContext* core, InFlight* commands, const Position& checkpoint, std::vector<std::string> dropped)
+      : waiting(core->options),
+        reader(core->options, core->environment, core->engine.get(), core->secret),
+        batcher(core->options, core->environment.clock, &core->queue, &core->requests, &waiting,
+                core->executed.get().time_us),
+        execute(core, &batcher, &waiting, &reader),
+        log(core),
+        answer(core),
+        sessions(core, &execute, &batcher, commands),
+        monitor(core),
+        checkpointer(core, &execute, &reader, checkpoint, std::move(dropped)) {}
+
+  Waiting waiting;
+  Reader reader;
+  Batcher batcher;
+  ExecuteStage execute;
+  LogStage log;
+  AnswerStage answer;
+  SessionChanges sessions;
+  EngineMonitor monitor;
+  Checkpointer checkpointer;
+};
 
 class CoreDatabase final : public Database {
  public:
   CoreDatabase(const DatabaseOptions& options, const Environment& environment, CommitLog* log,
                std::function<void(const Status&)> on_fatal, DatabaseEvents events)
       : core_(options, environment, log),
+        admission_(&core_),
         scans_(options.scans_in_flight_max, "scans", "--scans-in-flight-max"),
         commands_(options.commands_in_flight_max, "commands", "--commands-in-flight-max") {
     core_.on_fatal = std::move(on_fatal);
@@ -43,13 +68,17 @@ class CoreDatabase final : public Database {
   const engine::KeyHashSecret& key_secret() const override { return core_.secret; }
   const DatabaseOptions& options() const override { return core_.options; }
   std::unique_ptr<Request> acquire_request() override { return core_.requests.take(); }
-  Result<std::uint64_t> upload(const ReadSetChunk& chunk) override;
-  void submit(std::unique_ptr<Request> request) override;
-  void open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) override;
+  Result<std::uint64_t> upload(const ReadSetChunk& chunk) override { return admission_.upload(chunk); }
+  void submit(std::unique_ptr<Request> request) override { admission_.submit(std::move(request)); }
+  void open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) override {
+    parts_->sessions.open(lease_us, std::move(done));
+  }
   Status keep_alive(const SessionId& session) override {
     return core_.sessions.touch(session, core_.environment.clock->monotonic_us());
   }
-  void close_session(const SessionId& session, std::function<void(Status)> done) override;
+  void close_session(const SessionId& session, std::function<void(Status)> done) override {
+    parts_->sessions.close(session, std::move(done));
+  }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override;
   void list_parked(std::uint64_t after_id, std::uint32_t limit,
                    std::function<void(Result<std::vector<ParkedTransaction>>)> done) override;
@@ -59,30 +88,13 @@ class CoreDatabase final : public Database {
 
  private:
   void spawn_workers();
-  std::shared_ptr<RequestRun> admit(std::unique_ptr<Request> request, Status* status);
-  Status complete_with_upload(RequestRun* run);
-  Status begin_in_session(RequestRun* run);
-  void give_back_upload(RequestRun* run);
-  void keep_only(const std::vector<std::uint32_t>& indices, Request* request);
-  void recycle(std::unique_ptr<Request> request);
-  void publish_engine_stats();
-  void publish_device();
+  void read_page(const ScanRequest& request, const std::function<void(Result<ScanPage>)>& done);
 
   CoreContext core_;
-  std::atomic<bool> draining_{false};
-  std::atomic<std::uint64_t> opening_sessions_{0};
+  Admission admission_;
   InFlight scans_, commands_;
   double recovery_seconds_ = 0;
-  mutable std::mutex stats_mutex_;
-  engine::EngineStats engine_stats_;
-  engine::EngineDevice device_;
-  TimeUs next_stats_us_ = 0;         // executor's thread
-  std::uint32_t devices_lost_ = 0;   // likewise: told of
-  BatchNumber validated_batch_ = 0;  // likewise: the last large read set that has been told of
-  std::unique_ptr<Executor> executor_;
-  std::unique_ptr<LogStage> log_stage_;
-  std::unique_ptr<AnswerStage> answer_stage_;
-  std::unique_ptr<Checkpointer> checkpointer_;
+  std::unique_ptr<Parts> parts_;
   std::unique_ptr<Worker> executor_worker_, log_worker_, answer_worker_, checkpoint_worker_;
 };
 
@@ -101,30 +113,25 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   core_.executed.set(at);
   core_.durable.set(at);
   core_.answered.set(at);
-  engine_stats_ = core_.engine->stats();
-  device_ = core_.engine->device();
-  devices_lost_ = core_.engine->execution().devices_lost;
   recovery_seconds_ = static_cast<double>(core_.environment.clock->monotonic_us() - begin) * 1e-6;
-  executor_ = std::make_unique<Executor>(&core_);
-  log_stage_ = std::make_unique<LogStage>(&core_);
-  answer_stage_ = std::make_unique<AnswerStage>(&core_);
   Position checkpoint = at;
   checkpoint.batch = position->checkpoint_batch;
-  checkpointer_ = std::make_unique<Checkpointer>(&core_, executor_.get(), checkpoint, recovery.take_dropped());
+  parts_ = std::make_unique<Parts>(&core_, &commands_, checkpoint, recovery.take_dropped());
   spawn_workers();
   return {};
 }
 
 void CoreDatabase::spawn_workers() {
   Scheduler* scheduler = core_.environment.scheduler;
-  executor_worker_ = scheduler->spawn("executor", [this] {
-    const TimeUs wake = executor_->step();
-    publish_engine_stats();
+  Parts* const parts = parts_.get();
+  executor_worker_ = scheduler->spawn("executor", [parts] {
+    const TimeUs wake = parts->execute.step();
+    parts->monitor.look();
     return wake;
   });
-  log_worker_ = scheduler->spawn("log", [this] { return log_stage_->step(); });
-  answer_worker_ = scheduler->spawn("answer", [this] { return answer_stage_->step(); });
-  checkpoint_worker_ = scheduler->spawn("checkpoint", [this] { return checkpointer_->step(); });
+  log_worker_ = scheduler->spawn("log", [parts] { return parts->log.step(); });
+  answer_worker_ = scheduler->spawn("answer", [parts] { return parts->answer.step(); });
+  checkpoint_worker_ = scheduler->spawn("checkpoint", [parts] { return parts->checkpointer.step(); });
   core_.executor_worker = executor_worker_.get();
   core_.log_worker = log_worker_.get();
   core_.answer_worker = answer_worker_.get();
@@ -133,242 +140,55 @@ void CoreDatabase::spawn_workers() {
   checkpoint_worker_->notify();
 }
 
-// What the engine knows of itself and of its device is too much to be asked after every batch; a device that is lost,
-// and what checked a large read set, is told of at once all the same.
-void CoreDatabase::publish_engine_stats() {
-  const std::uint32_t lost = core_.engine->execution().devices_lost;
-  if (lost != std::exchange(devices_lost_, lost)) publish_device();
-  const TimeUs now = core_.environment.clock->monotonic_us();
-  const BatchNumber last = core_.executed.batch();
-  const bool has_validated = core_.engine->execution().validated != 0 && last != std::exchange(validated_batch_, last);
-  if (now < next_stats_us_ && !has_validated) return;
-  next_stats_us_ = now + kStatsIntervalUs;
-  const engine::EngineStats stats = core_.engine->stats();
-  const std::scoped_lock lock(stats_mutex_);
-  engine_stats_ = stats;
-}
-
-void CoreDatabase::publish_device() {
-  const engine::EngineDevice device = core_.engine->device();
-  {
-    const std::scoped_lock lock(stats_mutex_);
-    device_ = device;
-  }
-  if (core_.events.device_lost) core_.events.device_lost(device);
-}
-
-void CoreDatabase::recycle(std::unique_ptr<Request> request) {
-  request->clear();
-  core_.requests.give(std::move(request));
-}
-
-// Puts the uploaded guards before the transaction's own, unless they are gone with the send that this one repeats.
-Status CoreDatabase::complete_with_upload(RequestRun* run) {
-  Request& request = *run->request;
-  run->uploaded = {request.uploaded_keys, digest_of(request.transactions)};
-  Result<std::shared_ptr<Upload>> upload =
-      core_.sessions.take_upload(*run->session, run->number, run->uploaded, &request.transactions);
-  if (!upload.ok()) return upload.status();
-  run->upload = std::move(*upload);
-  run->alone = request.transactions.guard_kind.size() > core_.options.guards_max;
-  return {};
-}
-
-// A retry after a crash runs only what has no result yet.
-void CoreDatabase::keep_only(const std::vector<std::uint32_t>& indices, Request* request) {
-  engine::TransactionColumns rest;
-  for (const std::uint32_t i : indices) rest.append(request->transactions, i, i + 1);
-  request->transactions = std::move(rest);
-}
-
-// Null with a status: refused. Null without: answered from the session, or joined to the one in flight.
-std::shared_ptr<RequestRun> CoreDatabase::admit(std::unique_ptr<Request> request, Status* status) {
-  auto run = std::make_shared<RequestRun>();
-  run->session = request->session;
-  run->number = request->number;
-  run->acknowledged_through = request->acknowledged_through;
-  run->transactions = static_cast<std::uint32_t>(request->transactions.size());
-  run->admitted_us = core_.environment.clock->monotonic_us();
-  run->request = std::move(request);
-  if (run->request->uploaded_keys > 0) {
-    *status = complete_with_upload(run.get());
-    if (!status->ok()) {
-      recycle(std::move(run->request));
-      return nullptr;
-    }
-  }
-  core_.queue.price(run.get());
-  if (run->session) {
-    *status = begin_in_session(run.get());
-    if (run->unanswered == 0) return nullptr;
-  } else {
-    run->sink = run->request->sink;
-    run->to_run = run->unanswered = run->transactions;
-  }
-  return run;
-}
-
-// Leaves `unanswered` at 0 where nothing is to run: refused, with the status; answered from the session, or joined to
-// the one in flight, without.
-Status CoreDatabase::begin_in_session(RequestRun* run) {
-  Request& request = *run->request;
-  const bool upload_gone = run->uploaded.keys > 0 && run->upload == nullptr;
-  if (!upload_gone) run->digest = request.digest = digest_of(request.transactions);
-  Admission admission =
-      core_.sessions.begin({*run->session, run->number, run->acknowledged_through, run->digest, run->transactions,
-                            request.sink, kRequestBytes + run->cost.stored_bytes, run->uploaded, upload_gone},
-                           run->admitted_us);
-  if (admission.kind != Admission::Kind::run) {
-    if (admission.kind == Admission::Kind::refused) give_back_upload(run);
-    recycle(std::move(run->request));
-    return admission.status;
-  }
-  std::uint64_t fixed_bytes = admission.all_remaining ? kRequestBytes : 0;
-  if (!admission.all_remaining) {
-    keep_only(admission.remaining, &request);
-    run->indices = std::move(admission.remaining);
-    core_.queue.price(run);
-  }
-  run->to_run = run->unanswered = static_cast<std::uint32_t>(request.transactions.size());
-  fixed_bytes += run->to_run * kStoredTransactionBytes;
-  run->stored_read_bytes = admission.reserved_bytes - std::min(admission.reserved_bytes, fixed_bytes);
-  return {};
-}
-
-void CoreDatabase::give_back_upload(RequestRun* run) {
-  if (run->upload == nullptr) return;
-  core_.sessions.put_back(*run->session, run->number, std::move(run->upload), &run->request->transactions);
-}
-
-Result<std::uint64_t> CoreDatabase::upload(const ReadSetChunk& chunk) {
-  if (draining_.load(std::memory_order_acquire)) return draining();
-  Result<std::uint64_t> keys = core_.sessions.upload(chunk, core_.secret, core_.environment.clock->monotonic_us());
-  if (!keys.ok()) core_.counters.refused.fetch_add(1, std::memory_order_relaxed);
-  return keys;
-}
-
-void CoreDatabase::submit(std::unique_ptr<Request> request) {
-  const std::shared_ptr<ResponseSink> sink = request->sink;
-  Status status = draining_.load(std::memory_order_acquire) ? draining() : Status();
-  std::shared_ptr<RequestRun> run;
-  if (status.ok()) run = admit(std::move(request), &status);
-  if (run == nullptr) {
-    if (!status.ok()) {
-      core_.counters.refused.fetch_add(1, std::memory_order_relaxed);
-      sink->fail(status);
-    }
-    return;
-  }
-  status = core_.queue.charge(run.get());
-  if (!status.ok()) {
-    core_.counters.refused.fetch_add(1, std::memory_order_relaxed);
-    give_back_upload(run.get());  // first: who hears that it is refused may come again at once
-    if (run->session) {
-      core_.sessions.abandon(*run->session, run->number, status);
-    } else {
-      sink->fail(status);
-    }
-    return recycle(std::move(run->request));
-  }
-  run->upload.reset();
-  core_.queue.push(std::move(run));
-  core_.executor_worker->notify();
-}
-
-void CoreDatabase::open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) {
-  const DatabaseOptions& options = core_.options;
-  if (draining_.load(std::memory_order_acquire)) return done(draining(), 0);
-  if (lease_us == 0) lease_us = options.session_lease_us_default;
-  if (lease_us < options.session_lease_us_min || lease_us > options.session_lease_us_max) {
-    return done(
-        Status::invalid({"lease_us",
-                         std::to_string(options.session_lease_us_min) + " to " +
-                             std::to_string(options.session_lease_us_max) + " microseconds",
-                         std::to_string(lease_us) + " microseconds", "--session-lease-min, --session-lease-max"}),
-        0);
-  }
-  // Those on their way count: they are in the table only when they are durable.
-  const std::uint64_t opening = opening_sessions_.fetch_add(1) + 1;
-  if (const auto sessions = core_.sessions.count() + opening; sessions > options.sessions_max) {
-    opening_sessions_.fetch_sub(1);
-    return done(
-        Status::exhausted(
-            {"session", std::to_string(options.sessions_max) + " sessions",
-             std::to_string(sessions) + " sessions, with this one and others that are being opened", "--sessions-max"},
-            1000000),
-        0);
-  }
-  if (Status status = commands_.enter(); !status.ok()) {
-    opening_sessions_.fetch_sub(1);
-    return done(std::move(status), 0);
-  }
-  SessionEntry entry;
-  entry.kind = SessionEntry::Kind::opened;
-  entry.lease_us = lease_us;
-  const std::uint64_t id[2] = {core_.environment.random->next(), core_.environment.random->next()};
-  static_assert(sizeof id == sizeof entry.session.bytes);
-  std::memcpy(entry.session.bytes.data(), id, sizeof id);
-  executor_->post([this, entry, done = commands_.returning(std::move(done))] {
-    executor_->add_session_entry(entry, [this, entry, done] {
-      opening_sessions_.fetch_sub(1);
-      done(entry.session, entry.lease_us);
-    });
-  });
-}
-
-void CoreDatabase::close_session(const SessionId& session, std::function<void(Status)> done) {
-  if (!core_.sessions.contains(session)) {
-    return done(Status(StatusCode::failed_precondition, "unknown or expired session"));
-  }
-  if (Status status = commands_.enter(); !status.ok()) return done(std::move(status));
-  SessionEntry entry;
-  entry.kind = SessionEntry::Kind::closed;
-  entry.session = session;
-  executor_->post([this, entry, done = commands_.returning(std::move(done))] {
-    executor_->add_session_entry(entry, [done] { done(Status()); });
-  });
-}
-
 void CoreDatabase::scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) {
-  if (draining_.load(std::memory_order_acquire)) return done(draining());
+  if (core_.draining.load(std::memory_order_acquire)) return done(draining());
   if (Status status = scans_.enter(); !status.ok()) return done(std::move(status));
-  executor_->post([this, request = std::move(request), done = scans_.returning(std::move(done))] {
-    executor_->scan(request, done);
-  });
+  parts_->execute.post(
+      [this, request = std::move(request), done = scans_.returning(std::move(done))] { read_page(request, done); });
+}
+
+// A command. Nobody hears of a page before its boundary is durable.
+void CoreDatabase::read_page(const ScanRequest& request, const std::function<void(Result<ScanPage>)>& done) {
+  Result<ScanPage> read = parts_->reader.read(request, core_.executed.get());
+  if (!read.ok()) return done(read.status());
+  auto page = std::make_shared<ScanPage>(std::move(*read));
+  core_.when_answered(page->boundary, [page, done] { done(std::move(*page)); });
 }
 
 void CoreDatabase::list_parked(std::uint64_t after_id, std::uint32_t limit,
                                std::function<void(Result<std::vector<ParkedTransaction>>)> done) {
   if (Status status = commands_.enter(); !status.ok()) return done(std::move(status));
-  executor_->post([this, after_id, limit, done = commands_.returning(std::move(done))] {
-    done(executor_->list_parked(after_id, limit));
+  parts_->execute.post([this, after_id, limit, done = commands_.returning(std::move(done))] {
+    done(parts_->waiting.list(after_id, limit));
   });
 }
 
 void CoreDatabase::cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) {
-  if (draining_.load(std::memory_order_acquire)) return done(draining());
+  if (core_.draining.load(std::memory_order_acquire)) return done(draining());
   if (Status status = commands_.enter(); !status.ok()) return done(std::move(status));
-  executor_->post([this, target, done = commands_.returning(std::move(done))] { executor_->cancel(target, done); });
+  parts_->execute.post([this, target, done = commands_.returning(std::move(done))] {
+    parts_->waiting.cancel(target, core_.queue.pushed(), done);
+  });
 }
 
 void CoreDatabase::drain(std::function<void()> answered, std::function<void()> done) {
-  if (draining_.exchange(true)) return;
+  if (core_.draining.exchange(true)) return;
   auto end = [this, answered = std::move(answered), done = std::move(done)] {
     answered();
-    checkpointer_->request(done);
+    parts_->checkpointer.request(done);
   };
-  executor_->post([this, end = std::move(end)] { executor_->drain(end); });
+  parts_->execute.post([this, end = std::move(end)] { parts_->execute.drain(end); });
 }
 
 DatabaseStatus CoreDatabase::status() const {
   DatabaseStatus status;
-  status.state = core_.stopped.load() ? DatabaseStatus::State::stopped
-                 : draining_.load()   ? DatabaseStatus::State::draining
-                                      : DatabaseStatus::State::ready;
+  status.state = core_.stopped.load()    ? DatabaseStatus::State::stopped
+                 : core_.draining.load() ? DatabaseStatus::State::draining
+                                         : DatabaseStatus::State::ready;
   const Position durable = core_.durable.get();
   status.executed_batch = core_.executed.batch();
   status.durable_batch = durable.batch;
-  status.checkpoint_batch = checkpointer_->last_batch();
+  status.checkpoint_batch = parts_->checkpointer.last_batch();
   status.next_version = durable.next_version;
   status.state_hash = durable.state_hash;
   const Counters& counters = core_.counters;
@@ -387,16 +207,13 @@ DatabaseStatus CoreDatabase::status() const {
   status.shadow_skipped = counters.shadow_skipped;
   status.queued_transactions = core_.queue.transactions();
   status.queued_bytes = core_.queue.bytes();
-  status.parked = core_.parked;
-  status.parked_bytes = core_.parked_bytes;
+  status.parked = parts_->waiting.parked();
+  status.parked_bytes = parts_->waiting.parked_bytes();
   status.sessions = core_.sessions.count();
   status.uploads = core_.sessions.upload_counts().uploads;
   status.uploads_bytes = core_.sessions.upload_counts().bytes;
-  {
-    const std::scoped_lock lock(stats_mutex_);
-    status.engine = engine_stats_;
-    status.device = device_;
-  }
+  status.engine = parts_->monitor.stats();
+  status.device = parts_->monitor.device();
   status.log = core_.log->usage();
   status.recovery_seconds = recovery_seconds_;
   return status;

@@ -16,7 +16,7 @@
 #include "engine/base/status.hpp"
 #include "engine/txn/columns.hpp"
 #include "engine/txn/results.hpp"
-#include "server/core/commit_log.hpp"
+#include "server/core/request_identity.hpp"
 
 namespace kilokv::server {
 
@@ -71,29 +71,34 @@ class ResponseSink {
   // `last`: every transaction of the request has now been answered.
   virtual void results(const ResultSlice& slice, bool last) = 0;
   virtual void fail(const Status& status) = 0;
-  // Nobody listens any more: what it is told is dropped, so core may end it with fail() before its time. Any thread.
+  // The client has gone. Results are dropped, and core may call fail() early. Any thread.
   virtual bool gone() const { return false; }
 };
 
 // A decoded, validated request.
 struct Request {
   engine::TransactionColumns transactions;
-  std::optional<SessionId> session;  // none: a lost answer stays unknown
-  std::uint64_t number = 0;          // in its session, from 1
-  std::uint64_t acknowledged_through = 0;
+  RequestIdentity identity;  // without the digest, which admission computes
   // How many keys were uploaded under the number: their guards come before those of the one transaction, which is in a
   // session and does not wait.
   std::uint64_t uploaded_keys = 0;
-  Hash128 digest;  // of the content; set by submit when in a session
   std::shared_ptr<ResponseSink> sink;
 
   // Keeps the capacity of the columns.
   void clear() {
     transactions.clear();
-    session.reset();
+    identity = {};
     uploaded_keys = 0;
     sink.reset();
   }
 };
+
+// What an empty one still holds.
+inline std::uint64_t capacity_bytes(const Request& request) { return request.transactions.capacity_bytes(); }
+
+// With what requests end, and calls are refused, once the server drains.
+inline Status draining() {
+  return Status(StatusCode::unavailable, "the server is shutting down; in a session, send the request again");
+}
 
 }  // namespace kilokv::server

@@ -32,9 +32,7 @@ Status BatchCall::try_submit(const DatabaseGate& gate, grpc::ByteBuffer message)
   std::unique_ptr<Request> request = (*database)->acquire_request();
   status = decode_transactions(*parsed, {(*database)->key_secret(), options_->limits}, &request->transactions);
   if (!status.ok()) return status;
-  request->session = identity->session;
-  request->number = identity->number;
-  request->acknowledged_through = identity->acknowledged_through;
+  request->identity = *identity;
   request->sink = std::static_pointer_cast<BatchCall>(shared_from_this());
   (*database)->submit(std::move(request));
   return {};

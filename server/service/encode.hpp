@@ -17,8 +17,10 @@
 #include "kilokv/v1/columns.pb.h"
 #include "kilokv/v1/kilokv.pb.h"
 #include "kilokv/v1/transaction.pb.h"
-#include "server/core/database.hpp"
+#include "server/core/database_status.hpp"
+#include "server/core/reads/scan.hpp"
 #include "server/core/request.hpp"
+#include "server/core/waiting/parked_transaction.hpp"
 
 namespace kilokv::server {
 

@@ -17,7 +17,9 @@ Result<SessionId> parse_session(const std::string& bytes, const char* field) {
 }
 
 Result<RequestIdentity> parse_identity(const v1::RequestId& id) {
-  RequestIdentity identity{.session = {}, .number = id.number(), .acknowledged_through = id.acknowledged_through()};
+  RequestIdentity identity;
+  identity.number = id.number();
+  identity.acknowledged_through = id.acknowledged_through();
   if (id.session().empty()) return identity;
   Result<SessionId> session = parse_session(id.session(), "id.session");
   if (!session.ok()) return session.status();

@@ -70,9 +70,7 @@ Result<ReadSetChunk> decode_chunk(const v1::UploadReadSetRequest& message, const
   Result<RequestIdentity> identity = parse_identity(message.id());
   if (!identity.ok()) return identity.status();
   ReadSetChunk chunk;
-  chunk.session = *identity->session;
-  chunk.number = identity->number;
-  chunk.acknowledged_through = identity->acknowledged_through;
+  chunk.identity = *identity;
   chunk.offset = message.offset();
   chunk.keys.assign(message.keys().begin(), message.keys().end());
   chunk.versions = {message.versions().data(), static_cast<std::size_t>(message.versions_size())};

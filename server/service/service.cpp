@@ -70,8 +70,8 @@ Result<DurationUs> lease_of(const v1::OpenSessionRequest& request, const Databas
   return static_cast<DurationUs>(request.lease_us());
 }
 
-Result<Database::CancelTarget> target_of(const v1::CancelRequest& request) {
-  Database::CancelTarget target;
+Result<CancelTarget> target_of(const v1::CancelRequest& request) {
+  CancelTarget target;
   switch (request.target_case()) {
     case v1::CancelRequest::kParkedId: target.parked_id = request.parked_id(); return target;
     case v1::CancelRequest::kTransactions: {
@@ -263,7 +263,7 @@ grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* con
   const UnaryEnd end(context, reactor);
   Result<Database*> database = gate_.get();
   if (!database.ok()) return end(database.status());
-  Result<Database::CancelTarget> target = target_of(*request);
+  Result<CancelTarget> target = target_of(*request);
   if (!target.ok()) return end(target.status());
   (*database)->cancel(std::move(*target), [end, response](Result<std::uint64_t> cancelled) {
     if (cancelled.ok()) response->set_cancelled(*cancelled);

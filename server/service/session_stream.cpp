@@ -128,9 +128,9 @@ Status SessionStream::submit(const v1::SessionRequest& message, std::uint64_t by
   std::unique_ptr<Request> request = (*database)->acquire_request();
   status = decode_transactions(message, {(*database)->key_secret(), options_->limits}, &request->transactions);
   if (!status.ok()) return status;
-  request->session = session_;
-  request->number = message.number();
-  request->acknowledged_through = message.acknowledged_through();
+  request->identity.session = session_;
+  request->identity.number = message.number();
+  request->identity.acknowledged_through = message.acknowledged_through();
   request->sink = std::move(answer);
   (*database)->submit(std::move(request));
   return {};

@@ -104,9 +104,7 @@ Status ExecuteCall::try_submit(const DatabaseGate& gate, const v1::ExecuteReques
                                        : decode(message.transaction(), context, &request->transactions);
   if (!status.ok()) return status;
   request->uploaded_keys = message.uploaded_keys();
-  request->session = identity->session;
-  request->number = identity->number;
-  request->acknowledged_through = identity->acknowledged_through;
+  request->identity = *identity;
   request->sink = shared_from_this();
   (*database)->submit(std::move(request));
   return {};

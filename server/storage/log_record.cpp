@@ -13,14 +13,14 @@ constexpr std::size_t kCrcBytes = 4;
 void put_sessions(std::span<const SessionEntry> entries, std::string* out) {
   for (const SessionEntry& entry : entries) {
     put(out, static_cast<std::uint8_t>(entry.kind));
-    put(out, entry.session.bytes);
+    put(out, entry.identity.session->bytes);
     switch (entry.kind) {
       case SessionEntry::Kind::opened: put(out, entry.lease_us); break;
       case SessionEntry::Kind::closed: break;
       case SessionEntry::Kind::results:
-        put(out, entry.request);
-        put(out, entry.acknowledged_through);
-        put(out, entry.digest);
+        put(out, entry.identity.number);
+        put(out, entry.identity.acknowledged_through);
+        put(out, entry.identity.digest);
         put(out, entry.transactions);
         KILOKV_CHECK(entry.results.size() <= UINT32_MAX);
         put(out, static_cast<std::uint32_t>(entry.results.size()));
@@ -53,14 +53,14 @@ Status damaged(const std::string& reason) { return {StatusCode::data_loss, "log 
 SessionEntry read_session(Reader* reader) {
   SessionEntry entry;
   entry.kind = static_cast<SessionEntry::Kind>(reader->get<std::uint8_t>());
-  entry.session.bytes = reader->get<decltype(entry.session.bytes)>();
+  entry.identity.session.emplace().bytes = reader->get<decltype(SessionId::bytes)>();
   switch (entry.kind) {
     case SessionEntry::Kind::opened: entry.lease_us = reader->get<DurationUs>(); break;
     case SessionEntry::Kind::closed: break;
     case SessionEntry::Kind::results:
-      entry.request = reader->get<std::uint64_t>();
-      entry.acknowledged_through = reader->get<std::uint64_t>();
-      entry.digest = reader->get<Hash128>();
+      entry.identity.number = reader->get<std::uint64_t>();
+      entry.identity.acknowledged_through = reader->get<std::uint64_t>();
+      entry.identity.digest = reader->get<Hash128>();
       entry.transactions = reader->get<std::uint32_t>();
       entry.results = reader->bytes(reader->get<std::uint32_t>());
       break;

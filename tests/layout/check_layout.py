@@ -3,7 +3,9 @@
 
 The layers, from the bottom: engine/{base, platform, table, txn, stm, exec}, then the facade (the files of engine/
 itself), then engine/{referee, workloads, bench}. server/core stands on the facade, server/{storage, service} stand on
-core, and the files of server/ itself stand on all of the server. The client stands on the protocol alone. The
+core, and the files of server/ itself stand on all of the server. Inside core, from the bottom: the plain types (the
+files of core itself), then sessions, waiting and reads, which do not know each other, then pipeline, then checkpoint,
+then database, which wires them. The client stands on the protocol alone. The
 simulator, engine/sim, stands on the engine, and nothing but tests stands on it.
 
 Prints FILE:LINE: rule, one violation a line. Exit codes: 0 none, 1 some.
@@ -16,6 +18,10 @@ import sys
 
 ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", "engine/stm", "engine/exec", "engine"]
 ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp"]
+CORE_TYPES = [f"server/core/{name}" for name in (
+    "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "in_flight", "options",
+    "position", "request", "request_identity", "threads")]
+CORE_ROOMS = ["server/core/sessions", "server/core/waiting", "server/core/reads"]
 PROTOCOL = "kilokv/v1"  # generated
 GENERATED = {"kilokv_commit.hpp"}  # by the build: the commit that a program was built from
 CLIENT_FACE = "client/lib/include"  # included as "kilokv/..."
@@ -28,6 +34,11 @@ MAY_INCLUDE = {
     "engine/sim": ENGINE_ORDER,
     "engine/bench": [*ENGINE_ORDER, "engine/referee", "engine/workloads"],
     "server/core": [*ENGINE_FACE, "engine/referee"],
+    **{room: [*ENGINE_FACE, *CORE_TYPES] for room in CORE_ROOMS},
+    "server/core/pipeline/pipeline": [*ENGINE_FACE, "engine/referee", *CORE_TYPES, *CORE_ROOMS],
+    "server/core/checkpoint": [*ENGINE_FACE, *CORE_TYPES, "server/core/sessions", "server/core/reads",
+                               "server/core/pipeline/pipeline"],
+    "server/core/database": [*ENGINE_FACE, *CORE_TYPES, *CORE_ROOMS, "server/core/pipeline/pipeline", "server/core/checkpoint"],
     "server/storage": [*ENGINE_FACE, "server/core"],
     "server/service": [*ENGINE_FACE, "server/core", PROTOCOL],
     "server": [*ENGINE_FACE, "server/core", "server/storage", "server/service"],

@@ -16,7 +16,10 @@ class LayoutTest(unittest.TestCase):
             headers = ["engine/base/types.hpp", "engine/table/table.hpp", "engine/txn/program.hpp",
                        "engine/stm/serial.hpp", "engine/engine.hpp", "engine/referee/referee.hpp",
                        "engine/workloads/workload.hpp",
-                       "server/core/database.hpp", "server/storage/rocksdb_log.hpp", "server/service/service.hpp",
+                       "server/core/database.hpp", "server/core/options.hpp", "server/core/sessions/session_table.hpp",
+                       "server/core/waiting/waiting.hpp", "server/core/reads/reader.hpp",
+                       "server/core/pipeline/batcher.hpp", "server/core/checkpoint/recovery.hpp",
+                       "server/storage/rocksdb_log.hpp", "server/service/service.hpp",
                        "client/lib/include/kilokv/client.hpp", "client/bench/run.hpp"]
             for path, text in {**{header: "" for header in headers}, **files}.items():
                 os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
@@ -66,6 +69,31 @@ class LayoutTest(unittest.TestCase):
             layer = path.rsplit("/", 1)[0]
             with self.subTest(path=path, included=included):
                 self.assert_found(path, f'#include "{included}"', f'{layer} may not include "{included}"')
+
+    def test_rooms_of_core(self):
+        headers = {"types": "options.hpp", "sessions": "sessions/session_table.hpp", "waiting": "waiting/waiting.hpp",
+                   "reads": "reads/reader.hpp", "pipeline": "pipeline/batcher.hpp",
+                   "checkpoint": "checkpoint/recovery.hpp", "database": "database.hpp"}
+        allowed = {"types": {}, "sessions": {"types"}, "waiting": {"types"}, "reads": {"types"},
+                   "pipeline": {"types", "sessions", "waiting", "reads"},
+                   "checkpoint": {"types", "sessions", "reads", "pipeline"},
+                   "database": {"types", "sessions", "waiting", "reads", "pipeline", "checkpoint"}}
+        for room, below in allowed.items():
+            folder = {"types": "server/core", "database": "server/core"}.get(room, f"server/core/{room}")
+            path = f"{folder}/database.cpp" if room == "database" else f"{folder}/a.cpp"
+            layer = f"{folder}/database" if room == "database" else folder
+            for other, header in headers.items():
+                with self.subTest(room=room, other=other):
+                    included = f"server/core/{header}"
+                    rule = f'{path}:1: {layer} may not include "{included}"'
+                    found = [] if other == room or other in below else [rule]
+                    self.assertEqual(self.check({path: f'#include "{included}"\n'}), found)
+
+    def test_referee_is_for_the_pipeline_alone(self):
+        for room in ["sessions", "waiting", "reads", "checkpoint"]:
+            with self.subTest(room=room):
+                self.assert_found(f"server/core/{room}/a.cpp", '#include "engine/referee/referee.hpp"',
+                                  f'server/core/{room} may not include "engine/referee/referee.hpp"')
 
     def test_public_header_of_the_client_has_no_protocol(self):
         self.assert_found("client/lib/include/kilokv/a.hpp", '#include "kilokv/v1/kilokv.pb.h"',

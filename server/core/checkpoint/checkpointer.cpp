@@ -20,9 +20,13 @@ constexpr std::size_t kPositionSamples = 16;  // within the tombstone retention
 
 }  // namespace
 
-Checkpointer::Checkpointer(CoreContext* core, Executor* executor, const Position& last,
+Checkpointer::Checkpointer(CoreContext* core, ExecuteStage* execute, const Reader* reader, const Position& last,
                            std::vector<std::string> dropped)
-    : core_(core), executor_(executor), last_batch_(last.batch), last_us_(core->environment.clock->monotonic_us()) {
+    : core_(core),
+      execute_(execute),
+      reader_(reader),
+      last_batch_(last.batch),
+      last_us_(core->environment.clock->monotonic_us()) {
   for (std::size_t i = 0; i < dropped.size(); ++i) {
     if (i % kSliceDropped == 0) dropped_.push_back({last.tombstone_floor, {}});
     dropped_.back().keys.push_back(std::move(dropped[i]));
@@ -63,7 +67,7 @@ void Checkpointer::begin(TimeUs now) {
   }
   if (!status.ok()) return core_->fail(status);
   capturing_ = true;
-  executor_->post([this, covered_floor = covers_.tombstone_floor] {
+  execute_->post([this, covered_floor = covers_.tombstone_floor] {
     covered_floor_ = covered_floor;
     choose_floor();
     auto slice = std::make_unique<Slice>();
@@ -75,7 +79,7 @@ void Checkpointer::begin(TimeUs now) {
 }
 
 void Checkpointer::ask(std::size_t left) {
-  executor_->post([this, left] {
+  execute_->post([this, left] {
     auto slice = std::make_unique<Slice>();
     drop_tombstones(slice.get());
     capture(slice.get(), left);
@@ -107,7 +111,7 @@ void Checkpointer::drop_tombstones(Slice* slice) {
       if (engine.find(key).cell == Cell{}) slice->dropped.push_back(std::move(key));
     }
   }
-  const Version floor = executor_->drop_floor(wanted_floor_);
+  const Version floor = reader_->drop_floor(wanted_floor_);
   if (floor > engine.tombstone_floor()) {
     Dropped step;
     const auto keep = [&step](std::string_view key) { step.keys.emplace_back(key); };
@@ -189,8 +193,7 @@ TimeUs Checkpointer::step() {
     auto slices = captured_.take_all();  // one at most: the next is asked for when this one is written
     if (slices.empty()) return kNever;
     waiting_ = std::move(slices.front());
-    core_->at_boundary.add(waiting_->executed, [this] { core_->checkpoint_worker->notify(); });
-    core_->answer_worker->notify();
+    core_->when_answered(waiting_->executed, [this] { core_->checkpoint_worker->notify(); });
   }
   if (core_->durable.batch() < waiting_->executed) return kNever;
   const std::unique_ptr<Slice> slice = std::move(waiting_);

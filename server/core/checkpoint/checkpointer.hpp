@@ -17,15 +17,17 @@
 #include <string>
 #include <vector>
 
-#include "server/core/core_context.hpp"
-#include "server/core/pipeline/executor.hpp"
+#include "server/core/pipeline/core_context.hpp"
+#include "server/core/pipeline/execute_stage.hpp"
+#include "server/core/reads/reader.hpp"
 
 namespace kilokv::server {
 
 class Checkpointer {
  public:
   // `last`: where recovery ended, with the batch of the newest checkpoint. `dropped`: keys that recovery dropped.
-  Checkpointer(CoreContext* core, Executor* executor, const Position& last, std::vector<std::string> dropped);
+  Checkpointer(CoreContext* core, ExecuteStage* execute, const Reader* reader, const Position& last,
+               std::vector<std::string> dropped);
   TimeUs step();
 
   // A checkpoint now; `done` is called when it counts, or when the disk has no room for it. Any thread.
@@ -60,7 +62,8 @@ class Checkpointer {
   void end(TimeUs now);
 
   CoreContext* core_;
-  Executor* executor_;
+  ExecuteStage* execute_;
+  const Reader* reader_;
   std::atomic<BatchNumber> last_batch_;
   TimeUs last_us_ = 0, no_room_until_us_ = 0;
   bool capturing_ = false;

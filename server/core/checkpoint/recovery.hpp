@@ -14,7 +14,6 @@
 #include "engine/engine.hpp"
 #include "server/core/commit_log.hpp"
 #include "server/core/environment.hpp"
-#include "server/core/pipeline/pipeline.hpp"
 #include "server/core/sessions/session_table.hpp"
 
 namespace kilokv::server {

@@ -42,46 +42,46 @@ std::uint64_t largest_written(const engine::TransactionColumns& columns) {
 
 }  // namespace
 
-void AdmissionQueue::price(RequestRun* run) const {
-  const engine::TransactionColumns& columns = run->request->transactions;
-  run->largest_value = std::max(largest_value(), largest_written(columns));
-  run->cost = {};
-  run->dearest = {};
+void AdmissionQueue::estimate(AdmittedRequest* request) const {
+  const engine::TransactionColumns& columns = request->content->transactions;
+  request->largest_value = std::max(largest_value(), largest_written(columns));
+  request->cost = {};
+  request->costliest = {};
   for (std::uint32_t t = 0; t < columns.size(); ++t) {
     const TransactionCost cost =
-        cost_of(columns, t, run->session.has_value(), run->largest_value, options_.result_bytes_max);
-    const std::uint64_t bytes = log_bytes(cost.log, run->largest_value);
-    if (bytes > run->dearest.log_bytes) run->dearest = {t, bytes};
-    run->cost += cost;
+        cost_of(columns, t, request->identity.session.has_value(), request->largest_value, options_.result_bytes_max);
+    const std::uint64_t bytes = log_bytes(cost.log, request->largest_value);
+    if (bytes > request->costliest.log_bytes) request->costliest = {t, bytes};
+    request->cost += cost;
   }
 }
 
-Status AdmissionQueue::check_dearest(const RequestRun& run) {
-  if (run.dearest.log_bytes <= kTransactionLogBytesMax) return {};
-  return Status::invalid({"transactions[" + std::to_string(run.index_of(run.dearest.transaction)) + "]",
+Status AdmissionQueue::check_costliest(const AdmittedRequest& request) {
+  if (request.costliest.log_bytes <= kTransactionLogBytesMax) return {};
+  return Status::invalid({"transactions[" + std::to_string(request.index_of(request.costliest.transaction)) + "]",
                           std::to_string(kTransactionLogBytesMax) + " bytes of log",
-                          "up to " + std::to_string(run.dearest.log_bytes) + " bytes", "--operations-max"});
+                          "up to " + std::to_string(request.costliest.log_bytes) + " bytes", "--operations-max"});
 }
 
-Status AdmissionQueue::reserve(const RequestRun& run, std::uint64_t largest_value) {
+Status AdmissionQueue::reserve(const AdmittedRequest& request, std::uint64_t largest_value) {
   const std::scoped_lock lock(log_mutex_);
   const std::uint64_t before = largest_value_.load(std::memory_order_relaxed);
   largest_value = std::max(largest_value, before);
   const std::uint64_t grown = log_bytes(admitted_log_, largest_value) - log_bytes(admitted_log_, before);
-  Status status = log_->reserve(grown + log_bytes(run.cost.log, largest_value));
+  Status status = log_->reserve(grown + log_bytes(request.cost.log, largest_value));
   if (!status.ok()) return status;
-  admitted_log_ += run.cost.log;
+  admitted_log_ += request.cost.log;
   largest_value_.store(largest_value, std::memory_order_release);
   return status;
 }
 
-Status AdmissionQueue::charge(RequestRun* run) {
-  const engine::TransactionColumns& columns = run->request->transactions;
-  const std::uint64_t count = run->to_run;
+Status AdmissionQueue::charge(AdmittedRequest* request) {
+  const engine::TransactionColumns& columns = request->content->transactions;
+  const std::uint64_t count = request->to_run;
   const auto& timeouts = columns.wait_timeout_us;
-  run->queued_bytes = columns.memory_bytes();
-  if (Status status = check_dearest(*run); !status.ok()) return status;
-  run->waiting_transactions =
+  request->queued_bytes = columns.memory_bytes();
+  if (Status status = check_costliest(*request); !status.ok()) return status;
+  request->waiting_transactions =
       static_cast<std::uint64_t>(std::count_if(timeouts.begin(), timeouts.end(), [](DurationUs t) { return t > 0; }));
 
   // A request of more transactions than the limit is let in when it is alone.
@@ -90,58 +90,58 @@ Status AdmissionQueue::charge(RequestRun* run) {
       {"queue", std::max(options_.queue_transactions_max, count), "transactions", "--queue-transactions-max"});
   if (!status.ok()) return status;
   status =
-      charge_counter(&bytes_, run->queued_bytes, {"queue", options_.queue_bytes_max, "bytes", "--queue-bytes-max"});
+      charge_counter(&bytes_, request->queued_bytes, {"queue", options_.queue_bytes_max, "bytes", "--queue-bytes-max"});
   if (status.ok()) {
-    status = charge_counter(&waiting_, run->waiting_transactions,
+    status = charge_counter(&waiting_, request->waiting_transactions,
                             {"parked", options_.parked_max, "transactions that may wait", "--parked-max"});
     if (status.ok()) {
-      status = reserve(*run, run->largest_value);
+      status = reserve(*request, request->largest_value);
       if (status.ok()) return status;
-      waiting_.fetch_sub(run->waiting_transactions, std::memory_order_relaxed);
+      waiting_.fetch_sub(request->waiting_transactions, std::memory_order_relaxed);
     }
-    bytes_.fetch_sub(run->queued_bytes, std::memory_order_relaxed);
+    bytes_.fetch_sub(request->queued_bytes, std::memory_order_relaxed);
   }
   transactions_.fetch_sub(count, std::memory_order_relaxed);
   return status;
 }
 
-void AdmissionQueue::push(std::shared_ptr<RequestRun> run) {
+void AdmissionQueue::push(std::shared_ptr<AdmittedRequest> request) {
   const std::scoped_lock lock(mutex_);
-  ready_.fetch_add(run->to_run, std::memory_order_release);
-  runs_.push_back(std::move(run));
+  ready_.fetch_add(request->to_run, std::memory_order_release);
+  requests_.push_back(std::move(request));
   pushed_.fetch_add(1, std::memory_order_release);
 }
 
-std::shared_ptr<RequestRun> AdmissionQueue::front() const {
+std::shared_ptr<AdmittedRequest> AdmissionQueue::front() const {
   const std::scoped_lock lock(mutex_);
-  return runs_.empty() ? nullptr : runs_.front();
+  return requests_.empty() ? nullptr : requests_.front();
 }
 
 void AdmissionQueue::take(std::uint32_t count) {
   const std::scoped_lock lock(mutex_);
-  RequestRun& run = *runs_.front();
-  run.batched += count;
-  KILOKV_CHECK(run.batched <= run.to_run);
+  AdmittedRequest& request = *requests_.front();
+  request.batched += count;
+  KILOKV_CHECK(request.batched <= request.to_run);
   ready_.fetch_sub(count, std::memory_order_relaxed);
   transactions_.fetch_sub(count, std::memory_order_relaxed);
-  if (run.batched < run.to_run) return;
-  bytes_.fetch_sub(run.queued_bytes, std::memory_order_relaxed);
-  runs_.pop_front();
+  if (request.batched < request.to_run) return;
+  bytes_.fetch_sub(request.queued_bytes, std::memory_order_relaxed);
+  requests_.pop_front();
   taken_.fetch_add(1, std::memory_order_release);
 }
 
 TimeUs AdmissionQueue::oldest_us() const {
   const std::scoped_lock lock(mutex_);
-  return runs_.empty() ? kNever : runs_.front()->admitted_us;
+  return requests_.empty() ? kNever : requests_.front()->admitted_us;
 }
 
-void AdmissionQueue::finished(const RequestRun& run) {
+void AdmissionQueue::finished(const AdmittedRequest& request) {
   {
     const std::scoped_lock lock(log_mutex_);
-    admitted_log_ -= run.cost.log;
-    log_->release(log_bytes(run.cost.log, largest_value_.load(std::memory_order_relaxed)));
+    admitted_log_ -= request.cost.log;
+    log_->release(log_bytes(request.cost.log, largest_value_.load(std::memory_order_relaxed)));
   }
-  waiting_.fetch_sub(run.waiting_transactions, std::memory_order_relaxed);
+  waiting_.fetch_sub(request.waiting_transactions, std::memory_order_relaxed);
 }
 
 }  // namespace kilokv::server

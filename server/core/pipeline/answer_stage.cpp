@@ -11,26 +11,27 @@ namespace kilokv::server {
 void AnswerStage::answer_part(const Batch& batch, const BatchPart& part) {
   const std::uint32_t answered = part.answered();
   if (answered == 0) return;
-  RequestRun& run = *part.run;
-  KILOKV_CHECK(answered <= run.unanswered);
-  run.unanswered -= answered;
+  AdmittedRequest& request = *part.request;
+  KILOKV_CHECK(answered <= request.unanswered);
+  request.unanswered -= answered;
   const LiveSlice slice = batch.slice_of(part, *core_->engine);
-  if (run.session) {
-    core_->sessions.deliver(*run.session, run.number, slice,
+  if (request.identity.session) {
+    core_->sessions.deliver(*request.identity.session, request.identity.number, slice,
                             batch.encoded_results.substr(part.encoded_begin, part.encoded_end - part.encoded_begin));
   } else {
-    run.sink->results(slice, run.unanswered == 0);
+    request.sink->results(slice, request.unanswered == 0);
   }
-  if (run.unanswered == 0) core_->queue.finished(run);
+  if (request.unanswered == 0) core_->queue.finished(request);
 }
 
 void AnswerStage::answer(Batch* batch) {
   for (const SessionEntry& entry : batch->session_entries) {
     // Refusals here cannot be: id and lease are good, a place was set aside, and closing twice is harmless.
     if (entry.kind == SessionEntry::Kind::opened) {
-      static_cast<void>(core_->sessions.open(entry.session, entry.lease_us, core_->environment.clock->monotonic_us()));
+      static_cast<void>(
+          core_->sessions.open(*entry.identity.session, entry.lease_us, core_->environment.clock->monotonic_us()));
     } else if (entry.kind == SessionEntry::Kind::closed) {
-      static_cast<void>(core_->sessions.close(entry.session));
+      static_cast<void>(core_->sessions.close(*entry.identity.session));
     }
   }
   fail_point("core.answer.before");

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "server/core/core_context.hpp"
+#include "server/core/pipeline/core_context.hpp"
 
 namespace kilokv::server {
 

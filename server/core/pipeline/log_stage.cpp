@@ -11,10 +11,10 @@ namespace kilokv::server {
 
 void LogStage::encode_results(Batch* batch) {
   for (BatchPart& part : batch->parts) {
-    if (!part.run->session || part.answered() == 0) continue;
+    if (!part.request->identity.session || part.answered() == 0) continue;
     part.encoded_begin = batch->encoded_results.size();
     server::encode_results(batch->slice_of(part, *core_->engine), core_->options.result_bytes_max,
-                           &part.run->stored_read_bytes, &batch->encoded_results);
+                           &part.request->stored_read_bytes, &batch->encoded_results);
     part.encoded_end = batch->encoded_results.size();
   }
 }
@@ -23,14 +23,11 @@ void LogStage::encode_results(Batch* batch) {
 void LogStage::add_session_results(Batch* batch) {
   for (const BatchPart& part : batch->parts) {
     if (part.encoded_begin == part.encoded_end) continue;
-    const RequestRun& run = *part.run;
+    const AdmittedRequest& request = *part.request;
     SessionEntry entry;
     entry.kind = SessionEntry::Kind::results;
-    entry.session = *run.session;
-    entry.request = run.number;
-    entry.acknowledged_through = run.acknowledged_through;
-    entry.digest = run.digest;
-    entry.transactions = run.transactions;
+    entry.identity = request.identity;
+    entry.transactions = request.transactions;
     entry.results =
         std::string_view(batch->encoded_results).substr(part.encoded_begin, part.encoded_end - part.encoded_begin);
     batch->session_entries.push_back(entry);

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "server/core/core_context.hpp"
+#include "server/core/pipeline/core_context.hpp"
 
 namespace kilokv::server {
 

@@ -49,7 +49,7 @@ struct TransactionCost {
   std::uint64_t reads = 0;         // GETs 1 each, range operations their limits
   std::uint64_t stored_bytes = 0;  // in the session, in memory; larger values than are known do not count
 
-  // With the price of large values: a guard counts once, a read once more for each 4 KiB that it may return.
+  // What large values add is counted in: a guard counts once, a read once more for each 4 KiB that it may return.
   std::uint64_t reads_at(std::uint64_t largest_value) const { return guards + reads + reads * (largest_value / 4096); }
   TransactionCost& operator+=(const TransactionCost& other) {
     log += other.log;

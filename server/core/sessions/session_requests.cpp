@@ -80,7 +80,7 @@ Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_thr
 static bool same_content(const UploadedPart& known, const Hash128& digest, std::uint32_t transactions,
                          const RequestHeader& header) {
   if (header.upload_gone) return known == header.uploaded;
-  return digest == header.digest && transactions == header.transactions;
+  return digest == header.identity.digest && transactions == header.transactions;
 }
 
 // Checks the number, then lets it renew the lease and acknowledge. Requires the session's lock.
@@ -141,79 +141,85 @@ Status SessionTable::reserve_room(Session* session, std::uint64_t number, Reques
 }
 
 // Requires the session's lock, and that the session does not know the number.
-Admission SessionTable::admit_new(Session* session, const RequestHeader& header) const {
+SessionAdmission SessionTable::admit_new(Session* session, const RequestHeader& header) const {
   if (header.upload_gone) {
-    return {Admission::Kind::refused, missing_upload(header.number, header.uploaded.keys, 0), false, {}, 0};
+    return {
+        SessionAdmission::Kind::refused, missing_upload(header.identity.number, header.uploaded.keys, 0), false, {}, 0};
   }
-  auto request = std::make_shared<RequestState>(header.digest, header.transactions);
+  auto request = std::make_shared<RequestState>(header.identity.digest, header.transactions);
   request->uploaded = header.uploaded;
-  if (Status full = reserve_room(session, header.number, request.get(), header.stored_bytes_max); !full.ok()) {
-    return {Admission::Kind::refused, std::move(full), false, {}, 0};
+  if (Status full = reserve_room(session, header.identity.number, request.get(), header.stored_bytes_max); !full.ok()) {
+    return {SessionAdmission::Kind::refused, std::move(full), false, {}, 0};
   }
   request->sinks.push_back(header.sink);
   request->in_flight = true;
   ++session->in_flight;
-  session->requests.emplace_hint(session->requests.end(), header.number, std::move(request));
-  return {Admission::Kind::run, {}, true, {}, header.stored_bytes_max};
+  session->requests.emplace_hint(session->requests.end(), header.identity.number, std::move(request));
+  return {SessionAdmission::Kind::run, {}, true, {}, header.stored_bytes_max};
 }
 
-Admission SessionTable::begin(const RequestHeader& header, TimeUs now_us) {
-  const std::shared_ptr<Session> session = find(header.session);
+SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us) {
+  const std::shared_ptr<Session> session = find(*header.identity.session);
   if (session == nullptr) {
-    return {Admission::Kind::refused, unknown_session(), false, {}, 0};
+    return {SessionAdmission::Kind::refused, unknown_session(), false, {}, 0};
   }
   for (;;) {
     std::shared_ptr<RequestState> request;
     {
       const std::scoped_lock lock(session->mutex);
-      if (Status status = enter(session.get(), header.number, header.acknowledged_through, now_us); !status.ok()) {
-        return {Admission::Kind::refused, std::move(status), false, {}, 0};
+      if (Status status = enter(session.get(), header.identity.number, header.identity.acknowledged_through, now_us);
+          !status.ok()) {
+        return {SessionAdmission::Kind::refused, std::move(status), false, {}, 0};
       }
-      request = session->request(header.number);
+      request = session->request(header.identity.number);
       if (request == nullptr) {
         return admit_new(session.get(), header);
       }
       if (!same_content(request->uploaded, request->digest, request->transactions, header)) {
-        return {Admission::Kind::refused, other_content(header.number), false, {}, 0};
+        return {SessionAdmission::Kind::refused, other_content(header.identity.number), false, {}, 0};
       }
     }
-    if (std::optional<Admission> admission = admit_known(session.get(), request.get(), header)) {
+    if (std::optional<SessionAdmission> admission = admit_known(session.get(), request.get(), header)) {
       return std::move(*admission);
     }
   }
 }
 
 // None: the request has left the table meanwhile.
-std::optional<Admission> SessionTable::admit_known(Session* session, RequestState* request,
-                                                   const RequestHeader& header) const {
+std::optional<SessionAdmission> SessionTable::admit_known(Session* session, RequestState* request,
+                                                          const RequestHeader& header) const {
   const std::scoped_lock request_lock(request->mutex);
   request->end_gone_sinks();  // or a request that waits for long would gather one for each retry
   if (request->sinks.size() >= kSinksMax) {
-    return Admission{Admission::Kind::refused,
-                     Status::exhausted({"number", std::to_string(kSinksMax) + " calls that wait for one request",
-                                        std::to_string(kSinksMax + 1) + " calls", ""},
-                                       kRetryAfterUs),
-                     false,
-                     {},
-                     0};
+    return SessionAdmission{SessionAdmission::Kind::refused,
+                            Status::exhausted({"number", std::to_string(kSinksMax) + " calls that wait for one request",
+                                               std::to_string(kSinksMax + 1) + " calls", ""},
+                                              kRetryAfterUs),
+                            false,
+                            {},
+                            0};
   }
-  Admission admission;
+  SessionAdmission admission;
   {
     const std::scoped_lock lock(session->mutex);
-    if (session->request(header.number).get() != request) {
+    if (session->request(header.identity.number).get() != request) {
       return std::nullopt;
     }
     if (!header.upload_gone) {
       request->uploaded = header.uploaded;
     }
     if (request->in_flight) {
-      admission.kind = Admission::Kind::joined;
+      admission.kind = SessionAdmission::Kind::joined;
     } else if (request->complete()) {
-      admission.kind = Admission::Kind::answered;
+      admission.kind = SessionAdmission::Kind::answered;
     } else if (header.upload_gone) {
-      return Admission{Admission::Kind::refused, missing_upload(header.number, header.uploaded.keys, 0), false, {}, 0};
+      return SessionAdmission{SessionAdmission::Kind::refused,
+                              missing_upload(header.identity.number, header.uploaded.keys, 0),
+                              false,
+                              {},
+                              0};
     } else {
-      admission.kind = Admission::Kind::run;
+      admission.kind = SessionAdmission::Kind::run;
       request->in_flight = true;
       ++session->in_flight;
       if (request->reserved_bytes == 0) {  // from recovery
@@ -222,14 +228,14 @@ std::optional<Admission> SessionTable::admit_known(Session* session, RequestStat
       admission.reserved_bytes = request->reserved_bytes;
     }
   }
-  if (admission.kind == Admission::Kind::run) {
+  if (admission.kind == SessionAdmission::Kind::run) {
     admission.all_remaining = request->stored.empty();
     if (!admission.all_remaining) {
       admission.remaining = request->remaining();
     }
   }
   request->show_stored(header.sink.get());
-  if (admission.kind != Admission::Kind::answered) {
+  if (admission.kind != SessionAdmission::Kind::answered) {
     request->sinks.push_back(header.sink);
   }
   return admission;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/base/check.hpp"
+#include "server/core/options.hpp"
 #include "server/core/sessions/session_state.hpp"
 
 namespace kilokv::server {
@@ -24,6 +25,17 @@ std::size_t SessionTable::SessionIdHash::operator()(const SessionId& id) const {
   std::size_t hash = 0;  // ids are random
   std::memcpy(&hash, id.bytes.data(), sizeof hash);
   return hash;
+}
+
+SessionLimits session_limits(const DatabaseOptions& options) {
+  return {options.sessions_max,
+          options.session_lease_us_min,
+          options.session_lease_us_max,
+          options.session_requests_max,
+          options.session_bytes_max,
+          options.session_bytes_total_max,
+          {options.read_set_keys_max, options.uploads_bytes_max, options.session_uploads_bytes_max,
+           options.queue_bytes_max, options.upload_idle_us_max}};
 }
 
 SessionTable::SessionTable(const SessionLimits& limits) : limits_(limits) {}

@@ -44,7 +44,9 @@
 
 namespace kilokv::server {
 
-// See DatabaseOptions for meanings and knobs.
+struct DatabaseOptions;
+
+// See DatabaseOptions for meanings and flags.
 struct SessionLimits {
   std::uint64_t sessions_max = 0;
   DurationUs session_lease_us_min = 0;
@@ -55,6 +57,8 @@ struct SessionLimits {
   UploadLimits uploads = {};
 };
 
+SessionLimits session_limits(const DatabaseOptions& options);
+
 // What a request says of its uploaded keys: how many there are, and the digest of the content beside them.
 struct UploadedPart {
   std::uint64_t keys = 0;
@@ -64,10 +68,7 @@ struct UploadedPart {
 
 // What begin() needs of a request.
 struct RequestHeader {
-  SessionId session;
-  std::uint64_t number = 0;
-  std::uint64_t acknowledged_through = 0;
-  Hash128 digest;
+  RequestIdentity identity;  // in a session
   std::uint32_t transactions = 0;
   std::shared_ptr<ResponseSink> sink;
   std::uint64_t stored_bytes_max = 0;  // what its results may take at most, all that deliver() counts
@@ -77,7 +78,8 @@ struct RequestHeader {
   bool upload_gone = false;
 };
 
-struct Admission {
+// What a session says to a request.
+struct SessionAdmission {
   enum class Kind : std::uint8_t {
     run,       // the caller runs all transactions, or `remaining`, and ends with deliver() or abandon()
     joined,    // in flight already: the sink is attached
@@ -112,7 +114,7 @@ class SessionTable {
   // results alone may take more than is ever stored; RESOURCE_EXHAUSTED: too many requests or bytes in this session, or
   // bytes in all, stored and reserved (its acknowledgement counts all the same): only a new request is refused for
   // that, never a retry. Or too many calls wait for the answer of this request; those that are gone do not count.
-  Admission begin(const RequestHeader& header, TimeUs now_us);
+  SessionAdmission begin(const RequestHeader& header, TimeUs now_us);
 
   // Adds a chunk to the upload of its number, and renews the lease. Returns how many keys there are now. Errors: those
   // of begin() for the session and the number, and those of Upload::append.
@@ -177,8 +179,9 @@ class SessionTable {
   Status check_size(std::uint64_t stored_bytes_max) const;
   Status reserve_room(Session* session, std::uint64_t number, RequestState* request,
                       std::uint64_t stored_bytes_max) const;
-  Admission admit_new(Session* session, const RequestHeader& header) const;
-  std::optional<Admission> admit_known(Session* session, RequestState* request, const RequestHeader& header) const;
+  SessionAdmission admit_new(Session* session, const RequestHeader& header) const;
+  std::optional<SessionAdmission> admit_known(Session* session, RequestState* request,
+                                              const RequestHeader& header) const;
   static std::optional<StoredSession> copy_of(const Session& session);
   static std::shared_ptr<RequestState> in_flight(const Session& session, std::uint64_t number);
   static Status restore_results(Session* session, std::uint64_t number, const Hash128& digest,

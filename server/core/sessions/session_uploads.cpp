@@ -9,7 +9,7 @@ namespace kilokv::server {
 // A first chunk is added before its upload is seen: one that is refused leaves nothing behind.
 Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engine::KeyHashSecret& secret,
                                            TimeUs now_us) {
-  const std::shared_ptr<Session> session = find(chunk.session);
+  const std::shared_ptr<Session> session = find(*chunk.identity.session);
   if (session == nullptr) {
     return unknown_session();
   }
@@ -17,10 +17,11 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
     std::shared_ptr<Upload> upload;
     {
       const std::scoped_lock lock(session->mutex);
-      if (Status status = enter(session.get(), chunk.number, chunk.acknowledged_through, now_us); !status.ok()) {
+      if (Status status = enter(session.get(), chunk.identity.number, chunk.identity.acknowledged_through, now_us);
+          !status.ok()) {
         return status;
       }
-      if (const auto it = session->uploads.find(chunk.number); it != session->uploads.end()) {
+      if (const auto it = session->uploads.find(chunk.identity.number); it != session->uploads.end()) {
         upload = it->second;
         upload->touch(now_us);
       }
@@ -39,11 +40,11 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
       return keys;
     }
     const TimeUs idle_from_us = upload->idle_from_us();
-    if (Status status = keep(session.get(), chunk.number, &upload); !status.ok()) {
+    if (Status status = keep(session.get(), chunk.identity.number, &upload); !status.ok()) {
       return status;
     }
     if (upload == nullptr) {
-      look_at(chunk.session, idle_from_us);
+      look_at(*chunk.identity.session, idle_from_us);
       return keys;
     }
   }

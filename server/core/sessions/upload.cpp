@@ -86,14 +86,14 @@ Result<std::uint64_t> Upload::append(const ReadSetChunk& chunk, const engine::Ke
   if (completed_ || chunk.offset > there) {
     return Status(StatusCode::failed_precondition,
                   "offset: " + std::to_string(chunk.offset) + " keys before these, but request number " +
-                      std::to_string(chunk.number) + " has " + std::to_string(there) +
+                      std::to_string(chunk.identity.number) + " has " + std::to_string(there) +
                       " uploaded keys: go on from there, or upload the read set again");
   }
   const std::uint64_t repeated = std::min<std::uint64_t>(there - chunk.offset, chunk.keys.size());
   if (!holds(chunk, repeated)) {
     return Status(StatusCode::invalid_argument,
                   "keys: those that were uploaded at offset " + std::to_string(chunk.offset) + " of request number " +
-                      std::to_string(chunk.number) + " have other content: a retry must be the same");
+                      std::to_string(chunk.identity.number) + " have other content: a retry must be the same");
   }
   if (repeated == chunk.keys.size()) return there;
   if (Status status = charge(chunk, repeated); !status.ok()) return status;

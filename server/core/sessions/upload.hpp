@@ -27,8 +27,8 @@
 #include "engine/base/key_hash.hpp"
 #include "engine/base/status.hpp"
 #include "engine/txn/columns.hpp"
-#include "server/core/commit_log.hpp"
 #include "server/core/environment.hpp"
+#include "server/core/request_identity.hpp"
 
 namespace kilokv::server {
 
@@ -48,9 +48,7 @@ struct UploadCounts {
 
 // A part of a read set. Requires: at least one key, as many versions, each within its limits.
 struct ReadSetChunk {
-  SessionId session;
-  std::uint64_t number = 0;  // the commit's
-  std::uint64_t acknowledged_through = 0;
+  RequestIdentity identity;  // the commit's, in a session; its digest is not known yet
   std::uint64_t offset = 0;  // keys before these
   std::vector<std::string_view> keys;
   std::span<const Version> versions;

@@ -25,7 +25,7 @@
 #include "engine/base/status.hpp"
 #include "engine/engine.hpp"
 #include "engine/txn/columns.hpp"
-#include "server/core/commit_log.hpp"
+#include "server/core/request_identity.hpp"
 
 namespace kilokv::server {
 

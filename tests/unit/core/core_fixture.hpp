@@ -109,9 +109,7 @@ class CoreFixture : public ::testing::Test {
     engine::ColumnsBuilder builder(&request->transactions, database->key_secret());
     build(builder);
     auto sink = std::make_shared<RecordingSink>();
-    request->session = session;
-    request->number = number;
-    request->acknowledged_through = acknowledged_through;
+    request->identity = {session, number, acknowledged_through, {}};
     request->uploaded_keys = uploaded_keys;
     request->sink = sink;
     database->submit(std::move(request));

@@ -24,7 +24,7 @@ class DatabaseEdgesTest : public CoreFixture {
       b.end();
     };
   }
-  std::uint64_t cancel(Database::CancelTarget target) {
+  std::uint64_t cancel(CancelTarget target) {
     std::optional<std::uint64_t> count;
     database->cancel(target, [&](Result<std::uint64_t> got) { count = *got; });
     settle();

@@ -1,6 +1,7 @@
 // What the core holds for those who ask: boundaries, pages, commands on their way, stored results, pooled memory.
 #include "server/core/in_flight.hpp"
-#include "server/core/pipeline/pipeline.hpp"
+#include "server/core/pipeline/batch.hpp"
+#include "server/core/pipeline/pool.hpp"
 #include "tests/support/shown_limit.hpp"
 #include "tests/unit/core/core_fixture.hpp"
 

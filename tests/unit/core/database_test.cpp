@@ -255,7 +255,7 @@ TEST_F(DatabaseTest, CancelAnswersWhatIsParkedAndNothingElse) {
   EXPECT_EQ(parked[0].index, 0u);
   EXPECT_EQ(parked[0].guard_key, "a");
   std::uint64_t cancelled = 0;
-  Database::CancelTarget target;
+  CancelTarget target;
   target.session = session;
   target.request = 7;
   database->cancel(target, [&](Result<std::uint64_t> count) { cancelled = *count; });

@@ -117,9 +117,7 @@ class DatabaseThreadsTest : public ::testing::Test {
     engine::ColumnsBuilder builder(&request->transactions, database_->key_secret());
     build(builder);
     auto sink = std::make_shared<WaitedSink>();
-    request->session = session;
-    request->number = number;
-    request->acknowledged_through = through;
+    request->identity = {session, number, through, {}};
     request->sink = sink;
     database_->submit(std::move(request));
     return sink;

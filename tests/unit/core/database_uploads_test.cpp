@@ -33,9 +33,7 @@ class DatabaseUploads : public CoreFixture {
   Result<std::uint64_t> upload(std::uint64_t number, const ReadSet& set, std::size_t begin, std::size_t end,
                                std::uint64_t acknowledged_through = 0) {
     ReadSetChunk chunk;
-    chunk.session = session;
-    chunk.number = number;
-    chunk.acknowledged_through = acknowledged_through;
+    chunk.identity = {session, number, acknowledged_through, {}};
     chunk.offset = begin;
     chunk.keys.assign(set.keys.begin() + static_cast<std::ptrdiff_t>(begin),
                       set.keys.begin() + static_cast<std::ptrdiff_t>(end));

@@ -39,7 +39,7 @@ class FakeDatabase final : public Database {
   std::unique_ptr<Request> acquire_request() override { return std::make_unique<Request>(); }
 
   Result<std::uint64_t> upload(const ReadSetChunk& chunk) override {
-    if (chunk.offset > 0) return missing_upload(chunk.number, chunk.offset, 0);
+    if (chunk.offset > 0) return missing_upload(chunk.identity.number, chunk.offset, 0);
     return chunk.keys.size();
   }
 

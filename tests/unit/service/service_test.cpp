@@ -180,7 +180,7 @@ TEST_F(ServiceTest, TakesReadSetsAndWhatIsCommittedBesideThem) {
   std::thread answerer([this] {
     const auto request = database_.take();
     EXPECT_EQ(request->uploaded_keys, 2u);
-    EXPECT_EQ(request->number, 3u);
+    EXPECT_EQ(request->identity.number, 3u);
     EXPECT_EQ(request->transactions.size(), 1u);
     EXPECT_EQ(request->transactions.guard_kind.size() + request->transactions.op_kind.size(), 0u);
     test::FakeDatabase::commit(request.get());
@@ -258,9 +258,9 @@ TEST_F(ServiceTest, StreamAnswersInAnyOrderAndEndsAfterTheLast) {
   const auto one = database_.take();
   const auto two = database_.take();
   ASSERT_TRUE(one && two);
-  EXPECT_TRUE(one->session.has_value());
-  EXPECT_EQ(one->session, two->session);
-  EXPECT_EQ(two->number, 2u);
+  EXPECT_TRUE(one->identity.session.has_value());
+  EXPECT_EQ(one->identity.session, two->identity.session);
+  EXPECT_EQ(two->identity.number, 2u);
   test::FakeDatabase::commit(two.get());
   v1::SessionResponse response;
   ASSERT_TRUE(stream->Read(&response));

@@ -157,6 +157,7 @@ class Round {
     const LiveSlice slice({&columns_, &results_, engine_.get(), header_}, items);
     SessionEntry entry;
     entry.kind = SessionEntry::Kind::results;
+    entry.identity.session.emplace();
     encoded_.push_back(std::make_unique<std::string>());
     std::uint64_t read_bytes = UINT64_MAX;
     encode_results(slice, result_bytes_max_, &read_bytes, encoded_.back().get());

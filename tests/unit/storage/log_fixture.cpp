@@ -25,12 +25,14 @@ std::string text_of(const SessionId& id) {
 std::string text_of(Hash128 hash) { return std::to_string(hash.high) + ":" + std::to_string(hash.low); }
 
 std::string text_of(const SessionEntry& entry) {
-  std::string text = "entry kind=" + std::to_string(static_cast<int>(entry.kind)) + " id=" + text_of(entry.session);
+  std::string text =
+      "entry kind=" + std::to_string(static_cast<int>(entry.kind)) + " id=" + text_of(*entry.identity.session);
   if (entry.kind == SessionEntry::Kind::opened) text += " lease=" + std::to_string(entry.lease_us);
   if (entry.kind != SessionEntry::Kind::results) return text;
-  return text + " request=" + std::to_string(entry.request) +
-         " acknowledged=" + std::to_string(entry.acknowledged_through) + " digest=" + text_of(entry.digest) +
-         " transactions=" + std::to_string(entry.transactions) + " results=" + std::string(entry.results);
+  return text + " request=" + std::to_string(entry.identity.number) +
+         " acknowledged=" + std::to_string(entry.identity.acknowledged_through) +
+         " digest=" + text_of(entry.identity.digest) + " transactions=" + std::to_string(entry.transactions) +
+         " results=" + std::string(entry.results);
 }
 
 std::string text_of(const engine::BatchHeader& header, Version floor) {
@@ -189,12 +191,12 @@ Batch sample_batch(BatchNumber number) {
   batch.write_bytes(2, "text-" + std::to_string(number % 3), std::string(number % 50, 'x'));
   batch.write_integer(2, "low", INT64_MIN + signed_number);
   batch.erase(70, "account-" + std::to_string((number + 2) % 5));
-  SessionEntry opened{.session = session_id(number), .lease_us = 60000000, .digest = {}, .results = {}};
+  SessionEntry opened{.identity = {.session = session_id(number), .digest = {}}, .lease_us = 60000000, .results = {}};
   SessionEntry results{.kind = SessionEntry::Kind::results,
-                       .session = session_id(number - 1),
-                       .request = number,
-                       .acknowledged_through = number - 1,
-                       .digest = {.low = number, .high = 7},
+                       .identity = {.session = session_id(number - 1),
+                                    .number = number,
+                                    .acknowledged_through = number - 1,
+                                    .digest = {.low = number, .high = 7}},
                        .transactions = 3,
                        .results = "answers"};
   SessionEntry closed = opened;

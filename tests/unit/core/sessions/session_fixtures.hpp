@@ -121,16 +121,16 @@ class SessionTableTest : public testing::Test {
   SessionTableTest() { EXPECT_TRUE(table_.open(kId, kLeaseUs, now_us_).ok()); }
 
   RequestHeader header(std::uint64_t number, std::uint32_t transactions, std::shared_ptr<CheckingSink> sink) const {
-    return {kId, number, 0, kDigest, transactions, std::move(sink)};
+    return {{kId, number, 0, kDigest}, transactions, std::move(sink)};
   }
 
-  Admission begin(std::uint64_t number, std::uint32_t transactions, const std::shared_ptr<CheckingSink>& sink) {
+  SessionAdmission begin(std::uint64_t number, std::uint32_t transactions, const std::shared_ptr<CheckingSink>& sink) {
     return table_.begin(header(number, transactions, sink), now_us_);
   }
 
   Status refusal(const RequestHeader& header) {
-    const Admission admission = table_.begin(header, now_us_);
-    EXPECT_EQ(admission.kind, Admission::Kind::refused);
+    const SessionAdmission admission = table_.begin(header, now_us_);
+    EXPECT_EQ(admission.kind, SessionAdmission::Kind::refused);
     return admission.status;
   }
 

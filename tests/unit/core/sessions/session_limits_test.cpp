@@ -9,7 +9,7 @@
 namespace kilokv::server {
 namespace {
 
-using Kind = Admission::Kind;
+using Kind = SessionAdmission::Kind;
 using Indices = std::vector<std::uint32_t>;
 
 TEST_F(SessionTableTest, LimitsNameTheirKnobs) {
@@ -34,7 +34,7 @@ TEST_F(SessionTableTest, RequestsAreLimitedUntilSomeAreAcknowledged) {
   const Status full = refusal(next);
   expect_shown(full, "raise --session-requests-max");
   EXPECT_EQ(begin(1, 1, sink()).kind, Kind::answered);  // retries are welcome all the same
-  next.acknowledged_through = 1;
+  next.identity.acknowledged_through = 1;
   EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
 }
 
@@ -47,7 +47,7 @@ TEST_F(SessionTableTest, StoredBytesAreLimitedUntilSomeAreAcknowledged) {
   table_.deliver(kId, 1, slice, encoded(slice));
   RequestHeader next = header(2, 1, sink());
   expect_shown(refusal(next), "raise --session-bytes-max");
-  next.acknowledged_through = 1;
+  next.identity.acknowledged_through = 1;
   EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
 }
 
@@ -63,10 +63,10 @@ TEST_F(SessionTableTest, ARequestThatHoldsOthersUpGetsInWhereTheSessionIsFull) {
   RequestHeader later = header(5, 1, sink());
   EXPECT_EQ(refusal(later).violation()->knob, "--session-bytes-max");
   RequestHeader other = header(3, 1, sink());  // earlier, too, but 2 comes first
-  other.acknowledged_through = 1;
+  other.identity.acknowledged_through = 1;
   EXPECT_EQ(refusal(other).violation()->knob, "--session-bytes-max");
   RequestHeader earlier = header(2, 1, sink());
-  earlier.acknowledged_through = 1;
+  earlier.identity.acknowledged_through = 1;
   earlier.stored_bytes_max = kTestLimits.session_bytes_max;
   const Status beyond_twice = refusal(earlier);
   expect_shown(beyond_twice, "raise --session-bytes-max");
@@ -75,10 +75,10 @@ TEST_F(SessionTableTest, ARequestThatHoldsOthersUpGetsInWhereTheSessionIsFull) {
   earlier.stored_bytes_max /= 4;
   EXPECT_EQ(table_.begin(earlier, now_us_).kind, Kind::run);
   deliver(2, {0});
-  other.acknowledged_through = 2;
+  other.identity.acknowledged_through = 2;
   EXPECT_EQ(table_.begin(other, now_us_).kind, Kind::run);
   deliver(3, {0});
-  later.acknowledged_through = 4;
+  later.identity.acknowledged_through = 4;
   EXPECT_EQ(table_.begin(later, now_us_).kind, Kind::run);
 }
 
@@ -86,7 +86,7 @@ class ManySessionsTest : public SessionTableTest {
  protected:
   // Stores about half of what all sessions may store.
   std::uint64_t store_half(const SessionId& id, std::uint64_t number = 1) {
-    EXPECT_EQ(table_.begin({id, number, 0, kDigest, 1, sink()}, now_us_).kind, Kind::run);
+    EXPECT_EQ(table_.begin({{id, number, 0, kDigest}, 1, sink()}, now_us_).kind, Kind::run);
     const std::uint64_t before = table_.stored_bytes();
     const RecordedSlice slice({large(kTestLimits.session_bytes_total_max / 2)});
     table_.deliver(id, number, slice, encoded(slice));
@@ -108,7 +108,7 @@ class ManySessionsTest : public SessionTableTest {
 TEST_F(ManySessionsTest, StoredBytesOfAllAreLimitedUntilSomeAreGivenBack) {
   EXPECT_GE(store_half(kId), kTestLimits.session_bytes_total_max / 2);
   store_half(kSecond);
-  const RequestHeader next{kThird, 1, 0, kDigest, 1, sink()};
+  const RequestHeader next{{kThird, 1, 0, kDigest}, 1, sink()};
   const Status full = refusal(next);
   ASSERT_EQ(full.code(), StatusCode::resource_exhausted);
   EXPECT_EQ(full.violation()->field, "sessions");
@@ -119,7 +119,7 @@ TEST_F(ManySessionsTest, StoredBytesOfAllAreLimitedUntilSomeAreGivenBack) {
   EXPECT_EQ(begin(1, 1, sink()).kind, Kind::answered);  // a retry is welcome all the same
 
   RequestHeader acknowledging = header(2, 1, sink());
-  acknowledging.acknowledged_through = 1;
+  acknowledging.identity.acknowledged_through = 1;
   EXPECT_EQ(table_.begin(acknowledging, now_us_).kind, Kind::run);
   EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
 }
@@ -127,7 +127,7 @@ TEST_F(ManySessionsTest, StoredBytesOfAllAreLimitedUntilSomeAreGivenBack) {
 TEST_F(ManySessionsTest, AcknowledgementCloseAndTheEndOfALeaseGiveEveryByteBack) {
   store_half(kId);
   RequestHeader acknowledging = header(2, 1, sink());
-  acknowledging.acknowledged_through = 1;
+  acknowledging.identity.acknowledged_through = 1;
   EXPECT_EQ(table_.begin(acknowledging, now_us_).kind, Kind::run);
   EXPECT_EQ(table_.stored_bytes(), 0u);
   store_half(kSecond);
@@ -145,7 +145,7 @@ TEST_F(ManySessionsTest, WhatIsAcknowledgedInFlightCountsUntilItIsForgotten) {
   const std::uint64_t stored = table_.stored_bytes();
   EXPECT_GT(stored, 0u);
   RequestHeader next = header(2, 1, sink());
-  next.acknowledged_through = 1;
+  next.identity.acknowledged_through = 1;
   EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
   EXPECT_EQ(table_.stored_bytes(), stored);
   deliver(1, {1});
@@ -163,13 +163,13 @@ TEST_F(ManySessionsTest, WhatRecoveryBringsBackIsCountedAndNeverRefused) {
   EXPECT_EQ(restored.stored_bytes(), table_.stored_bytes());
   EXPECT_EQ(restored.begin(header(1, 1, sink()), now_us_).kind, Kind::answered);
   EXPECT_EQ(restored.begin(header(3, 1, sink()), now_us_).status.violation()->knob, "--session-bytes-max");
-  const RequestHeader other{kSecond, 1, 0, kDigest, 1, sink()};
+  const RequestHeader other{{kSecond, 1, 0, kDigest}, 1, sink()};
   EXPECT_EQ(restored.begin(other, now_us_).status.violation()->knob, "--session-bytes-total-max");
 }
 
 TEST_F(ManySessionsTest, WhatMayBeStoredIsReservedUntilItIsKnown) {
   const auto wanting = [&](const SessionId& id, std::uint64_t number, std::uint64_t bytes) {
-    return RequestHeader{id, number, 0, kDigest, 2, sink(), bytes};
+    return RequestHeader{{id, number, 0, kDigest}, 2, sink(), bytes};
   };
   EXPECT_EQ(refusal(wanting(kId, 1, 1'000'001)).code(), StatusCode::invalid_argument);
   EXPECT_EQ(table_.begin(wanting(kId, 1, 600'000), now_us_).reserved_bytes, 600'000u);

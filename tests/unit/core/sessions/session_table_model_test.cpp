@@ -12,7 +12,7 @@
 namespace kilokv::server {
 namespace {
 
-using Kind = Admission::Kind;
+using Kind = SessionAdmission::Kind;
 using Indices = std::vector<std::uint32_t>;
 
 struct ModelRequest {
@@ -107,7 +107,7 @@ class RandomRun {
     const SessionId id = session_id(static_cast<unsigned char>(++opened_));
     ASSERT_TRUE(table_->open(id, kLeaseUs, 0).ok());
     model_[id];
-    log({SessionEntry::Kind::opened, id, kLeaseUs, 0, 0, {}, 0, {}}, "");
+    log({SessionEntry::Kind::opened, {id, 0, 0, {}}, kLeaseUs, 0, {}}, "");
   }
 
   void close() {
@@ -117,7 +117,7 @@ class RandomRun {
       return;
     }
     ASSERT_TRUE(table_->close(id).ok());
-    log({SessionEntry::Kind::closed, id, 0, 0, 0, {}, 0, {}}, "");
+    log({SessionEntry::Kind::closed, {id, 0, 0, {}}, 0, 0, {}}, "");
     // What is in flight still answers.
     for (auto& [number, request] : session->requests) {
       if (request.in_flight) {
@@ -148,7 +148,7 @@ class RandomRun {
     const std::uint32_t transactions =
         known != session->requests.end() ? known->second.transactions : 1 + static_cast<std::uint32_t>(below(5));
     const auto sink = std::make_shared<CheckingSink>();
-    const Admission admission =
+    const SessionAdmission admission =
         table_->begin({id, number, acknowledged, digest_of_number(number), transactions, sink}, 0);
     if (number <= std::max(session->acknowledged, acknowledged)) {
       ASSERT_EQ(admission.kind, Kind::refused);
@@ -167,7 +167,7 @@ class RandomRun {
   }
 
   void expect_admission(ModelRequest* request, std::uint32_t transactions, const std::shared_ptr<CheckingSink>& sink,
-                        const Admission& admission) {
+                        const SessionAdmission& admission) {
     const std::set<std::uint32_t> shown(sink->indices().begin(), sink->indices().end());
     ASSERT_EQ(shown, request->done);
     request->transactions = transactions;
@@ -209,11 +209,8 @@ class RandomRun {
     const RecordedSlice slice = slice_of(finished, 1 + log_.size() / 4);  // several entries of one batch, too
     ModelSession& session = model_[id];
     log({SessionEntry::Kind::results,
-         id,
+         {id, number, session.acknowledged, digest_of_number(number)},
          0,
-         number,
-         session.acknowledged,
-         digest_of_number(number),
          request->transactions,
          {}},
         encoded(slice));
@@ -304,7 +301,7 @@ class RandomRun {
   std::set<std::uint32_t> logged_done(const SessionId& id, std::uint64_t number) const {
     std::set<std::uint32_t> done;
     for (const LoggedEntry& logged : log_) {
-      if (logged.entry.session == id && logged.entry.request == number && !logged.results.empty()) {
+      if (logged.entry.identity.session == id && logged.entry.identity.number == number && !logged.results.empty()) {
         CheckingSink sink;
         sink.results(*StoredSlice::parse(logged.results), false);
         done.insert(sink.indices().begin(), sink.indices().end());
@@ -316,11 +313,12 @@ class RandomRun {
   // Every logged result that was not acknowledged is there.
   void expect_nothing_lost() {
     for (const LoggedEntry& logged : log_) {
-      const auto session = model_.find(logged.entry.session);
-      if (logged.results.empty() || session == model_.end() || logged.entry.request <= session->second.acknowledged) {
+      const auto session = model_.find(*logged.entry.identity.session);
+      if (logged.results.empty() || session == model_.end() ||
+          logged.entry.identity.number <= session->second.acknowledged) {
         continue;
       }
-      ASSERT_TRUE(session->second.requests.contains(logged.entry.request));
+      ASSERT_TRUE(session->second.requests.contains(logged.entry.identity.number));
     }
   }
 

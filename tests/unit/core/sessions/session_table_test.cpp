@@ -7,12 +7,12 @@
 namespace kilokv::server {
 namespace {
 
-using Kind = Admission::Kind;
+using Kind = SessionAdmission::Kind;
 using Indices = std::vector<std::uint32_t>;
 
 TEST_F(SessionTableTest, RunsANewRequestAndAnswersItsRetryFromStore) {
   const auto first = sink(), retry = sink();
-  const Admission admission = begin(1, 3, first);
+  const SessionAdmission admission = begin(1, 3, first);
   EXPECT_EQ(admission.kind, Kind::run);
   EXPECT_TRUE(admission.all_remaining);
   deliver(1, {0, 2}, 5);
@@ -42,23 +42,23 @@ TEST_F(SessionTableTest, ARetryInFlightGetsTheStoredPartAtOnceAndTheRestLive) {
 TEST_F(SessionTableTest, OtherContentUnderTheSameNumberIsRefused) {
   begin(1, 2, sink());
   RequestHeader other = header(1, 2, sink());
-  other.digest = {9, 9};
+  other.identity.digest = {9, 9};
   EXPECT_EQ(refusal(other).code(), StatusCode::invalid_argument);
   EXPECT_EQ(refusal(header(1, 3, sink())).code(), StatusCode::invalid_argument);
 }
 
 TEST_F(SessionTableTest, UnknownSessionsAndAcknowledgedNumbersAreRefused) {
   RequestHeader request = header(1, 1, sink());
-  request.session = session_id(8);
+  request.identity.session = session_id(8);
   EXPECT_EQ(refusal(request).code(), StatusCode::failed_precondition);
   EXPECT_EQ(refusal(header(0, 1, sink())).code(), StatusCode::failed_precondition);
 
   request = header(5, 1, sink());
-  request.acknowledged_through = 5;
+  request.identity.acknowledged_through = 5;
   EXPECT_EQ(refusal(request).code(), StatusCode::failed_precondition);
   EXPECT_EQ(begin(1, 1, sink()).kind, Kind::run);  // the refused acknowledgement did not count
 
-  request.acknowledged_through = 4;
+  request.identity.acknowledged_through = 4;
   EXPECT_EQ(table_.begin(request, now_us_).kind, Kind::run);
   EXPECT_EQ(refusal(header(4, 1, sink())).code(), StatusCode::failed_precondition);
 }
@@ -71,7 +71,7 @@ TEST_F(SessionTableTest, AnAbandonedRequestRunsItsRestLater) {
   EXPECT_EQ(first->failure().code(), StatusCode::unavailable);
   EXPECT_EQ(first->indices(), Indices{2});
 
-  const Admission admission = begin(1, 4, second);
+  const SessionAdmission admission = begin(1, 4, second);
   EXPECT_EQ(admission.kind, Kind::run);
   EXPECT_FALSE(admission.all_remaining);
   EXPECT_EQ(admission.remaining, (Indices{0, 1, 3}));
@@ -84,7 +84,7 @@ TEST_F(SessionTableTest, ARequestAbandonedWithNothingDoneLeavesNoTrace) {
   begin(1, 2, sink());
   table_.abandon(kId, 1, Status(StatusCode::resource_exhausted, "queue"));
   RequestHeader other = header(1, 3, sink());
-  other.digest = {9, 9};
+  other.identity.digest = {9, 9};
   EXPECT_TRUE(table_.begin(other, now_us_).all_remaining);
 }
 
@@ -93,7 +93,7 @@ TEST_F(SessionTableTest, AnAcknowledgedRequestInFlightStillAnswersAndIsNotStored
   begin(1, 2, first);
   deliver(1, {0});
   RequestHeader next = header(2, 1, sink());
-  next.acknowledged_through = 1;
+  next.identity.acknowledged_through = 1;
   EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
   table_.deliver(kId, 1, slice_of({1}), std::string(kTestLimits.session_bytes_max, 'x'));
   EXPECT_TRUE(first->last());
@@ -170,7 +170,7 @@ TEST_F(SessionTableTest, ACheckpointBringsEverythingBack) {
     ASSERT_TRUE(restored.restore(session, now_us_).ok());
   }
   const auto retry = sink();
-  const Admission half = restored.begin(header(1, 3, retry), now_us_);
+  const SessionAdmission half = restored.begin(header(1, 3, retry), now_us_);
   EXPECT_EQ(half.kind, Kind::run);
   EXPECT_EQ(half.remaining, Indices{1});
   EXPECT_EQ(retry->indices(), (Indices{0, 2}));
@@ -182,9 +182,7 @@ SessionEntry results_entry(const SessionId& id, std::uint64_t number, std::uint3
                            std::string_view bytes) {
   SessionEntry entry;
   entry.kind = SessionEntry::Kind::results;
-  entry.session = id;
-  entry.request = number;
-  entry.digest = kDigest;
+  entry.identity = {id, number, 0, kDigest};
   entry.transactions = transactions;
   entry.results = bytes;
   return entry;
@@ -193,7 +191,7 @@ SessionEntry results_entry(const SessionId& id, std::uint64_t number, std::uint3
 TEST_F(SessionTableTest, EntriesOfTheLogMayRepeatWhatTheCheckpointHolds) {
   const std::string first = encoded(slice_of({0, 1}, 4)), second = encoded(slice_of({2}, 4));
   for (int replay = 0; replay < 2; ++replay) {
-    EXPECT_TRUE(table_.restore({SessionEntry::Kind::opened, kId, kLeaseUs, 0, 0, {}, 0, {}}, now_us_).ok());
+    EXPECT_TRUE(table_.restore({SessionEntry::Kind::opened, {kId, 0, 0, {}}, kLeaseUs, 0, {}}, now_us_).ok());
     EXPECT_TRUE(table_.restore(results_entry(kId, 1, 4, first), now_us_).ok());
     EXPECT_TRUE(table_.restore(results_entry(kId, 1, 4, second), now_us_).ok());
   }
@@ -205,7 +203,7 @@ TEST_F(SessionTableTest, EntriesOfTheLogAcknowledgeAndClose) {
   const std::string bytes = encoded(slice_of({0}));
   EXPECT_TRUE(table_.restore(results_entry(kId, 1, 1, bytes), now_us_).ok());
   SessionEntry acknowledging = results_entry(kId, 2, 1, bytes);
-  acknowledging.acknowledged_through = 1;
+  acknowledging.identity.acknowledged_through = 1;
   EXPECT_TRUE(table_.restore(acknowledging, now_us_).ok());
   RecordedResult large;
   large.result.outcome = engine::Outcome::committed;
@@ -217,7 +215,7 @@ TEST_F(SessionTableTest, EntriesOfTheLogAcknowledgeAndClose) {
   table_.abandon(kId, 9, Status(StatusCode::unavailable, "draining"));
   EXPECT_EQ(snapshot_of(table_).front().requests.size(), 1u);
   for (int replay = 0; replay < 2; ++replay) {
-    EXPECT_TRUE(table_.restore({SessionEntry::Kind::closed, kId, 0, 0, 0, {}, 0, {}}, now_us_).ok());
+    EXPECT_TRUE(table_.restore({SessionEntry::Kind::closed, {kId, 0, 0, {}}, 0, 0, {}}, now_us_).ok());
     EXPECT_TRUE(table_.restore(results_entry(kId, 3, 1, bytes), now_us_).ok());
   }
   EXPECT_EQ(table_.count(), 0u);

@@ -12,7 +12,7 @@
 namespace kilokv::server {
 namespace {
 
-using Kind = Admission::Kind;
+using Kind = SessionAdmission::Kind;
 using Indices = std::vector<std::uint32_t>;
 
 // Requests that wait for the answer worker.
@@ -50,7 +50,7 @@ void send_all(SessionTable* table, WorkQueue* queue, const std::vector<SessionId
     for (std::size_t s = 0; s < ids.size(); ++s) {
       auto sink = std::make_shared<CheckingSink>();
       sinks->push_back(sink);
-      const Admission admission =
+      const SessionAdmission admission =
           table->begin({ids[s], number, 0, digest_of_number(number), kTransactions, std::move(sink)}, 0);
       EXPECT_NE(admission.kind, Kind::refused);
       if (admission.kind == Kind::run) {
@@ -150,8 +150,8 @@ TEST(SessionTableThreadsTest, EverySinkHearsItsEndWhileSessionsCloseAndAcknowled
     ASSERT_TRUE(table.open(session_id(n), kLeaseUs, 0).ok());
     for (std::uint64_t number = 1; number <= 50; ++number) {
       sinks.push_back(std::make_shared<CheckingSink>());
-      const Admission admission =
-          table.begin({session_id(n), number, number / 2, digest_of_number(number), 1, sinks.back()}, 0);
+      const SessionAdmission admission =
+          table.begin({{session_id(n), number, number / 2, digest_of_number(number)}, 1, sinks.back()}, 0);
       ASSERT_EQ(admission.kind, Kind::run);
       queue.push({session_id(n), number});
     }

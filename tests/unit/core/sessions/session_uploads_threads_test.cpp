@@ -33,7 +33,7 @@ class Client {
   // Uploads a read set and commits beside it, or finds that others did.
   void run(std::uint64_t number, std::atomic<int>* taken) {
     for (std::uint64_t offset = 0; offset < kKeys; offset += kChunk) {
-      ReadSetChunk chunk{session_id(7), number, number > 8 ? number - 8 : 0, offset, {}, {}};
+      ReadSetChunk chunk{{session_id(7), number, number > 8 ? number - 8 : 0, {}}, offset, {}, {}};
       chunk.keys.assign(keys_.begin() + static_cast<std::ptrdiff_t>(offset),
                         keys_.begin() + static_cast<std::ptrdiff_t>(offset + kChunk));
       chunk.versions = std::span(versions_).subspan(offset, kChunk);

@@ -55,20 +55,21 @@ Status SessionTable::restore(const StoredSession& stored, TimeUs now_us) {
 }
 
 Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
-  const std::shared_ptr<Session> session = find(entry.session);
+  const std::shared_ptr<Session> session = find(*entry.identity.session);
   switch (entry.kind) {
     case SessionEntry::Kind::opened:
       if (session == nullptr) {
-        insert(std::make_shared<Session>(entry.session, entry.lease_us, now_us, &bytes_), now_us);
+        insert(std::make_shared<Session>(*entry.identity.session, entry.lease_us, now_us, &bytes_), now_us);
       }
       return {};
-    case SessionEntry::Kind::closed: return session == nullptr ? Status() : close(entry.session);
+    case SessionEntry::Kind::closed: return session == nullptr ? Status() : close(*entry.identity.session);
     case SessionEntry::Kind::results:
       if (session == nullptr) {
         return {};
       }
-      session->acknowledge(entry.acknowledged_through);
-      return restore_results(session.get(), entry.request, entry.digest, entry.transactions, entry.results);
+      session->acknowledge(entry.identity.acknowledged_through);
+      return restore_results(session.get(), entry.identity.number, entry.identity.digest, entry.transactions,
+                             entry.results);
   }
   return Status(StatusCode::data_loss, "unknown kind of session entry");
 }

@@ -1,12 +1,12 @@
-// The executor's part that reads scan pages.
+#include "server/core/reads/reader.hpp"
 
 #include <algorithm>
-#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "engine/txn/validate.hpp"
-#include "server/core/pipeline/executor.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -40,15 +40,34 @@ ScanPage::Pair pair_of(const engine::Engine& engine, std::string_view key, Cell 
 
 }  // namespace
 
-void Executor::read_page(const ScanRequest& request, ScanPage* page) const {
+Reader::Reader(const DatabaseOptions& options, const Environment& environment, engine::Engine* engine,
+               const engine::KeyHashSecret& secret)
+    : options_(options),
+      environment_(environment),
+      engine_(engine),
+      secret_(secret),
+      snapshots_(
+          options.snapshot_bytes_max, options.snapshot_age_us_max,
+          [engine](Cell cell) {
+            engine->retain(cell);
+            return engine->bytes_of(cell).size();
+          },
+          [engine](Cell cell) { engine->release(cell); }) {}
+
+void Reader::record(BatchNumber batch) {
+  std::span<const engine::BeforeImage> images;  // built by the engine when asked for
+  if (snapshots_.open()) images = engine_->before_images();
+  snapshots_.record(batch, images, environment_.clock->monotonic_us());
+}
+
+void Reader::fill(const ScanRequest& request, bool older, ScanPage* page) const {
   const std::uint32_t limit =
-      request.limit == 0 ? core_->options.scan_pairs_max : std::min(request.limit, core_->options.scan_pairs_max);
-  const bool older = page->boundary != core_->executed.batch();
-  const std::size_t visited_max = kVisitedPerPair * core_->options.scan_pairs_max;
-  const std::uint64_t bytes_max = std::min(request.bytes_max, core_->options.scan_bytes_max);
+      request.limit == 0 ? options_.scan_pairs_max : std::min(request.limit, options_.scan_pairs_max);
+  const std::size_t visited_max = kVisitedPerPair * options_.scan_pairs_max;
+  const std::uint64_t bytes_max = std::min(request.bytes_max, options_.scan_bytes_max);
   std::size_t visited = 0;
   std::uint64_t bytes = kPageBytes;
-  core_->engine->scan(request.from, request.to, [&](const engine::RecordView& record) {
+  engine_->scan(request.from, request.to, [&](const engine::RecordView& record) {
     if (++visited > visited_max) {
       page->more = true;
       page->next_from = record.key;
@@ -56,53 +75,48 @@ void Executor::read_page(const ScanRequest& request, ScanPage* page) const {
     }
     Cell cell = record.cell;
     if (older) {
-      const KeyId id = engine::hash_key(record.key, core_->secret);
+      const KeyId id = engine::hash_key(record.key, secret_);
       cell = snapshots_.cell_at(id, page->boundary).value_or(cell);
     }
     if (type_of(cell.tag) == ValueType::absent) return true;
     bytes += kPairBytes + record.key.size();
-    if (type_of(cell.tag) == ValueType::bytes) bytes += core_->engine->bytes_of(cell).size();
+    if (type_of(cell.tag) == ValueType::bytes) bytes += engine_->bytes_of(cell).size();
     if (page->pairs.size() == limit || (bytes > bytes_max && !page->pairs.empty())) {
       page->more = true;
       page->next_from = record.key;
       return false;
     }
-    page->pairs.push_back(pair_of(*core_->engine, record.key, cell));
+    page->pairs.push_back(pair_of(*engine_, record.key, cell));
     return true;
   });
 }
 
-void Executor::scan(const ScanRequest& request, std::function<void(Result<ScanPage>)> done) {
-  const Position now = core_->executed.get();
+Result<ScanPage> Reader::read(const ScanRequest& request, const Position& now) {
   ScanPage page;
   page.boundary = request.boundary.value_or(now.batch);
   page.boundary_version = now.next_version - 1;
   page.batch_time_us = now.time_us;
-  if (page.boundary != now.batch) {
+  const bool older = page.boundary != now.batch;
+  if (older) {
     const SnapshotStore::Boundary* kept = snapshots_.find(page.boundary);
-    if (kept == nullptr) return done(too_old(page.boundary));
+    if (kept == nullptr) return too_old(page.boundary);
     page.boundary_version = kept->version;
     page.batch_time_us = kept->time_us;
   }
-  read_page(request, &page);
-  // A reader holds its boundary from the first page that has more to come until the last one. Its name is known to
-  // nobody else, so nobody else can give the boundary up.
+  fill(request, older, &page);
   const bool goes_on = request.keep_boundary && page.more;
   if (goes_on && !request.boundary) {
-    page.reader = core_->environment.random->next() | 1;  // not 0
-    if (!snapshots_.open(page.boundary, page.boundary_version, page.batch_time_us,
-                         core_->environment.clock->monotonic_us(), page.reader)) {
-      return done(too_many_readers());
+    page.reader = environment_.random->next() | 1;  // not 0
+    if (!snapshots_.open(page.boundary, page.boundary_version, page.batch_time_us, environment_.clock->monotonic_us(),
+                         page.reader)) {
+      return too_many_readers();
     }
   } else if (goes_on) {
     page.reader = request.reader;
   } else {
     snapshots_.close(request.reader);
   }
-  core_->at_boundary.add(page.boundary, [page = std::make_shared<ScanPage>(std::move(page)), done = std::move(done)] {
-    done(std::move(*page));
-  });
-  core_->answer_worker->notify();
+  return page;
 }
 
 }  // namespace kilokv::server

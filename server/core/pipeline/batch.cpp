@@ -1,4 +1,4 @@
-#include "server/core/pipeline/pipeline.hpp"
+#include "server/core/pipeline/batch.hpp"
 
 namespace kilokv::server {
 
@@ -14,8 +14,6 @@ void Batch::clear() {
   after = {};
 }
 
-std::uint64_t capacity_bytes(const Request& request) { return request.transactions.capacity_bytes(); }
-
 // The columns that grow with what clients send and read; the others have an element for each of theirs.
 std::uint64_t capacity_bytes(const Batch& batch) {
   const engine::BatchResults& results = batch.results;
@@ -29,7 +27,7 @@ std::uint64_t capacity_bytes(const Batch& batch) {
 LiveSlice Batch::slice_of(const BatchPart& part, const engine::Engine& engine) const {
   const ExecutedBatch executed{&columns, &results, &engine, header};
   if (!part.whole) return LiveSlice(executed, part.items);
-  return LiveSlice(executed, part.begin, part.end, part.run->index_of(part.first));
+  return LiveSlice(executed, part.begin, part.end, part.request->index_of(part.first));
 }
 
 }  // namespace kilokv::server

@@ -1,8 +1,9 @@
+#include "server/core/options.hpp"
+
 #include <cstdio>
 #include <string>
 
-#include "server/core/core_context.hpp"
-#include "server/core/database.hpp"
+#include "server/core/environment.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -95,17 +96,6 @@ Status DatabaseOptions::validate() const {
     if (!status.ok()) return status;
   }
   return {};
-}
-
-SessionLimits session_limits(const DatabaseOptions& options) {
-  return {options.sessions_max,
-          options.session_lease_us_min,
-          options.session_lease_us_max,
-          options.session_requests_max,
-          options.session_bytes_max,
-          options.session_bytes_total_max,
-          {options.read_set_keys_max, options.uploads_bytes_max, options.session_uploads_bytes_max,
-           options.queue_bytes_max, options.upload_idle_us_max}};
 }
 
 }  // namespace kilokv::server

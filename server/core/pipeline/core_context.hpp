@@ -1,52 +1,33 @@
-// What every stage of the core sees. Owned by Database; outlives the stages.
+// What the stages of the pipeline share: the queues between them, the positions that they have reached, and what each
+// of them may use.
+//
+//   submit (any thread) -> Admission -> AdmissionQueue -> ExecuteStage -> LogStage -> AnswerStage, Checkpointer beside.
+//
+// Owned by Database; outlives the stages.
+// Thread safety: each member says, or its class does.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
+#include <utility>
 
 #include "engine/engine.hpp"
 #include "server/core/commit_log.hpp"
-#include "server/core/database.hpp"
+#include "server/core/database_events.hpp"
 #include "server/core/environment.hpp"
+#include "server/core/options.hpp"
 #include "server/core/pipeline/admission_queue.hpp"
-#include "server/core/pipeline/pipeline.hpp"
+#include "server/core/pipeline/batch.hpp"
+#include "server/core/pipeline/boundary_waiters.hpp"
+#include "server/core/pipeline/counters.hpp"
+#include "server/core/pipeline/pool.hpp"
+#include "server/core/pipeline/stage_queue.hpp"
+#include "server/core/position.hpp"
 #include "server/core/sessions/session_table.hpp"
 
 namespace kilokv::server {
-
-// Work that waits for a batch to be durable and answered. Any thread.
-class BoundaryWaiters {
- public:
-  void add(BatchNumber boundary, std::function<void()> work) {
-    const std::scoped_lock lock(mutex_);
-    waiting_.emplace(boundary, std::move(work));
-  }
-  // Takes out what waits for a batch up to `boundary` and runs it, in order of the boundaries.
-  void run_through(BatchNumber boundary) {
-    std::multimap<BatchNumber, std::function<void()>> ready;
-    {
-      const std::scoped_lock lock(mutex_);
-      while (!waiting_.empty() && waiting_.begin()->first <= boundary) {
-        ready.insert(waiting_.extract(waiting_.begin()));
-      }
-    }
-    for (auto& [batch, work] : ready) work();
-  }
-
- private:
-  std::mutex mutex_;
-  std::multimap<BatchNumber, std::function<void()>> waiting_;
-};
-
-inline Status draining() {
-  return Status(StatusCode::unavailable, "the server is shutting down; in a session, send the request again");
-}
-
-SessionLimits session_limits(const DatabaseOptions& options);
 
 struct CoreContext {
   CoreContext(const DatabaseOptions& options_in, const Environment& environment_in, CommitLog* log_in)
@@ -74,8 +55,8 @@ struct CoreContext {
   SharedPosition durable;                   // moved by the log worker
   SharedPosition answered;                  // moved by the answer worker
   std::atomic<std::uint32_t> in_flight{0};  // batches executed, not yet durable
-  std::atomic<std::uint64_t> parked{0}, parked_bytes{0};
-  std::atomic<bool> stopped{false};  // after a fatal error nothing is answered any more
+  std::atomic<bool> draining{false};        // from then on no new work is taken
+  std::atomic<bool> stopped{false};         // after a fatal error nothing is answered any more
   std::function<void(const Status&)> on_fatal;
   DatabaseEvents events;
   Counters counters;
@@ -85,6 +66,13 @@ struct CoreContext {
   Worker* log_worker = nullptr;
   Worker* answer_worker = nullptr;
   Worker* checkpoint_worker = nullptr;
+
+  // Runs `work` in the answer worker when the batch is durable and answered: what it shows or says is then known to
+  // last.
+  void when_answered(BatchNumber boundary, std::function<void()> work) {
+    at_boundary.add(boundary, std::move(work));
+    answer_worker->notify();
+  }
 
   // Called by whichever stage finds that durability is lost, or a batch wrong. It has effect once.
   void fail(const Status& status) {

@@ -1,0 +1,136 @@
+#include "server/core/pipeline/admission.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/core/digest.hpp"
+#include "server/core/sessions/stored_results.hpp"
+
+namespace kilokv::server {
+namespace {
+
+// A retry after a crash runs only what has no result yet.
+void keep_only(const std::vector<std::uint32_t>& indices, Request* content) {
+  engine::TransactionColumns rest;
+  for (const std::uint32_t i : indices) rest.append(content->transactions, i, i + 1);
+  content->transactions = std::move(rest);
+}
+
+}  // namespace
+
+void Admission::recycle(std::unique_ptr<Request> content) {
+  content->clear();
+  core_->requests.give(std::move(content));
+}
+
+// Puts the uploaded guards before the transaction's own, unless they are gone with the send that this one repeats.
+Status Admission::complete_with_upload(AdmittedRequest* request) {
+  Request& content = *request->content;
+  request->uploaded = {content.uploaded_keys, digest_of(content.transactions)};
+  Result<std::shared_ptr<Upload>> upload = core_->sessions.take_upload(
+      *request->identity.session, request->identity.number, request->uploaded, &content.transactions);
+  if (!upload.ok()) return upload.status();
+  request->upload = std::move(*upload);
+  request->own_batch = content.transactions.guard_kind.size() > core_->options.guards_max;
+  return {};
+}
+
+void Admission::give_back_upload(AdmittedRequest* request) {
+  if (request->upload == nullptr) return;
+  core_->sessions.put_back(*request->identity.session, request->identity.number, std::move(request->upload),
+                           &request->content->transactions);
+}
+
+// Null with a status: refused. Null without: answered from the session, or joined to the one in flight.
+std::shared_ptr<AdmittedRequest> Admission::admit(std::unique_ptr<Request> content, Status* status) {
+  auto request = std::make_shared<AdmittedRequest>();
+  request->identity = content->identity;
+  request->transactions = static_cast<std::uint32_t>(content->transactions.size());
+  request->admitted_us = core_->environment.clock->monotonic_us();
+  request->content = std::move(content);
+  if (request->content->uploaded_keys > 0) {
+    *status = complete_with_upload(request.get());
+    if (!status->ok()) {
+      recycle(std::move(request->content));
+      return nullptr;
+    }
+  }
+  core_->queue.estimate(request.get());
+  if (request->identity.session) {
+    *status = begin_in_session(request.get());
+    if (request->unanswered == 0) return nullptr;
+  } else {
+    request->sink = request->content->sink;
+    request->to_run = request->unanswered = request->transactions;
+  }
+  return request;
+}
+
+// Leaves `unanswered` at 0 where nothing is to run: refused, with the status; answered from the session, or joined to
+// the one in flight, without.
+Status Admission::begin_in_session(AdmittedRequest* request) {
+  Request& content = *request->content;
+  const bool upload_gone = request->uploaded.keys > 0 && request->upload == nullptr;
+  if (!upload_gone) request->identity.digest = digest_of(content.transactions);
+  SessionAdmission admission =
+      core_->sessions.begin({request->identity, request->transactions, content.sink,
+                             kRequestBytes + request->cost.stored_bytes, request->uploaded, upload_gone},
+                            request->admitted_us);
+  if (admission.kind != SessionAdmission::Kind::run) {
+    if (admission.kind == SessionAdmission::Kind::refused) give_back_upload(request);
+    recycle(std::move(request->content));
+    return admission.status;
+  }
+  std::uint64_t fixed_bytes = admission.all_remaining ? kRequestBytes : 0;
+  if (!admission.all_remaining) {
+    keep_only(admission.remaining, &content);
+    request->indices = std::move(admission.remaining);
+    core_->queue.estimate(request);
+  }
+  request->to_run = request->unanswered = static_cast<std::uint32_t>(content.transactions.size());
+  fixed_bytes += request->to_run * kStoredTransactionBytes;
+  request->stored_read_bytes = admission.reserved_bytes - std::min(admission.reserved_bytes, fixed_bytes);
+  return {};
+}
+
+// Ends the request, too, if it is refused.
+Status Admission::charge(AdmittedRequest* request) {
+  Status status = core_->queue.charge(request);
+  if (status.ok()) return status;
+  core_->counters.refused.fetch_add(1, std::memory_order_relaxed);
+  give_back_upload(request);  // first: who hears that it is refused may come again at once
+  if (request->identity.session) {
+    core_->sessions.abandon(*request->identity.session, request->identity.number, status);
+  } else {
+    request->sink->fail(status);
+  }
+  recycle(std::move(request->content));
+  return status;
+}
+
+void Admission::submit(std::unique_ptr<Request> content) {
+  const std::shared_ptr<ResponseSink> sink = content->sink;
+  Status status = core_->draining.load(std::memory_order_acquire) ? draining() : Status();
+  std::shared_ptr<AdmittedRequest> request;
+  if (status.ok()) request = admit(std::move(content), &status);
+  if (request == nullptr) {
+    if (!status.ok()) {
+      core_->counters.refused.fetch_add(1, std::memory_order_relaxed);
+      sink->fail(status);
+    }
+    return;
+  }
+  if (!charge(request.get()).ok()) return;
+  request->upload.reset();
+  core_->queue.push(std::move(request));
+  core_->executor_worker->notify();
+}
+
+Result<std::uint64_t> Admission::upload(const ReadSetChunk& chunk) {
+  if (core_->draining.load(std::memory_order_acquire)) return draining();
+  Result<std::uint64_t> keys = core_->sessions.upload(chunk, core_->secret, core_->environment.clock->monotonic_us());
+  if (!keys.ok()) core_->counters.refused.fetch_add(1, std::memory_order_relaxed);
+  return keys;
+}
+
+}  // namespace kilokv::server

@@ -1,0 +1,266 @@
+#include "server/core/pipeline/execute_stage.hpp"
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "engine/base/check.hpp"
+#include "server/core/fail_point.hpp"
+
+namespace kilokv::server {
+namespace {
+
+constexpr DurationUs kExpiryIntervalUs = 500000;
+constexpr DurationUs kCommandsUsMax = 1000;
+
+std::shared_ptr<AdmittedRequest> request_of(const Parked& parked) {
+  return std::static_pointer_cast<AdmittedRequest>(parked.owner);
+}
+
+}  // namespace
+
+ExecuteStage::ExecuteStage(CoreContext* core, Batcher* batcher, Waiting* waiting, Reader* reader)
+    : core_(core),
+      batcher_(batcher),
+      waiting_(waiting),
+      reader_(reader),
+      shadow_(core->options.shadow_rate, {core->options.shadow_records_max, core->options.shadow_bytes_max},
+              core->environment.random),
+      refused_(&core->batches) {}
+
+void ExecuteStage::post(std::function<void()> command) {
+  commands_.push(std::move(command));
+  core_->executor_worker->notify();
+}
+
+TimeUs ExecuteStage::step() {
+  if (core_->stopped.load()) return kNever;
+  // What was answered no longer needs the byte values that its batch replaced.
+  if (const BatchNumber answered = core_->answered.batch(); answered > released_through_) {
+    released_through_ = answered;
+    core_->engine->release_through(answered);
+  }
+  run_commands();
+  answer_cancelled();
+  waiting_->wake_candidates(*core_->engine, core_->executed.batch(), core_->in_flight.load() == 0);
+  const TimeUs now = core_->environment.clock->monotonic_us();
+  expire_sessions(now);
+  if (draining_ && drained()) finish_drain();
+  if (must_form(now)) {
+    run_batch();
+    return core_->environment.clock->monotonic_us();
+  }
+  return next_wake(now);
+}
+
+// Batches are not held up by many commands at once: what is left runs after the next batch.
+void ExecuteStage::run_commands() {
+  const TimeUs end = core_->environment.clock->monotonic_us() + kCommandsUsMax;
+  while (auto command = commands_.take()) {
+    (*command)();
+    if (core_->environment.clock->monotonic_us() >= end) return;
+  }
+}
+
+// Not while parts of a refused batch are left: they were queued before the cancel, and are neither decided nor parked.
+void ExecuteStage::answer_cancelled() {
+  while (refused_.empty()) {
+    std::optional<Waiting::Cancelled> cancelled = waiting_->take_cancelled(core_->queue.taken());
+    if (!cancelled) return;
+    for (const Parked& parked : cancelled->parked) {
+      BatchPart part;
+      part.request = request_of(parked);
+      part.whole = false;
+      part.items = {LiveItem{0, parked.index, parked.admitted_batch, true}};
+      batcher_->attach(std::move(part));
+    }
+    const std::uint64_t count = cancelled->parked.size();
+    std::function<void()> report = [done = std::move(cancelled->done), count] { done(count); };
+    if (count > 0) {
+      batcher_->attach(std::move(report));
+    } else {
+      core_->when_answered(core_->executed.batch(), std::move(report));
+    }
+  }
+}
+
+void ExecuteStage::expire_sessions(TimeUs now) {
+  if (now < next_expiry_us_) return;
+  next_expiry_us_ = now + kExpiryIntervalUs;
+  for (const SessionId& session : core_->sessions.expire(now)) {
+    SessionEntry entry;
+    entry.kind = SessionEntry::Kind::closed;
+    entry.identity.session = session;
+    batcher_->attach(entry);
+  }
+}
+
+bool ExecuteStage::must_form(TimeUs now) const {
+  const std::uint32_t in_flight = core_->in_flight.load(std::memory_order_acquire);
+  if (!refused_.empty()) return in_flight < core_->options.batch_in_flight_max;
+  return batcher_->must_form(now, in_flight, draining_);
+}
+
+TimeUs ExecuteStage::next_wake(TimeUs now) const {
+  const std::uint32_t in_flight = core_->in_flight.load();  // the log stage notifies when it moves
+  if (!commands_.empty() || (in_flight == 0 && waiting_->has_candidates())) return now;
+  return std::min(next_expiry_us_, batcher_->next_due(now, in_flight));
+}
+
+void ExecuteStage::run_batch() {
+  std::unique_ptr<Batch> batch = core_->batches.take();
+  batcher_->fill(core_->executed.get(), &refused_, batch.get());
+  if (const Status status = execute(batch.get()); !status.ok()) return refuse(std::move(batch), status);
+  if (!shadow_passes(*batch)) return;
+  if (!refused_.empty()) refused_.passed();
+  complete(std::move(batch));
+}
+
+Status ExecuteStage::execute(Batch* batch) {
+  shadow_.before(*core_->engine, batch->columns);
+  Status status =
+      core_->engine->execute(batch->header, batch->columns, batch->last_try, &batch->results, &batch->writes);
+  if (status.ok() && fail_point("core.execute.lost_writes")) batch->writes.clear();
+  return status;
+}
+
+// A wrong batch ends the server.
+bool ExecuteStage::shadow_passes(const Batch& batch) {
+  if (shadow_.skipped()) core_->counters.shadow_skipped.fetch_add(1, std::memory_order_relaxed);
+  if (!shadow_.sampled()) return true;
+  const engine::Engine& engine = *core_->engine;
+  const Status status = shadow_.after(engine, {batch.header, batch.columns, batch.last_try, batch.results, batch.writes,
+                                               [&engine](Cell cell) { return engine.bytes_of(cell); }});
+  core_->counters.shadow_batches.fetch_add(1, std::memory_order_relaxed);
+  if (status.ok()) return true;
+  if (core_->events.shadow_mismatch) {
+    core_->events.shadow_mismatch(shadow_.text_of(batch.header, batch.columns, batch.last_try));
+  }
+  core_->fail(status);
+  return false;
+}
+
+void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
+  const engine::Engine& engine = *core_->engine;
+  core_->counters.add_batch(engine.execution());
+  const std::uint64_t postponed = core_->counters.add_outcomes(batch->results);
+  Unparkable unparkable;
+  if (postponed > 0) unparkable = park_postponed(batch.get());
+  std::span<const engine::BeforeImage> images;  // built by the engine when asked for
+  if (batch->writes.size() > 0 && !waiting_->empty()) images = engine.before_images();
+  waiting_->end_batch(images);
+  reader_->record(batch->header.number);
+  batch->after = {batch->header.number, batch->results.next_version, engine.tombstone_floor(), batch->header.time_us,
+                  engine.state_hash()};
+  core_->executed.set(batch->after);
+  core_->in_flight.fetch_add(1, std::memory_order_relaxed);
+  core_->to_log.push(std::move(batch));
+  core_->log_worker->notify();
+  if (!unparkable.requests.empty()) fail(std::move(unparkable.requests), unparkable.status, nullptr);
+}
+
+// Leaves in each part the transactions that are answered with this batch.
+ExecuteStage::Unparkable ExecuteStage::park_postponed(Batch* batch) {
+  const auto postponed = [batch](std::uint32_t t) {
+    return batch->results.outcome[t] == static_cast<std::uint8_t>(engine::Outcome::postponed);
+  };
+  Unparkable unparkable;
+  for (BatchPart& part : batch->parts) {
+    std::vector<LiveItem> done;
+    bool any = false;
+    for (std::uint32_t t = part.begin; t < part.end; ++t) {
+      if (!postponed(t)) continue;
+      any = true;
+      if (Status status = park(*batch, part, t); !status.ok()) {
+        unparkable.requests.push_back(part.request);
+        unparkable.status = std::move(status);
+      }
+    }
+    if (!any) continue;
+    for (std::uint32_t t = part.begin; t < part.end; ++t) {
+      if (postponed(t)) continue;
+      done.push_back({t, part.request->index_of(part.first + (t - part.begin)), part.admitted_batch, false});
+    }
+    part.whole = false;
+    part.items = std::move(done);
+  }
+  return unparkable;
+}
+
+Status ExecuteStage::park(const Batch& batch, const BatchPart& part, std::uint32_t t) {
+  const bool again = part.parked_id != 0;
+  Parked parked;
+  parked.id = part.parked_id;
+  parked.owner = part.request;
+  parked.session = part.request->identity.session;
+  parked.request = part.request->identity.number;
+  parked.index = again ? part.items.front().index : part.request->index_of(part.first + (t - part.begin));
+  parked.arrival = part.first_arrival + (t - part.begin);
+  parked.admitted_batch = part.admitted_batch;
+  parked.deadline_us = again ? part.deadline_us : batch.header.time_us + batch.columns.wait_timeout_us[t];
+  parked.guard = batch.results.failed_index[t];
+  parked.precedence = batch.columns.precedence[t];
+  const Result<std::uint64_t> id = waiting_->park(batch.columns, t, std::move(parked));
+  if (id.ok() && !again) part.request->parked_ids.push_back(*id);
+  return id.status();
+}
+
+// Session entries and cancellations do not need the table and go with the next batch. Where one part is left, it is the
+// one that needs room, and its request fails.
+void ExecuteStage::refuse(std::unique_ptr<Batch> batch, const Status& status) {
+  batcher_->take_back_attached(batch.get());
+  KILOKV_CHECK(!batch->parts.empty());
+  const bool alone = batch->parts.size() == 1;
+  if (alone) fail({batch->parts.front().request}, status, nullptr);
+  if (refused_.empty() && !alone) return refused_.hold(std::move(batch));
+  if (!refused_.empty()) refused_.refused_again(alone);
+  batch->clear();
+  core_->batches.give(std::move(batch));
+}
+
+void ExecuteStage::fail(std::vector<std::shared_ptr<AdmittedRequest>> requests, const Status& status,
+                        std::function<void()> done) {
+  for (const auto& request : requests) {
+    request->failed = true;
+    waiting_->forget(request->parked_ids);
+  }
+  std::function<void()> fail_all = [core = core_, requests = std::move(requests), status, done = std::move(done)] {
+    std::set<const AdmittedRequest*> seen;
+    for (const auto& request : requests) {
+      if (!seen.insert(request.get()).second) continue;
+      if (request->identity.session) {
+        core->sessions.abandon(*request->identity.session, request->identity.number, status);
+      } else {
+        request->sink->fail(status);
+      }
+      core->queue.finished(*request);
+      core->counters.refused.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (done) done();
+  };
+  if (batcher_->has_cancelled_of_failed()) {
+    batcher_->attach(std::move(fail_all));
+  } else {
+    core_->when_answered(core_->executed.batch(), std::move(fail_all));
+  }
+}
+
+void ExecuteStage::drain(std::function<void()> done) {
+  draining_ = true;
+  when_drained_ = std::move(done);
+}
+
+bool ExecuteStage::drained() const {
+  return core_->queue.transactions() == 0 && refused_.empty() && waiting_->quiet() && !batcher_->has_attached() &&
+         core_->in_flight.load() == 0;
+}
+
+void ExecuteStage::finish_drain() {
+  draining_ = false;
+  std::vector<std::shared_ptr<AdmittedRequest>> requests;
+  for (const Parked& parked : waiting_->close()) requests.push_back(request_of(parked));
+  fail(std::move(requests), draining(), std::move(when_drained_));
+}
+
+}  // namespace kilokv::server

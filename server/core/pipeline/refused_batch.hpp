@@ -1,0 +1,45 @@
+// A batch that the engine refused because the table is full. Nothing of it has run, and neither its number nor its
+// versions are used up.
+//
+// Its parts run again in smaller batches, in order: half as many at a time after each refusal, twice as many after each
+// success. A part that is refused alone, too, is the one that needs room: only its request fails. The requests that
+// write what is there already do not pay for the others.
+//
+// Thread safety: the executor's thread alone.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "server/core/pipeline/batch.hpp"
+#include "server/core/pipeline/pool.hpp"
+
+namespace kilokv::server {
+
+class RefusedBatch {
+ public:
+  // `pool`: takes the batch when all its parts have run or failed.
+  explicit RefusedBatch(Pool<Batch>* pool) : pool_(pool) {}
+
+  bool empty() const { return batch_ == nullptr; }
+  // Requires: empty(); at least two parts, each with transactions.
+  void hold(std::unique_ptr<Batch> batch);
+
+  // The rest requires: not empty().
+  // Appends the next parts, without those of failed requests, to `batch`, whose header is filled in.
+  void append_next(Batch* batch);
+  // The parts that were appended last have run ...
+  void passed();
+  // ... or were refused again. `alone`: there was one, and its request has failed.
+  void refused_again(bool alone);
+
+ private:
+  void pass(std::size_t parts);
+
+  Pool<Batch>* const pool_;
+  std::unique_ptr<Batch> batch_;
+  std::size_t next_ = 0;  // the parts before it have run or failed
+  std::size_t step_ = 0;  // parts at a time
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,40 @@
+// A page of a scan: what a client asks for, and what it gets. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/types.hpp"
+
+namespace kilokv::server {
+
+struct ScanRequest {
+  std::string from, to;                  // [from, to); `to` empty: no upper bound
+  std::uint32_t limit = 0;               // pairs; 0: the page limit
+  std::optional<BatchNumber> boundary;   // none: the newest; else the boundary of an earlier page
+  bool keep_boundary = false;            // the caller wants more pages at this boundary
+  std::uint64_t reader = 0;              // as the first page named it, while the boundary is kept
+  std::uint64_t bytes_max = UINT64_MAX;  // of the page as a message, if that is less than the page limit
+};
+
+struct ScanPage {
+  BatchNumber boundary = 0;
+  Version boundary_version = 0;  // highest version that the page can show: for `range unchanged since`
+  TimeUs batch_time_us = 0;
+  struct Pair {
+    std::string key;
+    ValueType type;
+    std::int64_t integer;
+    std::string bytes;
+    Version version;
+  };
+  std::vector<Pair> pairs;
+  bool more = false;      // the range goes on beyond the page; the page may be empty all the same
+  std::string next_from;  // where the next page starts, if more
+  // Not 0: the boundary is kept for whoever knows this name, until a page that is the last, or not to be kept.
+  std::uint64_t reader = 0;
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,28 @@
+// Which request this is. The same identity goes with a request from its decoding to its stored results.
+//
+// Thread safety: plain data.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <optional>
+
+#include "engine/base/types.hpp"
+
+namespace kilokv::server {
+
+struct SessionId {
+  std::array<unsigned char, 16> bytes{};
+  friend auto operator<=>(const SessionId&, const SessionId&) = default;
+};
+
+// Session and number name the request for as long as the session lives.
+struct RequestIdentity {
+  std::optional<SessionId> session;        // none: a lost answer stays unknown to the client
+  std::uint64_t number = 0;                // in its session, from 1
+  std::uint64_t acknowledged_through = 0;  // the client has the results of all numbers up to this one
+  Hash128 digest;                          // of the content, in a session: tells a retry from another request
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,32 @@
+// What clients see of parked transactions: a list of them, and how to cancel some. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/base/types.hpp"
+#include "server/core/request_identity.hpp"
+
+namespace kilokv::server {
+
+struct ParkedTransaction {
+  std::uint64_t id = 0;  // for cancel; unique in this run of the server
+  std::optional<SessionId> session;
+  std::uint64_t request = 0;
+  std::uint32_t index = 0;
+  std::uint32_t guard = 0;  // the deciding guard
+  std::string guard_key;
+  BatchNumber admitted_batch = 0;
+  TimeUs deadline_us = 0;  // against batch stamps
+};
+
+// Parked or still queued transactions: of a request (all, or one index), or one parked id.
+struct CancelTarget {
+  std::optional<SessionId> session;
+  std::uint64_t request = 0;
+  std::optional<std::uint32_t> index;
+  std::uint64_t parked_id = 0;  // instead of the above
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,132 @@
+#include "server/core/waiting/waiting.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/txn/program.hpp"
+#include "server/core/request.hpp"
+
+namespace kilokv::server {
+namespace {
+
+constexpr std::size_t kCandidatesPerBatch = 1024;  // about a quarter of a millisecond
+constexpr std::size_t kGuardsPerCandidate = 8;     // one with more of them counts more than once
+
+}  // namespace
+
+Waiting::Waiting(const DatabaseOptions& options)
+    : awake_max_(options.batch_max_transactions), lot_(options.parked_max, options.parked_bytes_max) {}
+
+Result<std::uint64_t> Waiting::park(const engine::TransactionColumns& columns, std::size_t t, Parked parked) {
+  if (closed_) return draining();
+  return lot_.park(columns, t, std::move(parked));
+}
+
+void Waiting::end_batch(std::span<const engine::BeforeImage> images) {
+  if (!images.empty()) lot_.written(images);
+  publish();
+}
+
+void Waiting::wake_candidates(const engine::Engine& engine, BatchNumber last, bool idle) {
+  if (!lot_.has_candidates()) return;
+  if (looked_after_ == last && !idle) return;
+  looked_after_ = last;
+  for (std::size_t looked = 0; looked < kCandidatesPerBatch && awake_.size() < awake_max_;) {
+    const Parked* candidate = lot_.next_candidate();
+    if (candidate == nullptr) return;
+    scratch_.clear();
+    engine::unpack_transaction(candidate->packed, &scratch_);
+    looked += 1 + scratch_.guard_kind.size() / kGuardsPerCandidate;
+    if (!engine.would_wait(scratch_, 0)) awake_.push_back(candidate->id);
+  }
+}
+
+// Takes them out of those that are awake.
+std::vector<std::uint64_t> Waiting::next_ids(TimeUs stamp_us, std::size_t max) {
+  std::vector<std::uint64_t> ids;
+  if (!lot_.empty()) lot_.due(stamp_us, max, &ids);
+  for (std::size_t i = ids.size(); i < max && !awake_.empty(); ++i) {
+    ids.push_back(awake_.front());
+    awake_.pop_front();
+  }
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> by_arrival;
+  for (const std::uint64_t id : ids) {
+    if (const Parked* parked = lot_.find(id); parked != nullptr) by_arrival.emplace_back(parked->arrival, id);
+  }
+  std::sort(by_arrival.begin(), by_arrival.end());
+  by_arrival.erase(std::unique(by_arrival.begin(), by_arrival.end()), by_arrival.end());
+  ids.clear();
+  for (const auto& [arrival, id] : by_arrival) ids.push_back(id);
+  return ids;
+}
+
+void Waiting::cancel(const CancelTarget& target, std::uint64_t queue_pushed,
+                     std::function<void(Result<std::uint64_t>)> done) {
+  cancelling_.push_back({queue_pushed, target, std::move(done)});
+}
+
+std::vector<std::uint64_t> Waiting::ids_of(const CancelTarget& target) const {
+  if (target.parked_id != 0) {
+    if (lot_.find(target.parked_id) == nullptr) return {};
+    return {target.parked_id};
+  }
+  if (!target.session) return {};
+  return lot_.of_request(*target.session, target.request, target.index);
+}
+
+std::optional<Waiting::Cancelled> Waiting::take_cancelled(std::uint64_t queue_taken) {
+  if (cancelling_.empty() || queue_taken < cancelling_.front().queue_pushed) return std::nullopt;
+  const Cancelling cancelling = std::move(cancelling_.front());
+  cancelling_.pop_front();
+  Cancelled cancelled{{}, cancelling.done};
+  for (const std::uint64_t id : ids_of(cancelling.target)) {
+    std::erase(awake_, id);
+    cancelled.parked.push_back(lot_.take(id));
+  }
+  publish();
+  return cancelled;
+}
+
+std::vector<ParkedTransaction> Waiting::list(std::uint64_t after_id, std::uint32_t limit) const {
+  std::vector<ParkedTransaction> listed;
+  engine::TransactionColumns columns;
+  for (const Parked* parked : lot_.list(after_id, limit)) {
+    ParkedTransaction out;
+    out.id = parked->id;
+    out.session = parked->session;
+    out.request = parked->request;
+    out.index = parked->index;
+    out.guard = parked->guard;
+    columns.clear();
+    engine::unpack_transaction(parked->packed, &columns);
+    if (columns.guard_kind[parked->guard] != static_cast<std::uint8_t>(engine::GuardKind::range_unchanged)) {
+      out.guard_key = columns.key(columns.guard_key[parked->guard]);
+    }
+    out.admitted_batch = parked->admitted_batch;
+    out.deadline_us = parked->deadline_us;
+    listed.push_back(std::move(out));
+  }
+  return listed;
+}
+
+void Waiting::forget(std::span<const std::uint64_t> ids) {
+  for (const std::uint64_t id : ids) {
+    if (lot_.find(id) != nullptr) static_cast<void>(lot_.take(id));
+  }
+  publish();
+}
+
+std::vector<Parked> Waiting::close() {
+  closed_ = true;
+  std::vector<Parked> left;
+  while (!lot_.empty()) left.push_back(lot_.take(lot_.list(0, 1).front()->id));
+  publish();
+  return left;
+}
+
+void Waiting::publish() {
+  parked_.store(lot_.size(), std::memory_order_relaxed);
+  parked_bytes_.store(lot_.memory_bytes(), std::memory_order_relaxed);
+}
+
+}  // namespace kilokv::server
