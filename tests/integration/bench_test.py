@@ -260,7 +260,7 @@ class Bench(unittest.TestCase):
         command = [str(BIN / "kilokv-bench"), "run", "--endpoint", "127.0.0.1:1", "--give-up-after", "1s"]
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
         self.assertEqual(done.returncode, 4, done.stderr)
-        self.assertIn(b"check --endpoint and that kilokvd runs there", done.stderr)
+        self.assertIn(b"start kilokvd there, or check --endpoint", done.stderr)
 
     def test_command_lines_that_are_wrong(self):
         for words, problem in ((["foo"], 'kilokv-bench: unknown command "foo"; known here: run sweep'),
