@@ -39,7 +39,8 @@ class ShadowCheck {
   // After it has run: INTERNAL naming the first difference. Where there is none, the copy is given back.
   // Requires: sampled().
   [[nodiscard]] Status after(const engine::Engine& engine, const engine::Execution& execution);
-  // The batch that after() found wrong with the state before it, to be run again elsewhere (core/pipeline/batch_text.hpp).
+  // The batch that after() found wrong with the state before it, to be run again elsewhere
+  // (core/pipeline/batch_text.hpp).
   std::string text_of(const engine::BatchHeader& header, const engine::TransactionColumns& columns,
                       std::span<const std::uint8_t> last_try) const;
 
