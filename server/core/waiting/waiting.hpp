@@ -10,8 +10,8 @@
 //                        the id that it had.
 //
 // Invariants:
-// - hand_out() offers those that are due or awake in the order of their first arrival. One that is refused a place
-//   keeps its turn, before all that wake later.
+// - Those that one hand_out() offers are in the order of their first arrival. One that gets no place keeps its turn,
+//   before all that wake later.
 // - A cancel is carried out only when every request that was queued before it is in a batch: each of their transactions
 //   is then either decided or parked here.
 // - After close() nothing is parked.

@@ -178,65 +178,6 @@ TEST_F(DatabaseBudgetTest, ADeletedRangeIsReservedWithItsLongestKeys) {
   EXPECT_EQ(log.reserved(), 0u);
 }
 
-// Each knob at the most that it may be, and just beyond.
-TEST(DatabaseOptionsTest, EveryKnobHasAnUpperLimit) {
-  struct Case {
-    const char* knob;
-    std::uint64_t most;
-    std::function<void(DatabaseOptions*, std::uint64_t)> set;
-  };
-  const auto most_us = static_cast<std::uint64_t>(kDurationUsMax);
-  const auto us = [](std::uint64_t value) { return static_cast<DurationUs>(value); };
-  const auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
-  for (const Case& c : {
-           Case{"--batch-max-transactions", 1 << 24, [&](auto*o, auto v) { o->batch_max_transactions = narrow(v); }},
-           {"--batch-max-bytes", std::uint64_t{1} << 31, [](auto*o, auto v) { o->batch_max_bytes = v; }},
-           {"--batch-max-reads", 1 << 21, [](auto*o, auto v) { o->batch_max_reads = v; }},
-           {"--batch-max-delay", most_us, [&](auto*o, auto v) { o->batch_max_delay_us = us(v); }},
-           {"--batch-in-flight-max", 1024, [&](auto*o, auto v) { o->batch_in_flight_max = narrow(v); }},
-           {"--queue-transactions-max", std::uint64_t{1} << 32, [](auto*o, auto v) { o->queue_transactions_max = v; }},
-           {"--queue-bytes-max", 1 << 30, [](auto*o, auto v) { o->queue_bytes_max = v; }},
-           {"--parked-max", std::uint64_t{1} << 32, [](auto*o, auto v) { o->parked_max = v; }},
-           {"--parked-bytes-max", std::uint64_t{1} << 31, [](auto*o, auto v) { o->parked_bytes_max = v; }},
-           {"--wait-timeout-max", most_us, [&](auto*o, auto v) { o->wait_timeout_us_max = us(v); }},
-           {"--sessions-max", std::uint64_t{1} << 32, [](auto*o, auto v) { o->sessions_max = v; }},
-           {"--session-lease-max", most_us, [&](auto*o, auto v) { o->session_lease_us_max = us(v); }},
-           {"--session-requests-max", 1 << 24, [&](auto*o, auto v) { o->session_requests_max = narrow(v); }},
-           {"--session-bytes-max", 1 << 30, [](auto*o, auto v) { o->session_bytes_max = v; }},
-           {"--result-bytes-max", 1 << 24, [](auto*o, auto v) { o->result_bytes_max = v; }},
-           {"--read-set-keys-max", 1 << 24, [](auto*o, auto v) { o->read_set_keys_max = v; }},
-           {"--uploads-bytes-max", std::uint64_t{1} << 60, [](auto*o, auto v) { o->uploads_bytes_max = v; }},
-           {"--session-uploads-bytes-max", 1 << 30, [](auto*o, auto v) { o->session_uploads_bytes_max = v; }},
-           {"--upload-idle-max", most_us, [&](auto*o, auto v) { o->upload_idle_us_max = us(v); }},
-           {"--snapshot-bytes-max", std::uint64_t{1} << 60, [](auto*o, auto v) { o->snapshot_bytes_max = v; }},
-           {"--scan-pairs-max", 1 << 20, [&](auto*o, auto v) { o->scan_pairs_max = narrow(v); }},
-           {"--scan-bytes-max", 1 << 26, [](auto*o, auto v) { o->scan_bytes_max = v; }},
-           {"--scans-in-flight-max", 1 << 20, [&](auto*o, auto v) { o->scans_in_flight_max = narrow(v); }},
-           {"--checkpoint-log-bytes", std::uint64_t{1} << 60, [](auto*o, auto v) { o->checkpoint_log_bytes = v; }},
-           {"--checkpoint-interval", most_us, [&](auto*o, auto v) { o->checkpoint_interval_us = us(v); }},
-           {"--tombstone-retention", most_us, [&](auto*o, auto v) { o->tombstone_retention_us = us(v); }},
-       }) {
-    DatabaseOptions options;
-    c.set(&options, c.most);
-    EXPECT_TRUE(options.validate().ok()) << c.knob;
-    c.set(&options, c.most + 1);
-    const Status status = options.validate();
-    ASSERT_NE(status.violation(), nullptr) << c.knob;
-    EXPECT_EQ(status.violation()->knob, c.knob);
-    EXPECT_NE(status.violation()->limit.find(std::to_string(c.most)), std::string::npos);
-  }
-}
-
-TEST(DatabaseOptionsTest, ANegativeDurationIsRefused) {
-  DatabaseOptions options;
-  options.batch_max_delay_us = -1;
-  const Status status = options.validate();
-  EXPECT_EQ(status.code(), StatusCode::invalid_argument);
-  ASSERT_NE(status.violation(), nullptr);
-  EXPECT_EQ(status.violation()->met, "-1 us");
-  EXPECT_EQ(status.violation()->limit, "0 to " + std::to_string(kDurationUsMax) + " us");
-}
-
 // With the longest durations that there may be, clocks do not overflow: what should wait waits, what is due is done.
 TEST_F(DatabaseBudgetTest, TheLongestDurationsOverflowNoClock) {
   options.batch_max_delay_us = options.wait_timeout_us_max = kDurationUsMax;

@@ -75,6 +75,32 @@ TEST_F(FullTableTest, ACancelMeetsWhatWaitsForItsTurn) {
   EXPECT_TRUE(waiting->at(0).result.cancelled);
 }
 
+// One transaction of a request is cancelled while the other one, which needs room, runs.
+TEST_F(FullTableTest, WhatWasCancelledIsAnsweredBeforeItsRequestFails) {
+  table_records_max = 4;
+  reopen();
+  const SessionId session = open_session();
+  const auto needs_room = [](engine::ColumnsBuilder& b) {
+    b.begin(0, 60 * kSecond);
+    b.guard(engine::GuardKind::greater_equal, engine::OnFalse::wait, b.key("a"), 2);
+    b.op(engine::OpKind::add, b.key("c"), engine::Operand::integer, 1);
+    b.end();
+  };
+  const auto request = run(both(withdraw("a", 1000, 60 * kSecond), needs_room), session, 1);
+  EXPECT_EQ(database->status().parked, 2u);
+  run(add("d", 1));  // takes the last place
+  submit(add("a", 1));
+  std::optional<std::uint64_t> cancelled;
+  database->cancel({session, 1, 0, 0}, [&](Result<std::uint64_t> count) { cancelled = *count; });
+  settle();
+  EXPECT_EQ(cancelled, 1u);
+  ASSERT_TRUE(request->answers.contains(0));
+  EXPECT_TRUE(request->at(0).result.cancelled);
+  ASSERT_TRUE(request->failure);
+  EXPECT_EQ(request->failure->code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(log.reserved(), 0u);
+}
+
 TEST_F(FullTableTest, ADrainAnswersWhatWaitsForItsTurn) {
   const auto refused = submit(add("c", 7));
   const auto first = submit(add("a", 1));

@@ -326,6 +326,19 @@ TEST_F(DatabaseEdgesTest, NothingIsParkedOnceTheServerHasDrained) {
   database.reset();
 }
 
+// What is awake, or about to be looked at, is not what waits: a drain lets it run, whichever worker comes first.
+TEST_F(DatabaseEdgesTest, ADrainLetsThoseRunThatAreAwake) {
+  for (int i = 0; i < 20; ++i) {
+    reopen();
+    auto waiting = run(withdraw("a", 10, 60 * kSecond));
+    auto deposit = submit(add("a", 10));
+    database->drain([] {}, [] {});
+    settle();
+    EXPECT_TRUE(deposit->done);
+    EXPECT_EQ(waiting->outcome(0), Outcome::committed);
+  }
+}
+
 // The stored state has the tombstone still; nobody but recovery knows that the floor has passed it.
 TEST_F(DatabaseEdgesTest, ACrashBetweenTwoCheckpointsLeavesNoDeadRecords) {
   options.checkpoint_interval_us = kSecond;

@@ -1,7 +1,5 @@
-// What the core holds for those who ask: boundaries, pages, commands on their way, stored results, pooled memory.
+// What the core holds for those who ask: boundaries, pages, commands on their way, stored results.
 #include "server/core/in_flight.hpp"
-#include "server/core/pipeline/batch.hpp"
-#include "server/core/pipeline/pool.hpp"
 #include "tests/support/shown_limit.hpp"
 #include "tests/unit/core/core_fixture.hpp"
 
@@ -191,21 +189,6 @@ TEST_F(DatabaseStoredBytesTest, ManyPlainTransactionsTakeLittleRoom) {
   for (std::uint64_t number = 1; number <= 16; ++number) sinks.push_back(submit(transfers, session, number));
   settle();
   for (const auto& sink : sinks) EXPECT_TRUE(sink->done) << sink->failure->message();
-}
-
-TEST(Pool, KeepsNoMoreThanItsBytes) {
-  Pool<Request> pool(10, 100000);
-  for (int i = 0; i < 10; ++i) {
-    auto request = std::make_unique<Request>();
-    request->transactions.key_bytes.reserve(40000);
-    pool.give(std::move(request));
-  }
-  EXPECT_EQ(pool.bytes(), 80000u);
-  auto batch = std::make_unique<Batch>();
-  batch->writes.value_bytes.reserve(40000);
-  EXPECT_GE(capacity_bytes(*batch), 40000u);
-  EXPECT_GE(pool.take()->transactions.key_bytes.capacity(), 40000u);
-  EXPECT_EQ(pool.bytes(), 40000u);
 }
 
 }  // namespace

@@ -1,0 +1,298 @@
+// When a batch forms, what goes into it, and its stamp.
+#include "server/core/pipeline/batcher.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/memory_log.hpp"
+#include "tests/support/sim_environment.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using engine::OpKind;
+
+constexpr engine::KeyHashSecret kSecret{1, 2};
+constexpr DurationUs kDelayUs = 1000;
+
+class BatcherTest : public ::testing::Test {
+ protected:
+  BatcherTest() {
+    options.batch_max_transactions = 10;
+    options.batch_max_delay_us = kDelayUs;
+    options.batch_in_flight_max = 4;
+  }
+
+  // A request of `count` transactions with `gets` GETs each, in the queue.
+  std::shared_ptr<AdmittedRequest> queue_up(std::uint32_t count, int gets = 1) {
+    auto request = std::make_shared<AdmittedRequest>();
+    request->content = std::make_unique<Request>();
+    engine::ColumnsBuilder b(&request->content->transactions, kSecret);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      b.begin();
+      for (int j = 0; j < gets; ++j) b.op(OpKind::get, b.key("a"));
+      b.end();
+    }
+    request->to_run = request->unanswered = request->transactions = count;
+    request->admitted_us = sim.clock.monotonic_us();
+    queue.estimate(request.get());
+    EXPECT_TRUE(queue.charge(request.get()).ok());
+    queue.push(request);
+    return request;
+  }
+  // One that waits, with `gets` GETs; it is due at its deadline.
+  void park(std::uint64_t arrival, TimeUs deadline_us, int gets = 1) {
+    engine::TransactionColumns columns;
+    engine::ColumnsBuilder b(&columns, kSecret);
+    b.begin(0, 1000);
+    b.guard(engine::GuardKind::exists, engine::OnFalse::wait, b.key("a"), 0);
+    for (int j = 0; j < gets; ++j) b.op(OpKind::get, b.key("a"));
+    b.end();
+    Parked parked;
+    parked.owner = std::make_shared<AdmittedRequest>();
+    parked.arrival = arrival;
+    parked.deadline_us = deadline_us;
+    EXPECT_TRUE(waiting.park(columns, 0, std::move(parked)).ok());
+  }
+  bool must_form(std::uint32_t in_flight, bool at_once = false) {
+    return batcher.must_form(sim.clock.monotonic_us(), in_flight, at_once);
+  }
+  TimeUs due_in(std::uint32_t in_flight) {
+    return batcher.next_due(sim.clock.monotonic_us(), in_flight) - sim.clock.monotonic_us();
+  }
+  std::unique_ptr<Batch> next() {
+    auto batch = std::make_unique<Batch>();
+    batcher.fill(position, &refused, batch.get());
+    position.batch = batch->header.number;
+    EXPECT_EQ(batch->columns.size(), batch->last_try.size());
+    return batch;
+  }
+  // How many transactions of each of its parts.
+  static std::vector<std::uint32_t> sizes(const Batch& batch) {
+    std::vector<std::uint32_t> sizes;
+    for (const BatchPart& part : batch.parts) sizes.push_back(part.end - part.begin);
+    return sizes;
+  }
+  using Sizes = std::vector<std::uint32_t>;
+
+  SimEnvironment sim{1};
+  MemoryLog log;
+  DatabaseOptions options;
+  AdmissionQueue queue{options, &log};
+  Pool<Request> requests{16, 1 << 20};
+  Pool<Batch> batches{16, 1 << 20};
+  Waiting waiting{options};
+  RefusedBatch refused{&batches};
+  Batcher batcher{options, &sim.clock, &queue, &requests, &waiting, sim.clock.wall_us()};
+  Position position;
+};
+
+TEST_F(BatcherTest, AnIdleServerDoesNotWaitForCompany) {
+  EXPECT_FALSE(must_form(0));
+  EXPECT_FALSE(must_form(0, true)) << "there is nothing to do";
+  EXPECT_EQ(batcher.next_due(0, 0), kNever);
+  queue_up(1);
+  EXPECT_TRUE(must_form(0));
+}
+
+TEST_F(BatcherTest, WhileABatchIsInFlightOneFormsWhenItIsFull) {
+  queue_up(9);
+  EXPECT_FALSE(must_form(1));
+  EXPECT_TRUE(must_form(1, true));
+  queue_up(1);
+  EXPECT_TRUE(must_form(1));
+  EXPECT_TRUE(must_form(3));
+  EXPECT_FALSE(must_form(4)) << "as many are in flight as may be";
+  EXPECT_FALSE(must_form(4, true));
+  EXPECT_EQ(batcher.next_due(sim.clock.monotonic_us(), 4), kNever);
+}
+
+TEST_F(BatcherTest, WhileABatchIsInFlightOneFormsAfterTheDelay) {
+  queue_up(1);
+  sim.clock.advance(400);
+  queue_up(1);
+  EXPECT_EQ(due_in(1), kDelayUs - 400) << "the oldest counts";
+  sim.clock.advance(kDelayUs - 401);
+  EXPECT_FALSE(must_form(1));
+  sim.clock.advance(1);
+  EXPECT_TRUE(must_form(1));
+}
+
+TEST_F(BatcherTest, ADeadlineFormsABatchWhenNothingIsInFlight) {
+  park(1, sim.clock.wall_us() + 500);
+  EXPECT_FALSE(must_form(0));
+  EXPECT_EQ(due_in(0), 500);
+  EXPECT_EQ(due_in(1), 500);
+  sim.clock.advance(500);
+  EXPECT_TRUE(must_form(0));
+  EXPECT_EQ(due_in(0), 0);
+  EXPECT_FALSE(must_form(1));
+  EXPECT_EQ(batcher.next_due(sim.clock.monotonic_us(), 1), kNever) << "it waits for what is in flight";
+  const auto batch = next();
+  EXPECT_EQ(sizes(*batch), Sizes{1});
+  EXPECT_EQ(batch->last_try[0], 1u);
+}
+
+TEST_F(BatcherTest, WhatIsAttachedFormsABatchWithoutTransactions) {
+  SessionEntry entry;
+  entry.kind = SessionEntry::Kind::closed;
+  batcher.attach(entry);
+  EXPECT_TRUE(batcher.has_attached());
+  EXPECT_TRUE(must_form(0));
+  EXPECT_FALSE(must_form(1));
+  const auto batch = next();
+  EXPECT_EQ(batch->session_entries.size(), 1u);
+  EXPECT_TRUE(batch->columns.empty());
+  EXPECT_FALSE(batcher.has_attached());
+  EXPECT_FALSE(must_form(0));
+}
+
+TEST_F(BatcherTest, RequestsGoInWholeOrInPartsInTheirOrder) {
+  const auto first = queue_up(4), second = queue_up(9), third = queue_up(2);
+  const auto one = next();
+  EXPECT_EQ(sizes(*one), (Sizes{4, 6}));
+  EXPECT_EQ(first->content, nullptr) << "it is back in the pool";
+  EXPECT_GT(requests.bytes(), 0u);
+  EXPECT_NE(second->content, nullptr);
+  const auto two = next();
+  EXPECT_EQ(sizes(*two), (Sizes{3, 2}));
+  EXPECT_EQ(two->parts[0].request, second);
+  EXPECT_EQ(two->parts[0].first, 6u);
+  EXPECT_EQ(two->parts[1].request, third);
+  EXPECT_EQ(two->header.number, one->header.number + 1);
+  EXPECT_EQ(two->parts[0].first_arrival, one->parts[1].first_arrival + 6) << "arrivals are consecutive";
+  EXPECT_EQ(two->parts[0].admitted_batch, two->header.number);
+  EXPECT_EQ(queue.front(), nullptr);
+}
+
+TEST_F(BatcherTest, ReadsLimitABatchButItsFirstTransactionAlwaysFits) {
+  options.batch_max_reads = 10;
+  queue_up(5, 4);
+  queue_up(1, 30);
+  queue_up(1, 1);
+  EXPECT_EQ(sizes(*next()), Sizes{2});
+  EXPECT_EQ(sizes(*next()), Sizes{2});
+  EXPECT_EQ(sizes(*next()), Sizes{1}) << "the next one does not fit beside it";
+  EXPECT_EQ(sizes(*next()), Sizes{1}) << "alone it fits";
+  EXPECT_EQ(sizes(*next()), Sizes{1});
+}
+
+TEST_F(BatcherTest, LogBytesLimitABatch) {
+  const auto probe = queue_up(1);
+  const std::uint64_t each = probe->cost.log.at(0, options.result_bytes_max);
+  next();
+  options.batch_max_bytes = 3 * each;
+  queue_up(7);
+  EXPECT_EQ(sizes(*next()), Sizes{3});
+  EXPECT_EQ(sizes(*next()), Sizes{3});
+  EXPECT_EQ(sizes(*next()), Sizes{1});
+}
+
+TEST_F(BatcherTest, ARequestWithABatchOfItsOwnSharesItWithNone) {
+  queue_up(2);
+  queue_up(1)->own_batch = true;
+  queue_up(2);
+  EXPECT_EQ(sizes(*next()), Sizes{2});
+  EXPECT_EQ(sizes(*next()), Sizes{1});
+  EXPECT_EQ(sizes(*next()), Sizes{2});
+}
+
+TEST_F(BatcherTest, AFailedRequestIsPassedOver) {
+  const auto half = queue_up(12);
+  EXPECT_EQ(sizes(*next()), Sizes{10});
+  half->failed = true;
+  const auto other = queue_up(1);
+  const auto batch = next();
+  EXPECT_EQ(sizes(*batch), Sizes{1});
+  EXPECT_EQ(batch->parts[0].request, other);
+  EXPECT_EQ(queue.transactions(), 0u);
+}
+
+TEST_F(BatcherTest, ParkedOnesComeFirstAndTakeHalfOfTheBatch) {
+  for (std::uint64_t i = 0; i < 7; ++i) park(7 - i, 1);
+  queue_up(8);
+  const auto batch = next();
+  EXPECT_EQ(sizes(*batch), (Sizes{1, 1, 1, 1, 1, 5}));
+  for (std::size_t i = 1; i < 5; ++i) EXPECT_LT(batch->parts[i - 1].first_arrival, batch->parts[i].first_arrival);
+  EXPECT_EQ(sizes(*next()), (Sizes{1, 1, 3}));
+}
+
+TEST_F(BatcherTest, WhereOthersQueueParkedOnesTakeHalfOfTheReads) {
+  options.batch_max_reads = 20;
+  for (std::uint64_t i = 0; i < 4; ++i) park(i, 1, 4);  // 5 reads with the guard
+  EXPECT_EQ(sizes(*next()), (Sizes{1, 1, 1, 1}));
+  for (std::uint64_t i = 0; i < 4; ++i) park(i, 1, 4);
+  queue_up(1, 10);
+  EXPECT_EQ(sizes(*next()), (Sizes{1, 1, 1})) << "two that are parked and one of the queue";
+}
+
+// One parked transaction that leaves no room for the queue: the next batch is the queue's.
+TEST_F(BatcherTest, AQueueThatGotNothingGoesFirstInTheNextBatch) {
+  options.batch_max_reads = 20;
+  for (std::uint64_t i = 0; i < 2; ++i) park(i, 1, 30);
+  const auto queued = queue_up(1, 1);
+  EXPECT_NE(next()->parts[0].parked_id, 0u);
+  const auto second = next();
+  EXPECT_EQ(sizes(*second), Sizes{1});
+  EXPECT_EQ(second->parts[0].request, queued);
+  EXPECT_NE(next()->parts[0].parked_id, 0u);
+}
+
+TEST_F(BatcherTest, StampsGoOnWhileTheWallClockGoesBack) {
+  queue_up(1);
+  const TimeUs first = next()->header.time_us;
+  EXPECT_EQ(first, sim.clock.wall_us());
+  sim.clock.jump_wall(-1000000);
+  sim.clock.advance(300);
+  queue_up(1);
+  EXPECT_EQ(next()->header.time_us, first + 300);
+  sim.clock.jump_wall(5000000);
+  queue_up(1);
+  EXPECT_EQ(next()->header.time_us, sim.clock.wall_us());
+}
+
+TEST_F(BatcherTest, WhatWasAttachedToARefusedBatchGoesWithTheNext) {
+  queue_up(2);
+  const auto failed = std::make_shared<AdmittedRequest>();
+  BatchPart cancelled;
+  cancelled.request = failed;
+  cancelled.whole = false;
+  cancelled.items = {LiveItem{0, 3, 1, true}};
+  batcher.attach(cancelled);
+  std::vector<int> ran;
+  batcher.attach([&] { ran.push_back(1); });
+  const auto batch = next();
+  EXPECT_EQ(sizes(*batch), (Sizes{2, 0}));
+  EXPECT_FALSE(batcher.has_attached());
+  batcher.attach([&] { ran.push_back(2); });
+  batcher.take_back_attached(batch.get());
+  EXPECT_EQ(sizes(*batch), Sizes{2});
+  EXPECT_FALSE(batcher.has_cancelled_of_failed());
+  failed->failed = true;
+  EXPECT_TRUE(batcher.has_cancelled_of_failed());
+  const auto again = next();
+  EXPECT_EQ(sizes(*again), Sizes{0});
+  for (const auto& work : again->when_durable) work();
+  EXPECT_EQ(ran, (std::vector{1, 2})) << "in the order in which they were attached";
+}
+
+TEST_F(BatcherTest, PartsOfARefusedBatchTakeThePlaceOfTheOthers) {
+  queue_up(2);
+  queue_up(2);
+  auto batch = next();
+  const auto first = batch->parts[0].request;
+  refused.hold(std::move(batch));
+  park(1, 1);
+  queue_up(3);
+  const auto part = next();
+  EXPECT_EQ(sizes(*part), Sizes{2});
+  EXPECT_EQ(part->parts[0].request, first);
+  EXPECT_EQ(queue.ready(), 3u);
+}
+
+}  // namespace
+}  // namespace kilokv::server

@@ -1,0 +1,210 @@
+// Who wakes, in which order; how a cancel, a failure and a drain end the waiting.
+#include "server/core/waiting/waiting.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/unit/core/table_fixture.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using Ids = std::vector<std::uint64_t>;
+
+class WaitingTest : public ::testing::Test {
+ protected:
+  // Waits until the key holds `amount`.
+  std::uint64_t park(const std::string& key, std::uint64_t arrival, TimeUs deadline_us = 1000000,
+                     std::int64_t amount = 1, std::optional<SessionId> session = {}, std::uint64_t request = 0,
+                     std::uint32_t index = 0) {
+    Parked parked;
+    parked.arrival = arrival;
+    parked.deadline_us = deadline_us;
+    parked.session = session;
+    parked.request = request;
+    parked.index = index;
+    const Result<std::uint64_t> id = waiting.park(withdrawal(key, amount), 0, std::move(parked));
+    EXPECT_TRUE(id.ok());
+    waiting.end_batch({});
+    return id.ok() ? *id : 0;
+  }
+  static engine::TransactionColumns withdrawal(const std::string& key, std::int64_t amount) {
+    engine::TransactionColumns columns;
+    engine::ColumnsBuilder b(&columns, WrittenTable::kSecret);
+    b.begin(0, 1000);
+    const std::uint32_t k = b.key(key);
+    b.guard(engine::GuardKind::greater_equal, engine::OnFalse::wait, k, amount);
+    b.op(engine::OpKind::add, k, engine::Operand::integer, -amount);
+    b.end();
+    return columns;
+  }
+  // A batch that adds to the key, and what follows from it.
+  void deposit(const std::string& key, std::int64_t amount) {
+    table.add(key, amount);
+    waiting.end_batch(table.engine()->before_images());
+    wake();
+  }
+  void wake(bool idle = false) { waiting.wake_candidates(*table.engine(), table.now().batch, idle); }
+
+  // Takes at most `max`, and no more than `taken_max` of those that are offered.
+  Ids hand_out(TimeUs stamp_us = 0, std::size_t max = 100, std::size_t taken_max = 100) {
+    Ids ids;
+    const std::size_t taken = waiting.hand_out(stamp_us, max, [&](const Parked& parked) {
+      if (ids.size() == taken_max) return false;
+      ids.push_back(parked.id);
+      return true;
+    });
+    EXPECT_EQ(taken, ids.size());
+    return ids;
+  }
+  // How many a cancel ends that is asked for when `pushed` requests were queued, and `taken` have left the queue.
+  std::optional<std::size_t> cancel(const CancelTarget& target, std::uint64_t pushed = 0, std::uint64_t taken = 0) {
+    waiting.cancel(target, pushed, [](const Result<std::uint64_t>&) {});
+    const auto cancelled = waiting.take_cancelled(taken);
+    return cancelled ? std::optional(cancelled->parked.size()) : std::nullopt;
+  }
+
+  DatabaseOptions options;
+  WrittenTable table;
+  Waiting waiting{options};
+};
+
+TEST_F(WaitingTest, TheyRunInTheOrderOfTheirFirstArrival) {
+  const std::uint64_t third = park("a", 30), first = park("b", 10), second = park("a", 20);
+  deposit("a", 5);
+  deposit("b", 5);
+  EXPECT_EQ(waiting.awake(), 3u);
+  EXPECT_EQ(hand_out(), (Ids{first, second, third}));
+  EXPECT_TRUE(waiting.empty());
+}
+
+TEST_F(WaitingTest, AWriteThatDecidesNothingWakesNobody) {
+  const std::uint64_t id = park("a", 1, 1000000, 10);
+  deposit("a", 5);
+  EXPECT_EQ(waiting.awake(), 0u);
+  EXPECT_TRUE(waiting.quiet());
+  deposit("a", 5);
+  EXPECT_FALSE(waiting.quiet());
+  EXPECT_EQ(hand_out(), Ids{id});
+}
+
+TEST_F(WaitingTest, OneWithoutAPlaceKeepsItsTurnBeforeThoseThatWakeLater) {
+  const std::uint64_t later = park("b", 1), first = park("a", 5), second = park("a", 6);
+  deposit("a", 5);
+  deposit("b", 5);
+  EXPECT_EQ(hand_out(0, 2, 0), Ids{}) << "the first two are offered, and get no place";
+  EXPECT_EQ(hand_out(0, 1), Ids{first});
+  EXPECT_EQ(hand_out(0, 2, 1), Ids{later}) << "of those that are offered together the first arrival";
+  EXPECT_EQ(hand_out(), Ids{second});
+}
+
+TEST_F(WaitingTest, OneIsDueAtItsDeadlineAndOfferedOnceThoughItIsAwake) {
+  const std::uint64_t late = park("a", 1, 3000), early = park("a", 2, 2000), awake = park("b", 3, 2000);
+  EXPECT_EQ(waiting.next_deadline_us(), 2000);
+  EXPECT_EQ(hand_out(1999), Ids{});
+  deposit("b", 5);
+  EXPECT_EQ(hand_out(2000), (Ids{early, awake}));
+  EXPECT_EQ(hand_out(3000), Ids{late});
+}
+
+TEST_F(WaitingTest, OneRoundOfCandidatesAfterEachBatchUnlessTheServerIsIdle) {
+  for (std::uint64_t i = 0; i < 1500; ++i) park("hot", i);
+  deposit("hot", 1500);
+  EXPECT_EQ(waiting.awake(), 1024u);
+  wake();
+  EXPECT_EQ(waiting.awake(), 1024u);
+  wake(/*idle=*/true);
+  EXPECT_EQ(waiting.awake(), 1500u);
+}
+
+TEST_F(WaitingTest, NoMoreAreAwakeThanABatchHolds) {
+  DatabaseOptions small;
+  small.batch_max_transactions = 10;
+  Waiting bounded(small);
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    Parked parked;
+    parked.arrival = i;
+    EXPECT_TRUE(bounded.park(withdrawal("hot", 1), 0, parked).ok());
+  }
+  table.add("hot", 30);
+  bounded.end_batch(table.engine()->before_images());
+  for (int i = 0; i < 3; ++i) bounded.wake_candidates(*table.engine(), 1, true);
+  EXPECT_EQ(bounded.awake(), 10u);
+  EXPECT_TRUE(bounded.has_candidates());
+}
+
+TEST_F(WaitingTest, ACancelWaitsForWhatWasQueuedBefore) {
+  const std::uint64_t id = park("a", 1);
+  CancelTarget target;
+  target.parked_id = id;
+  EXPECT_EQ(cancel(target, 7, 6), std::nullopt);
+  EXPECT_FALSE(waiting.quiet());
+  EXPECT_EQ(waiting.parked(), 1u);
+  const auto cancelled = waiting.take_cancelled(7);
+  ASSERT_TRUE(cancelled);
+  EXPECT_EQ(cancelled->parked.size(), 1u);
+  EXPECT_EQ(waiting.parked(), 0u);
+  EXPECT_TRUE(waiting.quiet());
+  EXPECT_EQ(cancel(target), 0u) << "there is none such any more";
+}
+
+TEST_F(WaitingTest, ACancelNamesARequestOrOneOfItsTransactions) {
+  const SessionId mine{{1}}, other{{2}};
+  for (std::uint32_t i = 0; i < 3; ++i) park("a", i, 1000000, 1, mine, 5, i);
+  const std::uint64_t stays = park("a", 10, 1000000, 1, other, 5, 0);
+  deposit("a", 10);
+  EXPECT_EQ(waiting.awake(), 4u);
+  EXPECT_EQ(cancel({mine, 5, 1, 0}), 1u);
+  EXPECT_EQ(waiting.awake(), 3u);
+  EXPECT_EQ(cancel({mine, 5, {}, 0}), 2u);
+  EXPECT_EQ(cancel({{}, 5, {}, 0}), 0u) << "without a session a request has no name";
+  EXPECT_EQ(hand_out(), Ids{stays});
+}
+
+TEST_F(WaitingTest, WhatFailsIsForgotten) {
+  const std::uint64_t id = park("a", 1), stays = park("a", 2);
+  deposit("a", 5);
+  waiting.forget(Ids{id, 999});
+  EXPECT_EQ(waiting.parked(), 1u);
+  EXPECT_EQ(hand_out(), Ids{stays});
+}
+
+TEST_F(WaitingTest, NothingIsParkedOnceItIsClosed) {
+  const Ids ids{park("a", 2), park("b", 1)};
+  Ids left;
+  for (const Parked& parked : waiting.close()) left.push_back(parked.id);
+  EXPECT_EQ(left, ids);
+  EXPECT_EQ(waiting.parked(), 0u);
+  EXPECT_EQ(waiting.parked_bytes(), 0u);
+  EXPECT_EQ(waiting.park(withdrawal("a", 1), 0, {}).status().code(), StatusCode::unavailable);
+  EXPECT_TRUE(waiting.empty());
+}
+
+TEST_F(WaitingTest, TheListIsInOrderOfId) {
+  const std::uint64_t first = park("a", 2, 7000), second = park("b", 1);
+  const std::vector<ParkedTransaction> all = waiting.list(0, 10);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].id, first);
+  EXPECT_EQ(all[0].guard_key, "a");
+  EXPECT_EQ(all[0].deadline_us, 7000);
+  EXPECT_EQ(all[1].id, second);
+  EXPECT_EQ(waiting.list(0, 1).size(), 1u);
+  ASSERT_EQ(waiting.list(first, 10).size(), 1u);
+  EXPECT_EQ(waiting.list(first, 10)[0].id, second);
+}
+
+// A batch that takes some and parks them again is not seen to have fewer parked in between.
+TEST_F(WaitingTest, CountsAreThoseAfterABatch) {
+  park("a", 1);
+  deposit("a", 5);
+  EXPECT_EQ(hand_out().size(), 1u);
+  EXPECT_EQ(waiting.parked(), 1u);
+  waiting.end_batch({});
+  EXPECT_EQ(waiting.parked(), 0u);
+}
+
+}  // namespace
+}  // namespace kilokv::server
