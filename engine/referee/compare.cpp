@@ -37,7 +37,7 @@ std::string describe_bytes(std::string_view bytes) {
          std::to_string(bytes.size()) + " bytes";
 }
 
-// Compares the fields of one transaction; after the first difference all further ones are skipped.
+// Compares the fields of one transaction. After the first difference it skips all others.
 class TransactionComparison {
  public:
   TransactionComparison(const Execution& execution, const ExpectedTransaction& expected)
@@ -94,7 +94,8 @@ class TransactionComparison {
     field(name + " wrote", expected.wrote ? 1 : 0, (flags & BatchResults::kWrote) != 0 ? 1 : 0);
     const bool is_own = expected.cell.own_write;
     if (kind == OpKind::get) field(name + " own write", is_own ? 1 : 0, (flags & BatchResults::kOwnWrite) != 0 ? 1 : 0);
-    // The version of a write is the transaction's; that of an own earlier write means nothing.
+    // The version of a write is the transaction's own. If a GET reads the transaction's own earlier write, its version
+    // has no meaning.
     cell(name + " value", expected.cell, results_.op_cell[op], expected.wrote || !is_own);
   }
 
@@ -122,7 +123,7 @@ class TransactionComparison {
   Status status_;
 };
 
-// Ends are cumulative and within `bytes`, one for each of `count`.
+// Whether there are `count` ends, in order, and none beyond `bytes`.
 bool ends_fit(const Column<std::uint32_t>& ends, std::size_t count, std::size_t bytes) {
   return ends.size() == count && std::is_sorted(ends.begin(), ends.end()) && (count == 0 || ends.back() <= bytes);
 }

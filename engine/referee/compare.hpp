@@ -1,4 +1,5 @@
-// The comparisons of the referee: one transaction's reported results, and the batch's writes, against the model's run.
+// The comparisons of the referee. They compare one transaction's reported results, and the batch's writes, with the
+// model's run. Thread safety: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +11,20 @@
 
 namespace kilokv::engine {
 
-// "transaction 3 (rank 7): outcome: expected COMMITTED, got OVERFLOW", as an INTERNAL status that names the batch.
+// An INTERNAL status that names the batch, such as "transaction 3 (rank 7): outcome: expected COMMITTED, got OVERFLOW".
 Status mismatch(const Execution& execution, const std::string& where, const std::string& expected,
                 const std::string& got);
 std::string describe(const ModelValue& value);
 
-// What the model says that the results of one transaction must be.
+// The results that one transaction must have, according to the model.
 struct ExpectedTransaction {
   std::size_t t = 0;
   Outcome outcome = Outcome::undecided;  // the run's, or wait_expired
-  std::uint32_t rank = 0;                // not compared of a postponed one
+  std::uint32_t rank = 0;                // not compared for a postponed transaction
   const ModelRun& run;
 };
 
-// Every result column has the length that its shape demands, so that the rest may index freely.
+// Checks that every result column has the length that its shape demands. The other comparisons then index freely.
 Status compare_shapes(const Execution& execution);
 Status compare_transaction(const Execution& execution, const ExpectedTransaction& expected);
 

@@ -11,7 +11,7 @@ namespace {
 
 bool is_absent(const ModelValue& value) { return std::holds_alternative<std::monostate>(value); }
 bool is_bytes(const ModelValue& value) { return std::holds_alternative<std::string>(value); }
-// Absent counts as 0. Requires: not bytes.
+// The integer of a value; absent counts as 0. Requires: the value is not bytes.
 std::int64_t integer_of(const ModelValue& value) { return is_absent(value) ? 0 : std::get<std::int64_t>(value); }
 
 bool in_range(std::string_view key, std::string_view to) { return to.empty() || key < to; }
@@ -25,7 +25,7 @@ bool compare(GuardKind kind, std::int64_t left, std::int64_t right) {
   return left >= right;
 }
 
-// One run: the state, and over it the transaction's own writes.
+// One run: the state, with the transaction's own writes over it.
 class Runner {
  public:
   Runner(const ModelState& state, const TransactionColumns& columns, Version commit_version, TimeUs batch_time_us)
@@ -57,7 +57,7 @@ class Runner {
     return {found->second.value, found->second.version, false};
   }
 
-  // The first `limit` live keys of [from, to) in key order, own writes included.
+  // The first `limit` live keys of [from, to) in key order, with the transaction's own writes.
   std::vector<std::pair<std::string, ModelCell>> see_range(std::uint32_t range) const {
     const std::string_view from = columns_.range_from(range), to = columns_.range_to(range);
     auto before = state_.records.lower_bound(from);
@@ -76,7 +76,7 @@ class Runner {
     return pairs;
   }
 
-  // True: the then-list runs. Sets the outcome, and which guard decided, where one did.
+  // Returns whether the then-list runs. Sets the outcome, and the guard that decided, if one did.
   bool guards(std::size_t t) {
     for (std::uint32_t i = columns_.guard_begin(t); i < columns_.guard_end[t]; ++i) {
       const std::optional<bool> holds = guard(i);
@@ -96,7 +96,7 @@ class Runner {
     return true;
   }
 
-  // None: it met the wrong type.
+  // Whether guard i is true; nothing if it met the wrong type.
   std::optional<bool> guard(std::uint32_t i) const {
     const auto kind = static_cast<GuardKind>(columns_.guard_kind[i]);
     const std::int64_t operand = columns_.guard_operand[i];
@@ -133,7 +133,7 @@ class Runner {
     return true;
   }
 
-  // The problem that undoes the transaction, if it has one.
+  // Runs operation i. Returns the outcome that undoes the transaction, if the operation had a problem.
   std::optional<Outcome> operation(std::uint32_t i) {
     const auto kind = static_cast<OpKind>(columns_.op_kind[i]);
     ModelEffect& effect = run_.effects.emplace_back();
@@ -148,7 +148,7 @@ class Runner {
     const std::string key(columns_.key(columns_.op_key[i]));
     effect.cell = see(key);
     if (kind == OpKind::get) return std::nullopt;
-    ModelValue value;  // of a DELETE: absent
+    ModelValue value;  // stays absent for a DELETE
     if (kind != OpKind::del) {
       const std::optional<Outcome> problem = operand(i, &value);
       if (problem) return problem;
@@ -159,7 +159,7 @@ class Runner {
       if (__builtin_add_overflow(integer_of(effect.cell.value), integer_of(value), &sum)) return Outcome::overflow;
       value = sum;
     }
-    if (is_absent(value) && is_absent(effect.cell.value)) return std::nullopt;  // a delete of nothing
+    if (is_absent(value) && is_absent(effect.cell.value)) return std::nullopt;  // a delete of an absent key
     write(key, value);
     effect.cell = see(key);
     effect.wrote = true;

@@ -1,6 +1,7 @@
-// The referee's own idea of the database: an ordered map of values, and an interpreter of one transaction that is as
-// plain as docs/transactions.md, sections 3 to 6. It shares nothing with engine/txn/interpreter.hpp but the columns
-// that it reads; speed does not matter here. Thread safety: as of std::map.
+// The referee's own model of the database: an ordered map of values, and an interpreter of one transaction. The
+// interpreter follows docs/transactions.md, sections 3 to 6, as plainly as possible. It shares only the columns that it
+// reads with engine/txn/interpreter.hpp, so that one bug cannot hide in both. Speed does not matter here. Thread
+// safety: as of std::map.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ struct ModelRecord {
   friend bool operator==(const ModelRecord&, const ModelRecord&) = default;
 };
 
-// Every key that was ever written, tombstones included, until dropped. To check one batch, the records of the keys and
-// ranges that it names are enough.
+// Every key that was ever written, with tombstones, until they are dropped. To check one batch, the records of the keys
+// and ranges that it names are enough.
 struct ModelState {
   std::map<std::string, ModelRecord, std::less<>> records;
   Version tombstone_floor = 0;
@@ -40,24 +41,25 @@ struct ModelState {
 // The state of an engine as a model.
 ModelState model_of(const Engine& engine);
 
-// Only the records of the keys that a batch names, which are enough to check it where it has no ranges.
+// The records of the keys that a batch names. They are enough to check a batch without ranges.
 ModelState model_of_keys(const Engine& engine, const TransactionColumns& columns);
 
 // A value as a transaction sees it.
 struct ModelCell {
   ModelValue value;
   Version version = 0;
-  bool own_write = false;  // by the same transaction: the version means nothing
+  bool own_write = false;  // a write of the same transaction: the version has no meaning
 };
 
-// What one operation that ran did.
+// The effect of one operation that ran.
 struct ModelEffect {
-  ModelCell cell;                                        // GET: what it read; PUT, DELETE, ADD: what it left
-  bool wrote = false;                                    // this operation wrote
-  std::vector<std::pair<std::string, ModelCell>> pairs;  // of a range: read, or deleted (as they were before)
+  ModelCell cell;      // GET: the cell that it read; PUT, DELETE, ADD: the cell after it
+  bool wrote = false;  // this operation wrote
+  std::vector<std::pair<std::string, ModelCell>>
+      pairs;  // of a range: the pairs that were read or deleted (as they were before)
 };
 
-// What one run of a transaction gives: what it would answer and write. Nothing is applied.
+// The result of one run of a transaction: what it would answer and write. The run applies nothing.
 struct ModelRun {
   Outcome outcome = Outcome::committed;  // committed, guard_failed, postponed, overflow or type_mismatch
   FailedIn failed_in = FailedIn::none;
@@ -68,7 +70,7 @@ struct ModelRun {
   std::vector<std::pair<std::string, ModelValue>> writes;  // in the order of the operations; monostate: a delete
 };
 
-// Runs transaction t against the state as it would run at this commit version and batch time.
+// Runs transaction t on the state, with this commit version and batch time. Changes nothing.
 ModelRun run_on_model(const ModelState& state, const TransactionColumns& columns, std::size_t t, Version commit_version,
                       TimeUs batch_time_us);
 

@@ -16,7 +16,7 @@ namespace {
 
 using Indices = std::vector<std::uint32_t>;
 
-// One replay. Each step runs a transaction on the model, compares what was reported, and applies it.
+// One replay. Each step runs a transaction on the model, compares the reported results with it, and applies it.
 class Replay {
  public:
   Replay(const Execution& execution, ModelState* state)
@@ -83,7 +83,7 @@ Status Replay::end(std::uint32_t passes) const {
 
 Status Replay::deterministic() {
   const Indices order = by_precedence();
-  Indices waiting(n_);  // positions
+  Indices waiting(n_);  // positions in `order`
   std::iota(waiting.begin(), waiting.end(), 0u);
   std::vector<ModelRun> last_runs(n_);
   std::uint32_t passes = 0;
@@ -138,8 +138,8 @@ Status Replay::check_expired_rank(std::uint32_t t, std::uint32_t position) const
                   "behind the last pass, by its position: " + std::to_string(last), std::to_string(results_.rank[t]));
 }
 
-// Transactions that were left over and that no state has explained yet, by what their guards name. Another state can
-// explain one only when a write has changed what its guards see.
+// Transactions that are left over and that no state has explained yet, indexed by the keys that their guards name. A
+// write can change that only if it changes what their guards see.
 class Unexplained {
  public:
   Unexplained(const TransactionColumns& columns, const Indices& left) : left_(columns.size(), 0) {
@@ -156,7 +156,8 @@ class Unexplained {
     }
   }
 
-  // Forgets those that a state explains: of all, or of those that a write of this key may concern.
+  // Removes the transactions that this state explains. The first form tries all of them. The second one tries those
+  // that a write of this key may concern.
   template <class F>
   void look(const F& explains) {
     for (std::uint32_t t = 0; t < left_.size(); ++t) look_at(t, explains);
@@ -193,8 +194,8 @@ Status Replay::any_order(bool with_waste) {
     return mismatch(execution_, "passes", "1 to 16 (0 of an empty batch)", std::to_string(passes));
   }
   if (Status status = check_order(done); !status.ok()) return status;
-  // The final state explains what is left over. Where the limit of passes cut the batch off, a guard that was false in
-  // the last pass may have become true since: then any state of that pass will do.
+  // The final state explains what is left over. If the limit of passes cut the batch off, a guard that was false in the
+  // last pass may have become true since. Then any state of that pass will do.
   const bool is_cut_off = passes == kWaitPassesMax;
   const std::uint32_t deciding = !is_cut_off ? passes * n_ : with_waste ? 0 : (passes - 1) * n_;  // from this rank on
   Unexplained unexplained(columns_, left);

@@ -1,9 +1,10 @@
-// The referee: one function that checks any execution of a batch. Given the state before it, the batch and everything
-// that the strategy reported, it replays the batch serially on a model (model.hpp) and compares every field.
+// The referee: one function that checks any execution of a batch. It gets the state before the batch, the batch, and
+// everything that the strategy reported. It replays the batch serially on a model (model.hpp), and compares every
+// field.
 //
-// Used by the unit tests, the simulator, the benches' --verify, the check on the GPU, and the running server on a
-// sample of its batches. It trusts nothing that it is given but the columns, which must be valid. Thread safety: the
-// state belongs to the caller; else stateless. Source: docs/transactions.md, section 7 (the specification of a batch).
+// The unit tests, the simulator, the benches' --verify, the check on the GPU and the running server (on a sample of its
+// batches) use it. It trusts only the columns, which must be valid. Thread safety: stateless, but for the state, which
+// belongs to the caller. Source: docs/transactions.md, section 7 (the specification of a batch).
 #pragma once
 
 #include <cstdint>
@@ -22,43 +23,45 @@ namespace kilokv::engine {
 class Engine;
 
 enum class RefereeMode : std::uint8_t {
-  // The specification itself: order by (precedence, arrival), the same passes, ranks and versions, bit for bit.
+  // The specification itself: order by (precedence, arrival), and the same passes, ranks and versions, bit for bit.
   deterministic,
-  // Any serial order: the reported ranks are replayed. Beyond that, ranks are unique and in range, and each pass
-  // finishes one precedence class before the next. What is left postponed is decided by a false WAIT guard in the final
-  // state; where the limit of passes cut the batch off, in a state of the last pass.
+  // Any serial order: the referee replays the reported ranks. It also checks that ranks are unique and in range, and
+  // that each pass finishes one precedence class before the next. A transaction that is left postponed must have a WAIT
+  // guard that is false in the final state. If the limit of passes cut the batch off, the guard must be false in some
+  // state of the last pass.
   any_order,
-  // The same for a strategy that has wasted ranks. A pass of it may take the ranks of several, so that nobody can tell
-  // where the last one began: what the limit of passes cut off is held to any state of the batch.
+  // As any_order, for a strategy that has wasted ranks. One of its passes may take the ranks of several, so the ranks
+  // do not show where the last pass began. What the limit of passes cut off must then have a false guard in some state
+  // of the batch.
   any_order_with_waste,
 };
 
-// What an execution is held to.
+// The mode in which an execution is checked.
 inline RefereeMode referee_mode(const ExecutionReport& report) {
   if (!report.any_order) return RefereeMode::deterministic;
   return report.wasted_tickets == 0 ? RefereeMode::any_order : RefereeMode::any_order_with_waste;
 }
 
-// One execution, by reference: what Engine::execute was given and what it filled in.
+// One execution, by reference: the arguments of Engine::execute, and what it filled in.
 struct Execution {
   const BatchHeader& header;
   const TransactionColumns& columns;
   std::span<const std::uint8_t> last_try;
   const BatchResults& results;
   const WriteColumns& writes;
-  std::function<std::string_view(Cell)> bytes_of;  // of a value of type bytes, as Engine::bytes_of
+  std::function<std::string_view(Cell)> bytes_of;  // the bytes of a cell of type bytes, as Engine::bytes_of
 };
 
-// Compares outcomes, what failed, guard values, reads, ranges, ranks, versions, writes, passes and next_version.
-// What results.hpp leaves unspecified is not compared. On success `state` is the state after the batch, so that batches
-// can be chained; on failure it is somewhere between.
-// Errors: INTERNAL naming batch, transaction, field, expected and got: the first difference in serial order.
+// Compares outcomes, failures, guard values, reads, ranges, ranks, versions, writes, passes and next_version. It does
+// not compare what results.hpp leaves unspecified. On success, `state` is the state after the batch, so that checks can
+// be chained. On failure, `state` has only a part of the batch's writes. Errors: INTERNAL, which names batch,
+// transaction, field, expected and got for the first difference in serial order.
 [[nodiscard]] Status check_execution(const Execution& execution, RefereeMode mode, ModelState* state);
 
-// Compares every record of the engine with the model, tombstones included, and the kept state hash with the computed
-// one. Errors: INTERNAL naming the first difference.
+// Compares every record of the engine with the model, with tombstones. Also compares the kept state hash with the
+// computed one. Errors: INTERNAL, which names the first difference.
 [[nodiscard]] Status check_state(const ModelState& state, const Engine& engine);
-// The same for the keys of a batch alone, where `state` has no others: its cost is that of the batch.
+// As check_state, but for the keys of one batch only, if `state` has no others. It costs as much as the batch.
 [[nodiscard]] Status check_keys(const ModelState& state, const Engine& engine, const TransactionColumns& columns);
 
 }  // namespace kilokv::engine

@@ -39,7 +39,7 @@ std::string_view BlobStore::bytes(std::uint64_t word) { return {blob(word)->data
 
 Hash128 BlobStore::content_hash(std::uint64_t word) { return blob(word)->hash; }
 
-// The same in every database.
+// The secret is empty, so that equal bytes have the same hash in every database.
 Hash128 BlobStore::hash_of(std::string_view bytes) {
   const KeyId hash = hash_key(bytes, {});
   return {hash.low, hash.high};

@@ -1,12 +1,13 @@
-// Byte values. A record's word is the address of a Blob: content hash, size, reference count, bytes. The device only
-// copies and compares words; bytes stay on the host.
+// The store of byte values. A record with a byte value holds the address of a Blob as its word. A blob has a content
+// hash, a size, a reference count and its bytes. The bytes stay on the host. The device only copies and compares words.
 //
-// References: one for each record whose cell holds the blob, one for each retain(). A batch holds one for each constant
-// it brought, so that whatever its results show stays readable. References given up by a batch are queued with its
-// number and dropped by release_through(): an address is therefore never reused while somebody may still show it.
+// References: each record whose cell holds the blob has one reference, and each retain() adds one. A batch holds one
+// for each constant that it brought, so that its results can still be read. A reference that a batch gives up is queued
+// with the batch's number. release_through() drops it later. So an address is never reused while a result may still
+// show it.
 //
-// Thread safety: none, except that bytes() may be called from any thread for a word whose blob is referenced: a blob's
-// size and bytes never change.
+// Thread safety: none, with one exception. Any thread may call bytes() for a word whose blob is referenced, because a
+// blob's size and bytes never change.
 #pragma once
 
 #include <cstddef>
@@ -26,15 +27,15 @@ class BlobStore {
   BlobStore(const BlobStore&) = delete;
   BlobStore& operator=(const BlobStore&) = delete;
 
-  // A new blob with one reference; returns its word.
+  // Adds a blob with one reference. Returns its word.
   std::uint64_t add(std::string_view bytes);
   static std::string_view bytes(std::uint64_t word);
   static Hash128 content_hash(std::uint64_t word);
-  static Hash128 hash_of(std::string_view bytes);  // a word's content_hash, without one
+  static Hash128 hash_of(std::string_view bytes);  // the content_hash of these bytes; needs no blob
 
   void retain(std::uint64_t word);
   void release(std::uint64_t word);
-  // Releases the word once release_through(batch) is called. Requires: `batch` never decreases.
+  // Releases the word when release_through(batch) is called. Requires: `batch` never decreases from call to call.
   void release_after(BatchNumber batch, std::uint64_t word) { retired_.push_back({batch, word}); }
   void release_through(BatchNumber batch);
 
@@ -47,7 +48,7 @@ class BlobStore {
     BatchNumber batch;
     std::uint64_t word;
   };
-  // What the pool took from the heap, counted.
+  // Counts the bytes that the pool took from the heap.
   struct CountingResource final : std::pmr::memory_resource {
     std::size_t bytes = 0;
 

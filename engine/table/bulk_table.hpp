@@ -1,16 +1,18 @@
-// A record table that a whole grid works on: lookup, insertion and removal of many ids at once. It is what a device
-// keeps; the host's own is record_table.hpp, the two share Slot and the home of an id.
+// A record table that a whole grid works on: it finds, inserts and removes many ids at once. A device keeps this table.
+// The host keeps another one (record_table.hpp). The two share Slot and the home of an id.
 //
-// Open addressing with linear probing. Room is claimed in rounds, without locks or spinning: everybody who has come to
-// an empty slot enters its claim there, a barrier, the highest claim has the slot and writes its id, a barrier, the
-// others look again. An id that the items name twice is claimed twice, and found by the second in the next round. Each
-// round fills every slot that somebody wanted, so that rounds are few, and end.
+// Open addressing with linear probing. Items take slots in rounds, without locks or spinning. In each round:
+//   1. Each item that has come to an empty slot enters its claim there. A barrier follows.
+//   2. The highest claim gets the slot, and its item writes the id. A barrier follows.
+//   3. The other items look again.
+// If two items name the same id, both claim a slot; in the next round the second item finds the id that the first one
+// wrote. Each round fills every slot that was claimed. So there are few rounds, and they end.
 //
-// Invariants: the id of an empty slot is all zero bits; its other words are claims, of older rounds or this one. Slots
-// never move. A removed record leaves kRemoved, which nothing but a new table takes away.
+// Invariants: the id of an empty slot is all zero bits; its other words hold claims of this round or of earlier ones.
+// Slots never move. A removed record leaves kRemovedWord, and only a new table gets rid of it.
 //
-// Thread safety: each thread of the grid makes one BulkRun and calls run() once; nothing else may touch the table
-// meanwhile.
+// Thread safety: each thread of the grid makes one BulkRun and calls run() once. Nothing else may touch the table
+// during that time.
 #pragma once
 
 #include <cstdint>
@@ -26,45 +28,46 @@ inline constexpr std::uint32_t kNoSlot = 0xFFFFFFFFu;
 inline constexpr std::uint64_t kRemovedWord = ~std::uint64_t{0};  // both words of a removed record's id
 
 enum class BulkAction : std::uint8_t {
-  find = 0,    // its cell is read; without a record all zero
-  insert = 1,  // find, or a new record, all zero
-  put = 2,     // insert, and its cell is written
-  remove = 3,  // what is there, behind everything else
-  none = 4,    // names no record: no slot, its cell is all zero
+  find = 0,    // reads the record's cell; without a record the cell is all zero
+  insert = 1,  // as find, but adds the record, all zero, if there is none
+  put = 2,     // as insert, then writes the cell
+  remove = 3,  // removes the record, if there is one, after all other actions
+  none = 4,    // names no record: no slot, and its cell is all zero
 };
 
 // Words that all threads share; all zero at the start.
 enum BulkWord : std::uint32_t {
-  kBulkSettled,   // inserting items that have their slot, or found no room
+  kBulkSettled,   // inserting items that have their slot, or that found no room
   kBulkInserted,  // new records
-  kBulkRemoved,   // records that are gone
-  kBulkFull,      // items that found no room: then they have no slot, and nothing of the others is undone
+  kBulkRemoved,   // records that were removed
+  kBulkFull,      // items that found no room: these have no slot, and the other items keep what they did
   kBulkRounds,    // out
   kBulkDigest,    // out: sum of cell_digest() of all items that find or insert
   kBulkWords,
 };
 
-// Of the cell that item i found: sums of these are equal where two tables agree, and hardly ever where they do not.
+// The digest of the cell that item i found. If two tables agree, the sums of these digests are equal; if they differ,
+// the sums are almost never equal.
 KILOKV_HOST_DEVICE inline std::uint64_t cell_digest(std::uint32_t i, std::uint64_t word, std::uint64_t tag) {
   const std::uint64_t mixed = (word ^ tag * 0x9E3779B97F4A7C15u) * (2 * std::uint64_t{i} + 0xD1B54A32D192ED03u);
   return mixed ^ mixed >> 32;
 }
 
-// With c slots and i items. An id may stand more than once; one that is put, once, beside
-// removals.
+// c slots and i items. An id may occur more than once. An id that is put occurs in one put only; it may occur in
+// removals too.
 template <class Space>
 struct BulkArguments {
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
-  Pointer<std::uint64_t> slots = {};         // [4c] id low, id high, word, tag
-  std::uint32_t capacity = 0;                // c
-  std::uint32_t size = 0;                    // i
-  std::uint32_t inserting = 0;               // items that insert or put
-  std::uint32_t removing = 0;                // items that remove
-  std::uint32_t first_epoch = 0;             // this run's rounds are the epochs behind it, each below 2^32
-  Pointer<const KeyId> ids = {};             // [i]
+  Pointer<std::uint64_t> slots = {};  // [4c] id low, id high, word, tag
+  std::uint32_t capacity = 0;         // c
+  std::uint32_t size = 0;             // i
+  std::uint32_t inserting = 0;        // items that insert or put
+  std::uint32_t removing = 0;         // items that remove
+  std::uint32_t first_epoch = 0;      // this run's rounds have the epochs after this one; each epoch is below 2^32
+  Pointer<const KeyId> ids = {};      // [i]
   Pointer<const std::uint8_t> actions = {};  // [i] BulkAction
-  Pointer<std::uint32_t> slot_of = {};       // [i] out; kNoSlot: none
+  Pointer<std::uint32_t> slot_of = {};       // [i] out; kNoSlot: the item has no slot
   Pointer<std::uint8_t> pending = {};        // [i] scratch
   Pointer<std::uint64_t> cells = {};         // [2i] word and tag; in for put, out for find and insert
   Pointer<std::uint64_t> words = {};         // [kBulkWords]
@@ -101,7 +104,7 @@ class BulkRun {
   KILOKV_HOST_DEVICE auto slot(std::uint32_t at) const { return a_.slots + 4 * static_cast<std::uint64_t>(at); }
   KILOKV_HOST_DEVICE std::uint32_t home(KeyId id) const { return TableRef{nullptr, a_.capacity}.home(id.high); }
 
-  // From `at` on: the id's slot, or the first empty one, or neither.
+  // Looks for the id from slot `at` on. Returns the id's slot, or the first empty slot, or neither.
   struct Found {
     std::uint32_t at;
     bool is_id, is_empty;
@@ -137,7 +140,7 @@ class BulkRun {
   KILOKV_HOST_DEVICE std::uint64_t claim(std::uint32_t i, std::uint32_t epoch) const {
     return static_cast<std::uint64_t>(epoch) << 32 | i;
   }
-  // Whether the item is settled; if not, it has claimed an empty slot.
+  // Returns whether the item is settled. An item that is not settled has claimed an empty slot.
   KILOKV_HOST_DEVICE bool look(std::uint32_t i, std::uint32_t epoch) {
     const Found found = probe(a_.ids[i], a_.slot_of[i]);
     a_.slot_of[i] = found.at;
@@ -149,7 +152,7 @@ class BulkRun {
     a_.pending[i] = 0;
     return true;
   }
-  // Whether the item's claim won: then the slot is its.
+  // Returns whether the item's claim won. If so, the slot is now the item's.
   KILOKV_HOST_DEVICE bool take(std::uint32_t i, std::uint32_t epoch) {
     const auto mine = slot(a_.slot_of[i]);
     if (p_.load(mine + 2, Order::relaxed, Scope::device) != claim(i, epoch)) return false;
@@ -162,7 +165,7 @@ class BulkRun {
     return true;
   }
 
-  // Returns the digest of what was found.
+  // Returns the digest of the cell that was found.
   KILOKV_HOST_DEVICE std::uint64_t read_or_write(std::uint32_t i) {
     if (!inserts(i)) {
       const Found found =
@@ -195,7 +198,7 @@ class BulkRun {
   const BulkArguments<Space>& a_;
 };
 
-// Writes cells to the slots of records that BulkRun found: item i's, if it has one.
+// Writes cells to slots that BulkRun found. An item without a slot is skipped.
 template <class Space>
 struct ScatterArguments {
   template <class T>

@@ -26,7 +26,8 @@ void store16(char* to, std::size_t value) {
 }  // namespace
 
 std::size_t KeyArena::units_for(std::size_t key_bytes) {
-  // A freed entry needs two units.
+  // A freed entry needs two units: its length and unit count take the first, the link to the next freed entry the
+  // second.
   return std::max<std::size_t>(2, (kLengthBytes + key_bytes + kUnitBytes - 1) / kUnitBytes);
 }
 

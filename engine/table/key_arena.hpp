@@ -1,8 +1,11 @@
-// Where the host keeps the bytes of keys. A key is named by a 32-bit reference: the position of its entry in units of
-// 4 bytes, so an arena holds up to 16 GiB. An entry is a 16-bit length and the bytes; 16-byte keys take 20 bytes.
+// The bytes of keys, on the host. A 32-bit reference names a key. The reference is the position of the key's entry in
+// units of 4 bytes, so an arena holds up to 16 GiB. An entry is a 16-bit length and the bytes. A key of 16 bytes takes
+// 20 bytes.
 //
-// Blocks of 1 MiB never move: views stay valid until the key is freed. Freed entries are reused for keys of the same
-// number of units. Not thread-safe. Host only: a device never sees key bytes.
+// Invariants: blocks of 1 MiB never move, so a view stays valid until its key is freed. A freed entry is reused for
+// keys that need the same number of units. A device never sees key bytes.
+//
+// Thread safety: none.
 #pragma once
 
 #include <array>
@@ -20,10 +23,10 @@ class KeyArena {
  public:
   KeyArena() { free_.fill(kNoEntry); }
 
-  // Copies the key in. None: the arena is full. Requires: 1 to 1024 bytes.
+  // Copies the key. Returns nothing if the arena is full. Requires: 1 to 1024 bytes.
   std::optional<std::uint32_t> add(std::string_view key);
   void remove(std::uint32_t ref);
-  // Empty: the entry was freed (and not reused).
+  // Empty: the entry was freed and is not in use again.
   std::string_view view(std::uint32_t ref) const;
   std::size_t memory_bytes() const { return blocks_.size() * kBlockUnits * kUnitBytes; }
 

@@ -18,7 +18,7 @@ std::uint32_t take_last(std::vector<std::uint32_t>* numbers) {
   return last;
 }
 
-// Moves the items from `keep` on to another vector.
+// Moves the items at position `keep` and after it to another vector.
 std::vector<std::uint32_t> cut(std::vector<std::uint32_t>* items, std::size_t keep) {
   std::vector<std::uint32_t> upper(at_position(*items, keep), items->end());
   items->resize(keep);
@@ -59,7 +59,7 @@ std::uint32_t OrderedIndex::new_chunk(std::uint32_t group) {
   return chunk;
 }
 
-// Chunks that come in order leave full groups behind.
+// If chunks come in order, the group that is split stays full: only its last chunk moves.
 void OrderedIndex::split_group(std::size_t position) {
   const std::uint32_t upper = new_group();  // moves the groups
   Group& full = groups_[order_[position]];
@@ -76,7 +76,7 @@ void OrderedIndex::split_group(std::size_t position) {
   }
 }
 
-// The keys from `keep` on go to a new chunk, behind this one in its group.
+// The keys at position `keep` and after it go to a new chunk, which follows this one in its group.
 std::uint32_t OrderedIndex::split_chunk(Place at, std::size_t keep) {
   const std::uint32_t added = new_chunk(order_[at.group]);  // moves the chunks
   Group& group = groups_[order_[at.group]];
@@ -99,7 +99,7 @@ OrderedIndex::Inserted OrderedIndex::insert(std::uint32_t key_ref) {
   Inserted inserted{chunk};
   std::size_t position = lower_bound(chunks_[chunk], key);
   if (chunks_[chunk].size() == kChunkKeysMax) {
-    // Keys that come in order leave full chunks behind.
+    // If keys come in order, the chunk that is split stays full but for one key.
     const std::size_t keep = position == kChunkKeysMax ? kChunkKeysMax - 1 : kChunkKeysMax / 2;
     const std::uint32_t added = split_chunk(at, keep);
     inserted = {position > keep ? added : chunk, chunk, added};
@@ -124,7 +124,7 @@ void OrderedIndex::erase(std::uint32_t key_ref) {
 void OrderedIndex::remove_chunk(Place at) {
   Group& group = groups_[order_[at.group]];
   const auto removed = at_position(group.chunks, at.chunk);
-  chunks_[*removed] = Chunk();  // {} would keep its memory
+  chunks_[*removed] = Chunk();  // assigning {} would keep its memory
   free_chunks_.push_back(*removed);
   group.chunks.erase(removed);
   if (!group.chunks.empty()) return;

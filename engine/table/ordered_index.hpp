@@ -1,14 +1,17 @@
-// The keys of the table in key order, for ranges. Sorted chunks of 32-bit key references (table/key_arena.hpp), in
-// sorted groups of chunks: about 6 bytes a key, 5 when keys come in order.
+// The keys of the table in key order, for ranges. It holds sorted groups of sorted chunks of 32-bit key references
+// (table/key_arena.hpp). A key takes about 6 bytes, or 5 if keys come in order.
 //
-// Each chunk and each group knows the newest version and the number of live records under it, so that who looks for
-// what changed, or for what is not deleted, passes over the rest: a look at the groups, at the chunks of two of them,
-// and at the keys of few chunks, however many keys a range has. The records are not known here: the record store says
-// what is written (raise, add_live) and counts a chunk anew after it was split (summarize).
+// Each chunk and each group knows the newest version and the number of live records in it. A search for changed
+// records, or for records that are not deleted, skips the chunks and groups that have none. Such a search looks at the
+// groups, at the chunks of two groups, and at the keys of a few chunks, however many keys the range has. The index does
+// not know the records: the record store reports writes (raise, add_live), and counts a chunk again after a split
+// (summarize).
 //
-// Invariants: a chunk holds the keys from its first one up to the next chunk's first; what is before all of them goes
-// to the first chunk, which alone may be empty. No group is empty. `live` is exact. `newest` is that of the records, or
-// of one that was erased. Not thread-safe. Host only: ranges are resolved before a batch goes to a device.
+// Invariants: a chunk holds the keys from its first key up to the next chunk's first key. A key before all of them goes
+// to the first chunk. Only the first chunk may be empty. No group is empty. `live` is exact. `newest` is the newest
+// version of a record in it, or of a record that was erased.
+//
+// Thread safety: none. Host only: ranges are resolved before a batch goes to a device.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +26,7 @@
 
 namespace kilokv::engine {
 
-// Of the records of a chunk or a group.
+// Counts over the records of a chunk or of a group.
 struct RangeSummary {
   Version newest = 0;
   std::uint32_t live = 0;
@@ -32,36 +35,36 @@ struct RangeSummary {
 class OrderedIndex {
  public:
   static constexpr std::uint32_t kNoChunk = std::numeric_limits<std::uint32_t>::max();
-  // The chunk that a key went to. If that was full, some of the keys of `split` moved to the new chunk `added`, and the
-  // summaries of both are to be replaced.
+  // The chunk that a key went to. If that chunk was full, some keys of `split` moved to the new chunk `added`. The
+  // caller then replaces the summaries of both (summarize).
   struct Inserted {
     std::uint32_t chunk;
     std::uint32_t split = kNoChunk, added = kNoChunk;
   };
-  // What raise() replaced.
+  // The versions that raise() replaced.
   struct Newest {
     Version chunk, group;
   };
 
-  // `keys` must outlive it.
+  // Requires: `keys` outlives the index.
   explicit OrderedIndex(const KeyArena* keys) : keys_(keys) {
     order_.push_back(new_group());
     groups_[order_.front()].chunks.push_back(new_chunk(order_.front()));
   }
 
-  // The key counts as never written. Requires: it is in the arena and not in the index.
+  // Adds a key. The key counts as never written. Requires: it is in the arena and not in the index.
   Inserted insert(std::uint32_t key_ref);
-  // Requires: the key is in the index and still in the arena, and not live.
+  // Removes a key. Requires: the key is in the index, still in the arena, and not live.
   void erase(std::uint32_t key_ref);
 
-  // A record of the chunk has this version now.
+  // A record of the chunk now has this version.
   void raise(std::uint32_t chunk, Version version) {
     ChunkSummary& of_chunk = summaries_[chunk];
     if (of_chunk.newest < version) of_chunk.newest = version;
     RangeSummary& of_group = groups_[of_chunk.group].summary;
     if (of_group.newest < version) of_group.newest = version;
   }
-  // Takes back what was raised since newest() gave this.
+  // The versions now, for restore(), which takes back every raise() that came after this call.
   Newest newest(std::uint32_t chunk) const {
     return {summaries_[chunk].newest, groups_[summaries_[chunk].group].summary.newest};
   }
@@ -69,21 +72,23 @@ class OrderedIndex {
     summaries_[chunk].newest = newest.chunk;
     groups_[summaries_[chunk].group].summary.newest = newest.group;
   }
-  // A record of the chunk became live (1) or ceased to be (-1).
+  // A record of the chunk became live (1), or is no longer live (-1).
   void add_live(std::uint32_t chunk, int one) {
     summaries_[chunk].live += static_cast<std::uint32_t>(one);
     groups_[summaries_[chunk].group].summary.live += static_cast<std::uint32_t>(one);
   }
   RangeSummary summary(std::uint32_t chunk) const { return {summaries_[chunk].newest, summaries_[chunk].live}; }
-  // Replaces a chunk's summary after a split: its group's is that of the same keys as before.
+  // Replaces a chunk's summary after a split. The group's summary stays, because the group holds the same keys as
+  // before.
   void summarize(std::uint32_t chunk, RangeSummary summary) {
     summaries_[chunk].newest = summary.newest;
     summaries_[chunk].live = summary.live;
   }
   std::span<const std::uint32_t> keys(std::uint32_t chunk) const { return chunks_[chunk]; }
 
-  // Calls f(key_ref, key) for the keys of [from, to) in order until it returns false, but for those in chunks whose
-  // summary is not `wanted`. `to` empty: no upper bound. f must not change the index; it may raise() and add_live().
+  // Calls f(key_ref, key) for the keys of [from, to) in order, until f returns false. It skips chunks and groups whose
+  // summary is not `wanted`. An empty `to` means no upper bound. f must not change the index, but it may call raise()
+  // and add_live().
   template <class Wanted, class F>
   void scan(std::string_view from, std::string_view to, const Wanted& wanted, const F& f) const {
     if (!to.empty() && from >= to) return;
@@ -110,7 +115,7 @@ class OrderedIndex {
 
  private:
   using Chunk = std::vector<std::uint32_t>;
-  struct ChunkSummary {  // apart from the chunk: every write touches one
+  struct ChunkSummary {  // kept apart from the chunk, because every write touches one
     Version newest = 0;
     std::uint32_t live = 0;
     std::uint32_t group = 0;
@@ -128,7 +133,7 @@ class OrderedIndex {
   static constexpr std::size_t kChunkGrowth = 8;  // keys
 
   std::string_view first_key(std::uint32_t chunk) const { return keys_->view(chunks_[chunk].front()); }
-  // The chunk that has the key, or would have it.
+  // The chunk that holds the key, or into which the key would go.
   Place locate(std::string_view key) const;
   // Position of the first key of the chunk that is not less than `key`.
   std::size_t lower_bound(const Chunk& chunk, std::string_view key) const;

@@ -21,7 +21,7 @@ bool RecordStore::insert(KeyId id, std::string_view key) {
   return true;
 }
 
-// Its keys are the chunk's now. Returns what they sum up to.
+// The keys of the chunk came from a split: notes for each that this chunk has it. Returns the summary over them.
 RangeSummary RecordStore::take_over(std::uint32_t chunk) {
   RangeSummary sum;
   for (const std::uint32_t ref : index_.keys(chunk)) {
@@ -51,7 +51,8 @@ void RecordStore::count(Cell cell, std::size_t one) {
   }
 }
 
-// What changes when a record appears, goes, changes its type, or holds bytes; returns the change of the hash.
+// The slow part of settle(): a record appears, is deleted, changes its type, or holds bytes. Returns the change of the
+// hash.
 Wide RecordStore::settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch) {
   count(before, static_cast<std::size_t>(-1));
   count(after, 1);
@@ -62,7 +63,7 @@ Wide RecordStore::settle_kind(KeyId id, Cell before, Cell after, BatchNumber bat
   return change;
 }
 
-// Beyond the bound it is told at once.
+// Above the bound, the index is updated at once.
 void RecordStore::touch(std::uint32_t slot) {
   if (touched_count_ == kTouchedMax) return index_.raise(table_.chunk(slot), version_of(table_[slot].cell.tag));
   table_.touch(slot);
@@ -83,8 +84,8 @@ void RecordStore::mark(std::uint32_t slot, bool summarized) {
   ++dirty_count_;
 }
 
-// Nearly all writes put an integer where one was, into a record that has its marks: whatever else is called, so that
-// the loop keeps its sums in registers.
+// Nearly every write replaces an integer by an integer, in a record that already has its marks. All other cases are
+// function calls, so that this loop keeps its sums in registers.
 void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized) {
   constexpr std::size_t kPrefetchAhead = 16;
   const Slot* const slots = table_.ref().slots;
@@ -110,7 +111,7 @@ void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from
   if (!new_tombstones_.empty()) queue_tombstones();
 }
 
-// By version: a record that was written twice stands where it was first.
+// Sorts by version: a record that was written twice has its place in `images` from its first write.
 void RecordStore::queue_tombstones() {
   const auto older = [](const Tombstone& a, const Tombstone& b) { return a.version < b.version; };
   if (!std::is_sorted(new_tombstones_.begin(), new_tombstones_.end(), older)) {

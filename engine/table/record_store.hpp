@@ -1,13 +1,13 @@
-// Everything about records that the host keeps, as one: the table, the bytes of keys, their order, byte values, and
-// what is counted along: state hash, live records and tombstones, and which records are dirty.
+// All that the host keeps about records: the table, the bytes of keys, their order, and byte values. It also keeps
+// totals up to date: the state hash, the numbers of live records and tombstones, and the dirty records.
 //
-// A strategy writes cells straight into the table's slots during a batch; settle() is then called once for each record
-// that was written, with its cell before, and brings everything else up to date, but for the index's summaries of
-// versions: for these it only marks the record as touched, so that who has no ranges does not pay for them. They are
-// brought up to date when a range is looked at (catch_up). A batch that has ranges tells each write at once
-// (summarize).
+// During a batch, a strategy writes cells straight into the table's slots. Then settle() is called once for each record
+// that was written, with the cell before the batch, and brings the rest up to date. The index's summaries of versions
+// are the exception: settle() only marks the record as touched, so that a load without ranges does not pay for them.
+// catch_up() brings the summaries up to date when a range is read. A batch with ranges reports each write at once
+// instead (summarize).
 //
-// Thread safety: none, except BlobStore::bytes. On a device: the table's Ref alone.
+// Thread safety: none, except BlobStore::bytes. A device gets only the table's TableRef.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@
 
 namespace kilokv::engine {
 
-// A slot and what it held.
+// A slot, and the cell that it held before the batch.
 struct SlotImage {
   std::uint32_t slot;
   Cell before;
@@ -48,25 +48,25 @@ class RecordStore {
   std::uint32_t find(std::string_view key) const { return table_.find(hash_key(key, secret_)); }
   std::string_view key(std::uint32_t slot) const { return keys_.view(table_.key_ref(slot)); }
 
-  // Adds a key that was never written. False: the table or the arena is full, nothing changed.
-  // Requires: `id` is the key's and not in the table. Slot indices move.
+  // Adds a key that was never written. False: the table or the arena is full, and nothing has changed. Requires: `id`
+  // is the key's id and not in the table. Slot indices move.
   bool insert(KeyId id, std::string_view key);
-  // Forgets a key. Slot indices move. Requires: its record is settled as absent.
+  // Removes a key. Slot indices move. Requires: its record is settled as absent.
   void remove(std::uint32_t slot);
 
-  // Accounts for the changes of records from what `images` hold to what their slots hold now: hash, counts, dirty
-  // marks, references to byte values (those given up are released with `batch`). Images whose version is `ignored_from`
-  // or above are left out. Requires: of each record at most one image that is not; `summarized`: all of the changes
-  // were told to the index.
+  // Accounts for the changes of records from the cells in `images` to the cells in their slots: hash, counts, dirty
+  // marks, and references to byte values. References that are given up are released with `batch`. Images with version
+  // `ignored_from` or above are left out. Requires: each record has at most one image that is not left out.
+  // `summarized`: summarize() has reported all of these changes to the index.
   void settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized);
 
-  // Brings the index's summaries up to date: bounded work.
+  // Brings the index's summaries up to date. The work is bounded (kTouchedMax).
   void catch_up() const {
     if (touched_count_ > 0) tell_touched();
   }
 
-  // Tells the index that the slot's cell changes. Requires: catch_up() after the last settle(). Returns what is needed
-  // to take that back.
+  // Reports to the index that the slot's cell changes. Returns what forget_summarized() needs to take that back.
+  // Requires: catch_up() was called after the last settle().
   OrderedIndex::Newest summarize(std::uint32_t slot, Cell before, Cell after) {
     const std::uint32_t chunk = table_.chunk(slot);
     const OrderedIndex::Newest newest = index_.newest(chunk);
@@ -74,21 +74,21 @@ class RecordStore {
     count_in_chunk(chunk, before, after);
     return newest;
   }
-  // Takes back the last call that was not taken back yet.
+  // Takes back the newest summarize() that was not taken back yet.
   void forget_summarized(std::uint32_t slot, Cell before, Cell after, OrderedIndex::Newest newest) {
     const std::uint32_t chunk = table_.chunk(slot);
     count_in_chunk(chunk, after, before);
     index_.restore(chunk, newest);
   }
 
-  // Calls f(slot, key) for the records of [from, to) in key order until it returns false; deleted and never written
-  // ones included.
+  // Calls f(slot, key) for the records of [from, to) in key order, until f returns false. Deleted and never written
+  // records are included.
   template <class F>
   void scan(std::string_view from, std::string_view to, const F& f) const {
     scan_wanted(
         from, to, [](RangeSummary) { return true; }, f);
   }
-  // The same, but most of the records that are not live, or not newer than `since`, are passed over.
+  // As scan(), but skips most records that are not live (scan_live), or not newer than `since` (scan_newer).
   template <class F>
   void scan_live(std::string_view from, std::string_view to, const F& f) const {
     scan_wanted(
@@ -101,11 +101,13 @@ class RecordStore {
         from, to, [since](RangeSummary of) { return of.newest > since; }, f);
   }
 
-  // Removes tombstones with version <= floor, calling `dropped` with each key first, lowest versions first, until about
-  // `looked_max` are looked at: those of one version all go at once. Returns the version up to which there are none.
+  // Removes tombstones with version <= floor, lowest versions first, and calls `dropped` with each key before it is
+  // removed. Stops after about `looked_max` tombstones; the tombstones of one version always go together. Returns the
+  // version up to which no tombstones are left.
   Version drop_tombstones(Version floor, std::size_t looked_max, const std::function<void(std::string_view)>& dropped);
 
-  // First in, first out: the next dirty record's slot, no longer dirty; absent_slot() if there is none.
+  // Takes the dirty record that became dirty first, and returns its slot. The record is then no longer dirty. Returns
+  // absent_slot() if no record is dirty.
   std::uint32_t take_dirty();
   std::size_t dirty_count() const { return dirty_count_; }
   void clear_dirty();
@@ -117,9 +119,9 @@ class RecordStore {
   std::size_t memory_bytes() const;
 
  private:
-  // Touched records. Telling the index of that many takes a second or so, once, when a range is looked at for the first
-  // time; where more are written meanwhile, each further write pays at once (a bank transfer then takes 2.5 times as
-  // long).
+  // Bound on touched records. When a range is first read, the index learns of all of them, which takes about a second
+  // at this bound. Once the bound is reached, each further write updates the index at once (a bank transfer then takes
+  // 2.5 times as long).
   static constexpr std::size_t kTouchedMax = std::size_t{1} << 24;
 
   static Wide digest(KeyId id, Cell cell) {
@@ -147,17 +149,17 @@ class RecordStore {
 
   KeyHashSecret secret_;
   std::size_t records_max_;
-  mutable RecordTable table_;  // its touched marks
+  mutable RecordTable table_;  // mutable for its touched marks
   KeyArena keys_;
-  mutable OrderedIndex index_;  // its summaries
+  mutable OrderedIndex index_;  // mutable for its summaries
   mutable std::size_t touched_count_ = 0;
   BlobStore blobs_;
   Wide hash_ = 0;
   std::size_t live_ = 0, tombstones_ = 0;
   TombstoneQueue tombstone_queue_;
-  std::vector<Tombstone> new_tombstones_;  // of the settle() that runs
-  // Highest quarters of the ids of dirty records, in the order in which they became dirty: a quarter finds the record
-  // (of two that share it, and are dirty, each has an entry). One whose record is gone is skipped when its turn comes.
+  std::vector<Tombstone> new_tombstones_;  // of the settle() in progress
+  // The highest quarters of the ids of dirty records, in the order in which the records became dirty. A quarter finds
+  // its record. If two dirty records share a quarter, each has an entry. An entry whose record is gone is skipped.
   std::deque<std::uint32_t> dirty_;
   std::size_t dirty_count_ = 0;
 };

@@ -13,10 +13,10 @@ namespace {
 constexpr std::uint64_t kCapacityMin = 64;
 constexpr std::uint64_t kCapacityMax = std::numeric_limits<std::uint32_t>::max() - 1;
 
-// Ids that are looked up side by side: their slots' lines stay in the caches meanwhile.
+// How many ids are looked up side by side: so many that the lines of their slots stay in the caches.
 constexpr std::uint32_t kChunkIds = 512;
 constexpr std::uint32_t kHomesAhead = 32;
-// Fewer than these are not worth a round.
+// A round for fewer ids than this costs more than it saves.
 constexpr std::uint32_t kRoundIdsMin = 4;
 
 }  // namespace
@@ -77,7 +77,7 @@ void RecordTable::erase(std::uint32_t slot) {
   std::uint32_t gap = slot;
   for (std::uint32_t i = next(gap); occupied(i); i = next(i)) {
     const std::uint32_t home = ref().home(slots_[i].id.high);
-    if (distance(home, i) < distance(gap, i)) continue;  // its run begins behind the gap
+    if (distance(home, i) < distance(gap, i)) continue;  // its run begins after the gap
     slots_[gap] = slots_[i];
     key_refs_[gap] = key_refs_[i];
     chunks_[gap] = chunks_[i];
@@ -123,9 +123,9 @@ bool RecordTable::find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_
   const std::uint32_t ahead = std::min(kHomesAhead, count);
   for (std::uint32_t i = 0; i < ahead; ++i) ask_for_home(i);
   std::uint32_t open_count = 0;
-  // One probe, without a branch: whether it hits cannot be predicted, and one wrong guess costs as much as ten probes.
-  // It looks at one half of the id, and stays where that one is, or nothing; what it found is looked at in the end. The
-  // slot of the next round is asked for a round ahead.
+  // One probe, without a branch: a hit cannot be predicted, and one wrong prediction costs as much as ten probes. The
+  // probe compares only one half of the id. It stops at a slot that has this half, or at an empty slot. The end of
+  // find_chunk() checks the whole id. The slot of the next round is prefetched one round ahead.
   const auto probe = [&](std::uint32_t i) {
     const std::uint32_t slot = slots[i];
     const std::uint64_t held = table[slot].id.low;

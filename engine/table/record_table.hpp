@@ -1,18 +1,19 @@
 // The record table: key id -> slot of 32 bytes (id, word, version and type).
 //
 // Open addressing with linear probing. The home of an id is its high half scaled to the capacity (multiply and shift),
-// so that any capacity will do: the table grows by a quarter, its load stays between 0.64 and 0.8, and since homes keep
-// their order a rehash reads and writes sequentially. Erasing shifts the run behind the gap back: no markers.
+// so any capacity works. The table grows by a quarter, and its load stays between 0.64 and 0.8. A rehash reads and
+// writes sequentially, because homes keep their order. Erasing shifts the rest of the run back, so there are no markers
+// for erased records.
 //
-// Invariants: every probe run from a home to its slot has no empty slot in it; the slot at index capacity() has no key
-// and all zero bits, for ever: it stands for every key that is not in the table, so that readers need no branch.
+// Invariants: no probe run from a home to its slot has an empty slot in it. The slot at index capacity() never has a
+// key, and all its bits are zero. It stands for every key that is not in the table, so that readers need no branch.
 // Slot indices are stable until the next insert or erase.
 //
-// Host columns beside the slots: key_ref (where the key's bytes are, table/key_arena.hpp), chunk (of the ordered index
-// that has the key) and two marks, dirty and touched, for the record store.
+// The host keeps more columns beside the slots: key_ref (where the key's bytes are, table/key_arena.hpp), chunk (the
+// chunk of the ordered index that has the key), and two marks for the record store, dirty and touched.
 //
-// TableRef is what a kernel gets by value; on a device it needs the slots alone (capacity() + 1 of them, 32-byte
-// aligned, uploaded once and then kept there): the host columns never leave the host.
+// A kernel gets a TableRef by value. A device needs only the slots: capacity() + 1 of them, 32-byte aligned, uploaded
+// once and then kept there. The other columns never leave the host.
 //
 // Thread safety: none. Source: linear probing with backward-shift deletion, Knuth vol. 3, 6.4, algorithm R.
 #pragma once
@@ -45,7 +46,7 @@ struct TableRef {
   }
   // Index of the id's slot; `capacity` (the absent slot) if it has none.
   KILOKV_HOST_DEVICE std::uint32_t find(KeyId id) const { return find_from(home(id.high), id); }
-  // The same, from any slot i of the id's probe run on.
+  // As find(), but starts at slot i, which is any slot of the id's probe run.
   KILOKV_HOST_DEVICE std::uint32_t find_from(std::uint32_t i, KeyId id) const {
     while (true) {
       const Slot& slot = slots[i];
@@ -58,15 +59,16 @@ struct TableRef {
 
 class RecordTable {
  public:
-  // Room for `expected_records` before it first grows.
+  // Makes room for `expected_records`; the table grows only when it has more.
   explicit RecordTable(std::size_t expected_records);
 
   TableRef ref() { return {slots_.data(), capacity_}; }
   std::uint32_t find(KeyId id) const { return const_cast<RecordTable*>(this)->ref().find(id); }
-  // find() for many ids at once: fills slots[0, ids.size()); whether all of them have a slot. The probes of different
-  // ids run side by side, in rounds, so that none waits for another's memory or for a branch that cannot be predicted.
+  // find() for many ids at once: fills slots[0, ids.size()). Returns whether all of them have a slot. The probes of
+  // different ids run side by side, in rounds, so that no probe waits for the memory of another, or for a branch that
+  // cannot be predicted.
   bool find_all(std::span<const KeyId> ids, std::uint32_t* slots) const;
-  // The slot and what is written with it.
+  // Prefetches the slot and the marks that are written with it.
   void prefetch_slot(std::uint32_t slot) const {
     prefetch_for_write(slots_.data() + slot);
     prefetch_for_write(marks_.data() + slot / 64);
@@ -76,7 +78,7 @@ class RecordTable {
   // Adds a record with an all-zero cell; may grow, which moves every slot.
   // Requires: the id is not in the table and not all zeros.
   std::uint32_t insert(KeyId id, std::uint32_t key_ref);
-  // Moves slots behind it. Requires: the slot holds a record.
+  // Removes a record. Slots after it move. Requires: the slot holds a record.
   void erase(std::uint32_t slot);
 
   Slot& operator[](std::uint32_t slot) { return slots_[slot]; }
@@ -94,12 +96,12 @@ class RecordTable {
 
   bool touched(std::uint32_t slot) const { return (marks_[slot / 64].touched >> (slot % 64) & 1) != 0; }
   void touch(std::uint32_t slot);
-  // Dirty and touched.
+  // Whether the record is both dirty and touched.
   bool has_marks(std::uint32_t slot) const {
     const Marks& marks = marks_[slot / 64];
     return (marks.dirty & marks.touched) >> (slot % 64) & 1;
   }
-  // Calls f(slot) for the touched records, which are then no longer touched.
+  // Calls f(slot) for each touched record. After that, no record is touched.
   template <class F>
   void take_touched(const F& f) {
     for (std::size_t i = 0; i < touched_marks_.size(); ++i) {
@@ -128,7 +130,7 @@ class RecordTable {
 
   std::uint32_t capacity_ = 0;
   std::size_t size_ = 0;
-  std::size_t size_max_ = 0;  // grows beyond it
+  std::size_t size_max_ = 0;  // the table grows when it has more records than this
   ZeroedArray<Slot> slots_;   // [capacity + 1]
   ZeroedArray<std::uint32_t> key_refs_, chunks_;
   struct Marks {  // of 64 slots

@@ -46,7 +46,7 @@ void TombstoneQueue::pop() {
   }
 }
 
-// What is left of a segment joins the one before it where both fit in one.
+// Removes the stale entries of the next segment. The rest joins the segment before it, if both fit in one.
 void TombstoneQueue::clean_next(const IsStale& is_stale) {
   if (segments_.empty()) return;
   if (next_cleaned_ >= segments_.size()) next_cleaned_ = 0;

@@ -1,11 +1,13 @@
-// The deleted keys of the table by version, lowest first: what may be dropped next.
+// The deleted keys of the table, lowest version first: the next ones that may be dropped.
 //
-// An entry is stale when its key was written again; whoever takes it finds out. So that a key that is deleted and
-// written again and again does not fill the queue, a new segment has two older ones cleaned of stale entries, in turn:
-// the queue stays within a small multiple of what is not stale.
+// An entry is stale if its key was written again. The code that takes an entry checks for this. A key may be deleted
+// and written again many times, which would fill the queue. Therefore each new segment makes the queue clean two older
+// segments of stale entries, in turn. So the queue stays within a small multiple of the entries that are not stale.
 //
-// What comes with a lower version than the newest entry (while records are loaded in key order) goes to a heap.
-// Not thread-safe.
+// An entry with a lower version than the newest entry goes to a heap. That happens while records are loaded in key
+// order.
+//
+// Thread safety: none.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +29,9 @@ class TombstoneQueue {
   using IsStale = std::function<bool(const Tombstone&)>;
 
   void add(const Tombstone& tombstone, const IsStale& is_stale);
-  // The entry with the lowest version; null: there is none.
+  // The entry with the lowest version; null if there is none.
   const Tombstone* front() const;
-  // Requires: there is one.
+  // Removes that entry. Requires: there is one.
   void pop();
 
   std::size_t size() const { return size_; }
@@ -43,9 +45,9 @@ class TombstoneQueue {
   void clean_next(const IsStale& is_stale);
 
   std::deque<Segment> segments_;  // in order, none empty
-  std::size_t taken_ = 0;         // of the first segment
+  std::size_t taken_ = 0;         // entries of the first segment that were taken
   std::size_t next_cleaned_ = 0;
-  std::vector<Tombstone> late_;  // a heap
+  std::vector<Tombstone> late_;  // a heap of entries that came late
   std::size_t size_ = 0;
 };
 

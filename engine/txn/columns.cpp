@@ -33,7 +33,7 @@ bool is_bytes_guard(std::uint8_t kind) { return kind == static_cast<std::uint8_t
 bool is_range_op(std::uint8_t kind) { return kind >= static_cast<std::uint8_t>(OpKind::range_get); }
 bool is_bytes_operand(std::uint8_t operand) { return operand == static_cast<std::uint8_t>(Operand::bytes); }
 
-// Elements [begin, end) of a group of columns, and how many references to the group were seen.
+// Elements [begin, end) of a group of columns, and how many references to the group were counted.
 struct Extent {
   std::uint32_t begin = kNone;
   std::uint32_t end = 0;
@@ -50,7 +50,7 @@ struct Extent {
   bool dense() const { return end - begin <= 2 * references + 16; }
 };
 
-// What transactions [begin, end) refer to.
+// The elements that transactions [begin, end) refer to.
 struct Footprint {
   Extent keys, ranges, values;
 
@@ -129,7 +129,7 @@ void copy_values(const TransactionColumns& from, Extent values, TransactionColum
   copy_rebased(from.value_end, values.begin, values.end, delta, &to->value_end);
 }
 
-// What indices into each group of columns have to be shifted by; modulo 2^32.
+// What the indices into each group of columns are shifted by, modulo 2^32.
 struct IndexDeltas {
   std::uint32_t key, range, value;
 };
@@ -174,8 +174,8 @@ void copy_operations(const TransactionColumns& from, std::uint32_t begin, std::u
 
 Extent only(std::int64_t i) { return {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i) + 1, 1}; }
 
-// One guard or operation with a copy of everything that it refers to: for transactions that refer to a few keys far
-// apart, where a copy of all that lies between would cost more than it is worth.
+// Copies one guard or operation, and everything that it refers to. This serves transactions that refer to a few keys
+// far apart: to copy everything between these keys would cost more.
 IndexDeltas copy_referred(const TransactionColumns& from, bool range, std::uint32_t index, std::uint32_t other,
                           std::int64_t value, TransactionColumns* to) {
   IndexDeltas delta{size32(to->key_end.size()) - index, size32(to->range_to_end.size()) - index,

@@ -1,20 +1,24 @@
-// Transactions as columns (structure of arrays): the one in-memory form of a transaction from the decoder to the
-// engine. A request is decoded straight into one TransactionColumns; the batcher appends requests to the batch's.
+// Transactions as columns (structure of arrays). This is the only in-memory form of a transaction, from the decoder to
+// the engine. A request is decoded straight into one TransactionColumns; the batcher appends requests to the batch's
+// columns.
 //
 // Shapes. With n transactions, k keys, g guards, m operations, r ranges, v byte values:
 //   transaction columns  [n]  ends are exclusive and cumulative: transaction t has guards [guard_end[t-1],
 //   guard_end[t]),
 //                             then-operations [else_end[t-1], then_end[t]), else-operations [then_end[t], else_end[t])
-//   key columns          [k]  key i has bytes [key_end[i-1], key_end[i]) of key_bytes. A key may stand more than once.
+//   key columns          [k]  key i has bytes [key_end[i-1], key_end[i]) of key_bytes. A key may occur more than once.
 //   guard columns        [g]  guard_key: index into the key columns; for range_unchanged into the range columns
 //   operation columns    [m]  op_key: index into the key columns; for range operations into the range columns
 //   range columns        [r]  each range belongs to exactly one guard or operation; bounds are bytes in range_bytes
 //   value columns        [v]  value i has bytes [value_end[i-1], value_end[i]) of value_bytes
-// Invariants (checked where input enters, txn/validate.hpp; the engine relies on them): every index is in range, every
-// end column is non-decreasing, every enum is known, an operand GET is an earlier GET of the same list, from < to.
+// Invariants (txn/validate.hpp checks them where input enters; the engine relies on them): every index is in range.
+// Every end column is non-decreasing. Every enum value is known. An operand GET is an earlier GET of the same list. In
+// a range, from < to.
 //
-// The columns live in a std::pmr memory resource, so that they can be pinned where CUDA is. clear() keeps capacity: in
-// the steady state a batch allocates nothing.
+// The columns live in a std::pmr memory resource, so that their memory can be pinned for CUDA. clear() keeps the
+// capacity, so a batch allocates nothing in the steady state.
+//
+// Thread safety: none; const calls may run at the same time.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +41,8 @@ struct TransactionColumns {
   explicit TransactionColumns(std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
   // [n]
-  Column<std::uint8_t> precedence;     // lower first
-  Column<DurationUs> wait_timeout_us;  // how long WAIT may postpone it; 0: this batch only
+  Column<std::uint8_t> precedence;     // lower runs first
+  Column<DurationUs> wait_timeout_us;  // how long WAIT may postpone the transaction; 0: this batch only
   Column<std::uint32_t> guard_end;
   Column<std::uint32_t> then_end;
   Column<std::uint32_t> else_end;
@@ -72,8 +76,8 @@ struct TransactionColumns {
   std::size_t capacity_bytes() const;
   void clear();
 
-  // Appends transactions [begin, end) of `from`, all their columns rebased. Requires: this and `from` are distinct.
-  // Cost: a copy; allocates only where capacity does not suffice.
+  // Appends transactions [begin, end) of `from`, with all their columns rebased. Requires: this and `from` are
+  // distinct. Cost: a copy; it allocates only if the capacity does not suffice.
   void append(const TransactionColumns& from, std::size_t begin, std::size_t end);
 
   std::string_view key(std::size_t i) const {
@@ -87,9 +91,9 @@ struct TransactionColumns {
   std::uint32_t then_begin(std::size_t t) const { return t == 0 ? 0 : else_end[t - 1]; }
 };
 
-// Builds columns one transaction at a time; used by decoders, workloads and tests.
-// A transaction is opened by begin(), then come its guards, then-operations, else-operations, in this order; end()
-// closes it. Keys are hashed with `secret` (base/key_hash.hpp). Operand indices are within the list.
+// Builds columns one transaction at a time, for decoders, workloads and tests. begin() opens a transaction. Then come
+// its guards, then-operations and else-operations, in this order. end() closes it. Keys are hashed with `secret`
+// (base/key_hash.hpp). Operand indices are positions within the list.
 class ColumnsBuilder {
  public:
   ColumnsBuilder(TransactionColumns* columns, const KeyHashSecret& secret);
@@ -100,7 +104,7 @@ class ColumnsBuilder {
   void range_guard(OnFalse on_false, std::string_view from, std::string_view to, Version version);
   void op(OpKind kind, std::uint32_t key, Operand operand = Operand::integer, std::int64_t value = 0);
   void range_op(OpKind kind, std::string_view from, std::string_view to, std::uint32_t limit);
-  void begin_else();  // what follows goes to the else list
+  void begin_else();  // the operations that follow go to the else-list
   void end();
 
  private:
@@ -111,8 +115,8 @@ class ColumnsBuilder {
   bool in_else_ = false;
 };
 
-// One transaction as a self-contained string and back; for parked transactions, whose columns must outlive their batch.
-// The format is internal to one process. unpack appends to `columns`.
+// Packs one transaction into a self-contained string, and back. Parked transactions need this, because they outlive the
+// columns of their batch. The format is internal to one process. unpack_transaction appends to `columns`.
 std::string pack_transaction(const TransactionColumns& columns, std::size_t t);
 void unpack_transaction(std::string_view packed, TransactionColumns* columns);
 

@@ -1,21 +1,23 @@
-// Runs one transaction: the rules of docs/transactions.md, sections 3 to 6, written once for every strategy and
-// platform. Pure and free of allocation; all access to records goes through `Access`.
+// Runs one transaction. The rules of docs/transactions.md, sections 3 to 6, are written here once, for every strategy
+// and platform. The interpreter allocates nothing, and accesses records only through `Access`.
+//
+// Thread safety: as of the Access. Each transaction is run by one thread.
 //
 // Access (a class of the strategy or executor; `key`, `range`, `value` are indices into the batch's columns):
-//   Cell read(key)                     the record as this transaction sees it, its own writes included: for the
-//                                      operation that runs
+//   Cell read(key)                     the record for the operation that runs: as this transaction sees it, with
+//                                      its own writes
 //   Cell read_of_guard(key, use)       the same for a guard: use 2g is its key, 2g + 1 the other key of a compare
-//   bool stopped()                     the reads so far cannot stand together: the run ends, undecided
-//   void write(key, Cell)              its own write; undone by undo()
-//   void begin(), void undo()          opens a transaction's writes; takes back all since begin()
+//   bool stopped()                     the reads so far are not consistent with each other: the run ends, undecided
+//   void write(key, Cell)              a write of this transaction; undo() takes it back
+//   void begin(), void undo()          begin() opens a transaction's writes; undo() takes back all since begin()
 //   void ahead(operation)              this operation runs next
-//   bool defers(operation)             an ADD that the strategy applies itself, once the transaction has run: its
-//                                      op_cell is then the delta, its flags kDelta; of a key that stands once
+//   bool defers(operation)             an ADD that the strategy itself applies after the transaction has run: its
+//                                      op_cell is then the delta, its flags are kDelta; its key occurs once
 //   bool bytes_equal(Cell, value)      compares a bytes value with a constant
 //   uint64_t value_word(value)         the word of a record that holds this constant
-//   bool range_unchanged(range, since) no key of the range has a version > since
+//   bool range_unchanged(range, since) whether no key of the range has a version > since
 //   void range_get(range, own)         returns pairs; those of version `own` are marked as own writes
-//   bool delete_range(range, own)      deletes pairs with version `own`; whether there was one
+//   bool delete_range(range, own)      deletes pairs, with version `own`; returns whether it deleted any
 //
 // Rules that are easily missed (docs/transactions.md, sections 3 and 4):
 //   - Guards see the state before the transaction; they are evaluated even when no operation follows.
@@ -23,8 +25,8 @@
 //   - ADD checks its operand first, then the record: bytes in either is a TYPE_MISMATCH, absent in either counts as 0.
 //     ADD of 0 to an absent key writes 0. PUT of an equal value is a write, with a new version.
 //   - A DELETE after the transaction's own PUT of a key that was never written leaves a tombstone: it wrote.
-//   - When the else-operations of a failed guard overflow or meet the wrong type, that is the outcome, with failed_in
-//     else_ops; nothing is left of the guard's failure.
+//   - If the else-operations of a failed guard overflow or meet the wrong type, that is the outcome, with failed_in
+//     else_ops. The results then say nothing of the guard's failure.
 //   - RANGE_GET and DELETE_RANGE see the transaction's own writes; their limits count keys that are not deleted.
 //   - `unchanged since v` on a key without a version, with v below the tombstone floor, is false: the key may have been
 //     deleted after v and forgotten.
@@ -41,7 +43,7 @@ namespace kilokv::engine {
 
 enum class Verdict : std::uint8_t { is_true, is_false, type_mismatch };
 
-// A sum, or that it leaves the signed 64-bit range.
+// A sum, and whether it leaves the signed 64-bit range.
 struct CheckedSum {
   std::int64_t sum;
   bool overflow;
@@ -64,7 +66,7 @@ KILOKV_HOST_DEVICE inline bool compare(GuardKind kind, std::int64_t left, std::i
   }
 }
 
-// Evaluates guard g on the state that `access` shows. `seen`: its key's cell (a range guard: zero).
+// Evaluates guard g on the state that `access` shows. Sets `seen` to its key's cell (zero for a range guard).
 template <class Space, class Access>
 KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchViewIn<Space>& batch, const Access& access, std::uint32_t g,
                                                  Cell* seen) {
@@ -133,7 +135,7 @@ KILOKV_HOST_DEVICE inline OperandValue load_operand(const BatchViewIn<Space>& ba
   return loaded;
 }
 
-// What an operation came to: committed, or the outcome that undoes the transaction.
+// The outcome of an operation: committed, or the outcome that undoes the transaction.
 struct OperationEffect {
   Outcome outcome = Outcome::committed;
   bool wrote = false;
@@ -201,8 +203,8 @@ KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchViewIn<Space>
   }
 }
 
-// Runs transaction t with the given rank: fills its results, leaves its writes in `access`. Returns its outcome;
-// `postponed`: a WAIT guard decided, and nothing was written; `undecided`: the access stopped it.
+// Runs transaction t with the given rank. Fills its results, and leaves its writes in `access`. Returns its outcome.
+// `postponed`: a WAIT guard was false, and nothing was written. `undecided`: the access stopped the run.
 template <class Space, class Access>
 KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchViewIn<Space>& batch, const ResultViewIn<Space>& results,
                                                   Access& access, std::uint32_t t, std::uint32_t rank) {

@@ -1,5 +1,5 @@
-// The vocabulary of a transaction: guards, operations, operands, outcomes. The numbers are those of the wire
-// (proto/kilokv/v1) and of the log, so they never change.
+// The vocabulary of a transaction: guards, operations, operands, outcomes. Invariant: the numbers never change, because
+// the wire (proto/kilokv/v1) and the log use them. Thread safety: plain data.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace kilokv::engine {
 enum class GuardKind : std::uint8_t {
   exists = 1,
   absent = 2,
-  equal = 3,  // integer compare: key's value (absent: 0) with a constant or another key's value
+  equal = 3,  // integer compare: key's value (absent: 0) against a constant or another key's value
   not_equal = 4,
   less = 5,
   less_equal = 6,
@@ -23,14 +23,14 @@ enum class GuardKind : std::uint8_t {
 inline constexpr std::uint8_t kGuardKindMin = 1, kGuardKindMax = 12;
 
 enum class OnFalse : std::uint8_t {
-  fail = 0,  // the else-operations run; outcome GUARD_FAILED
-  wait = 1,  // a semantic conflict: postponed, tried again
+  fail = 0,  // the else-operations run; the outcome is GUARD_FAILED
+  wait = 1,  // a semantic conflict: the transaction is postponed and tried again
 };
 
 enum class OpKind : std::uint8_t {
   get = 1,
-  put = 2,  // from an absent GET: deletes
-  del = 3,  // of an absent key: writes nothing
+  put = 2,  // with an absent GET as operand: deletes
+  del = 3,  // on an absent key: writes nothing
   add = 4,
   range_get = 5,     // the first `limit` pairs of [from, to), in key order
   delete_range = 6,  // deletes the first `limit` keys of [from, to), in key order
@@ -42,9 +42,9 @@ enum class Operand : std::uint8_t {
   integer = 0,         // the constant in the value column
   bytes = 1,           // value column: index into the bytes column (PUT only)
   get = 2,             // value column: index, within the same list, of an earlier GET
-  get_negated = 3,     // the same, negated (an integer or absent; the negative of the minimum is OVERFLOW)
+  get_negated = 3,     // the same GET, negated (an integer or absent; the minimum has no negative and is OVERFLOW)
   commit_version = 4,  // the transaction's own commit version
-  batch_time = 5,      // the stamp of the batch, microseconds since the Unix epoch
+  batch_time = 5,      // the batch's stamp, microseconds since the Unix epoch
 };
 inline constexpr std::uint8_t kOperandMax = 5;
 
@@ -55,7 +55,7 @@ enum class Outcome : std::uint8_t {
   wait_expired = 3,
   overflow = 4,
   type_mismatch = 5,
-  postponed = 6,  // still waiting at the end of the batch; parked by the server, never reaches a client
+  postponed = 6,  // still waiting at the end of the batch; the server parks it; never reaches a client
 };
 
 // Which list holds the guard or operation that `failed_index` names.

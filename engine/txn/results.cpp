@@ -20,8 +20,8 @@ BatchResults::BatchResults(std::pmr::memory_resource* memory)
 
 void BatchResults::reset(const TransactionColumns& columns) {
   const std::size_t n = columns.size();
-  // A strategy writes these for every transaction, and of the operations those of the list that ran: only the outcome
-  // has to be cleared.
+  // A strategy writes these columns for every transaction, and for the operations of the list that ran. So only the
+  // outcome has to be cleared.
   outcome.assign(n, 0);
   failed_in.resize(n);
   failed_index.resize(n);

@@ -1,4 +1,4 @@
-// What the execution of a batch gave, as columns over the batch's own (txn/columns.hpp).
+// The results of a batch, as columns that belong to the batch's own columns (txn/columns.hpp). Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace kilokv::engine {
 
-// Inputs of a batch beside its transactions. Recorded with it: the same inputs give the same results, bit for bit.
+// The inputs of a batch beside its transactions. They are recorded with it: the same inputs give the same results, bit
+// for bit.
 struct BatchHeader {
   BatchNumber number = 0;
-  TimeUs time_us = 0;         // the stamp
+  TimeUs time_us = 0;         // the stamp of the batch
   Version first_version = 1;  // version of rank 0
 };
 
@@ -25,37 +26,37 @@ struct BatchResults {
   Column<std::uint8_t> failed_in;      // FailedIn
   Column<std::uint32_t> failed_index;  // within its list; kNone where nothing failed
   Column<std::uint32_t> rank;          // pass x n + position; WAIT_EXPIRED: passes x n + position
-  Column<std::uint8_t> wrote;          // 1: it wrote, with commit version first_version + rank
-  // GUARD_FAILED, WAIT_EXPIRED and postponed: the deciding guard's key as that guard saw it (range guards: zero).
+  Column<std::uint8_t> wrote;          // 1: it wrote, and its commit version is first_version + rank
+  // GUARD_FAILED, WAIT_EXPIRED and postponed: the deciding guard's key as that guard saw it (zero for a range guard).
   Column<Cell> guard_cell;
-  // [m]: GET: the value read, with its version, or kOwnWrite set where it is the transaction's own earlier write.
-  // PUT, DELETE, ADD that ran: the cell it left (a DELETE or PUT that wrote nothing: what was there).
-  // Operations of a list that did not run, or that was undone: unspecified.
+  // [m]. GET: the value read, with its version; kOwnWrite is set if it is the transaction's own earlier write. PUT,
+  // DELETE, ADD that ran: the cell after it (for a DELETE or PUT that wrote nothing: the cell as it was). Unspecified
+  // for operations of a list that did not run, or that was undone.
   Column<Cell> op_cell;
   Column<std::uint8_t> op_flags;  // kOwnWrite, kWrote
-  // [r]: range i returned (RANGE_GET) or deleted (DELETE_RANGE) pairs [range_begin[i], range_end[i]) of the pair
+  // [r]. Range i returned (RANGE_GET) or deleted (DELETE_RANGE) pairs [range_begin[i], range_end[i]) of the pair
   // columns.
   Column<std::uint32_t> range_begin;
   Column<std::uint32_t> range_end;
   // [pairs]
   Column<std::uint32_t> pair_key_end;  // pair i has key bytes [pair_key_end[i-1], pair_key_end[i]) of pair_key_bytes
   Column<char> pair_key_bytes;
-  Column<Cell> pair_cell;           // DELETE_RANGE: the cell that was deleted
+  Column<Cell> pair_cell;           // DELETE_RANGE: the cell before it was deleted
   Column<std::uint8_t> pair_flags;  // kOwnWrite
 
-  std::uint32_t passes = 0;  // run, at least 1 for a batch that is not empty
+  std::uint32_t passes = 0;  // passes that ran; at least 1 for a batch that is not empty
   Version next_version = 1;  // the first version of the next batch: first_version + passes x n
 
-  static constexpr std::uint8_t kOwnWrite = 1;  // the cell is the transaction's own write: its version is null outside
+  static constexpr std::uint8_t kOwnWrite = 1;  // the cell is the transaction's own write: clients see no version
   static constexpr std::uint8_t kWrote = 2;     // this operation wrote
-  static constexpr std::uint8_t kDelta = 4;     // inside of the engine only: an ADD whose cell is yet the delta
+  static constexpr std::uint8_t kDelta = 4;     // inside the engine only: an ADD whose cell is still the delta
 
   void reset(const TransactionColumns& columns);  // sizes every column for a batch; keeps capacity
   std::string_view pair_key(std::size_t i) const;
 };
 
-// Everything that a batch wrote, in rank order; within a transaction in the order of its operations. This is what the
-// log carries: replaying the writes in this order over the state before the batch gives the state after it.
+// All writes of a batch, in rank order, and within a transaction in the order of its operations. The log carries these
+// columns: replaying them in this order over the state before the batch gives the state after it.
 struct WriteColumns {
   explicit WriteColumns(std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 

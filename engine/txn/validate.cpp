@@ -34,7 +34,8 @@ Status ends_broken(const char* name, std::size_t total) {
   return invalid(std::string("columns.") + name, "ends that never decrease, the last one " + std::to_string(total), "");
 }
 
-// Runs the checks in the order: lengths of columns, ends, element sizes, transactions. Each relies on those before it.
+// Runs the checks in this order: lengths of columns, ends, element sizes, transactions. Each check relies on those
+// before it.
 class Validator {
  public:
   Validator(const TransactionColumns& columns, const TransactionLimits& limits) : c_(columns), limits_(limits) {}
@@ -107,15 +108,15 @@ class Validator {
     return {};
   }
 
-  // Sizes of keys and values that no transaction refers to are checked too; what refers to them is looked for only when
-  // one is wrong.
+  // Keys and values that no transaction refers to are checked too. Only when a size is wrong does the check search for
+  // the transaction that refers to it.
   Status check_sizes() const {
     const std::uint32_t key_bytes_max = std::min(limits_.key_bytes_max, kKeyBytesMax);
     std::uint32_t previous = 0;
     for (std::size_t i = 0; i < c_.key_end.size(); ++i) {
       const std::uint32_t bytes = c_.key_end[i] - previous;
       previous = c_.key_end[i];
-      if (bytes - 1 >= key_bytes_max) [[unlikely]] {  // 0 wraps around
+      if (bytes - 1 >= key_bytes_max) [[unlikely]] {  // 0 bytes wraps around
         return invalid(owner_of_key(i), "1 to " + count_of(key_bytes_max, "bytes"), count_of(bytes, "bytes"),
                        "--key-bytes-max");
       }
@@ -227,7 +228,7 @@ class Validator {
     return true;
   }
 
-  // The error paths: what exactly is wrong with transaction t.
+  // The error paths: say exactly what is wrong with transaction t.
   Status explain(std::size_t t) const;
   Status explain_guard(const std::string& path, std::uint32_t g) const;
   Status explain_operation(const std::string& path, std::uint32_t list_begin, std::uint32_t i) const;
@@ -241,7 +242,7 @@ class Validator {
   const TransactionLimits& limits_;
   std::vector<std::uint8_t> range_used_;
   std::size_t ranges_used_ = 0;
-  std::uint64_t range_keys_ = 0;  // limits of the range operations of the transaction at hand
+  std::uint64_t range_keys_ = 0;  // the sum of the limits of the range operations of the current transaction
 };
 
 std::string Validator::guard_path(std::uint32_t g) const {
@@ -310,7 +311,7 @@ Status Validator::explain(std::size_t t) const {
     return invalid(path + ".operations", count_of(limits_.transaction_keys_max, "keys of all its ranges together"),
                    count_of(range_keys_, "keys"), "--transaction-keys-max");
   }
-  // Only a range that two share is left: each use alone is fine.
+  // All checks of single uses passed, so the error is a range that is used twice.
   return invalid(path, "each range used by one guard or operation", "a range used twice");
 }
 

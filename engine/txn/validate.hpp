@@ -1,7 +1,8 @@
-// The check at the border: columns that pass it satisfy every invariant of txn/columns.hpp, and every limit. Everything
-// behind it relies on that and checks nothing again.
+// The check of input. Columns that pass it satisfy every invariant of txn/columns.hpp, and every limit. All later code
+// relies on that and does not check again.
 //
-// Safe on any input: lengths are checked before a column is read, indices before they are used. Thread-safe.
+// It is safe on any input: it checks lengths before it reads a column, and indices before it uses them. Thread safety:
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,9 @@
 
 namespace kilokv::engine {
 
-// Each is a knob of the server: the flag has the name of the field.
+// The limits. Each is a setting of the server; its flag has the name of the field.
 struct TransactionLimits {
-  std::uint32_t key_bytes_max = 1024;  // bounds of ranges included; --key-bytes-max
+  std::uint32_t key_bytes_max = 1024;  // also for the bounds of ranges; --key-bytes-max
   std::uint32_t value_bytes_max = 1u << 20;
   std::uint32_t guards_max = 1024;              // of one transaction
   std::uint32_t operations_max = 1024;          // of one transaction, both lists together
@@ -24,11 +25,11 @@ struct TransactionLimits {
   std::uint32_t request_transactions_max = 65536;
 };
 
-// The longest key that the table takes, whatever the limit says.
+// The longest key that the table can hold, whatever the setting says.
 inline constexpr std::uint32_t kKeyBytesMax = 1024;
 
-// INVALID_ARGUMENT that names the first field found to be wrong, the limit, the value met and the knob.
-// Cost on the good path: one look at each element.
+// Checks all columns. Errors: INVALID_ARGUMENT, which names the first wrong field, the limit, the actual value and the
+// setting. Cost without an error: each element is read once.
 Status validate(const TransactionColumns& columns, const TransactionLimits& limits);
 
 }  // namespace kilokv::engine

@@ -1,5 +1,6 @@
-// A batch and its results as pointers: what an interpreter, on any platform, is given. Trivially copyable; shapes and
-// meanings are those of txn/columns.hpp and txn/results.hpp. The owner of the columns keeps them in place meanwhile.
+// A batch and its results as pointers: the form that an interpreter gets on any platform. Trivially copyable. Shapes
+// and meanings are those of txn/columns.hpp and txn/results.hpp. Requires: the owner of the columns does not move or
+// free them during the run.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace kilokv::engine {
 
-// In the memory of `Space` (platform/concept.hpp).
+// A batch in the memory of `Space` (platform/concept.hpp).
 template <class Space>
 struct BatchViewIn {
   template <class T>
