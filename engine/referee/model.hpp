@@ -55,8 +55,7 @@ struct ModelCell {
 struct ModelEffect {
   ModelCell cell;      // GET: the cell that it read; PUT, DELETE, ADD: the cell after it
   bool wrote = false;  // this operation wrote
-  std::vector<std::pair<std::string, ModelCell>>
-      pairs;  // of a range: the pairs that were read or deleted (as they were before)
+  std::vector<std::pair<std::string, ModelCell>> pairs;  // of a range: read, or deleted (as they were before)
 };
 
 // The result of one run of a transaction: what it would answer and write. The run applies nothing.

@@ -1,7 +1,8 @@
-// The durable side of the database, as core sees it: an append-only log of batches, a folded state behind it, and what
-// start-up needs. storage/ implements it on RocksDB; a replicated log can take its place.
+// The durable side of the database, as core sees it. It is an append-only log of batches, a stored state that
+// checkpoints fold the log into, and what start-up needs. storage/ implements it on RocksDB; a replicated log can take
+// its place.
 //
-// Formats are storage's own (docs/log-format.md); core hands over columns.
+// The formats belong to storage (docs/log-format.md). Core passes columns.
 #pragma once
 
 #include <array>
@@ -22,18 +23,18 @@
 
 namespace kilokv::server {
 
-// Something that happened to a session in a batch. Entries are in the order in which they apply.
+// An event of a session in a batch. Entries apply in their order.
 struct SessionEntry {
   enum class Kind : std::uint8_t { opened = 1, closed = 2, results = 3 };
   Kind kind = Kind::opened;
-  RequestIdentity identity;  // results: of the request; opened, closed: the session alone
+  RequestIdentity identity;  // results: the request's; opened, closed: only the session
   DurationUs lease_us = 0;   // opened
   // results: some of the request's transactions finished
   std::uint32_t transactions = 0;  // in the whole request
   std::string_view results;        // core's encoding (core/sessions/stored_results.hpp), opaque to the log
 };
 
-// One batch as it becomes durable. Spans and pointers are the caller's and live until append() returns.
+// One batch as it becomes durable. Spans and pointers belong to the caller, and stay valid until append() returns.
 struct LogRecord {
   engine::BatchHeader header;
   Version next_version = 1;
@@ -44,7 +45,7 @@ struct LogRecord {
   std::span<const SessionEntry> sessions;
 };
 
-// A record of the state family, or of a replayed write.
+// A record of the stored state, or of a replayed write.
 struct StoredRecord {
   std::string_view key;
   Version version = 0;
@@ -53,7 +54,7 @@ struct StoredRecord {
   std::string_view bytes;
 };
 
-// A request's results as the checkpoint holds them.
+// A session, with its requests' results, as a checkpoint holds it.
 struct StoredSession {
   SessionId session;
   DurationUs lease_us = 0;
@@ -67,13 +68,13 @@ struct StoredSession {
   std::vector<Request> requests;
 };
 
-// What start-up learns before the first record is visited.
+// What start-up learns before it visits the first record.
 struct DatabaseIdentity {
   std::array<unsigned char, 16> id{};
   engine::KeyHashSecret key_secret;
 };
 
-// Where a recovered database stands.
+// The position of a recovered database.
 struct RecoveredPosition {
   BatchNumber batch = 0;  // the last durable one
   BatchNumber checkpoint_batch = 0;
@@ -85,8 +86,8 @@ struct RecoveredPosition {
 };
 
 // Receives the recovered state: first the checkpoint's records and sessions, then the writes and session entries of
-// every batch after it, in order. What a batch_write refers to stays valid until its batch_end. A Status that is not ok
-// ends the recovery with it.
+// every later batch, in order. The views of a batch_write stay valid until its batch_end. If a call returns a Status
+// that is not ok, the recovery ends with it.
 class RecoveryVisitor {
  public:
   virtual ~RecoveryVisitor() = default;
@@ -102,47 +103,50 @@ class RecoveryVisitor {
 struct LogUsage {
   std::uint64_t free_bytes = 0;              // on the file system
   std::uint64_t reserved_bytes = 0;          // admitted, not yet appended
-  std::uint64_t log_bytes = 0;               // kept, the trimmed part not counted
+  std::uint64_t log_bytes = 0;               // kept; without the trimmed part
   std::uint64_t bytes_since_checkpoint = 0;  // of log records
   BatchNumber first_batch = 0;               // oldest kept
 };
 
-// Thread safety: reserve/release/usage from any thread; append from the log worker alone; checkpoint calls from the
-// checkpoint worker alone; recover before everything else.
+// Thread safety: any thread may call reserve, release and usage. Only the log worker calls append. Only the checkpoint
+// worker calls the checkpoint functions. recover comes before all others.
 class CommitLog {
  public:
   virtual ~CommitLog() = default;
 
-  // Verifies and visits everything durable. DATA_LOSS names file, batch and reason; FAILED_PRECONDITION an unknown
-  // format version. A torn tail (a record that never was acknowledged) is cut silently.
+  // Verifies and visits everything that is durable. Errors: DATA_LOSS, which names file, batch and reason;
+  // FAILED_PRECONDITION for an unknown format version. A torn tail (a record that was never acknowledged) is cut
+  // silently.
   virtual Result<RecoveredPosition> recover(RecoveryVisitor* visitor) = 0;
 
-  // Sets aside space for `bytes` of log. RESOURCE_EXHAUSTED when the disk would not hold them; recovers by itself when
-  // space is freed.
+  // Reserves space for `bytes` of log. RESOURCE_EXHAUSTED if the disk cannot hold them; later calls succeed when space
+  // is free again.
   virtual Status reserve(std::uint64_t bytes) = 0;
   virtual void release(std::uint64_t bytes) = 0;
 
-  // How to learn what the sessions' stored results take, all of which each checkpoint writes: a log that counts space
-  // keeps room for them. From any thread; until it is called again, with null before what it asks is gone.
+  // Sets the function that tells how many bytes the sessions' stored results take. Each checkpoint writes all of them,
+  // so a log that counts space keeps room for them. Any thread may call the function. The caller passes null before the
+  // object that the function uses is destroyed.
   virtual void watch_sessions(std::function<std::uint64_t()> /*stored_bytes*/) {}
 
-  // Appends the records, in batch order, and syncs once: they are durable when it returns ok. Any other status is fatal
-  // to the caller: what is on the disk is then unknown, it must stop and answer nothing more.
+  // Appends the records, in batch order, and syncs once. They are durable when it returns ok. Any other status is fatal
+  // for the caller: it cannot know what is on the disk, so it must stop and answer nothing more.
   virtual Status append(std::span<const LogRecord> records) = 0;
 
-  // A checkpoint is fuzzy: state records may be newer than `covers`, never newer than the last durable batch when
-  // checkpoint_record is called; replay over them is idempotent. Only checkpoint_end makes it count.
-  // RESOURCE_EXHAUSTED: the disk would not hold it; nothing has begun, and nothing is lost by trying later.
+  // A checkpoint is fuzzy: its state records may be newer than `covers`, because replay over them is idempotent. They
+  // are never newer than the last durable batch when checkpoint_records is called. The checkpoint counts only after
+  // checkpoint_end. RESOURCE_EXHAUSTED: the disk cannot hold it; then nothing has begun, and a later try loses nothing.
   virtual Status checkpoint_begin() = 0;
   virtual Status checkpoint_records(std::span<const StoredRecord> records) = 0;
-  // A record that is no longer known (a dropped tombstone).
+  // Removes records that are no longer known (dropped tombstones).
   virtual Status checkpoint_drop(std::span<const std::string_view> keys) = 0;
-  // The sessions of a checkpoint, one by one, each once; they replace what the last one held.
+  // Writes one session. Each session of a checkpoint comes once. Together they replace the sessions of the last
+  // checkpoint.
   virtual Status checkpoint_session(const StoredSession& session) = 0;
   virtual Status checkpoint_end(const RecoveredPosition& covers) = 0;
 
-  // Drops log records that the checkpoint covers and that the retention no longer wants (both limits are storage
-  // options).
+  // Drops log records that the checkpoint covers and that the retention no longer needs. (Both retention limits are
+  // storage options.)
   virtual Status trim(TimeUs now_us) = 0;
 
   virtual LogUsage usage() const = 0;

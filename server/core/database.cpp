@@ -19,7 +19,7 @@
 namespace kilokv::server {
 namespace {
 
-// The parts that need the recovered engine. In this order: each may use those before it.
+// The parts that need the recovered engine. The order matters: each part may use those before it.
 struct Parts {
   Parts(CoreContext* core, InFlight* commands, const Position& checkpoint, std::vector<std::string> dropped)
       : waiting(core->options),
@@ -55,7 +55,7 @@ class CoreDatabase final : public Database {
     core_.on_fatal = std::move(on_fatal);
     core_.events = std::move(events);
   }
-  // They notify each other: all stand still before the first one goes.
+  // The workers notify each other, so all are stopped before the first is destroyed.
   ~CoreDatabase() override {
     for (Worker* worker : {core_.executor_worker, core_.log_worker, core_.answer_worker, core_.checkpoint_worker}) {
       if (worker != nullptr) worker->stop();
@@ -147,7 +147,7 @@ void CoreDatabase::scan(ScanRequest request, std::function<void(Result<ScanPage>
       [this, request = std::move(request), done = scans_.returning(std::move(done))] { read_page(request, done); });
 }
 
-// A command. Nobody hears of a page before its boundary is durable.
+// A command. The page is not shown before its boundary is durable.
 void CoreDatabase::read_page(const ScanRequest& request, const std::function<void(Result<ScanPage>)>& done) {
   Result<ScanPage> read = parts_->reader.read(request, core_.executed.get());
   if (!read.ok()) return done(read.status());

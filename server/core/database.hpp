@@ -1,5 +1,7 @@
-// The database: admission, batcher, pipeline, sessions, parking, snapshots, checkpoints, wired. The one face that the
-// service sees. Everything outside comes in through Environment, CommitLog and Engine.
+// The database. It connects admission, batcher, pipeline, sessions, parking, snapshots and checkpoints, and is all that
+// the service sees of them. Everything from outside comes in through Environment, CommitLog and Engine.
+//
+// Thread safety: any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,55 +24,55 @@ namespace kilokv::server {
 
 class Database {
  public:
-  // Recovers from `log` and starts the pipeline. `create_engine` is called with the database's key secret.
-  // `on_fatal` is called once, from any thread, when durability is lost, or a batch was executed wrongly: the process
-  // must end; nothing is answered after.
+  // Recovers from `log` and starts the pipeline. `create_engine` is called with the database's key secret. `on_fatal`
+  // is called once, from any thread, if durability is lost or a batch was executed wrongly. The process must then end.
+  // No request is answered after that call.
   static Result<std::unique_ptr<Database>> open(
       const DatabaseOptions& options, const Environment& environment, CommitLog* log,
       std::function<Result<std::unique_ptr<engine::Engine>>(const engine::KeyHashSecret&)> create_engine,
       std::function<void(const Status&)> on_fatal, DatabaseEvents events = {});
   virtual ~Database() = default;
 
-  // Secret for decoding keys into columns.
+  // The secret with which decoders hash keys into columns.
   virtual const engine::KeyHashSecret& key_secret() const = 0;
   virtual const DatabaseOptions& options() const = 0;
 
-  // An empty Request whose columns keep their capacity from earlier use. Any thread.
+  // An empty Request, whose columns keep their capacity from earlier use.
   virtual std::unique_ptr<Request> acquire_request() = 0;
 
-  // Adds a part to the read set of a request to come, or has it already, and returns how many keys are there now. Any
-  // thread. Errors: those of submit for the session and the number, UNAVAILABLE, and those of Upload::append
+  // Adds a part to the read set of a request to come, unless the part is there already. Returns how many keys are there
+  // now. Errors: those of submit for the session and the number, UNAVAILABLE, and those of Upload::append
   // (core/sessions/upload.hpp).
   virtual Result<std::uint64_t> upload(const ReadSetChunk& chunk) = 0;
 
-  // Takes the request; its sink hears exactly one end (core/request.hpp), possibly before this returns. Any thread.
-  // Fails with: UNAVAILABLE (draining), RESOURCE_EXHAUSTED (queue, parked, session, disk; with a retry delay),
-  // FAILED_PRECONDITION (unknown or expired session, number already acknowledged, uploaded keys that are not there),
-  // INVALID_ARGUMENT (same number, other content). A request that is refused leaves its upload as it was.
+  // Takes the request. Its sink gets exactly one end (core/request.hpp), possibly before this returns. Errors:
+  // UNAVAILABLE (draining), RESOURCE_EXHAUSTED (queue, parked, session, disk; with a retry delay), FAILED_PRECONDITION
+  // (unknown or expired session, number already acknowledged, uploaded keys that are not there), INVALID_ARGUMENT (same
+  // number, other content). A refused request leaves its upload as it was.
   virtual void submit(std::unique_ptr<Request> request) = 0;
 
-  // The rest goes to the executor. Fails with RESOURCE_EXHAUSTED where too many calls are on their way.
-  // Sessions. `done` is called when the change is durable.
+  // Sessions. `done` is called when the change is durable. open_session, close_session, scan, list_parked and cancel
+  // run on the executor; they fail with RESOURCE_EXHAUSTED if too many calls are in progress.
   virtual void open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs lease_us)> done) = 0;
   virtual Status keep_alive(const SessionId& session) = 0;
   virtual void close_session(const SessionId& session, std::function<void(Status)> done) = 0;
 
-  // One page at a batch boundary; `done` is called when the boundary is durable.
-  // Fails with ABORTED: the boundary is no longer kept (snapshot too old); RESOURCE_EXHAUSTED: too many at once.
+  // Reads one page at a batch boundary. `done` is called when the boundary is durable. Errors: ABORTED: the boundary is
+  // no longer kept (snapshot too old); RESOURCE_EXHAUSTED: too many scans at once.
   virtual void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) = 0;
 
-  // Parked transactions, in order of id, after `after_id`, at most `limit`.
+  // Lists at most `limit` parked transactions with ids above `after_id`, in order of id.
   virtual void list_parked(std::uint64_t after_id, std::uint32_t limit,
                            std::function<void(Result<std::vector<ParkedTransaction>>)> done) = 0;
-  // Cancels parked or still queued transactions. They are answered as cancelled when that is durable; `done` gets how
-  // many.
+  // Cancels transactions that are parked or still queued. They are answered as cancelled when the cancel is durable.
+  // `done` then gets their number.
   virtual void cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) = 0;
 
   virtual DatabaseStatus status() const = 0;
 
-  // Refuses new work from now on, finishes what is queued, fails what is parked with UNAVAILABLE, and calls `answered`;
-  // then writes a checkpoint, and calls `done`. To end before that costs the next start some time, and nothing else.
-  // Once.
+  // Refuses new work from now on, finishes what is queued, and fails what is parked with UNAVAILABLE. Then it calls
+  // `answered`, writes a checkpoint, and calls `done`. A process that ends before `done` only makes the next start
+  // slower. Requires: called once.
   virtual void drain(std::function<void()> answered, std::function<void()> done) = 0;
 };
 

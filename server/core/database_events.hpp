@@ -1,4 +1,4 @@
-// What the program that runs the database is told of at once.
+// Events of the database that the program which runs it learns at once.
 #pragma once
 
 #include <functional>
@@ -8,12 +8,13 @@
 
 namespace kilokv::server {
 
-// What whoever runs the database is told, beside its end. Each may be empty; called by the executor, so none may block
+// The events, beside the end of the database. Each function may be empty. The executor calls them, so none may block
 // for long.
 struct DatabaseEvents {
-  // Once: the device that batches ran on is given up; `now` says where they run instead, and why.
+  // Called once, when the device that batches ran on is given up. `now` says where they run instead, and why.
   std::function<void(const engine::EngineDevice& now)> device_lost;
-  // Before on_fatal: the batch that was not executed as the referee does it (core/pipeline/batch_text.hpp).
+  // Called before on_fatal. `batch` is the batch that the engine executed differently from the referee
+  // (core/pipeline/batch_text.hpp).
   std::function<void(const std::string& batch)> shadow_mismatch;
 };
 

@@ -1,4 +1,4 @@
-// What the database tells of itself: state, positions, counters since the start, sizes. Plain data.
+// The status of the database: state, positions, counters since the start, sizes. Thread safety: plain data.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ struct DatabaseStatus {
   Hash128 state_hash;  // after durable_batch
   std::uint64_t batches = 0, transactions = 0, committed = 0, guard_failed = 0, wait_expired = 0, overflow = 0,
                 type_mismatch = 0, refused = 0;  // since the start
-  // Of `batches`: by the strategy on the CPU, or on the device; and how many of them the referee replayed, or had to
-  // leave out.
+  // How many of `batches` ran serially on the CPU, in parallel on the CPU, or on the device. Then how many of them the
+  // referee replayed, and how many were in its sample but too large.
   std::uint64_t batches_serial = 0, batches_parallel = 0, batches_on_device = 0, shadow_batches = 0, shadow_skipped = 0;
   std::uint64_t queued_transactions = 0, queued_bytes = 0;
   std::uint64_t parked = 0, parked_bytes = 0;
   std::uint64_t sessions = 0;
   std::uint64_t uploads = 0, uploads_bytes = 0;  // read sets that are not committed yet
-  engine::EngineDevice device{{}, {}, {}};       // where batches run now; no name while that is not known
+  engine::EngineDevice device{{}, {}, {}};       // where batches run now; without a name until that is known
   engine::EngineStats engine;
   LogUsage log;
   double recovery_seconds = 0;

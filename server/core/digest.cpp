@@ -1,6 +1,6 @@
 #include "server/core/digest.hpp"
 
-#define XXH_STATIC_LINKING_ONLY  // the state on the stack
+#define XXH_STATIC_LINKING_ONLY  // for the definition of the state, which lives on the stack
 #include <xxhash.h>
 
 #include <array>

@@ -1,9 +1,11 @@
-// Digest of a request's content, to tell a retry from another request under the same number.
+// The digest of a request's content. It tells a retry from another request with the same number.
 //
-// XXH3, 128 bits, over a canonical serialization: keys, values and ranges by their bytes at each use, never by their
-// place in the columns; fields that a guard or operation does not use are left out. So the same transactions have the
-// same digest, whichever encoding they came in. Digests are in the log: changing the serialization makes retries of
-// older requests fail with INVALID_ARGUMENT.
+// It is XXH3, 128 bits, over a canonical serialization. Keys, values and ranges count by their bytes at each use, never
+// by their place in the columns. Fields that a guard or operation does not use are left out. So the same transactions
+// have the same digest in every encoding. Digests are in the log. If the serialization changes, retries of older
+// requests fail with INVALID_ARGUMENT.
+//
+// Thread safety: pure function.
 #pragma once
 
 #include "engine/base/types.hpp"

@@ -1,6 +1,8 @@
-// What core takes from the outside world: clock, randomness, scheduler (disk is CommitLog, network is ResponseSink).
-// Core reads no clock, starts no thread and sleeps nowhere by itself, so that the whole server can run, seeded and on
-// virtual time, in one thread. server/core/threads.hpp has the real ones, tests/ the simulated ones.
+// What core takes from the outside: clock, randomness, scheduler. (The disk is CommitLog, the network is ResponseSink.)
+// Core itself reads no clock, starts no thread and never sleeps. So the whole server can run in one thread, with a seed
+// and on virtual time. server/core/threads.hpp has the real environment, tests/ the simulated one.
+//
+// Thread safety: any thread may use the three.
 #pragma once
 
 #include <cstdint>
@@ -27,25 +29,27 @@ class Random {
 };
 
 inline constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
-// The longest duration that a knob may have, 100 years: no clock overflows by it, not even one of nanoseconds.
+// The longest duration that a setting may have: 100 years. No clock overflows when it is added, not even one of
+// nanoseconds.
 inline constexpr DurationUs kDurationUsMax = DurationUs{100} * 365 * 24 * 3600 * 1000000;
 
-// A stage of the pipeline: a step function that is never run concurrently with itself.
+// A stage of the pipeline: a step function that never runs concurrently with itself.
 class Worker {
  public:
-  virtual ~Worker() = default;  // stops it first
-  // Waits for a running step; none runs afterwards. Not from a step.
+  virtual ~Worker() = default;  // stops the worker first
+  // Waits for a running step. No step runs after this call. Must not be called from a step.
   virtual void stop() = 0;
-  // The step will run (again) after this call. Cheap when it is already due. Any thread, the step itself included.
+  // The step runs (again) after this call. Cheap if the step is already due. Any thread may call it, and the step
+  // itself.
   virtual void notify() = 0;
 };
 
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  // `step` does what work there is without blocking on other workers and returns the monotonic time at which it wants
-  // to run again if nobody notifies it before (kNever: only when notified). A step may block on the disk. The first
-  // step runs after the first notify(), so that workers can be wired before any runs.
+  // Makes a worker. `step` does all work that is there, without blocking on other workers; it may block on the disk. It
+  // returns the monotonic time at which it wants to run again if no notify() comes before (kNever: only after a
+  // notify()). The first step runs after the first notify(), so that all workers can be connected before any runs.
   virtual std::unique_ptr<Worker> spawn(std::string name, std::function<TimeUs()> step) = 0;
 };
 

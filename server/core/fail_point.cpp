@@ -26,7 +26,7 @@ struct FailPoints {
   std::vector<FailPoint> points;
 };
 
-// Never destroyed: threads may pass a point while the process ends.
+// Never destroyed, because threads may pass a point while the process ends.
 FailPoints& fail_points() {
   static auto* const points = new FailPoints;
   return *points;

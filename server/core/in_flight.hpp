@@ -1,5 +1,5 @@
-// How many calls of a kind are on their way: bounded, for each holds memory and time of the executor until it is done.
-// Thread safety: all of it.
+// Counts and bounds the calls of one kind that are in progress, because each holds memory, and time of the executor,
+// until it ends. Thread safety: any thread.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,11 @@ namespace kilokv::server {
 
 class InFlight {
  public:
-  // `name`: of the calls, as an error names them; `knob`: the flag that sets `max`.
+  // `name`: the calls, as an error names them. `knob`: the flag that sets `max`.
   InFlight(std::uint32_t max, const char* name, const char* knob) : max_(max), name_(name), knob_(knob) {}
 
-  // RESOURCE_EXHAUSTED when `max` are on their way. Otherwise leave(), or what returning() made, must be called once.
+  // Counts one more call. RESOURCE_EXHAUSTED if `max` calls are in progress. After an ok, the caller must call leave()
+  // once, or the function that returning() made.
   Status enter() {
     const std::uint64_t count = count_.fetch_add(1, std::memory_order_relaxed) + 1;
     if (count <= max_) return {};
@@ -29,7 +30,7 @@ class InFlight {
   }
   void leave() { count_.fetch_sub(1, std::memory_order_relaxed); }
 
-  // `done`, with leave() before it: whoever hears the end may come again at once.
+  // Returns `done` with leave() before it, so that a client that gets the answer can call again at once.
   template <class... Arguments>
   std::function<void(Arguments...)> returning(std::function<void(Arguments...)> done) {
     return [this, done = std::move(done)](Arguments... arguments) {

@@ -18,7 +18,7 @@ struct Knob {
 };
 
 Knob duration(const char* name, DurationUs value, DurationUs min = 0) {
-  // A negative one becomes larger than any.
+  // A negative value becomes larger than any bound.
   return {name, static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(min), kDurationUsMax, " us"};
 }
 
@@ -40,17 +40,17 @@ Status no_more_than(DurationUs value, DurationUs limit, const char* knob, const 
 
 Status DatabaseOptions::validate() const {
   for (const Knob& knob : {
-           // Ranks and versions of a batch: passes x transactions must fit in 32 bits.
+           // Ranks and versions of a batch: passes x transactions must fit into 32 bits.
            Knob{"--batch-max-transactions", batch_max_transactions, 1, std::uint64_t{1} << 24},
-           // A log record is one value of the store, which holds less than 4 GiB. One transaction alone may need more
-           // than this: kTransactionLogBytesMax.
+           // A log record is one value of the store, and a value is less than 4 GiB. A single transaction may need more
+           // than this setting: kTransactionLogBytesMax.
            Knob{"--batch-max-bytes", batch_max_bytes, 1, std::uint64_t{1} << 31},
            // The key bytes of all pairs that a batch returns are counted in 32 bits.
            Knob{"--batch-max-reads", batch_max_reads, 1, std::uint64_t{1} << 21},
            duration("--batch-max-delay", batch_max_delay_us),
            Knob{"--batch-in-flight-max", batch_in_flight_max, 1, 1024},
            Knob{"--queue-transactions-max", queue_transactions_max, 1, kMany},
-           // What waits in the queue and what is parked can meet in one batch, whose columns count bytes in 32 bits.
+           // Queued and parked transactions can be in one batch, whose columns count bytes in 32 bits.
            Knob{"--queue-bytes-max", queue_bytes_max, 1, std::uint64_t{1} << 30},
            Knob{"--parked-max", parked_max, 0, kMany},
            Knob{"--parked-bytes-max", parked_bytes_max, 0, std::uint64_t{1} << 31},
@@ -60,11 +60,11 @@ Status DatabaseOptions::validate() const {
            duration("--session-lease-default", session_lease_us_default, 1),
            duration("--session-lease-max", session_lease_us_max, 1),
            Knob{"--session-requests-max", session_requests_max, 1, std::uint64_t{1} << 24},
-           // A checkpoint keeps a session as one value of the store.
+           // A checkpoint stores a session as one value of the store.
            Knob{"--session-bytes-max", session_bytes_max, 1, std::uint64_t{1} << 30},
            Knob{"--session-bytes-total-max", session_bytes_total_max, 1, kAnySize},
            Knob{"--result-bytes-max", result_bytes_max, 0, std::uint64_t{1} << 24},
-           // Guards are counted in 32 bits, and columns count the bytes of their keys so.
+           // Guards are counted in 32 bits, and so are the bytes of their keys.
            Knob{"--read-set-keys-max", read_set_keys_max, 1, std::uint64_t{1} << 24},
            Knob{"--uploads-bytes-max", uploads_bytes_max, 1, kAnySize},
            Knob{"--session-uploads-bytes-max", session_uploads_bytes_max, 1, std::uint64_t{1} << 30},

@@ -1,4 +1,4 @@
-// Every setting of core, in one place. Names are those of the flags, `-` for `_`.
+// Every setting of core, in one place. A field has the name of its flag, with `_` for `-`.
 //
 // Thread safety: plain data; the functions are pure.
 #pragma once
@@ -13,7 +13,7 @@ namespace kilokv::server {
 struct DatabaseOptions {
   // Batcher
   std::uint32_t batch_max_transactions = 8192;
-  std::uint64_t batch_max_bytes = std::uint64_t{256} << 20;  // of its log record at most; one transaction may be more
+  std::uint64_t batch_max_bytes = std::uint64_t{256} << 20;  // of its log record; a single transaction may be larger
   std::uint64_t batch_max_reads = 262144;                    // likewise (core/pipeline/transaction_cost.hpp)
   DurationUs batch_max_delay_us = 1000;   // only while an earlier batch is in flight: an idle server does not wait
   std::uint32_t batch_in_flight_max = 4;  // executed, not yet durable
@@ -29,35 +29,35 @@ struct DatabaseOptions {
   DurationUs session_lease_us_min = 1000000;
   DurationUs session_lease_us_default = 60000000;
   DurationUs session_lease_us_max = DurationUs{24} * 3600 * 1000000;
-  std::uint32_t session_requests_max = 4096;                       // kept and in flight, of one session
-  std::uint64_t session_bytes_max = std::uint64_t{64} << 20;       // results of one session, stored or still to come
-  std::uint64_t session_bytes_total_max = std::uint64_t{1} << 30;  // of all
+  std::uint32_t session_requests_max = 4096;                  // of one session: kept and in flight
+  std::uint64_t session_bytes_max = std::uint64_t{64} << 20;  // results of one session: stored, and reserved for later
+  std::uint64_t session_bytes_total_max = std::uint64_t{1} << 30;  // of all sessions
   std::uint64_t result_bytes_max = 65536;                          // stored result of one transaction
   // Uploaded read sets
-  std::uint64_t read_set_keys_max = 1000000;                           // of one
-  std::uint64_t uploads_bytes_max = std::uint64_t{256} << 20;          // of all, in memory, until they are admitted
+  std::uint64_t read_set_keys_max = 1000000;                   // of one read set
+  std::uint64_t uploads_bytes_max = std::uint64_t{256} << 20;  // of all uploads, in memory, until they are admitted
   std::uint64_t session_uploads_bytes_max = std::uint64_t{128} << 20;  // of one session
-  DurationUs upload_idle_us_max = 60000000;                            // since its last chunk; then it is dropped
-  std::uint32_t guards_max = 1024;  // of --guards-max; a transaction with more has a batch of its own
+  DurationUs upload_idle_us_max = 60000000;  // since its last chunk; then the upload is dropped
+  std::uint32_t guards_max = 1024;           // value of --guards-max; a transaction with more guards has its own batch
   // Snapshots
   std::uint64_t snapshot_bytes_max = std::uint64_t{256} << 20;
   DurationUs snapshot_age_us_max = 60000000;
   std::uint32_t scan_pairs_max = 10000;
   std::uint64_t scan_bytes_max = std::uint64_t{4} << 20;
   std::uint32_t scans_in_flight_max = 256;  // each holds a page
-  // Sessions opened and closed, cancels, lists of what is parked.
+  // Commands: opening and closing sessions, cancels, lists of parked transactions.
   std::uint32_t commands_in_flight_max = 4096;
   // Checkpoints
   std::uint64_t checkpoint_log_bytes = std::uint64_t{256} << 20;
   DurationUs checkpoint_interval_us = 60000000;
   DurationUs tombstone_retention_us = DurationUs{3600} * 1000000;
-  // Share of the batches that the referee replays, and what one may name to be replayed
+  // Shadow check: the share of the batches that the referee replays, and how much a batch may name to be replayed
   // (core/pipeline/shadow_check.hpp).
   double shadow_rate = 0;
   std::uint64_t shadow_records_max = 100000;
   std::uint64_t shadow_bytes_max = std::uint64_t{64} << 20;
 
-  // INVALID_ARGUMENT that names the first flag whose value is out of its bounds, or contradicts another one.
+  // Errors: INVALID_ARGUMENT, which names the first flag whose value is out of bounds or contradicts another flag.
   Status validate() const;
 };
 

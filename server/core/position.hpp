@@ -1,4 +1,4 @@
-// Where the database stands after a batch, and how one stage tells the others.
+// The position of the database after a batch, and how one stage tells it to the others.
 //
 // Thread safety: Position is plain data; SharedPosition may be used from any thread.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace kilokv::server {
 
-// The position that a batch leaves behind.
+// The position after a batch.
 struct Position {
   BatchNumber batch = 0;
   Version next_version = 1;
@@ -19,7 +19,7 @@ struct Position {
   Hash128 state_hash;
 };
 
-// A Position that one stage moves and others read.
+// A Position that one stage sets and others read.
 class SharedPosition {
  public:
   void set(const Position& position) {

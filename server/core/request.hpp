@@ -1,8 +1,11 @@
-// A client's request inside the server, and where its answers go. No gRPC.
+// A client's request inside the server, and the sink that gets its answers. No gRPC here.
 //
-// Life of a request: the service decodes and validates it into a Request from the pool, and hands it to
-// Database::submit. From there on core owns it. Its transactions finish in one batch or, where one WAITs, in several;
-// for each batch the sink gets one ResultSlice, and after the last one `last` is set. A request that ends without
+// Life of a request: the service decodes and validates it into a Request from the pool, and passes it to
+// Database::submit. From then on core owns it. Its transactions finish in one batch, or in several if some WAIT. For
+// each batch the sink gets one ResultSlice; the last one has `last` set. A request that ends without results (refused,
+// unavailable, cancelled by a drain) gets exactly one fail() instead, or after some slices.
+//
+// Thread safety: plain data, but for ResponseSink.
 // results (refused, unavailable, cancelled by drain) gets exactly one fail() instead, or after some slices.
 #pragma once
 
@@ -20,22 +23,22 @@
 
 namespace kilokv::server {
 
-// One finished transaction, ready to be answered. Views are valid during ResponseSink::results alone.
+// One finished transaction, ready to be answered. Views are valid only during ResponseSink::results.
 struct TransactionResult {
   std::uint32_t index = 0;  // in its request
   engine::Outcome outcome = engine::Outcome::undecided;
-  bool cancelled = false;  // by Cancel, before it was decided; no outcome then
+  bool cancelled = false;  // by Cancel, before it was decided; then there is no outcome
   engine::FailedIn failed_in = engine::FailedIn::none;
   std::uint32_t failed_index = engine::kNone;
   BatchNumber batch = 0;
   BatchNumber admitted_batch = 0;
   std::uint32_t rank = 0;
   TimeUs batch_time_us = 0;
-  std::optional<Version> version;  // if it wrote
-  bool reads_dropped = false;      // stored result beyond --result-bytes-max: version and outcome only
+  std::optional<Version> version;  // set if it wrote
+  bool reads_dropped = false;      // its stored result is beyond --result-bytes-max: only version and outcome are kept
 };
 
-// A value as it was read.
+// A value as a transaction read it.
 struct ReadValue {
   std::string_view key;
   ValueType type = ValueType::absent;
@@ -44,9 +47,9 @@ struct ReadValue {
   std::optional<Version> version;  // null: the transaction's own earlier write
 };
 
-// Receives the results of some transactions of one request, in index order within the call.
-// For each transaction: transaction(), then guard_value() if a guard decided, then read() for each GET and range pair,
-// in the order in which they ran. operation: index of the operation within the list that ran.
+// Receives the results of some transactions of one request, in index order within the call. For each transaction come:
+// transaction(), then guard_value() if a guard decided, then read() for each GET and each range pair, in the order in
+// which they ran. operation: index of the operation within the list that ran.
 class ResultVisitor {
  public:
   virtual ~ResultVisitor() = default;
@@ -55,7 +58,7 @@ class ResultVisitor {
   virtual void read(std::uint32_t operation, const ReadValue& value) = 0;
 };
 
-// Results of one request from one batch (or from what a session has stored).
+// Results of one request from one batch (or from the results that a session has stored).
 class ResultSlice {
  public:
   virtual ~ResultSlice() = default;
@@ -63,8 +66,8 @@ class ResultSlice {
   virtual void visit(ResultVisitor* visitor) const = 0;
 };
 
-// Where answers go. Calls come from the answer worker (or, for stored results and refusals, from the submitting
-// thread), never two at once for one request; they must not block. Core drops its reference after the last call.
+// Where answers go. The answer worker calls it; for stored results and refusals, the submitting thread does. Two calls
+// for one request never overlap. A call must not block. Core drops its reference after the last call.
 class ResponseSink {
  public:
   virtual ~ResponseSink() = default;
@@ -79,8 +82,8 @@ class ResponseSink {
 struct Request {
   engine::TransactionColumns transactions;
   RequestIdentity identity;  // without the digest, which admission computes
-  // How many keys were uploaded under the number: their guards come before those of the one transaction, which is in a
-  // session and does not wait.
+  // How many keys were uploaded under this number. Their guards come before those of the request's one transaction.
+  // That transaction is in a session and does not wait.
   std::uint64_t uploaded_keys = 0;
   std::shared_ptr<ResponseSink> sink;
 
@@ -93,10 +96,10 @@ struct Request {
   }
 };
 
-// What an empty one still holds.
+// The memory that an empty request still holds.
 inline std::uint64_t capacity_bytes(const Request& request) { return request.transactions.capacity_bytes(); }
 
-// With what requests end, and calls are refused, once the server drains.
+// The status of requests and calls that end because the server drains.
 inline Status draining() {
   return Status(StatusCode::unavailable, "the server is shutting down; in a session, send the request again");
 }

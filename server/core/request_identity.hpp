@@ -1,4 +1,4 @@
-// Which request this is. The same identity goes with a request from its decoding to its stored results.
+// Identifies a request. The same identity goes with a request from its decoding to its stored results.
 //
 // Thread safety: plain data.
 #pragma once
@@ -19,9 +19,9 @@ struct SessionId {
 
 // Session and number name the request for as long as the session lives.
 struct RequestIdentity {
-  std::optional<SessionId> session;        // none: a lost answer stays unknown to the client
+  std::optional<SessionId> session;        // none: if the answer is lost, the client never learns the outcome
   std::uint64_t number = 0;                // in its session, from 1
-  std::uint64_t acknowledged_through = 0;  // the client has the results of all numbers up to this one
+  std::uint64_t acknowledged_through = 0;  // the client has the results of all numbers up to this
   Hash128 digest;                          // of the content, in a session: tells a retry from another request
 };
 

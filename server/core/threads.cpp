@@ -46,7 +46,7 @@ class ThreadWorker : public Worker {
     if (due_.load(std::memory_order_acquire) || due_.exchange(true, std::memory_order_acq_rel)) {
       return;
     }
-    // Passing through the lock: the thread either sees due_ before it waits, or is woken.
+    // Lock and unlock: the thread either sees due_ before it waits, or is woken.
     { const std::scoped_lock lock(mutex_); }
     wake_.notify_one();
   }
@@ -55,13 +55,13 @@ class ThreadWorker : public Worker {
   void run() {
     TimeUs next_us = kNever;
     while (wait(next_us)) {
-      // Whatever was handed over before a notify() that this takes is seen by the step.
+      // Acquire: the step sees everything that was passed on before the notify() that this takes.
       due_.exchange(false, std::memory_order_acq_rel);
       next_us = step_();
     }
   }
 
-  // Returns when the step is due; false: the worker stops.
+  // Returns true when the step is due, and false when the worker stops.
   bool wait(TimeUs next_us) {
     std::unique_lock lock(mutex_);
     const auto ready = [this] { return stopping_ || due_.load(std::memory_order_acquire); };
@@ -78,7 +78,7 @@ class ThreadWorker : public Worker {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last, because the thread uses all of the above
 };
 
 }  // namespace
@@ -90,7 +90,7 @@ TimeUs SystemClock::monotonic_us() const { return microseconds_of<std::chrono::s
 std::uint64_t SystemRandom::next() {
   const std::scoped_lock lock(mutex_);
   if (used_ == block_.size()) {
-    // At most 256 bytes at once are never cut short by a signal.
+    // A call for at most 256 bytes is never cut short by a signal.
     static_assert(sizeof block_ <= 256);
     ssize_t got = 0;
     do {

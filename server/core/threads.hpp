@@ -1,7 +1,7 @@
 // The real environment of core (core/environment.hpp): the machine's clocks, the kernel's random numbers, and one
-// thread for each worker. Tests have tests/support/sim_environment.hpp instead.
+// thread for each worker. Tests use tests/support/sim_environment.hpp instead.
 //
-// Thread safety: everything here may be used from any thread.
+// Thread safety: any thread.
 #pragma once
 
 #include <array>
@@ -33,9 +33,9 @@ class SystemRandom : public Random {
   std::size_t used_ = block_.size();
 };
 
-// One thread for each worker, named after it (the first 15 characters). A worker's first step runs after its first
-// notify(), so that whoever spawns several can wire them before any runs. Destroying a worker waits for its running
-// step; a worker must not destroy itself.
+// One thread for each worker, with the worker's name (the first 15 characters). A worker's first step runs after its
+// first notify(), so that several workers can be connected before any runs. Destroying a worker waits for its running
+// step. A worker must not destroy itself.
 class ThreadScheduler : public Scheduler {
  public:
   std::unique_ptr<Worker> spawn(std::string name, std::function<TimeUs()> step) override;

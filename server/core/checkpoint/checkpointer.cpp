@@ -10,10 +10,10 @@
 namespace kilokv::server {
 namespace {
 
-// A slice is copied on the executor, in one command.
+// The executor copies a slice in one command. These bound its time.
 constexpr std::size_t kSliceRecords = 4096;
 constexpr std::size_t kSliceArenaBytes = std::size_t{1} << 20;
-constexpr DurationUs kNoRoomUs = 5000000;    // until the disk is asked again whether it holds a checkpoint
+constexpr DurationUs kNoRoomUs = 5000000;    // the time until the next try, if the disk cannot hold a checkpoint
 constexpr std::size_t kSliceDropped = 1024;  // about a millisecond
 constexpr DurationUs kPollUs = 500000;
 constexpr std::size_t kPositionSamples = 16;  // within the tombstone retention
@@ -57,7 +57,8 @@ void Checkpointer::begin(TimeUs now) {
     const std::scoped_lock lock(mutex_);
     serving_.swap(requests_);
   }
-  // Everything up to here is in the session table, and every key written up to here is marked in the engine.
+  // Everything up to this position is in the session table. Every key that was written up to this position is dirty in
+  // the engine.
   covers_ = core_->answered.get();
   const Status status = core_->log->checkpoint_begin();
   if (status.code() == StatusCode::resource_exhausted) {
@@ -95,14 +96,14 @@ void Checkpointer::choose_floor() {
     wanted_floor_ = positions_.front().next_version - 1;
     positions_.pop_front();
   }
-  // Only now: a tombstone may go when the checkpoint that begins here holds it, not before.
+  // Added only now: a tombstone may be dropped once the checkpoint that begins here holds it, not before.
   if (positions_.empty() || now.time_us - positions_.back().time_us >= retention / DurationUs{kPositionSamples}) {
     positions_.push_back(now);
   }
 }
 
-// One step: so many keys leave the table, and so many the stored state. The next batch logs the floor that the table
-// came to, so that a replay drops the same.
+// One step. It drops a bounded number of keys from the table, and another from the stored state. The next batch logs
+// the floor that the table reached, so that a replay drops the same keys.
 void Checkpointer::drop_tombstones(Slice* slice) {
   engine::Engine& engine = *core_->engine;
   const auto ripe = [this] { return !dropped_.empty() && dropped_.front().floor <= covered_floor_; };
@@ -169,8 +170,8 @@ void Checkpointer::end(TimeUs now) {
   covers.tombstone_floor = covers_.tombstone_floor;
   covers.time_us = covers_.time_us;
   covers.state_hash = covers_.state_hash;
-  // A session that is opened, answered or closed while the others are walked is found in either state: that happened in
-  // a batch after `covers_`, so the log is replayed over it, and replay passes over what is there already.
+  // A session that is opened, answered or closed during the walk is found in either state. That change is in a batch
+  // after `covers_`. So the log is replayed over it, and replay skips what is already there.
   Status status =
       core_->sessions.walk([this](const StoredSession& session) { return core_->log->checkpoint_session(session); });
   if (status.ok()) status = core_->log->checkpoint_end(covers);
@@ -190,7 +191,7 @@ TimeUs Checkpointer::step() {
     return now + kPollUs;
   }
   if (waiting_ == nullptr) {
-    auto slices = captured_.take_all();  // one at most: the next is asked for when this one is written
+    auto slices = captured_.take_all();  // at most one: the next slice is requested when this one is written
     if (slices.empty()) return kNever;
     waiting_ = std::move(slices.front());
     core_->when_answered(waiting_->executed, [this] { core_->checkpoint_worker->notify(); });

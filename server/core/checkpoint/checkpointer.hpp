@@ -1,10 +1,14 @@
-// Folds what changed since the last checkpoint into the state family, so that start-up is short and the log can be
-// trimmed. Fuzzy: the executor copies changed records in slices between batches (a hot key once), this worker writes a
-// slice when the batches that it may show are durable, and only checkpoint_end makes the whole count.
+// Folds what changed since the last checkpoint into the stored state, so that start-up is short and the log can be
+// trimmed. A checkpoint is fuzzy: the executor copies changed records in slices between batches (a record that is
+// written often is copied once). This worker writes a slice when the batches that the slice may show are durable. Only
+// checkpoint_end makes the whole count.
 //
-// States: idle -> capturing (a slice is asked for or is being written) -> idle. A checkpoint begins when enough log has
-// been written, after --checkpoint-interval if anything changed, and on request. Where the disk would not hold it, it
-// waits: the log is whole without it.
+// States: idle -> capturing (a slice is requested or is being written) -> idle. A checkpoint begins when enough log was
+// written, after --checkpoint-interval if anything changed, and on request. If the disk cannot hold it, it waits. That
+// loses nothing, because the log is complete without it.
+//
+// Thread safety: only its worker calls step(); any thread may call request() and last_batch(). The private members say
+// which of them the executor's thread uses.
 #pragma once
 
 #include <atomic>
@@ -25,28 +29,29 @@ namespace kilokv::server {
 
 class Checkpointer {
  public:
-  // `last`: where recovery ended, with the batch of the newest checkpoint. `dropped`: keys that recovery dropped.
+  // `last`: the position where recovery ended, with the batch of the newest checkpoint. `dropped`: keys that recovery
+  // dropped.
   Checkpointer(CoreContext* core, ExecuteStage* execute, const Reader* reader, const Position& last,
                std::vector<std::string> dropped);
   TimeUs step();
 
-  // A checkpoint now; `done` is called when it counts, or when the disk has no room for it. Any thread.
+  // Makes a checkpoint now. `done` is called when it counts, or when the disk has no room for it. Any thread.
   void request(std::function<void()> done);
   BatchNumber last_batch() const { return last_batch_.load(std::memory_order_acquire); }
 
  private:
-  // Records copied out of the table after `executed`.
+  // Records that were copied out of the table after batch `executed`.
   struct Slice {
     BatchNumber executed = 0;
     std::vector<StoredRecord> records;  // views into arena
     std::vector<std::string> dropped;   // keys that are no longer known
     std::string arena;
     std::size_t left = 0;     // dirty keys of this checkpoint that are not captured yet
-    bool drops_left = false;  // tombstones to drop, or to take out of the stored state
+    bool drops_left = false;  // there are still tombstones to drop, or to remove from the stored state
   };
 
-  // Keys that went from the table with one step of the floor. They leave the stored state when the covered batch has
-  // that floor: sooner, a restart would miss tombstones that the covered state hash still counts.
+  // Keys that left the table with one step of the floor. They leave the stored state when the covered batch has that
+  // floor. If they left earlier, a restart would miss tombstones that the covered state hash still counts.
   struct Dropped {
     Version floor = 0;
     std::vector<std::string> keys;
@@ -73,9 +78,9 @@ class Checkpointer {
   std::mutex mutex_;
   std::vector<std::function<void()>> requests_, serving_;
   // Executor's thread.
-  std::deque<Position> positions_;  // samples, to find the version that is --tombstone-retention old
-  Version wanted_floor_ = 0;        // tombstones up to it go, some with each slice
-  std::deque<Dropped> dropped_;     // not yet out of the stored state
+  std::deque<Position> positions_;  // samples; they show which version is --tombstone-retention old
+  Version wanted_floor_ = 0;        // tombstones up to it are dropped, some with each slice
+  std::deque<Dropped> dropped_;     // not yet removed from the stored state
   Version covered_floor_ = 0;       // of the batch that the checkpoint covers
 };
 

@@ -38,7 +38,7 @@ Status Recovery::state_record(const StoredRecord& record) { return load(record);
 Status Recovery::session(const StoredSession& session) { return sessions_->restore(session, clock_->monotonic_us()); }
 
 Status Recovery::batch_begin(const engine::BatchHeader&, Version tombstone_floor) {
-  // The checkpoint's own records are in the stored state already; what comes now is not.
+  // The records of the checkpoint are in the stored state already. Later records are not, so only these become dirty.
   if (!in_batches_) engine_->clear_dirty();
   in_batches_ = true;
   raise_floor(tombstone_floor);
@@ -51,7 +51,7 @@ Status Recovery::batch_write(const StoredRecord& record) {
   return load_pending(kPrefetchAhead);
 }
 
-// Loads the oldest pending writes until so many are left.
+// Loads the oldest pending writes until only `left` are pending.
 Status Recovery::load_pending(std::size_t left) {
   for (; pending_.size() > left; pending_.pop_front()) {
     if (Status status = load(pending_.front()); !status.ok()) return status;
@@ -61,7 +61,8 @@ Status Recovery::load_pending(std::size_t left) {
 
 Status Recovery::batch_session(const SessionEntry& entry) { return sessions_->restore(entry, clock_->monotonic_us()); }
 
-// The hash is not compared here: over a fuzzy checkpoint only the end of the replay is a state that ever was.
+// The hash is not compared here. The checkpoint is fuzzy, so only the end of the replay is a state that the database
+// ever had.
 Status Recovery::batch_end(Hash128) { return load_pending(0); }
 
 Status Recovery::finish(const RecoveredPosition& position) {

@@ -1,7 +1,9 @@
-// Start-up: what the commit log remembers goes back into engine and sessions.
+// Start-up: loads what the commit log holds into the engine and the sessions.
 //
-// Order: identity (makes the engine), state records, sessions, then the batches after the checkpoint. At the end the
-// engine's state hash must be the one that the last record carries.
+// Order: identity (creates the engine), state records, sessions, then the batches after the checkpoint. At the end, the
+// engine's state hash must be equal to the hash in the last record.
+//
+// Thread safety: none; one thread, before the pipeline starts.
 #pragma once
 
 #include <cstddef>
@@ -32,13 +34,13 @@ class Recovery : public RecoveryVisitor {
   Status batch_session(const SessionEntry& entry) override;
   Status batch_end(Hash128 state_hash) override;
 
-  // After recover() returned `position`: DATA_LOSS if the state is not what the log says it was.
+  // Called after recover() returned `position`. Errors: DATA_LOSS if the state is not the one that the log describes.
   Status finish(const RecoveredPosition& position);
 
   std::unique_ptr<engine::Engine> take_engine() { return std::move(engine_); }
   const engine::KeyHashSecret& secret() const { return secret_; }
   std::uint64_t largest_value() const { return largest_value_; }
-  // Keys of stored tombstones that the floor had dropped already.
+  // Keys of stored tombstones that the floor had already dropped.
   std::vector<std::string> take_dropped() { return std::move(dropped_); }
 
  private:
@@ -52,7 +54,7 @@ class Recovery : public RecoveryVisitor {
   std::unique_ptr<engine::Engine> engine_;
   engine::KeyHashSecret secret_;
   std::vector<std::string> dropped_;
-  std::deque<StoredRecord> pending_;  // writes of the batch at hand whose records are on their way into the caches
+  std::deque<StoredRecord> pending_;  // writes of the current batch, whose records are being prefetched
   std::uint64_t largest_value_ = 0;
   bool in_batches_ = false;
 };

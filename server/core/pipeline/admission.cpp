@@ -9,7 +9,7 @@
 namespace kilokv::server {
 namespace {
 
-// A retry after a crash runs only what has no result yet.
+// After a crash, a retry runs only the transactions that have no result yet.
 void keep_only(const std::vector<std::uint32_t>& indices, Request* content) {
   engine::TransactionColumns rest;
   for (const std::uint32_t i : indices) rest.append(content->transactions, i, i + 1);
@@ -23,7 +23,8 @@ void Admission::recycle(std::unique_ptr<Request> content) {
   core_->requests.give(std::move(content));
 }
 
-// Puts the uploaded guards before the transaction's own, unless they are gone with the send that this one repeats.
+// Puts the uploaded guards before the transaction's own. If an earlier send of the same request took the upload, there
+// are none to put.
 Status Admission::complete_with_upload(AdmittedRequest* request) {
   Request& content = *request->content;
   request->uploaded = {content.uploaded_keys, digest_of(content.transactions)};
@@ -41,7 +42,8 @@ void Admission::give_back_upload(AdmittedRequest* request) {
                            &request->content->transactions);
 }
 
-// Null with a status: refused. Null without: answered from the session, or joined to the one in flight.
+// Returns null with a status that is not ok if the request is refused. Returns null with ok if the session answered it,
+// or joined it to the one in flight.
 std::shared_ptr<AdmittedRequest> Admission::admit(std::unique_ptr<Request> content, Status* status) {
   auto request = std::make_shared<AdmittedRequest>();
   request->identity = content->identity;
@@ -66,8 +68,8 @@ std::shared_ptr<AdmittedRequest> Admission::admit(std::unique_ptr<Request> conte
   return request;
 }
 
-// Leaves `unanswered` at 0 where nothing is to run: refused, with the status; answered from the session, or joined to
-// the one in flight, without.
+// Leaves `unanswered` at 0 if nothing is to run. The status then says why: not ok if the request was refused; ok if it
+// was answered from the session, or joined to the one in flight.
 Status Admission::begin_in_session(AdmittedRequest* request) {
   Request& content = *request->content;
   const bool upload_gone = request->uploaded.keys > 0 && request->upload == nullptr;
@@ -93,12 +95,12 @@ Status Admission::begin_in_session(AdmittedRequest* request) {
   return {};
 }
 
-// Ends the request, too, if it is refused.
+// Charges the request. If that is refused, also ends the request.
 Status Admission::charge(AdmittedRequest* request) {
   Status status = core_->queue.charge(request);
   if (status.ok()) return status;
   core_->counters.refused.fetch_add(1, std::memory_order_relaxed);
-  give_back_upload(request);  // first: who hears that it is refused may come again at once
+  give_back_upload(request);  // first, because a client that hears of the refusal may send again at once
   if (request->identity.session) {
     core_->sessions.abandon(*request->identity.session, request->identity.number, status);
   } else {

@@ -1,12 +1,13 @@
-// The way in. A request is admitted in these steps; each may refuse it:
-//   1. Guards that were uploaded for it come before its own.
-//   2. What its transactions may cost is estimated.
-//   3. In a session: the session decides whether it runs, joins the same request in flight, or is answered from what is
-//      stored. A retry after a crash runs only what has no result yet.
+// Admission: the entry of the core. A request is admitted in these steps; each step may refuse it:
+//   1. Guards that were uploaded for it are put before its own.
+//   2. The highest cost of its transactions is estimated.
+//   3. In a session: the session decides whether the request runs, joins the same request in flight, or is answered
+//   from
+//      stored results. A retry after a crash runs only the transactions that have no result yet.
 //   4. Queue, log and parking lot are charged for it.
-// Then the admission queue owns it, and the executor is told.
+// Then the admission queue owns it, and the executor is notified.
 //
-// Invariants: a request that is refused leaves its upload as it was, and its sink hears of it once. Nothing is admitted
+// Invariants: a refused request leaves its upload as it was, and its sink gets exactly one fail(). Nothing is admitted
 // once CoreContext::draining is set.
 //
 // Thread safety: any thread.

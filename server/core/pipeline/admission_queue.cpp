@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kRetryAfterUs = 10000;
 
-// A limit on a sum, as its error names it.
+// A limit on a sum, as an error names it.
 struct Limit {
   const char* field;
   std::uint64_t most;
@@ -18,8 +18,8 @@ struct Limit {
   const char* knob;
 };
 
-// Adds `amount` unless the sum passes the limit. The error holds the sum that was refused: a second look at the counter
-// may find less than the limit, since others leave meanwhile.
+// Adds `amount` unless the sum passes the limit. The error reports the sum that was refused. (A second read of the
+// counter could show less than the limit, because other requests leave at the same time.)
 Status charge_counter(std::atomic<std::uint64_t>* counter, std::uint64_t amount, const Limit& limit) {
   const std::uint64_t sum = counter->fetch_add(amount, std::memory_order_relaxed) + amount;
   if (sum <= limit.most) return {};
@@ -29,7 +29,8 @@ Status charge_counter(std::atomic<std::uint64_t>* counter, std::uint64_t amount,
                            kRetryAfterUs);
 }
 
-// The largest value that the request may write; the constants of guards are compared and forgotten.
+// The size of the largest value that the request may write. The constants of guards do not count, because they are only
+// compared.
 std::uint64_t largest_written(const engine::TransactionColumns& columns) {
   std::uint64_t largest = 0;
   if (columns.value_end.empty()) return largest;
@@ -84,7 +85,7 @@ Status AdmissionQueue::charge(AdmittedRequest* request) {
   request->waiting_transactions =
       static_cast<std::uint64_t>(std::count_if(timeouts.begin(), timeouts.end(), [](DurationUs t) { return t > 0; }));
 
-  // A request of more transactions than the limit is let in when it is alone.
+  // A request with more transactions than the limit is admitted when the queue is empty.
   Status status = charge_counter(
       &transactions_, count,
       {"queue", std::max(options_.queue_transactions_max, count), "transactions", "--queue-transactions-max"});

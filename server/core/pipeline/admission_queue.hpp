@@ -1,7 +1,9 @@
-// Admission: the bounded queue between those who submit and the executor.
+// The admission queue: the bounded queue between the threads that submit and the executor.
 //
-// Thread safety: all of it, any thread; take() by the executor alone. Locks are per request, never per transaction.
-// On refusal nothing is charged and the caller still owns the request; once push() has it, the executor owns it.
+// Invariants: a refused request is charged nothing, and the caller still owns it. After push() the executor owns it.
+// Locks are taken per request, never per transaction.
+//
+// Thread safety: any thread; only the executor calls take().
 #pragma once
 
 #include <atomic>
@@ -25,40 +27,40 @@ class AdmissionQueue {
  public:
   AdmissionQueue(const DatabaseOptions& options, CommitLog* log) : options_(options), log_(log) {}
 
-  // Fills in what the transactions of the request may cost, at the largest value that is known now.
+  // Estimates the highest cost of the request's transactions, at the largest value that is known now.
   void estimate(AdmittedRequest* request) const;
-  // Charges queue, log and parking lot for the request, or says which of them is full. INVALID_ARGUMENT: one of its
-  // transactions alone is more than the log takes. Requires: the cost
-  // is estimated, and to_run known.
+  // Charges queue, log and parking lot for the request. RESOURCE_EXHAUSTED says which of them is full.
+  // INVALID_ARGUMENT: one of its transactions alone is larger than a log record may be. Requires: the cost is
+  // estimated, and to_run is known.
   Status charge(AdmittedRequest* request);
-  // Requires: charged.
+  // Appends the request. Requires: it is charged.
   void push(std::shared_ptr<AdmittedRequest> request);
 
-  // The oldest request, left in its place until take() has all of it; null: empty.
+  // The oldest request; null if the queue is empty. It stays in its place until take() has taken all of it.
   std::shared_ptr<AdmittedRequest> front() const;
-  // `count` transactions of the oldest request went into a batch.
+  // Removes `count` transactions of the oldest request, which went into a batch.
   void take(std::uint32_t count);
 
-  // The largest value that the database holds or that was admitted; of a request that front() returned, all values
-  // count.
+  // The largest value that is in the database or was admitted. It includes all values of a request that front()
+  // returned.
   std::uint64_t largest_value() const { return largest_value_.load(std::memory_order_acquire); }
-  // Recovery met a value. Requires: nothing is admitted yet.
+  // Recovery found a value of this size. Requires: nothing is admitted yet.
   void recovered_value(std::uint64_t bytes) { largest_value_.store(bytes, std::memory_order_release); }
 
-  // Transactions that take() can have now.
+  // The number of transactions that take() can have now.
   std::uint64_t ready() const { return ready_.load(std::memory_order_acquire); }
-  // The same and those that are charged already, on their way to push(); and when the oldest request came (monotonic;
-  // kNever: empty).
+  // transactions() and bytes() count what is queued, and what is charged but not yet pushed. oldest_us() is the
+  // monotonic time at which the oldest request came (kNever: empty).
   std::uint64_t transactions() const { return transactions_.load(std::memory_order_relaxed); }
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   TimeUs oldest_us() const;
 
-  // How many requests were pushed, and taken whole, since the start: one pushed as the n-th is out of the queue when
-  // taken() >= n.
+  // How many requests were pushed, and taken completely, since the start. The n-th pushed request has left the queue
+  // when taken() >= n.
   std::uint64_t pushed() const { return pushed_.load(std::memory_order_acquire); }
   std::uint64_t taken() const { return taken_.load(std::memory_order_acquire); }
 
-  // All transactions of the request are answered: gives log space and parking places back.
+  // All transactions of the request are answered: gives back log space and parking places.
   void finished(const AdmittedRequest& request);
 
  private:
@@ -74,8 +76,8 @@ class AdmissionQueue {
       largest_value_{0};
   mutable std::mutex mutex_;
   std::deque<std::shared_ptr<AdmittedRequest>> requests_;
-  // Invariant: admitted_log_.at(largest value) is reserved. A request that brings a larger value than all before pays
-  // for what is admitted already, too: it may be copied by that.
+  // Invariant: admitted_log_.at(largest value) bytes are reserved. A request with a larger value than all before also
+  // pays for the requests that are already admitted, because they may copy that value.
   std::mutex log_mutex_;
   LogBound admitted_log_;
 };

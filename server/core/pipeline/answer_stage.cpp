@@ -26,7 +26,7 @@ void AnswerStage::answer_part(const Batch& batch, const BatchPart& part) {
 
 void AnswerStage::answer(Batch* batch) {
   for (const SessionEntry& entry : batch->session_entries) {
-    // Refusals here cannot be: id and lease are good, a place was set aside, and closing twice is harmless.
+    // Neither call can be refused: id and lease are valid, a place was reserved, and closing twice does no harm.
     if (entry.kind == SessionEntry::Kind::opened) {
       static_cast<void>(
           core_->sessions.open(*entry.identity.session, entry.lease_us, core_->environment.clock->monotonic_us()));

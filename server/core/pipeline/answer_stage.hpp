@@ -1,5 +1,7 @@
-// Third stage: tells the clients. A batch comes here only when it is durable. Scan pages and other reads of the
-// executed state wait here too (CoreContext::at_boundary), so that nobody hears of what is not durable.
+// Third stage: answers the clients. A batch comes here only when it is durable. Pages of scans, and other reads of the
+// executed state, also wait here (CoreContext::at_boundary), so that no client sees what is not durable.
+//
+// Thread safety: only the answer worker.
 #pragma once
 
 #include <memory>

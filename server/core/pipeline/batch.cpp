@@ -14,7 +14,8 @@ void Batch::clear() {
   after = {};
 }
 
-// The columns that grow with what clients send and read; the others have an element for each of theirs.
+// Counts the columns that grow with what clients send and read. The other columns have one element for each element of
+// these.
 std::uint64_t capacity_bytes(const Batch& batch) {
   const engine::BatchResults& results = batch.results;
   const engine::WriteColumns& writes = batch.writes;

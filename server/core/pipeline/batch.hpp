@@ -1,7 +1,7 @@
 // A batch on its way through the pipeline.
 //
-// Ownership: a Batch belongs to exactly one stage at a time and moves along with the pointer.
-// Thread safety: none; its stage alone touches it.
+// Ownership: exactly one stage owns a Batch at a time, and passes it on with the pointer. Thread safety: none; only its
+// stage touches it.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,17 @@
 
 namespace kilokv::server {
 
-// What a batch holds of one request: transactions [begin, end) of its columns, or none, where it only answers what was
-// cancelled.
+// The part of a batch that belongs to one request: transactions [begin, end) of its columns. The range is empty if the
+// part only answers cancelled transactions.
 struct BatchPart {
   std::shared_ptr<AdmittedRequest> request;
   std::uint32_t begin = 0, end = 0;
-  std::uint32_t first = 0;  // transaction `begin` is the `first` that runs of its request (AdmittedRequest::index_of)
+  std::uint32_t first = 0;  // place of `begin` among those that run of its request (AdmittedRequest::index_of)
   BatchNumber admitted_batch = 0;
-  std::uint64_t first_arrival = 0;  // of `begin`; consecutive
+  std::uint64_t first_arrival = 0;  // of `begin`; the others follow consecutively
   std::uint64_t parked_id = 0;      // of a single transaction that was parked before ...
   TimeUs deadline_us = 0;           // ... and its deadline
-  // Those that are answered with this batch: all of [begin, end) with consecutive indices, or the listed ones.
+  // Transactions that are answered with this batch: all of [begin, end) with consecutive indices, or the listed ones.
   bool whole = true;
   std::vector<LiveItem> items;
   std::size_t encoded_begin = 0, encoded_end = 0;  // in Batch::encoded_results; sessions only
@@ -38,7 +38,7 @@ struct BatchPart {
   std::uint32_t answered() const { return whole ? end - begin : static_cast<std::uint32_t>(items.size()); }
 };
 
-// Pooled: clear() keeps every capacity.
+// Batches are pooled: clear() keeps every capacity.
 struct Batch {
   engine::BatchHeader header;
   engine::TransactionColumns columns;
@@ -46,16 +46,16 @@ struct Batch {
   engine::BatchResults results;
   engine::WriteColumns writes;
   std::vector<BatchPart> parts;
-  std::vector<SessionEntry> session_entries;  // opened and closed; results are added by the log stage
+  std::vector<SessionEntry> session_entries;  // opened and closed; the log stage adds results
   std::string encoded_results;
-  std::vector<std::function<void()>> when_durable;  // run by the answer worker, after the results
+  std::vector<std::function<void()>> when_durable;  // the answer worker runs them, after the results
   Position after;
 
   void clear();
   LiveSlice slice_of(const BatchPart& part, const engine::Engine& engine) const;
 };
 
-// What an empty one still holds.
+// The memory that an empty batch still holds.
 std::uint64_t capacity_bytes(const Batch& batch);
 
 }  // namespace kilokv::server

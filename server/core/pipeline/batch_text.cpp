@@ -11,7 +11,7 @@ using engine::GuardKind;
 using engine::Operand;
 using engine::OpKind;
 
-// By the numbers of GuardKind and OpKind.
+// Indexed by the numbers of GuardKind and OpKind.
 constexpr std::string_view kGuardNames[] = {
     "", "exists", "absent", "eq", "ne", "lt", "le", "gt", "ge", "version", "unchanged", "bytes_eq", "range_unchanged"};
 constexpr std::string_view kOpNames[] = {"", "get", "put", "delete", "add", "range_get", "delete_range"};

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kParkedTriedMin = 64;
 
-// Ascending runs of LiveItem need increasing indices; parked transactions of one request come one by one.
+// Ascending runs of LiveItem need increasing indices; parked transactions of one request come one at a time.
 LiveItem item_of(const BatchPart& part, std::uint32_t t) {
   return {t, part.request->index_of(part.first + (t - part.begin)), part.admitted_batch, false};
 }
@@ -26,10 +26,10 @@ Batcher::Batcher(const DatabaseOptions& options, const Clock* clock, AdmissionQu
       waiting_(waiting),
       last_stamp_{last_stamp_us, clock->monotonic_us()} {}
 
-// The wall clock. Where that is behind: the last stamp and the time since. A wall clock that is set back, or was ahead
-// for a moment, must not make the deadlines wait for it.
+// The wall clock. If it is behind the last stamp plus the time since then, that sum is the stamp instead. Deadlines are
+// compared with stamps: they must not wait for a wall clock that was set back, or that was ahead for a moment.
 Batcher::Stamp Batcher::stamp() const {
-  const TimeUs wall_us = clock_->wall_us();  // first, so that a pause here puts no stamp ahead
+  const TimeUs wall_us = clock_->wall_us();  // read first: a pause between the two reads then puts no stamp ahead
   const TimeUs now = clock_->monotonic_us();
   return {std::max(wall_us, last_stamp_.time_us + (now - last_stamp_.monotonic_us)), now};
 }
@@ -50,7 +50,7 @@ TimeUs Batcher::next_due(TimeUs now, std::uint32_t in_flight) const {
   TimeUs due = kNever;
   if (const TimeUs oldest = queue_->oldest_us(); oldest != kNever) due = oldest + options_.batch_max_delay_us;
   if (!waiting_->empty()) {
-    // One that is due already waits for what is in flight.
+    // A deadline that is already due waits for the batches in flight.
     const TimeUs left_us = waiting_->next_deadline_us() - stamp().time_us;
     if (left_us > 0 || in_flight == 0) due = std::min(due, now + std::max<TimeUs>(left_us, 0));
   }
@@ -66,7 +66,7 @@ void Batcher::fill(const Position& before, RefusedBatch* refused, Batch* batch) 
   if (!refused->empty()) {
     refused->append_next(batch);
   } else {
-    // A batch that one parked transaction filled is followed by one without them.
+    // If one parked transaction filled a batch, the next batch has none.
     if (!queue_held_up_) append_parked(batch);
     const std::uint64_t ready = queue_->ready();
     append_queued(batch);
@@ -79,8 +79,8 @@ void Batcher::fill(const Position& before, RefusedBatch* refused, Batch* batch) 
   batch->when_durable.swap(attached_.when_durable);
 }
 
-// At most half of the batch in number, and in cost where others wait in the queue, so that they get on, too; but the
-// first one always goes. No more are looked at than fit, as far as the last batch tells.
+// Takes at most half of the batch in number, and in cost if requests wait in the queue, so that these also progress.
+// The first transaction always goes. The last batch shows how many are likely to fit; not many more are tried.
 void Batcher::append_parked(Batch* batch) {
   const std::size_t half = std::max<std::size_t>(options_.batch_max_transactions / 2, 1);
   const std::size_t max = std::min<std::size_t>(half, 2 * parked_taken_ + kParkedTriedMin);
@@ -97,7 +97,7 @@ void Batcher::append_parked(Batch* batch) {
   });
 }
 
-// The one that is unpacked in scratch_.
+// Appends the transaction that is unpacked in scratch_.
 void Batcher::append_one_parked(const Parked& parked, Batch* batch) {
   BatchPart part;
   part.request = std::static_pointer_cast<AdmittedRequest>(parked.owner);
@@ -114,8 +114,8 @@ void Batcher::append_one_parked(const Parked& parked, Batch* batch) {
   batch->parts.push_back(std::move(part));
 }
 
-// Whether the batch at hand (`share` 2: half of it) takes this, too. With the largest value of now: that of the newest
-// request in the batch counts.
+// Whether the current batch (`share` 2: half of it) can take this too. It uses the largest value known now, because the
+// value of the newest request in the batch counts.
 bool Batcher::has_room(TransactionCost more, std::uint64_t share) const {
   const std::uint64_t largest_value = queue_->largest_value();
   more += cost_;
@@ -123,8 +123,8 @@ bool Batcher::has_room(TransactionCost more, std::uint64_t share) const {
          more.reads_at(largest_value) <= options_.batch_max_reads / share;
 }
 
-// How many of the request's next transactions the batch takes. The first one of a batch always fits; one that has a
-// batch of its own fits only there.
+// How many of the request's next transactions the batch takes. The first transaction of a batch always fits. A
+// transaction that has its own batch fits only into an empty one.
 std::uint32_t Batcher::fitting(const Batch& batch, const AdmittedRequest& request) {
   if (request.own_batch) {
     if (!batch.columns.empty()) return 0;
@@ -171,7 +171,7 @@ void Batcher::append_queued(Batch* batch) {
       batch->last_try.push_back(columns.wait_timeout_us[request->batched + i] == 0);
     }
     if (request->own_batch) {
-      std::swap(batch->columns, columns);  // a copy would hold everybody up
+      std::swap(batch->columns, columns);  // a copy would delay all others
     } else {
       batch->columns.append(columns, request->batched, request->batched + count);
     }

@@ -1,16 +1,16 @@
-// Forms batches: says when the next one is due, what goes into it, and which time it is stamped with.
+// Forms batches: decides when the next batch is due, what goes into it, and its stamp.
 //
 // When: as soon as there is work and no batch is in flight, so that an idle server does not wait. While an earlier
-// batch is being synced: when --batch-max-transactions wait, or the oldest of the queue has waited --batch-max-delay. A
-// due deadline of a parked transaction forms a batch by itself when nothing is in flight.
+// batch is being synced: when --batch-max-transactions are waiting, or the oldest request of the queue has waited for
+// --batch-max-delay. If nothing is in flight, a due deadline of a parked transaction is enough to form a batch.
 //
 // What, in this order: parked transactions whose turn it is, at most half of the batch while others queue; requests of
-// the queue, in order, as far as they fit (--batch-max-transactions, --batch-max-bytes, --batch-max-reads); what is
-// attached. The first transaction of a batch always fits. While parts of a refused batch are left, they take the place
-// of the first two.
+// the queue, in order, as far as they fit (--batch-max-transactions, --batch-max-bytes, --batch-max-reads); attached
+// work. The first transaction of a batch always fits. While a refused batch has parts left, these parts replace the
+// parked transactions and the queue.
 //
-// Invariants: stamps never go back, and go on with the monotonic clock where the wall clock stands still or goes back.
-// First arrivals are numbered in the order in which requests enter batches.
+// Invariants: stamps never go back. They advance with the monotonic clock while the wall clock stands still or goes
+// back. First arrivals are numbered in the order in which requests enter batches.
 //
 // Thread safety: the executor's thread alone.
 #pragma once
@@ -35,29 +35,30 @@ namespace kilokv::server {
 
 class Batcher {
  public:
-  // All outlive the batcher. `requests`: gets back those that are wholly in batches. `last_stamp_us`: of the last
-  // batch.
+  // Everything passed in outlives the batcher. `requests`: gets back the requests that are completely in batches.
+  // `last_stamp_us`: the stamp of the last batch.
   Batcher(const DatabaseOptions& options, const Clock* clock, AdmissionQueue* queue, Pool<Request>* requests,
           Waiting* waiting, TimeUs last_stamp_us);
 
-  // Whether a batch has to form now. `in_flight`: batches that are executed and not yet durable. `at_once`: what there
-  // is does not wait for company.
+  // Whether a batch has to form now. `in_flight`: batches that are executed and not yet durable. `at_once`: the batch
+  // does not wait for more transactions.
   bool must_form(TimeUs now, std::uint32_t in_flight, bool at_once) const;
-  // When it may have to, if nothing happens before; kNever: not before something does.
+  // The time at which a batch may have to form if nothing happens before; kNever: only after something happens.
   TimeUs next_due(TimeUs now, std::uint32_t in_flight) const;
 
-  // Fills an empty batch, which follows `before`.
+  // Fills an empty batch that follows `before`.
   void fill(const Position& before, RefusedBatch* refused, Batch* batch);
 
-  // Goes with the next batch, which forms for it. Nothing of it needs the table.
+  // Attaches work to the next batch; a batch forms for it. None of this work needs the table.
   void attach(const SessionEntry& entry) { attached_.entries.push_back(entry); }
   void attach(BatchPart cancelled) { attached_.cancelled.push_back(std::move(cancelled)); }
-  // Run by the answer worker when the batch is durable.
+  // The answer worker runs it when the batch is durable.
   void attach(std::function<void()> when_durable) { attached_.when_durable.push_back(std::move(when_durable)); }
   bool has_attached() const { return !attached_.empty(); }
-  // Whether a cancelled transaction of a request that has failed is attached.
+  // Whether a cancelled transaction is attached whose request has failed.
   bool has_cancelled_of_failed() const;
-  // The batch was refused: what was attached to it goes with the next one. Leaves the parts that have transactions.
+  // The batch was refused: its attached work goes with the next batch. The parts that have transactions stay in
+  // `batch`.
   void take_back_attached(Batch* batch);
 
  private:
@@ -87,9 +88,9 @@ class Batcher {
   Attached attached_;
   Stamp last_stamp_;
   std::uint64_t next_arrival_ = 1;
-  std::size_t parked_taken_ = 0;  // by the last batch that took some
-  bool queue_held_up_ = false;    // the last batch took nothing of a queue that had something
-  // Of the batch at hand.
+  std::size_t parked_taken_ = 0;  // by the last batch that took any
+  bool queue_held_up_ = false;    // the last batch took nothing from a queue that was not empty
+  // For the current batch.
   TransactionCost cost_;
   engine::TransactionColumns scratch_;  // one unpacked parked transaction
 };

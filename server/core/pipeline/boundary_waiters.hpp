@@ -1,4 +1,4 @@
-// Work that waits for a batch to be durable and answered.
+// Work that waits until a batch is durable and answered.
 //
 // Thread safety: any thread.
 #pragma once
@@ -18,7 +18,7 @@ class BoundaryWaiters {
     const std::scoped_lock lock(mutex_);
     waiting_.emplace(boundary, std::move(work));
   }
-  // Takes out what waits for a batch up to `boundary` and runs it, in order of the boundaries.
+  // Removes the work that waits for batches up to `boundary`, and runs it in order of the boundaries.
   void run_through(BatchNumber boundary) {
     std::multimap<BatchNumber, std::function<void()>> ready;
     {

@@ -1,10 +1,11 @@
-// What the stages of the pipeline share: the queues between them, the positions that they have reached, and what each
-// of them may use.
+// Everything that the stages of the pipeline share: the queues between them, the positions that they have reached, and
+// the services that they use.
 //
-//   submit (any thread) -> Admission -> AdmissionQueue -> ExecuteStage -> LogStage -> AnswerStage, Checkpointer beside.
+//   submit (any thread) -> Admission -> AdmissionQueue -> ExecuteStage -> LogStage -> AnswerStage; Checkpointer beside
 //
-// Owned by Database; outlives the stages.
-// Thread safety: each member says, or its class does.
+// Ownership: Database owns it; it outlives the stages.
+//
+// Thread safety: as each member's comment or class says.
 #pragma once
 
 #include <atomic>
@@ -40,7 +41,7 @@ struct CoreContext {
   const DatabaseOptions options;
   const Environment environment;
   CommitLog* const log;
-  std::unique_ptr<engine::Engine> engine;  // the executor's, but for bytes_of
+  std::unique_ptr<engine::Engine> engine;  // only the executor uses it, except bytes_of
   engine::KeyHashSecret secret;            // of the database's keys
 
   AdmissionQueue queue;
@@ -49,14 +50,14 @@ struct CoreContext {
   Pool<Batch> batches{16, std::uint64_t{256} << 20};
   StageQueue<std::unique_ptr<Batch>> to_log;     // executed
   StageQueue<std::unique_ptr<Batch>> to_answer;  // durable
-  BoundaryWaiters at_boundary;                   // run by the answer worker
+  BoundaryWaiters at_boundary;                   // the answer worker runs it
 
-  SharedPosition executed;                  // moved by the executor
-  SharedPosition durable;                   // moved by the log worker
-  SharedPosition answered;                  // moved by the answer worker
+  SharedPosition executed;                  // the executor sets it
+  SharedPosition durable;                   // the log worker sets it
+  SharedPosition answered;                  // the answer worker sets it
   std::atomic<std::uint32_t> in_flight{0};  // batches executed, not yet durable
-  std::atomic<bool> draining{false};        // from then on no new work is taken
-  std::atomic<bool> stopped{false};         // after a fatal error nothing is answered any more
+  std::atomic<bool> draining{false};        // once set, no new work is taken
+  std::atomic<bool> stopped{false};         // set by a fatal error: nothing more is answered
   std::function<void(const Status&)> on_fatal;
   DatabaseEvents events;
   Counters counters;
@@ -67,14 +68,14 @@ struct CoreContext {
   Worker* answer_worker = nullptr;
   Worker* checkpoint_worker = nullptr;
 
-  // Runs `work` in the answer worker when the batch is durable and answered: what it shows or says is then known to
-  // last.
+  // Runs `work` in the answer worker when the batch is durable and answered. What `work` shows to a client is then
+  // durable.
   void when_answered(BatchNumber boundary, std::function<void()> work) {
     at_boundary.add(boundary, std::move(work));
     answer_worker->notify();
   }
 
-  // Called by whichever stage finds that durability is lost, or a batch wrong. It has effect once.
+  // Called by the stage that finds that durability is lost or a batch is wrong. Only the first call has an effect.
   void fail(const Status& status) {
     if (!stopped.exchange(true)) on_fatal(status);
   }

@@ -17,9 +17,9 @@ struct Counters {
   std::atomic<std::uint64_t> batches_serial{0}, batches_parallel{0}, batches_on_device{0}, shadow_batches{0},
       shadow_skipped{0};
 
-  // A batch ran like this.
+  // Counts a batch that ran.
   void add_batch(const engine::ExecutionReport& execution);
-  // These are its outcomes. Returns how many transactions were postponed; those do not count.
+  // Counts its outcomes. Returns how many transactions were postponed; those are not counted.
   std::uint64_t add_outcomes(const engine::BatchResults& results);
 };
 

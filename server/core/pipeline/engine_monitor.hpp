@@ -1,7 +1,8 @@
-// What the engine knows of itself and of its device, for whoever asks for the database's status. It is too much to be
-// asked after every batch. A device that is lost, and what checked a large read set, is told of at once all the same.
+// What the engine reports of itself and of its device, for the database's status. It is too much work to ask after
+// every batch, so it is asked from time to time. A lost device, and the check of a large read set, are reported at
+// once.
 //
-// Thread safety: look() by the executor alone; the rest any thread.
+// Thread safety: only the executor calls look(); any thread may call the rest.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@ namespace kilokv::server {
 
 class EngineMonitor {
  public:
-  // Requires: the engine is there.
+  // Requires: CoreContext::engine is set.
   explicit EngineMonitor(CoreContext* core);
 
-  // After each step of the executor. Calls DatabaseEvents::device_lost.
+  // Called after each step of the executor. Calls DatabaseEvents::device_lost.
   void look();
 
   engine::EngineStats stats() const;
@@ -27,10 +28,10 @@ class EngineMonitor {
   void look_at_device();
 
   CoreContext* const core_;
-  // Executor.
+  // Only the executor uses these three.
   TimeUs next_stats_us_ = 0;
-  std::uint32_t devices_lost_ = 0;   // told of
-  BatchNumber validated_batch_ = 0;  // the last large read set that has been told of
+  std::uint32_t devices_lost_ = 0;   // reported so far
+  BatchNumber validated_batch_ = 0;  // the last batch with a large read set that was reported
   mutable std::mutex mutex_;
   engine::EngineStats stats_;
   engine::EngineDevice device_;

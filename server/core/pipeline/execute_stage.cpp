@@ -36,7 +36,7 @@ void ExecuteStage::post(std::function<void()> command) {
 
 TimeUs ExecuteStage::step() {
   if (core_->stopped.load()) return kNever;
-  // What was answered no longer needs the byte values that its batch replaced.
+  // Once a batch is answered, the byte values that it replaced are no longer needed.
   if (const BatchNumber answered = core_->answered.batch(); answered > released_through_) {
     released_through_ = answered;
     core_->engine->release_through(answered);
@@ -54,7 +54,8 @@ TimeUs ExecuteStage::step() {
   return next_wake(now);
 }
 
-// Batches are not held up by many commands at once: what is left runs after the next batch.
+// The time for commands is bounded, so that many commands at once do not delay batches. The rest runs after the next
+// batch.
 void ExecuteStage::run_commands() {
   const TimeUs end = core_->environment.clock->monotonic_us() + kCommandsUsMax;
   while (auto command = commands_.take()) {
@@ -63,7 +64,8 @@ void ExecuteStage::run_commands() {
   }
 }
 
-// Not while parts of a refused batch are left: they were queued before the cancel, and are neither decided nor parked.
+// Cancels wait while parts of a refused batch are left: these were queued before the cancel, and are neither decided
+// nor parked.
 void ExecuteStage::answer_cancelled() {
   while (refused_.empty()) {
     std::optional<Waiting::Cancelled> cancelled = waiting_->take_cancelled(core_->queue.taken());
@@ -103,7 +105,7 @@ bool ExecuteStage::must_form(TimeUs now) const {
 }
 
 TimeUs ExecuteStage::next_wake(TimeUs now) const {
-  const std::uint32_t in_flight = core_->in_flight.load();  // the log stage notifies when it moves
+  const std::uint32_t in_flight = core_->in_flight.load();  // the log stage notifies when this changes
   if (!commands_.empty() || (in_flight == 0 && waiting_->has_candidates())) return now;
   return std::min(next_expiry_us_, batcher_->next_due(now, in_flight));
 }
@@ -125,7 +127,7 @@ Status ExecuteStage::execute(Batch* batch) {
   return status;
 }
 
-// A wrong batch ends the server.
+// Returns false if the batch is wrong, which ends the server.
 bool ExecuteStage::shadow_passes(const Batch& batch) {
   if (shadow_.skipped()) core_->counters.shadow_skipped.fetch_add(1, std::memory_order_relaxed);
   if (!shadow_.sampled()) return true;
@@ -147,7 +149,7 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   const std::uint64_t postponed = core_->counters.add_outcomes(batch->results);
   Unparkable unparkable;
   if (postponed > 0) unparkable = park_postponed(batch.get());
-  std::span<const engine::BeforeImage> images;  // built by the engine when asked for
+  std::span<const engine::BeforeImage> images;  // the engine builds them only on request
   if (batch->writes.size() > 0 && !waiting_->empty()) images = engine.before_images();
   waiting_->end_batch(images);
   reader_->record(batch->header.number);
@@ -160,7 +162,7 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   if (!unparkable.requests.empty()) fail(std::move(unparkable.requests), unparkable.status, nullptr);
 }
 
-// Leaves in each part the transactions that are answered with this batch.
+// Leaves in each part only the transactions that are answered with this batch.
 ExecuteStage::Unparkable ExecuteStage::park_postponed(Batch* batch) {
   const auto postponed = [batch](std::uint32_t t) {
     return batch->results.outcome[t] == static_cast<std::uint8_t>(engine::Outcome::postponed);
@@ -206,8 +208,8 @@ Status ExecuteStage::park(const Batch& batch, const BatchPart& part, std::uint32
   return id.status();
 }
 
-// Session entries and cancellations do not need the table and go with the next batch. Where one part is left, it is the
-// one that needs room, and its request fails.
+// Session entries and cancellations do not need the table, so they go with the next batch. If only one part is left,
+// this part is the one that needs room, and its request fails.
 void ExecuteStage::refuse(std::unique_ptr<Batch> batch, const Status& status) {
   batcher_->take_back_attached(batch.get());
   KILOKV_CHECK(!batch->parts.empty());

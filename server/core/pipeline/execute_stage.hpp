@@ -1,16 +1,19 @@
-// First stage, and the owner of the engine: runs the batches that the batcher forms, and commands between them. All
-// that needs the table (scan pages, checkpoint slices) runs here as a command.
+// First stage, and the owner of the engine. It runs the batches that the batcher forms, and commands between them.
+// Everything that needs the table (pages of scans, slices of checkpoints) runs here as a command.
 //
-// A batch is run, then completed: its outcomes are counted, what it postponed is parked, and only then its writes are
-// announced to those that wait. What it overwrote is kept for the scans, its position becomes the executed one, and it
-// goes to the log. A batch that the engine refuses, because the table is full, is run again in parts (RefusedBatch).
+// A batch is run, then completed. Completing it means, in this order: its outcomes are counted; the transactions that
+// it postponed are parked; its writes are announced to waiting transactions; what it overwrote is kept for the scans;
+// its position becomes the executed one; it goes to the log. If the engine refuses a batch because the table is full,
+// the batch runs again in parts (RefusedBatch).
 //
 // Invariants:
-// - Table, parking lot, kept snapshots and CoreContext::executed stand at the same batch whenever a command runs.
-// - A batch that is wrong (shadow check) ends the server before anything of it is logged or answered.
-// - Requests that end without results hear so in the answer worker, after all that was executed or cancelled before.
+// - Whenever a command runs, the table, the parking lot, the kept snapshots and CoreContext::executed are at the same
+//   batch.
+// - A wrong batch (shadow check) ends the server before anything of it is logged or answered.
+// - Requests that end without results are told so by the answer worker, after everything that was executed or cancelled
+//   before.
 //
-// Thread safety: step() by its worker alone; post() from any thread; drain() from commands only.
+// Thread safety: only its worker calls step(); any thread may call post(); only commands call drain().
 #pragma once
 
 #include <cstdint>
@@ -29,18 +32,18 @@ namespace kilokv::server {
 
 class ExecuteStage {
  public:
-  // All outlive the stage.
+  // Everything passed in outlives the stage.
   ExecuteStage(CoreContext* core, Batcher* batcher, Waiting* waiting, Reader* reader);
   TimeUs step();
 
   // Runs `command` on the executor's thread between two batches.
   void post(std::function<void()> command);
-  // From now on batches form at once. `done` is called (by the answer worker) when all is answered, and what was parked
-  // has been failed with UNAVAILABLE.
+  // From now on batches form at once. The answer worker calls `done` when everything is answered, and everything parked
+  // has failed with UNAVAILABLE.
   void drain(std::function<void()> done);
 
  private:
-  // Requests that could not be parked, and why the last of them could not.
+  // Requests that could not be parked, and the reason for the last of them.
   struct Unparkable {
     std::vector<std::shared_ptr<AdmittedRequest>> requests;
     Status status;

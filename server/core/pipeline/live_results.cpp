@@ -67,7 +67,7 @@ void LiveSlice::visit_guard_value(std::uint32_t transaction, ResultVisitor* visi
   const TransactionColumns& columns = *batch_.columns;
   const std::uint32_t guard = columns.guard_begin(transaction) + batch_.results->failed_index[transaction];
   if (static_cast<GuardKind>(columns.guard_kind[guard]) == GuardKind::range_unchanged) {
-    return;  // it looked at no single key
+    return;  // a range guard has no single key
   }
   visitor->guard_value(value_of(columns.key(columns.guard_key[guard]), batch_.results->guard_cell[transaction]));
 }

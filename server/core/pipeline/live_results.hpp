@@ -1,8 +1,9 @@
-// The results of one request's transactions as they stand in an executed batch; nothing is copied.
+// The results of one request's transactions, read in place from an executed batch. Nothing is copied.
 //
-// Invariant: columns, results, engine and the items outlive the slice; byte values are readable because the engine
-// frees what the batch replaced only after the answers (Engine::release_through).
-// Thread safety: immutable. visit() reads byte values through Engine::bytes_of, which any thread may do.
+// Invariants: columns, results, engine and items outlive the slice. Byte values can be read, because the engine frees
+// what the batch replaced only after the answers (Engine::release_through).
+//
+// Thread safety: immutable. visit() reads byte values through Engine::bytes_of, which any thread may call.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +34,10 @@ struct LiveItem {
 
 class LiveSlice : public ResultSlice {
  public:
-  // Transactions [begin, end) of the batch, admitted to it, are [first_index, ...) of their request.
-  // Requires: each of them is decided and not postponed.
+  // Transactions [begin, end) of the batch. They were admitted to it, and have indices from first_index on in their
+  // request. Requires: each of them is decided and not postponed.
   LiveSlice(const ExecutedBatch& batch, std::uint32_t begin, std::uint32_t end, std::uint32_t first_index);
-  // Any others. Requires: the same, and increasing indices.
+  // Any other transactions. Requires: the same, and increasing indices.
   LiveSlice(const ExecutedBatch& batch, std::span<const LiveItem> items);
 
   std::uint32_t size() const override { return size_; }
@@ -51,7 +52,7 @@ class LiveSlice : public ResultSlice {
   ReadValue value_of(std::string_view key, Cell cell) const;
 
   ExecutedBatch batch_;
-  std::span<const LiveItem> items_;  // empty: a run
+  std::span<const LiveItem> items_;  // empty: the transactions are a run
   std::uint32_t begin_ = 0;
   std::uint32_t first_index_ = 0;
   std::uint32_t size_ = 0;

@@ -19,7 +19,7 @@ void LogStage::encode_results(Batch* batch) {
   }
 }
 
-// After encode_results: views into encoded_results must not move any more.
+// Called after encode_results, because views into encoded_results must not move any more.
 void LogStage::add_session_results(Batch* batch) {
   for (const BatchPart& part : batch->parts) {
     if (part.encoded_begin == part.encoded_end) continue;

@@ -1,5 +1,7 @@
-// Second stage: makes batches durable. Takes every batch that was executed meanwhile and appends all their records with
-// one sync (group commit), so that a slow disk gets larger groups, not a longer queue.
+// Second stage: makes batches durable. It takes all batches that were executed since its last step, and appends their
+// records with one sync (group commit). So a slow disk gets larger groups, not a longer queue.
+//
+// Thread safety: only the log worker.
 #pragma once
 
 #include <memory>

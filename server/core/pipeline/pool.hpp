@@ -1,6 +1,7 @@
-// Objects that keep their capacity, for the next use: at most so many, and so many bytes in all.
+// A pool of objects that keep their capacity for the next use. It keeps at most `kept_max` objects, and at most
+// `bytes_max` bytes in all.
 //
-// Requires: capacity_bytes(const T&), what an empty one still holds.
+// Requires: a function capacity_bytes(const T&), the memory that an empty object still holds.
 // Thread safety: any thread.
 #pragma once
 

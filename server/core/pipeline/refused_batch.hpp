@@ -1,9 +1,9 @@
-// A batch that the engine refused because the table is full. Nothing of it has run, and neither its number nor its
-// versions are used up.
+// A batch that the engine refused because the table is full. No part of it has run, and its number and versions are not
+// used up.
 //
 // Its parts run again in smaller batches, in order: half as many at a time after each refusal, twice as many after each
-// success. A part that is refused alone, too, is the one that needs room: only its request fails. The requests that
-// write what is there already do not pay for the others.
+// success. If a part is refused alone, it is the part that needs room, and only its request fails. So requests that
+// write existing keys do not fail because of the others.
 //
 // Thread safety: the executor's thread alone.
 #pragma once
@@ -25,12 +25,12 @@ class RefusedBatch {
   // Requires: empty(); at least two parts, each with transactions.
   void hold(std::unique_ptr<Batch> batch);
 
-  // The rest requires: not empty().
-  // Appends the next parts, without those of failed requests, to `batch`, whose header is filled in.
+  // The functions below require: not empty(). append_next() appends the next parts, without those of failed requests,
+  // to `batch`, whose header is filled in.
   void append_next(Batch* batch);
-  // The parts that were appended last have run ...
+  // The parts that were appended last have run.
   void passed();
-  // ... or were refused again. `alone`: there was one, and its request has failed.
+  // The parts that were appended last were refused again. `alone`: there was only one, and its request has failed.
   void refused_again(bool alone);
 
  private:
@@ -39,7 +39,7 @@ class RefusedBatch {
   Pool<Batch>* const pool_;
   std::unique_ptr<Batch> batch_;
   std::size_t next_ = 0;  // the parts before it have run or failed
-  std::size_t step_ = 0;  // parts at a time
+  std::size_t step_ = 0;  // how many parts go at a time
 };
 
 }  // namespace kilokv::server

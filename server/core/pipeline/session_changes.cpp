@@ -25,7 +25,7 @@ SessionId random_session(Random* random) {
 
 }  // namespace
 
-// Where it succeeds, `opening_` counts one more.
+// Counts one more session in `opening_` if it returns ok.
 Status SessionChanges::count_opening() {
   constexpr std::int64_t kRetryAfterUs = 1000000;
   const std::uint64_t opening = opening_.fetch_add(1) + 1;

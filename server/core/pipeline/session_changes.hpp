@@ -1,7 +1,7 @@
-// Opens and closes sessions. Both are entries of a batch: the caller hears of them when that batch is durable.
+// Opens and closes sessions. Both are entries of a batch. The caller's `done` is called when that batch is durable.
 //
-// Invariant: sessions that are on their way to be opened count against --sessions-max, although they are in the session
-// table only when they are durable.
+// Invariant: sessions whose opening is not durable yet count against --sessions-max, although they are not in the
+// session table yet.
 //
 // Thread safety: any thread.
 #pragma once
@@ -20,7 +20,7 @@ namespace kilokv::server {
 
 class SessionChanges {
  public:
-  // All outlive it. `commands`: bounds the calls that are on their way.
+  // All of these outlive it. `commands`: bounds the calls in progress.
   SessionChanges(CoreContext* core, ExecuteStage* execute, Batcher* batcher, InFlight* commands)
       : core_(core), execute_(execute), batcher_(batcher), commands_(commands) {}
 

@@ -29,7 +29,7 @@ std::vector<std::string_view> sorted_keys(const engine::TransactionColumns& colu
   return keys;
 }
 
-// How many of them are in [from, to); `to` empty: no upper bound.
+// How many of the keys are in [from, to). An empty `to` means no upper bound.
 std::uint64_t count_between(const std::vector<std::string_view>& sorted, std::string_view from, std::string_view to) {
   const auto begin = std::lower_bound(sorted.begin(), sorted.end(), from);
   const auto end = to.empty() ? sorted.end() : std::lower_bound(begin, sorted.end(), to);
@@ -45,7 +45,7 @@ bool ShadowCheck::draw() {
 }
 
 void ShadowCheck::before(const engine::Engine& engine, const engine::TransactionColumns& columns) {
-  state_ = {};  // of a batch that the engine refused
+  state_ = {};  // may be left from a batch that the engine refused
   sampled_ = draw();
   skipped_ = false;
   if (!sampled_) return;
@@ -79,7 +79,7 @@ bool ShadowCheck::copy_keys(const engine::Engine& engine, const engine::Transact
   return true;
 }
 
-// Counted first: a copy costs many times as much as a look.
+// Counts before it copies, because a copy costs many times as much as a count.
 bool ShadowCheck::ranges_fit(const engine::Engine& engine, const engine::TransactionColumns& columns) {
   if (columns.range_limit.empty()) return true;
   const std::vector<std::string_view> keys = sorted_keys(columns);

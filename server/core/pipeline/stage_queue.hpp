@@ -1,4 +1,4 @@
-// First in, first out, between two stages. Its bound is the number of batches in flight.
+// A first-in, first-out queue between two stages. It is not bounded itself; the number of batches in flight bounds it.
 //
 // Thread safety: any thread.
 #pragma once
@@ -19,7 +19,7 @@ class StageQueue {
     const std::scoped_lock lock(mutex_);
     items_.push_back(std::move(item));
   }
-  // All that is there, in order.
+  // Removes and returns all items, in order.
   std::vector<T> take_all() {
     const std::scoped_lock lock(mutex_);
     std::vector<T> taken(std::make_move_iterator(items_.begin()), std::make_move_iterator(items_.end()));

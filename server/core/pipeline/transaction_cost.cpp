@@ -11,8 +11,8 @@ using engine::GuardKind;
 using engine::Operand;
 using engine::OpKind;
 
-// Bytes of docs/log-format.md and of stored_results.cpp at their longest. What a whole record or session entry needs
-// counts for each transaction: each may be alone in its batch.
+// The longest forms of what docs/log-format.md and stored_results.cpp describe. The fixed parts of a record and of a
+// session entry count for each transaction, because each may be alone in its batch.
 constexpr std::uint64_t kRecord = 96 + 5 * 9 + 4;  // header, a least value and width per column, checksum
 constexpr std::uint64_t kWrite = 1 + 4 + 8 + 2;    // type, rank step, integer, key length
 constexpr std::uint64_t kValueLength = 4;
@@ -22,10 +22,11 @@ constexpr std::uint64_t kRow = 1 + 5 + 10 + 1 + 1 + 5 + 10 + 5;  // head, index,
 constexpr std::uint64_t kItem = 1 + 5 + 2 + 10 + 9;              // tag, operation, key length, integer, version
 constexpr std::uint64_t kDeletedKey = kWrite + engine::kKeyBytesMax;
 
-// Records that a range guard may look at, however long its range: those of three chunks of the engine's ordered index.
+// The most records that a range guard may read, whatever its range: those of three chunks of the engine's ordered
+// index.
 constexpr std::uint64_t kRangeGuardReads = 3 * 128;
 
-// One list of operations: either that of a committed transaction or that of one whose guard failed.
+// The cost of one list of operations: the list of a committed transaction, or that of a transaction whose guard failed.
 struct ListCost {
   std::uint64_t written_bytes = 0, copied_values = 0, stored_bytes = 0, stored_values = 0, reads = 0;
   std::uint64_t kept_bytes = 0;  // stored, at the largest value that is known
@@ -81,7 +82,7 @@ std::uint64_t guard_reads(const engine::TransactionColumns& columns, std::size_t
   return reads;
 }
 
-// Adds the deciding guard's value, which goes with the results of the else-operations, and with those of WAIT_EXPIRED.
+// Adds the deciding guard's value, which is stored with the results of the else-operations and of WAIT_EXPIRED.
 void add_guard_value(const engine::TransactionColumns& columns, std::size_t t, std::uint64_t kept_value,
                      ListCost* cost) {
   std::size_t key_bytes = 0;
@@ -99,7 +100,7 @@ void add_guard_value(const engine::TransactionColumns& columns, std::size_t t, s
 
 }  // namespace
 
-// Each may be alone in its batch, and so in its slice; a byte says that the reads are dropped.
+// A transaction may be alone in its batch, and so in its slice. One byte says that the reads are dropped.
 const std::uint64_t kStoredTransactionBytes = kSlice + kRow + 1 + kSliceBytes;
 
 TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t, bool in_session,
@@ -120,7 +121,7 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
   TransactionCost cost{{kRecord + list.written_bytes, list.copied_values, 0}, guards, list.reads, 0};
   if (!in_session) return cost;
   cost.log.bytes += kSessionEntry + kSlice + kRow;
-  // Beyond the limit the reads are dropped, which takes a byte.
+  // Reads beyond the limit are dropped; the note of that takes a byte.
   const std::uint64_t stored = list.stored_bytes + list.stored_values * kept_value;
   cost.stored_bytes = kStoredTransactionBytes + std::min(list.kept_bytes, result_bytes_max);
   if (stored >= result_bytes_max) {

@@ -1,9 +1,9 @@
-// What a transaction may cost at most, as far as its columns tell before it runs: bytes of log, for which admission
-// reserves space, bytes that its session keeps, and reads, which bound how long a batch takes.
+// The highest cost of a transaction, as its columns show before it runs: bytes of log, for which admission reserves
+// space; bytes that its session stores; and reads, which bound how long a batch takes.
 //
-// The bound is true: the log record of a batch is never longer than the sum over its transactions (the tests compare
-// it with what storage encodes). Keys and values count for each operation that names them, however often: a few bytes
-// of request can write a large value many times.
+// Invariant: the log record of a batch is never longer than the sum over its transactions. (The tests compare the bound
+// with what storage encodes.) Keys and values count for each operation that names them, because a few bytes of request
+// can write a large value many times.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -16,8 +16,8 @@
 
 namespace kilokv::server {
 
-// Bytes of log. Two parts depend on the largest value that the database holds, which can grow before the transaction
-// runs: the copies that a PUT of an earlier GET writes, and the values that a session stores in its results.
+// Bytes of log. Two parts depend on the largest value in the database, which can grow before the transaction runs:
+// copies that a PUT of an earlier GET writes, and values that a session stores in its results.
 struct LogBound {
   std::uint64_t bytes = 0;
   std::uint64_t copied_values = 0;
@@ -40,16 +40,17 @@ struct LogBound {
   }
 };
 
-// What a session may keep of a transaction's result beside its guard value and reads.
+// What a session may store of a transaction's result without its guard value and reads.
 extern const std::uint64_t kStoredTransactionBytes;
 
 struct TransactionCost {
   LogBound log;
-  std::uint64_t guards = 0;        // 1 each, of ranges 384
-  std::uint64_t reads = 0;         // GETs 1 each, range operations their limits
-  std::uint64_t stored_bytes = 0;  // in the session, in memory; larger values than are known do not count
+  std::uint64_t guards = 0;        // 1 for each guard, 384 for each range guard
+  std::uint64_t reads = 0;         // 1 for each GET, the limit for each range operation
+  std::uint64_t stored_bytes = 0;  // in the session, in memory, at the largest value that is known
 
-  // What large values add is counted in: a guard counts once, a read once more for each 4 KiB that it may return.
+  // The reads, with the extra cost of large values: a guard counts once; a read counts once more for each 4 KiB that it
+  // may return.
   std::uint64_t reads_at(std::uint64_t largest_value) const { return guards + reads + reads * (largest_value / 4096); }
   TransactionCost& operator+=(const TransactionCost& other) {
     log += other.log;
@@ -60,12 +61,13 @@ struct TransactionCost {
   }
 };
 
-// Of transaction t. `largest_value`: of all that the database holds or that was admitted; when it grows, the bound
-// stays true at the larger one. `result_bytes_max`: the knob.
+// The cost of transaction t. `largest_value`: the largest value in the database or admitted; if it grows later,
+// LogBound::at the larger value is still a bound. `result_bytes_max`: the setting.
 TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t, bool in_session,
                         std::uint64_t largest_value, std::uint64_t result_bytes_max);
 
-// The longest log record that one transaction may need: what storage keeps is one value of RocksDB, less than 4 GiB.
+// The longest log record that one transaction may need. Storage keeps it as one value of RocksDB, which is less than 4
+// GiB.
 inline constexpr std::uint64_t kTransactionLogBytesMax = std::uint64_t{7} << 29;  // 3.5 GiB
 
 }  // namespace kilokv::server

@@ -11,10 +11,11 @@
 namespace kilokv::server {
 namespace {
 
-// Records that a page looks at, for each pair that it may have, before it ends short: deleted ones take time too.
+// How many records a page may look at for each pair that it may have. Then it ends short, because deleted records take
+// time too.
 constexpr std::size_t kVisitedPerPair = 4;
 
-// What a message takes at most for a page beside its pairs, and for a pair beside its key and value.
+// The most that a message takes for a page beside its pairs, and for a pair beside its key and value.
 constexpr std::uint64_t kPageBytes = 256 + engine::kKeyBytesMax;
 constexpr std::uint64_t kPairBytes = 48;
 
@@ -55,7 +56,7 @@ Reader::Reader(const DatabaseOptions& options, const Environment& environment, e
           [engine](Cell cell) { engine->release(cell); }) {}
 
 void Reader::record(BatchNumber batch) {
-  std::span<const engine::BeforeImage> images;  // built by the engine when asked for
+  std::span<const engine::BeforeImage> images;  // the engine builds them only on request
   if (snapshots_.open()) images = engine_->before_images();
   snapshots_.record(batch, images, environment_.clock->monotonic_us());
 }

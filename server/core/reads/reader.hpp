@@ -1,12 +1,12 @@
-// Reads pages of scans from the table: of the newest batch boundary, or of an older one that a scan keeps.
+// Reads pages of scans from the table: at the newest batch boundary, or at an older one that a scan keeps.
 //
-// A scan that goes on beyond its first page keeps its boundary until its last page. It does so under a random name that
-// the page carries: nobody else knows the name, so nobody else can give the boundary up.
+// A scan with more than one page keeps its boundary until its last page. It keeps it under a random name, which the
+// page carries. Nobody else knows the name, so nobody else can give the boundary up.
 //
-// Invariant: record() is called after every batch, before the next one runs. What the batch overwrote is then kept for
-// each open boundary, and drop_floor() keeps the tombstones that these boundaries need.
+// Invariant: record() is called after every batch, before the next one runs. It keeps what the batch overwrote, for
+// each open boundary. drop_floor() keeps the tombstones that these boundaries need.
 //
-// Thread safety: the executor's thread alone.
+// Thread safety: only the executor's thread.
 #pragma once
 
 #include "engine/base/key_hash.hpp"
@@ -22,18 +22,18 @@ namespace kilokv::server {
 
 class Reader {
  public:
-  // All outlive the reader. `secret`: of the database's keys.
+  // Everything passed in outlives the reader. `secret`: of the database's keys.
   Reader(const DatabaseOptions& options, const Environment& environment, engine::Engine* engine,
          const engine::KeyHashSecret& secret);
 
-  // One page, at `now` or at the boundary that the request names. The page may show what is not durable yet: the caller
-  // holds it back until its boundary is. ABORTED: the boundary is not kept (any more); RESOURCE_EXHAUSTED: too many
-  // scans keep one.
+  // Reads one page, at `now` or at the boundary that the request names. The page may show what is not durable yet, so
+  // the caller holds it back until its boundary is durable. Errors: ABORTED: the boundary is not kept (any more);
+  // RESOURCE_EXHAUSTED: too many scans keep a boundary.
   Result<ScanPage> read(const ScanRequest& request, const Position& now);
 
   void record(BatchNumber batch);
 
-  // The highest tombstone floor, up to `wanted`, that leaves every open boundary whole.
+  // The highest tombstone floor, up to `wanted`, with which every open boundary can still be read correctly.
   Version drop_floor(Version wanted) const { return snapshots_.drop_floor(wanted); }
 
  private:

@@ -1,4 +1,4 @@
-// A page of a scan: what a client asks for, and what it gets. Plain data.
+// A page of a scan: what a client asks for, and what it gets. Thread safety: plain data.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace kilokv::server {
 struct ScanRequest {
   std::string from, to;                  // [from, to); `to` empty: no upper bound
   std::uint32_t limit = 0;               // pairs; 0: the page limit
-  std::optional<BatchNumber> boundary;   // none: the newest; else the boundary of an earlier page
+  std::optional<BatchNumber> boundary;   // none: the newest boundary; else the boundary of an earlier page
   bool keep_boundary = false;            // the caller wants more pages at this boundary
-  std::uint64_t reader = 0;              // as the first page named it, while the boundary is kept
-  std::uint64_t bytes_max = UINT64_MAX;  // of the page as a message, if that is less than the page limit
+  std::uint64_t reader = 0;              // the name that the first page gave, while the boundary is kept
+  std::uint64_t bytes_max = UINT64_MAX;  // of the page as a message, if that is lower than the page limit
 };
 
 struct ScanPage {
   BatchNumber boundary = 0;
-  Version boundary_version = 0;  // highest version that the page can show: for `range unchanged since`
+  Version boundary_version = 0;  // the highest version that the page can show; for `range unchanged since`
   TimeUs batch_time_us = 0;
   struct Pair {
     std::string key;
@@ -31,9 +31,9 @@ struct ScanPage {
     Version version;
   };
   std::vector<Pair> pairs;
-  bool more = false;      // the range goes on beyond the page; the page may be empty all the same
+  bool more = false;      // the range has more after this page; the page may still be empty
   std::string next_from;  // where the next page starts, if more
-  // Not 0: the boundary is kept for whoever knows this name, until a page that is the last, or not to be kept.
+  // Not 0: the boundary is kept under this name, until a last page, or a page that does not ask to keep it.
   std::uint64_t reader = 0;
 };
 

@@ -7,7 +7,8 @@
 
 namespace kilokv::server {
 
-// How many images a batch lets go at most, beyond as many as it brings: closing a large boundary stalls no batch.
+// How many images a batch frees at most, beyond as many as it brings, so that closing a large boundary does not delay a
+// batch.
 static constexpr std::size_t kFreedPerBatch = 1024;
 
 SnapshotStore::SnapshotStore(std::uint64_t bytes_max, DurationUs age_us_max, Retain retain, Release release)
@@ -20,7 +21,7 @@ SnapshotStore::~SnapshotStore() {
 }
 
 bool SnapshotStore::open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us, std::uint64_t reader) {
-  drop_old_boundaries(now_us);  // also where no batch comes: readers that went away must not keep others out
+  drop_old_boundaries(now_us);  // also needed if no batch comes: readers that went away must not block others
   if (readers_.size() >= kReadersMax) {
     return false;
   }

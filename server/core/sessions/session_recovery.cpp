@@ -1,4 +1,4 @@
-// What recovery brings back of sessions, and what a checkpoint takes.
+// The recovery of sessions, and their copies for a checkpoint.
 #include <string>
 #include <utility>
 
@@ -7,7 +7,7 @@
 
 namespace kilokv::server {
 
-// Stores a slice of results unless it is there already. Recovery: one thread, no locks.
+// Stores a slice of results unless it is already there. Only recovery calls it: one thread, no locks.
 Status SessionTable::restore_results(Session* session, std::uint64_t number, const Hash128& digest,
                                      std::uint32_t transactions, std::string_view bytes) {
   if (number <= session->acknowledged_through) {
@@ -74,7 +74,7 @@ Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
   return Status(StatusCode::data_loss, "unknown kind of session entry");
 }
 
-// None: the session has been closed.
+// Returns nothing if the session is closed.
 std::optional<StoredSession> SessionTable::copy_of(const Session& session) {
   StoredSession stored;
   std::map<std::uint64_t, std::shared_ptr<RequestState>> requests;

@@ -9,9 +9,9 @@
 namespace kilokv::server {
 namespace {
 
-constexpr std::int64_t kRetryAfterUs = 100'000;  // until a client has had the time to acknowledge something
+constexpr std::int64_t kRetryAfterUs = 100'000;  // gives a client time to acknowledge something
 
-// A limit of reserve_room(), `times` that of its flag.
+// A limit of reserve_room(). It is `times` the value of its flag.
 struct RoomLimit {
   const char* field;
   const char* unit;
@@ -20,12 +20,12 @@ struct RoomLimit {
   std::uint64_t times;
 };
 
-// `held`: without the request that brings `more`. One that brings nothing needs room left, too: a session whose stored
-// results have taken all of it must first acknowledge some.
+// `held`: without the request, which brings `more`. A request that brings nothing also needs room: if stored results
+// fill a session completely, the client must first acknowledge some.
 Status check_room(std::uint64_t held, std::uint64_t more, const RoomLimit& limit) {
   const std::uint64_t sum = held + more;
   if (held < limit.most && sum <= limit.most) return {};
-  const bool takes_all = sum <= limit.most;  // it brings nothing: the sum is the limit
+  const bool takes_all = sum <= limit.most;  // it brings nothing: the sum is equal to the limit
   std::string most = (takes_all ? "less than " : "") + std::to_string(limit.most) + limit.unit;
   if (limit.times != 1) most += ", which is " + std::to_string(limit.times) + " times " + limit.knob;
   return Status::exhausted({limit.field, most, std::to_string(sum) + limit.unit + " with this request", limit.knob},
@@ -83,7 +83,7 @@ static bool same_content(const UploadedPart& known, const Hash128& digest, std::
   return digest == header.identity.digest && transactions == header.transactions;
 }
 
-// Checks the number, then lets it renew the lease and acknowledge. Requires the session's lock.
+// Checks the number. If it is valid, renews the lease and acknowledges. Requires the session's lock.
 Status SessionTable::enter(Session* session, std::uint64_t number, std::uint64_t acknowledged_through, TimeUs now_us) {
   if (session->closed) {
     return unknown_session();
@@ -102,7 +102,7 @@ static Status other_content(std::uint64_t number) {
                                                   " was used before, with other content: a retry must be the same");
 }
 
-// Whether a request whose results may take so much can ever be stored.
+// Whether results of this size can ever be stored.
 Status SessionTable::check_size(std::uint64_t stored_bytes_max) const {
   const bool of_all = limits_.session_bytes_total_max < limits_.session_bytes_max;
   const std::uint64_t limit = of_all ? limits_.session_bytes_total_max : limits_.session_bytes_max;
@@ -114,8 +114,8 @@ Status SessionTable::check_size(std::uint64_t stored_bytes_max) const {
                           of_all ? "--session-bytes-total-max" : "--session-bytes-max"});
 }
 
-// Requires the session's lock. The number after those that are acknowledged is what all that are kept wait for: nobody
-// can acknowledge them before it. So that it always comes in some time, the limits are twice as high for it.
+// Requires the session's lock. The oldest request that is not acknowledged gets twice these limits, because nobody can
+// acknowledge later requests before it. So it can always get in at some time.
 Status SessionTable::reserve_room(Session* session, std::uint64_t number, RequestState* request,
                                   std::uint64_t stored_bytes_max) const {
   if (Status never = check_size(stored_bytes_max); !never.ok()) {
@@ -131,7 +131,7 @@ Status SessionTable::reserve_room(Session* session, std::uint64_t number, Reques
                       {"acknowledged_through", " bytes of stored results", "--session-bytes-max",
                        times * limits_.session_bytes_max, times});
   if (!status.ok()) return status;
-  session->reserve(request, stored_bytes_max);  // first: another session may look at the same time
+  session->reserve(request, stored_bytes_max);  // before the check, because another session may check at the same time
   const std::uint64_t held_by_all = stored_bytes() + reserved_bytes();
   status = check_room(held_by_all - stored_bytes_max, stored_bytes_max,
                       {"sessions", " bytes of stored results", "--session-bytes-total-max",
@@ -140,7 +140,7 @@ Status SessionTable::reserve_room(Session* session, std::uint64_t number, Reques
   return status;
 }
 
-// Requires the session's lock, and that the session does not know the number.
+// Requires: the session's lock is held, and the session does not know the number.
 SessionAdmission SessionTable::admit_new(Session* session, const RequestHeader& header) const {
   if (header.upload_gone) {
     return {
@@ -185,11 +185,11 @@ SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us)
   }
 }
 
-// None: the request has left the table meanwhile.
+// Returns nothing if the request has left the table in the meantime.
 std::optional<SessionAdmission> SessionTable::admit_known(Session* session, RequestState* request,
                                                           const RequestHeader& header) const {
   const std::scoped_lock request_lock(request->mutex);
-  request->end_gone_sinks();  // or a request that waits for long would gather one for each retry
+  request->end_gone_sinks();  // otherwise a request that waits for long would collect a sink for each retry
   if (request->sinks.size() >= kSinksMax) {
     return SessionAdmission{SessionAdmission::Kind::refused,
                             Status::exhausted({"number", std::to_string(kSinksMax) + " calls that wait for one request",

@@ -1,5 +1,7 @@
-// What SessionTable keeps of a session and of a request; shared by its sources (session_table, session_requests,
-// session_recovery) and by nobody else. Which lock guards what stands with the members.
+// What SessionTable keeps of a session and of a request. Only its own sources include this (session_table,
+// session_requests, session_uploads, session_recovery).
+//
+// Thread safety: the comment of each member says which lock guards it.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +23,7 @@ namespace kilokv::server {
 Status unknown_session();
 Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_through);
 
-// Marks the indices of a slice; counts those that were marked before, or that the request does not have.
+// Marks the indices of a slice. Counts the indices that were marked before, and those that the request does not have.
 class IndexMarker : public ResultVisitor {
  public:
   explicit IndexMarker(std::vector<bool>* marks) : marks_(marks) {}
@@ -44,7 +46,7 @@ class IndexMarker : public ResultVisitor {
   std::vector<bool>* marks_;
 };
 
-// Calls that may wait for the answer of one request: the first one and retries that joined it.
+// How many calls may wait for the answer of one request: the first one, and retries that joined it.
 inline constexpr std::size_t kSinksMax = 16;
 
 struct SessionTable::RequestState {
@@ -56,10 +58,10 @@ struct SessionTable::RequestState {
 
   // Guarded by the session's mutex.
   bool in_flight = false;
-  bool dropped = false;  // acknowledged, or the session ended, while in flight: stores nothing more
+  bool dropped = false;  // acknowledged, or its session ended, while it was in flight: nothing more is stored
   std::uint64_t stored_bytes = 0;
   std::uint64_t reserved_bytes = 0;  // for results that are still to come
-  UploadedPart uploaded;             // as of the last send that had the whole content; not from recovery
+  UploadedPart uploaded;             // of the last send that had the whole content; recovery does not restore it
 
   // Guarded by this mutex.
   mutable std::mutex mutex;
@@ -84,7 +86,7 @@ struct SessionTable::Session {
   ByteCounts* const total;  // of all sessions
 
   mutable std::mutex mutex;
-  bool closed = false;  // stays in the table until nothing of it is in flight
+  bool closed = false;  // it stays in the table until nothing of it is in flight
   TimeUs deadline_us;
   std::uint64_t acknowledged_through = 0;
   std::uint64_t stored_bytes = 0, reserved_bytes = 0;
@@ -115,7 +117,7 @@ struct SessionTable::Session {
     total->reserved.fetch_add(bytes, std::memory_order_relaxed);
   }
 
-  // Gives up to `bytes` back.
+  // Gives back up to `bytes` of the request's reserved bytes.
   void unreserve(RequestState* state, std::uint64_t bytes) {
     bytes = std::min(bytes, state->reserved_bytes);
     state->reserved_bytes -= bytes;
@@ -123,8 +125,8 @@ struct SessionTable::Session {
     total->reserved.fetch_sub(bytes, std::memory_order_relaxed);
   }
 
-  // Counts results that are stored with `state`, for as long as they take memory: until the request is forgotten. They
-  // leave what is reserved for it.
+  // Counts results that are stored with `state`. They count until the request is forgotten, because they take memory
+  // until then. The reserved bytes shrink by the same amount.
   void charge(RequestState* state, std::size_t result_bytes) {
     const std::uint64_t bytes = result_bytes + kSliceBytes + (state->stored_bytes == 0 ? kRequestBytes : 0);
     state->stored_bytes += bytes;
@@ -139,7 +141,7 @@ struct SessionTable::Session {
     total->stored.fetch_sub(bytes, std::memory_order_relaxed);
   }
 
-  // Forgets the requests before `end`; those in flight when they are done.
+  // Forgets the requests before `end`. A request in flight is forgotten when it ends.
   void drop(std::map<std::uint64_t, std::shared_ptr<RequestState>>::iterator end) {
     for (auto it = requests.begin(); it != end;) {
       RequestState& state = *it->second;
@@ -173,7 +175,7 @@ struct SessionTable::Session {
     uploads.clear();
   }
 
-  // Returns whether the session has nothing left to stay for.
+  // A request in flight has ended. Returns whether the session is closed and nothing of it is in flight any more.
   bool land(std::uint64_t number, RequestState* state, bool keep) {
     state->in_flight = false;
     --in_flight;

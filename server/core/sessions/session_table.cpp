@@ -1,4 +1,5 @@
-// Sessions as such: opening, leases, the end. Requests are in session_requests.cpp, recovery in session_recovery.cpp.
+// The life of sessions: opening, leases, the end. Requests are in session_requests.cpp, uploads in session_uploads.cpp,
+// recovery in session_recovery.cpp.
 #include "server/core/sessions/session_table.hpp"
 
 #include <algorithm>
@@ -140,7 +141,8 @@ std::vector<SessionId> SessionTable::expire(TimeUs now_us) {
 }
 
 void SessionTable::expire_shard(Shard* shard, TimeUs now_us, std::vector<SessionId>* expired) {
-  std::vector<std::shared_ptr<Upload>> dropped;  // outlives the locks: it may take a while to free one
+  // Declared before the locks and so freed after them, because to free an upload may take a while.
+  std::vector<std::shared_ptr<Upload>> dropped;
   const std::scoped_lock shard_lock(shard->mutex);
   TimeUs next_us = kNever;
   std::erase_if(shard->sessions, [&](const auto& entry) {

@@ -1,4 +1,4 @@
-// Sessions, and with them: a request is applied once, however often it is sent.
+// Sessions. In a session, a request is applied once, however often it is sent.
 //
 // A request (session, number) is in one of these states:
 //   absent     never seen, or acknowledged           begin() -> in flight (run everything)
@@ -7,21 +7,24 @@
 //   resting    some results stored, nothing runs (after a crash or abandon())
 //                                                    begin() -> in flight (run the rest)
 //   answered   all results stored                    begin() -> answers at once
-// An acknowledgement makes it absent for good; so does the end of the session. One that is in flight then still answers
-// its sinks, and stores nothing.
+// An acknowledgement makes the request absent for ever, and so does the end of the session. If it is then in flight, it
+// still answers its sinks, and stores nothing.
 //
-// A request's results have their room from the start: begin() reserves the most that they may take, deliver() turns
-// what they do take from reserved to stored, and the end of the request gives the rest back. One that rests keeps it.
+// The room for a request's results is reserved from the start: begin() reserves the most that they may take. deliver()
+// moves what they do take from reserved to stored. The end of the request gives back the rest. A resting request keeps
+// its reserved room.
 //
-// Beside its requests a session has uploads (core/sessions/upload.hpp), by the number of the request that they are for.
-// One ends when a request takes it, with the acknowledgement of its number, with the session, or when no chunk has come
-// for too long: who has begun one and forgot it does not hold its memory while the session lives. They are not durable.
+// A session also has uploads (core/sessions/upload.hpp), each under the number of the request that it is for. An upload
+// ends when a request takes it, when its number is acknowledged, when the session ends, or when no chunk has come for
+// too long. The last rule frees the memory of an upload that its client forgot while the session lives. Uploads are not
+// durable.
 //
-// What is stored here is durable already: deliver() is called after the sync, the restore functions from the log.
+// Everything stored here is already durable: deliver() is called after the sync, and the restore functions read from
+// the log.
 //
-// Thread safety: any thread. A request's lock is held while its sinks are called, so that a sink hears stored results
-// before live ones and never two calls at once; no other lock is held then. So a sink may come back with another
-// request from inside a call, but not with one that is in flight. Order of locks: request, then session; shards alone.
+// Thread safety: any thread. A request's lock is held while its sinks are called, and no other lock is. So a sink gets
+// stored results before live ones, and never two calls at once. A sink may submit another request during a call, but
+// not one that is in flight. Order of locks: request, then session. A shard's lock is taken alone.
 #pragma once
 
 #include <array>
@@ -59,37 +62,37 @@ struct SessionLimits {
 
 SessionLimits session_limits(const DatabaseOptions& options);
 
-// What a request says of its uploaded keys: how many there are, and the digest of the content beside them.
+// What a request says of its uploaded keys: their number, and the digest of the rest of its content.
 struct UploadedPart {
   std::uint64_t keys = 0;
   Hash128 rest;
   friend bool operator==(const UploadedPart&, const UploadedPart&) = default;
 };
 
-// What begin() needs of a request.
+// The part of a request that begin() needs.
 struct RequestHeader {
   RequestIdentity identity;  // in a session
   std::uint32_t transactions = 0;
   std::shared_ptr<ResponseSink> sink;
-  std::uint64_t stored_bytes_max = 0;  // what its results may take at most, all that deliver() counts
+  std::uint64_t stored_bytes_max = 0;  // the most that its results may take, counted as deliver() counts
   UploadedPart uploaded = {};
-  // The uploaded keys are not there any more: it cannot run, and has no digest. It is the same request as one with the
-  // same `uploaded`.
+  // The uploaded keys are gone, so it cannot run, and has no digest. It counts as the same request as one with the same
+  // `uploaded`.
   bool upload_gone = false;
 };
 
-// What a session says to a request.
+// The decision of begin().
 struct SessionAdmission {
   enum class Kind : std::uint8_t {
     run,       // the caller runs all transactions, or `remaining`, and ends with deliver() or abandon()
-    joined,    // in flight already: the sink is attached
+    joined,    // it was already in flight: the sink is attached
     answered,  // the sink has had its last call
     refused,   // with `status`; the sink was not called
   };
   Kind kind = Kind::refused;
   Status status;
-  bool all_remaining = false;            // run: every transaction
-  std::vector<std::uint32_t> remaining;  // run, otherwise: these indices, increasing
+  bool all_remaining = false;            // run: every transaction runs
+  std::vector<std::uint32_t> remaining;  // run, otherwise: only these indices run, increasing
   std::uint64_t reserved_bytes = 0;      // run: what its results may still take
 };
 
@@ -98,55 +101,58 @@ class SessionTable {
   explicit SessionTable(const SessionLimits& limits);
   ~SessionTable();
 
-  // Times are monotonic. INVALID_ARGUMENT: the lease is out of bounds; RESOURCE_EXHAUSTED: too many sessions.
-  // Requires: `id` was never used.
+  // Opens a session. `now_us` here and below is monotonic. Errors: INVALID_ARGUMENT: the lease is out of bounds;
+  // RESOURCE_EXHAUSTED: too many sessions. Requires: `id` was never used.
   Status open(const SessionId& id, DurationUs lease_us, TimeUs now_us);
-  // FAILED_PRECONDITION: unknown or expired.
+  // Closes a session, or renews its lease (touch). Errors: FAILED_PRECONDITION: unknown or expired.
   Status close(const SessionId& id);
   Status touch(const SessionId& id, TimeUs now_us);
-  // Closes the sessions whose lease is over (up to a quarter second late, which makes it cheap to call often) and
-  // returns them. A request in flight keeps its session alive. Drops uploads to which no chunk came for too long.
+  // Closes the sessions whose lease is over, and returns them. It may be up to a quarter second late, which makes
+  // frequent calls cheap. A request in flight keeps its session alive. Also drops uploads to which no chunk came for
+  // too long.
   std::vector<SessionId> expire(TimeUs now_us);
   bool contains(const SessionId& id) const;
 
-  // Decides what happens to a request that came in, and renews the lease. Errors (refused): FAILED_PRECONDITION: no
-  // such session, or the number is 0 or acknowledged; INVALID_ARGUMENT: the number was used with other content, or its
-  // results alone may take more than is ever stored; RESOURCE_EXHAUSTED: too many requests or bytes in this session, or
-  // bytes in all, stored and reserved (its acknowledgement counts all the same): only a new request is refused for
-  // that, never a retry. Or too many calls wait for the answer of this request; those that are gone do not count.
+  // Decides what happens to a request, and renews the lease. Errors (refused): FAILED_PRECONDITION: no such session, or
+  // the number is 0 or acknowledged. INVALID_ARGUMENT: the number was used with other content, or its results alone may
+  // take more than a session ever stores. RESOURCE_EXHAUSTED: too many requests or bytes in this session, or too many
+  // bytes in all, stored and reserved. Only a new request is refused for that, never a retry; its acknowledgement still
+  // counts. RESOURCE_EXHAUSTED also if too many calls wait for the answer of this request; calls whose client has gone
+  // do not count.
   SessionAdmission begin(const RequestHeader& header, TimeUs now_us);
 
-  // Adds a chunk to the upload of its number, and renews the lease. Returns how many keys there are now. Errors: those
+  // Adds a chunk to the upload of its number, and renews the lease. Returns how many keys are there now. Errors: those
   // of begin() for the session and the number, and those of Upload::append.
   Result<std::uint64_t> upload(const ReadSetChunk& chunk, const engine::KeyHashSecret& secret, TimeUs now_us);
-  // Takes the upload of a request with `keys` uploaded keys out and puts its guards before those of `transaction`.
-  // Null: they are gone because the request has run, or runs: begin() knows what it was sent with. FAILED_PRECONDITION:
-  // no such session, an acknowledged number, or another number of keys is there.
+  // Removes the upload of a request with `keys` uploaded keys, and puts its guards before those of `transaction`. Null:
+  // the upload is gone because the request has run or is running; begin() knows what it was sent with. Errors:
+  // FAILED_PRECONDITION: no such session, an acknowledged number, or a different number of keys is there.
   Result<std::shared_ptr<Upload>> take_upload(const SessionId& session, std::uint64_t number, const UploadedPart& part,
                                               engine::TransactionColumns* transaction);
-  // Undoes it, for a request that was refused; what is left of the transaction is empty.
+  // Undoes take_upload() for a request that was refused. `transaction` is empty after that.
   void put_back(const SessionId& session, std::uint64_t number, std::shared_ptr<Upload> upload,
                 engine::TransactionColumns* transaction);
   const UploadCounts& upload_counts() const { return upload_counts_; }
 
-  // Some transactions of a request in flight have finished, durably: `live` goes to every attached sink, `encoded`
-  // (encode_results of the same) is stored.
+  // Some transactions of a request in flight have finished and are durable. `live` goes to every attached sink.
+  // `encoded` (encode_results of the same) is stored.
   void deliver(const SessionId& session, std::uint64_t number, const ResultSlice& live, std::string encoded);
-  // A request in flight will not finish now: every attached sink fails with `status`. What is stored stays.
+  // A request in flight will not finish now. Every attached sink fails with `status`. Stored results stay.
   void abandon(const SessionId& session, std::uint64_t number, const Status& status);
 
-  // Recovery, before anything else, from one thread; limits do not apply. Entries that repeat what is there already
-  // change nothing, so that the log can be replayed over a newer checkpoint. DATA_LOSS: results that do not parse.
+  // Recovery calls these before anything else, from one thread; limits do not apply. An entry that is already there
+  // changes nothing, so that the log can be replayed over a newer checkpoint. Errors: DATA_LOSS: results that cannot be
+  // parsed.
   Status restore(const StoredSession& session, TimeUs now_us);
   Status restore(const SessionEntry& entry, TimeUs now_us);
 
-  // Shows all sessions with their stored results, for a checkpoint: at least everything delivered before the call, and
-  // of what happens meanwhile some. One session is copied at a time, and no lock is held while it is shown. Ends with
-  // the first status that is not ok.
+  // Shows all sessions with their stored results, for a checkpoint. It shows at least everything that was delivered
+  // before the call, and some of what is delivered during it. It copies one session at a time, and holds no lock while
+  // it shows the copy. Ends with the first status that is not ok.
   Status walk(const std::function<Status(const StoredSession&)>& show) const;
 
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
-  // What the stored results of all sessions take, and what those that are still to come may take.
+  // The bytes of stored results of all sessions, and the bytes that results to come may take.
   std::uint64_t stored_bytes() const { return bytes_.stored.load(std::memory_order_relaxed); }
   std::uint64_t reserved_bytes() const { return bytes_.reserved.load(std::memory_order_relaxed); }
 
@@ -161,7 +167,7 @@ class SessionTable {
   };
   struct Shard {
     mutable std::mutex mutex;
-    std::atomic<TimeUs> next_expiry_us{kNever};  // no lease ends before, and no upload is idle for too long
+    std::atomic<TimeUs> next_expiry_us{kNever};  // before this time no lease ends and no upload is idle for too long
     std::unordered_map<SessionId, std::shared_ptr<Session>, SessionIdHash> sessions;
   };
   static constexpr std::size_t kShards = 64;
@@ -172,7 +178,7 @@ class SessionTable {
   void insert(const std::shared_ptr<Session>& session, TimeUs now_us);
   void erase(const SessionId& id);
   void expire_shard(Shard* shard, TimeUs now_us, std::vector<SessionId>* expired);
-  void look_at(const SessionId& id, TimeUs at_us);  // expire() does, at this time at the latest
+  void look_at(const SessionId& id, TimeUs at_us);  // expire() checks the session at this time or earlier
   static Status keep(Session* session, std::uint64_t number, std::shared_ptr<Upload>* upload);
   void give_back(Session* session, std::uint64_t number, std::shared_ptr<Upload> upload);
   static Status enter(Session* session, std::uint64_t number, std::uint64_t acknowledged_through, TimeUs now_us);

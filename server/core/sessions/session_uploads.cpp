@@ -1,4 +1,4 @@
-// Uploads of sessions: found, taken by the requests that they are for, given back.
+// The uploads of sessions: found, taken by the requests that they are for, and given back.
 #include <utility>
 
 #include "server/core/sessions/session_state.hpp"
@@ -6,7 +6,7 @@
 
 namespace kilokv::server {
 
-// A first chunk is added before its upload is seen: one that is refused leaves nothing behind.
+// The first chunk is added to a new upload before the session sees that upload, so that a refused chunk leaves nothing.
 Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engine::KeyHashSecret& secret,
                                            TimeUs now_us) {
   const std::shared_ptr<Session> session = find(*chunk.identity.session);
@@ -28,7 +28,7 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
     }
     if (upload != nullptr) {
       Result<std::uint64_t> keys = upload->append(chunk, secret);
-      // A commit has taken it meanwhile, out of the session, too: nothing comes before the first chunk of another one.
+      // A commit has taken the upload out of the session in the meantime. A first chunk then begins a new upload.
       if (chunk.offset == 0 && keys.status().code() == StatusCode::failed_precondition) {
         continue;
       }
@@ -50,7 +50,8 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
   }
 }
 
-// Null behind it: it is the session's. Else there is another one.
+// If `upload` is null after the call, the session holds it now. Otherwise the session holds another upload of this
+// number.
 Status SessionTable::keep(Session* session, std::uint64_t number, std::shared_ptr<Upload>* upload) {
   const std::scoped_lock lock(session->mutex);
   if (session->closed) {
@@ -107,7 +108,7 @@ void SessionTable::put_back(const SessionId& id, std::uint64_t number, std::shar
   give_back(session.get(), number, std::move(upload));
 }
 
-// Unless there is another one by now, or nobody who could need it.
+// Does nothing if the session has another upload by now, or if no request can need this one.
 void SessionTable::give_back(Session* session, std::uint64_t number, std::shared_ptr<Upload> upload) {
   const TimeUs idle_from_us = upload->idle_from_us();
   if (keep(session, number, &upload).ok() && upload == nullptr) {

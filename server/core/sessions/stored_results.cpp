@@ -49,7 +49,7 @@ void put_bytes(std::string_view bytes, std::string* out) {
   out->append(bytes);
 }
 
-// What a row is coded against: the row before.
+// The values that a row is coded against: those of the row before it.
 struct RowContext {
   std::uint64_t next_index = 0;
   std::uint64_t rank = 0;
@@ -137,7 +137,7 @@ class Encoder : public ResultVisitor {
     if (dropped_) {
       return;
     }
-    // Looked at first, so that a value of any size is not copied in vain.
+    // Checked before the append, so that a large value is not copied for nothing.
     if (out_->size() - items_begin_ + value.key.size() + value.bytes.size() > item_bytes_max_) {
       drop_items();
       return;
@@ -176,11 +176,11 @@ class Encoder : public ResultVisitor {
   BatchNumber batch_ = 0;
   RowContext row_;
   std::size_t items_begin_ = 0;
-  std::uint64_t item_bytes_max_ = 0;  // of the transaction at hand
+  std::uint64_t item_bytes_max_ = 0;  // for the current transaction
   bool dropped_ = false;
 };
 
-// Reads from bytes that may be anything: after the first step out of bounds, ok() is false and everything reads as 0.
+// Reads from bytes that may be anything. After the first read out of bounds, ok() is false and every read returns 0.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -326,7 +326,7 @@ void read_item(Reader* reader, ResultVisitor* visitor) {
   }
 }
 
-// Visits what can be read; false if that is not all of a well-formed slice.
+// Shows the visitor everything that can be read. Returns false if the bytes are not a complete, well-formed slice.
 bool decode(std::string_view bytes, SliceHeader* header, ResultVisitor* visitor) {
   Reader reader(bytes);
   *header = read_header(&reader);

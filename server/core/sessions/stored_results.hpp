@@ -1,9 +1,9 @@
-// The byte form of a ResultSlice: what a session keeps of a request's results, in memory, in the log and in the
-// checkpoint. docs/log-format.md treats it as opaque; the layout is described in stored_results.cpp.
+// The byte form of a ResultSlice: what a session stores of a request's results in memory, in the log and in the
+// checkpoint. For docs/log-format.md these bytes are opaque. stored_results.cpp describes the layout.
 //
-// A committed transaction without reads costs two bytes; what the transactions of a slice share stands once.
+// A committed transaction without reads takes two bytes. What the transactions of a slice share is stored once.
 //
-// Thread safety: none needed; a StoredSlice is immutable.
+// Thread safety: pure functions; a StoredSlice is immutable.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,21 @@
 
 namespace kilokv::server {
 
-// What stored results take in memory beside their own bytes: each slice, and the request that they belong to.
+// The memory that stored results take beside their own bytes: for each slice, and for the request that they belong to.
 inline constexpr std::uint64_t kSliceBytes = sizeof(std::string);
 inline constexpr std::uint64_t kRequestBytes = 256;
 
-// Appends the encoding of `slice` to `out`. A transaction whose guard value and reads would take more than
-// `result_bytes_max` bytes, or more than what is left of `read_bytes`, is stored without them, with reads_dropped set.
-// Those that are stored are taken from `read_bytes`.
-// Requires: all transactions of the slice are from one batch, with increasing indices.
+// Appends the encoding of `slice` to `out`. If a transaction's guard value and reads take more than `result_bytes_max`
+// bytes, or more than what is left of `read_bytes`, it is stored without them, and reads_dropped is set. The bytes of
+// those that are stored are subtracted from `read_bytes`. Requires: all transactions of the slice are from one batch,
+// and have increasing indices.
 void encode_results(const ResultSlice& slice, std::uint64_t result_bytes_max, std::uint64_t* read_bytes,
                     std::string* out);
 
-// An encoded slice, read back. It owns its bytes; what it shows a visitor points into them.
+// An encoded slice that was read back. It owns its bytes. What it shows to a visitor points into them.
 class StoredSlice : public ResultSlice {
  public:
-  // Checks everything, so that visit() cannot fail. DATA_LOSS when the bytes are no encoding of a slice.
+  // Checks all bytes, so that visit() cannot fail. Errors: DATA_LOSS if the bytes are not the encoding of a slice.
   static Result<StoredSlice> parse(std::string bytes);
 
   std::uint32_t size() const override { return size_; }

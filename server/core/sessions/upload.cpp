@@ -15,12 +15,12 @@ using engine::kNone;
 using engine::OnFalse;
 using engine::TransactionColumns;
 
-constexpr std::int64_t kRetryAfterUs = 100'000;  // about as long as a large commit takes
-constexpr std::uint64_t kUploadBytes = 2048;     // what even an empty one takes
-// Of a key beside its bytes: id, end, and its guard's kind, on_false, key, other key and operand.
+constexpr std::int64_t kRetryAfterUs = 100'000;  // about the time that a large commit takes
+constexpr std::uint64_t kUploadBytes = 2048;     // what even an empty upload takes
+// The bytes of a key beside its own: id, end, and its guard's kind, on_false, key, other key and operand.
 constexpr std::uint64_t kKeyBytes = sizeof(KeyId) + 4 + 1 + 1 + 4 + 4 + 8;
 
-// By a quarter: what a column has room for is not counted.
+// Grows the column by a quarter only, because room that a column has and does not use is not counted.
 template <class T>
 void make_room(Column<T>* column, std::size_t more) {
   const std::size_t needed = column->size() + more;
@@ -46,7 +46,7 @@ Status full(const char* whose, std::uint64_t limit, std::uint64_t met, const cha
                            kRetryAfterUs);
 }
 
-// The whole of one read set can never be committed.
+// The read set as a whole can never be committed.
 Status too_large(const UploadLimits& limits, std::uint64_t limit, std::uint64_t met) {
   const char* knob = limit == limits.session_uploads_bytes_max ? "--session-uploads-bytes-max"
                      : limit == limits.uploads_bytes_max       ? "--uploads-bytes-max"
@@ -101,7 +101,7 @@ Result<std::uint64_t> Upload::append(const ReadSetChunk& chunk, const engine::Ke
   return keys();
 }
 
-// Whether the first `count` keys of the chunk are those that are there.
+// Whether the first `count` keys of the chunk are the same as the keys that are there.
 bool Upload::holds(const ReadSetChunk& chunk, std::uint64_t count) const {
   for (std::uint64_t i = 0; i < count; ++i) {
     if (columns_.guard_operand[chunk.offset + i] != static_cast<std::int64_t>(chunk.versions[i]) ||
@@ -161,9 +161,9 @@ bool Upload::complete(std::uint64_t keys, TransactionColumns* transaction) {
   if (completed_ || keys != this->keys()) return false;
   KILOKV_CHECK(transaction->size() == 1);
   completed_ = true;
-  const TransactionColumns& t = *transaction;  // without room for it, what is there would be copied to twice its size
+  const TransactionColumns& t = *transaction;  // without this, append() would grow the columns to twice their size
   make_room(&columns_, t.key_id.size(), t.key_bytes.size(), t.guard_kind.size());
-  columns_.append(t, 0, 1);  // its guards now begin with those that have no transaction
+  columns_.append(t, 0, 1);  // its guards now begin with those of the upload, which have no transaction of their own
   *transaction = std::move(columns_);
   columns_.clear();
   return true;

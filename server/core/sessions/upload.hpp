@@ -1,19 +1,19 @@
-// A read set on its way: keys and versions that a client uploads in chunks before the commit that they guard, under the
-// commit's request number.
+// A read set that is being uploaded: keys and versions that a client sends in chunks before the commit that they guard,
+// under the commit's request number.
 //
-// It is kept as columns without a transaction: for each key, in order, a FAIL guard `version ==`; keys are hashed as
-// they come. complete() puts them before the guards of the commit's transaction, which then is one like any other;
-// reclaim() undoes that, for a commit that is refused for now.
+// It is kept as columns without a transaction: one FAIL guard `version ==` for each key, in order. Keys are hashed as
+// they come. complete() puts these guards before the guards of the commit's transaction, which is then like any other.
+// reclaim() undoes that for a commit that is refused for now.
 //
-// One to which no chunk came for longer than upload_idle_us_max is for its session to drop: clients go away, and
-// forget.
+// The session drops an upload if no chunk came for longer than upload_idle_us_max, because clients may go away or
+// forget it.
 //
-// States; moves under the mutex:
+// States; they change under the mutex:
 //   growing    append() adds                  -> completed (complete)
 //   completed  append() is refused            -> growing (reclaim)
-// Invariant: what it holds, or held until it was completed, is counted in both UploadCounts until it is destroyed.
+// Invariant: until the upload is destroyed, both UploadCounts count what it holds, or held until it was completed.
 //
-// Thread safety: all of it.
+// Thread safety: any thread.
 #pragma once
 
 #include <atomic>
@@ -32,29 +32,29 @@
 
 namespace kilokv::server {
 
-// See DatabaseOptions for meanings and knobs.
+// See DatabaseOptions for meanings and flags.
 struct UploadLimits {
   std::uint64_t read_set_keys_max = 0;
   std::uint64_t uploads_bytes_max = 0;
   std::uint64_t session_uploads_bytes_max = 0;
-  std::uint64_t queue_bytes_max = 0;  // what is larger could be uploaded, but never be committed
+  std::uint64_t queue_bytes_max = 0;  // a larger read set could be uploaded, but never committed
   DurationUs upload_idle_us_max = 0;
 };
 
-// Of one session, or of all. Those that are being committed count until they are admitted.
+// Counts for one session, or for all. Uploads that are being committed count until they are admitted.
 struct UploadCounts {
   std::atomic<std::uint64_t> uploads{0}, bytes{0};
 };
 
-// A part of a read set. Requires: at least one key, as many versions, each within its limits.
+// A part of a read set. Requires: at least one key, as many versions as keys, and each within its limits.
 struct ReadSetChunk {
   RequestIdentity identity;  // the commit's, in a session; its digest is not known yet
-  std::uint64_t offset = 0;  // keys before these
+  std::uint64_t offset = 0;  // how many keys come before these
   std::vector<std::string_view> keys;
   std::span<const Version> versions;
 };
 
-// FAILED_PRECONDITION: so many keys are there and not those that the request needs.
+// FAILED_PRECONDITION: the request needs `needed` keys, and `there` are there.
 Status missing_upload(std::uint64_t number, std::uint64_t needed, std::uint64_t there);
 
 class Upload {
@@ -63,23 +63,23 @@ class Upload {
   Upload(const Upload&) = delete;
   ~Upload();
 
-  // Adds what is not there yet and returns how many keys there are now. Errors, with nothing added:
-  // FAILED_PRECONDITION: keys before these are missing, or it is completed; INVALID_ARGUMENT: what is there has other
-  // content, or the read set becomes larger than can be committed; RESOURCE_EXHAUSTED: too many bytes in this session
-  // or in all.
+  // Adds the keys that are not there yet, and returns how many are there now. Errors, with nothing added:
+  // FAILED_PRECONDITION: keys before these are missing, or the upload is completed. INVALID_ARGUMENT: keys that are
+  // already there have other content, or the read set becomes larger than can be committed. RESOURCE_EXHAUSTED: too
+  // many bytes in this session or in all.
   Result<std::uint64_t> append(const ReadSetChunk& chunk, const engine::KeyHashSecret& secret);
 
-  // A chunk came; from when on none has come for too long.
+  // touch(): a chunk came. idle_from_us(): the time from which the upload counts as idle for too long. Both monotonic.
   void touch(TimeUs now_us);
   TimeUs idle_from_us() const;
 
-  // How many keys are there. Of one that is completed: how many were.
+  // How many keys are there. For a completed upload: how many were there.
   std::uint64_t keys() const { return keys_.load(std::memory_order_acquire); }
 
-  // Puts the guards before those of `transaction`, which holds one. False, and nothing changed, where there are not
-  // `keys` of them, or it is completed.
+  // Puts the guards before those of `transaction`, which holds one transaction. False, and nothing changed, if there
+  // are not exactly `keys` keys, or if the upload is completed.
   bool complete(std::uint64_t keys, engine::TransactionColumns* transaction);
-  // Takes them back out of what complete() made of the transaction; what is left is empty.
+  // Takes the guards back from the transaction that complete() made. `transaction` is empty after that.
   void reclaim(engine::TransactionColumns* transaction);
 
  private:

@@ -1,4 +1,4 @@
-// What clients see of parked transactions: a list of them, and how to cancel some. Plain data.
+// What clients see of parked transactions: a list of them, and how to cancel some. Thread safety: plain data.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ struct ParkedTransaction {
   std::uint32_t guard = 0;  // the deciding guard
   std::string guard_key;
   BatchNumber admitted_batch = 0;
-  TimeUs deadline_us = 0;  // against batch stamps
+  TimeUs deadline_us = 0;  // compared with batch stamps
 };
 
-// Parked or still queued transactions: of a request (all, or one index), or one parked id.
+// Names parked or still queued transactions: those of a request (all, or one index), or one parked id.
 struct CancelTarget {
   std::optional<SessionId> session;
   std::uint64_t request = 0;
   std::optional<std::uint32_t> index;
-  std::uint64_t parked_id = 0;  // instead of the above
+  std::uint64_t parked_id = 0;  // used instead of the above if not 0
 };
 
 }  // namespace kilokv::server

@@ -12,8 +12,8 @@ namespace kilokv::server {
 namespace {
 
 constexpr std::int64_t kRetryAfterUs = 1'000'000;
-constexpr std::size_t kFilterBitsPerKey = 32;   // at least: a wrong bit sends one lookup in 32 in vain
-constexpr std::uint64_t kAllocationBytes = 16;  // what the allocator adds
+constexpr std::size_t kFilterBitsPerKey = 32;   // at least; about one lookup in 32 is then wasted on a wrong bit
+constexpr std::uint64_t kAllocationBytes = 16;  // the allocator's overhead
 
 }  // namespace
 
@@ -22,7 +22,7 @@ ParkingLot::ParkingLot(std::uint64_t parked_max, std::uint64_t parked_bytes_max)
 ParkingLot::~ParkingLot() = default;
 
 std::size_t ParkingLot::RequestNameHash::operator()(const RequestName& name) const noexcept {
-  std::uint64_t id = 0;  // random
+  std::uint64_t id = 0;  // sessions are random bytes
   std::memcpy(&id, name.session.bytes.data(), sizeof id);
   return id ^ name.number * 0x9E3779B97F4A7C15u;
 }
@@ -110,7 +110,7 @@ const Parked* ParkingLot::next_candidate() {
 }
 
 void ParkingLot::due(TimeUs stamp_us, std::size_t max, std::vector<std::uint64_t>* ids) const {
-  std::vector<std::size_t> places{0};  // parents before their children: only subtrees with something due are entered
+  std::vector<std::size_t> places{0};  // parents before children: only subtrees with a due entry are visited
   while (!places.empty() && max > 0) {
     const std::size_t place = places.back();
     places.pop_back();
@@ -173,7 +173,7 @@ std::uint64_t ParkingLot::cost(const Parked& parked, std::size_t waits) {
          kAllocationBytes + (parked.session ? sizeof(RequestName) + sizeof(Entry*) + kHashNodeBytes : 0);
 }
 
-// Into keys_, each once.
+// Collects the keys of all guards in keys_, each once.
 void ParkingLot::collect_keys(const engine::TransactionColumns& columns, std::size_t t) {
   keys_.clear();
   for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
@@ -229,16 +229,16 @@ void ParkingLot::remove(Waiters* waiters, Wait* wait) {
   (wait->next == nullptr ? waiters->last : wait->next->previous) = wait->previous;
 }
 
-// `key` is new in waiting_.
+// Requires: `key` is new in waiting_.
 void ParkingLot::add_to_filter(const KeyId& key) {
   if (++filter_keys_ * kFilterBitsPerKey > filter_.size() * 64) {
-    rebuild_filter();  // with the key
+    rebuild_filter();  // adds the key, too
   } else {
     filter_word(key) |= filter_bits(key);
   }
 }
 
-// So large that as many keys again can come before the next time.
+// Makes the filter so large that as many keys again can come before the next rebuild.
 void ParkingLot::rebuild_filter() {
   filter_.assign(std::bit_ceil(2 * waiting_.size() * kFilterBitsPerKey / 64), 0);
   filter_keys_ = waiting_.size();
@@ -280,7 +280,7 @@ void ParkingLot::heap_put(std::size_t place, Entry* entry) {
   entry->heap_place = static_cast<std::uint32_t>(place);
 }
 
-// Puts `entry` where it belongs between `place`, which is free, and the root.
+// Puts `entry` at its position on the path from `place`, which is free, to the root.
 void ParkingLot::heap_rise(std::size_t place, Entry* entry) {
   while (place > 0 && heap_[(place - 1) / 2]->parked.deadline_us > entry->parked.deadline_us) {
     heap_put(place, heap_[(place - 1) / 2]);

@@ -1,14 +1,17 @@
-// Parked transactions: a WAIT guard was false at the end of their batch. They run again when a key of their guards was
-// written or their time is up, and cost nothing until then.
+// Parked transactions. A transaction is parked if a WAIT guard was false at the end of its batch. It runs again after a
+// write to a key of its guards, or when its time is up. It costs no time until then.
 //
-// Indexes: by guard key (every key of every guard), by deadline (a heap), by request, by id. A range guard needs none:
-// once false it stays false.
-// A write to a key makes candidates of all who wait for it, in constant time however many they are; next_candidate()
-// then hands them out one by one, so that the caller can spread the work over batches. Keys take turns, and so do those
-// who wait for one key: each comes up again only after all others, though the key is written all the time.
-// Memory: a one-key withdrawal in a session takes about 630 bytes of heap, 180 of them the packed transaction.
+// Indexes: by guard key (every key of every guard), by deadline (a heap), by request, and by id. A range guard needs
+// none: once false, it stays false.
 //
-// Thread safety: the executor thread alone.
+// A write to a key makes candidates of all transactions that wait for the key, in constant time. next_candidate() then
+// returns them one by one, so that the caller can spread the work over batches. Keys take turns, and so do the
+// transactions that wait for one key: each comes up again only after all others, even if the key is written all the
+// time.
+//
+// Memory: a one-key withdrawal in a session takes about 630 bytes of heap; 180 of them are the packed transaction.
+//
+// Thread safety: only the executor's thread.
 #pragma once
 
 #include <cstddef>
@@ -29,16 +32,16 @@
 
 namespace kilokv::server {
 
-// What is parked beside the transaction itself.
+// What is parked together with the transaction itself.
 struct Parked {
-  std::uint64_t id = 0;         // 0: given by park(); kept when the transaction is parked again
-  std::shared_ptr<void> owner;  // whatever the caller needs to answer it
+  std::uint64_t id = 0;         // 0: park() gives one; kept when the transaction is parked again
+  std::shared_ptr<void> owner;  // the object with which the caller answers it
   std::optional<SessionId> session;
   std::uint64_t request = 0;  // number in the session
   std::uint32_t index = 0;    // in the request
-  std::uint64_t arrival = 0;  // first arrival; unique, or ordered by index among those of one request
+  std::uint64_t arrival = 0;  // of its first arrival; unique, or ordered by index within one request
   BatchNumber admitted_batch = 0;
-  TimeUs deadline_us = 0;   // against batch stamps
+  TimeUs deadline_us = 0;   // compared with batch stamps
   std::uint32_t guard = 0;  // the deciding guard
   std::uint8_t precedence = 0;
   std::string packed;  // filled by park() (engine::pack_transaction)
@@ -51,28 +54,30 @@ class ParkingLot {
   ParkingLot(const ParkingLot&) = delete;
   ParkingLot& operator=(const ParkingLot&) = delete;
 
-  // Parks transaction t of `columns`; returns its id. RESOURCE_EXHAUSTED beyond either limit: it is not parked.
+  // Parks transaction t of `columns`, and returns its id. RESOURCE_EXHAUSTED beyond either limit; then it is not
+  // parked.
   Result<std::uint64_t> park(const engine::TransactionColumns& columns, std::size_t t, Parked parked);
 
-  // A batch wrote these keys (Engine::before_images).
+  // A batch wrote these keys (Engine::before_images). Makes candidates of the transactions that wait for them.
   void written(std::span<const engine::BeforeImage> images);
-  // The next one that waits for a key written since it last came up or was parked; null: none. It stays parked.
+  // The next candidate: a transaction that waits for a key which was written after it last came up or was parked. Null
+  // if there is none. It stays parked.
   const Parked* next_candidate();
   bool has_candidates() const { return !written_keys_.empty(); }
-  // Appends the ids of at most `max` of those whose deadline is at or before `stamp_us`.
+  // Appends the ids of at most `max` transactions whose deadline is at or before `stamp_us`.
   void due(TimeUs stamp_us, std::size_t max, std::vector<std::uint64_t>* ids) const;
-  // The earliest deadline; kNever (core/environment.hpp) when nothing is parked.
+  // The earliest deadline; kNever (core/environment.hpp) if nothing is parked.
   TimeUs next_deadline_us() const;
 
-  // Null if there is none such (any more); valid until it is taken.
+  // Null if no such transaction is parked (any more). The pointer is valid until the transaction is taken.
   const Parked* find(std::uint64_t id) const;
-  // Requires: find(id) != nullptr.
+  // Removes the transaction and returns it. Requires: find(id) != nullptr.
   Parked take(std::uint64_t id);
 
-  // Ids of a request's parked transactions, or of one of them, in order of index.
+  // The ids of a request's parked transactions, or of the one with this index, in order of index.
   std::vector<std::uint64_t> of_request(const SessionId& session, std::uint64_t request,
                                         std::optional<std::uint32_t> index) const;
-  // In order of id, after `after_id`, at most `limit`.
+  // At most `limit` parked transactions with ids above `after_id`, in order of id.
   std::vector<const Parked*> list(std::uint64_t after_id, std::size_t limit) const;
 
   std::size_t size() const { return entries_.size(); }
@@ -81,14 +86,14 @@ class ParkingLot {
 
  private:
   struct Entry;
-  struct Wait {  // an entry in the list of those that wait for a key
+  struct Wait {  // an entry in the list of transactions that wait for a key
     Entry* entry = nullptr;
     Wait* previous = nullptr;
     Wait* next = nullptr;
     std::uint64_t writes_seen = 0;
     KeyId key;
   };
-  struct Waiters {  // for one key: first those that have not seen its last write, then those that have
+  struct Waiters {  // for one key: first those that have not seen its last write, then the others
     Wait* first = nullptr;
     Wait* last = nullptr;
     std::uint64_t writes = 0;  // batches that wrote the key
@@ -99,7 +104,7 @@ class ParkingLot {
     std::unique_ptr<Wait[]> waits;
     std::uint32_t wait_count = 0;
     std::uint32_t heap_place = 0;
-    Entry* request_previous = nullptr;  // the other parked ones of its request
+    Entry* request_previous = nullptr;  // the other parked transactions of its request
     Entry* request_next = nullptr;
   };
   struct RequestName {
@@ -137,9 +142,9 @@ class ParkingLot {
   const std::uint64_t parked_bytes_max_;
   std::map<std::uint64_t, Entry> entries_;
   std::unordered_map<KeyId, Waiters, KeyIdHash> waiting_;
-  std::deque<KeyId> written_keys_;  // that may have candidates
-  // Two bits in a word for each key of waiting_, and for some that have left it: most written keys nobody waits for,
-  // and one load, mostly from the cache, tells so.
+  std::deque<KeyId> written_keys_;  // keys that may have candidates
+  // A Bloom filter: two bits in one word for each key of waiting_, and for some keys that have left it. No transaction
+  // waits for most of the written keys, and one load, mostly from the cache, shows that.
   std::vector<std::uint64_t> filter_{0};
   std::size_t filter_keys_ = 0;  // added since the filter was built
   std::unordered_map<RequestName, Entry*, RequestNameHash> requests_;

@@ -10,7 +10,7 @@ namespace kilokv::server {
 namespace {
 
 constexpr std::size_t kCandidatesPerBatch = 1024;  // about a quarter of a millisecond
-constexpr std::size_t kGuardsPerCandidate = 8;     // one with more of them counts more than once
+constexpr std::size_t kGuardsPerCandidate = 8;     // a candidate with more guards counts more than once
 
 }  // namespace
 
@@ -41,7 +41,8 @@ void Waiting::wake_candidates(const engine::Engine& engine, BatchNumber last, bo
   }
 }
 
-// Takes them out of those that are awake.
+// The due transactions and those that are awake, in the order of their first arrival. Removes the ids from those that
+// are awake.
 std::vector<std::uint64_t> Waiting::next_ids(TimeUs stamp_us, std::size_t max) {
   std::vector<std::uint64_t> ids;
   if (!lot_.empty()) lot_.due(stamp_us, max, &ids);

@@ -1,22 +1,23 @@
-// The transactions that wait: which of them wake, in which order they run again, and how their waiting ends otherwise.
+// The transactions that wait: which of them wake, in which order they run again, and how their wait ends otherwise.
 //
 // A parked transaction
 //   becomes a candidate  when a batch wrote a key of its guards (end_batch);
-//   wakes                when it is a candidate and its guards would let it decide (wake_candidates). One whose guards
-//                        would not is only parked on: to run it again would change nothing;
+//   wakes                when it is a candidate and its guards would let it decide (wake_candidates). Otherwise it
+//   stays
+//                        parked, because to run it again would change nothing;
 //   is due               when its deadline is at or before the stamp of the next batch;
 //   leaves               when the batcher takes it (hand_out), a client cancels it (take_cancelled), its request fails
-//                        (forget), or the server drains (close). One that runs and still waits is parked again, under
-//                        the id that it had.
+//                        (forget), or the server drains (close). A transaction that runs and still waits is parked
+//                        again, under the id that it had.
 //
 // Invariants:
-// - Those that one hand_out() offers are in the order of their first arrival. One that gets no place keeps its turn,
-//   before all that wake later.
-// - A cancel is carried out only when every request that was queued before it is in a batch: each of their transactions
+// - One hand_out() offers transactions in the order of their first arrival. A transaction that gets no place keeps its
+//   turn, before all that wake later.
+// - A cancel is carried out only when every request that was queued before it is in a batch. Each of their transactions
 //   is then either decided or parked here.
 // - After close() nothing is parked.
 //
-// Thread safety: the executor's thread alone; parked() and parked_bytes() any thread.
+// Thread safety: only the executor's thread; any thread may call parked() and parked_bytes().
 #pragma once
 
 #include <atomic>
@@ -42,23 +43,23 @@ class Waiting {
  public:
   explicit Waiting(const DatabaseOptions& options);
 
-  // Parks transaction t of `columns`; returns its id. RESOURCE_EXHAUSTED, as ParkingLot::park; UNAVAILABLE after
-  // close().
+  // Parks transaction t of `columns`, and returns its id. Errors: RESOURCE_EXHAUSTED, as ParkingLot::park; UNAVAILABLE
+  // after close().
   Result<std::uint64_t> park(const engine::TransactionColumns& columns, std::size_t t, Parked parked);
-  // A batch has ended, and what it postponed is parked. `images`: of the keys that it wrote (Engine::before_images);
-  // not needed where nothing is parked.
+  // A batch has ended, and the transactions that it postponed are parked. `images`: of the keys that it wrote
+  // (Engine::before_images); not needed if nothing is parked.
   void end_batch(std::span<const engine::BeforeImage> images);
   bool empty() const { return lot_.empty(); }
 
-  // Wakes candidates, a bounded number of them after each batch. When the server has nothing else to do (`idle`), one
-  // round may follow the other. `last`: the newest executed batch.
+  // Wakes candidates, a bounded number after each batch. If the server has nothing else to do (`idle`), rounds may
+  // follow one another without a batch between. `last`: the newest executed batch.
   void wake_candidates(const engine::Engine& engine, BatchNumber last, bool idle);
   bool has_candidates() const { return lot_.has_candidates(); }
   std::size_t awake() const { return awake_.size(); }
-  TimeUs next_deadline_us() const { return lot_.next_deadline_us(); }  // kNever when nothing is parked
+  TimeUs next_deadline_us() const { return lot_.next_deadline_us(); }  // kNever if nothing is parked
 
-  // Offers at most `max` of those that are due at `stamp_us` or awake to `take`, a function from const Parked& to bool,
-  // until it refuses one. Those that it takes leave. Returns how many.
+  // Offers at most `max` transactions that are due at `stamp_us` or awake to `take`, a function from const Parked& to
+  // bool, until it refuses one. The transactions that it takes leave. Returns how many it took.
   template <class Take>
   std::size_t hand_out(TimeUs stamp_us, std::size_t max, Take take) {
     const std::vector<std::uint64_t> ids = next_ids(stamp_us, max);
@@ -68,22 +69,23 @@ class Waiting {
     return taken;
   }
 
-  // Cancels what the target names, as soon as `queue_pushed` requests have left the queue (AdmissionQueue::pushed).
+  // Cancels the transactions that the target names, as soon as `queue_pushed` requests have left the queue
+  // (AdmissionQueue::pushed).
   void cancel(const CancelTarget& target, std::uint64_t queue_pushed, std::function<void(Result<std::uint64_t>)> done);
   struct Cancelled {
-    std::vector<Parked> parked;                       // have left
-    std::function<void(Result<std::uint64_t>)> done;  // to be told how many, when that is durable
+    std::vector<Parked> parked;                       // these have left
+    std::function<void(Result<std::uint64_t>)> done;  // gets their number when the cancel is durable
   };
-  // The next cancel whose time has come. `queue_taken`: AdmissionQueue::taken.
+  // The next cancel that can be carried out now. `queue_taken`: AdmissionQueue::taken.
   std::optional<Cancelled> take_cancelled(std::uint64_t queue_taken);
-  // In order of id, after `after_id`, at most `limit`.
+  // At most `limit` parked transactions with ids above `after_id`, in order of id.
   std::vector<ParkedTransaction> list(std::uint64_t after_id, std::uint32_t limit) const;
 
-  // The request of these fails. Ids that are not parked (any more) are passed over.
+  // Removes these transactions, because their request fails. Ids that are not parked (any more) are skipped.
   void forget(std::span<const std::uint64_t> ids);
-  // Whether nothing here will run, or be cancelled, unless a batch writes or time passes.
+  // Whether no transaction here will run, or be cancelled, until a batch writes or time passes.
   bool quiet() const { return awake_.empty() && cancelling_.empty() && !lot_.has_candidates(); }
-  // All that is parked leaves, and nothing is parked any more.
+  // Removes and returns all parked transactions. After that, nothing can be parked.
   std::vector<Parked> close();
 
   // As of the last batch, cancel or failure.
@@ -103,9 +105,9 @@ class Waiting {
 
   const std::size_t awake_max_;
   ParkingLot lot_;
-  std::deque<std::uint64_t> awake_;  // ids, in the order in which they woke; some may have left
+  std::deque<std::uint64_t> awake_;  // ids, in the order in which they woke; some of them may have left
   std::deque<Cancelling> cancelling_;
-  BatchNumber looked_after_ = 0;  // the batch after which candidates were last looked at
+  BatchNumber looked_after_ = 0;  // the batch after which candidates were last checked
   bool closed_ = false;
   std::atomic<std::uint64_t> parked_{0}, parked_bytes_{0};
   engine::TransactionColumns scratch_;  // one unpacked candidate
