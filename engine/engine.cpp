@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "engine/base/check.hpp"
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/collect/collect_writes.hpp"
 #include "engine/exec/collect/rank_order.hpp"
 #include "engine/exec/device/cuda_kernels.hpp"

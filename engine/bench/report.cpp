@@ -10,6 +10,12 @@ namespace kilokv::engine::bench {
 namespace {
 
 constexpr std::size_t kThreadsShownMax = 1024;
+// Of all strategies, so that documents of different ones have the same fields.
+constexpr const char* kCounters[] = {
+    "rounds",          "reservations",    "chained_adds",  "tail",         "walked",         "attempts",
+    "conflicts",       "under_locks",     "steals",        "stolen",       "retried",        "hazards",
+    "limit_changes",   "staged",          "lane_restarts", "stage_blocks", "wasted_tickets", "signature_aliases",
+    "warp_serialized", "block_serialized"};
 
 template <class... Arguments>
 std::string format(const char* pattern, Arguments... arguments) {
@@ -49,31 +55,13 @@ std::string execution_line(const WorkloadReport& report) {
   std::string text = format("%s: batches: %llu serial, %llu ordered, %llu in any order (%llu on the device)",
                             report.workload.name.c_str(), wide(of.serial_batches), wide(of.ordered_batches),
                             wide(of.ticketed_batches), wide(of.device_batches));
-  if (of.ordered_batches > 0) {
-    text += format("; %.2f rounds a batch, %llu reservations, %llu chained ADDs, %llu in tails (%llu in chains)",
-                   static_cast<double>(of.rounds) / static_cast<double>(of.ordered_batches), wide(of.reservations),
-                   wide(of.chained_adds), wide(of.tail), wide(of.walked));
+  for (const Counter& counter : of.counters) {
+    if (counter.value != 0 && !is_time(counter.name)) text += format("; %s %llu", counter.name, wide(counter.value));
   }
-  if (of.ticketed_batches > 0) {
-    text += format(
-        "; %llu attempts, %llu conflicts (%.4f for each commit), %llu under locks, %llu pre-locks stolen, "
-        "from %llu attempts, %llu tried again at once, %llu tickets wasted, %llu hazards, %llu changes of the limit",
-        wide(of.attempts), wide(of.conflicts), report.aborts_per_commit(), wide(of.under_locks), wide(of.steals),
-        wide(of.stolen), wide(of.retried), wide(of.wasted_tickets), wide(of.hazards), wide(of.limit_changes));
-  }
-  if (of.staged > 0) {
-    text +=
-        format("; %llu staged, %llu restarts there (about %llu by aliases), %llu alone in a group, %llu in the block",
-               wide(of.staged), wide(of.lane_restarts), wide(of.signature_aliases), wide(of.warp_serialized),
-               wide(of.block_serialized));
-    if (of.has_times()) {
-      text += "; of its threads' time";
-      for (std::uint32_t i = 0; i < kLocalTimes; ++i) {
-        const auto time = static_cast<LocalTime>(i);
-        text += format(" %.1f%% %s", 100 * of.share_of(time), kilokv::engine::name_of(time));
-      }
-    }
-    if (of.stage_blocks > 0) text += format(", in the memory of %u block(s) at most", of.stage_blocks);
+  if (of.counter("conflicts") != 0) text += format(" (%.4f conflicts for each commit)", report.aborts_per_commit());
+  if (const auto times = of.times(); !times.empty()) {
+    text += "; of its threads' time";
+    for (const auto& [name, share] : times) text += format(" %.1f%% %s", 100 * share, name.c_str());
   }
   if (of.device_batches > 0) {
     const auto batches = static_cast<double>(of.device_batches);
@@ -124,26 +112,7 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->integer("ordered_batches", of.ordered_batches);
   json->integer("ticketed_batches", of.ticketed_batches);
   json->integer("device_batches", of.device_batches);
-  json->integer("rounds", of.rounds);
-  json->integer("reservations", of.reservations);
-  json->integer("chained_adds", of.chained_adds);
-  json->integer("tail", of.tail);
-  json->integer("walked", of.walked);
-  json->integer("attempts", of.attempts);
-  json->integer("conflicts", of.conflicts);
-  json->integer("under_locks", of.under_locks);
-  json->integer("steals", of.steals);
-  json->integer("stolen", of.stolen);
-  json->integer("retried", of.retried);
-  json->integer("wasted_tickets", of.wasted_tickets);
-  json->integer("hazards", of.hazards);
-  json->integer("limit_changes", of.limit_changes);
-  json->integer("staged", of.staged);
-  json->integer("lane_restarts", of.lane_restarts);
-  json->integer("signature_aliases", of.signature_aliases);
-  json->integer("warp_serialized", of.warp_serialized);
-  json->integer("block_serialized", of.block_serialized);
-  json->integer("stage_blocks", of.stage_blocks);
+  write_counters(json, of);
   write_times(json, of);
   json->integer("sent_bytes", of.sent_bytes);
   json->integer("returned_bytes", of.returned_bytes);
@@ -215,13 +184,15 @@ void write_counts(JsonWriter* json, const Counts& counts) {
 
 }  // namespace
 
+void write_counters(JsonWriter* json, const ExecutionTotals& of) {
+  for (const char* name : kCounters) json->integer(name, of.counter(name));
+}
+
 void write_times(JsonWriter* json, const ExecutionTotals& of) {
-  if (!of.has_times()) return;
+  const auto times = of.times();
+  if (times.empty()) return;
   json->begin_object("times");
-  for (std::uint32_t i = 0; i < kLocalTimes; ++i) {
-    const auto time = static_cast<LocalTime>(i);
-    json->number(kilokv::engine::name_of(time), 100 * of.share_of(time));
-  }
+  for (const auto& [name, share] : times) json->number(name, 100 * share);
   json->number("serialized_attempts", 100 * of.serialized_share());
   json->end_object();
 }

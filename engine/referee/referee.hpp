@@ -37,7 +37,7 @@ enum class RefereeMode : std::uint8_t {
 // What an execution is held to.
 inline RefereeMode referee_mode(const ExecutionReport& report) {
   if (!report.any_order) return RefereeMode::deterministic;
-  return report.wasted_tickets == 0 ? RefereeMode::any_order : RefereeMode::any_order_with_waste;
+  return report.counter("wasted_tickets") == 0 ? RefereeMode::any_order : RefereeMode::any_order_with_waste;
 }
 
 // One execution, by reference: what Engine::execute was given and what it filled in.

@@ -210,7 +210,7 @@ class TicketedOnDevice final : public DeviceStrategy {
         {reinterpret_cast<const TicketedCounts*>(staging + counts_), shape.threads / kernels_.group_width()}, results,
         report);
     if (!has_stage()) return;
-    report->stage_blocks = 1u << part_bits_;
+    report->counters.add("stage_blocks", 1u << part_bits_, CounterKind::largest);
     add_times({reinterpret_cast<const LocalTimes*>(staging + times_), timed_threads()}, report);
   }
 

@@ -47,8 +47,11 @@ void StageScratch::open(const ResolvedBatch& batch, const BatchRecords& records,
 void StageScratch::close(ExecutionReport* report) const { add_times(times_, report); }
 
 void add_times(std::span<const LocalTimes> of_threads, ExecutionReport* report) {
-  for (const LocalTimes& of_thread : of_threads) {
-    for (std::uint32_t i = 0; i < kLocalTimes; ++i) report->local_times.ticks[i] += of_thread.ticks[i];
+  if (of_threads.empty()) return;
+  for (std::uint32_t i = 0; i < kLocalTimes; ++i) {
+    std::uint64_t ticks = 0;
+    for (const LocalTimes& of_thread : of_threads) ticks += of_thread.ticks[i];
+    report->counters.add(counter_name_of(static_cast<LocalTime>(i)), ticks);
   }
 }
 

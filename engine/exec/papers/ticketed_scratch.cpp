@@ -28,21 +28,22 @@ void report_ticketed(const char* strategy, const BatchHeader& header, std::span<
     all.add(of_group);
     report->decided_by.push_back(of_group.decided);
   }
-  report->attempts = all.attempts;
-  report->conflicts = all.conflicts;
-  report->under_locks = all.under_locks;
-  report->steals = all.steals;
-  report->stolen = all.stolen;
   report->postponed = all.postponed;
-  report->retried = all.retried;
-  report->wasted_tickets = all.wasted;
-  report->hazards = all.hazards;
-  report->limit_changes = all.limits;
-  report->staged = all.staged;
-  report->lane_restarts = all.restarts;
-  report->signature_aliases = all.aliases;
-  report->warp_serialized = all.warp_serialized;
-  report->block_serialized = all.block_serialized;
+  Counters& counters = report->counters;
+  counters.add("attempts", all.attempts);
+  counters.add("conflicts", all.conflicts);
+  counters.add("under_locks", all.under_locks);
+  counters.add("steals", all.steals);
+  counters.add("stolen", all.stolen);
+  counters.add("retried", all.retried);
+  counters.add("wasted_tickets", all.wasted);
+  counters.add("hazards", all.hazards);
+  counters.add("limit_changes", all.limits);
+  counters.add("staged", all.staged);
+  counters.add("lane_restarts", all.restarts);
+  counters.add("signature_aliases", all.aliases);
+  counters.add("warp_serialized", all.warp_serialized);
+  counters.add("block_serialized", all.block_serialized);
 }
 
 TicketedArguments<HostSpace> TicketedScratch::open(const ResolvedBatch& batch, const TicketedTuning& tuning,

@@ -7,15 +7,18 @@ void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> wo
   results->passes = static_cast<std::uint32_t>(words[kWordPasses]);
   results->next_version = header.first_version + words[kWordPasses] * results->outcome.size();
   report->begin("ordered");
-  report->rounds = words[kWordRounds];
+  OrderedCounts all;
   for (const OrderedCounts& of_group : counts) {
-    report->reservations += of_group.reservations;
-    report->chained_adds += of_group.chained_adds;
-    report->postponed += of_group.postponed;
-    report->tail += of_group.tail;
-    report->walked += of_group.walked;
+    all.add(of_group);
     report->decided_by.push_back(of_group.decided);
   }
+  report->postponed = all.postponed;
+  Counters& counters = report->counters;
+  counters.add("rounds", words[kWordRounds]);  // of all passes
+  counters.add("reservations", all.reservations);
+  counters.add("chained_adds", all.chained_adds);
+  counters.add("tail", all.tail);
+  counters.add("walked", all.walked);
 }
 
 }  // namespace kilokv::engine

@@ -69,9 +69,11 @@ enum class LocalTime : std::uint8_t {
   in_block,
 };
 inline constexpr std::uint32_t kLocalTimes = 10;
-constexpr const char* name_of(LocalTime time) {
-  constexpr const char* kNames[kLocalTimes] = {"outside",   "unstaged",  "moving", "running",  "claiming",
-                                               "shadowing", "restoring", "ending", "in_group", "in_block"};
+// In the report of a batch (exec/run/execution_report.hpp): ticks of all threads.
+constexpr const char* counter_name_of(LocalTime time) {
+  constexpr const char* kNames[kLocalTimes] = {"time_outside",  "time_unstaged",  "time_moving",    "time_running",
+                                               "time_claiming", "time_shadowing", "time_restoring", "time_ending",
+                                               "time_in_group", "time_in_block"};
   return kNames[static_cast<std::uint32_t>(time)];
 }
 struct LocalTimes {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/exec/run/host_strategies.hpp"
@@ -56,12 +56,12 @@ void count(const RefereeScenario& scenario, const char* strategy, Totals* totals
   totals->by_it += std::string_view(execution.strategy) == strategy ? 1 : 0;
   totals->on_device += execution.on_device ? 1 : 0;
   totals->passes_beyond_first += scenario.results.passes - 1;
-  totals->conflicts += execution.conflicts;
-  totals->under_locks += execution.under_locks;
-  totals->wasted += execution.wasted_tickets;
-  totals->staged += execution.staged;
-  totals->in_several_blocks += execution.stage_blocks > 1 && execution.staged > 0 ? 1 : 0;
-  totals->in_8_blocks += execution.stage_blocks == 8 && execution.staged > 0 ? 1 : 0;
+  totals->conflicts += execution.counter("conflicts");
+  totals->under_locks += execution.counter("under_locks");
+  totals->wasted += execution.counter("wasted_tickets");
+  totals->staged += execution.counter("staged");
+  totals->in_several_blocks += execution.counter("stage_blocks") > 1 && execution.counter("staged") > 0 ? 1 : 0;
+  totals->in_8_blocks += execution.counter("stage_blocks") == 8 && execution.counter("staged") > 0 ? 1 : 0;
   for (const std::uint64_t decided : execution.decided_by) totals->decided += decided;
   for (const std::uint8_t outcome : scenario.results.outcome) ++totals->outcomes[outcome];
 }
@@ -202,9 +202,10 @@ void run_large_stages(const char* device) {
     scenario.execute();
     const ExecutionReport& execution = scenario.engine->execution();
     EXPECT_EQ(scenario.check(RefereeMode::any_order).message(), "");
-    EXPECT_EQ(execution.staged, std::uint64_t{transactions});
+    EXPECT_EQ(execution.counter("staged"), std::uint64_t{transactions});
     EXPECT_EQ(scenario.engine->device().reason, "");
-    std::printf("  %u transactions on a stage in the memory of %u blocks\n", transactions, execution.stage_blocks);
+    std::printf("  %u transactions on a stage in the memory of %llu blocks\n", transactions,
+                static_cast<unsigned long long>(execution.counter("stage_blocks")));
   }
 }
 TEST(large_stages) {
@@ -235,8 +236,9 @@ TEST(one_thread_meets_no_conflict) {
     }
     scenario.execute();
     const ExecutionReport& execution = scenario.engine->execution();
-    EXPECT_EQ(execution.conflicts + execution.under_locks + execution.wasted_tickets, std::uint64_t{0});
-    EXPECT_EQ(execution.attempts, std::uint64_t{100});
+    EXPECT_EQ(execution.counter("conflicts") + execution.counter("under_locks") + execution.counter("wasted_tickets"),
+              std::uint64_t{0});
+    EXPECT_EQ(execution.counter("attempts"), std::uint64_t{100});
     EXPECT_EQ(scenario.check(RefereeMode::any_order).message(), "");
   }
 }
@@ -246,14 +248,16 @@ TEST(ordered_reports_nothing_of_the_batch_before) {
   ExecutionReport report;
   report.begin("kilo");
   report.any_order = true;
-  report.attempts = report.staged = report.stage_blocks = 7;
-  report.local_times.ticks[0] = 7;
+  for (const char* name : {"attempts", "staged", "wasted_tickets"}) report.counters.add(name, 7);
+  report.counters.add("stage_blocks", 7, CounterKind::largest);
   report.devices_lost = 1;
   const std::vector<std::uint64_t> words(kOrderedWords);
   BatchResults results;
   report_ordered(BatchHeader{}, words, {}, &results, &report);
   EXPECT_EQ(std::string(report.strategy), std::string("ordered"));
-  EXPECT_EQ(report.attempts + report.staged + report.stage_blocks + report.local_times.ticks[0], std::uint64_t{0});
+  for (const Counter& counter : report.counters) EXPECT_EQ(counter.value, std::uint64_t{0});
+  EXPECT_EQ(report.counter("attempts") + report.counter("stage_blocks"), std::uint64_t{0});
+  EXPECT_TRUE(report.counters.begin() != report.counters.end());
   EXPECT_TRUE(!report.any_order);
   EXPECT_EQ(report.devices_lost, 1u);
 }
@@ -270,7 +274,7 @@ TEST(serial_reports_nothing_of_the_batch_before) {
     scenario.builder.end();
   }
   scenario.execute();
-  EXPECT_TRUE(scenario.engine->execution().attempts >= 100);
+  EXPECT_TRUE(scenario.engine->execution().counter("attempts") >= 100);
   EXPECT_EQ(scenario.engine->execution().decided_by.size(), std::size_t{2});
   scenario.next_batch();
   scenario.builder.begin();
@@ -279,7 +283,8 @@ TEST(serial_reports_nothing_of_the_batch_before) {
   scenario.execute();
   const ExecutionReport& execution = scenario.engine->execution();
   EXPECT_EQ(std::string(execution.strategy), std::string("serial"));
-  EXPECT_EQ(execution.attempts + execution.conflicts + execution.hazards, std::uint64_t{0});
+  EXPECT_EQ(execution.counter("attempts") + execution.counter("conflicts") + execution.counter("hazards"),
+            std::uint64_t{0});
   EXPECT_TRUE(execution.decided_by.empty());
 }
 

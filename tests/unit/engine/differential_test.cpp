@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/run/ordered_host.hpp"
 #include "engine/sim/ordered_sim.hpp"
 #include "engine/workloads/random.hpp"
@@ -272,9 +272,9 @@ class Chain {
     if (std::string_view(execution.strategy) != "ordered") return;
     ++coverage_.ordered;
     coverage_.on_device += execution.on_device ? 1 : 0;
-    coverage_.rounds += execution.rounds;
-    coverage_.tail += execution.tail;
-    coverage_.chained_adds += execution.chained_adds;
+    coverage_.rounds += execution.counter("rounds");
+    coverage_.tail += execution.counter("tail");
+    coverage_.chained_adds += execution.counter("chained_adds");
   }
 
   const Ground& ground_;

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/exec/resolve/batch_records.hpp"
@@ -69,8 +69,8 @@ void expect_the_same(const Side& a, const Side& b) {
   EXPECT_TRUE(a.engine->state_hash() == b.engine->state_hash());
   EXPECT_EQ(a.engine->execution().strategy, std::string("ordered"));
   EXPECT_EQ(b.engine->execution().on_device, a.engine->execution().on_device);
-  EXPECT_EQ(b.engine->execution().rounds, a.engine->execution().rounds);
-  EXPECT_EQ(b.engine->execution().tail, a.engine->execution().tail);
+  EXPECT_EQ(b.engine->execution().counter("rounds"), a.engine->execution().counter("rounds"));
+  EXPECT_EQ(b.engine->execution().counter("tail"), a.engine->execution().counter("tail"));
 }
 
 // Chains on executors that start at the beginning and near the end. `behind_batch`: what an engine does not show.
@@ -95,7 +95,7 @@ void run_near_the_end(const std::function<std::unique_ptr<Executor>(FirstEpochs)
       }
       expect_the_same(sides[0], sides[1]);
       restarts += counter.must_restart(columns.size()) ? 1 : 0;
-      counter.use(ordered_epochs_used(sides[1].engine->execution().rounds));
+      counter.use(ordered_epochs_used(sides[1].engine->execution().counter("rounds")));
     }
     EXPECT_EQ(restarts, 1u);
     if (has_failed()) return FAIL("seed " + std::to_string(seed));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/exec/validate/cooperative_validator.hpp"

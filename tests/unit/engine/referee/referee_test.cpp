@@ -530,7 +530,7 @@ TEST(a_strategy_that_wasted_ranks_is_held_to_less) {
   EXPECT_TRUE(referee_mode(report) == RefereeMode::deterministic);
   report.any_order = true;
   EXPECT_TRUE(referee_mode(report) == RefereeMode::any_order);
-  report.wasted_tickets = 1;
+  report.counters.add("wasted_tickets", 1);
   EXPECT_TRUE(referee_mode(report) == RefereeMode::any_order_with_waste);
 }
 
