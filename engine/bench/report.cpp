@@ -1,5 +1,6 @@
 #include "engine/bench/report.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "engine/bench/json.hpp"
@@ -10,13 +11,6 @@ namespace kilokv::engine::bench {
 namespace {
 
 constexpr std::size_t kThreadsShownMax = 1024;
-// Of all strategies, so that documents of different ones have the same fields.
-constexpr const char* kCounters[] = {
-    "rounds",          "reservations",    "chained_adds",  "tail",         "walked",         "attempts",
-    "conflicts",       "under_locks",     "steals",        "stolen",       "retried",        "hazards",
-    "limit_changes",   "staged",          "lane_restarts", "stage_blocks", "wasted_tickets", "signature_aliases",
-    "warp_serialized", "block_serialized"};
-
 template <class... Arguments>
 std::string format(const char* pattern, Arguments... arguments) {
   char text[1024];
@@ -81,6 +75,21 @@ std::string execution_line(const WorkloadReport& report) {
   return text + "\n";
 }
 
+// As they hold, by their names with an underscore for each dash.
+void write_settings(JsonWriter* json, const SettingTexts& texts) {
+  const auto settings = effective_settings(texts);
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    auto [name, text] = settings[i];
+    std::replace(name.begin(), name.end(), '-', '_');
+    switch (strategy_settings()[i].setting.kind) {
+      case SettingKind::number:
+      case SettingKind::power_of_two: json->integer(name, setting_number(text)); break;
+      case SettingKind::on_off: json->boolean(name, text == "on"); break;
+      case SettingKind::form: json->string(name, text); break;
+    }
+  }
+}
+
 // The opening fields of every document; the caller closes the object.
 void open_document(JsonWriter* json, const BenchOptions& options) {
   json->begin_object();
@@ -88,14 +97,7 @@ void open_document(JsonWriter* json, const BenchOptions& options) {
   json->string("device", options.device);
   json->string("strategy", options.strategy);
   json->integer("threads", options.threads);
-  json->integer("records_per_lock", options.records_per_lock);
-  json->integer("transactions_per_thread", options.transactions_per_thread);
-  json->integer("commit_units", options.commit_units);
-  json->string("history", options.history);
-  json->integer("concurrency_limit", options.concurrency_limit);
-  json->integer("staged_records", options.staged_records);
-  json->integer("signature_bits", options.signature_bits);
-  json->integer("stage_blocks", options.stage_blocks);
+  write_settings(json, options.settings);
   json->integer("batch_transactions", options.batch_transactions);
   json->integer("seed", options.seed);
   write_machine(json);
@@ -185,7 +187,7 @@ void write_counts(JsonWriter* json, const Counts& counts) {
 }  // namespace
 
 void write_counters(JsonWriter* json, const ExecutionTotals& of) {
-  for (const char* name : kCounters) json->integer(name, of.counter(name));
+  for (const std::string& name : strategy_counters()) json->integer(name, of.counter(name));
 }
 
 void write_times(JsonWriter* json, const ExecutionTotals& of) {

@@ -13,11 +13,13 @@ const std::uint32_t* data_or_null(const std::vector<std::uint32_t>& column) {
 
 }  // namespace
 
+using StageScratch = OwnScratch<LocalArguments<HostSpace>>;
+
 void StageScratch::open(const ResolvedBatch& batch, const BatchRecords& records, std::uint32_t staging,
-                        std::uint32_t group_width, std::uint32_t part_bits, TicketedArguments<HostSpace>* arguments) {
-  TicketedArguments<HostSpace>& a = *arguments;
+                        std::uint32_t group_width, LocalArguments<HostSpace>* arguments, std::uint32_t part_bits) {
+  LocalArguments<HostSpace>& a = *arguments;
   const std::uint32_t each = a.tuning.transactions_per_thread;
-  const LocalTuning& local = a.tuning.local;
+  const LocalTuning& local = a.local_tuning;
   plan_.make(batch, records, local.staged_records);
   // As much as it can be, however the plan cuts: parts of a batch need not more than its own slots each, and a tile
   // more.

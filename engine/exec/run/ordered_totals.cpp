@@ -1,6 +1,28 @@
 #include "engine/exec/run/ordered_totals.hpp"
 
 namespace kilokv::engine {
+namespace {
+
+constexpr const char* kRounds = "rounds";  // of all passes
+
+struct NamedCount {
+  const char* name;
+  std::uint64_t OrderedCounts::*count;
+};
+constexpr NamedCount kNamedCounts[] = {
+    {"reservations", &OrderedCounts::reservations},
+    {"chained_adds", &OrderedCounts::chained_adds},
+    {"tail", &OrderedCounts::tail},
+    {"walked", &OrderedCounts::walked},
+};
+
+}  // namespace
+
+std::vector<const char*> ordered_counters() {
+  std::vector<const char*> names = {kRounds};
+  for (const NamedCount& count : kNamedCounts) names.push_back(count.name);
+  return names;
+}
 
 void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> words,
                     std::span<const OrderedCounts> counts, BatchResults* results, ExecutionReport* report) {
@@ -13,12 +35,8 @@ void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> wo
     report->decided_by.push_back(of_group.decided);
   }
   report->postponed = all.postponed;
-  Counters& counters = report->counters;
-  counters.add("rounds", words[kWordRounds]);  // of all passes
-  counters.add("reservations", all.reservations);
-  counters.add("chained_adds", all.chained_adds);
-  counters.add("tail", all.tail);
-  counters.add("walked", all.walked);
+  report->counters.add(kRounds, words[kWordRounds]);
+  for (const NamedCount& count : kNamedCounts) report->counters.add(count.name, all.*count.count);
 }
 
 }  // namespace kilokv::engine

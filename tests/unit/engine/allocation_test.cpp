@@ -102,7 +102,7 @@ TEST(kilo_allocates_nothing) {
 TEST(local_allocates_nothing) {
   for (const std::uint32_t staged : {64u, 1024u}) {
     EngineOptions options = engine_options("local", 2);
-    options.staged_records = staged;
+    options.settings["staged-records"] = std::to_string(staged);
     const auto engine = std::move(*Engine::create(options));
     EXPECT_EQ(counted(engine.get(), count_of_new), 0u);
     EXPECT_EQ(std::string(engine->execution().strategy), "local");

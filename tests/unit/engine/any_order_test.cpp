@@ -6,11 +6,13 @@
 // KILOKV_TEST_SEED=N runs chain N alone, KILOKV_TEST_CHAINS=N the first N. KILOKV_TEST_DEVICE=cuda adds the ground of
 // that device, which must be there: a batch that ran on the CPU instead is a failure.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -20,6 +22,7 @@
 #include "engine/exec/run/host_strategies.hpp"
 #include "engine/exec/run/ordered_totals.hpp"
 #include "engine/stm/ordered_arguments.hpp"
+#include "engine/stm/papers/local_arguments.hpp"
 #include "engine/stm/papers/ticketed_arguments.hpp"
 #include "tests/unit/engine/edge_batches.hpp"
 #include "tests/unit/engine/harness.hpp"
@@ -70,31 +73,28 @@ void count(const RefereeScenario& scenario, const char* strategy, Totals* totals
 void draw_kilo(Random* random, EngineOptions* options) {
   constexpr const char* kHistories[] = {"5kB", "512B", "4+8", "1+4"};
   constexpr std::uint32_t kUnits[] = {1, 4, 8, 32}, kLimits[] = {0, 1, 3, 1000};
-  options->records_per_lock = 1;
-  options->history = kHistories[random->below(4)];
-  options->commit_units = kUnits[random->below(4)];
-  options->concurrency_limit = kLimits[random->below(4)];
+  options->settings.erase("records-per-lock");
+  options->settings["writer-history"] = kHistories[random->below(4)];
+  options->settings["commit-units"] = std::to_string(kUnits[random->below(4)]);
+  options->settings["concurrency-limit"] = std::to_string(kLimits[random->below(4)]);
 }
 
 // Stages that have room for all records, for some, for none, with signatures that tell them apart or do not.
 void draw_local(Random* random, EngineOptions* options) {
   constexpr std::uint32_t kStaged[] = {0, 2, 4, 8, 16, 1024}, kBits[] = {1, 4, 256, 1024};
-  options->staged_records = kStaged[random->below(6)];
-  options->signature_bits = kBits[random->below(4)];
-  options->stage_blocks = std::uint32_t{1} << random->below(4);
+  options->settings["staged-records"] = std::to_string(kStaged[random->below(6)]);
+  options->settings["signature-bits"] = std::to_string(kBits[random->below(4)]);
+  options->settings["stage-blocks"] = std::to_string(1 << random->below(4));
 }
 
 std::unique_ptr<Engine> make_engine(const Ground& ground, EngineOptions options) {
   if (ground.blocks == 0) return RefereeScenario::make_engine(options);
-  TicketedTuning tuning;
-  tuning.records_per_lock = options.records_per_lock;
-  tuning.transactions_per_thread = options.transactions_per_thread;
-  tuning.local = {options.staged_records, options.signature_bits, options.stage_blocks};
   EmulatedDeviceOptions emulated;
   emulated.threads = ground.blocks;
   options.secret = RefereeScenario::kSecret;
-  return create_engine_with(options, std::make_unique<DeviceExecutor>(
-                                         open_emulated(emulated), std::vector<std::string>{options.strategy}, tuning));
+  return create_engine_with(
+      options, std::make_unique<DeviceExecutor>(open_emulated(emulated), std::vector<std::string>{options.strategy},
+                                                options.settings));
 }
 
 Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed, Totals* totals) {
@@ -104,10 +104,10 @@ Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed,
   options.device = ground.device;
   options.threads = ground.threads;
   constexpr std::uint32_t kRecordsPerLock[] = {1, 1, 16, 4096};
-  options.records_per_lock = kRecordsPerLock[random.below(4)];
+  options.settings["records-per-lock"] = std::to_string(kRecordsPerLock[random.below(4)]);
   if (options.strategy == "kilo") draw_kilo(&random, &options);
   if (options.strategy == "local") draw_local(&random, &options);
-  if (random.chance(0.3)) options.transactions_per_thread = static_cast<std::uint32_t>(1 + random.below(20));
+  if (random.chance(0.3)) options.settings["transactions-per-thread"] = std::to_string(1 + random.below(20));
   RefereeScenario scenario;
   scenario.engine = make_engine(ground, options);
   EdgeBatches batches(&random, draw_edge_shape(&random));
@@ -164,8 +164,16 @@ void run_strategy(const Ground& ground, const char* strategy) {
     EXPECT_TRUE(totals.outcomes[static_cast<int>(outcome)] > 5);
   }
 }
+std::vector<std::string> strategies_with_tickets() {
+  std::vector<std::string> names;
+  for (const StrategyInfo& info : strategy_infos()) {
+    if (info.takes_tickets) names.push_back(info.name);
+  }
+  return names;
+}
+
 void run_all(const Ground& ground) {
-  for (const TicketedStrategy strategy : kTicketedStrategies) run_strategy(ground, name_of(strategy));
+  for (const std::string& strategy : strategies_with_tickets()) run_strategy(ground, strategy.c_str());
 }
 
 TEST(on_1_thread) { run_all({.test = "on_1_thread"}); }
@@ -185,8 +193,8 @@ void run_large_stages(const char* device) {
     options.strategy = "local";
     options.device = device;
     options.threads = 2;
-    options.staged_records = kStagedRecordsMax;
-    options.stage_blocks = kStageBlocksMax;
+    options.settings["staged-records"] = std::to_string(kStagedRecordsMax);
+    options.settings["stage-blocks"] = std::to_string(kStageBlocksMax);
     RefereeScenario scenario;
     scenario.engine = RefereeScenario::make_engine(options);
     Random random(transactions);
@@ -221,9 +229,9 @@ const bool registered_chosen_device =
 
 // Nothing is in the way of a single thread: it neither fails nor locks more than it writes.
 TEST(one_thread_meets_no_conflict) {
-  for (const TicketedStrategy strategy : kTicketedStrategies) {
+  for (const std::string& strategy : strategies_with_tickets()) {
     EngineOptions options;
-    options.strategy = name_of(strategy);
+    options.strategy = strategy;
     options.threads = 1;
     RefereeScenario scenario;
     scenario.engine = RefereeScenario::make_engine(options);
@@ -292,7 +300,7 @@ TEST(serial_reports_nothing_of_the_batch_before) {
 TEST(several_strategies_take_what_all_can) {
   for (const std::vector<std::string>& strategies :
        {std::vector<std::string>{"ordered", "prstm"}, std::vector<std::string>{"prstm", "ordered"}}) {
-    EXPECT_EQ(HostStrategies(strategies, 1, {}).transactions_max(), std::size_t{kTicketedTransactionsMax});
+    EXPECT_EQ(HostStrategies(strategies, 1).transactions_max(), std::size_t{kTicketedTransactionsMax});
   }
 }
 
@@ -342,22 +350,58 @@ TEST(an_order_is_for_auto_alone) {
 TEST(knobs_out_of_range_are_refused) {
   EngineOptions options;
   options.strategy = "prstm";
-  options.records_per_lock = 0;
+  options.settings = {{"records-per-lock", "0"}};
+  EXPECT_EQ(Engine::create(options).status().message(),
+            Status::invalid({"records-per-lock", "1 to 1048576", "0", "--records-per-lock"}).message());
+  for (const char* text : {"1048577", "", "-1", "1x", "many", "99999999999999999999"}) {
+    options.settings = {{"records-per-lock", text}};
+    EXPECT_EQ(Engine::create(options).status().code(), StatusCode::invalid_argument);
+  }
+  options.settings = {{"transactions-per-thread", "1048577"}};
   EXPECT_EQ(Engine::create(options).status().code(), StatusCode::invalid_argument);
-  options.records_per_lock = EngineOptions::kPerLockMax + 1;
+  options.settings = {{"no-such-setting", "1"}};
   EXPECT_EQ(Engine::create(options).status().code(), StatusCode::invalid_argument);
-  options.records_per_lock = 1;
-  options.transactions_per_thread = EngineOptions::kPerThreadMax + 1;
-  EXPECT_EQ(Engine::create(options).status().code(), StatusCode::invalid_argument);
+}
+
+// A setting is for those strategies alone that list it; its default is for all.
+TEST(settings_are_for_their_strategies) {
+  for (const SettingInfo& info : strategy_settings()) {
+    const StrategySetting& setting = info.setting;
+    const std::string otherwise = setting.default_text();
+    EXPECT_EQ(setting.check(otherwise).message(), "");
+    EXPECT_EQ(setting.check("no such text").code(), StatusCode::invalid_argument);
+    EXPECT_TRUE(std::string(setting.help).ends_with("."));
+    EXPECT_FALSE(info.strategies.empty());
+    const std::string other = setting.kind == SettingKind::on_off ? "on"
+                              : setting.kind == SettingKind::form ? "512B"
+                                                                  : std::to_string(setting.high);
+    EXPECT_EQ(setting.check(other).message(), "");
+    for (const std::string& strategy : Engine::strategies()) {
+      EngineOptions options;
+      options.strategy = strategy;
+      options.settings = {{setting.name, otherwise}};
+      EXPECT_EQ(options.validate().message(), "");
+      const StrategyInfo* const of = find_strategy_info(strategy);
+      options.settings = {{setting.name, other}};
+      EXPECT_EQ(options.validate().ok(), of != nullptr && of->has_setting(setting.name));
+      if (options.validate().ok()) continue;
+      EXPECT_TRUE(options.validate().message().find("unless --strategy is " + listed(info.strategies)) !=
+                  std::string::npos);
+    }
+    const auto held = effective_settings({{setting.name, other}});
+    EXPECT_TRUE(std::find(held.begin(), held.end(), std::pair<std::string, std::string>(setting.name, other)) !=
+                held.end());
+    EXPECT_EQ(held.size(), strategy_settings().size());
+  }
 }
 
 TEST(knobs_of_kilo_are_checked) {
   const auto code_of = [](const char* strategy, const char* history, std::uint32_t units, std::uint32_t limit) {
     EngineOptions options;
     options.strategy = strategy;
-    options.history = history;
-    options.commit_units = units;
-    options.concurrency_limit = limit;
+    options.settings = {{"writer-history", history},
+                        {"commit-units", std::to_string(units)},
+                        {"concurrency-limit", std::to_string(limit)}};
     return Engine::create(options).status().code();
   };
   for (const char* history : {"5kB", "512B", "1+4", "4+8", "65536+262144"}) {
@@ -369,7 +413,7 @@ TEST(knobs_of_kilo_are_checked) {
   for (const std::uint32_t units : {0u, 3u, 64u}) {
     EXPECT_EQ(code_of("kilo", "5kB", units, 0), StatusCode::invalid_argument);
   }
-  EXPECT_EQ(code_of("kilo", "5kB", 8, EngineOptions::kConcurrencyMax + 1), StatusCode::invalid_argument);
+  EXPECT_EQ(code_of("kilo", "5kB", 8, (1u << 20) + 1), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("prstm", "512B", 8, 0), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("prstm", "5kB", 4, 0), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("ordered", "5kB", 8, 1), StatusCode::invalid_argument);
@@ -379,9 +423,9 @@ TEST(knobs_of_local_are_checked) {
   const auto code_of = [](const char* strategy, std::uint32_t records, std::uint32_t bits, std::uint32_t blocks = 8) {
     EngineOptions options;
     options.strategy = strategy;
-    options.stage_blocks = blocks;
-    options.staged_records = records;
-    options.signature_bits = bits;
+    options.settings = {{"staged-records", std::to_string(records)},
+                        {"signature-bits", std::to_string(bits)},
+                        {"stage-blocks", std::to_string(blocks)}};
     return Engine::create(options).status().code();
   };
   EXPECT_EQ(code_of("local", 0, 1), StatusCode::ok);
@@ -397,6 +441,13 @@ TEST(knobs_of_local_are_checked) {
   EXPECT_EQ(code_of("prstm", 512, 256), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("prstm", 1024, 128), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("prstm", 1024, 256, 4), StatusCode::invalid_argument);
+  EngineOptions timed;
+  timed.strategy = "local";
+  timed.settings = {{"staged-records", "0"}, {"stage-times", "on"}};
+  EXPECT_EQ(
+      timed.validate().message(),
+      Status::invalid({"stage-times", "off where --staged-records is 0: there is no stage", "on", "--stage-times"})
+          .message());
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ TEST(reservations_run_out_on_the_host) {
 
 TEST(reservations_run_out_on_a_device) {
   run_near_the_end([](FirstEpochs first) {
-    return std::make_unique<DeviceExecutor>(open_emulated(), std::vector<std::string>{"ordered"}, TicketedTuning{},
+    return std::make_unique<DeviceExecutor>(open_emulated(), std::vector<std::string>{"ordered"}, SettingTexts{},
                                             first);
   });
 }
@@ -142,8 +142,8 @@ TEST(the_epochs_of_a_table_on_a_device_run_out) {
   Side sides[2];
   const DeviceExecutor* devices[2];
   for (const bool is_near : {false, true}) {
-    auto device = std::make_unique<DeviceExecutor>(open_emulated(), std::vector<std::string>{"ordered"},
-                                                   TicketedTuning{}, FirstEpochs{.table = is_near ? kLast - kLeft : 0});
+    auto device = std::make_unique<DeviceExecutor>(open_emulated(), std::vector<std::string>{"ordered"}, SettingTexts{},
+                                                   FirstEpochs{.table = is_near ? kLast - kLeft : 0});
     devices[is_near] = device.get();
     sides[is_near].engine = create_engine_with(ordered_options(), std::move(device));
   }
