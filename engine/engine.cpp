@@ -75,10 +75,10 @@ class HostEngine final : public Engine {
     if (Status status = parallel_->prepare(store_); !status.ok()) give_up_device(status);
   }
 
-  Status execute(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& last_try,
+  Status execute(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& expires,
                  BatchResults* results, WriteColumns* writes) override {
     const std::size_t n = columns.size();
-    KILOKV_CHECK(last_try.size() == n);
+    KILOKV_CHECK(expires.size() == n);
     KILOKV_CHECK(header.first_version + std::uint64_t{kWaitPassesMax} * n <= kVersionMax);
     forget_batch();
     chosen_ = false;
@@ -95,8 +95,8 @@ class HostEngine final : public Engine {
     const auto begin = std::chrono::steady_clock::now();
     const bool in_parallel =
         read_set == 0 && runs_in_parallel(columns) &&
-        run_in_parallel({header, columns, last_try, order_, tombstone_floor_, store_, resolver_, equal_}, results);
-    if (!in_parallel) run_serially(header, columns, last_try, validate(columns, read_set), results);
+        run_in_parallel({header, columns, expires, order_, tombstone_floor_, store_, resolver_, equal_}, results);
+    if (!in_parallel) run_serially(header, columns, expires, validate(columns, read_set), results);
     collect_writes(columns, *results, rank_order_, writes);
     settle(header.number);
     if (chosen_) {
@@ -272,7 +272,7 @@ class HostEngine final : public Engine {
   }
 
   // `valid`: leading guards of the first transaction that are known to hold.
-  void run_serially(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& last_try,
+  void run_serially(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& expires,
                     std::uint32_t valid, BatchResults* results) {
     const std::size_t n = columns.size();
     access_.open(columns, resolver_, &store_, results);
@@ -280,7 +280,7 @@ class HostEngine final : public Engine {
     BatchView view = view_of(header, columns, tombstone_floor_);
     const std::uint32_t guards_left = valid == 0 ? 0 : columns.guard_end[0] - valid;
     if (valid > 0) cut_guards(valid, &guards_left, &view);
-    results->passes = run_serial(view, view_of(results), last_try.data(), order_.empty() ? nullptr : order_.data(),
+    results->passes = run_serial(view, view_of(results), expires.data(), order_.empty() ? nullptr : order_.data(),
                                  waiting_.data(), access_);
     if (results->failed_index.size() == 1 && results->failed_in[0] == static_cast<std::uint8_t>(FailedIn::guards)) {
       results->failed_index[0] += valid;

@@ -83,14 +83,14 @@ class Engine {
   // After the last load(): sends a device what it needs, so that no batch pays for it. A hint.
   virtual void prepare() = 0;
 
-  // Runs the batch. `last_try[t]` != 0: the transaction's deadline is at or before the stamp: postponed becomes
+  // Runs the batch. `expires[t]` != 0: the transaction's deadline is at or before the stamp: postponed becomes
   // WAIT_EXPIRED. Fills `results` and `writes` (both are reset first).
-  // Requires: valid columns (txn/validate.hpp); last_try.size() == columns.size();
+  // Requires: valid columns (txn/validate.hpp); expires.size() == columns.size();
   // header.first_version + kWaitPassesMax x n <= kVersionMax.
   // Errors: RESOURCE_EXHAUSTED when the table cannot take the batch's new keys: nothing has run, the state is
   // unchanged.
   [[nodiscard]] virtual Status execute(const BatchHeader& header, const TransactionColumns& columns,
-                                       const Column<std::uint8_t>& last_try, BatchResults* results,
+                                       const Column<std::uint8_t>& expires, BatchResults* results,
                                        WriteColumns* writes) = 0;
 
   // How the last batch was executed.

@@ -197,11 +197,11 @@ Status WorkloadRun::run_batch(const TransactionColumns& columns) {
   ++header_.number;
   header_.time_us += 1000;
   // Nothing is parked here: who waits for its batch only expires, the others are counted as postponed and dropped.
-  last_try_.resize(columns.size());
-  for (std::size_t t = 0; t < columns.size(); ++t) last_try_[t] = columns.wait_timeout_us[t] == 0 ? 1 : 0;
+  expires_.resize(columns.size());
+  for (std::size_t t = 0; t < columns.size(); ++t) expires_[t] = columns.wait_timeout_us[t] == 0 ? 1 : 0;
 
   Stopwatch watch;
-  if (Status status = engine_->execute(header_, columns, last_try_, &results_, &writes_); !status.ok()) return status;
+  if (Status status = engine_->execute(header_, columns, expires_, &results_, &writes_); !status.ok()) return status;
   if (Status status = check_device(columns); !status.ok()) return status;
   if (model_) {
     add_time(watch);
@@ -234,7 +234,7 @@ void WorkloadRun::add_time(const Stopwatch& watch) {
 
 Status WorkloadRun::verify_batch(const BatchHeader& header, const TransactionColumns& columns) {
   const auto bytes_of = [&](Cell cell) { return engine_->bytes_of(cell); };
-  return check_execution({header, columns, last_try_, results_, writes_, bytes_of}, referee_mode(engine_->execution()),
+  return check_execution({header, columns, expires_, results_, writes_, bytes_of}, referee_mode(engine_->execution()),
                          &*model_);
 }
 

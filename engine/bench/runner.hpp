@@ -100,7 +100,7 @@ class WorkloadRun {
   bool needs_device_ = false;
   std::vector<TransactionColumns> chunk_;
   std::size_t next_in_chunk_ = 0;
-  Column<std::uint8_t> last_try_;
+  Column<std::uint8_t> expires_;
   BatchResults results_;
   WriteColumns writes_;
   BatchHeader header_;

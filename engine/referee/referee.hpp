@@ -44,7 +44,7 @@ inline RefereeMode referee_mode(const ExecutionReport& report) {
 struct Execution {
   const BatchHeader& header;
   const TransactionColumns& columns;
-  std::span<const std::uint8_t> last_try;
+  std::span<const std::uint8_t> expires;
   const BatchResults& results;
   const WriteColumns& writes;
   std::function<std::string_view(Cell)> bytes_of;  // of a value of type bytes, as Engine::bytes_of

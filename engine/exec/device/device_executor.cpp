@@ -43,7 +43,7 @@ struct DeviceExecutor::BlockOffsets {
     then_end = layout.add<std::uint32_t>(n);
     else_end = layout.add<std::uint32_t>(n);
     order = layout.add<std::uint32_t>(batch.order.size());
-    last_try = layout.add<std::uint8_t>(n);
+    expires = layout.add<std::uint8_t>(n);
     guard_kind = layout.add<std::uint8_t>(c.guard_kind.size());
     guard_on_false = layout.add<std::uint8_t>(c.guard_kind.size());
     guard_key = layout.add<std::uint32_t>(c.guard_kind.size());
@@ -84,7 +84,7 @@ struct DeviceExecutor::BlockOffsets {
 
   BatchShape shape;
   std::size_t n, d;
-  std::size_t guard_end, then_end, else_end, order, last_try;
+  std::size_t guard_end, then_end, else_end, order, expires;
   std::size_t guard_kind, guard_on_false, guard_key, guard_other, guard_operand;
   std::size_t op_kind, op_operand, op_key, op_value;
   std::size_t record_of_key, value_word, equal_begin, equal_end, equal_word, ids, actions, sent_end;
@@ -162,7 +162,7 @@ void DeviceExecutor::pack(const BlockOffsets& offsets, const ResolvedBatch& batc
   put(offsets.then_end, c.then_end);
   put(offsets.else_end, c.else_end);
   put(offsets.order, batch.order);
-  put(offsets.last_try, batch.last_try);
+  put(offsets.expires, batch.expires);
   put(offsets.guard_kind, c.guard_kind);
   put(offsets.guard_on_false, c.guard_on_false);
   put(offsets.guard_key, c.guard_key);
@@ -234,7 +234,7 @@ BatchArguments<DeviceSpace> DeviceExecutor::batch_arguments(const BlockOffsets& 
   a.results.guard_cell = block_.at<Cell>(offsets.guard_cell);
   a.results.op_cell = block_.at<Cell>(offsets.op_cell);
   a.results.op_flags = block_.at<std::uint8_t>(offsets.op_flags);
-  a.last_try = block_.at<const std::uint8_t>(offsets.last_try);
+  a.expires = block_.at<const std::uint8_t>(offsets.expires);
   if (!batch.order.empty()) a.order = block_.at<const std::uint32_t>(offsets.order);
   a.record_of_key = block_.at<const std::uint32_t>(offsets.record_of_key);
   a.value_word = block_.at<const std::uint64_t>(offsets.value_word);

@@ -320,7 +320,7 @@ class TicketedRun {
     if (p_.get(a_.pass_of + position) == kDone) return;
     const std::uint32_t t = a_.transaction_at(position);
     a_.results.rank[t] = range_ * size_ + position;
-    if (a_.last_try[t] != 0) a_.results.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
+    if (a_.expires[t] != 0) a_.results.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
   }
 
   KILOKV_HOST_DEVICE void probe(TicketedProbe probe) const { p_.probe(static_cast<std::uint32_t>(probe)); }

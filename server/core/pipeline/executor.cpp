@@ -213,7 +213,7 @@ void Executor::append_one_parked(const Parked& parked, Batch* batch) {
   part.whole = false;
   part.items = {LiveItem{part.begin, parked.index, parked.admitted_batch, false}};
   batch->columns.append(scratch_, 0, 1);
-  batch->last_try.push_back(parked.deadline_us <= batch->header.time_us);
+  batch->expires.push_back(parked.deadline_us <= batch->header.time_us);
   batch->parts.push_back(std::move(part));
 }
 
@@ -271,7 +271,7 @@ void Executor::append_queued(Batch* batch) {
     next_arrival_ += count;
     engine::TransactionColumns& columns = run->request->transactions;
     for (std::uint32_t i = 0; i < count; ++i) {
-      batch->last_try.push_back(columns.wait_timeout_us[run->batched + i] == 0);
+      batch->expires.push_back(columns.wait_timeout_us[run->batched + i] == 0);
     }
     if (run->alone) {
       std::swap(batch->columns, columns);  // a copy would hold everybody up
@@ -318,7 +318,7 @@ void Executor::fill(Batch* batch) {
 Status Executor::execute(Batch* batch) {
   shadow_.before(*core_->engine, batch->columns);
   Status status =
-      core_->engine->execute(batch->header, batch->columns, batch->last_try, &batch->results, &batch->writes);
+      core_->engine->execute(batch->header, batch->columns, batch->expires, &batch->results, &batch->writes);
   if (status.ok() && fail_point("core.execute.lost_writes")) batch->writes.clear();
   return status;
 }
@@ -328,12 +328,12 @@ bool Executor::shadow_passes(const Batch& batch) {
   if (shadow_.skipped()) core_->counters.shadow_skipped.fetch_add(1, std::memory_order_relaxed);
   if (!shadow_.sampled()) return true;
   const engine::Engine& engine = *core_->engine;
-  const Status status = shadow_.after(engine, {batch.header, batch.columns, batch.last_try, batch.results, batch.writes,
+  const Status status = shadow_.after(engine, {batch.header, batch.columns, batch.expires, batch.results, batch.writes,
                                                [&engine](Cell cell) { return engine.bytes_of(cell); }});
   core_->counters.shadow_batches.fetch_add(1, std::memory_order_relaxed);
   if (status.ok()) return true;
   if (core_->events.shadow_mismatch) {
-    core_->events.shadow_mismatch(shadow_.text_of(batch.header, batch.columns, batch.last_try));
+    core_->events.shadow_mismatch(shadow_.text_of(batch.header, batch.columns, batch.expires));
   }
   core_->fail(status);
   return false;

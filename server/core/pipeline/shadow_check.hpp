@@ -42,7 +42,7 @@ class ShadowCheck {
   // The batch that after() found wrong with the state before it, to be run again elsewhere
   // (core/pipeline/batch_text.hpp).
   std::string text_of(const engine::BatchHeader& header, const engine::TransactionColumns& columns,
-                      std::span<const std::uint8_t> last_try) const;
+                      std::span<const std::uint8_t> expires) const;
 
  private:
   bool draw();

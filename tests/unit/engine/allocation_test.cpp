@@ -56,7 +56,7 @@ std::uint64_t counted(Engine* engine, const Count& count) {
     ColumnsBuilder builder(&columns, kSecret);
     workload->generate(&builder, 200);
   }
-  const Column<std::uint8_t> last_try(200, 1);
+  const Column<std::uint8_t> expires(200, 1);
   BatchResults results;
   WriteColumns writes;
   BatchHeader header{0, kStamp, 2};
@@ -64,7 +64,7 @@ std::uint64_t counted(Engine* engine, const Count& count) {
   for (std::size_t i = 0; i < batches.size(); ++i) {
     if (i == 100) before = count();
     ++header.number;
-    EXPECT_TRUE(engine->execute(header, batches[i], last_try, &results, &writes).ok());
+    EXPECT_TRUE(engine->execute(header, batches[i], expires, &results, &writes).ok());
     engine->release_through(header.number);
     header.first_version = results.next_version;
   }

@@ -209,10 +209,10 @@ class Chain {
     std::uint64_t n = is_lone ? 1 : 1 + random_.below(batches_.shape().transactions_max);
     if (random_.chance(0.03)) n = 0;
     batches_.generate(&builder_, n, header_.first_version);
-    Column<std::uint8_t> last_try(n);
-    for (std::uint8_t& is_last : last_try) is_last = random_.chance(0.5) ? 1 : 0;
+    Column<std::uint8_t> expires(n);
+    for (std::uint8_t& is_last : expires) is_last = random_.chance(0.5) ? 1 : 0;
     for (Side* side : {&serial_, &other_}) {
-      side->status = side->engine->execute(header_, columns_, last_try, &side->results, &side->writes);
+      side->status = side->engine->execute(header_, columns_, expires, &side->results, &side->writes);
     }
     compare([&](Comparison* c) {
       c->equal("status", 0, serial_.status.message(), other_.status.message());

@@ -31,11 +31,11 @@ class FaultyEngine : public ForwardingEngine {
   FaultyEngine(std::unique_ptr<engine::Engine> to, Fault fault) : ForwardingEngine(std::move(to)), fault_(fault) {}
 
   Status execute(const engine::BatchHeader& header, const engine::TransactionColumns& columns,
-                 const engine::Column<std::uint8_t>& last_try, engine::BatchResults* results,
+                 const engine::Column<std::uint8_t>& expires, engine::BatchResults* results,
                  engine::WriteColumns* writes) override {
     const bool spoils = columns.key_end.size() > 1;
     if (spoils && fault_ == Fault::lost_in_table) stale_ = ForwardingEngine::find("hot").cell;
-    Status status = ForwardingEngine::execute(header, columns, last_try, results, writes);
+    Status status = ForwardingEngine::execute(header, columns, expires, results, writes);
     if (spoils && status.ok()) spoil(results, writes);
     return status;
   }
@@ -270,19 +270,19 @@ class ShadowLimitsTest : public ::testing::Test {
     shadow.before(*engine, columns);
     EXPECT_NE(shadow.sampled(), shadow.skipped());
     ++header.number;
-    const engine::Column<std::uint8_t> last_try(columns.size(), 1);
+    const engine::Column<std::uint8_t> expires(columns.size(), 1);
     if (shadow.sampled()) {
       engine::BatchResults results;
       engine::WriteColumns writes;
-      EXPECT_TRUE(engine->execute(header, columns, last_try, &results, &writes).ok());
-      EXPECT_NE(shadow.text_of(header, columns, last_try).find("\"version\": "), std::string::npos);
+      EXPECT_TRUE(engine->execute(header, columns, expires, &results, &writes).ok());
+      EXPECT_NE(shadow.text_of(header, columns, expires).find("\"version\": "), std::string::npos);
       const Status status = shadow.after(
-          *engine, {header, columns, last_try, results, writes, [this](Cell cell) { return engine->bytes_of(cell); }});
+          *engine, {header, columns, expires, results, writes, [this](Cell cell) { return engine->bytes_of(cell); }});
       EXPECT_TRUE(status.ok()) << status.message();
       header.first_version = results.next_version;
     }
     // Nothing is kept, either way.
-    EXPECT_NE(shadow.text_of(header, columns, last_try).find("\"records\": 0,"), std::string::npos);
+    EXPECT_NE(shadow.text_of(header, columns, expires).find("\"records\": 0,"), std::string::npos);
     return shadow.sampled();
   }
   static void get_rest(engine::ColumnsBuilder& b) { b.range_op(OpKind::range_get, "a", "", 1); }
@@ -372,9 +372,9 @@ TEST(BatchText, HoldsTheStateAndTheTransactions) {
   state.records["a"] = {std::string("hello"), 5};
   state.records["b"] = {std::int64_t{-1}, 6};
   state.records["c"] = {{}, 7};
-  const std::uint8_t last_try[] = {0, 1};
+  const std::uint8_t expires[] = {0, 1};
   EXPECT_EQ(
-      batch_text({.number = 3, .time_us = 50, .first_version = 8}, columns, last_try, state),
+      batch_text({.number = 3, .time_us = 50, .first_version = 8}, columns, expires, state),
       R"({"batch": 3, "batch_time_us": 50, "first_version": 8, "tombstone_floor": 4, "records": 3, "transactions": 2}
 {"key": "a", "value": {"b64": "aGVsbG8="}, "version": 5}
 {"key": "b", "value": -1, "version": 6}
@@ -408,8 +408,8 @@ TEST(BatchText, IsBoundedAndSaysWhatIsLeftOut) {
     b.end();
     state.records[key] = {value, 5};
   }
-  const std::vector<std::uint8_t> last_try(kCount, 0);
-  const std::string text = batch_text({.number = 3}, columns, last_try, state);
+  const std::vector<std::uint8_t> expires(kCount, 0);
+  const std::string text = batch_text({.number = 3}, columns, expires, state);
   EXPECT_LT(text.size(), kBatchTextBytesMax + 1000);
   EXPECT_GT(text.size(), kBatchTextBytesMax / 2);
   const auto count = [&text](const std::string& part) {

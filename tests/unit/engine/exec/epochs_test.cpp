@@ -50,8 +50,8 @@ EngineOptions ordered_options() {
 // One of two engines that run the same batches.
 struct Side {
   Status execute(const TransactionColumns& columns) {
-    const Column<std::uint8_t> last_try(columns.size(), 1);
-    const Status status = engine->execute(header, columns, last_try, &results, &writes);
+    const Column<std::uint8_t> expires(columns.size(), 1);
+    const Status status = engine->execute(header, columns, expires, &results, &writes);
     header = {header.number + 1, header.time_us + 1000, results.next_version};
     return status;
   }
