@@ -9,46 +9,28 @@
 #include <thread>
 
 #include "engine/base/check.hpp"
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/collect/collect_writes.hpp"
 #include "engine/exec/collect/rank_order.hpp"
 #include "engine/exec/device/cuda_kernels.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
-#include "engine/exec/papers/history_size.hpp"
 #include "engine/exec/resolve/batch_records.hpp"
 #include "engine/exec/resolve/equal_words.hpp"
 #include "engine/exec/resolve/resolver.hpp"
 #include "engine/exec/run/host_access.hpp"
 #include "engine/exec/run/host_strategies.hpp"
 #include "engine/exec/run/strategy_choice.hpp"
+#include "engine/exec/strategy.hpp"
 #include "engine/exec/validate/cooperative_validator.hpp"
 #include "engine/exec/validate/read_set.hpp"
 #include "engine/stm/order.hpp"
-#include "engine/stm/papers/kilo_arguments.hpp"
 #include "engine/stm/serial.hpp"
 #include "engine/table/record_store.hpp"
 #include "engine/txn/view.hpp"
 
 namespace kilokv::engine {
 namespace {
-
-TicketedTuning tuning_of(const EngineOptions& options) {
-  TicketedTuning tuning;
-  tuning.records_per_lock = options.records_per_lock;
-  tuning.transactions_per_thread = options.transactions_per_thread;
-  tuning.local = {.staged_records = options.staged_records,
-                  .signature_bits = options.signature_bits,
-                  .stage_blocks = options.stage_blocks,
-                  .times = options.stage_times};
-  tuning.kilo.units = options.commit_units;
-  tuning.kilo.concurrency_limit = options.concurrency_limit;
-  if (const auto history = parse_history_size(options.history)) {
-    tuning.kilo.history_entries = history->entries;
-    tuning.kilo.filter_buckets = history->buckets;
-  }
-  return tuning;
-}
 
 std::uint32_t threads_of(const EngineOptions& options) {
   return options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1u);
@@ -66,15 +48,14 @@ ValidatorLanes lanes_of(const EngineOptions& options) {
 // Those that a batch may be given to beside `serial`.
 std::vector<std::string> parallel_strategies(const EngineOptions& options) {
   if (options.strategy != "auto") return {options.strategy};
-  if (options.order == "fixed") return {"ordered"};
-  return {"ordered", "prstm", "kilo", "local"};
+  return strategies_of_auto(options.order);
 }
 
 // What runs batches in parallel on the CPU; null: nothing does. One thread has nothing to win.
 std::unique_ptr<Executor> host_executor(const EngineOptions& options) {
   const std::uint32_t threads = threads_of(options);
   if (options.strategy == "serial" || (options.strategy == "auto" && threads == 1)) return nullptr;
-  return std::make_unique<HostStrategies>(parallel_strategies(options), threads, tuning_of(options));
+  return std::make_unique<HostStrategies>(parallel_strategies(options), threads, options.settings);
 }
 
 class HostEngine final : public Engine {
@@ -94,10 +75,10 @@ class HostEngine final : public Engine {
     if (Status status = parallel_->prepare(store_); !status.ok()) give_up_device(status);
   }
 
-  Status execute(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& last_try,
+  Status execute(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& expires,
                  BatchResults* results, WriteColumns* writes) override {
     const std::size_t n = columns.size();
-    KILOKV_CHECK(last_try.size() == n);
+    KILOKV_CHECK(expires.size() == n);
     KILOKV_CHECK(header.first_version + std::uint64_t{kWaitPassesMax} * n <= kVersionMax);
     forget_batch();
     chosen_ = false;
@@ -114,8 +95,8 @@ class HostEngine final : public Engine {
     const auto begin = std::chrono::steady_clock::now();
     const bool in_parallel =
         read_set == 0 && runs_in_parallel(columns) &&
-        run_in_parallel({header, columns, last_try, order_, tombstone_floor_, store_, resolver_, equal_}, results);
-    if (!in_parallel) run_serially(header, columns, last_try, validate(columns, read_set), results);
+        run_in_parallel({header, columns, expires, order_, tombstone_floor_, store_, resolver_, equal_}, results);
+    if (!in_parallel) run_serially(header, columns, expires, validate(columns, read_set), results);
     collect_writes(columns, *results, rank_order_, writes);
     settle(header.number);
     if (chosen_) {
@@ -237,7 +218,7 @@ class HostEngine final : public Engine {
  private:
   // Guards and operations of a batch: fewer take `serial` less time than it takes to start a thread.
   static constexpr std::size_t kChosenUsesMin = 1024;
-  static constexpr std::size_t kParallelUsesMax = kKiloUsesMax;  // the least of what strategies take
+  static constexpr std::size_t kParallelUsesMax = std::size_t{1} << 31;  // the least of what strategies take
 
   static Status store_full() {
     return Status(StatusCode::resource_exhausted, "the table is full: raise --table-records-max");
@@ -291,7 +272,7 @@ class HostEngine final : public Engine {
   }
 
   // `valid`: leading guards of the first transaction that are known to hold.
-  void run_serially(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& last_try,
+  void run_serially(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& expires,
                     std::uint32_t valid, BatchResults* results) {
     const std::size_t n = columns.size();
     access_.open(columns, resolver_, &store_, results);
@@ -299,7 +280,7 @@ class HostEngine final : public Engine {
     BatchView view = view_of(header, columns, tombstone_floor_);
     const std::uint32_t guards_left = valid == 0 ? 0 : columns.guard_end[0] - valid;
     if (valid > 0) cut_guards(valid, &guards_left, &view);
-    results->passes = run_serial(view, view_of(results), last_try.data(), order_.empty() ? nullptr : order_.data(),
+    results->passes = run_serial(view, view_of(results), expires.data(), order_.empty() ? nullptr : order_.data(),
                                  waiting_.data(), access_);
     if (results->failed_index.size() == 1 && results->failed_in[0] == static_cast<std::uint8_t>(FailedIn::guards)) {
       results->failed_index[0] += valid;
@@ -414,92 +395,9 @@ Status check_bounds(const std::string& field, std::uint32_t met, std::uint32_t l
       {field, std::to_string(low) + " to " + std::to_string(high), std::to_string(met), "--" + field});
 }
 
-Status check_kilo(const EngineOptions& options) {
-  const std::string units = "commit-units", limit = "concurrency-limit", history = "history";
-  if (!std::has_single_bit(options.commit_units) || options.commit_units > kCommitUnitsMax) {
-    return Status::invalid({units, "1, 2, 4, 8, 16 or 32", std::to_string(options.commit_units), "--" + units});
-  }
-  if (!parse_history_size(options.history)) {
-    return Status::invalid({history, HistorySize::kForms, options.history, "--" + history});
-  }
-  return check_bounds(limit, options.concurrency_limit, 0, EngineOptions::kConcurrencyMax);
-}
-
-Status check_local(const EngineOptions& options) {
-  const std::string bits = "signature-bits", blocks = "stage-blocks";
-  if (!std::has_single_bit(options.signature_bits) || options.signature_bits > kSignatureBitsMax) {
-    return Status::invalid({bits, "a power of two to " + std::to_string(kSignatureBitsMax),
-                            std::to_string(options.signature_bits), "--" + bits});
-  }
-  if (!std::has_single_bit(options.stage_blocks) || options.stage_blocks > kStageBlocksMax) {
-    return Status::invalid({blocks, "1, 2, 4 or 8", std::to_string(options.stage_blocks), "--" + blocks});
-  }
-  if (options.stage_times && options.staged_records == 0) {
-    return Status::invalid(
-        {"stage-times", "off where --staged-records is 0: there is no stage", "on", "--stage-times"});
-  }
-  return check_bounds("staged-records", options.staged_records, 0, kStagedRecordsMax);
-}
-
-// "prstm, lock or kilo": the strategies of which `is_one` holds.
-std::string strategies_with(bool (*is_one)(const std::string&)) {
-  std::vector<std::string> names = Engine::strategies();
-  std::erase_if(names, [&](const std::string& name) { return !is_one(name); });
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
-  }
-  return text;
-}
-
-// A knob of other strategies than the one that is asked for. One that auto may choose has its defaults there.
-Status check_default(const std::string& of, const std::string& field, const std::string& met,
-                     const std::string& otherwise) {
-  if (met == otherwise) return {};
-  return Status::invalid({field, otherwise + ", the default, unless --strategy is " + of, met, "--" + field});
-}
-
-Status check_default(const std::string& of, const std::string& field, std::uint32_t met, std::uint32_t otherwise) {
-  return check_default(of, field, std::to_string(met), std::to_string(otherwise));
-}
-
-Status check_without_local(const EngineOptions& options) {
-  const EngineOptions defaults;
-  const auto check = [](const std::string& field, std::uint32_t met, std::uint32_t otherwise) {
-    return check_default("local", field, met, otherwise);
-  };
-  Status status = check("staged-records", options.staged_records, defaults.staged_records);
-  if (status.ok()) status = check("signature-bits", options.signature_bits, defaults.signature_bits);
-  if (status.ok()) status = check("stage-blocks", options.stage_blocks, defaults.stage_blocks);
-  if (!status.ok() || !options.stage_times) return status;
-  return check_default("local", "stage-times", "on", "off");
-}
-
-Status check_without_kilo(const EngineOptions& options) {
-  const EngineOptions defaults;
-  Status status = check_default("kilo", "commit-units", options.commit_units, defaults.commit_units);
-  if (status.ok()) status = check_default("kilo", "history", options.history, defaults.history);
-  if (!status.ok()) return status;
-  return check_default("kilo", "concurrency-limit", options.concurrency_limit, defaults.concurrency_limit);
-}
-
-// Of those that have locks, or take tickets.
-Status check_without_locks(const EngineOptions& options) {
-  const EngineOptions defaults;
-  Status status;
-  if (!Engine::has_locks(options.strategy)) {
-    status = check_default(strategies_with(Engine::has_locks), "records-per-lock", options.records_per_lock,
-                           defaults.records_per_lock);
-  }
-  if (!status.ok() || Engine::has_tickets(options.strategy)) return status;
-  return check_default(strategies_with(Engine::has_tickets), "transactions-per-thread", options.transactions_per_thread,
-                       defaults.transactions_per_thread);
-}
-
 }  // namespace
 
 Status EngineOptions::validate() const {
-  const std::string per_lock = "records-per-lock", per_thread = "transactions-per-thread";
   Status status = check_known("strategy", strategy, Engine::strategies());
   if (status.ok()) status = check_known("order", order, Engine::orders());
   if (status.ok() && order != "fixed" && strategy != "auto") {
@@ -509,26 +407,17 @@ Status EngineOptions::validate() const {
   if (status.ok()) status = check_known("validation", validation, Engine::validations());
   if (status.ok()) status = check_known("validation-lanes", validation_lanes, {"coalesced", "strided"});
   if (status.ok()) status = check_bounds("threads", threads, 0, kThreadsMax);
-  if (status.ok()) status = check_bounds(per_lock, records_per_lock, 1, kPerLockMax);
-  if (status.ok()) status = check_bounds(per_thread, transactions_per_thread, 0, kPerThreadMax);
-  if (status.ok()) status = check_kilo(*this);
-  if (status.ok() && strategy != "kilo") status = check_without_kilo(*this);
-  if (status.ok()) status = check_local(*this);
-  if (status.ok() && strategy != "local") status = check_without_local(*this);
-  return status.ok() ? check_without_locks(*this) : status;
+  return status.ok() ? check_settings(strategy, settings) : status;
 }
 
 std::vector<std::string> Engine::strategies() {
-  return {"auto", "ordered", "serial", "prstm", "lock", "gpustm", "kilo", "local"};
+  std::vector<std::string> names = {"auto"};
+  for (const StrategyInfo& info : strategy_infos()) names.push_back(info.name);
+  return names;
 }
 std::vector<std::string> Engine::orders() { return {"fixed", "any"}; }
 std::vector<std::string> Engine::devices() { return {"auto", "cpu", "cuda", "emulated"}; }
 std::vector<std::string> Engine::validations() { return {"auto", "alone", "cooperative", "by-guard"}; }
-bool Engine::has_locks(const std::string& strategy) {
-  return strategy == "prstm" || strategy == "lock" || strategy == "gpustm" || strategy == "local";
-}
-bool Engine::has_tickets(const std::string& strategy) { return has_locks(strategy) || strategy == "kilo"; }
-
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
   if (Status status = options.validate(); !status.ok()) return status;
   if (options.device == "cpu") return create_engine_with(options, host_executor(options));
@@ -541,7 +430,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
   Result<OpenedDevice> opened = options.device == "emulated" ? open_emulated(emulated) : open_cuda();
   if (!opened.ok()) return create_engine_with(options, host_executor(options), opened.status().message());
   return create_engine_with(
-      options, std::make_unique<DeviceExecutor>(std::move(*opened), parallel_strategies(options), tuning_of(options)));
+      options, std::make_unique<DeviceExecutor>(std::move(*opened), parallel_strategies(options), options.settings));
 }
 
 std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel,

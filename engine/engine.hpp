@@ -19,30 +19,21 @@
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
 #include "engine/exec/run/execution_report.hpp"
+#include "engine/strategies.hpp"
 #include "engine/txn/columns.hpp"
 #include "engine/txn/results.hpp"
 
 namespace kilokv::engine {
 
 struct EngineOptions {
-  static constexpr std::uint32_t kThreadsMax = 1024, kPerLockMax = 1u << 20, kPerThreadMax = 1u << 20;
-  static constexpr std::uint32_t kConcurrencyMax = 1u << 20;
+  static constexpr std::uint32_t kThreadsMax = 1024;
 
-  std::string strategy = "auto";  // one of strategies()
-  std::string order = "fixed";    // that auto gives a batch; any: one that its strategies find, too
-  std::string device = "cpu";     // one of devices(); auto: a CUDA device where there is one
-  std::uint32_t threads = 0;      // of a parallel strategy on the CPU: to kThreadsMax; 0: one for each core
-  // That one lock of prstm, lock or gpustm, or of what local does not stage, covers: 1 to kPerLockMax.
-  std::uint32_t records_per_lock = 1;
-  std::uint32_t transactions_per_thread = 0;   // that a thread of these, or of kilo, takes together; 0: as is best
-  std::uint32_t commit_units = 8;              // of kilo: 1, 2, 4, 8, 16 or 32
-  std::string history = "5kB";                 // of each of its commit units (exec/papers/history_size.hpp)
-  std::uint32_t concurrency_limit = 0;         // of its transactions at once; 0: it adapts; to kConcurrencyMax
-  std::uint32_t staged_records = 1024;         // of local, at most: to kStagedRecordsMax; 0: none
-  std::uint32_t signature_bits = 256;          // of each of its lanes: a power of two to kSignatureBitsMax
-  std::uint32_t stage_blocks = 1;              // of a device, for its stage, at most: 1, 2, 4 or 8
-  bool stage_times = false;                    // tells in its report where the time of its stage's threads goes
-  std::string validation = "auto";             // of large read sets: one of validations()
+  std::string strategy = "auto";    // one of strategies()
+  std::string order = "fixed";      // that auto must keep: fixed is (precedence, arrival); any is any serial order
+  std::string device = "cpu";       // one of devices(); auto: a CUDA device where there is one
+  std::uint32_t threads = 0;        // of a parallel strategy on the CPU: to kThreadsMax; 0: one for each core
+  SettingTexts settings = {};       // of strategies (strategies.hpp)
+  std::string validation = "auto";  // of large read sets: one of validations()
   std::string validation_lanes = "coalesced";  // of a device: or strided
   KeyHashSecret secret = {};
   std::function<bool()> emulated_device_fails = nullptr;  // for tests: asked at each call of the emulated device
@@ -50,8 +41,7 @@ struct EngineOptions {
   std::size_t table_records_max = std::size_t{1} << 31;   // RESOURCE_EXHAUSTED beyond it
 
   // INVALID_ARGUMENT for an unknown strategy, order, device or validation, an order for a strategy that has its own, a
-  // number out of its bounds, and one of locks or of kilo, other than its default, for a strategy to which it means
-  // nothing. Messages name the flag that programs have for it.
+  // number out of its bounds, and as check_settings() has it. Messages name the flag that programs have for it.
   Status validate() const;
 };
 
@@ -83,27 +73,24 @@ class Engine {
   // INVALID_ARGUMENT as EngineOptions::validate() has it. No CUDA device, or none that works: the engine runs on the
   // CPU, and device() says why.
   static Result<std::unique_ptr<Engine>> create(const EngineOptions& options);
-  static std::vector<std::string> strategies();
+  static std::vector<std::string> strategies();  // auto, and those of strategy_infos()
   static std::vector<std::string> orders();
   static std::vector<std::string> devices();
   // auto: one thread or two sides, as measured; alone, cooperative: always so; by-guard: as any other guards.
   static std::vector<std::string> validations();
-  // Whether it is one that records_per_lock means something to; transactions_per_thread.
-  static bool has_locks(const std::string& strategy);
-  static bool has_tickets(const std::string& strategy);
   virtual ~Engine() = default;
 
   // After the last load(): sends a device what it needs, so that no batch pays for it. A hint.
   virtual void prepare() = 0;
 
-  // Runs the batch. `last_try[t]` != 0: the transaction's deadline is at or before the stamp: postponed becomes
+  // Runs the batch. `expires[t]` != 0: the transaction's deadline is at or before the stamp: postponed becomes
   // WAIT_EXPIRED. Fills `results` and `writes` (both are reset first).
-  // Requires: valid columns (txn/validate.hpp); last_try.size() == columns.size();
+  // Requires: valid columns (txn/validate.hpp); expires.size() == columns.size();
   // header.first_version + kWaitPassesMax x n <= kVersionMax.
   // Errors: RESOURCE_EXHAUSTED when the table cannot take the batch's new keys: nothing has run, the state is
   // unchanged.
   [[nodiscard]] virtual Status execute(const BatchHeader& header, const TransactionColumns& columns,
-                                       const Column<std::uint8_t>& last_try, BatchResults* results,
+                                       const Column<std::uint8_t>& expires, BatchResults* results,
                                        WriteColumns* writes) = 0;
 
   // How the last batch was executed.

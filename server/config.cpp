@@ -31,8 +31,30 @@ struct Setting {
   const char* name;  // without the dashes
   Unit unit;
   Target target;
-  const char* help;
+  std::string help;
 };
+
+// What auto may choose under --order any alone.
+std::vector<std::string> strategies_in_any_order() {
+  std::vector<std::string> names;
+  for (const engine::StrategyInfo& info : engine::strategy_infos()) {
+    if (info.auto_order == "any") names.push_back(info.name);
+  }
+  return names;
+}
+
+// Settings of strategies stay texts: the engine checks them, and fills in what is not there.
+void add_strategies(engine::EngineOptions* o, std::vector<Setting>* s) {
+  for (const engine::SettingInfo& info : engine::strategy_settings()) {
+    const engine::StrategySetting& setting = info.setting;
+    if (setting.for_measuring) continue;
+    const bool is_text = setting.kind == engine::SettingKind::form || setting.kind == engine::SettingKind::on_off;
+    std::string* const text = &o->settings.try_emplace(setting.name, setting.default_text()).first->second;
+    s->push_back({"Strategies", setting.name, is_text ? Unit::text : Unit::count, text,
+                  std::string(setting.help) + " Takes " + setting.takes() +
+                      ". Strategies: " + engine::listed(info.strategies, ", ") + "."});
+  }
+}
 
 void add_program(ServerOptions* o, std::vector<Setting>* s) {
   constexpr auto kGroup = "Server";
@@ -41,31 +63,14 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
              {kGroup, "listen", Unit::text, &o->listen, "HOST:PORT of the gRPC service; port 0 picks a free one"},
              {kGroup, "port-file", Unit::text, &o->port_file, "write the port to this file when ready"},
              {kGroup, "strategy", Unit::text, &o->engine.strategy,
-              "how the engine executes a batch: auto, ordered or serial; prstm, lock, gpustm, kilo or local, in an "
-              "order of their own"},
+              "how the engine executes a batch: " + engine::listed(engine::Engine::strategies())},
              {kGroup, "order", Unit::text, &o->engine.order,
-              "of a batch, of auto: fixed, by precedence and arrival; or any, in which prstm, kilo and local may run "
-              "it, too"},
+              "order that auto must keep: fixed is by precedence, then by arrival; any is any serial order, and " +
+                  engine::listed(strategies_in_any_order(), " and ") + " may run a batch, too"},
              {kGroup, "device", Unit::text, &o->engine.device,
               "where the engine runs: auto, cpu, cuda or emulated (for tests: a device in host memory, slow)"},
              {kGroup, "threads", Unit::count, &o->engine.threads,
               "threads of the engine's parallel strategy on the CPU; 0: one for each core"},
-             {kGroup, "records-per-lock", Unit::count, &o->engine.records_per_lock,
-              "records that one lock of prstm, lock, gpustm or the rest of local covers"},
-             {kGroup, "transactions-per-thread", Unit::count, &o->engine.transactions_per_thread,
-              "transactions that a thread of these, or of kilo, takes together; 0: as is best"},
-             {kGroup, "commit-units", Unit::count, &o->engine.commit_units,
-              "parts of the records, each with a history of its own, of kilo: 1, 2, 4, 8, 16 or 32"},
-             {kGroup, "history", Unit::text, &o->engine.history,
-              "size of each last writer history of kilo: 5kB (512+1024), 512B (64+64), or ENTRIES+BUCKETS"},
-             {kGroup, "concurrency-limit", Unit::count, &o->engine.concurrency_limit,
-              "transactions of kilo between start and end at once; 0: it adapts to how many attempts fail"},
-             {kGroup, "staged-records", Unit::count, &o->engine.staged_records,
-              "records that the stage of local has room for; 0: it has no stage"},
-             {kGroup, "signature-bits", Unit::count, &o->engine.signature_bits,
-              "bits of the signature of each lane of that stage, of local: a power of two"},
-             {kGroup, "stage-blocks", Unit::count, &o->engine.stage_blocks,
-              "blocks of a device in whose memory that stage is, at most: 1, 2, 4 or 8"},
              {kGroup, "validation", Unit::text, &o->engine.validation,
               "of large read sets: auto, alone (one thread), cooperative (from both ends) or by-guard"},
              {kGroup, "validation-lanes", Unit::text, &o->engine.validation_lanes,
@@ -196,6 +201,7 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
 std::vector<Setting> settings_of(ServerOptions* options) {
   std::vector<Setting> settings;
   add_program(options, &settings);
+  add_strategies(&options->engine, &settings);
   add_batching(&options->database, &settings);
   add_sessions_and_reads(&options->database, &settings);
   add_storage(options, &settings);

@@ -90,11 +90,12 @@ Result<std::string> contents(const std::string& path) {
   return text;
 }
 
-// Nothing where it is neither a string nor a number.
+// Nothing where it is neither a string, nor a number, nor true or false.
 std::optional<std::string> text_of(const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) return *text;
   if (const auto number = node.value_exact<std::int64_t>()) return std::to_string(*number);
   if (const auto share = node.value_exact<double>()) return format_share(*share);
+  if (const auto is_on = node.value_exact<bool>()) return *is_on ? "on" : "off";
   return {};
 }
 
@@ -121,7 +122,7 @@ Result<std::vector<FileValue>> read_config_file(const std::string& path) {
       return invalid(source + " is a table; there are no tables here: each setting is a line key = value");
     }
     const std::optional<std::string> value = text_of(node);
-    if (!value) return invalid(source + ": the value must be a string or a number");
+    if (!value) return invalid(source + ": the value must be a string, a number, or true or false");
     values.push_back({name, *value, source});
   }
   return values;

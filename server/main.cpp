@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 
 #include "engine/engine.hpp"
@@ -92,19 +93,22 @@ void log_wrong_batch(const std::string& batch) {
 }
 
 ServerInfo info_of(const ServerOptions& options) {
+  std::map<std::string, std::string> settings;
+  for (auto& [name, text] : engine::effective_settings(options.engine.settings)) settings[name] = text;
+  const auto number = [&](const char* name) { return engine::setting_number(settings.at(name)); };
   return {.version = kVersion,
           .strategy = options.engine.strategy,
           .threads = options.engine.threads,
-          .records_per_lock = options.engine.records_per_lock,
-          .transactions_per_thread = options.engine.transactions_per_thread,
+          .records_per_lock = number("records-per-lock"),
+          .transactions_per_thread = number("transactions-per-thread"),
           .shadow_rate = options.database.shadow_rate,
-          .commit_units = options.engine.commit_units,
-          .concurrency_limit = options.engine.concurrency_limit,
-          .history = options.engine.history,
+          .commit_units = number("commit-units"),
+          .concurrency_limit = number("concurrency-limit"),
+          .history = settings.at("writer-history"),
           .order = options.engine.order,
-          .staged_records = options.engine.staged_records,
-          .signature_bits = options.engine.signature_bits,
-          .stage_blocks = options.engine.stage_blocks,
+          .staged_records = number("staged-records"),
+          .signature_bits = number("signature-bits"),
+          .stage_blocks = number("stage-blocks"),
           .validation = options.engine.validation,
           .validation_lanes = options.engine.validation_lanes};
 }

@@ -49,25 +49,9 @@ void write_counts(JsonWriter* json, const WorkloadReport& report) {
   json->integer("committed", counts.committed);
   json->integer("guard_failed", counts.guard_failed);
   json->integer("expired", counts.wait_expired + counts.postponed);
-  json->integer("attempts", of.attempts);
-  json->integer("conflicts", of.conflicts);
   json->number("aborts_per_commit", report.aborts_per_commit());
-  json->integer("retried", of.retried);
   json->integer("postponed", of.postponed);
-  json->integer("under_locks", of.under_locks);
-  json->integer("steals", of.steals);
-  json->integer("wasted_tickets", of.wasted_tickets);
-  json->integer("rounds", of.rounds);
-  json->integer("tail", of.tail);
-  json->integer("walked", of.walked);
-  json->integer("staged", of.staged);
-  json->integer("lane_restarts", of.lane_restarts);
-  json->integer("signature_aliases", of.signature_aliases);
-  json->integer("warp_serialized", of.warp_serialized);
-  json->integer("block_serialized", of.block_serialized);
-  json->integer("stage_blocks", of.stage_blocks);
-  json->integer("hazards", of.hazards);
-  json->integer("limit_changes", of.limit_changes);
+  write_counters(json, of);
   json->integer("serial_batches", of.serial_batches);
   json->integer("device_batches", of.device_batches);
 }

@@ -145,6 +145,8 @@ Status check_outputs(const CompareOptions& options) {
   return {StatusCode::invalid_argument, "--html is \"" + options.html + "\": the document is there"};
 }
 
+std::uint64_t most_of_setting(const char* name) { return find_setting_info(name)->setting.high; }
+
 }  // namespace
 
 std::vector<std::string> figure_sets() {
@@ -171,11 +173,11 @@ std::vector<Flag> compare_flags(CompareOptions* options) {
                        "of the figures by threads; others have the most", 1, EngineOptions::kThreadsMax,
                        &options->threads),
       number_list_flag("records-per-lock", by_preset, "of the figures by records per lock; others have 1", 1,
-                       EngineOptions::kPerLockMax, &options->records_per_lock),
+                       most_of_setting("records-per-lock"), &options->records_per_lock),
       real_list_flag("semantic-shares", by_preset, "of the figures by semantic share; others have 1", 0, 1,
                      &options->semantic_shares),
       number_list_flag("concurrency-limits", by_preset, "kilo: of the figures by limit; 0: it adapts, as in others", 0,
-                       EngineOptions::kConcurrencyMax, &options->concurrency_limits),
+                       most_of_setting("concurrency-limit"), &options->concurrency_limits),
       number_list_flag("sizes", by_preset, "local: buckets, centers, solutions", 2, 256, &options->sizes),
       real_list_flag("thetas", by_preset, "contention: of Zipf's distribution; 0: uniform, 10: one hot row", 0, 10,
                      &options->thetas),

@@ -52,18 +52,20 @@ std::string graph_table(const CompareOptions& options, const PanelResult& result
 
 // Shares of each of the stage's times, by value.
 std::string times_table(const PanelResult& result) {
-  std::string text;
+  std::string text, names;
   for (const ComparePoint& point : result.points) {
-    if (!point.timed.has_times()) continue;
+    const auto times = point.timed.times();
+    if (times.empty()) continue;
     text += format("\n%18s", result.panel.value_name(point.value).c_str());
-    for (std::uint32_t i = 0; i < kLocalTimes; ++i) {
-      text += format(" %9.1f", 100 * point.timed.share_of(static_cast<LocalTime>(i)));
+    const bool is_first = names.empty();
+    for (const auto& [name, share] : times) {
+      text += format(" %9.1f", 100 * share);
+      if (is_first) names += format(" %9s", name.c_str());
     }
     text += format(" %19.1f", 100 * point.timed.serialized_share());
   }
   if (text.empty()) return text;
-  std::string head = format("%18s", to_string(result.panel.axis));
-  for (std::uint32_t i = 0; i < kLocalTimes; ++i) head += format(" %9s", name_of(static_cast<LocalTime>(i)));
+  const std::string head = format("%18s", to_string(result.panel.axis)) + names;
   return "where the time of local's stage goes, in percent of its threads' time: figure " + result.panel.figure +
          "b, " + result.panel.workload_name() + "\n" + head + " serialized_attempts" + text + "\n\n";
 }
@@ -96,7 +98,7 @@ std::string point_line(const ComparePanel& panel, const ComparePoint& point) {
                 place(panel, point.graph.letter).c_str(), to_string(panel.axis), panel.value_name(point.value).c_str(),
                 point.strategy.c_str(), median_of(point.per_second) / 1e6,
                 static_cast<unsigned long long>(report.counts.transactions), report.aborts_per_commit(),
-                static_cast<unsigned long long>(report.execution.retried),
+                static_cast<unsigned long long>(report.execution.counter("retried")),
                 static_cast<unsigned long long>(report.execution.postponed));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace kilokv::engine::bench {
@@ -10,6 +11,8 @@ namespace {
 
 // `auto` times both of what it chooses from twice. Those that it is set against begin as late, at the same batch.
 constexpr std::uint64_t kWarmUpBatches = 6;
+
+constexpr const char* kTimes = "stage-times";  // the setting that makes a strategy tell where its time goes
 
 // Of a repeat: one of few is as slow as its slowest.
 constexpr std::uint64_t kBatchesMin = 5;
@@ -31,8 +34,12 @@ BenchOptions bench_options(const CompareOptions& options, const WorkloadOptions&
   bench.device = options.device;
   bench.strategy = point.strategy;
   bench.threads = point.setting.threads;
-  if (Engine::has_locks(point.strategy)) bench.records_per_lock = point.setting.records_per_lock;
-  if (point.strategy == "kilo") bench.concurrency_limit = point.setting.concurrency_limit;
+  const StrategyInfo* const strategy = find_strategy_info(point.strategy);
+  const auto set = [&](const char* setting, std::uint64_t value) {
+    if (strategy != nullptr && strategy->has_setting(setting)) bench.settings[setting] = std::to_string(value);
+  };
+  set("records-per-lock", point.setting.records_per_lock);
+  set("concurrency-limit", point.setting.concurrency_limit);
   bench.batch_transactions = options.batch_transactions;
   bench.batches = batches_at(options, workload);
   bench.warmup_batches = warm_up_batches(options, bench.batches);
@@ -72,7 +79,7 @@ Status close_lane(Lane* lane) {
 Status run_timed(const CompareOptions& options, ComparePoint* point) {
   const WorkloadOptions workload = workload_at(options, point->setting);
   BenchOptions bench = bench_options(options, workload, *point);
-  bench.stage_times = true;
+  bench.settings[kTimes] = "on";
   auto run = WorkloadRun::create(bench, workload);
   if (!run.ok()) return run.status();
   Status status = (*run)->verify(options.verify_batches);
@@ -146,7 +153,9 @@ Result<std::vector<ComparePoint>> measure_panel(const CompareOptions& options, c
     for (Lane& lane : lanes) lane.run.reset();
     if (status.ok()) {
       status = for_each_lane(panel, &lanes, 0, [&](Lane* lane) {
-        return panel.has_times && lane->point.strategy == "local" ? run_timed(options, &lane->point) : Status();
+        const StrategyInfo* const strategy = find_strategy_info(lane->point.strategy);
+        const bool has_times = panel.has_times && strategy != nullptr && strategy->has_setting(kTimes);
+        return has_times ? run_timed(options, &lane->point) : Status();
       });
     }
     if (!status.ok()) return status;

@@ -1,7 +1,7 @@
 // kilokv-engine-bench: the engine alone, no server: throughput of the workloads, the referee's verdict with --verify,
 // the ratio to a hand-written loop with --baseline, or (compare) the strategies against each other, or (validate) the
-// ways to check a large read set. Exit codes: 0 done and everything checked holds; 1 a check failed or the run could
-// not be done; 2 wrong usage.
+// ways to check a large read set. `strategies` lists the strategies and their settings. Exit codes: 0 done and
+// everything checked holds; 1 a check failed or the run could not be done; 2 wrong usage.
 
 #include <cstdio>
 #include <string>
@@ -13,6 +13,7 @@
 #include "engine/bench/options.hpp"
 #include "engine/bench/report.hpp"
 #include "engine/bench/runner.hpp"
+#include "engine/bench/strategies_main.hpp"
 #include "engine/bench/validate_main.hpp"
 
 namespace {
@@ -66,13 +67,15 @@ int run_workloads(const BenchOptions& options) {
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "compare") return compare_main({argv + 2, argv + argc});
   if (argc > 1 && std::string(argv[1]) == "validate") return validate_main({argv + 2, argv + argc});
+  if (argc > 1 && std::string(argv[1]) == "strategies") return strategies_main({argv + 2, argv + argc});
   BenchOptions options;
   const std::vector<Flag> flags = bench_flags(&options);
   Status status = parse_flags(flags, std::vector<std::string>(argv + 1, argv + argc));
   if (status.ok() && options.help) {
     std::printf(
         "Usage: kilokv-engine-bench [FLAGS]\n       kilokv-engine-bench compare [FLAGS]\n"
-        "       kilokv-engine-bench validate [FLAGS]\nRuns workloads on the engine "
+        "       kilokv-engine-bench validate [FLAGS]\n       kilokv-engine-bench strategies [FLAGS]\nRuns workloads on "
+        "the engine "
         "alone, in this process.\n\n%s\n%s"
         "\nWorkloads, what --keys counts, and the presets small and paper:\n\n%s",
         describe_flags(flags).c_str(), describe_strategies().c_str(), Workload::describe_sizes(false).c_str());

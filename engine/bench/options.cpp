@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/exec/papers/history_size.hpp"
-#include "engine/stm/papers/kilo_arguments.hpp"
-#include "engine/stm/papers/local_arguments.hpp"
+#include "engine/strategies.hpp"
 
 namespace kilokv::engine::bench {
 
@@ -37,12 +35,29 @@ Flag distribution_flag(DistributionOptions* target) {
           }};
 }
 
+// Whether the text is one that the setting takes is checked with all the other options (check_options).
+Flag setting_flag(const SettingInfo& info, SettingTexts* target) {
+  const StrategySetting& setting = info.setting;
+  const bool is_switch = setting.kind == SettingKind::on_off;
+  return {setting.name,
+          is_switch                           ? ""
+          : setting.kind == SettingKind::form ? "FORM"
+                                              : "N",
+          setting.default_text(),
+          std::string(setting.help) + " Strategies: " + listed(info.strategies, ", ") + "." +
+              (is_switch ? "" : " Takes " + setting.takes() + "."),
+          [name = std::string(setting.name), is_switch, target](std::string_view text) {
+            (*target)[name] = is_switch ? "on" : text;
+            return Status();
+          }};
+}
+
 }  // namespace
 
 std::vector<Flag> bench_flags(BenchOptions* options) {
   std::vector<std::string> workloads = Workload::names();
   workloads.push_back("all");
-  return {
+  std::vector<Flag> flags = {
       choice_flag("device", Engine::devices(), "where batches run; auto: a CUDA device where there is one",
                   &options->device),
       choice_flag("strategy", Engine::strategies(), "how batches run, see below", &options->strategy),
@@ -57,24 +72,9 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
       distribution_flag(&options->distribution),
       number_flag("threads", "threads", "of all strategies but serial, on the CPU; 0: one for each core", 0,
                   EngineOptions::kThreadsMax, &options->threads),
-      number_flag("records-per-lock", "records", "prstm, lock, gpustm, the rest of local: that one lock covers", 1,
-                  EngineOptions::kPerLockMax, &options->records_per_lock),
-      number_flag("transactions-per-thread", "transactions",
-                  "prstm, lock, gpustm, kilo, local: in a row that one thread takes together; 0: as is best", 0,
-                  EngineOptions::kPerThreadMax, &options->transactions_per_thread),
-      number_flag("commit-units", "units", "kilo: parts of the records, each with a history; 1, 2, 4, 8, 16 or 32", 1,
-                  kCommitUnitsMax, &options->commit_units),
-      text_flag("history", "SIZE", "kilo: of each history: " + std::string(HistorySize::kForms), &options->history),
-      number_flag("concurrency-limit", "transactions", "kilo: between start and end at once; 0: it adapts", 0,
-                  EngineOptions::kConcurrencyMax, &options->concurrency_limit),
-      number_flag("staged-records", "records", "local: that its stage has room for; 0: it has no stage", 0,
-                  kStagedRecordsMax, &options->staged_records),
-      number_flag("signature-bits", "bits", "local: of the signature of each lane of its stage; a power of two", 1,
-                  kSignatureBitsMax, &options->signature_bits),
-      number_flag("stage-blocks", "blocks", "local, on a device: in whose memory its stage is, at most; 1, 2, 4 or 8",
-                  1, kStageBlocksMax, &options->stage_blocks),
-      switch_flag("stage-times", "local: tell where the time of its stage's threads goes, which costs some",
-                  &options->stage_times),
+  };
+  for (const SettingInfo& info : strategy_settings()) flags.push_back(setting_flag(info, &options->settings));
+  const std::vector<Flag> others = {
       number_flag("batch", "transactions", "of each batch", 1, 1'000'000, &options->batch_transactions),
       number_flag("batches", "batches", "to run per workload; 0: as many as --duration allows", 0, 1'000'000'000,
                   &options->batches),
@@ -112,21 +112,25 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
       switch_flag("version", "print version and commit and exit", &options->version),
       switch_flag("help", "print this and exit", &options->help),
   };
+  flags.insert(flags.end(), others.begin(), others.end());
+  return flags;
 }
 
 std::string describe_strategies() {
-  return "Strategies:\n"
-         "  serial   one by one, in the order of the specification\n"
-         "  ordered  on several threads, with the results of serial, bit for bit\n"
-         "  prstm    in an order that it finds: priority decides conflicts; who waits for another is postponed\n"
-         "  lock     in an order that it finds: every transaction locks all that it may touch first\n"
-         "  gpustm   in an order that it finds: GPU-STM, for comparison; who waits for another is tried up to 100 "
-         "times\n"
-         "  kilo     in an order that it finds: KILO TM: validation by value, commits in the order of IDs\n"
-         "  local    in an order that it finds: GPU-LocalTM for the records wanted most, on a stage; prstm for the "
-         "rest\n"
-         "  auto     the fastest one of serial and ordered; with --order any also prstm, kilo and local\n"
-         "Batches with ranges are run by serial, under every strategy.\n";
+  constexpr std::size_t kSummaryColumn = 12;
+  const auto line = [](const std::string& name, const std::string& text) {
+    return "  " + name + std::string(kSummaryColumn - 2 - std::min(name.size(), kSummaryColumn - 3), ' ') + text + "\n";
+  };
+  std::string text = "Strategies:\n";
+  std::vector<std::string> fixed, any;
+  for (const StrategyInfo& info : strategy_infos()) {
+    text += line(info.name, info.summary);
+    if (info.auto_order == "fixed") fixed.push_back(info.name);
+    if (info.auto_order == "any") any.push_back(info.name);
+  }
+  text += line("auto", "Chooses the fastest of " + listed(fixed, " and ") +
+                           " for each batch; with --order any also of " + listed(any, " and ") + ".");
+  return text + "Batches with ranges are run by serial, under every strategy.\n";
 }
 
 EngineOptions engine_options_of(const BenchOptions& options) {
@@ -135,15 +139,7 @@ EngineOptions engine_options_of(const BenchOptions& options) {
   engine.order = options.order;
   engine.device = options.device;
   engine.threads = static_cast<std::uint32_t>(options.threads);
-  engine.records_per_lock = static_cast<std::uint32_t>(options.records_per_lock);
-  engine.transactions_per_thread = static_cast<std::uint32_t>(options.transactions_per_thread);
-  engine.commit_units = static_cast<std::uint32_t>(options.commit_units);
-  engine.history = options.history;
-  engine.staged_records = static_cast<std::uint32_t>(options.staged_records);
-  engine.signature_bits = static_cast<std::uint32_t>(options.signature_bits);
-  engine.stage_blocks = static_cast<std::uint32_t>(options.stage_blocks);
-  engine.stage_times = options.stage_times;
-  engine.concurrency_limit = static_cast<std::uint32_t>(options.concurrency_limit);
+  engine.settings = options.settings;
   return engine;
 }
 

@@ -21,12 +21,7 @@ struct BenchOptions {
   std::uint64_t keys = 0;         // 0: as many as the preset has
   DistributionOptions distribution;
   std::uint64_t threads = 0;  // 0: one for each core
-  std::uint64_t records_per_lock = 1;
-  std::uint64_t commit_units = 8, concurrency_limit = 0;
-  std::string history = "5kB";
-  std::uint64_t staged_records = 1024, signature_bits = 256, stage_blocks = 1;
-  bool stage_times = false;
-  std::uint64_t transactions_per_thread = 0;  // 0: as is best
+  SettingTexts settings;      // of strategies
   std::uint64_t batch_transactions = 1024;
   std::uint64_t batches = 0;      // 0: by duration
   std::uint64_t batches_min = 1;  // that a run takes however long they last

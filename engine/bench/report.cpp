@@ -1,5 +1,6 @@
 #include "engine/bench/report.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "engine/bench/json.hpp"
@@ -10,7 +11,6 @@ namespace kilokv::engine::bench {
 namespace {
 
 constexpr std::size_t kThreadsShownMax = 1024;
-
 template <class... Arguments>
 std::string format(const char* pattern, Arguments... arguments) {
   char text[1024];
@@ -49,31 +49,13 @@ std::string execution_line(const WorkloadReport& report) {
   std::string text = format("%s: batches: %llu serial, %llu ordered, %llu in any order (%llu on the device)",
                             report.workload.name.c_str(), wide(of.serial_batches), wide(of.ordered_batches),
                             wide(of.ticketed_batches), wide(of.device_batches));
-  if (of.ordered_batches > 0) {
-    text += format("; %.2f rounds a batch, %llu reservations, %llu chained ADDs, %llu in tails (%llu in chains)",
-                   static_cast<double>(of.rounds) / static_cast<double>(of.ordered_batches), wide(of.reservations),
-                   wide(of.chained_adds), wide(of.tail), wide(of.walked));
+  for (const Counter& counter : of.counters) {
+    if (counter.value != 0 && !is_time(counter.name)) text += format("; %s %llu", counter.name, wide(counter.value));
   }
-  if (of.ticketed_batches > 0) {
-    text += format(
-        "; %llu attempts, %llu conflicts (%.4f for each commit), %llu under locks, %llu pre-locks stolen, "
-        "from %llu attempts, %llu tried again at once, %llu tickets wasted, %llu hazards, %llu changes of the limit",
-        wide(of.attempts), wide(of.conflicts), report.aborts_per_commit(), wide(of.under_locks), wide(of.steals),
-        wide(of.stolen), wide(of.retried), wide(of.wasted_tickets), wide(of.hazards), wide(of.limit_changes));
-  }
-  if (of.staged > 0) {
-    text +=
-        format("; %llu staged, %llu restarts there (about %llu by aliases), %llu alone in a group, %llu in the block",
-               wide(of.staged), wide(of.lane_restarts), wide(of.signature_aliases), wide(of.warp_serialized),
-               wide(of.block_serialized));
-    if (of.has_times()) {
-      text += "; of its threads' time";
-      for (std::uint32_t i = 0; i < kLocalTimes; ++i) {
-        const auto time = static_cast<LocalTime>(i);
-        text += format(" %.1f%% %s", 100 * of.share_of(time), kilokv::engine::name_of(time));
-      }
-    }
-    if (of.stage_blocks > 0) text += format(", in the memory of %u block(s) at most", of.stage_blocks);
+  if (of.counter("conflicts") != 0) text += format(" (%.4f conflicts for each commit)", report.aborts_per_commit());
+  if (const auto times = of.times(); !times.empty()) {
+    text += "; of its threads' time";
+    for (const auto& [name, share] : times) text += format(" %.1f%% %s", 100 * share, name.c_str());
   }
   if (of.device_batches > 0) {
     const auto batches = static_cast<double>(of.device_batches);
@@ -93,6 +75,21 @@ std::string execution_line(const WorkloadReport& report) {
   return text + "\n";
 }
 
+// As they hold, by their names with an underscore for each dash.
+void write_settings(JsonWriter* json, const SettingTexts& texts) {
+  const auto settings = effective_settings(texts);
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    auto [name, text] = settings[i];
+    std::replace(name.begin(), name.end(), '-', '_');
+    switch (strategy_settings()[i].setting.kind) {
+      case SettingKind::number:
+      case SettingKind::power_of_two: json->integer(name, setting_number(text)); break;
+      case SettingKind::on_off: json->boolean(name, text == "on"); break;
+      case SettingKind::form: json->string(name, text); break;
+    }
+  }
+}
+
 // The opening fields of every document; the caller closes the object.
 void open_document(JsonWriter* json, const BenchOptions& options) {
   json->begin_object();
@@ -100,14 +97,7 @@ void open_document(JsonWriter* json, const BenchOptions& options) {
   json->string("device", options.device);
   json->string("strategy", options.strategy);
   json->integer("threads", options.threads);
-  json->integer("records_per_lock", options.records_per_lock);
-  json->integer("transactions_per_thread", options.transactions_per_thread);
-  json->integer("commit_units", options.commit_units);
-  json->string("history", options.history);
-  json->integer("concurrency_limit", options.concurrency_limit);
-  json->integer("staged_records", options.staged_records);
-  json->integer("signature_bits", options.signature_bits);
-  json->integer("stage_blocks", options.stage_blocks);
+  write_settings(json, options.settings);
   json->integer("batch_transactions", options.batch_transactions);
   json->integer("seed", options.seed);
   write_machine(json);
@@ -124,26 +114,7 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->integer("ordered_batches", of.ordered_batches);
   json->integer("ticketed_batches", of.ticketed_batches);
   json->integer("device_batches", of.device_batches);
-  json->integer("rounds", of.rounds);
-  json->integer("reservations", of.reservations);
-  json->integer("chained_adds", of.chained_adds);
-  json->integer("tail", of.tail);
-  json->integer("walked", of.walked);
-  json->integer("attempts", of.attempts);
-  json->integer("conflicts", of.conflicts);
-  json->integer("under_locks", of.under_locks);
-  json->integer("steals", of.steals);
-  json->integer("stolen", of.stolen);
-  json->integer("retried", of.retried);
-  json->integer("wasted_tickets", of.wasted_tickets);
-  json->integer("hazards", of.hazards);
-  json->integer("limit_changes", of.limit_changes);
-  json->integer("staged", of.staged);
-  json->integer("lane_restarts", of.lane_restarts);
-  json->integer("signature_aliases", of.signature_aliases);
-  json->integer("warp_serialized", of.warp_serialized);
-  json->integer("block_serialized", of.block_serialized);
-  json->integer("stage_blocks", of.stage_blocks);
+  write_counters(json, of);
   write_times(json, of);
   json->integer("sent_bytes", of.sent_bytes);
   json->integer("returned_bytes", of.returned_bytes);
@@ -215,13 +186,15 @@ void write_counts(JsonWriter* json, const Counts& counts) {
 
 }  // namespace
 
+void write_counters(JsonWriter* json, const ExecutionTotals& of) {
+  for (const std::string& name : strategy_counters()) json->integer(name, of.counter(name));
+}
+
 void write_times(JsonWriter* json, const ExecutionTotals& of) {
-  if (!of.has_times()) return;
+  const auto times = of.times();
+  if (times.empty()) return;
   json->begin_object("times");
-  for (std::uint32_t i = 0; i < kLocalTimes; ++i) {
-    const auto time = static_cast<LocalTime>(i);
-    json->number(kilokv::engine::name_of(time), 100 * of.share_of(time));
-  }
+  for (const auto& [name, share] : times) json->number(name, 100 * share);
   json->number("serialized_attempts", 100 * of.serialized_share());
   json->end_object();
 }

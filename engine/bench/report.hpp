@@ -12,6 +12,8 @@
 namespace kilokv::engine::bench {
 
 // Where the time of local's stage goes, as an object of shares in percent; nothing where it was not asked for.
+// The counters of all strategies; 0: of others.
+void write_counters(JsonWriter* json, const ExecutionTotals& of);
 void write_times(JsonWriter* json, const ExecutionTotals& of);
 
 std::string workload_table(const BenchOptions& options, const std::vector<WorkloadReport>& reports);

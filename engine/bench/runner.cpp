@@ -12,8 +12,11 @@ namespace {
 
 constexpr TimeUs kFirstStampUs = 1'000'000;  // stamps are a part of the input, so they come from no clock
 constexpr Version kLoadVersion = 1;
+constexpr std::string_view kTimePrefix = "time_";  // of counters that are times
 
 }  // namespace
+
+bool is_time(std::string_view counter) { return counter.starts_with(kTimePrefix); }
 
 void Counts::add(const BatchResults& results, const WriteColumns& batch_writes) {
   ++batches;
@@ -41,27 +44,7 @@ void ExecutionTotals::add(const ExecutionReport& batch) {
   }
   ++(batch.any_order ? ticketed_batches : ordered_batches);
   device_batches += batch.on_device ? 1 : 0;
-  rounds += batch.rounds;
-  reservations += batch.reservations;
-  chained_adds += batch.chained_adds;
-  tail += batch.tail;
-  walked += batch.walked;
-  attempts += batch.attempts;
-  conflicts += batch.conflicts;
-  under_locks += batch.under_locks;
-  steals += batch.steals;
-  stolen += batch.stolen;
-  retried += batch.retried;
-  wasted_tickets += batch.wasted_tickets;
-  hazards += batch.hazards;
-  limit_changes += batch.limit_changes;
-  staged += batch.staged;
-  lane_restarts += batch.lane_restarts;
-  signature_aliases += batch.signature_aliases;
-  warp_serialized += batch.warp_serialized;
-  block_serialized += batch.block_serialized;
-  stage_blocks = std::max(stage_blocks, batch.stage_blocks);
-  for (std::uint32_t i = 0; i < kLocalTimes; ++i) local_times.ticks[i] += batch.local_times.ticks[i];
+  for (const Counter& counter : batch.counters) counters.add(counter.name, counter.value, counter.kind);
   sent_bytes += batch.sent_bytes;
   returned_bytes += batch.returned_bytes;
   sent_seconds += batch.sent_seconds;
@@ -72,19 +55,24 @@ void ExecutionTotals::add(const ExecutionReport& batch) {
   for (std::size_t i = 0; i < batch.decided_by.size(); ++i) decided_by[i] += batch.decided_by[i];
 }
 
-bool ExecutionTotals::has_times() const {
-  return std::any_of(std::begin(local_times.ticks), std::end(local_times.ticks), [](auto ticks) { return ticks > 0; });
-}
-
-double ExecutionTotals::share_of(LocalTime time) const {
+std::vector<std::pair<std::string, double>> ExecutionTotals::times() const {
+  std::vector<std::pair<std::string, double>> times;
   double all = 0;
-  for (const std::uint64_t ticks : local_times.ticks) all += static_cast<double>(ticks);
-  return all == 0 ? 0 : static_cast<double>(local_times.ticks[static_cast<std::size_t>(time)]) / all;
+  for (const Counter& counter : counters) {
+    const std::string_view name = counter.name;
+    if (!is_time(name)) continue;
+    all += static_cast<double>(counter.value);
+    times.emplace_back(name.substr(kTimePrefix.size()), static_cast<double>(counter.value));
+  }
+  if (all == 0) return {};
+  for (auto& [name, time] : times) time /= all;
+  return times;
 }
 
 double ExecutionTotals::serialized_share() const {
-  const std::uint64_t attempts_there = staged + lane_restarts;
-  return attempts_there == 0 ? 0 : static_cast<double>(warp_serialized) / static_cast<double>(attempts_there);
+  const std::uint64_t attempts_there = counter("staged") + counter("lane_restarts");
+  if (attempts_there == 0) return 0;
+  return static_cast<double>(counter("warp_serialized")) / static_cast<double>(attempts_there);
 }
 
 double WorkloadReport::nanoseconds_per_transaction() const {
@@ -92,7 +80,8 @@ double WorkloadReport::nanoseconds_per_transaction() const {
 }
 
 double WorkloadReport::aborts_per_commit() const {
-  return counts.committed == 0 ? 0 : static_cast<double>(execution.conflicts) / static_cast<double>(counts.committed);
+  if (counts.committed == 0) return 0;
+  return static_cast<double>(execution.counter("conflicts")) / static_cast<double>(counts.committed);
 }
 
 double WorkloadReport::transactions_per_second() const {
@@ -208,11 +197,11 @@ Status WorkloadRun::run_batch(const TransactionColumns& columns) {
   ++header_.number;
   header_.time_us += 1000;
   // Nothing is parked here: who waits for its batch only expires, the others are counted as postponed and dropped.
-  last_try_.resize(columns.size());
-  for (std::size_t t = 0; t < columns.size(); ++t) last_try_[t] = columns.wait_timeout_us[t] == 0 ? 1 : 0;
+  expires_.resize(columns.size());
+  for (std::size_t t = 0; t < columns.size(); ++t) expires_[t] = columns.wait_timeout_us[t] == 0 ? 1 : 0;
 
   Stopwatch watch;
-  if (Status status = engine_->execute(header_, columns, last_try_, &results_, &writes_); !status.ok()) return status;
+  if (Status status = engine_->execute(header_, columns, expires_, &results_, &writes_); !status.ok()) return status;
   if (Status status = check_device(columns); !status.ok()) return status;
   if (model_) {
     add_time(watch);
@@ -245,7 +234,7 @@ void WorkloadRun::add_time(const Stopwatch& watch) {
 
 Status WorkloadRun::verify_batch(const BatchHeader& header, const TransactionColumns& columns) {
   const auto bytes_of = [&](Cell cell) { return engine_->bytes_of(cell); };
-  return check_execution({header, columns, last_try_, results_, writes_, bytes_of}, referee_mode(engine_->execution()),
+  return check_execution({header, columns, expires_, results_, writes_, bytes_of}, referee_mode(engine_->execution()),
                          &*model_);
 }
 

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.hpp"
@@ -26,25 +28,22 @@ struct Counts {
   std::uint64_t decided() const { return transactions - wait_expired - postponed; }
 };
 
+// Whether a counter of this name is a time: of these only the shares are told.
+bool is_time(std::string_view counter);
+
 // How they were executed.
 struct ExecutionTotals {
   std::uint64_t serial_batches = 0, ordered_batches = 0, ticketed_batches = 0;
-  std::uint64_t device_batches = 0;  // of the ordered and ticketed ones
-  std::uint64_t rounds = 0, reservations = 0, chained_adds = 0, tail = 0, walked = 0;  // of ordered
-  std::uint64_t attempts = 0, conflicts = 0, under_locks = 0, steals = 0, stolen = 0;  // of those with tickets
-  std::uint64_t retried = 0, wasted_tickets = 0, hazards = 0, limit_changes = 0;
-  // Of local's stage.
-  std::uint64_t staged = 0, lane_restarts = 0, signature_aliases = 0, warp_serialized = 0, block_serialized = 0;
-  std::uint32_t stage_blocks = 0;                    // the most in whose memory it was; 0: in none's
-  LocalTimes local_times;                            // where it was asked for
+  std::uint64_t device_batches = 0;                  // of the ordered and ticketed ones
+  Counters counters;                                 // of single strategies
   std::uint64_t sent_bytes = 0, returned_bytes = 0;  // to and from a device
   double sent_seconds = 0, kernel_seconds = 0, returned_seconds = 0;
   std::uint64_t postponed = 0;            // of all but serial
   std::vector<std::uint64_t> decided_by;  // by thread, or a device's groups
   void add(const ExecutionReport& batch);
-  bool has_times() const;
-  // Of the time of the stage's threads, from 0 to 1; 0 where there is none.
-  double share_of(LocalTime time) const;
+  std::uint64_t counter(std::string_view name) const { return counters.of(name); }
+  // Where the time of a strategy's threads went, if it has told: names, and shares from 0 to 1.
+  std::vector<std::pair<std::string, double>> times() const;
   // Lanes that had to go alone in their group, of all attempts on the stage.
   double serialized_share() const;
 };
@@ -101,7 +100,7 @@ class WorkloadRun {
   bool needs_device_ = false;
   std::vector<TransactionColumns> chunk_;
   std::size_t next_in_chunk_ = 0;
-  Column<std::uint8_t> last_try_;
+  Column<std::uint8_t> expires_;
   BatchResults results_;
   WriteColumns writes_;
   BatchHeader header_;

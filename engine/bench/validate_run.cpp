@@ -28,13 +28,13 @@ struct Contender {
   BatchHeader header{0, 1763600000000000, 2};
   BatchResults results;
   WriteColumns writes;
-  Column<std::uint8_t> last_try = Column<std::uint8_t>(1, 0);
+  Column<std::uint8_t> expires = Column<std::uint8_t>(1, 0);
 
   // Seconds that it took; below 0: it failed.
   double execute(const TransactionColumns& columns) {
     ++header.number;
     const auto begin = std::chrono::steady_clock::now();
-    const Status status = engine->execute(header, columns, last_try, &results, &writes);
+    const Status status = engine->execute(header, columns, expires, &results, &writes);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     header.first_version = results.next_version;
     engine->release_through(header.number);

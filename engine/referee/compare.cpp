@@ -150,7 +150,7 @@ Status compare_shapes(const Execution& execution) {
   const auto bytes_writes = static_cast<std::size_t>(
       std::count(writes.type.begin(), writes.type.end(), static_cast<std::uint8_t>(ValueType::bytes)));
   const bool fits =
-      execution.last_try.size() == n && results.outcome.size() == n && results.failed_in.size() == n &&
+      execution.expires.size() == n && results.outcome.size() == n && results.failed_in.size() == n &&
       results.failed_index.size() == n && results.rank.size() == n && results.wrote.size() == n &&
       results.guard_cell.size() == n && results.op_cell.size() == m && results.op_flags.size() == m &&
       results.range_begin.size() == r && results.range_end.size() == r && results.pair_flags.size() == pairs &&

@@ -66,7 +66,7 @@ Status Replay::finish(std::uint32_t t, std::uint32_t rank, const ModelRun& run) 
 }
 
 Status Replay::left_over(std::uint32_t t, std::uint32_t rank, const ModelRun& run) const {
-  const bool expired = run.outcome == Outcome::postponed && execution_.last_try[t] != 0;
+  const bool expired = run.outcome == Outcome::postponed && execution_.expires[t] != 0;
   return compare_transaction(execution_, {t, expired ? Outcome::wait_expired : run.outcome, rank, run});
 }
 

@@ -39,14 +39,14 @@ enum class RefereeMode : std::uint8_t {
 // The mode in which an execution is checked.
 inline RefereeMode referee_mode(const ExecutionReport& report) {
   if (!report.any_order) return RefereeMode::deterministic;
-  return report.wasted_tickets == 0 ? RefereeMode::any_order : RefereeMode::any_order_with_waste;
+  return report.counter("wasted_tickets") == 0 ? RefereeMode::any_order : RefereeMode::any_order_with_waste;
 }
 
 // One execution, by reference: the arguments of Engine::execute, and what it filled in.
 struct Execution {
   const BatchHeader& header;
   const TransactionColumns& columns;
-  std::span<const std::uint8_t> last_try;
+  std::span<const std::uint8_t> expires;
   const BatchResults& results;
   const WriteColumns& writes;
   std::function<std::string_view(Cell)> bytes_of;  // the bytes of a cell of type bytes, as Engine::bytes_of

@@ -17,10 +17,16 @@
 
 namespace kilokv::engine {
 
+// The tuning of any of them.
+struct SimTuning : TicketedTuning {
+  KiloTuning kilo;
+  LocalTuning local;
+};
+
 // What the runs of an executor are made of, and what the last one gave: its owner's, who outlives the executor.
 struct TicketedSimRuns {
   GridShape shape;
-  TicketedTuning tuning;
+  SimTuning tuning;
   Schedule schedule;  // of the next run
   // Of the last one, and how often the transaction in the first position ended in a conflict, up to 255.
   RunReport report;
@@ -32,20 +38,24 @@ struct TicketedSimRuns {
 template <std::uint32_t Width, class Protocol>
 class TicketedSim final : public Executor {
  public:
+  using Arguments = typename Protocol::Arguments;
+
   // Requires: groups of Width in runs->shape.
   explicit TicketedSim(TicketedSimRuns* runs) : runs_(*runs), lanes_(runs->shape) {}
 
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override {
-    arguments_ = scratch_.open(batch, runs_.tuning, runs_.shape.lanes(), Width, records, results);
-    if constexpr (requires { Protocol::kHasCommitUnits; }) {
-      const std::size_t uses = 2 * batch.columns.guard_key.size() + batch.columns.op_key.size();
-      arguments_.kilo = kilo_.open(batch.columns.size(), uses, runs_.tuning.kilo);
-    }
+    arguments_ = {};
+    arguments_.tuning = runs_.tuning;
+    if constexpr (requires { arguments_.kilo_tuning; }) arguments_.kilo_tuning = runs_.tuning.kilo;
+    if constexpr (requires { arguments_.local_tuning; }) arguments_.local_tuning = runs_.tuning.local;
+    scratch_.open(batch, runs_.shape.lanes(), Width, records, results, &arguments_);
     if constexpr (requires { Protocol::kHasStage; }) {
       const std::uint32_t parts = runs_.tuning.local.stage_blocks, blocks = std::min(parts, runs_.shape.blocks);
-      stage_.open(batch, *records, blocks * runs_.shape.block_threads, Width,
-                  static_cast<std::uint32_t>(std::countr_zero(parts)), &arguments_);
+      own_.open(batch, *records, blocks * runs_.shape.block_threads, Width, &arguments_,
+                static_cast<std::uint32_t>(std::countr_zero(parts)));
+    } else {
+      own_.open(batch, *records, runs_.shape.lanes(), Width, &arguments_);
     }
     runs_.report = lanes_.run(runs_.schedule, [this](std::uint32_t lane) {
       SimPlatformOf<Width> platform(&lanes_, lane);
@@ -56,25 +66,22 @@ class TicketedSim final : public Executor {
     runs_.lock_words.assign(arguments_.locks, arguments_.locks + words);
     if (!runs_.report.status.ok()) return runs_.report.status;
     scratch_.close("simulated", batch, results, report);
-    stage_.close(report);
+    own_.close(report);
     report->on_device = false;
     if (results->passes > 0) return {};
     return Status(StatusCode::internal, "given up: no thread got on");
   }
   const DeviceInfo* device() const override { return &info_; }
-  bool leaves_deltas() const override { return decltype(arguments_)::kLeavesDeltas; }
-  std::size_t memory_bytes() const override {
-    return scratch_.memory_bytes() + kilo_.memory_bytes() + stage_.memory_bytes();
-  }
+  bool leaves_deltas() const override { return Arguments::kLeavesDeltas; }
+  std::size_t memory_bytes() const override { return scratch_.memory_bytes() + own_.memory_bytes(); }
 
  private:
   TicketedSimRuns& runs_;
   DeviceInfo info_{"simulator", "lanes", 1, 0};
   Lanes lanes_;
   TicketedScratch scratch_;
-  KiloScratch kilo_;
-  StageScratch stage_;
-  TicketedArguments<HostSpace> arguments_;  // of the run
+  OwnScratch<Arguments> own_;
+  Arguments arguments_;  // of the run
 };
 
 }  // namespace kilokv::engine

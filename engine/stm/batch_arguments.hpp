@@ -18,7 +18,7 @@ struct BatchArguments {
   using Pointer = typename Space::template Pointer<T>;
   BatchViewIn<Space> batch;
   ResultViewIn<Space> results;
-  Pointer<const std::uint8_t> last_try = {};        // [n]
+  Pointer<const std::uint8_t> expires = {};         // [n]
   Pointer<const std::uint32_t> order = {};          // [n] position -> transaction, or null: the same
   Pointer<const std::uint32_t> record_of_key = {};  // [k] key -> record
   Pointer<const std::uint64_t> value_word = {};     // [v]

@@ -552,7 +552,7 @@ class OrderedRun {
     if (p_.get(a_.pass_of + position) == kDone) return;
     const std::uint32_t t = transaction_at(position);
     a_.results.rank[t] = passes * size_ + position;
-    if (a_.last_try[t] != 0) a_.results.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
+    if (a_.expires[t] != 0) a_.results.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
   }
 
   P& p_;

@@ -22,14 +22,27 @@ struct OrderedTuning {
   std::uint32_t idle_rounds_max = 8;
 };
 
-// What a thread counts. tail: run one by one; walked: of these in a chain's walk, beside other chains'.
+// What a thread counts.
 struct OrderedCounts {
-  std::uint64_t decided = 0, reservations = 0, chained_adds = 0, postponed = 0, tail = 0, walked = 0;
+  std::uint64_t decided = 0;       // transactions
+  std::uint64_t reservations = 0;  // words that somebody asked for, of all rounds
+  std::uint64_t chained_adds = 0;  // ADDs that could commute but for the overflow bound, the type, or an order
+  std::uint64_t postponed = 0;     // times that a WAIT guard postponed a transaction
+  std::uint64_t tail = 0;          // transactions that ran one by one, where rounds would decide too few
+  std::uint64_t walked = 0;        // of these: in chains that share no record, side by side
 
   // The group's: every lane of it must call.
   template <Platform P>
   KILOKV_HOST_DEVICE OrderedCounts of_group(P& p) const {
     return {p.sum(decided), p.sum(reservations), p.sum(chained_adds), p.sum(postponed), p.sum(tail), p.sum(walked)};
+  }
+  KILOKV_HOST_DEVICE void add(const OrderedCounts& other) {
+    decided += other.decided;
+    reservations += other.reservations;
+    chained_adds += other.chained_adds;
+    postponed += other.postponed;
+    tail += other.tail;
+    walked += other.walked;
   }
 };
 

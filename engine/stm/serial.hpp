@@ -20,9 +20,9 @@ namespace kilokv::engine {
 
 // Runs the batch and fills every column of the results that it views. Returns the number of passes (0: empty batch).
 // `order`: position -> transaction, or null where they are the same. `waiting`: room for n positions.
-// `last_try`: [n], as in Engine::execute.
+// `expires`: [n], as in Engine::execute.
 template <class Access>
-[[gnu::flatten]] inline std::uint32_t run_serial(BatchView batch, ResultView results, const std::uint8_t* last_try,
+[[gnu::flatten]] inline std::uint32_t run_serial(BatchView batch, ResultView results, const std::uint8_t* expires,
                                                  const std::uint32_t* order, std::uint32_t* waiting, Access& access) {
   const std::uint32_t n = batch.size;
   if (n == 0) return 0;
@@ -46,7 +46,7 @@ template <class Access>
     const std::uint32_t position = waiting[i];
     const std::uint32_t t = order != nullptr ? order[position] : position;
     results.rank[t] = passes * n + position;
-    if (last_try[t] != 0) results.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
+    if (expires[t] != 0) results.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
   }
   return passes;
 }

@@ -158,7 +158,7 @@ def main():
     parser.add_argument("--nvcc", default=shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc", help="the compiler")
     parser.add_argument("--architectures", default=",".join(SHARED_BYTES), help="comma-separated (default %(default)s)")
     parser.add_argument("--library", help="built library, object or program that must have code of all kernels")
-    parser.add_argument("sources", nargs="*", default=sorted(glob.glob(os.path.join(ROOT, "engine/exec/*.cu"))),
+    parser.add_argument("sources", nargs="*", default=sorted(glob.glob(os.path.join(ROOT, "engine/exec/**/*.cu"), recursive=True)),
                         help="default: those of engine/exec")
     options = parser.parse_args()
     kernels = []

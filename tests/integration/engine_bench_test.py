@@ -61,11 +61,11 @@ class EngineBench(unittest.TestCase):
 
     def test_kilo_takes_histories_and_limits(self):
         for units, history, limit in itertools.product(["1", "32"], ["512B", "4+8"], ["0", "1", "3"]):
-            done = run("--strategy", "kilo", "--threads", "4", "--workload", "hot", "--commit-units", units, "--history",
+            done = run("--strategy", "kilo", "--threads", "4", "--workload", "hot", "--commit-units", units, "--writer-history",
                        history, "--concurrency-limit", limit, "--verify", "--batches", "6", "--batch", "200", "--json")
             self.check_counts("kilo", done)
             document = json.loads(done.stdout)
-            self.assertEqual((document["commit_units"], document["history"], document["concurrency_limit"]),
+            self.assertEqual((document["commit_units"], document["writer_history"], document["concurrency_limit"]),
                              (int(units), history, int(limit)))
             if limit == "1":
                 self.assertEqual(document["workloads"][0]["execution"]["wasted_tickets"], 0)
@@ -212,10 +212,10 @@ class EngineBench(unittest.TestCase):
                                  (["--strategy", "ordered", "--records-per-lock", "2"],
                                   "1, the default, unless --strategy is prstm, lock, gpustm or local (--records-per-lock)"),
                                  (["--transactions-per-thread", "4"], "--transactions-per-thread"),
-                                 (["--commit-units", "8", "--history", "512B"],
-                                  "5kB, the default, unless --strategy is kilo (--history)"),
+                                 (["--commit-units", "8", "--writer-history", "512B"],
+                                  "5kB, the default, unless --strategy is kilo (--writer-history)"),
                                  (["--strategy", "kilo", "--commit-units", "3"], "1, 2, 4, 8, 16 or 32"),
-                                 (["--strategy", "kilo", "--history", "5+6"], "ENTRIES+BUCKETS"),
+                                 (["--strategy", "kilo", "--writer-history", "5+6"], "ENTRIES+BUCKETS"),
                                  (["--strategy", "kilo", "--records-per-lock", "2"], "unless --strategy is prstm, lock, gpustm or local"),
                                  (["--staged-records", "64"],
                                   "1024, the default, unless --strategy is local (--staged-records)"),

@@ -27,7 +27,7 @@ class Strategies(unittest.TestCase):
 
     def judge(self, server, folder, load):
         history, final = folder / "history.jsonl", folder / "final.jsonl"
-        report = self.load(server, [*load, "--history", history])
+        report = self.load(server, [*load, "--writer-history", history])
         server.scan_to(final)
         judged = subprocess.run([sys.executable, JUDGE, history, "--final-state", final], capture_output=True, text=True,
                                 stdin=subprocess.DEVNULL, timeout=240)
@@ -74,7 +74,7 @@ class Strategies(unittest.TestCase):
 
     def test_small_histories(self):
         with temporary_folder() as folder, \
-                Server(folder, "--strategy", "kilo", "--threads", "4", "--commit-units", "1", "--history", "4+8",
+                Server(folder, "--strategy", "kilo", "--threads", "4", "--commit-units", "1", "--writer-history", "4+8",
                        "--concurrency-limit", "3", "--shadow-rate", "1") as server:
             told = status(server)
             self.assertEqual([told[knob] for knob in ("commit_units", "history", "concurrency_limit")], [1, "4+8", 3])
@@ -101,7 +101,7 @@ class Strategies(unittest.TestCase):
                                    (["--transactions-per-thread", "4"],
                                     "0, the default, unless --strategy is prstm, lock, gpustm, kilo or local "
                                     "(--transactions-per-thread)"),
-                                   (["--history", "512B"], "5kB, the default, unless --strategy is kilo (--history)"),
+                                   (["--writer-history", "512B"], "5kB, the default, unless --strategy is kilo (--writer-history)"),
                                    (["--strategy", "kilo", "--commit-units", "5"], "1, 2, 4, 8, 16 or 32"),
                                    (["--order", "any", "--staged-records", "64"],
                                     "1024, the default, unless --strategy is local (--staged-records)"),

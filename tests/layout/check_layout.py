@@ -8,6 +8,9 @@ files of core itself), then sessions, waiting and reads, which do not know each 
 then database, which wires them. The client stands on the protocol alone. The
 simulator, engine/sim, stands on the engine, and nothing but tests stands on it.
 
+The facade is no hub: what engine/engine.hpp includes, directly or not, is plain types. Strategies (engine/stm) are
+included in the engine and in its own tests alone.
+
 Prints FILE:LINE: rule, one violation a line. Exit codes: 0 none, 1 some.
 """
 
@@ -22,6 +25,12 @@ CORE_TYPES = [f"server/core/{name}" for name in (
     "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "in_flight", "options",
     "position", "request", "request_identity", "threads")]
 CORE_ROOMS = ["server/core/sessions", "server/core/waiting", "server/core/reads"]
+FACADE = "engine/engine.hpp"
+# What the facade may not drag along, and what of it it may.
+BEHIND_THE_FACADE, REPORTS = ["engine/stm", "engine/exec", "engine/sim"], ["engine/exec/run/execution_report.hpp"]
+STRATEGIES, STRATEGY_USERS = "engine/stm", ["engine", "tests/unit/engine"]
+FOR_TESTS = "engine/engine_for_tests.hpp"
+SIMULATOR, SIMULATOR_BUILD = "kilokv_sim", "engine/CMakeLists.txt"
 PROTOCOL = "kilokv/v1"  # generated
 GENERATED = {"kilokv_commit.hpp"}  # by the build: the commit that a program was built from
 CLIENT_FACE = "client/lib/include"  # included as "kilokv/..."
@@ -107,6 +116,10 @@ def check_own(path, included, root):
         return None
     if not inside(target, PROTOCOL) and not os.path.exists(os.path.join(root, target)):
         return f'"{included}" is no file below the root'
+    if inside(target, STRATEGIES) and not any(inside(path, place) for place in STRATEGY_USERS):
+        return f'"{included}" is for {" and ".join(STRATEGY_USERS)} alone'
+    if target == FOR_TESTS and not path.startswith("tests/") and path != "engine/engine.cpp":
+        return f'"{included}" is for tests alone'
     target_layer = longest(target, MAY_INCLUDE)
     allowed = MAY_INCLUDE.get(layer, [])
     if layer in (None, target_layer) or any(place == target_layer or inside(target, place) for place in allowed):
@@ -136,6 +149,52 @@ def check_line(path, line, root):
             yield broken
 
 
+def included_files(root, path):
+    """Yields the line and the path of what `path` includes of our own."""
+    try:
+        with open(os.path.join(root, path), encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                match = INCLUDE.match(line)
+                if match and match[1]:
+                    yield number, match[1]
+    except FileNotFoundError:
+        pass  # check_own tells
+
+
+def hub_violations(root):
+    """Yields what the facade drags along, and through which file."""
+    seen, to_look_at = {FACADE}, [FACADE]
+    while to_look_at:
+        path = to_look_at.pop(0)
+        for number, target in included_files(root, path):
+            if target in seen:
+                continue
+            seen.add(target)
+            to_look_at.append(target)
+            if any(inside(target, place) for place in BEHIND_THE_FACADE) and target not in REPORTS:
+                yield f"{path}:{number}: {FACADE} may not drag {target} along"
+
+
+def simulator_violations(root, path, lines):
+    """Yields where a build file names the simulator, but for the test section of the engine's and for tests."""
+    if os.path.basename(path) != "CMakeLists.txt" or path.startswith("tests/"):
+        return
+    depth, tests_from = 0, None
+    for number, line in enumerate(lines, 1):
+        code = line.split("#")[0]
+        if re.match(r"\s*if\s*\(", code):
+            depth += 1
+            if tests_from is None and re.match(r"\s*if\s*\(\s*KILOKV_TESTS\s*\)", code):
+                tests_from = depth
+        elif re.match(r"\s*else", code) and tests_from == depth:
+            tests_from = None
+        elif re.match(r"\s*endif\s*\(", code):
+            tests_from = None if tests_from == depth else tests_from
+            depth -= 1
+        if re.search(rf"\b{SIMULATOR}\b", code) and (path != SIMULATOR_BUILD or tests_from is None):
+            yield f"{path}:{number}: {SIMULATOR} is for tests alone"
+
+
 def files(root):
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name not in SKIPPED)
@@ -147,11 +206,14 @@ def violations(root):
     for path in files(root):
         try:
             with open(os.path.join(root, path), encoding="utf-8") as lines:
-                for number, line in enumerate(lines, 1):
-                    for rule in check_line(path, line, root):
-                        yield f"{path}:{number}: {rule}"
+                lines = list(lines)
+            for number, line in enumerate(lines, 1):
+                for rule in check_line(path, line, root):
+                    yield f"{path}:{number}: {rule}"
+            yield from simulator_violations(root, path, lines)
         except UnicodeDecodeError:
             pass  # not text
+    yield from hub_violations(root)
 
 
 def stale_rules(root):
@@ -159,6 +221,7 @@ def stale_rules(root):
     places = set(MAY_INCLUDE) | {place for allowed in MAY_INCLUDE.values() for place in allowed} - {PROTOCOL}
     places |= {place for allowed in LIBRARIES.values() for place in allowed} | set(WITHOUT_REAL_WORLD)
     places |= {place for _, _, allowed, _ in WORDS for place in allowed}
+    places |= {FACADE, FOR_TESTS, SIMULATOR_BUILD, *BEHIND_THE_FACADE, *REPORTS, *STRATEGY_USERS}
     stems = {os.path.splitext(path)[0] for path in files(root)}
     for place in sorted(places):
         if not os.path.exists(os.path.join(root, place)) and place not in stems:

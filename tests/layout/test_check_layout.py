@@ -95,6 +95,38 @@ class LayoutTest(unittest.TestCase):
                 self.assert_found(f"server/core/{room}/a.cpp", '#include "engine/referee/referee.hpp"',
                                   f'server/core/{room} may not include "engine/referee/referee.hpp"')
 
+    def test_facade_is_no_hub(self):
+        report = "engine/exec/run/execution_report.hpp"
+        self.assertEqual(self.check({"engine/engine.hpp": f'#include "{report}"\n', report: ""}), [])
+        for behind in ("engine/stm/serial.hpp", "engine/sim/lanes.hpp", "engine/exec/run/executor.hpp"):
+            with self.subTest(behind=behind):
+                found = self.check({"engine/engine.hpp": f'#include "{report}"\n',
+                                    report: f'#pragma once\n#include "{behind}"\n', behind: "#pragma once\n"})
+                self.assertIn(f"{report}:2: engine/engine.hpp may not drag {behind} along", found)
+
+    def test_strategies_are_the_engines(self):
+        serial, for_tests = "engine/stm/serial.hpp", "engine/engine_for_tests.hpp"
+        for path in ("tests/unit/engine/a_test.cpp", "engine/bench/a.cpp", "engine/exec/a.hpp"):
+            self.assertEqual(self.check({path: f'#include "{serial}"\n', "engine/exec/a.hpp": ""}), [])
+        for path in ("tests/unit/core/a_test.cpp", "server/core/a.cpp", "client/bench/a.cpp"):
+            with self.subTest(path=path):
+                self.assert_found(path, f'#include "{serial}"', f'"{serial}" is for engine and tests/unit/engine alone')
+        self.assertEqual(self.check({for_tests: "", "tests/unit/engine/a_test.cpp": f'#include "{for_tests}"\n'}), [])
+        self.assertEqual(self.check({for_tests: "", "engine/bench/a.cpp": f'#include "{for_tests}"\n'}),
+                         [f'engine/bench/a.cpp:1: "{for_tests}" is for tests alone'])
+
+    def test_simulator_is_for_tests(self):
+        rule = "kilokv_sim is for tests alone"
+        build, tests = "engine/CMakeLists.txt", "if(KILOKV_TESTS)\n  if(A)\n  endif()\n  link(a kilokv_sim)\nendif()\n"
+        self.assertEqual(self.check({build: tests, "tests/CMakeLists.txt": "link(a kilokv_sim)\n",
+                                     "server/CMakeLists.txt": "link(a kilokv_simple)  # not kilokv_sim\n"}), [])
+        self.assertEqual(self.check({build: tests + "link(a kilokv_sim)\n"}), [f"{build}:6: {rule}"])
+        self.assertEqual(self.check({build: "if(KILOKV_TESTS)\nelse()\n link(a kilokv_sim)\nendif()\n"}),
+                         [f"{build}:3: {rule}"])
+        self.assertEqual(self.check({build: "if(NOT KILOKV_TESTS)\n link(a kilokv_sim)\nendif()\n"}),
+                         [f"{build}:2: {rule}"])
+        self.assertEqual(self.check({"server/CMakeLists.txt": tests}), [f"server/CMakeLists.txt:4: {rule}"])
+
     def test_public_header_of_the_client_has_no_protocol(self):
         self.assert_found("client/lib/include/kilokv/a.hpp", '#include "kilokv/v1/kilokv.pb.h"',
                           'client/lib/include may not include "kilokv/v1/kilokv.pb.h"')

@@ -19,9 +19,9 @@ class ForwardingEngine : public engine::Engine {
 
   void prepare() override { to_->prepare(); }
   Status execute(const engine::BatchHeader& header, const engine::TransactionColumns& columns,
-                 const engine::Column<std::uint8_t>& last_try, engine::BatchResults* results,
+                 const engine::Column<std::uint8_t>& expires, engine::BatchResults* results,
                  engine::WriteColumns* writes) override {
-    return to_->execute(header, columns, last_try, results, writes);
+    return to_->execute(header, columns, expires, results, writes);
   }
   const engine::ExecutionReport& execution() const override { return to_->execution(); }
   engine::EngineDevice device() const override { return to_->device(); }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/check.hpp"
+#include "engine/exec/strategy.hpp"
 
 namespace kilokv::engine {
 
@@ -27,10 +28,10 @@ bool is_plausible(const BatchResults& results) {
 
 }  // namespace
 
-// Where a batch's columns are: in the device's block, and, up to `returned_end`, at the same places in the staging
+// Where a batch's columns are: in the device's block, and, up to `returned_end`, at the same offsets in the staging
 // memory. First what goes there, then what is all zero at the start, out of which a part comes back, then scratch.
-struct DeviceExecutor::Places {
-  Places(const ResolvedBatch& batch, const BatchRecords& records, DeviceStrategy* strategy) {
+struct DeviceExecutor::BlockOffsets {
+  BlockOffsets(const ResolvedBatch& batch, const BatchRecords& records, DeviceStrategy* strategy) {
     const TransactionColumns& c = batch.columns;
     n = c.size();
     d = records.size();
@@ -42,7 +43,7 @@ struct DeviceExecutor::Places {
     then_end = layout.add<std::uint32_t>(n);
     else_end = layout.add<std::uint32_t>(n);
     order = layout.add<std::uint32_t>(batch.order.size());
-    last_try = layout.add<std::uint8_t>(n);
+    expires = layout.add<std::uint8_t>(n);
     guard_kind = layout.add<std::uint8_t>(c.guard_kind.size());
     guard_on_false = layout.add<std::uint8_t>(c.guard_kind.size());
     guard_key = layout.add<std::uint32_t>(c.guard_kind.size());
@@ -83,7 +84,7 @@ struct DeviceExecutor::Places {
 
   BatchShape shape;
   std::size_t n, d;
-  std::size_t guard_end, then_end, else_end, order, last_try;
+  std::size_t guard_end, then_end, else_end, order, expires;
   std::size_t guard_kind, guard_on_false, guard_key, guard_other, guard_operand;
   std::size_t op_kind, op_operand, op_key, op_value;
   std::size_t record_of_key, value_word, equal_begin, equal_end, equal_word, ids, actions, sent_end;
@@ -92,7 +93,7 @@ struct DeviceExecutor::Places {
   std::size_t slot_of, pending, end;
 };
 
-DeviceExecutor::DeviceExecutor(OpenedDevice opened, std::vector<std::string> strategies, const TicketedTuning& tuning,
+DeviceExecutor::DeviceExecutor(OpenedDevice opened, std::vector<std::string> strategies, const SettingTexts& settings,
                                FirstEpochs first)
     : opened_(std::move(opened)),
       names_(std::move(strategies)),
@@ -101,8 +102,9 @@ DeviceExecutor::DeviceExecutor(OpenedDevice opened, std::vector<std::string> str
       block_(opened_.device.get()),
       validator_(opened_.device.get(), opened_.kernels.get()) {
   for (const std::string& name : names_) {
-    strategies_.push_back(make_device_strategy(name, tuning, first, opened_.device.get(), opened_.kernels.get()));
-    KILOKV_CHECK(strategies_.back() != nullptr);
+    const Strategy* const strategy = find_strategy(name);
+    KILOKV_CHECK(strategy != nullptr && strategy->make_device != nullptr);
+    strategies_.push_back(strategy->make_device({opened_.device.get(), opened_.kernels.get(), first}, settings));
   }
   use(0);
 }
@@ -129,13 +131,13 @@ Status DeviceExecutor::create_stream() {
 
 Status DeviceExecutor::run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                            ExecutionReport* report) {
-  const Places places(batch, *records, strategy_);
+  const BlockOffsets offsets(batch, *records, strategy_);
   Status status = prepare(batch.store);
-  if (status.ok()) status = reserve(places);
+  if (status.ok()) status = reserve(offsets);
   if (!status.ok()) return status;
-  pack(places, batch, *records);
-  status = launch(places, batch, *records);
-  return status.ok() ? unpack(places, batch, records, results, report) : status;
+  pack(offsets, batch, *records);
+  status = launch(offsets, batch, *records);
+  return status.ok() ? unpack(offsets, batch, records, results, report) : status;
 }
 
 Status DeviceExecutor::validate(const RecordStore& store, const ReadSet& set, ValidatorLanes lanes,
@@ -144,45 +146,45 @@ Status DeviceExecutor::validate(const RecordStore& store, const ReadSet& set, Va
   return status.ok() ? validator_.run(stream_, table_, set, lanes, result) : status;
 }
 
-Status DeviceExecutor::reserve(const Places& places) {
-  Status status = staging_.reserve_growing(places.returned_end);
-  if (status.ok()) status = block_.reserve_growing(places.end);
-  return status.ok() ? strategy_->reserve(stream_, places.shape) : status;
+Status DeviceExecutor::reserve(const BlockOffsets& offsets) {
+  Status status = staging_.reserve_growing(offsets.returned_end);
+  if (status.ok()) status = block_.reserve_growing(offsets.end);
+  return status.ok() ? strategy_->reserve(stream_, offsets.shape) : status;
 }
 
-void DeviceExecutor::pack(const Places& places, const ResolvedBatch& batch, const BatchRecords& records) {
+void DeviceExecutor::pack(const BlockOffsets& offsets, const ResolvedBatch& batch, const BatchRecords& records) {
   std::byte* const to = staging_.data();
-  const auto put = [to](std::size_t place, const auto& column) {
-    if (!column.empty()) std::memcpy(to + place, column.data(), column.size() * sizeof(column[0]));
+  const auto put = [to](std::size_t offset, const auto& column) {
+    if (!column.empty()) std::memcpy(to + offset, column.data(), column.size() * sizeof(column[0]));
   };
   const TransactionColumns& c = batch.columns;
-  put(places.guard_end, c.guard_end);
-  put(places.then_end, c.then_end);
-  put(places.else_end, c.else_end);
-  put(places.order, batch.order);
-  put(places.last_try, batch.last_try);
-  put(places.guard_kind, c.guard_kind);
-  put(places.guard_on_false, c.guard_on_false);
-  put(places.guard_key, c.guard_key);
-  put(places.guard_other, c.guard_other);
-  put(places.guard_operand, c.guard_operand);
-  put(places.op_kind, c.op_kind);
-  put(places.op_operand, c.op_operand);
-  put(places.op_key, c.op_key);
-  put(places.op_value, c.op_value);
-  put(places.record_of_key, records.record_of_key());
-  put(places.equal_begin, batch.equal.begin());
-  put(places.equal_end, batch.equal.end());
-  put(places.equal_word, batch.equal.words());
+  put(offsets.guard_end, c.guard_end);
+  put(offsets.then_end, c.then_end);
+  put(offsets.else_end, c.else_end);
+  put(offsets.order, batch.order);
+  put(offsets.expires, batch.expires);
+  put(offsets.guard_kind, c.guard_kind);
+  put(offsets.guard_on_false, c.guard_on_false);
+  put(offsets.guard_key, c.guard_key);
+  put(offsets.guard_other, c.guard_other);
+  put(offsets.guard_operand, c.guard_operand);
+  put(offsets.op_kind, c.op_kind);
+  put(offsets.op_operand, c.op_operand);
+  put(offsets.op_key, c.op_key);
+  put(offsets.op_value, c.op_value);
+  put(offsets.record_of_key, records.record_of_key());
+  put(offsets.equal_begin, batch.equal.begin());
+  put(offsets.equal_end, batch.equal.end());
+  put(offsets.equal_word, batch.equal.words());
   if (!c.value_end.empty()) {
-    std::memcpy(to + places.value_word, batch.resolver.value_word(), c.value_end.size() * sizeof(std::uint64_t));
+    std::memcpy(to + offsets.value_word, batch.resolver.value_word(), c.value_end.size() * sizeof(std::uint64_t));
   }
   strategy_->pack(to);
   const RecordTable& table = batch.store.table();
-  auto* const ids = reinterpret_cast<KeyId*>(to + places.ids);
-  auto* const actions = reinterpret_cast<std::uint8_t*>(to + places.actions);
+  auto* const ids = reinterpret_cast<KeyId*>(to + offsets.ids);
+  auto* const actions = reinterpret_cast<std::uint8_t*>(to + offsets.actions);
   digest_ = 0;
-  for (std::uint32_t i = 0; i < places.d; ++i) {
+  for (std::uint32_t i = 0; i < offsets.d; ++i) {
     const Slot& slot = table[records.slots()[i]];
     // A record without a version is not there: who writes it is sent before the next batch.
     const bool is_there = slot.cell.tag != 0;
@@ -192,87 +194,87 @@ void DeviceExecutor::pack(const Places& places, const ResolvedBatch& batch, cons
   }
 }
 
-BulkArguments<DeviceSpace> DeviceExecutor::bulk_arguments(const Places& places) const {
+BulkArguments<DeviceSpace> DeviceExecutor::bulk_arguments(const BlockOffsets& offsets) const {
   BulkArguments<DeviceSpace> a;
   table_.open(&a);
-  a.size = static_cast<std::uint32_t>(places.d);
-  a.ids = block_.at<const KeyId>(places.ids);
-  a.actions = block_.at<const std::uint8_t>(places.actions);
-  a.slot_of = block_.at<std::uint32_t>(places.slot_of);
-  a.pending = block_.at<std::uint8_t>(places.pending);
-  a.cells = block_.at<std::uint64_t>(places.cells);
-  a.words = block_.at<std::uint64_t>(places.bulk_words);
+  a.size = static_cast<std::uint32_t>(offsets.d);
+  a.ids = block_.at<const KeyId>(offsets.ids);
+  a.actions = block_.at<const std::uint8_t>(offsets.actions);
+  a.slot_of = block_.at<std::uint32_t>(offsets.slot_of);
+  a.pending = block_.at<std::uint8_t>(offsets.pending);
+  a.cells = block_.at<std::uint64_t>(offsets.cells);
+  a.words = block_.at<std::uint64_t>(offsets.bulk_words);
   return a;
 }
 
-BatchArguments<DeviceSpace> DeviceExecutor::batch_arguments(const Places& places, const ResolvedBatch& batch,
+BatchArguments<DeviceSpace> DeviceExecutor::batch_arguments(const BlockOffsets& offsets, const ResolvedBatch& batch,
                                                             const BatchRecords& records) const {
   BatchArguments<DeviceSpace> a;
-  a.batch.size = static_cast<std::uint32_t>(places.n);
+  a.batch.size = static_cast<std::uint32_t>(offsets.n);
   a.batch.first_version = batch.header.first_version;
   a.batch.time_us = batch.header.time_us;
   a.batch.tombstone_floor = batch.tombstone_floor;
-  a.batch.guard_end = block_.at<const std::uint32_t>(places.guard_end);
-  a.batch.then_end = block_.at<const std::uint32_t>(places.then_end);
-  a.batch.else_end = block_.at<const std::uint32_t>(places.else_end);
-  a.batch.guard_kind = block_.at<const std::uint8_t>(places.guard_kind);
-  a.batch.guard_on_false = block_.at<const std::uint8_t>(places.guard_on_false);
-  a.batch.guard_key = block_.at<const std::uint32_t>(places.guard_key);
-  a.batch.guard_other = block_.at<const std::uint32_t>(places.guard_other);
-  a.batch.guard_operand = block_.at<const std::int64_t>(places.guard_operand);
-  a.batch.op_kind = block_.at<const std::uint8_t>(places.op_kind);
-  a.batch.op_operand = block_.at<const std::uint8_t>(places.op_operand);
-  a.batch.op_key = block_.at<const std::uint32_t>(places.op_key);
-  a.batch.op_value = block_.at<const std::int64_t>(places.op_value);
-  a.results.outcome = block_.at<std::uint8_t>(places.outcome);
-  a.results.failed_in = block_.at<std::uint8_t>(places.failed_in);
-  a.results.failed_index = block_.at<std::uint32_t>(places.failed_index);
-  a.results.rank = block_.at<std::uint32_t>(places.rank);
-  a.results.wrote = block_.at<std::uint8_t>(places.wrote);
-  a.results.guard_cell = block_.at<Cell>(places.guard_cell);
-  a.results.op_cell = block_.at<Cell>(places.op_cell);
-  a.results.op_flags = block_.at<std::uint8_t>(places.op_flags);
-  a.last_try = block_.at<const std::uint8_t>(places.last_try);
-  if (!batch.order.empty()) a.order = block_.at<const std::uint32_t>(places.order);
-  a.record_of_key = block_.at<const std::uint32_t>(places.record_of_key);
-  a.value_word = block_.at<const std::uint64_t>(places.value_word);
-  a.equal_begin = block_.at<const std::uint32_t>(places.equal_begin);
-  a.equal_end = block_.at<const std::uint32_t>(places.equal_end);
-  a.equal_word = block_.at<const std::uint64_t>(places.equal_word);
-  a.cells = block_.at<std::uint64_t>(places.cells);
+  a.batch.guard_end = block_.at<const std::uint32_t>(offsets.guard_end);
+  a.batch.then_end = block_.at<const std::uint32_t>(offsets.then_end);
+  a.batch.else_end = block_.at<const std::uint32_t>(offsets.else_end);
+  a.batch.guard_kind = block_.at<const std::uint8_t>(offsets.guard_kind);
+  a.batch.guard_on_false = block_.at<const std::uint8_t>(offsets.guard_on_false);
+  a.batch.guard_key = block_.at<const std::uint32_t>(offsets.guard_key);
+  a.batch.guard_other = block_.at<const std::uint32_t>(offsets.guard_other);
+  a.batch.guard_operand = block_.at<const std::int64_t>(offsets.guard_operand);
+  a.batch.op_kind = block_.at<const std::uint8_t>(offsets.op_kind);
+  a.batch.op_operand = block_.at<const std::uint8_t>(offsets.op_operand);
+  a.batch.op_key = block_.at<const std::uint32_t>(offsets.op_key);
+  a.batch.op_value = block_.at<const std::int64_t>(offsets.op_value);
+  a.results.outcome = block_.at<std::uint8_t>(offsets.outcome);
+  a.results.failed_in = block_.at<std::uint8_t>(offsets.failed_in);
+  a.results.failed_index = block_.at<std::uint32_t>(offsets.failed_index);
+  a.results.rank = block_.at<std::uint32_t>(offsets.rank);
+  a.results.wrote = block_.at<std::uint8_t>(offsets.wrote);
+  a.results.guard_cell = block_.at<Cell>(offsets.guard_cell);
+  a.results.op_cell = block_.at<Cell>(offsets.op_cell);
+  a.results.op_flags = block_.at<std::uint8_t>(offsets.op_flags);
+  a.expires = block_.at<const std::uint8_t>(offsets.expires);
+  if (!batch.order.empty()) a.order = block_.at<const std::uint32_t>(offsets.order);
+  a.record_of_key = block_.at<const std::uint32_t>(offsets.record_of_key);
+  a.value_word = block_.at<const std::uint64_t>(offsets.value_word);
+  a.equal_begin = block_.at<const std::uint32_t>(offsets.equal_begin);
+  a.equal_end = block_.at<const std::uint32_t>(offsets.equal_end);
+  a.equal_word = block_.at<const std::uint64_t>(offsets.equal_word);
+  a.cells = block_.at<std::uint64_t>(offsets.cells);
   a.absent_record = records.absent_record();
   return a;
 }
 
-Status DeviceExecutor::launch(const Places& places, const ResolvedBatch& batch, const BatchRecords& records) {
+Status DeviceExecutor::launch(const BlockOffsets& offsets, const ResolvedBatch& batch, const BatchRecords& records) {
   Device& device = *opened_.device;
   const DeviceAddress block = block_.address();
   const ScatterArguments<DeviceSpace> scatter{
-      .slots = bulk_arguments(places).slots,
-      .size = static_cast<std::uint32_t>(places.d),
-      .slot_of = block_.at<const std::uint32_t>(places.slot_of),
-      .cells = block_.at<const std::uint64_t>(places.cells),
+      .slots = bulk_arguments(offsets).slots,
+      .size = static_cast<std::uint32_t>(offsets.d),
+      .slot_of = block_.at<const std::uint32_t>(offsets.slot_of),
+      .cells = block_.at<const std::uint64_t>(offsets.cells),
   };
   const auto mark = [&](Mark at) { return device.record(marks_[at], stream_); };
   Status status = mark(kBegun);
-  if (status.ok()) status = device.copy_to_device(stream_, block, staging_.data(), places.sent_end);
+  if (status.ok()) status = device.copy_to_device(stream_, block, staging_.data(), offsets.sent_end);
   if (status.ok()) status = mark(kSent);
-  if (status.ok()) status = device.fill(stream_, block + places.sent_end, 0, places.zeroed_end - places.sent_end);
-  if (status.ok()) status = opened_.kernels->bulk(stream_, bulk_arguments(places));
-  if (status.ok()) status = strategy_->launch(stream_, block_, batch_arguments(places, batch, records), places.shape);
+  if (status.ok()) status = device.fill(stream_, block + offsets.sent_end, 0, offsets.zeroed_end - offsets.sent_end);
+  if (status.ok()) status = opened_.kernels->bulk(stream_, bulk_arguments(offsets));
+  if (status.ok()) status = strategy_->launch(stream_, block_, batch_arguments(offsets, batch, records), offsets.shape);
   if (status.ok()) status = opened_.kernels->scatter(stream_, scatter);
   if (status.ok()) status = mark(kRan);
   if (status.ok()) {
-    status = device.copy_to_host(stream_, staging_.data() + places.sent_end, block + places.sent_end,
-                                 places.returned_end - places.sent_end);
+    status = device.copy_to_host(stream_, staging_.data() + offsets.sent_end, block + offsets.sent_end,
+                                 offsets.returned_end - offsets.sent_end);
   }
   if (status.ok()) status = mark(kReturned);
   return status.ok() ? device.synchronize(stream_) : status;
 }
 
-void DeviceExecutor::measure(const Places& places, ExecutionReport* report) {
-  report->sent_bytes = places.sent_end;
-  report->returned_bytes = places.returned_end - places.sent_end;
+void DeviceExecutor::measure(const BlockOffsets& offsets, ExecutionReport* report) {
+  report->sent_bytes = offsets.sent_end;
+  report->returned_bytes = offsets.returned_end - offsets.sent_end;
   double* const seconds[] = {&report->sent_seconds, &report->kernel_seconds, &report->returned_seconds};
   for (std::size_t part = 0; part < std::size(seconds); ++part) {
     const auto taken = opened_.device->seconds_between(marks_[part], marks_[part + 1]);
@@ -280,31 +282,31 @@ void DeviceExecutor::measure(const Places& places, ExecutionReport* report) {
   }
 }
 
-Status DeviceExecutor::unpack(const Places& places, const ResolvedBatch& batch, BatchRecords* records,
+Status DeviceExecutor::unpack(const BlockOffsets& offsets, const ResolvedBatch& batch, BatchRecords* records,
                               BatchResults* results, ExecutionReport* report) {
   const std::byte* const from = staging_.data();
-  const auto get = [from](std::size_t place, auto* column) {
-    if (!column->empty()) std::memcpy(column->data(), from + place, column->size() * sizeof((*column)[0]));
+  const auto get = [from](std::size_t offset, auto* column) {
+    if (!column->empty()) std::memcpy(column->data(), from + offset, column->size() * sizeof((*column)[0]));
   };
-  get(places.outcome, &results->outcome);
-  get(places.failed_in, &results->failed_in);
-  get(places.failed_index, &results->failed_index);
-  get(places.rank, &results->rank);
-  get(places.wrote, &results->wrote);
-  get(places.guard_cell, &results->guard_cell);
-  get(places.op_cell, &results->op_cell);
-  get(places.op_flags, &results->op_flags);
-  get(places.cells, &records->cells());
-  const auto* const bulk_words = reinterpret_cast<const std::uint64_t*>(from + places.bulk_words);
-  strategy_->report(batch.header, places.shape, from, results, report);
+  get(offsets.outcome, &results->outcome);
+  get(offsets.failed_in, &results->failed_in);
+  get(offsets.failed_index, &results->failed_index);
+  get(offsets.rank, &results->rank);
+  get(offsets.wrote, &results->wrote);
+  get(offsets.guard_cell, &results->guard_cell);
+  get(offsets.op_cell, &results->op_cell);
+  get(offsets.op_flags, &results->op_flags);
+  get(offsets.cells, &records->cells());
+  const auto* const bulk_words = reinterpret_cast<const std::uint64_t*>(from + offsets.bulk_words);
+  strategy_->report(batch.header, offsets.shape, from, results, report);
   report->on_device = true;
-  measure(places, report);
+  measure(offsets, report);
   if (bulk_words[kBulkDigest] != digest_) {
     return Status(StatusCode::internal, "the device's table does not have what the host's has");
   }
   if (!is_plausible(*results)) return Status(StatusCode::internal, "the device's results are not those of a batch");
   const RecordTable& table = batch.store.table();
-  for (std::size_t i = 0; i < places.d; ++i) {
+  for (std::size_t i = 0; i < offsets.d; ++i) {
     const Slot& slot = table[records->slots()[i]];
     if (slot.cell.tag == 0 && records->cells()[2 * i + 1] != 0) table_.changed(slot.id);
   }

@@ -11,23 +11,22 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/strategy_setting.hpp"
 #include "engine/base/types.hpp"
 #include "engine/exec/device/device_buffer.hpp"
 #include "engine/exec/device/device_kernels.hpp"
 #include "engine/exec/device/device_records.hpp"
 #include "engine/exec/device/device_strategy.hpp"
 #include "engine/exec/run/executor.hpp"
-#include "engine/exec/run/ordered_totals.hpp"
 #include "engine/exec/validate/device_validator.hpp"
-#include "engine/stm/papers/ticketed_arguments.hpp"
 
 namespace kilokv::engine {
 
 class DeviceExecutor final : public Executor {
  public:
-  // Requires: `strategies`, at least one, are ordered or such with tickets.
+  // Requires: as HostStrategies.
   explicit DeviceExecutor(OpenedDevice opened, std::vector<std::string> strategies = {"ordered"},
-                          const TicketedTuning& tuning = {}, FirstEpochs first = {});
+                          const SettingTexts& settings = {}, FirstEpochs first = {});
 
   std::vector<std::string> strategies() const override { return names_; }
   void use(std::size_t strategy) override { strategy_ = strategies_[strategy].get(); }
@@ -36,7 +35,7 @@ class DeviceExecutor final : public Executor {
              ExecutionReport* report) override;
   bool leaves_deltas() const override { return strategy_->leaves_deltas(); }
   Status validate(const RecordStore& store, const ReadSet& set, ValidatorLanes lanes, ValidatorResult* result) override;
-  std::size_t transactions_max() const override { return kTicketedTransactionsMax; }
+  std::size_t transactions_max() const override { return kTransactionsMax; }
   void changed(KeyId id) override { table_.changed(id); }
   const DeviceInfo* device() const override { return &opened_.device->info(); }
   std::size_t memory_bytes() const override { return staging_.bytes() + validator_.memory_bytes(); }
@@ -44,20 +43,21 @@ class DeviceExecutor final : public Executor {
   const DeviceRecords& table() const { return table_; }
 
  private:
-  struct Places;
+  struct BlockOffsets;
+  static constexpr std::size_t kTransactionsMax = std::size_t{1} << 24;  // of a batch: the least of what kernels take
 
-  Status reserve(const Places& places);
-  void pack(const Places& places, const ResolvedBatch& batch, const BatchRecords& records);
-  BulkArguments<DeviceSpace> bulk_arguments(const Places& places) const;
-  BatchArguments<DeviceSpace> batch_arguments(const Places& places, const ResolvedBatch& batch,
+  Status reserve(const BlockOffsets& offsets);
+  void pack(const BlockOffsets& offsets, const ResolvedBatch& batch, const BatchRecords& records);
+  BulkArguments<DeviceSpace> bulk_arguments(const BlockOffsets& offsets) const;
+  BatchArguments<DeviceSpace> batch_arguments(const BlockOffsets& offsets, const ResolvedBatch& batch,
                                               const BatchRecords& records) const;
   // And the marks.
   Status create_stream();
-  Status launch(const Places& places, const ResolvedBatch& batch, const BatchRecords& records);
-  Status unpack(const Places& places, const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+  Status launch(const BlockOffsets& offsets, const ResolvedBatch& batch, const BatchRecords& records);
+  Status unpack(const BlockOffsets& offsets, const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                 ExecutionReport* report);
   // What the batch's copies and kernels have taken.
-  void measure(const Places& places, ExecutionReport* report);
+  void measure(const BlockOffsets& offsets, ExecutionReport* report);
 
   OpenedDevice opened_;
   std::vector<std::string> names_;

@@ -14,11 +14,17 @@
 #include "engine/exec/device/device_buffer.hpp"
 #include "engine/exec/device/device_kernels.hpp"
 #include "engine/exec/run/executor.hpp"
-#include "engine/exec/run/ordered_totals.hpp"
+#include "engine/exec/run/first_epochs.hpp"
 #include "engine/stm/batch_arguments.hpp"
-#include "engine/stm/papers/ticketed_arguments.hpp"
 
 namespace kilokv::engine {
+
+// Where a strategy's part is. Both outlive it.
+struct DeviceStrategyPlace {
+  Device* device;
+  DeviceKernels* kernels;
+  FirstEpochs first_epochs = {};
+};
 
 // How much of what a batch has.
 struct BatchShape {
@@ -45,7 +51,7 @@ class DeviceStrategy {
   // Adds its columns of this section. All four are asked for, in order, before the rest.
   virtual void add_columns(const ResolvedBatch& batch, const BatchShape& shape, BlockSection section,
                            BlockLayout* layout) = 0;
-  // Its sent columns into the staging memory, which has the block's places.
+  // Its sent columns into the staging memory, which has the block's offsets.
   virtual void pack(std::byte*) {}
   // Makes ready what it keeps on the device. Errors: of the device.
   [[nodiscard]] virtual Status reserve(DeviceStream stream, const BatchShape& shape) = 0;
@@ -55,9 +61,5 @@ class DeviceStrategy {
   virtual void report(const BatchHeader& header, const BatchShape& shape, const std::byte* staging,
                       BatchResults* results, ExecutionReport* report) = 0;
 };
-
-// The strategy of this name, `ordered` or one with tickets; null: there is none such. Both outlive it.
-std::unique_ptr<DeviceStrategy> make_device_strategy(const std::string& name, const TicketedTuning& tuning,
-                                                     FirstEpochs first, Device* device, DeviceKernels* kernels);
 
 }  // namespace kilokv::engine

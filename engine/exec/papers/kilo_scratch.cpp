@@ -5,7 +5,13 @@
 
 namespace kilokv::engine {
 
-KiloArguments<HostSpace> KiloScratch::open(std::size_t transactions, std::size_t uses, const KiloTuning& tuning) {
+using KiloScratch = OwnScratch<KiloArguments<HostSpace>>;
+
+void KiloScratch::open(const ResolvedBatch& batch, const BatchRecords&, std::uint32_t, std::uint32_t,
+                       KiloArguments<HostSpace>* arguments) {
+  const KiloTuning& tuning = arguments->kilo_tuning;
+  const std::size_t transactions = batch.columns.size();
+  const std::size_t uses = 2 * batch.columns.guard_key.size() + batch.columns.op_key.size();
   KILOKV_CHECK(uses <= kKiloUsesMax);
   words_.assign(kilo_words(tuning.units), 0);
   slots_.assign(transactions, 0);
@@ -15,7 +21,7 @@ KiloArguments<HostSpace> KiloScratch::open(std::size_t transactions, std::size_t
   grow(&accesses_, (std::size_t{tuning.buffered} + 1) * transactions);
   grow(&spill_, uses);
 
-  KiloArguments<HostSpace> a;
+  KiloColumns<HostSpace>& a = arguments->kilo;
   a.words = words_.data();
   a.slots = slots_.data();
   a.hazards = hazards_.data();
@@ -23,7 +29,6 @@ KiloArguments<HostSpace> KiloScratch::open(std::size_t transactions, std::size_t
   a.filter = filter_.data();
   a.accesses = accesses_.data();
   a.spill = spill_.data();
-  return a;
 }
 
 std::size_t KiloScratch::memory_bytes() const {

@@ -6,15 +6,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/stm/papers/ticketed_arguments.hpp"
+#include "engine/exec/papers/ticketed_scratch.hpp"
+#include "engine/stm/papers/kilo_arguments.hpp"
 
 namespace kilokv::engine {
 
-class KiloScratch {
+template <>
+class OwnScratch<KiloArguments<HostSpace>> {
  public:
-  // For a batch of so many transactions, with so many uses of records. The arguments point into this.
-  KiloArguments<HostSpace> open(std::size_t transactions, std::size_t uses, const KiloTuning& tuning);
-
+  // Fills what of the arguments, whose tuning is there, is kilo's. They point into this.
+  void open(const ResolvedBatch& batch, const BatchRecords& records, std::uint32_t threads, std::uint32_t group_width,
+            KiloArguments<HostSpace>* arguments);
+  void close(ExecutionReport*) const {}
   std::size_t memory_bytes() const;
 
  private:

@@ -13,11 +13,13 @@ const std::uint32_t* data_or_null(const std::vector<std::uint32_t>& column) {
 
 }  // namespace
 
+using StageScratch = OwnScratch<LocalArguments<HostSpace>>;
+
 void StageScratch::open(const ResolvedBatch& batch, const BatchRecords& records, std::uint32_t staging,
-                        std::uint32_t group_width, std::uint32_t part_bits, TicketedArguments<HostSpace>* arguments) {
-  TicketedArguments<HostSpace>& a = *arguments;
+                        std::uint32_t group_width, LocalArguments<HostSpace>* arguments, std::uint32_t part_bits) {
+  LocalArguments<HostSpace>& a = *arguments;
   const std::uint32_t each = a.tuning.transactions_per_thread;
-  const LocalTuning& local = a.tuning.local;
+  const LocalTuning& local = a.local_tuning;
   plan_.make(batch, records, local.staged_records);
   // As much as it can be, however the plan cuts: parts of a batch need not more than its own slots each, and a tile
   // more.
@@ -47,8 +49,11 @@ void StageScratch::open(const ResolvedBatch& batch, const BatchRecords& records,
 void StageScratch::close(ExecutionReport* report) const { add_times(times_, report); }
 
 void add_times(std::span<const LocalTimes> of_threads, ExecutionReport* report) {
-  for (const LocalTimes& of_thread : of_threads) {
-    for (std::uint32_t i = 0; i < kLocalTimes; ++i) report->local_times.ticks[i] += of_thread.ticks[i];
+  if (of_threads.empty()) return;
+  for (std::uint32_t i = 0; i < kLocalTimes; ++i) {
+    std::uint64_t ticks = 0;
+    for (const LocalTimes& of_thread : of_threads) ticks += of_thread.ticks[i];
+    report->counters.add(counter_name_of(static_cast<LocalTime>(i)), ticks);
   }
 }
 

@@ -8,16 +8,18 @@
 #include <vector>
 
 #include "engine/exec/papers/stage_plan.hpp"
-#include "engine/stm/papers/ticketed_arguments.hpp"
+#include "engine/exec/papers/ticketed_scratch.hpp"
+#include "engine/stm/papers/local_arguments.hpp"
 
 namespace kilokv::engine {
 
-class StageScratch {
+template <>
+class OwnScratch<LocalArguments<HostSpace>> {
  public:
   // Adds to the arguments of the batch, whose tuning and threads are there, what is local's: its stage, shared by the
   // first `staging` threads, in 2^part_bits parts, and classes as it has them. They point into this.
   void open(const ResolvedBatch& batch, const BatchRecords& records, std::uint32_t staging, std::uint32_t group_width,
-            std::uint32_t part_bits, TicketedArguments<HostSpace>* arguments);
+            LocalArguments<HostSpace>* arguments, std::uint32_t part_bits = 0);
 
   // Behind the run: adds what the threads say where their time went.
   void close(ExecutionReport* report) const;

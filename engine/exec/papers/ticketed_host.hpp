@@ -1,17 +1,53 @@
-// The strategies with tickets on threads of the host. Thread safety: one caller at a time; its threads are its own.
+// A strategy with tickets on threads of the host. Thread safety: one caller at a time; its threads are its own.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
+#include <vector>
 
+#include "engine/exec/papers/ticketed_scratch.hpp"
 #include "engine/exec/run/executor.hpp"
-#include "engine/stm/papers/ticketed_arguments.hpp"
+#include "engine/platform/host.hpp"
+#include "engine/stm/papers/ticketed.hpp"
 
 namespace kilokv::engine {
 
-// An executor of `prstm`, `lock`, `gpustm`, `kilo` or `local`; null: of no such strategy.
-std::unique_ptr<Executor> make_ticketed_host(const std::string& strategy, std::uint32_t threads,
-                                             const TicketedTuning& tuning);
+// Protocol: of HostPlatform.
+template <class Protocol>
+class TicketedHost final : public Executor {
+ public:
+  using Arguments = typename Protocol::Arguments;
+
+  // `strategy`: a literal. `tuned`: arguments with their tuning.
+  TicketedHost(const char* strategy, std::uint32_t threads, const Arguments& tuned)
+      : strategy_(strategy), team_(threads), arguments_(tuned) {}
+
+  Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+             ExecutionReport* report) override {
+    scratch_.open(batch, team_.size(), HostPlatform::kGroupWidth, records, results, &arguments_);
+    own_.open(batch, *records, team_.size(), HostPlatform::kGroupWidth, &arguments_);
+    team_.run([this](std::uint32_t thread) {
+      HostPlatform platform(&team_, thread, nullptr);  // nothing is shared within a block
+      TicketedRun<HostPlatform, Protocol>(platform, arguments_).run();
+    });
+    scratch_.close(strategy_, batch, results, report);
+    own_.close(report);
+    report->on_device = false;
+    if (results->passes > 0) return {};
+    return Status(StatusCode::internal, std::string(strategy_) + " has given a batch up: no thread got on");
+  }
+  std::vector<std::string> strategies() const override { return {strategy_}; }
+  std::size_t transactions_max() const override { return kTicketedTransactionsMax; }
+  bool leaves_deltas() const override { return Arguments::kLeavesDeltas; }
+  std::size_t memory_bytes() const override { return scratch_.memory_bytes() + own_.memory_bytes(); }
+
+ private:
+  const char* strategy_;
+  ThreadTeam team_;
+  TicketedScratch scratch_;
+  OwnScratch<Arguments> own_;
+  Arguments arguments_;  // of the run; the tuning, of all
+};
 
 }  // namespace kilokv::engine

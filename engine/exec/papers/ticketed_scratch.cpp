@@ -4,6 +4,36 @@
 #include "engine/exec/run/host_arguments.hpp"
 
 namespace kilokv::engine {
+namespace {
+
+struct NamedCount {
+  const char* name;
+  std::uint64_t TicketedCounts::*count;
+};
+constexpr NamedCount kNamedCounts[] = {
+    {"attempts", &TicketedCounts::attempts},
+    {"conflicts", &TicketedCounts::conflicts},
+    {"under_locks", &TicketedCounts::under_locks},
+    {"steals", &TicketedCounts::steals},
+    {"stolen", &TicketedCounts::stolen},
+    {"retried", &TicketedCounts::retried},
+    {"wasted_tickets", &TicketedCounts::wasted},
+    {"hazards", &TicketedCounts::hazards},
+    {"limit_changes", &TicketedCounts::limits},
+    {"staged", &TicketedCounts::staged},
+    {"lane_restarts", &TicketedCounts::restarts},
+    {"signature_aliases", &TicketedCounts::aliases},
+    {"warp_serialized", &TicketedCounts::warp_serialized},
+    {"block_serialized", &TicketedCounts::block_serialized},
+};
+
+}  // namespace
+
+std::vector<const char*> ticketed_counters() {
+  std::vector<const char*> names;
+  for (const NamedCount& count : kNamedCounts) names.push_back(count.name);
+  return names;
+}
 
 void find_class_ends(const ResolvedBatch& batch, std::vector<std::uint32_t>* ends) {
   const auto n = static_cast<std::uint32_t>(batch.columns.size());
@@ -28,26 +58,14 @@ void report_ticketed(const char* strategy, const BatchHeader& header, std::span<
     all.add(of_group);
     report->decided_by.push_back(of_group.decided);
   }
-  report->attempts = all.attempts;
-  report->conflicts = all.conflicts;
-  report->under_locks = all.under_locks;
-  report->steals = all.steals;
-  report->stolen = all.stolen;
   report->postponed = all.postponed;
-  report->retried = all.retried;
-  report->wasted_tickets = all.wasted;
-  report->hazards = all.hazards;
-  report->limit_changes = all.limits;
-  report->staged = all.staged;
-  report->lane_restarts = all.restarts;
-  report->signature_aliases = all.aliases;
-  report->warp_serialized = all.warp_serialized;
-  report->block_serialized = all.block_serialized;
+  for (const NamedCount& count : kNamedCounts) report->counters.add(count.name, all.*count.count);
 }
 
-TicketedArguments<HostSpace> TicketedScratch::open(const ResolvedBatch& batch, const TicketedTuning& tuning,
-                                                   std::uint32_t threads, std::uint32_t group_width,
-                                                   BatchRecords* records, BatchResults* results) {
+void TicketedScratch::open(const ResolvedBatch& batch, std::uint32_t threads, std::uint32_t group_width,
+                           BatchRecords* records, BatchResults* results, TicketedArguments<HostSpace>* arguments) {
+  TicketedArguments<HostSpace>& a = *arguments;
+  const TicketedTuning& tuning = a.tuning;
   const auto n = static_cast<std::uint32_t>(batch.columns.size());
   KILOKV_CHECK(n <= kTicketedTransactionsMax);
   const std::size_t uses = 2 * batch.columns.guard_key.size() + batch.columns.op_key.size();
@@ -69,7 +87,6 @@ TicketedArguments<HostSpace> TicketedScratch::open(const ResolvedBatch& batch, c
   words_.assign(kTicketedWords, 0);
   counts_.resize(threads);
 
-  TicketedArguments<HostSpace> a;
   set_batch_arguments(batch, records, results, &a);
   a.class_end = class_end_.data();
   a.locks = locks_.data();
@@ -89,8 +106,6 @@ TicketedArguments<HostSpace> TicketedScratch::open(const ResolvedBatch& batch, c
   a.counts = counts_.data();
   a.classes = static_cast<std::uint32_t>(class_end_.size());
   a.threads = threads;
-  a.tuning = tuning;
-  return a;
 }
 
 void TicketedScratch::close(const char* strategy, const ResolvedBatch& batch, BatchResults* results,

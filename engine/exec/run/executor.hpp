@@ -24,7 +24,7 @@ namespace kilokv::engine {
 struct ResolvedBatch {
   const BatchHeader& header;
   const TransactionColumns& columns;
-  const Column<std::uint8_t>& last_try;
+  const Column<std::uint8_t>& expires;
   const std::vector<std::uint32_t>& order;  // position -> transaction; empty: the same
   Version tombstone_floor;
   const RecordStore& store;

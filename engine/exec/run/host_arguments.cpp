@@ -9,7 +9,7 @@ void set_batch_arguments(const ResolvedBatch& batch, BatchRecords* records, Batc
   BatchArguments<HostSpace>& a = *arguments;
   a.batch = view_of(batch.header, batch.columns, batch.tombstone_floor);
   a.results = view_of(results);
-  a.last_try = batch.last_try.data();
+  a.expires = batch.expires.data();
   a.order = batch.order.empty() ? nullptr : batch.order.data();
   a.record_of_key = records->record_of_key().data();
   a.value_word = batch.resolver.value_word();

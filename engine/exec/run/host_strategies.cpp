@@ -4,17 +4,16 @@
 #include <utility>
 
 #include "engine/base/check.hpp"
-#include "engine/exec/papers/ticketed_host.hpp"
-#include "engine/exec/run/ordered_host.hpp"
+#include "engine/exec/strategy.hpp"
 
 namespace kilokv::engine {
 
-HostStrategies::HostStrategies(std::vector<std::string> strategies, std::uint32_t threads, const TicketedTuning& tuning)
+HostStrategies::HostStrategies(std::vector<std::string> strategies, std::uint32_t threads, const SettingTexts& settings)
     : names_(std::move(strategies)) {
   for (const std::string& name : names_) {
-    executors_.push_back(name == "ordered" ? std::make_unique<OrderedHost>(threads)
-                                           : make_ticketed_host(name, threads, tuning));
-    KILOKV_CHECK(executors_.back() != nullptr);
+    const Strategy* const strategy = find_strategy(name);
+    KILOKV_CHECK(strategy != nullptr && strategy->make_host != nullptr);
+    executors_.push_back(strategy->make_host(threads, settings));
   }
   use(0);
 }

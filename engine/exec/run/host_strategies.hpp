@@ -7,15 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/strategy_setting.hpp"
 #include "engine/exec/run/executor.hpp"
-#include "engine/stm/papers/ticketed_arguments.hpp"
 
 namespace kilokv::engine {
 
 class HostStrategies final : public Executor {
  public:
-  // Requires: `strategies`, at least one, are ordered or such with tickets.
-  HostStrategies(std::vector<std::string> strategies, std::uint32_t threads, const TicketedTuning& tuning);
+  // Requires: `strategies`, at least one, are of the registry (exec/strategy.hpp), and not `serial`; `settings` are
+  // checked.
+  HostStrategies(std::vector<std::string> strategies, std::uint32_t threads, const SettingTexts& settings = {});
 
   std::vector<std::string> strategies() const override { return names_; }
   void use(std::size_t strategy) override { used_ = executors_[strategy].get(); }

@@ -1,21 +1,42 @@
 #include "engine/exec/run/ordered_totals.hpp"
 
 namespace kilokv::engine {
+namespace {
+
+constexpr const char* kRounds = "rounds";  // of all passes
+
+struct NamedCount {
+  const char* name;
+  std::uint64_t OrderedCounts::*count;
+};
+constexpr NamedCount kNamedCounts[] = {
+    {"reservations", &OrderedCounts::reservations},
+    {"chained_adds", &OrderedCounts::chained_adds},
+    {"tail", &OrderedCounts::tail},
+    {"walked", &OrderedCounts::walked},
+};
+
+}  // namespace
+
+std::vector<const char*> ordered_counters() {
+  std::vector<const char*> names = {kRounds};
+  for (const NamedCount& count : kNamedCounts) names.push_back(count.name);
+  return names;
+}
 
 void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> words,
                     std::span<const OrderedCounts> counts, BatchResults* results, ExecutionReport* report) {
   results->passes = static_cast<std::uint32_t>(words[kWordPasses]);
   results->next_version = header.first_version + words[kWordPasses] * results->outcome.size();
   report->begin("ordered");
-  report->rounds = words[kWordRounds];
+  OrderedCounts all;
   for (const OrderedCounts& of_group : counts) {
-    report->reservations += of_group.reservations;
-    report->chained_adds += of_group.chained_adds;
-    report->postponed += of_group.postponed;
-    report->tail += of_group.tail;
-    report->walked += of_group.walked;
+    all.add(of_group);
     report->decided_by.push_back(of_group.decided);
   }
+  report->postponed = all.postponed;
+  report->counters.add(kRounds, words[kWordRounds]);
+  for (const NamedCount& count : kNamedCounts) report->counters.add(count.name, all.*count.count);
 }
 
 }  // namespace kilokv::engine

@@ -3,18 +3,14 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "engine/exec/run/execution_report.hpp"
+#include "engine/exec/run/first_epochs.hpp"
 #include "engine/stm/ordered_arguments.hpp"
 #include "engine/txn/results.hpp"
 
 namespace kilokv::engine {
-
-// The epochs behind which an executor starts to count; not 0 only in tests of what happens when epochs run out.
-struct FirstEpochs {
-  std::uint32_t reservations = 0;
-  std::uint32_t table = 0;  // of a device, each time that it is built
-};
 
 // Hands out epochs of reservations. Not thread-safe.
 class EpochCounter {
@@ -34,6 +30,9 @@ class EpochCounter {
  private:
   std::uint64_t last_;
 };
+
+// The names of the counters that report_ordered() fills.
+std::vector<const char*> ordered_counters();
 
 // Passes and next version of the results, and the report, from what a run left: `words` as OrderedWord says, `counts`
 // of each thread.

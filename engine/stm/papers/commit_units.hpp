@@ -23,9 +23,9 @@
 
 #include "engine/base/host_device.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/stm/papers/kilo_arguments.hpp"
 #include "engine/stm/papers/last_writer_history.hpp"
 #include "engine/stm/papers/ticketed.hpp"
-#include "engine/stm/papers/ticketed_arguments.hpp"
 
 namespace kilokv::engine {
 
@@ -53,8 +53,7 @@ template <Platform P, class Rules>
 class CommitUnits {
  public:
   using Space = typename P::Space;
-  KILOKV_HOST_DEVICE CommitUnits(P& platform, const TicketedArguments<Space>& arguments)
-      : p_(platform), a_(arguments) {}
+  KILOKV_HOST_DEVICE CommitUnits(P& platform, const KiloArguments<Space>& arguments) : p_(platform), a_(arguments) {}
 
   // For the transaction of this rank; `spill`: where it has room for all its records.
   KILOKV_HOST_DEVICE void open(std::uint32_t range, std::uint32_t rank, std::uint32_t spill) {
@@ -67,10 +66,10 @@ class CommitUnits {
   KILOKV_HOST_DEVICE void add(std::uint32_t record, bool writes) {
     const std::uint32_t i = count_of(slot_);
     const std::uint32_t access = record << 1 | (writes ? 1 : 0);
-    if (i < a_.tuning.kilo.buffered) {
+    if (i < a_.kilo_tuning.buffered) {
       p_.put(at(i, ticket()), access);
     } else {
-      if (i == a_.tuning.kilo.buffered) {
+      if (i == a_.kilo_tuning.buffered) {
         probe(KiloProbe::log_spilled);
         p_.put(at(i, ticket()), spill_);
       }
@@ -119,13 +118,13 @@ class CommitUnits {
   KILOKV_HOST_DEVICE bool is_of_range(std::uint64_t slot) const { return slot >> kRangeShift == slot_ >> kRangeShift; }
 
   KILOKV_HOST_DEVICE std::uint32_t ticket() const { return rank_ - base_; }
-  KILOKV_HOST_DEVICE std::uint32_t unit_of(std::uint32_t record) const { return record & (a_.tuning.kilo.units - 1); }
+  KILOKV_HOST_DEVICE std::uint32_t unit_of(std::uint32_t record) const { return record & (a_.kilo_tuning.units - 1); }
   // Lanes of a group have neighbouring tickets, and come to it together: what they touch at once lies side by side.
   // Threads that are alone keep out of each other's cache lines.
   KILOKV_HOST_DEVICE auto at(std::uint32_t i, std::uint32_t ticket) const {
     const bool by_place = P::kGroupWidth > 1;
     return a_.kilo.accesses + (by_place ? std::uint64_t{i} * a_.batch.size + ticket
-                                        : (std::uint64_t{a_.tuning.kilo.buffered} + 1) * ticket + i);
+                                        : (std::uint64_t{a_.kilo_tuning.buffered} + 1) * ticket + i);
   }
   KILOKV_HOST_DEVICE auto unit_word(std::uint32_t unit) const {
     return a_.kilo.words + std::uint64_t{kKiloStride} * (kKiloUnits + unit);
@@ -173,7 +172,7 @@ class CommitUnits {
   template <class F>
   KILOKV_HOST_DEVICE void for_accesses(std::uint32_t unit, std::uint32_t ticket, std::uint32_t count,
                                        const F& f) const {
-    const std::uint32_t buffered = a_.tuning.kilo.buffered;
+    const std::uint32_t buffered = a_.kilo_tuning.buffered;
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::uint32_t access =
           i < buffered ? p_.get(at(i, ticket)) : p_.get(a_.kilo.spill + (p_.get(at(buffered, ticket)) + i));
@@ -203,7 +202,7 @@ class CommitUnits {
   }
 
   P& p_;
-  const TicketedArguments<Space>& a_;
+  const KiloArguments<Space>& a_;
   // Of the transaction.
   std::uint32_t base_ = 0;  // its range's first rank
   std::uint32_t rank_ = 0, spill_ = 0;

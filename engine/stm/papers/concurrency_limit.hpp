@@ -14,8 +14,8 @@
 
 #include "engine/base/host_device.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/stm/papers/kilo_arguments.hpp"
 #include "engine/stm/papers/ticketed.hpp"
-#include "engine/stm/papers/ticketed_arguments.hpp"
 
 namespace kilokv::engine {
 
@@ -25,7 +25,7 @@ template <Platform P, class Rules>
 class ConcurrencyLimit {
  public:
   using Space = typename P::Space;
-  KILOKV_HOST_DEVICE ConcurrencyLimit(P& platform, const TicketedArguments<Space>& arguments)
+  KILOKV_HOST_DEVICE ConcurrencyLimit(P& platform, const KiloArguments<Space>& arguments)
       : p_(platform), a_(arguments) {}
 
   KILOKV_HOST_DEVICE bool begin() {
@@ -47,7 +47,7 @@ class ConcurrencyLimit {
   }
   // Whether an attempt of this lane has ended just now, and failed. Every lane of the group calls, in step.
   KILOKV_HOST_DEVICE LimitChange learn(bool ended, bool failed) {
-    if (a_.tuning.kilo.concurrency_limit != 0) return LimitChange::none;
+    if (a_.kilo_tuning.concurrency_limit != 0) return LimitChange::none;
     attempts_ += bits_in(p_.ballot(ended));
     failures_ += bits_in(p_.ballot(failed));
     if (attempts_ < kWindow) return LimitChange::none;
@@ -62,7 +62,7 @@ class ConcurrencyLimit {
 
   KILOKV_HOST_DEVICE auto word(KiloWord i) const { return a_.kilo.words + std::uint64_t{kKiloStride} * i; }
   KILOKV_HOST_DEVICE std::uint64_t now() const {
-    if (a_.tuning.kilo.concurrency_limit != 0) return a_.tuning.kilo.concurrency_limit;
+    if (a_.kilo_tuning.concurrency_limit != 0) return a_.kilo_tuning.concurrency_limit;
     const std::uint64_t limit = p_.load(word(kKiloLimit), Order::relaxed, Scope::device);
     return limit == 0 ? p_.threads() : limit;
   }
@@ -79,7 +79,7 @@ class ConcurrencyLimit {
   }
 
   P& p_;
-  const TicketedArguments<Space>& a_;
+  const KiloArguments<Space>& a_;
   bool is_counted_ = false;  // the transaction at hand
   std::uint64_t seen_ = 0;   // the limit's word, when these attempts began
   std::uint32_t attempts_ = 0, failures_ = 0;

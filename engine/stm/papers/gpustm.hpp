@@ -58,12 +58,12 @@ template <Platform P, class RulesOf = GpustmRules>
 class Gpustm {
  public:
   using Space = typename P::Space;
+  using Arguments = TicketedArguments<Space>;
   using Rules = RulesOf;
   static constexpr Window kWindow = Window::one;
   static constexpr std::uint8_t kSemanticTries = 100;
 
-  KILOKV_HOST_DEVICE Gpustm(P& platform, const TicketedArguments<Space>& arguments)
-      : p_(platform), a_(arguments), log_(arguments) {}
+  KILOKV_HOST_DEVICE Gpustm(P& platform, const Arguments& arguments) : p_(platform), a_(arguments), log_(arguments) {}
 
   KILOKV_HOST_DEVICE void prepare(std::uint32_t position, std::uint32_t t) {
     log_.build(t);
@@ -248,7 +248,7 @@ class Gpustm {
   }
 
   P& p_;
-  const TicketedArguments<Space>& a_;
+  const Arguments& a_;
   TicketedCounts counts_;
   TransactionLog<P> log_;
   // Of the attempt.

@@ -92,12 +92,12 @@ template <Platform P, class RulesOf = KiloRules>
 class Kilo {
  public:
   using Space = typename P::Space;
+  using Arguments = KiloArguments<Space>;
   using Rules = RulesOf;
   static constexpr Window kWindow = Window::one;
-  static constexpr bool kRanksTogether = true;   // one addition for a group's
-  static constexpr bool kHasCommitUnits = true;  // it needs KiloArguments
+  static constexpr bool kRanksTogether = true;  // one addition for a group's
 
-  KILOKV_HOST_DEVICE Kilo(P& platform, const TicketedArguments<Space>& arguments)
+  KILOKV_HOST_DEVICE Kilo(P& platform, const Arguments& arguments)
       : p_(platform), a_(arguments), log_(arguments), units_(platform, arguments), limit_(platform, arguments) {}
 
   KILOKV_HOST_DEVICE void prepare(std::uint32_t position, std::uint32_t t) {
@@ -268,7 +268,7 @@ class Kilo {
   }
 
   P& p_;
-  const TicketedArguments<Space>& a_;
+  const Arguments& a_;
   TicketedCounts counts_;
   TransactionLog<P> log_;
   CommitUnits<P, Rules> units_;

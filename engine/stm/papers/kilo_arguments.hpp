@@ -7,7 +7,10 @@
 #include <cstdint>
 
 #include "engine/base/host_device.hpp"
+#include "engine/base/strategy_setting.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/stm/papers/history_size.hpp"
+#include "engine/stm/papers/ticketed_arguments.hpp"
 
 namespace kilokv::engine {
 
@@ -20,7 +23,25 @@ struct KiloTuning {
   std::uint32_t concurrency_limit = 0;
   std::uint32_t buffered = 8;  // records of a transaction that its place has room for; those beyond spill
 };
-inline constexpr std::uint32_t kCommitUnitsMax = 32, kFilterArrays = 4, kHistoryWays = 4;
+inline constexpr std::uint32_t kCommitUnitsMax = 32;
+
+inline constexpr SettingOf<KiloTuning> kKiloSettings[] = {
+    power_of_two_setting<&KiloTuning::units>(
+        "commit-units", "Number of parts that the records are divided into, each with a last writer history.", 1,
+        kCommitUnitsMax),
+    form_setting<KiloTuning>(
+        "writer-history",
+        "Size of each last writer history: a preset, or its table's entries plus its filter's buckets.", "5kB",
+        HistorySize::kForms, [](std::string_view text) { return parse_history_size(text).has_value(); },
+        [](std::string_view text, KiloTuning* to) {
+          const HistorySize size = *parse_history_size(text);
+          to->history_entries = size.entries;
+          to->filter_buckets = size.buckets;
+        }),
+    number_setting<&KiloTuning::concurrency_limit>(
+        "concurrency-limit",
+        "Number of transactions between start and end at once; 0 adapts it to how many attempts fail.", 0, 1u << 20),
+};
 
 // Uses of records in a batch: a record's number and a bit have 32.
 inline constexpr std::uint64_t kKiloUsesMax = std::uint64_t{1} << 31;
@@ -37,7 +58,7 @@ constexpr std::uint64_t kilo_words(std::uint32_t units) { return std::uint64_t{k
 
 // With n transactions, U uses of records, and what the tuning says:
 template <class Space>
-struct KiloArguments {
+struct KiloColumns {
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
   Pointer<std::uint64_t> words = {};  // [kilo_words(units)]
@@ -47,6 +68,12 @@ struct KiloArguments {
   Pointer<std::uint32_t> filter = {};    // [units x filter_buckets]
   Pointer<std::uint32_t> accesses = {};  // [(buffered + 1) x n] records of each ticket; last: where the rest spills
   Pointer<std::uint32_t> spill = {};     // [U] beyond the buffered ones
+};
+
+template <class Space>
+struct KiloArguments : TicketedArguments<Space> {
+  KiloColumns<Space> kilo;
+  KiloTuning kilo_tuning;
 };
 
 }  // namespace kilokv::engine

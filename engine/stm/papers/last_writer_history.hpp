@@ -15,7 +15,7 @@
 
 #include "engine/base/host_device.hpp"
 #include "engine/platform/concept.hpp"
-#include "engine/stm/papers/ticketed_arguments.hpp"
+#include "engine/stm/papers/kilo_arguments.hpp"
 
 namespace kilokv::engine {
 
@@ -26,12 +26,12 @@ template <Platform P, class Rules>
 class LastWriterHistory {
  public:
   using Space = typename P::Space;
-  KILOKV_HOST_DEVICE LastWriterHistory(P& platform, const TicketedArguments<Space>& a, std::uint32_t unit)
+  KILOKV_HOST_DEVICE LastWriterHistory(P& platform, const KiloArguments<Space>& a, std::uint32_t unit)
       : p_(platform),
-        entries_(a.tuning.kilo.history_entries),
-        array_(a.tuning.kilo.filter_buckets / kFilterArrays),
+        entries_(a.kilo_tuning.history_entries),
+        array_(a.kilo_tuning.filter_buckets / kFilterArrays),
         table_(a.kilo.table + std::uint64_t{unit} * entries_),
-        filter_(a.kilo.filter + std::uint64_t{unit} * a.tuning.kilo.filter_buckets) {}
+        filter_(a.kilo.filter + std::uint64_t{unit} * a.kilo_tuning.filter_buckets) {}
 
   // The stamp of the youngest that may have written the record; 0: nobody has.
   KILOKV_HOST_DEVICE std::uint32_t find(std::uint32_t record, HistoryAnswer* answer) const {

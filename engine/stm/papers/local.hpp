@@ -77,12 +77,13 @@ template <Platform P, class RulesOf = LocalRules>
 class Local {
  public:
   using Space = typename P::Space;
+  using Arguments = LocalArguments<Space>;
   using Rules = RulesOf;
   static constexpr Window kWindow = Window::one;
   static constexpr bool kRanksTogether = true;
-  static constexpr bool kHasStage = true;  // it needs LocalArguments, and deals its transactions by them
+  static constexpr bool kHasStage = true;  // and deals its transactions by what is there
 
-  KILOKV_HOST_DEVICE Local(P& platform, const TicketedArguments<Space>& arguments)
+  KILOKV_HOST_DEVICE Local(P& platform, const Arguments& arguments)
       : p_(platform),
         a_(arguments),
         log_(arguments),
@@ -373,7 +374,7 @@ class Local {
   }
 
   P& p_;
-  const TicketedArguments<Space>& a_;
+  const Arguments& a_;
   TicketedCounts counts_;
   TransactionLog<P> log_;
   Stage<P, Rules> stage_;

@@ -17,7 +17,9 @@
 #include <cstdint>
 
 #include "engine/base/host_device.hpp"
+#include "engine/base/strategy_setting.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/stm/papers/ticketed_arguments.hpp"
 
 namespace kilokv::engine {
 
@@ -28,6 +30,22 @@ struct LocalTuning {
   bool times = false;                   // adds up where the time goes
 };
 inline constexpr std::uint32_t kStagedRecordsMax = 32768, kSignatureBitsMax = 1024, kStageBlocksMax = 8;
+
+inline constexpr SettingOf<LocalTuning> kLocalSettings[] = {
+    number_setting<&LocalTuning::staged_records>(
+        "staged-records", "Number of records that the stage has room for; 0 means that there is no stage.", 0,
+        kStagedRecordsMax),
+    power_of_two_setting<&LocalTuning::signature_bits>(
+        "signature-bits", "Number of bits in the signature of each lane that shares the stage.", 1, kSignatureBitsMax),
+    power_of_two_setting<&LocalTuning::stage_blocks>(
+        "stage-blocks", "Largest number of a device's blocks in whose memory the stage may be.", 1, kStageBlocksMax),
+    [] {
+      auto times = switch_setting<&LocalTuning::times>(
+          "stage-times", "Whether the report tells where the time of the stage's threads goes, which costs some.");
+      times.for_measuring = true;
+      return times;
+    }(),
+};
 
 enum StageColumn : std::uint32_t { kStageWord, kStageTag, kShadowWord, kShadowTag, kStageOwner, kStageColumns };
 
@@ -69,9 +87,11 @@ enum class LocalTime : std::uint8_t {
   in_block,
 };
 inline constexpr std::uint32_t kLocalTimes = 10;
-constexpr const char* name_of(LocalTime time) {
-  constexpr const char* kNames[kLocalTimes] = {"outside",   "unstaged",  "moving", "running",  "claiming",
-                                               "shadowing", "restoring", "ending", "in_group", "in_block"};
+// In the report of a batch (exec/run/execution_report.hpp): ticks of all threads.
+constexpr const char* counter_name_of(LocalTime time) {
+  constexpr const char* kNames[kLocalTimes] = {"time_outside",  "time_unstaged",  "time_moving",    "time_running",
+                                               "time_claiming", "time_shadowing", "time_restoring", "time_ending",
+                                               "time_in_group", "time_in_block"};
   return kNames[static_cast<std::uint32_t>(time)];
 }
 struct LocalTimes {
@@ -80,7 +100,7 @@ struct LocalTimes {
 
 // With n transactions, d records and c halves of classes:
 template <class Space>
-struct LocalArguments {
+struct LocalColumns {
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
   Pointer<std::uint64_t> stage = {};            // the parts, one behind the other, where no block's memory is it
@@ -94,6 +114,13 @@ struct LocalArguments {
   std::uint32_t part_bits = 0;                  // the stage has 2^part_bits parts
   std::uint32_t threads = 1;                    // that share the stage: the grid's first ones; on a device, a cluster
   std::uint32_t hot_slots = 0;                  // of the undecided ones: where those of other threads begin
+};
+
+// Its classes are halves of the batch's classes.
+template <class Space>
+struct LocalArguments : TicketedArguments<Space> {
+  LocalColumns<Space> local;
+  LocalTuning local_tuning;
 };
 
 }  // namespace kilokv::engine

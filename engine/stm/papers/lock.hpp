@@ -44,11 +44,11 @@ template <Platform P, class RulesOf = LockRules>
 class Locking {
  public:
   using Space = typename P::Space;
+  using Arguments = TicketedArguments<Space>;
   using Rules = RulesOf;
   static constexpr Window kWindow = Window::one;
 
-  KILOKV_HOST_DEVICE Locking(P& platform, const TicketedArguments<Space>& arguments)
-      : p_(platform), a_(arguments), log_(arguments) {}
+  KILOKV_HOST_DEVICE Locking(P& platform, const Arguments& arguments) : p_(platform), a_(arguments), log_(arguments) {}
 
   KILOKV_HOST_DEVICE void prepare(std::uint32_t, std::uint32_t t) { log_.build(t); }
 
@@ -134,7 +134,7 @@ class Locking {
   }
 
   P& p_;
-  const TicketedArguments<Space>& a_;
+  const Arguments& a_;
   TicketedCounts counts_;
   TransactionLog<P> log_;
 };

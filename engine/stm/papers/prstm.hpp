@@ -111,12 +111,12 @@ template <Platform P, class RulesOf = PrstmRules>
 class Prstm {
  public:
   using Space = typename P::Space;
+  using Arguments = TicketedArguments<Space>;
   using Rules = RulesOf;
   using Word = typename Rules::Word;
   static constexpr Window kWindow = Window::all;
 
-  KILOKV_HOST_DEVICE Prstm(P& platform, const TicketedArguments<Space>& arguments)
-      : p_(platform), a_(arguments), log_(arguments) {}
+  KILOKV_HOST_DEVICE Prstm(P& platform, const Arguments& arguments) : p_(platform), a_(arguments), log_(arguments) {}
 
   KILOKV_HOST_DEVICE void prepare(std::uint32_t position, std::uint32_t t) {
     log_.build(t);
@@ -371,7 +371,7 @@ class Prstm {
   }
 
   P& p_;
-  const TicketedArguments<Space>& a_;
+  const Arguments& a_;
   TicketedCounts counts_;
   TransactionLog<P> log_;
   // Of the attempt.

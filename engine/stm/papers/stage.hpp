@@ -40,7 +40,6 @@
 #include "engine/base/types.hpp"
 #include "engine/platform/concept.hpp"
 #include "engine/stm/papers/local_arguments.hpp"
-#include "engine/stm/papers/ticketed_arguments.hpp"
 #include "engine/txn/program.hpp"
 
 namespace kilokv::engine {
@@ -59,7 +58,7 @@ class Stage {
   static constexpr std::uint32_t kLanesPerWord = stage_lanes_per_word(P::kGroupWidth);
   static constexpr Scope kScope = P::kHasClusters ? Scope::cluster : Scope::block;
 
-  KILOKV_HOST_DEVICE Stage(P& platform, const TicketedArguments<Space>& arguments)
+  KILOKV_HOST_DEVICE Stage(P& platform, const LocalArguments<Space>& arguments)
       : p_(platform),
         a_(arguments),
         words_(memory(platform, arguments)),
@@ -160,7 +159,7 @@ class Stage {
   static constexpr std::uint64_t kNobody = 0;
   static constexpr std::uint32_t kWriteShift = 32;
 
-  KILOKV_HOST_DEVICE static Pointer memory(P& platform, const TicketedArguments<Space>& arguments) {
+  KILOKV_HOST_DEVICE static Pointer memory(P& platform, const LocalArguments<Space>& arguments) {
     if constexpr (P::kHasBlockWords) {
       return platform.block_words(0);
     } else {
@@ -186,10 +185,10 @@ class Stage {
     }
   }
   KILOKV_HOST_DEVICE std::uint32_t columns_begin() const {
-    return kStageRows + stage_share(a_.tuning.local.signature_bits, part_bits()) * row_words_;
+    return kStageRows + stage_share(a_.local_tuning.signature_bits, part_bits()) * row_words_;
   }
   KILOKV_HOST_DEVICE Pointer row_of(std::uint32_t slot) const {
-    const std::uint32_t bit = slot & (a_.tuning.local.signature_bits - 1);
+    const std::uint32_t bit = slot & (a_.local_tuning.signature_bits - 1);
     return part_of(bit) + (kStageRows + (bit >> part_bits()) * row_words_);
   }
   KILOKV_HOST_DEVICE Pointer at(StageColumn column, std::uint32_t slot) const {
@@ -210,7 +209,7 @@ class Stage {
   }
 
   P& p_;
-  const TicketedArguments<Space>& a_;
+  const LocalArguments<Space>& a_;
   const Pointer words_;
   const std::uint32_t row_words_, my_word_;
   const std::uint64_t my_bit_;

@@ -17,6 +17,7 @@
 // protocol sees to it that somebody's attempt succeeds.
 //
 // Protocol<P>, one for each thread:
+//   Arguments    what it is given: TicketedArguments, or more (stm/papers/ticketed_arguments.hpp)
 //   kWindow      how many of its transactions a thread tries in turn: all, or one until it is decided
 //   prepare(position, t)         once a batch, before its first attempt
 //   attempt(position, t, place)  an Attempt
@@ -114,8 +115,9 @@ template <Platform P, class Protocol>
 class TicketedRun {
  public:
   using Space = typename P::Space;
+  using Arguments = typename Protocol::Arguments;
   using Rules = typename Protocol::Rules;
-  KILOKV_HOST_DEVICE TicketedRun(P& platform, const TicketedArguments<Space>& arguments)
+  KILOKV_HOST_DEVICE TicketedRun(P& platform, const Arguments& arguments)
       : p_(platform), a_(arguments), size_(arguments.batch.size), protocol_(platform, arguments) {}
 
   // Fills every column of the results that it views; the cells; words and counts.
@@ -318,13 +320,13 @@ class TicketedRun {
     if (p_.get(a_.pass_of + position) == kDone) return;
     const std::uint32_t t = a_.transaction_at(position);
     a_.results.rank[t] = range_ * size_ + position;
-    if (a_.last_try[t] != 0) a_.results.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
+    if (a_.expires[t] != 0) a_.results.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
   }
 
   KILOKV_HOST_DEVICE void probe(TicketedProbe probe) const { p_.probe(static_cast<std::uint32_t>(probe)); }
 
   P& p_;
-  const TicketedArguments<Space>& a_;
+  const Arguments& a_;
   const std::uint32_t size_;
   TicketedCounts counts_;
   Protocol protocol_;

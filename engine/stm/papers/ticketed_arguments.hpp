@@ -10,10 +10,9 @@
 #include <cstdint>
 
 #include "engine/base/host_device.hpp"
+#include "engine/base/strategy_setting.hpp"
 #include "engine/platform/concept.hpp"
 #include "engine/stm/batch_arguments.hpp"
-#include "engine/stm/papers/kilo_arguments.hpp"
-#include "engine/stm/papers/local_arguments.hpp"
 #include "engine/txn/program.hpp"
 
 namespace kilokv::engine {
@@ -78,21 +77,6 @@ enum TicketedWord : std::uint32_t {
 enum PhaseWord : std::uint32_t { kPhaseLeft, kPhasePostponed, kPhaseStopped, kPhaseWords };
 static_assert(kPhaseWords == 3);
 
-enum class TicketedStrategy : std::uint8_t { prstm, lock, gpustm, kilo, local };
-inline constexpr TicketedStrategy kTicketedStrategies[] = {TicketedStrategy::prstm, TicketedStrategy::lock,
-                                                           TicketedStrategy::gpustm, TicketedStrategy::kilo,
-                                                           TicketedStrategy::local};
-constexpr const char* name_of(TicketedStrategy strategy) {
-  switch (strategy) {
-    case TicketedStrategy::prstm: return "prstm";
-    case TicketedStrategy::lock: return "lock";
-    case TicketedStrategy::gpustm: return "gpustm";
-    case TicketedStrategy::kilo: return "kilo";
-    case TicketedStrategy::local: break;
-  }
-  return "local";
-}
-
 struct TicketedTuning {
   std::uint32_t records_per_lock = 1;
   std::uint32_t optimistic_tries = 2;  // of a transaction, before it locks everything that it may touch
@@ -100,10 +84,19 @@ struct TicketedTuning {
   // the batch up. It cannot happen but by a bug, and must not hang then.
   std::uint32_t idle_sweeps_max = 1u << 25;
   std::uint32_t transactions_per_thread = 0;  // 0: as the executor finds best
-  KiloTuning kilo;
-  LocalTuning local;
 };
 
+inline constexpr auto kRecordsPerLockSetting = number_setting<&TicketedTuning::records_per_lock>(
+    "records-per-lock", "Number of records that one lock covers.", 1, 1u << 20);
+inline constexpr auto kTransactionsPerThreadSetting = number_setting<&TicketedTuning::transactions_per_thread>(
+    "transactions-per-thread", "Number of transactions that one thread runs as a group; 0 is automatic.", 0, 1u << 20);
+// Of all of them, and of those that have locks.
+inline constexpr SettingOf<TicketedTuning> kTicketedSettings[] = {kTransactionsPerThreadSetting};
+inline constexpr SettingOf<TicketedTuning> kLockingSettings[] = {kRecordsPerLockSetting, kTransactionsPerThreadSetting};
+
+// What all of them are given. One that needs more derives its own arguments from these, with a tuning of its own
+// (stm/papers/kilo_arguments.hpp, stm/papers/local_arguments.hpp), and names them as Protocol::Arguments.
+//
 // With n transactions, G guards, m operations, U = 2G + m uses and d records that the batch names, each once:
 template <class Space>
 struct TicketedArguments : BatchArguments<Space> {
@@ -127,8 +120,6 @@ struct TicketedArguments : BatchArguments<Space> {
   Pointer<std::uint32_t> undecided = {};        // [position_room(n, threads, width)]
   Pointer<std::uint64_t> words = {};            // [kTicketedWords]
   Pointer<TicketedCounts> counts = {};          // [groups] out
-  KiloArguments<Space> kilo;                    // of that strategy alone
-  LocalArguments<Space> local;                  // likewise; classes are then halves of classes
   std::uint32_t classes = 0;
   std::uint32_t threads = 1;  // of the launch
   TicketedTuning tuning;

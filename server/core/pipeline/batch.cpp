@@ -5,7 +5,7 @@ namespace kilokv::server {
 void Batch::clear() {
   header = {};
   columns.clear();
-  last_try.clear();
+  expires.clear();
   writes.clear();
   parts.clear();
   session_entries.clear();

@@ -42,7 +42,7 @@ struct BatchPart {
 struct Batch {
   engine::BatchHeader header;
   engine::TransactionColumns columns;
-  engine::Column<std::uint8_t> last_try;
+  engine::Column<std::uint8_t> expires;
   engine::BatchResults results;
   engine::WriteColumns writes;
   std::vector<BatchPart> parts;

@@ -49,8 +49,8 @@ class TransactionText {
  public:
   explicit TransactionText(const engine::TransactionColumns& columns) : columns_(columns) {}
 
-  std::string line(std::size_t t, bool last_try) const {
-    const auto wait_us = last_try ? 0 : static_cast<std::uint64_t>(columns_.wait_timeout_us[t]);
+  std::string line(std::size_t t, bool expires) const {
+    const auto wait_us = expires ? 0 : static_cast<std::uint64_t>(columns_.wait_timeout_us[t]);
     std::string rest_ms = std::to_string(1000 + wait_us % 1000);
     rest_ms[0] = '.';
     return "{\"precedence\": " + std::to_string(columns_.precedence[t]) +
@@ -129,7 +129,7 @@ std::string value_text(const engine::ModelValue& value) {
 }
 
 std::string batch_text(const engine::BatchHeader& header, const engine::TransactionColumns& columns,
-                       std::span<const std::uint8_t> last_try, const engine::ModelState& before) {
+                       std::span<const std::uint8_t> expires, const engine::ModelState& before) {
   std::string head = "{\"batch\": " + std::to_string(header.number) +
                      ", \"batch_time_us\": " + std::to_string(header.time_us) +
                      ", \"first_version\": " + std::to_string(header.first_version) +
@@ -153,7 +153,7 @@ std::string batch_text(const engine::BatchHeader& header, const engine::Transact
   }
   const TransactionText lines(columns);
   while (transactions < columns.size() &&
-         append(lines.line(transactions, last_try[transactions] != 0), kBatchTextBytesMax)) {
+         append(lines.line(transactions, expires[transactions] != 0), kBatchTextBytesMax)) {
     ++transactions;
   }
   if (records == before.records.size() && transactions == columns.size()) return head + text;

@@ -30,7 +30,7 @@ namespace kilokv::server {
 inline constexpr std::size_t kBatchTextBytesMax = std::size_t{8} << 20;  // without the first line and the last
 
 std::string batch_text(const engine::BatchHeader& header, const engine::TransactionColumns& columns,
-                       std::span<const std::uint8_t> last_try, const engine::ModelState& before);
+                       std::span<const std::uint8_t> expires, const engine::ModelState& before);
 
 // A value as in those lines: a number, {"b64": "..."}, or null if absent.
 std::string value_text(const engine::ModelValue& value);

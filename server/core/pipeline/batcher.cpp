@@ -110,7 +110,7 @@ void Batcher::append_one_parked(const Parked& parked, Batch* batch) {
   part.whole = false;
   part.items = {LiveItem{part.begin, parked.index, parked.admitted_batch, false}};
   batch->columns.append(scratch_, 0, 1);
-  batch->last_try.push_back(parked.deadline_us <= batch->header.time_us);
+  batch->expires.push_back(parked.deadline_us <= batch->header.time_us);
   batch->parts.push_back(std::move(part));
 }
 
@@ -168,7 +168,7 @@ void Batcher::append_queued(Batch* batch) {
     next_arrival_ += count;
     engine::TransactionColumns& columns = request->content->transactions;
     for (std::uint32_t i = 0; i < count; ++i) {
-      batch->last_try.push_back(columns.wait_timeout_us[request->batched + i] == 0);
+      batch->expires.push_back(columns.wait_timeout_us[request->batched + i] == 0);
     }
     if (request->own_batch) {
       std::swap(batch->columns, columns);  // a copy would delay all others

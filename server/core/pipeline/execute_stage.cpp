@@ -122,7 +122,7 @@ void ExecuteStage::run_batch() {
 Status ExecuteStage::execute(Batch* batch) {
   shadow_.before(*core_->engine, batch->columns);
   Status status =
-      core_->engine->execute(batch->header, batch->columns, batch->last_try, &batch->results, &batch->writes);
+      core_->engine->execute(batch->header, batch->columns, batch->expires, &batch->results, &batch->writes);
   if (status.ok() && fail_point("core.execute.lost_writes")) batch->writes.clear();
   return status;
 }
@@ -132,12 +132,12 @@ bool ExecuteStage::shadow_passes(const Batch& batch) {
   if (shadow_.skipped()) core_->counters.shadow_skipped.fetch_add(1, std::memory_order_relaxed);
   if (!shadow_.sampled()) return true;
   const engine::Engine& engine = *core_->engine;
-  const Status status = shadow_.after(engine, {batch.header, batch.columns, batch.last_try, batch.results, batch.writes,
+  const Status status = shadow_.after(engine, {batch.header, batch.columns, batch.expires, batch.results, batch.writes,
                                                [&engine](Cell cell) { return engine.bytes_of(cell); }});
   core_->counters.shadow_batches.fetch_add(1, std::memory_order_relaxed);
   if (status.ok()) return true;
   if (core_->events.shadow_mismatch) {
-    core_->events.shadow_mismatch(shadow_.text_of(batch.header, batch.columns, batch.last_try));
+    core_->events.shadow_mismatch(shadow_.text_of(batch.header, batch.columns, batch.expires));
   }
   core_->fail(status);
   return false;

@@ -24,8 +24,8 @@ void RefusedBatch::append_next(Batch* batch) {
     part.end += moved;
     const bool parked = part.parked_id != 0;
     for (std::uint32_t t = part.begin; t < part.end; ++t) {
-      batch->last_try.push_back(parked ? part.deadline_us <= batch->header.time_us
-                                       : batch->columns.wait_timeout_us[t] == 0);
+      batch->expires.push_back(parked ? part.deadline_us <= batch->header.time_us
+                                      : batch->columns.wait_timeout_us[t] == 0);
     }
     for (LiveItem& item : part.items) item.transaction += moved;
     if (!parked) {

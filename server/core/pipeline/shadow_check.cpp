@@ -136,8 +136,8 @@ Status ShadowCheck::compare(const engine::Engine& engine, const engine::Executio
 }
 
 std::string ShadowCheck::text_of(const engine::BatchHeader& header, const engine::TransactionColumns& columns,
-                                 std::span<const std::uint8_t> last_try) const {
-  return batch_text(header, columns, last_try, state_);
+                                 std::span<const std::uint8_t> expires) const {
+  return batch_text(header, columns, expires, state_);
 }
 
 }  // namespace kilokv::server

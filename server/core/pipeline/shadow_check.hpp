@@ -44,7 +44,7 @@ class ShadowCheck {
   // The batch that after() found wrong, with the state before it, as text. With it the batch can be run again elsewhere
   // (core/pipeline/batch_text.hpp).
   std::string text_of(const engine::BatchHeader& header, const engine::TransactionColumns& columns,
-                      std::span<const std::uint8_t> last_try) const;
+                      std::span<const std::uint8_t> expires) const;
 
  private:
   bool draw();

@@ -32,10 +32,10 @@ class WrittenTable {
     build(builder);
     const engine::BatchHeader header{
         .number = now_.batch + 1, .time_us = now_.time_us + 1000, .first_version = now_.next_version};
-    const engine::Column<std::uint8_t> last_try(columns.size(), 0);
+    const engine::Column<std::uint8_t> expires(columns.size(), 0);
     engine::BatchResults results;
     engine::WriteColumns writes;
-    EXPECT_TRUE(engine_->execute(header, columns, last_try, &results, &writes).ok());
+    EXPECT_TRUE(engine_->execute(header, columns, expires, &results, &writes).ok());
     now_ = {header.number, results.next_version, engine_->tombstone_floor(), header.time_us, engine_->state_hash()};
   }
   void add(const std::string& key, std::int64_t delta) {

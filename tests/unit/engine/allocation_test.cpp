@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/workloads/workload.hpp"
@@ -56,7 +56,7 @@ std::uint64_t counted(Engine* engine, const Count& count) {
     ColumnsBuilder builder(&columns, kSecret);
     workload->generate(&builder, 200);
   }
-  const Column<std::uint8_t> last_try(200, 1);
+  const Column<std::uint8_t> expires(200, 1);
   BatchResults results;
   WriteColumns writes;
   BatchHeader header{0, kStamp, 2};
@@ -64,7 +64,7 @@ std::uint64_t counted(Engine* engine, const Count& count) {
   for (std::size_t i = 0; i < batches.size(); ++i) {
     if (i == 100) before = count();
     ++header.number;
-    EXPECT_TRUE(engine->execute(header, batches[i], last_try, &results, &writes).ok());
+    EXPECT_TRUE(engine->execute(header, batches[i], expires, &results, &writes).ok());
     engine->release_through(header.number);
     header.first_version = results.next_version;
   }
@@ -102,7 +102,7 @@ TEST(kilo_allocates_nothing) {
 TEST(local_allocates_nothing) {
   for (const std::uint32_t staged : {64u, 1024u}) {
     EngineOptions options = engine_options("local", 2);
-    options.staged_records = staged;
+    options.settings["staged-records"] = std::to_string(staged);
     const auto engine = std::move(*Engine::create(options));
     EXPECT_EQ(counted(engine.get(), count_of_new), 0u);
     EXPECT_EQ(std::string(engine->execution().strategy), "local");

@@ -6,20 +6,23 @@
 // KILOKV_TEST_SEED=N runs chain N alone, KILOKV_TEST_CHAINS=N the first N. KILOKV_TEST_DEVICE=cuda adds the ground of
 // that device, which must be there: a batch that ran on the CPU instead is a failure.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/exec/run/host_strategies.hpp"
 #include "engine/exec/run/ordered_totals.hpp"
 #include "engine/stm/ordered_arguments.hpp"
+#include "engine/stm/papers/local_arguments.hpp"
 #include "engine/stm/papers/ticketed_arguments.hpp"
 #include "tests/unit/engine/edge_batches.hpp"
 #include "tests/unit/engine/harness.hpp"
@@ -56,12 +59,12 @@ void count(const RefereeScenario& scenario, const char* strategy, Totals* totals
   totals->by_it += std::string_view(execution.strategy) == strategy ? 1 : 0;
   totals->on_device += execution.on_device ? 1 : 0;
   totals->passes_beyond_first += scenario.results.passes - 1;
-  totals->conflicts += execution.conflicts;
-  totals->under_locks += execution.under_locks;
-  totals->wasted += execution.wasted_tickets;
-  totals->staged += execution.staged;
-  totals->in_several_blocks += execution.stage_blocks > 1 && execution.staged > 0 ? 1 : 0;
-  totals->in_8_blocks += execution.stage_blocks == 8 && execution.staged > 0 ? 1 : 0;
+  totals->conflicts += execution.counter("conflicts");
+  totals->under_locks += execution.counter("under_locks");
+  totals->wasted += execution.counter("wasted_tickets");
+  totals->staged += execution.counter("staged");
+  totals->in_several_blocks += execution.counter("stage_blocks") > 1 && execution.counter("staged") > 0 ? 1 : 0;
+  totals->in_8_blocks += execution.counter("stage_blocks") == 8 && execution.counter("staged") > 0 ? 1 : 0;
   for (const std::uint64_t decided : execution.decided_by) totals->decided += decided;
   for (const std::uint8_t outcome : scenario.results.outcome) ++totals->outcomes[outcome];
 }
@@ -70,31 +73,28 @@ void count(const RefereeScenario& scenario, const char* strategy, Totals* totals
 void draw_kilo(Random* random, EngineOptions* options) {
   constexpr const char* kHistories[] = {"5kB", "512B", "4+8", "1+4"};
   constexpr std::uint32_t kUnits[] = {1, 4, 8, 32}, kLimits[] = {0, 1, 3, 1000};
-  options->records_per_lock = 1;
-  options->history = kHistories[random->below(4)];
-  options->commit_units = kUnits[random->below(4)];
-  options->concurrency_limit = kLimits[random->below(4)];
+  options->settings.erase("records-per-lock");
+  options->settings["writer-history"] = kHistories[random->below(4)];
+  options->settings["commit-units"] = std::to_string(kUnits[random->below(4)]);
+  options->settings["concurrency-limit"] = std::to_string(kLimits[random->below(4)]);
 }
 
 // Stages that have room for all records, for some, for none, with signatures that tell them apart or do not.
 void draw_local(Random* random, EngineOptions* options) {
   constexpr std::uint32_t kStaged[] = {0, 2, 4, 8, 16, 1024}, kBits[] = {1, 4, 256, 1024};
-  options->staged_records = kStaged[random->below(6)];
-  options->signature_bits = kBits[random->below(4)];
-  options->stage_blocks = std::uint32_t{1} << random->below(4);
+  options->settings["staged-records"] = std::to_string(kStaged[random->below(6)]);
+  options->settings["signature-bits"] = std::to_string(kBits[random->below(4)]);
+  options->settings["stage-blocks"] = std::to_string(1 << random->below(4));
 }
 
 std::unique_ptr<Engine> make_engine(const Ground& ground, EngineOptions options) {
   if (ground.blocks == 0) return RefereeScenario::make_engine(options);
-  TicketedTuning tuning;
-  tuning.records_per_lock = options.records_per_lock;
-  tuning.transactions_per_thread = options.transactions_per_thread;
-  tuning.local = {options.staged_records, options.signature_bits, options.stage_blocks};
   EmulatedDeviceOptions emulated;
   emulated.threads = ground.blocks;
   options.secret = RefereeScenario::kSecret;
-  return create_engine_with(options, std::make_unique<DeviceExecutor>(
-                                         open_emulated(emulated), std::vector<std::string>{options.strategy}, tuning));
+  return create_engine_with(
+      options, std::make_unique<DeviceExecutor>(open_emulated(emulated), std::vector<std::string>{options.strategy},
+                                                options.settings));
 }
 
 Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed, Totals* totals) {
@@ -104,10 +104,10 @@ Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed,
   options.device = ground.device;
   options.threads = ground.threads;
   constexpr std::uint32_t kRecordsPerLock[] = {1, 1, 16, 4096};
-  options.records_per_lock = kRecordsPerLock[random.below(4)];
+  options.settings["records-per-lock"] = std::to_string(kRecordsPerLock[random.below(4)]);
   if (options.strategy == "kilo") draw_kilo(&random, &options);
   if (options.strategy == "local") draw_local(&random, &options);
-  if (random.chance(0.3)) options.transactions_per_thread = static_cast<std::uint32_t>(1 + random.below(20));
+  if (random.chance(0.3)) options.settings["transactions-per-thread"] = std::to_string(1 + random.below(20));
   RefereeScenario scenario;
   scenario.engine = make_engine(ground, options);
   EdgeBatches batches(&random, draw_edge_shape(&random));
@@ -164,8 +164,16 @@ void run_strategy(const Ground& ground, const char* strategy) {
     EXPECT_TRUE(totals.outcomes[static_cast<int>(outcome)] > 5);
   }
 }
+std::vector<std::string> strategies_with_tickets() {
+  std::vector<std::string> names;
+  for (const StrategyInfo& info : strategy_infos()) {
+    if (info.takes_tickets) names.push_back(info.name);
+  }
+  return names;
+}
+
 void run_all(const Ground& ground) {
-  for (const TicketedStrategy strategy : kTicketedStrategies) run_strategy(ground, name_of(strategy));
+  for (const std::string& strategy : strategies_with_tickets()) run_strategy(ground, strategy.c_str());
 }
 
 TEST(on_1_thread) { run_all({.test = "on_1_thread"}); }
@@ -185,8 +193,8 @@ void run_large_stages(const char* device) {
     options.strategy = "local";
     options.device = device;
     options.threads = 2;
-    options.staged_records = kStagedRecordsMax;
-    options.stage_blocks = kStageBlocksMax;
+    options.settings["staged-records"] = std::to_string(kStagedRecordsMax);
+    options.settings["stage-blocks"] = std::to_string(kStageBlocksMax);
     RefereeScenario scenario;
     scenario.engine = RefereeScenario::make_engine(options);
     Random random(transactions);
@@ -202,9 +210,10 @@ void run_large_stages(const char* device) {
     scenario.execute();
     const ExecutionReport& execution = scenario.engine->execution();
     EXPECT_EQ(scenario.check(RefereeMode::any_order).message(), "");
-    EXPECT_EQ(execution.staged, std::uint64_t{transactions});
+    EXPECT_EQ(execution.counter("staged"), std::uint64_t{transactions});
     EXPECT_EQ(scenario.engine->device().reason, "");
-    std::printf("  %u transactions on a stage in the memory of %u blocks\n", transactions, execution.stage_blocks);
+    std::printf("  %u transactions on a stage in the memory of %llu blocks\n", transactions,
+                static_cast<unsigned long long>(execution.counter("stage_blocks")));
   }
 }
 TEST(large_stages) {
@@ -220,9 +229,9 @@ const bool registered_chosen_device =
 
 // Nothing is in the way of a single thread: it neither fails nor locks more than it writes.
 TEST(one_thread_meets_no_conflict) {
-  for (const TicketedStrategy strategy : kTicketedStrategies) {
+  for (const std::string& strategy : strategies_with_tickets()) {
     EngineOptions options;
-    options.strategy = name_of(strategy);
+    options.strategy = strategy;
     options.threads = 1;
     RefereeScenario scenario;
     scenario.engine = RefereeScenario::make_engine(options);
@@ -235,8 +244,9 @@ TEST(one_thread_meets_no_conflict) {
     }
     scenario.execute();
     const ExecutionReport& execution = scenario.engine->execution();
-    EXPECT_EQ(execution.conflicts + execution.under_locks + execution.wasted_tickets, std::uint64_t{0});
-    EXPECT_EQ(execution.attempts, std::uint64_t{100});
+    EXPECT_EQ(execution.counter("conflicts") + execution.counter("under_locks") + execution.counter("wasted_tickets"),
+              std::uint64_t{0});
+    EXPECT_EQ(execution.counter("attempts"), std::uint64_t{100});
     EXPECT_EQ(scenario.check(RefereeMode::any_order).message(), "");
   }
 }
@@ -246,14 +256,16 @@ TEST(ordered_reports_nothing_of_the_batch_before) {
   ExecutionReport report;
   report.begin("kilo");
   report.any_order = true;
-  report.attempts = report.staged = report.stage_blocks = 7;
-  report.local_times.ticks[0] = 7;
+  for (const char* name : {"attempts", "staged", "wasted_tickets"}) report.counters.add(name, 7);
+  report.counters.add("stage_blocks", 7, CounterKind::largest);
   report.devices_lost = 1;
   const std::vector<std::uint64_t> words(kOrderedWords);
   BatchResults results;
   report_ordered(BatchHeader{}, words, {}, &results, &report);
   EXPECT_EQ(std::string(report.strategy), std::string("ordered"));
-  EXPECT_EQ(report.attempts + report.staged + report.stage_blocks + report.local_times.ticks[0], std::uint64_t{0});
+  for (const Counter& counter : report.counters) EXPECT_EQ(counter.value, std::uint64_t{0});
+  EXPECT_EQ(report.counter("attempts") + report.counter("stage_blocks"), std::uint64_t{0});
+  EXPECT_TRUE(report.counters.begin() != report.counters.end());
   EXPECT_TRUE(!report.any_order);
   EXPECT_EQ(report.devices_lost, 1u);
 }
@@ -270,7 +282,7 @@ TEST(serial_reports_nothing_of_the_batch_before) {
     scenario.builder.end();
   }
   scenario.execute();
-  EXPECT_TRUE(scenario.engine->execution().attempts >= 100);
+  EXPECT_TRUE(scenario.engine->execution().counter("attempts") >= 100);
   EXPECT_EQ(scenario.engine->execution().decided_by.size(), std::size_t{2});
   scenario.next_batch();
   scenario.builder.begin();
@@ -279,7 +291,8 @@ TEST(serial_reports_nothing_of_the_batch_before) {
   scenario.execute();
   const ExecutionReport& execution = scenario.engine->execution();
   EXPECT_EQ(std::string(execution.strategy), std::string("serial"));
-  EXPECT_EQ(execution.attempts + execution.conflicts + execution.hazards, std::uint64_t{0});
+  EXPECT_EQ(execution.counter("attempts") + execution.counter("conflicts") + execution.counter("hazards"),
+            std::uint64_t{0});
   EXPECT_TRUE(execution.decided_by.empty());
 }
 
@@ -287,7 +300,7 @@ TEST(serial_reports_nothing_of_the_batch_before) {
 TEST(several_strategies_take_what_all_can) {
   for (const std::vector<std::string>& strategies :
        {std::vector<std::string>{"ordered", "prstm"}, std::vector<std::string>{"prstm", "ordered"}}) {
-    EXPECT_EQ(HostStrategies(strategies, 1, {}).transactions_max(), std::size_t{kTicketedTransactionsMax});
+    EXPECT_EQ(HostStrategies(strategies, 1).transactions_max(), std::size_t{kTicketedTransactionsMax});
   }
 }
 
@@ -337,22 +350,58 @@ TEST(an_order_is_for_auto_alone) {
 TEST(knobs_out_of_range_are_refused) {
   EngineOptions options;
   options.strategy = "prstm";
-  options.records_per_lock = 0;
+  options.settings = {{"records-per-lock", "0"}};
+  EXPECT_EQ(Engine::create(options).status().message(),
+            Status::invalid({"records-per-lock", "1 to 1048576", "0", "--records-per-lock"}).message());
+  for (const char* text : {"1048577", "", "-1", "1x", "many", "99999999999999999999"}) {
+    options.settings = {{"records-per-lock", text}};
+    EXPECT_EQ(Engine::create(options).status().code(), StatusCode::invalid_argument);
+  }
+  options.settings = {{"transactions-per-thread", "1048577"}};
   EXPECT_EQ(Engine::create(options).status().code(), StatusCode::invalid_argument);
-  options.records_per_lock = EngineOptions::kPerLockMax + 1;
+  options.settings = {{"no-such-setting", "1"}};
   EXPECT_EQ(Engine::create(options).status().code(), StatusCode::invalid_argument);
-  options.records_per_lock = 1;
-  options.transactions_per_thread = EngineOptions::kPerThreadMax + 1;
-  EXPECT_EQ(Engine::create(options).status().code(), StatusCode::invalid_argument);
+}
+
+// A setting is for those strategies alone that list it; its default is for all.
+TEST(settings_are_for_their_strategies) {
+  for (const SettingInfo& info : strategy_settings()) {
+    const StrategySetting& setting = info.setting;
+    const std::string otherwise = setting.default_text();
+    EXPECT_EQ(setting.check(otherwise).message(), "");
+    EXPECT_EQ(setting.check("no such text").code(), StatusCode::invalid_argument);
+    EXPECT_TRUE(std::string(setting.help).ends_with("."));
+    EXPECT_FALSE(info.strategies.empty());
+    const std::string other = setting.kind == SettingKind::on_off ? "on"
+                              : setting.kind == SettingKind::form ? "512B"
+                                                                  : std::to_string(setting.high);
+    EXPECT_EQ(setting.check(other).message(), "");
+    for (const std::string& strategy : Engine::strategies()) {
+      EngineOptions options;
+      options.strategy = strategy;
+      options.settings = {{setting.name, otherwise}};
+      EXPECT_EQ(options.validate().message(), "");
+      const StrategyInfo* const of = find_strategy_info(strategy);
+      options.settings = {{setting.name, other}};
+      EXPECT_EQ(options.validate().ok(), of != nullptr && of->has_setting(setting.name));
+      if (options.validate().ok()) continue;
+      EXPECT_TRUE(options.validate().message().find("unless --strategy is " + listed(info.strategies)) !=
+                  std::string::npos);
+    }
+    const auto held = effective_settings({{setting.name, other}});
+    EXPECT_TRUE(std::find(held.begin(), held.end(), std::pair<std::string, std::string>(setting.name, other)) !=
+                held.end());
+    EXPECT_EQ(held.size(), strategy_settings().size());
+  }
 }
 
 TEST(knobs_of_kilo_are_checked) {
   const auto code_of = [](const char* strategy, const char* history, std::uint32_t units, std::uint32_t limit) {
     EngineOptions options;
     options.strategy = strategy;
-    options.history = history;
-    options.commit_units = units;
-    options.concurrency_limit = limit;
+    options.settings = {{"writer-history", history},
+                        {"commit-units", std::to_string(units)},
+                        {"concurrency-limit", std::to_string(limit)}};
     return Engine::create(options).status().code();
   };
   for (const char* history : {"5kB", "512B", "1+4", "4+8", "65536+262144"}) {
@@ -364,7 +413,7 @@ TEST(knobs_of_kilo_are_checked) {
   for (const std::uint32_t units : {0u, 3u, 64u}) {
     EXPECT_EQ(code_of("kilo", "5kB", units, 0), StatusCode::invalid_argument);
   }
-  EXPECT_EQ(code_of("kilo", "5kB", 8, EngineOptions::kConcurrencyMax + 1), StatusCode::invalid_argument);
+  EXPECT_EQ(code_of("kilo", "5kB", 8, (1u << 20) + 1), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("prstm", "512B", 8, 0), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("prstm", "5kB", 4, 0), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("ordered", "5kB", 8, 1), StatusCode::invalid_argument);
@@ -374,9 +423,9 @@ TEST(knobs_of_local_are_checked) {
   const auto code_of = [](const char* strategy, std::uint32_t records, std::uint32_t bits, std::uint32_t blocks = 8) {
     EngineOptions options;
     options.strategy = strategy;
-    options.stage_blocks = blocks;
-    options.staged_records = records;
-    options.signature_bits = bits;
+    options.settings = {{"staged-records", std::to_string(records)},
+                        {"signature-bits", std::to_string(bits)},
+                        {"stage-blocks", std::to_string(blocks)}};
     return Engine::create(options).status().code();
   };
   EXPECT_EQ(code_of("local", 0, 1), StatusCode::ok);
@@ -392,6 +441,13 @@ TEST(knobs_of_local_are_checked) {
   EXPECT_EQ(code_of("prstm", 512, 256), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("prstm", 1024, 128), StatusCode::invalid_argument);
   EXPECT_EQ(code_of("prstm", 1024, 256, 4), StatusCode::invalid_argument);
+  EngineOptions timed;
+  timed.strategy = "local";
+  timed.settings = {{"staged-records", "0"}, {"stage-times", "on"}};
+  EXPECT_EQ(
+      timed.validate().message(),
+      Status::invalid({"stage-times", "off where --staged-records is 0: there is no stage", "on", "--stage-times"})
+          .message());
 }
 
 }  // namespace

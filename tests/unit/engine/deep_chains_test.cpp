@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/run/ordered_host.hpp"
 #include "engine/workloads/random.hpp"
 #include "tests/unit/engine/harness.hpp"
@@ -83,7 +83,7 @@ TEST(the_most_rounds_find_epochs) {
   scenario.execute();
   EXPECT_EQ(scenario.results.passes, kWaitPassesMax);
   EXPECT_EQ(scenario.check(RefereeMode::deterministic).message(), "");
-  const std::uint64_t rounds = scenario.engine->execution().rounds;
+  const std::uint64_t rounds = scenario.engine->execution().counter("rounds");
   EXPECT_TRUE(rounds > 8 * kLinks);
   EXPECT_TRUE(ordered_epochs_used(rounds) <= ordered_epochs_max(kLinks));
 }

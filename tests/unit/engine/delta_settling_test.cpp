@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/exec/run/host_strategies.hpp"
@@ -72,11 +72,18 @@ struct Rig {
   RefereeScenario scenario;
 };
 
-const std::vector<std::string> kStrategies = {"ordered", "prstm", "lock", "gpustm", "kilo", "local"};
+// All but serial.
+const std::vector<std::string> kStrategies = [] {
+  std::vector<std::string> names;
+  for (const StrategyInfo& info : strategy_infos()) {
+    if (info.name != "serial") names.push_back(info.name);
+  }
+  return names;
+}();
 
 std::unique_ptr<Executor> make(bool on_device) {
   if (on_device) return std::make_unique<DeviceExecutor>(open_emulated(), kStrategies);
-  return std::make_unique<HostStrategies>(kStrategies, 2, TicketedTuning{});
+  return std::make_unique<HostStrategies>(kStrategies, 2);
 }
 
 TEST(each_strategy_says_whether_it_leaves_deltas) {

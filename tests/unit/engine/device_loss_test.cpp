@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/workloads/workload.hpp"

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/run/ordered_host.hpp"
 #include "engine/sim/ordered_sim.hpp"
 #include "engine/workloads/random.hpp"
@@ -209,10 +209,10 @@ class Chain {
     std::uint64_t n = is_lone ? 1 : 1 + random_.below(batches_.shape().transactions_max);
     if (random_.chance(0.03)) n = 0;
     batches_.generate(&builder_, n, header_.first_version);
-    Column<std::uint8_t> last_try(n);
-    for (std::uint8_t& is_last : last_try) is_last = random_.chance(0.5) ? 1 : 0;
+    Column<std::uint8_t> expires(n);
+    for (std::uint8_t& is_last : expires) is_last = random_.chance(0.5) ? 1 : 0;
     for (Side* side : {&serial_, &other_}) {
-      side->status = side->engine->execute(header_, columns_, last_try, &side->results, &side->writes);
+      side->status = side->engine->execute(header_, columns_, expires, &side->results, &side->writes);
     }
     compare([&](Comparison* c) {
       c->equal("status", 0, serial_.status.message(), other_.status.message());
@@ -272,9 +272,9 @@ class Chain {
     if (std::string_view(execution.strategy) != "ordered") return;
     ++coverage_.ordered;
     coverage_.on_device += execution.on_device ? 1 : 0;
-    coverage_.rounds += execution.rounds;
-    coverage_.tail += execution.tail;
-    coverage_.chained_adds += execution.chained_adds;
+    coverage_.rounds += execution.counter("rounds");
+    coverage_.tail += execution.counter("tail");
+    coverage_.chained_adds += execution.counter("chained_adds");
   }
 
   const Ground& ground_;

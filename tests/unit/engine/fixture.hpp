@@ -45,17 +45,17 @@ class Bench {
     builder.begin(precedence);
     body(builder);
     builder.end();
-    last_try.push_back(last ? 1 : 0);
+    expires.push_back(last ? 1 : 0);
   }
 
   // Runs what was added since the last run, with versions from `first_version`.
   Status run(Version first_version = 100) {
     const BatchHeader header{++batch, kStamp, first_version};
-    const Status status = engine->execute(header, columns, last_try, &results, &writes);
+    const Status status = engine->execute(header, columns, expires, &results, &writes);
     ran.clear();
     ran.append(columns, 0, columns.size());
     columns.clear();
-    last_try.clear();
+    expires.clear();
     return status;
   }
 
@@ -89,7 +89,7 @@ class Bench {
   std::unique_ptr<Engine> engine;
   TransactionColumns columns, ran;
   ColumnsBuilder builder;
-  Column<std::uint8_t> last_try;
+  Column<std::uint8_t> expires;
   BatchResults results;
   WriteColumns writes;
   BatchNumber batch = 0;

@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/exec/run/ordered_scratch.hpp"
@@ -199,7 +199,7 @@ TEST(a_stall_on_threads_of_the_host_stops_the_process) {
 TEST(a_tail_ends_what_rounds_do_not) {
   RefereeScenario scenario;
   run_on_host({.decided_min = 64, .divisor = 8}, &scenario);
-  EXPECT_TRUE(scenario.engine->execution().tail > 0);
+  EXPECT_TRUE(scenario.engine->execution().counter("tail") > 0);
   expect_right(scenario);
 }
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/run/ordered_host.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
@@ -72,9 +72,9 @@ void count(const RefereeScenario& scenario, Coverage* coverage) {
   if (std::string(execution.strategy) != "ordered") return;
   ++coverage->ordered_batches;
   coverage->device_batches += execution.on_device ? 1 : 0;
-  coverage->rounds += execution.rounds;
-  coverage->chained_adds += execution.chained_adds;
-  coverage->tail += execution.tail;
+  coverage->rounds += execution.counter("rounds");
+  coverage->chained_adds += execution.counter("chained_adds");
+  coverage->tail += execution.counter("tail");
 }
 
 // A ground: where and how batches run.

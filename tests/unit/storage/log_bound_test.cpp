@@ -54,7 +54,7 @@ class Round {
     const std::uint64_t transactions = random_.chance(0.5) ? 1 : 1 + random_.below(30);
     for (std::uint64_t t = 0; t < transactions; ++t) add_transaction();
     const std::vector<std::uint64_t> bounds = bounds_at_admission();
-    ASSERT_TRUE(engine_->execute(header_, columns_, last_try_, &results_, &writes_).ok());
+    ASSERT_TRUE(engine_->execute(header_, columns_, expires_, &results_, &writes_).ok());
     std::uint64_t bound = 0;
     for (const std::uint64_t b : bounds) bound += b;
     EXPECT_LE(record_bytes(), bound);
@@ -90,7 +90,7 @@ class Round {
     builder_.begin_else();
     if (guards_) add_operations();
     builder_.end();
-    last_try_.push_back(random_.chance(0.7));
+    expires_.push_back(random_.chance(0.7));
   }
 
   void add_guard() {
@@ -190,7 +190,7 @@ class Round {
   std::unique_ptr<engine::Engine> engine_;
   engine::TransactionColumns columns_;
   engine::ColumnsBuilder builder_;
-  engine::Column<std::uint8_t> last_try_;
+  engine::Column<std::uint8_t> expires_;
   engine::BatchHeader header_;
   engine::BatchResults results_;
   engine::WriteColumns writes_;

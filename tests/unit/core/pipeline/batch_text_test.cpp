@@ -35,9 +35,9 @@ TEST(BatchText, HoldsTheStateAndTheTransactions) {
   state.records["a"] = {std::string("hello"), 5};
   state.records["b"] = {std::int64_t{-1}, 6};
   state.records["c"] = {{}, 7};
-  const std::uint8_t last_try[] = {0, 1};
+  const std::uint8_t expires[] = {0, 1};
   EXPECT_EQ(
-      batch_text({.number = 3, .time_us = 50, .first_version = 8}, columns, last_try, state),
+      batch_text({.number = 3, .time_us = 50, .first_version = 8}, columns, expires, state),
       R"({"batch": 3, "batch_time_us": 50, "first_version": 8, "tombstone_floor": 4, "records": 3, "transactions": 2}
 {"key": "a", "value": {"b64": "aGVsbG8="}, "version": 5}
 {"key": "b", "value": -1, "version": 6}
@@ -71,8 +71,8 @@ TEST(BatchText, IsBoundedAndSaysWhatIsLeftOut) {
     b.end();
     state.records[key] = {value, 5};
   }
-  const std::vector<std::uint8_t> last_try(kCount, 0);
-  const std::string text = batch_text({.number = 3}, columns, last_try, state);
+  const std::vector<std::uint8_t> expires(kCount, 0);
+  const std::string text = batch_text({.number = 3}, columns, expires, state);
   EXPECT_LT(text.size(), kBatchTextBytesMax + 1000);
   EXPECT_GT(text.size(), kBatchTextBytesMax / 2);
   const auto count = [&text](const std::string& part) {

@@ -68,7 +68,7 @@ class BatcherTest : public ::testing::Test {
     auto batch = std::make_unique<Batch>();
     batcher.fill(position, &refused, batch.get());
     position.batch = batch->header.number;
-    EXPECT_EQ(batch->columns.size(), batch->last_try.size());
+    EXPECT_EQ(batch->columns.size(), batch->expires.size());
     return batch;
   }
   // How many transactions of each of its parts.
@@ -134,7 +134,7 @@ TEST_F(BatcherTest, ADeadlineFormsABatchWhenNothingIsInFlight) {
   EXPECT_EQ(batcher.next_due(sim.clock.monotonic_us(), 1), kNever) << "it waits for what is in flight";
   const auto batch = next();
   EXPECT_EQ(sizes(*batch), Sizes{1});
-  EXPECT_EQ(batch->last_try[0], 1u);
+  EXPECT_EQ(batch->expires[0], 1u);
 }
 
 TEST_F(BatcherTest, WhatIsAttachedFormsABatchWithoutTransactions) {

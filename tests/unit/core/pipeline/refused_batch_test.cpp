@@ -45,8 +45,8 @@ class RefusedBatchTest : public ::testing::Test {
       EXPECT_EQ(part.admitted_batch, 7u);
       EXPECT_EQ(part.end - part.begin, 2u);
       EXPECT_EQ(batch.columns.key(batch.columns.op_key[part.begin]), "key" + std::to_string(at));
-      EXPECT_EQ(batch.last_try[part.begin], 0u) << "it may wait";
-      EXPECT_EQ(batch.last_try[part.begin + 1], 1u) << "it must not";
+      EXPECT_EQ(batch.expires[part.begin], 0u) << "it may wait";
+      EXPECT_EQ(batch.expires[part.begin + 1], 1u) << "it must not";
     }
     return places;
   }

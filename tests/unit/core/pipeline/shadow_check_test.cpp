@@ -31,11 +31,11 @@ class FaultyEngine : public ForwardingEngine {
   FaultyEngine(std::unique_ptr<engine::Engine> to, Fault fault) : ForwardingEngine(std::move(to)), fault_(fault) {}
 
   Status execute(const engine::BatchHeader& header, const engine::TransactionColumns& columns,
-                 const engine::Column<std::uint8_t>& last_try, engine::BatchResults* results,
+                 const engine::Column<std::uint8_t>& expires, engine::BatchResults* results,
                  engine::WriteColumns* writes) override {
     const bool spoils = columns.key_end.size() > 1;
     if (spoils && fault_ == Fault::lost_in_table) stale_ = ForwardingEngine::find("hot").cell;
-    Status status = ForwardingEngine::execute(header, columns, last_try, results, writes);
+    Status status = ForwardingEngine::execute(header, columns, expires, results, writes);
     if (spoils && status.ok()) spoil(results, writes);
     return status;
   }
@@ -270,19 +270,19 @@ class ShadowLimitsTest : public ::testing::Test {
     shadow.before(*engine, columns);
     EXPECT_NE(shadow.sampled(), shadow.skipped());
     ++header.number;
-    const engine::Column<std::uint8_t> last_try(columns.size(), 1);
+    const engine::Column<std::uint8_t> expires(columns.size(), 1);
     if (shadow.sampled()) {
       engine::BatchResults results;
       engine::WriteColumns writes;
-      EXPECT_TRUE(engine->execute(header, columns, last_try, &results, &writes).ok());
-      EXPECT_NE(shadow.text_of(header, columns, last_try).find("\"version\": "), std::string::npos);
+      EXPECT_TRUE(engine->execute(header, columns, expires, &results, &writes).ok());
+      EXPECT_NE(shadow.text_of(header, columns, expires).find("\"version\": "), std::string::npos);
       const Status status = shadow.after(
-          *engine, {header, columns, last_try, results, writes, [this](Cell cell) { return engine->bytes_of(cell); }});
+          *engine, {header, columns, expires, results, writes, [this](Cell cell) { return engine->bytes_of(cell); }});
       EXPECT_TRUE(status.ok()) << status.message();
       header.first_version = results.next_version;
     }
     // Nothing is kept, either way.
-    EXPECT_NE(shadow.text_of(header, columns, last_try).find("\"records\": 0,"), std::string::npos);
+    EXPECT_NE(shadow.text_of(header, columns, expires).find("\"records\": 0,"), std::string::npos);
     return shadow.sampled();
   }
   static void get_rest(engine::ColumnsBuilder& b) { b.range_op(OpKind::range_get, "a", "", 1); }

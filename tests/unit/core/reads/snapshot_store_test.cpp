@@ -309,8 +309,8 @@ class EngineWithPast {
       }
       builder_.end();
     }
-    const engine::Column<std::uint8_t> last_try(columns_.size());
-    ASSERT_TRUE(engine_->execute(header_, columns_, last_try, &results_, &writes_).ok());
+    const engine::Column<std::uint8_t> expires(columns_.size());
+    ASSERT_TRUE(engine_->execute(header_, columns_, expires, &results_, &writes_).ok());
     store_.record(header_.number, engine_->before_images(), 0);
     engine_->release_through(header_.number);
     columns_.clear();

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/workloads/random.hpp"

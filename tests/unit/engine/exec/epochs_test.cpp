@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/exec/resolve/batch_records.hpp"
@@ -50,8 +50,8 @@ EngineOptions ordered_options() {
 // One of two engines that run the same batches.
 struct Side {
   Status execute(const TransactionColumns& columns) {
-    const Column<std::uint8_t> last_try(columns.size(), 1);
-    const Status status = engine->execute(header, columns, last_try, &results, &writes);
+    const Column<std::uint8_t> expires(columns.size(), 1);
+    const Status status = engine->execute(header, columns, expires, &results, &writes);
     header = {header.number + 1, header.time_us + 1000, results.next_version};
     return status;
   }
@@ -69,8 +69,8 @@ void expect_the_same(const Side& a, const Side& b) {
   EXPECT_TRUE(a.engine->state_hash() == b.engine->state_hash());
   EXPECT_EQ(a.engine->execution().strategy, std::string("ordered"));
   EXPECT_EQ(b.engine->execution().on_device, a.engine->execution().on_device);
-  EXPECT_EQ(b.engine->execution().rounds, a.engine->execution().rounds);
-  EXPECT_EQ(b.engine->execution().tail, a.engine->execution().tail);
+  EXPECT_EQ(b.engine->execution().counter("rounds"), a.engine->execution().counter("rounds"));
+  EXPECT_EQ(b.engine->execution().counter("tail"), a.engine->execution().counter("tail"));
 }
 
 // Chains on executors that start at the beginning and near the end. `behind_batch`: what an engine does not show.
@@ -95,7 +95,7 @@ void run_near_the_end(const std::function<std::unique_ptr<Executor>(FirstEpochs)
       }
       expect_the_same(sides[0], sides[1]);
       restarts += counter.must_restart(columns.size()) ? 1 : 0;
-      counter.use(ordered_epochs_used(sides[1].engine->execution().rounds));
+      counter.use(ordered_epochs_used(sides[1].engine->execution().counter("rounds")));
     }
     EXPECT_EQ(restarts, 1u);
     if (has_failed()) return FAIL("seed " + std::to_string(seed));
@@ -130,7 +130,7 @@ TEST(reservations_run_out_on_the_host) {
 
 TEST(reservations_run_out_on_a_device) {
   run_near_the_end([](FirstEpochs first) {
-    return std::make_unique<DeviceExecutor>(open_emulated(), std::vector<std::string>{"ordered"}, TicketedTuning{},
+    return std::make_unique<DeviceExecutor>(open_emulated(), std::vector<std::string>{"ordered"}, SettingTexts{},
                                             first);
   });
 }
@@ -142,8 +142,8 @@ TEST(the_epochs_of_a_table_on_a_device_run_out) {
   Side sides[2];
   const DeviceExecutor* devices[2];
   for (const bool is_near : {false, true}) {
-    auto device = std::make_unique<DeviceExecutor>(open_emulated(), std::vector<std::string>{"ordered"},
-                                                   TicketedTuning{}, FirstEpochs{.table = is_near ? kLast - kLeft : 0});
+    auto device = std::make_unique<DeviceExecutor>(open_emulated(), std::vector<std::string>{"ordered"}, SettingTexts{},
+                                                   FirstEpochs{.table = is_near ? kLast - kLeft : 0});
     devices[is_near] = device.get();
     sides[is_near].engine = create_engine_with(ordered_options(), std::move(device));
   }

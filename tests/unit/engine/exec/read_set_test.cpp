@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/exec/validate/cooperative_validator.hpp"
@@ -71,13 +71,13 @@ struct Engines {
   // Runs the transaction on all. Returns the oracle's outcome.
   Outcome run(const TransactionColumns& columns) {
     const BatchHeader header{++batch, kStamp, next_version};
-    const Column<std::uint8_t> last_try(columns.size(), 0);
+    const Column<std::uint8_t> expires(columns.size(), 0);
     BatchResults expected, results;
     WriteColumns expected_writes, writes;
-    EXPECT_TRUE(oracle->execute(header, columns, last_try, &expected, &expected_writes).ok());
+    EXPECT_TRUE(oracle->execute(header, columns, expires, &expected, &expected_writes).ok());
     EXPECT_EQ(oracle->execution().validated, 0u);
     for (const auto& engine : others) {
-      EXPECT_TRUE(engine->execute(header, columns, last_try, &results, &writes).ok());
+      EXPECT_TRUE(engine->execute(header, columns, expires, &results, &writes).ok());
       EXPECT_EQ(engine->device().reason, "");
       EXPECT_TRUE(results.outcome == expected.outcome);
       EXPECT_TRUE(results.failed_in == expected.failed_in);

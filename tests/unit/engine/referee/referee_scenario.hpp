@@ -25,7 +25,7 @@ struct RefereeScenario {
   ModelState model;  // the state before the batch
   TransactionColumns columns;
   ColumnsBuilder builder{&columns, secret};
-  Column<std::uint8_t> last_try;
+  Column<std::uint8_t> expires;
   BatchHeader header{1, 1'000'000, 100};
   BatchResults results;
   WriteColumns writes;
@@ -44,16 +44,16 @@ struct RefereeScenario {
   // Runs the columns as one batch; transactions with a wait timeout of 0 make their last try.
   void execute() {
     model = model_of(*engine);
-    last_try.resize(columns.size());
-    for (std::size_t t = 0; t < columns.size(); ++t) last_try[t] = columns.wait_timeout_us[t] == 0 ? 1 : 0;
-    KILOKV_CHECK(engine->execute(header, columns, last_try, &results, &writes).ok());
+    expires.resize(columns.size());
+    for (std::size_t t = 0; t < columns.size(); ++t) expires[t] = columns.wait_timeout_us[t] == 0 ? 1 : 0;
+    KILOKV_CHECK(engine->execute(header, columns, expires, &results, &writes).ok());
   }
 
   // The referee's verdict, and into `after` the state that it reached.
   Status check(RefereeMode mode = RefereeMode::deterministic, ModelState* after = nullptr) const {
     ModelState state = model;
     const auto bytes_of = [this](Cell cell) { return engine->bytes_of(cell); };
-    const Status status = check_execution({header, columns, last_try, results, writes, bytes_of}, mode, &state);
+    const Status status = check_execution({header, columns, expires, results, writes, bytes_of}, mode, &state);
     if (after != nullptr) *after = std::move(state);
     return status;
   }

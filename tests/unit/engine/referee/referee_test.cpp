@@ -198,9 +198,9 @@ TEST(batch_applied_twice_to_the_state_is_caught) {
   ModelState after;
   EXPECT_TRUE(scenario.check(RefereeMode::deterministic, &after).ok());
   scenario.header = {2, 2'000'000, scenario.results.next_version};
-  KILOKV_CHECK(scenario.engine
-                   ->execute(scenario.header, scenario.columns, scenario.last_try, &scenario.results, &scenario.writes)
-                   .ok());
+  KILOKV_CHECK(
+      scenario.engine->execute(scenario.header, scenario.columns, scenario.expires, &scenario.results, &scenario.writes)
+          .ok());
   const std::string message = check_state(after, *scenario.engine).message();
   EXPECT_EQ(message.substr(0, 58), "state, key alice: expected 90 of version 100, got 80 of ve");
 }
@@ -390,9 +390,9 @@ TEST(left_over_on_its_last_try_and_not_are_told_apart) {
   RefereeScenario scenario;
   add_chain(kLongChain, &scenario.builder);
   scenario.execute();
-  std::swap(scenario.last_try[0], scenario.last_try[1]);
+  std::swap(scenario.expires[0], scenario.expires[1]);
   EXPECT_TRUE(caught(scenario, "transaction 0 (rank 320): outcome: expected WAIT_EXPIRED, got POSTPONED"));
-  scenario.last_try[0] = 0;
+  scenario.expires[0] = 0;
   EXPECT_TRUE(caught(scenario, "transaction 1 (rank 321): outcome: expected POSTPONED, got WAIT_EXPIRED"));
 }
 
@@ -530,7 +530,7 @@ TEST(a_strategy_that_wasted_ranks_is_held_to_less) {
   EXPECT_TRUE(referee_mode(report) == RefereeMode::deterministic);
   report.any_order = true;
   EXPECT_TRUE(referee_mode(report) == RefereeMode::any_order);
-  report.wasted_tickets = 1;
+  report.counters.add("wasted_tickets", 1);
   EXPECT_TRUE(referee_mode(report) == RefereeMode::any_order_with_waste);
 }
 

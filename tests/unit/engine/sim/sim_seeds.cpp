@@ -40,7 +40,7 @@ void SimTotals::count(const RunReport& run) {
 
 void SimTotals::count(const RunReport& run, const ExecutionReport& execution) {
   count(run);
-  walked += execution.walked;
+  walked += execution.counter("walked");
   last = execution;
 }
 

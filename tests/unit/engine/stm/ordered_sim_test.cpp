@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/sim/ordered_sim.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"

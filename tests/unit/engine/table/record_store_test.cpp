@@ -207,14 +207,14 @@ class Chain {
   }
 
   void execute() {
-    Column<std::uint8_t> last_try(columns_.size());
-    for (std::size_t t = 0; t < last_try.size(); ++t) last_try[t] = columns_.wait_timeout_us[t] == 0 ? 1 : 0;
-    const Status status = engine_->execute(header_, columns_, last_try, &results_, &writes_);
+    Column<std::uint8_t> expires(columns_.size());
+    for (std::size_t t = 0; t < expires.size(); ++t) expires[t] = columns_.wait_timeout_us[t] == 0 ? 1 : 0;
+    const Status status = engine_->execute(header_, columns_, expires, &results_, &writes_);
     count_growth();
     ++coverage_.batches;
     if (status.ok()) {
       check_images();
-      check_results(last_try);
+      check_results(expires);
       count_batch();
       before_.push_back(header_.first_version);
       if (before_.size() > kBatchesKept) before_.erase(before_.begin());
@@ -259,9 +259,9 @@ class Chain {
   }
 
   // Brings the model to the end of the batch.
-  void check_results(const Column<std::uint8_t>& last_try) {
+  void check_results(const Column<std::uint8_t>& expires) {
     const auto bytes_of = [this](Cell cell) { return engine_->bytes_of(cell); };
-    fail(check_execution({header_, columns_, last_try, results_, writes_, bytes_of}, referee_mode(engine_->execution()),
+    fail(check_execution({header_, columns_, expires, results_, writes_, bytes_of}, referee_mode(engine_->execution()),
                          &model_));
     if (columns_.range_limit.empty()) recent_.clear();
     for (std::size_t i = 0; i < writes_.size(); ++i) {

@@ -92,7 +92,7 @@ struct OneAtOnce {
                                                for (const char* key : {"a", "b"})
                                                  builder->op(OpKind::add, builder->key(key), Operand::integer, 1);
                                              });
-    if (!status.ok() || totals->last.conflicts + totals->last.hazards == 0) return status;
+    if (!status.ok() || totals->last.counter("conflicts") + totals->last.counter("hazards") == 0) return status;
     return Status(StatusCode::internal, "two were at it at once");
   }
 };

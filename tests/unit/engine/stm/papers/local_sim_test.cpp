@@ -63,7 +63,7 @@ struct EqualKeys {
     runs.schedule.seed = seed;
     if (seed % 6 != 0) runs.schedule.kind = Schedule::Kind::interleaved;
     const Status status = run_equal_keys(Family<4, Rules>::kKind, runs, totals, given);
-    if (!status.ok() || totals->last.staged == 16) return status;
+    if (!status.ok() || totals->last.counter("staged") == 16) return status;
     return Status(StatusCode::internal, "not all of it was staged");
   }
 };
@@ -124,22 +124,23 @@ struct Timed {
   }
 
   static Status check(const ExecutionReport& execution, const TicketedSimRuns& runs) {
-    const auto of = [&](LocalTime time) { return execution.local_times.ticks[static_cast<std::size_t>(time)]; };
+    const auto of = [&](LocalTime time) { return execution.counter(counter_name_of(time)); };
     std::uint64_t all = 0;
-    for (const std::uint64_t ticks : execution.local_times.ticks) all += ticks;
+    for (std::uint32_t i = 0; i < kLocalTimes; ++i) all += of(static_cast<LocalTime>(i));
     const auto wrong = [](const std::string& what) { return Status(StatusCode::internal, what); };
     // From its start to the end of the stage, each lane that shares it.
     if (all == 0 || all > runs.report.steps * runs.shape.lanes()) return wrong("times that are not those of the run");
     const std::uint64_t serialized = of(LocalTime::in_group) + of(LocalTime::in_block);
-    if ((serialized > 0) != (execution.warp_serialized > 0)) return wrong("time of serialized lanes, or none, wrongly");
-    if ((of(LocalTime::in_block) > 0) != (execution.block_serialized > 0))
+    if ((serialized > 0) != (execution.counter("warp_serialized") > 0))
+      return wrong("time of serialized lanes, or none, wrongly");
+    if ((of(LocalTime::in_block) > 0) != (execution.counter("block_serialized") > 0))
       return wrong("time of a token, or none, wrongly");
-    if (execution.staged == 0 && of(LocalTime::running) > 0)
+    if (execution.counter("staged") == 0 && of(LocalTime::running) > 0)
       return wrong("time of transactions that did not run there");
-    if (execution.staged < 24 || execution.warp_serialized > 0) return {};
+    if (execution.counter("staged") < 24 || execution.counter("warp_serialized") > 0) return {};
     for (const LocalTime time :
          {LocalTime::moving, LocalTime::running, LocalTime::claiming, LocalTime::shadowing, LocalTime::ending}) {
-      if (of(time) == 0) return wrong(std::string("no time of ") + name_of(time));
+      if (of(time) == 0) return wrong(std::string("no time of ") + counter_name_of(time));
     }
     return of(LocalTime::unstaged) == 0 ? Status() : wrong("time beside the stage");
   }

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine_with.hpp"
+#include "engine/engine_for_tests.hpp"
 #include "engine/workloads/workload.hpp"
 
 namespace kilokv::engine {

@@ -1,4 +1,5 @@
-// An engine over a given executor, for who brings one of their own: tests, and the simulator.
+// An engine over an executor of the caller's: for tests that bring the simulator, a fault, or tuning that no option
+// gives. Programs use Engine::create (engine/engine.hpp).
 #pragma once
 
 #include <memory>

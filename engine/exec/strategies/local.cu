@@ -1,0 +1,62 @@
+#include "engine/exec/device/cuda_strategy.cuh"
+#include "engine/stm/papers/local.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+// As many as shared a local memory in its paper. The stage is a block's.
+constexpr int kLocalBlockThreads = 256;
+constexpr int kLocalBlocksEachMin = 2;
+// In clusters its stage is as large as a multiprocessor's memory.
+constexpr int kClusterBlocksEachMin = 1;
+
+__global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_kernel(
+    const __grid_constant__ LocalArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  TicketedRun<CudaPlatform, Local<CudaPlatform>>(platform, arguments).run();
+}
+
+// Tells where the time goes, which takes registers.
+__global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_times_kernel(
+    const __grid_constant__ LocalArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  TicketedRun<CudaPlatform, Local<CudaPlatform, TimedLocalRules>>(platform, arguments).run();
+}
+
+// Its stage is in the memory of a cluster's blocks. A block's is there while the block runs: hence the barriers.
+template <class Rules>
+__device__ void run_local_in_clusters(const LocalArguments<HostSpace>& arguments) {
+  if constexpr (CudaClusterPlatform::kIsThere) {
+    CudaClusterPlatform platform;
+    platform.cluster_barrier();
+    TicketedRun<CudaClusterPlatform, Local<CudaClusterPlatform, Rules>>(platform, arguments).run();
+    platform.cluster_barrier();
+  }
+}
+
+__global__ __launch_bounds__(kLocalBlockThreads, kClusterBlocksEachMin) void local_cluster_kernel(
+    const __grid_constant__ LocalArguments<HostSpace> arguments) {
+  run_local_in_clusters<LocalRules>(arguments);
+}
+
+__global__ __launch_bounds__(kLocalBlockThreads, kClusterBlocksEachMin) void local_cluster_times_kernel(
+    const __grid_constant__ LocalArguments<HostSpace> arguments) {
+  run_local_in_clusters<TimedLocalRules>(arguments);
+}
+
+CudaKernel stage_kernel(const char* name, void (*kernel)(const LocalArguments<HostSpace>), bool in_clusters) {
+  CudaKernel made = cuda_kernel<LocalArguments>(name, kernel, kLocalBlockThreads);
+  made.takes_shared_words = true;
+  made.runs_in_clusters = in_clusters;
+  return made;
+}
+
+}  // namespace
+
+std::vector<CudaKernel> local_cuda_kernels() {
+  return {stage_kernel("local", local_kernel, false), stage_kernel("local in clusters", local_cluster_kernel, true),
+          stage_kernel("local with times", local_times_kernel, false),
+          stage_kernel("local in clusters with times", local_cluster_times_kernel, true)};
+}
+
+}  // namespace kilokv::engine

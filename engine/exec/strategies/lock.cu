@@ -1,0 +1,17 @@
+#include "engine/exec/device/cuda_strategy.cuh"
+#include "engine/stm/papers/lock.hpp"
+
+namespace kilokv::engine {
+namespace {
+
+__global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void lock_kernel(
+    const __grid_constant__ TicketedArguments<HostSpace> arguments) {
+  CudaPlatform platform;
+  TicketedRun<CudaPlatform, Locking<CudaPlatform>>(platform, arguments).run();
+}
+
+}  // namespace
+
+std::vector<CudaKernel> lock_cuda_kernels() { return {cuda_kernel<TicketedArguments>("lock", lock_kernel)}; }
+
+}  // namespace kilokv::engine

@@ -1,0 +1,16 @@
+#include "engine/stm/papers/prstm.hpp"
+
+#include "engine/exec/papers/ticketed_strategy.hpp"
+
+namespace kilokv::engine {
+
+const Strategy& prstm_strategy() {
+  static const Strategy kStrategy = locking_strategy<Prstm<HostPlatform>, Prstm<EmulatedPlatform>>(
+      "prstm",
+      "Finds an order of its own (PR-STM): priority decides conflicts; a transaction that waits for another one is "
+      "postponed.",
+      AutoChoice::any);
+  return kStrategy;
+}
+
+}  // namespace kilokv::engine
