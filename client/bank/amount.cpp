@@ -14,7 +14,7 @@ constexpr std::uint64_t kCentsMax = std::numeric_limits<Cents>::max();
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Multiplies by ten and adds; false if the result does not fit.
+// Multiplies by ten and adds the digit. False if the result does not fit.
 bool push_digit(std::uint64_t* number, char digit) {
   const auto value = static_cast<std::uint64_t>(digit - '0');
   if (*number > (kCentsMax - value) / 10) return false;
@@ -22,7 +22,7 @@ bool push_digit(std::uint64_t* number, char digit) {
   return true;
 }
 
-// The whole part without its commas; none if a group is not of three digits.
+// The whole part without its commas; nothing if a group does not have three digits.
 std::optional<std::string> without_commas(std::string_view whole) {
   if (whole.find(',') == std::string_view::npos) return std::string(whole);
   std::string digits;
@@ -35,7 +35,7 @@ std::optional<std::string> without_commas(std::string_view whole) {
   return digits;
 }
 
-// All digits, those of the cents last; none if `text` is not written as an amount is.
+// All digits, with those of the cents last; nothing if `text` does not have the form of an amount.
 std::optional<std::string> digits_of(std::string_view text) {
   const std::size_t point = text.find('.');
   const auto whole = without_commas(text.substr(0, point));

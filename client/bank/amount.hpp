@@ -1,4 +1,5 @@
-// Money: a signed 64-bit number of cents, read and written exactly, with no floating point anywhere.
+// Money: a signed 64-bit number of cents. It is read and written exactly, without floating point. Thread safety: pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,11 @@ namespace kilokv::bank {
 
 using Cents = std::int64_t;
 
-// `12`, `12.3`, `12.34`, `1,000.00`: digits, in groups of three if there are commas, and at most two decimals. None for
-// anything else: signs, blanks, three decimals, or more than 92,233,720,368,547,758.07.
+// Reads `12`, `12.3`, `12.34`, `1,000.00`: digits, in groups of three if there are commas, and at most two decimals.
+// Returns nothing for any other text: signs, blanks, three decimals, or more than 92,233,720,368,547,758.07.
 std::optional<Cents> parse_amount(std::string_view text);
-// For a person, why `text` is none: `is negative: ...`, `is more than ...`. Requires: parse_amount() found none.
+// Says to a person why `text` is not an amount: `is negative: ...`, `is more than ...`. Requires: parse_amount()
+// returned nothing.
 std::string amount_problem(std::string_view text);
 
 // 123456789 -> 1,234,567.89; -5 -> -0.05.

@@ -57,8 +57,8 @@ class Auditor {
     if (entry->kind == to_string(Kind::transfer)) pair_up(entry->id, amount);
   }
 
-  // Halves have one id and opposite amounts, so their fingerprints cancel; what is left over is a half without its
-  // other.
+  // The two halves of a transfer have one id and opposite amounts, so their fingerprints cancel. What is left over
+  // comes from a half whose other half is missing.
   void pair_up(std::string_view id, Cents amount) {
     const std::uint64_t size = static_cast<std::uint64_t>(amount < 0 ? -amount : amount);
     const std::uint64_t fingerprint = (std::hash<std::string_view>{}(id) ^ size) * 0x9E3779B97F4A7C15u;

@@ -41,7 +41,7 @@ void print_done(const Movement& movement, const client::Results& results) {
   }
 }
 
-// The last `lines` entries in the order of their commit; and how many there are.
+// Sets `entries` to the last `lines` entries, in the order of their commits. Returns how many entries there are.
 client::Expected<std::size_t> last_entries(client::Client* client, const std::string& account, std::uint32_t lines,
                                            std::vector<Line>* entries) {
   const std::string from = std::string(kEntryPrefix) + account + "/";

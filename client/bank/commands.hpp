@@ -1,5 +1,5 @@
-// The everyday commands of kilokv-bank: each one transaction in a session of its own, or one scan, and a line or a
-// table.
+// The everyday commands of kilokv-bank. Each is one transaction in its own session, or one scan, and prints a line or a
+// table. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ using client::ExitCode;
 
 ExitCode report_error(const client::Error& error);  // on standard error
 
-// Makes the movement; prints the new balances, or why it was refused.
+// Makes the movement. Prints the new balances, or why it was refused.
 ExitCode move_money(client::Client* client, Movement movement);
 ExitCode print_statement(client::Client* client, const std::string& account, std::uint32_t lines);
-// `expected`: what all accounts hold in total; none: not compared.
+// `expected`: the sum of all accounts; if it is empty, nothing is compared.
 ExitCode print_audit(client::Client* client, std::optional<Cents> expected);
 
 }  // namespace kilokv::bank

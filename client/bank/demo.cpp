@@ -50,7 +50,7 @@ class Demo {
 
   const DemoOptions options_;
   const std::function<void(const DemoProgress&)>& progress_;
-  const std::uint32_t tag_;  // makes the names and ids of this demo its own
+  const std::uint32_t tag_;  // makes the names and ids of this demo unique
   const Branch branch_;
   DemoReport report_;
   std::int64_t began_us_ = 0;
@@ -232,7 +232,7 @@ void Demo::check_books() {
   std::string surprise = books.first_surprise;
   for (const Activity activity :
        {Activity::transfer, Activity::pay_hot, Activity::salary, Activity::early_withdrawal}) {
-    const bool none_made = books.of(activity).of(Ending::made) == 0;  // then the rest proves nothing
+    const bool none_made = books.of(activity).of(Ending::made) == 0;  // then the other numbers prove nothing
     if (surprise.empty() && none_made) surprise = std::string(to_string(activity)) + ": none was made";
   }
   add_check("Everything ended as it must", surprise.empty(),

@@ -1,5 +1,7 @@
-// The demo: many clients move money through a server that is killed and started again in the middle, and an audit then
-// proves from what the clients were told that not a cent was lost.
+// The demo. Many clients move money through a server that is killed and started again in the middle. Then an audit
+// compares the books with the answers that the clients got, and proves that not a cent was lost.
+//
+// Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +16,16 @@
 namespace kilokv::bank {
 
 struct DemoOptions {
-  std::string endpoint;                  // HOST:PORT of a running server; empty: start one of our own
-  std::uint64_t wait_for_server_us = 0;  // as ClientOptions has it
+  std::string endpoint;                  // HOST:PORT of a running server; empty: the demo starts its own
+  std::uint64_t wait_for_server_us = 0;  // as in ClientOptions
   std::string server;                    // path of kilokvd
-  std::string data_dir;                  // of our own server; empty: a temporary one, removed after a good end
+  std::string data_dir;                  // of the demo's own server; empty: a temporary one, removed after a good end
   std::int64_t duration_us = 10'000'000;
   std::uint32_t clients = 16;
   std::uint32_t accounts = 1'000;
   std::uint32_t request_transactions = 16;
   std::uint64_t seed = 1;
-  bool kill = true;  // our own server, at half time
+  bool kill = true;  // kills the demo's own server at half time
   std::int64_t give_up_after_us = 60'000'000;
 };
 
@@ -49,18 +51,18 @@ struct DemoReport {
   AuditReport audit;
   std::int64_t audit_us = 0;
   std::vector<Check> checks;
-  std::string data_dir;  // left behind after a bad end; empty: nothing was
+  std::string data_dir;  // kept after a bad end; empty: nothing was kept
   bool proven() const;   // all checks hold
 };
 
-// What is going on, for a progress line. Numbers are since the clients began.
+// The current state, for a progress line. Numbers count since the clients began.
 struct DemoProgress {
   std::int64_t elapsed_us = 0;
   std::uint64_t answers = 0;
-  std::string event;  // if not empty, something worth a line of its own
+  std::string event;  // if not empty, an event that gets its own line
 };
 
-// An Error: it did not come to an audit.
+// Runs the demo. An Error means that it ended before the audit.
 client::Expected<DemoReport> run_demo(const DemoOptions& options,
                                       const std::function<void(const DemoProgress&)>& progress);
 

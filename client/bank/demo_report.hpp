@@ -1,4 +1,5 @@
-// The demo's report, for people and for programs, and its progress while it runs.
+// The demo's report, for people and for programs, and its progress while it runs. Thread safety: pure functions, but
+// for ProgressPrinter.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,8 +12,8 @@ namespace kilokv::bank {
 std::string to_text(const DemoReport& report);
 nlohmann::ordered_json to_json(const DemoReport& report);
 
-// On a terminal one line that is drawn again and again; elsewhere a line a second. Events get lines of their own.
-// Thread safety: none.
+// Prints progress: on a terminal one line that is drawn again and again, elsewhere a line every second. Events get
+// their own lines. Thread safety: none.
 class ProgressPrinter {
  public:
   ProgressPrinter(bool terminal, std::int64_t duration_us) : terminal_(terminal), duration_us_(duration_us) {}

@@ -1,16 +1,16 @@
-// The bank's books in KiloKV: which keys there are, and the transaction of each movement of money.
+// The bank's books in KiloKV: the keys, and the transaction of each movement of money.
 //
 // Keys (all values are integers, in cents):
-//   bank/account/<account>                               the balance; the key exists while the account does
+//   bank/account/<account>                               the balance; the key exists as long as the account does
 //   bank/entry/<account>/<id>/<kind>/<counterpart>       one line of the account's statement: the signed amount
-// <id> is made by the client and never used twice: <microseconds since the epoch, 16 digits>-<tag of the
-// client>-<number>. Both halves of a transfer have the same id. The order of a statement is that of the commit versions
-// of its entries. <kind> is opened, deposit, withdrawal or transfer; <counterpart> the other account, or `cash`.
+// The client makes <id> and never uses it twice: <microseconds since the epoch, 16 digits>-<tag of the
+// client>-<number>. Both halves of a transfer have the same id. A statement has the order of the commit versions of its
+// entries. <kind> is opened, deposit, withdrawal or transfer. <counterpart> is the other account, or `cash`.
 //
-// Each movement writes balance and statement in one transaction, so at every batch boundary an account's balance is the
-// sum of its entries, and the transfers of all accounts sum to nothing (audit.hpp checks both).
+// Invariants: each movement writes balance and statement in one transaction. So at every batch boundary an account's
+// balance is the sum of its entries, and the transfers of all accounts sum to zero. (audit.hpp checks both.)
 //
-// Precedence: money in goes before money out within a batch, so that a withdrawal meets the deposit that covers it.
+// Precedence: within a batch, money in goes before money out, so that a withdrawal finds the deposit that covers it.
 #pragma once
 
 #include <cstdint>
@@ -36,14 +36,15 @@ struct Movement {
   std::string_view account;      // opened, deposit: receives; withdrawal, transfer: pays
   std::string_view counterpart;  // transfer: receives
   Cents amount = 0;
-  std::uint64_t wait_us = 0;    // withdrawal, transfer: how long it may wait on the server for the money; 0: not at all
-  bool return_balance = false;  // a GET of the account's new balance (of a transfer: of both) in the answer
+  // Withdrawal, transfer: how long it may wait on the server for the money; 0: it does not wait.
+  std::uint64_t wait_us = 0;
+  bool return_balance = false;  // the answer has a GET of the account's new balance (for a transfer: of both accounts)
 };
 
-// 1 to 64 of A-Z a-z 0-9 . _ -
+// Valid names have 1 to 64 characters of A-Z a-z 0-9 . _ -
 bool valid_account(std::string_view name);
 
-// Makes ids of entries; one for each client. Thread safety: none.
+// Makes ids of entries. Each client has its own. Thread safety: none.
 class EntryIds {
  public:
   explicit EntryIds(std::uint32_t tag);
@@ -55,10 +56,10 @@ class EntryIds {
   std::uint64_t number_ = 0;
 };
 
-// Appends movements to a batch. Thread safety: none.
+// Appends the transactions of movements to a batch. Thread safety: none.
 class MovementWriter {
  public:
-  // Requires: valid account names, amount > 0 (opened: >= 0), `id` fresh.
+  // Requires: valid account names; amount > 0 (opened: >= 0); an `id` that was never used.
   void append(const Movement& movement, std::string_view id, client::Batch* batch);
 
  private:
@@ -76,19 +77,19 @@ enum class Refusal : std::uint8_t {
   not_a_balance
 };
 
-// Why a movement was not made. Requires: an outcome that is known.
+// The reason why a movement was not made. Requires: the outcome is known.
 Refusal refusal_of(const Movement& movement, const client::ResultView& result);
-// For a person: `alice has 3.00, 12.34 needed`.
+// The reason for a person: `alice has 3.00, 12.34 needed`.
 std::string explain(const Movement& movement, const client::ResultView& result);
 
 struct Entry {
   std::string_view account, id, kind, counterpart;
 };
-// None if `key` is not that of an entry. Views into `key`.
+// Nothing if `key` is not the key of an entry. The views point into `key`.
 std::optional<Entry> parse_entry_key(std::string_view key);
 // The clock of entry ids: microseconds since the Unix epoch.
 std::int64_t entry_clock_us();
-// When the client made the id; 0 if it is not one of ours.
+// The time at which the client made the id; 0 if the bank did not make it.
 std::int64_t entry_time_us(std::string_view id);
 
 }  // namespace kilokv::bank

@@ -37,7 +37,7 @@ void add_duration(CLI::App* command, const std::string& name, std::int64_t* valu
   command->add_option(name, *value, text)->transform(client::duration(min_us))->type_name("DURATION");
 }
 
-// Replaces an amount by its cents.
+// Replaces the text of an amount by its cents.
 CLI::Validator amount() {
   const auto read = [](std::string& text) {
     const auto cents = bank::parse_amount(text);
@@ -89,7 +89,7 @@ ExitCode move_money(Flags* flags, bank::Kind kind) {
   return with_client(flags, [&](client::Client* client) { return bank::move_money(client, movement); });
 }
 
-// What of the demo's flags cannot work, before it takes its time; empty: nothing.
+// Says which of the demo's flags cannot work, before the demo starts. Empty if all can.
 std::string demo_problem(const Flags& flags) {
   const bank::DemoOptions& options = flags.demo;
   if (options.endpoint.empty() && access(options.server.c_str(), X_OK) != 0) {

@@ -38,7 +38,7 @@ std::string last_line(const std::string& path) {
   return last;
 }
 
-// In the child, between fork and exec: only calls that are safe there.
+// Runs in the child, between fork and exec, so it calls only functions that are safe there.
 [[noreturn]] void become(std::vector<char*>& arguments, int log, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);

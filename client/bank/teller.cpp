@@ -89,7 +89,7 @@ void Teller::round() {
   ++rounds_;
 }
 
-// As much goes out of the hot account as comes in, so that money goes round however long the demo runs.
+// The hot account pays out as much as it gets, so that money circulates however long the demo runs.
 Activity Teller::draw_activity() {
   switch (random_.below(8)) {
     case 0: return Activity::pay_hot;

@@ -1,8 +1,11 @@
-// One client of the demo, with a session and a thread of its own. Each round it
-//   1. sends a withdrawal from its pocket account that has to wait, and does not wait for the answer,
-//   2. sends a request of transfers, payments, salaries, attempts that must be refused, and the deposit that covers the
-//      withdrawal of the round before, and waits for all of it.
-// Whatever the server acknowledges goes into its books.
+// One client of the demo, with its own session and thread. In each round it does two things:
+//   1. It sends a withdrawal from its pocket account that has to wait, and does not wait for the answer.
+//   2. It sends a request and waits for all of its answers. The request has transfers, payments, salaries, attempts
+//   that
+//      must be refused, and the deposit that covers the withdrawal of the round before.
+// It records every answer of the server in its books.
+//
+// Thread safety: none; one thread calls run().
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +22,7 @@
 
 namespace kilokv::bank {
 
-// The accounts of one demo, by index: `customers` of them, then the hot one, the empty one, and a pocket for each
+// The accounts of one demo, by index: `customers` accounts, then the hot one, the empty one, and a pocket for each
 // client.
 struct Branch {
   Branch(const std::string& name, std::uint32_t customers, std::uint32_t clients);
@@ -45,7 +48,7 @@ class Teller {
   Teller(const TellerOptions& options, const Branch* branch, Clipboard* clipboard,
          std::unique_ptr<client::Session> session);
 
-  void run();          // until Clipboard::closing, and all is answered
+  void run();          // until Clipboard::closing is set and all is answered
   Books take_books();  // after run()
 
  private:
@@ -75,7 +78,7 @@ class Teller {
   Cents uncovered_ = 0;  // withdrawn in advance, not yet deposited
   std::uint64_t rounds_ = 0;
 
-  std::mutex mutex_;  // the books, and what follows
+  std::mutex mutex_;  // guards the books, and the members below
   std::condition_variable changed_;
   Books books_;
   std::uint32_t waiting_ = 0;  // requests sent by send_waiting

@@ -14,7 +14,7 @@ void BatchSink::guard(engine::GuardKind kind, engine::OnFalse on_false, std::uin
     case engine::GuardKind::version_equal: return batch_->guard_version(subject, version, when_false);
     case engine::GuardKind::unchanged: return batch_->guard_unchanged(subject, version, when_false);
     case engine::GuardKind::bytes_equal: return batch_->guard_bytes(subject, values_[version], when_false);
-    case engine::GuardKind::range_unchanged: return;  // comes as range_guard
+    case engine::GuardKind::range_unchanged: return;  // comes through range_guard
     case engine::GuardKind::equal:
     case engine::GuardKind::not_equal:
     case engine::GuardKind::less:
@@ -38,7 +38,7 @@ void BatchSink::op(engine::OpKind kind, std::uint32_t key, engine::Operand opera
     case engine::OpKind::del: batch_->del(subject); return;
     case engine::OpKind::add: batch_->add(subject, operand_of(operand, value)); return;
     case engine::OpKind::range_get:
-    case engine::OpKind::delete_range: return;  // come as range_op
+    case engine::OpKind::delete_range: return;  // these come through range_op
   }
 }
 

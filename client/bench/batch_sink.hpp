@@ -1,8 +1,8 @@
 // Lets the generators of engine/workloads write into a batch of the network client (engine/workloads/sink.hpp states
-// the protocol). Byte values and operands that name an operation have no place of their own in a client batch, so
-// value() keeps the bytes and op() the operations of the list until end.
+// the protocol). A client batch has no index for byte values, or for operands that name an operation. So value() keeps
+// the bytes until end(), and op() keeps the operations of the list.
 //
-// Thread safety: none. Holds no transaction: a call on the sink is a call on the batch.
+// Thread safety: none. It holds no transaction itself: each call goes to the batch.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Makes one call after the other, each of one transaction, without a session (--unary); a run has one of these for each
-// call in flight.
+// Makes one call after the other, each with one transaction, without a session (--unary). A run has one CallDriver for
+// each call in flight. Thread safety: as Driver.
 #pragma once
 
 #include <condition_variable>
@@ -18,12 +18,12 @@ class CallDriver : public Driver {
 
  private:
   void wake() override;
-  bool next_start(std::int64_t* start_us);  // waits until the next request is due; false: the run is over
-  bool call(std::int64_t start_us);         // returns whether to go on
+  bool next_start(std::int64_t* start_us);  // waits until the next request is due; false: the run has ended
+  bool call(std::int64_t start_us);         // returns whether to continue
 
   client::Client* client_;
   client::Batch batch_;
-  std::mutex mutex_;  // of the sleep until the next request
+  std::mutex mutex_;  // for the sleep until the next request
   std::condition_variable ended_;
 };
 

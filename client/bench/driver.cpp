@@ -12,7 +12,7 @@ Driver::Driver(const RunOptions& options, engine::Workload workload, const Windo
     : options_(options), window_(window), end_us_(window.end_us), workload_(std::move(workload)) {
   if (options_.rate_per_s <= 0) return;
   const double requests_per_s = options_.rate_per_s / options_.batch_size / drivers;
-  const double offset_us = 1e6 / requests_per_s * place / drivers;  // the drivers take turns
+  const double offset_us = 1e6 / requests_per_s * place / drivers;  // the drivers send in turns
   pacer_.emplace(window_.start_us + static_cast<std::int64_t>(offset_us), requests_per_s);
 }
 
@@ -62,7 +62,7 @@ void Driver::count(const Counts& counts, std::int64_t start_us) {
   interval_.counts.merge(counts);
   interval_.latency_us.record(now_us - start_us, answered);
   if (measures(now_us)) measured_.counts.merge(counts);
-  // By the start, not by the answer: what a stalled server answers after the end is the slowest of all.
+  // Decided by the start, not by the answer: a stalled server answers the slowest requests after the end.
   if (measures(start_us)) measured_.latency_us.record(now_us - start_us, answered);
 }
 
@@ -71,7 +71,7 @@ bool Driver::count_failure(const client::Error& error, std::uint64_t missing) {
   std::uint64_t Counts::*const field = client::never_ran(error.code) ? &Counts::errors : &Counts::unknown;
   whole_.*field += missing;
   if (first_error_.empty()) first_error_ = std::string(client::to_string(error.code)) + ": " + error.message;
-  // A full server refuses, and a call without a session loses answers in a restart; both pass.
+  // A full server refuses, and a call without a session loses its answer in a restart. Both errors pass.
   return error.code == client::ErrorCode::resource_exhausted ||
          (options_.unary && error.code == client::ErrorCode::unavailable);
 }

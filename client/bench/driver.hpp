@@ -1,10 +1,12 @@
-// A source of load: generates requests, sends them, counts the answers. Two kinds: StreamDriver keeps many requests in
-// flight from one thread; CallDriver makes one blocking call after the other.
+// A source of load: it generates requests, sends them, and counts the answers. There are two kinds. StreamDriver keeps
+// many requests in flight from one thread. CallDriver makes one blocking call after the other.
 //
-// Time: the steady clock, microseconds. A driver sends until Window::end_us, or until end_at() says that it is to end
-// earlier, and then waits for what is in flight. Rates
-// are of the answers between begin_us and end_us, latencies of the requests that should have started between them,
-// whenever they were answered; all answers are counted. Thread safety: run() by one thread; the rest from any.
+// Time: the steady clock, in microseconds. A driver sends until Window::end_us, or until the earlier time that end_at()
+// sets. Then it waits for the requests in flight. Rates count the answers between begin_us and end_us. Latencies are
+// those of the requests that should have started in that time, whenever they were answered. All answers are counted in
+// whole().
+//
+// Thread safety: one thread calls run(); any thread may call the rest.
 #pragma once
 
 #include <atomic>
@@ -30,9 +32,9 @@ struct Window {
 class Driver {
  public:
   virtual ~Driver() = default;
-  // Sends and counts until the window ends, all is answered, or an error says that more would be useless.
+  // Sends and counts until the window has ended and all is answered, or until an error makes more requests useless.
   virtual void run() = 0;
-  // Nothing is sent or measured from `end_us` on, if that is earlier than the window's end.
+  // Nothing is sent or measured from `end_us` on, if that is before the window's end.
   void end_at(std::int64_t end_us);
 
   Tally measured() const;
@@ -41,24 +43,24 @@ class Driver {
   std::string first_error() const;  // empty: none
 
  protected:
-  // One of `drivers` equal ones; `place` in [0, drivers).
+  // One of `drivers` equal drivers; `place` is in [0, drivers).
   Driver(const RunOptions& options, engine::Workload workload, const Window& window, std::uint32_t place,
          std::uint32_t drivers);
 
   std::int64_t end_us() const { return end_us_.load(); }
-  // end_us() has become earlier: whoever sleeps until then has to look again.
+  // Called when end_us() has become earlier, to wake a thread that sleeps until the old time.
   virtual void wake() {}
   // Appends the next request.
   void generate(client::Batch* batch);
-  // Appends what sent transactions still wait for.
+  // Appends the transactions that sent transactions still wait for.
   void generate_rest(client::Batch* batch);
-  // Transactions answered now, of a request that should have started at `start_us`.
+  // Counts transactions that were answered now. Their request should have started at `start_us`.
   void count(const Counts& counts, std::int64_t start_us);
-  // A request that ended with an error and `missing` transactions without an answer.
-  // Returns whether to go on.
+  // Counts a request that ended with an error, and its `missing` transactions without an answer. Returns whether to
+  // continue.
   bool count_failure(const client::Error& error, std::uint64_t missing);
-  // Open loop: what was due and could not be sent. It has waited until now at least, and its latency says so: left out,
-  // a server that stalls at the end would look fast.
+  // Open loop: counts the requests that were due and could not be sent. Each has waited at least until now, and its
+  // latency counts that. Without this, a server that stalls at the end would look fast.
   void count_not_sent();
 
   const RunOptions options_;

@@ -1,5 +1,5 @@
-// The history file of a run: the pairs that were there before, then every transaction with its answer, in the format of
-// kilokv/history.hpp. Thread safety: add() from any thread.
+// The history file of a run: first the pairs that were in the database before, then every transaction with its answer,
+// in the format of kilokv/history.hpp. Thread safety: any thread may call add().
 #pragma once
 
 #include <cstdio>
@@ -18,9 +18,10 @@ class HistoryLog {
   static client::Expected<std::unique_ptr<HistoryLog>> open(const RunOptions& options, const std::string& config_json,
                                                             client::Client* client);
 
-  // The transactions of `batch` that were answered now, and after an error those that never were.
+  // Writes the transactions of `batch` that were answered now. After an error, also writes those that never were
+  // answered.
   void add(const std::string& session, const client::Batch& batch, const client::Progress& progress);
-  std::string close();  // what went wrong, for a person; empty: all is written
+  std::string close();  // says what went wrong, for a person; empty: all is written
 
  private:
   struct CloseFile {

@@ -14,7 +14,7 @@ std::atomic<bool> held{false};
 std::atomic<int> noted{0};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);  // a handler uses them
 
-// Only what may be called in a signal handler.
+// Calls only what a signal handler may call.
 template <std::size_t kSize>
 void say(const char (&text)[kSize]) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, kSize - 1);

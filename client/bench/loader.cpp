@@ -11,8 +11,8 @@
 namespace kilokv::bench {
 namespace {
 
-constexpr std::size_t kTransactionsMax = 4096;  // of a request
-constexpr std::size_t kBytesMax = 1 << 20;      // of a request, keys and values: well below a server's message limit
+constexpr std::size_t kTransactionsMax = 4096;  // in one request
+constexpr std::size_t kBytesMax = 1 << 20;      // in one request, keys and values: well below a server's message limit
 
 class Loader {
  public:

@@ -1,4 +1,4 @@
-// Puts a workload's initial records into the database, those that are not there.
+// Writes a workload's initial records into the database, except those that are already there. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct LoadReport {
   std::int64_t elapsed_us = 0;
 };
 
-// In batches, several in flight; returns when all are durable. The first error ends it.
+// Sends batches, several in flight. Returns when all are durable. The first error ends it.
 client::Expected<LoadReport> load_initial_records(client::Session* session, const engine::Workload& workload,
                                                   const RunOptions& options);
 

@@ -27,7 +27,7 @@ ExitCode report_error(const client::Error& error) {
   return client::report_error("kilokv-bench", "--give-up-after", error);
 }
 
-// A run may take hours: whether its files can be written is found before it. Says what is wrong.
+// A run may take hours, so it is checked before the run whether its files can be written. Prints what is wrong.
 bool can_write(const char* flag, const std::string& path) {
   if (path.empty() || path == "-") return true;
   if (std::ofstream(path, std::ios::app)) return true;
@@ -48,7 +48,7 @@ bool write_json(const nlohmann::ordered_json& json, const std::string& path) {
   return file.good();
 }
 
-// The exit code.
+// Returns the exit code.
 int execute(const bench::Flags& flags, bool sweep) {
   const auto runs = flags.runs();
   if (!runs) {
@@ -64,7 +64,7 @@ int execute(const bench::Flags& flags, bool sweep) {
   ExitCode code = ExitCode::ok;
   for (const bench::RunOptions& options : *runs) {
     auto report = bench::run(options, progress);
-    if (!report) {  // the runs before it are still worth a report
+    if (!report) {  // the runs before it can still be reported
       if (interrupt::received() == 0) code = report_error(report.error());
       break;
     }
@@ -77,7 +77,7 @@ int execute(const bench::Flags& flags, bool sweep) {
     if (interrupt::received() != 0) break;
   }
   const int signal = interrupt::received();
-  // What went wrong is more than that somebody did not want to wait for the end.
+  // An error is more important than an interrupt, so its exit code counts.
   const int ended = code == ExitCode::ok && signal != 0 ? interrupt::exit_code(signal) : static_cast<int>(code);
   if (reports.empty()) return ended;
   if (flags.json_path() != "-") std::cout << (sweep ? bench::sweep_table(reports) : bench::to_text(reports.front()));

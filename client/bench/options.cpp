@@ -16,7 +16,7 @@ client::Error refuse(std::string message) {
   return make_error(client::ErrorCode::invalid_argument, std::move(message));
 }
 
-// Each connection has a generator of its own.
+// Each connection has its own generator.
 std::vector<std::string> shared_workloads() {
   std::vector<std::string> names;
   for (const engine::WorkloadKind& kind : engine::Workload::kinds()) {
@@ -49,8 +49,9 @@ CLI::Validator distribution() {
   return {check, ""};
 }
 
-// A list of pairs is open only while its calls are: with one transaction a request the pairs stay open across calls,
-// and only as many as the requests in flight can carry, or a closed loop would wait for itself.
+// A list of pairs is open only while its calls are. With one transaction in a request, pairs stay open across calls. So
+// there may be only as many open pairs as the requests in flight can carry; otherwise a closed loop would wait for
+// itself.
 void fit_pairs(RunOptions* options) {
   engine::SemanticOptions& semantic = options->workload.semantic;
   if (options->batch_size > 1) return;
@@ -73,7 +74,7 @@ client::Error check(const RunOptions& options) {
   return workload.ok() ? client::Error{} : refuse(workload.status().message());
 }
 
-// Calls `visit` with each value in the place where options have it; nested, one for each axis.
+// Calls `set` with each value for each run so far, so that the axes are nested.
 template <class T, class Set>
 void for_each(std::vector<RunOptions>* runs, const std::vector<T>& values, const Set& set) {
   std::vector<RunOptions> combined;

@@ -1,4 +1,4 @@
-// The flags of kilokv-bench, and what they mean: one RunOptions for each point of the sweep.
+// The flags of kilokv-bench, and their meaning: one RunOptions for each point of the sweep. Thread safety: none.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,18 +12,18 @@ namespace kilokv::bench {
 
 class Flags {
  public:
-  // Registers the flags with `command`. With `lists` every axis takes several values: --batch-size 1,16,128.
+  // Registers the flags with `command`. With `lists`, every axis takes several values: --batch-size 1,16,128.
   Flags(CLI::App* command, bool lists);
   Flags(const Flags&) = delete;
   Flags& operator=(const Flags&) = delete;
 
-  // Every combination, the last axis fastest. The error names the flag and what it takes, or that it means nothing for
-  // any of the workloads or with --unary.
+  // Every combination; the last axis varies fastest. The error names the flag and the values that it takes, or says
+  // that the flag has no meaning for any of the workloads, or with --unary.
   client::Expected<std::vector<RunOptions>> runs() const;
   const std::string& json_path() const { return json_path_; }  // "-": standard output; empty: no JSON
 
  private:
-  // What was given although it means nothing here; no error: nothing.
+  // The error names a flag that was given although it has no meaning here.
   client::Error check_meaning() const;
   void add_axes(CLI::App* command, bool lists);
   void add_settings(CLI::App* command);
@@ -31,7 +31,7 @@ class Flags {
   const CLI::App* const command_;
   client::ServerFlags server_;
   std::vector<std::string> workloads_{"bank"}, distributions_{"uniform"}, encodings_{"columns"};
-  std::vector<std::uint64_t> keys_{0};  // 0: as is usual for the workload
+  std::vector<std::uint64_t> keys_{0};  // 0: the workload's default
   std::vector<std::uint32_t> batch_sizes_{1024}, connections_{1}, in_flight_{4};
   std::vector<double> rates_{0};
   RunOptions base_;

@@ -1,8 +1,8 @@
-// Open-loop arrivals at a fixed rate. Request n is due at start + n / rate whatever happened to the ones before it, and
-// its latency counts from then: a server that stalls is charged for every request that should have been sent meanwhile
-// (no coordinated omission).
+// Open-loop arrivals at a fixed rate. Request n is due at start + n / rate, whatever happened to the requests before
+// it, and its latency counts from then. So a stalled server is charged for every request that should have been sent in
+// that time (no coordinated omission).
 //
-// Thread safety: none. The clock is the caller's.
+// Thread safety: none. The caller supplies the time.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ class Pacer {
   // Requires: requests_per_s > 0.
   Pacer(std::int64_t start_us, double requests_per_s) : start_us_(start_us), interval_us_(1e6 / requests_per_s) {}
 
-  // When the next request is due; it stays due until taken.
+  // The time at which the next request is due. It stays due until it is taken.
   std::int64_t due_us() const {
     return start_us_ + static_cast<std::int64_t>(static_cast<double>(taken_) * interval_us_);
   }
-  // Takes the next request; returns the start that its latency counts from.
+  // Takes the next request. Returns the start from which its latency counts.
   std::int64_t take() {
     const std::int64_t due = due_us();
     ++taken_;

@@ -1,4 +1,4 @@
-// A run's report, for people and for programs. Pure functions.
+// A run's report, for people and for programs. Thread safety: pure functions.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,12 +9,12 @@
 
 namespace kilokv::bench {
 
-// Fields: docs/load-tester.md.
+// The fields are in docs/load-tester.md.
 nlohmann::ordered_json to_json(const RunReport& report);
 std::string to_text(const RunReport& report);
-// One line for each run.
+// A table with one line for each run.
 std::string sweep_table(const std::vector<RunReport>& reports);
-// What a run does: for its report, and for the header of a history.
+// The configuration of a run, for its report and for the header of a history.
 nlohmann::ordered_json config_json(const RunOptions& options);
 
 }  // namespace kilokv::bench

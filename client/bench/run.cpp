@@ -19,7 +19,7 @@ namespace kilokv::bench {
 namespace {
 
 constexpr std::int64_t kProgressIntervalUs = 1'000'000;
-constexpr std::int64_t kInterruptLookUs = 50'000;  // a user notices no less
+constexpr std::int64_t kInterruptLookUs = 50'000;  // short enough for a user
 
 class Runner {
  public:
@@ -77,7 +77,7 @@ client::Error Runner::connect() {
   auto client = client::Client::connect(client_options);
   if (!client) return client.error();
   client_ = std::move(*client);
-  // The lease outlives any restart that the run rides through.
+  // The lease is longer than any restart that the run survives.
   const client::SessionOptions session_options{
       .lease_us = static_cast<std::uint64_t>(2 * options_.give_up_after_us + 60'000'000),
       .requests_in_flight_max = options_.in_flight + 1};
@@ -104,7 +104,7 @@ client::Error Runner::load() {
   return {};
 }
 
-// A database that other runs have used must still be one of this workload, or the check at the end would blame this
+// A database that other runs have used must still fit this workload. Otherwise the check at the end would blame this
 // run.
 client::Error Runner::check_before() {
   if (options_.load && report_.load.there_already == 0) return {};
@@ -212,7 +212,7 @@ client::Error Runner::check_after() {
   auto state = check_state(client_.get(), *generator, options_.give_up_after_us);
   if (!state) {
     if (report_.interrupted_by == 0) return state.error();
-    report_.failure = "the check did not run: " + state.error().message;  // what was measured is still worth a report
+    report_.failure = "the check did not run: " + state.error().message;  // the measured numbers can still be reported
     return {};
   }
   report_.checked = true;

@@ -1,5 +1,5 @@
-// One run of the load tester: connect, load what is missing, drive load for a while, wait until nothing is unknown,
-// check that the state is one that the workload may leave.
+// One run of the load tester. It connects, loads missing records, sends load for a while, waits until every outcome is
+// known, and checks that the workload allows the state. Thread safety: none.
 #pragma once
 
 #include <functional>
@@ -18,17 +18,17 @@ struct RunReport {
   LoadReport load;
   std::int64_t measured_us = 0;  // between warm-up and the end
   Tally measured;
-  Counts whole;            // warm-up and what was still in flight at the end included
+  Counts whole;            // with the warm-up, and with what was still in flight at the end
   int interrupted_by = 0;  // the signal that ended it early; 0: none
-  bool checked = false;    // whether `state` was read: the end may come when the server has gone
+  bool checked = false;    // whether `state` was read: the server may be gone at the end
   StateReport state;
   std::string failure;  // empty: all was answered, and the invariant holds
 };
 
 using ProgressLine = std::function<void(const std::string&)>;
 
-// An interrupt (interrupt.hpp) ends the load early; the rest, the check among it, is as ever.
-// An Error: it did not come to a run. A run that ended badly is a report with a failure.
+// Runs. An interrupt (interrupt.hpp) ends the load early; the check and the rest still run. An Error means that the run
+// did not start. A run that ended badly is a report with a failure.
 client::Expected<RunReport> run(const RunOptions& options, const ProgressLine& progress);
 
 }  // namespace kilokv::bench

@@ -1,5 +1,5 @@
-// Does the database hold what the workload's invariant allows? One scan at one batch boundary, so that it can run
-// beside any load. Thread safety: the functions may be called from any thread.
+// Checks whether the database holds a state that the workload's invariant allows. It is one scan at one batch boundary,
+// so it can run during any load. Thread safety: any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace kilokv::bench {
 
-// The keys of a workload: for each prefix of its key names, from its first key to its last, or, where rows are
-// inserted, to the last that could be.
+// The keys of a workload. For each prefix of its key names they are the range from its first key to its last one. If
+// rows are inserted, the range ends with the last key that could be inserted.
 class KeySpace {
  public:
   explicit KeySpace(const engine::Workload& workload);

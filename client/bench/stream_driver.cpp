@@ -29,7 +29,7 @@ void StreamDriver::run() {
 }
 
 void StreamDriver::wake() {
-  const std::lock_guard lock(mutex_);  // or it could come between a look at the end and the sleep
+  const std::lock_guard lock(mutex_);  // otherwise it could come between the check at the end and the sleep
   changed_.notify_all();
 }
 
@@ -58,7 +58,8 @@ void StreamDriver::send(Slot* slot) {
   submit(slot);
 }
 
-// Otherwise withdrawals at the end of a run would wait for deposits that nobody sends any more.
+// Sends what is still waited for. Otherwise withdrawals at the end of a run would wait for deposits that no driver
+// sends any more.
 void StreamDriver::send_rest() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return stopped_ || !free_.empty(); });

@@ -1,5 +1,7 @@
-// Keeps `in_flight` requests in flight on one session, from one thread. Requests live in slots that are used again: in
-// the steady state a transaction costs its generation and one look at its outcome, and no allocation.
+// Keeps `in_flight` requests in flight on one session, from one thread. Requests live in slots that are used again. So
+// in the steady state a transaction costs its generation and one read of its outcome, and no allocation.
+//
+// Thread safety: as Driver.
 #pragma once
 
 #include <condition_variable>
@@ -29,7 +31,7 @@ class StreamDriver : public Driver {
   };
 
   void wake() override;
-  Slot* next_slot();  // free, with its start; null: the run is over
+  Slot* next_slot();  // a free slot, with its start; null: the run has ended
   void send(Slot* slot);
   void send_rest();
   void submit(Slot* slot);

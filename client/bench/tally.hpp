@@ -1,4 +1,4 @@
-// What a run counted. Thread safety: none; each driver has its own under its lock, the runner merges.
+// The counts of a run. Thread safety: none. Each driver has its own under its lock; the runner merges them.
 #pragma once
 
 #include <array>
@@ -15,10 +15,11 @@ inline constexpr std::size_t kOutcomes = 7;  // client::Outcome
 struct Counts {
   std::array<std::uint64_t, kOutcomes> outcomes{};  // transactions, by outcome
   std::uint64_t errors = 0;                         // transactions that never ran: the server refused them
-  std::uint64_t unknown = 0;                        // transactions whose fate stayed unknown
+  std::uint64_t unknown = 0;                        // transactions whose outcome stayed unknown
   std::uint64_t requests = 0;
-  std::uint64_t retries = 0;   // requests sent again
-  std::uint64_t not_sent = 0;  // transactions due before the end (open loop) for which no request was free
+  std::uint64_t retries = 0;  // requests sent again
+  // Open loop: transactions that were due before the end, but no request was free for them.
+  std::uint64_t not_sent = 0;
 
   std::uint64_t of(client::Outcome outcome) const { return outcomes[static_cast<std::size_t>(outcome)]; }
   std::uint64_t answered() const {
@@ -38,7 +39,7 @@ struct Counts {
 
 struct Tally {
   Counts counts;
-  Histogram latency_us;  // of each transaction, from the start that it should have had
+  Histogram latency_us;  // of each transaction, from the time at which it should have started
 
   void merge(const Tally& other) {
     counts.merge(other.counts);

@@ -1,4 +1,4 @@
-// The clock of the load tester and the demo: monotonic, microseconds.
+// The clock of the load tester and the demo: monotonic, in microseconds. Thread safety: any thread.
 #pragma once
 
 #include <chrono>

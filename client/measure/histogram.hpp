@@ -1,9 +1,10 @@
-// Latency histogram with a bounded relative error, after HdrHistogram (Gil Tene): buckets are linear within a power of
-// two and the powers of two are logarithmic, so any value is known to three significant digits and recording is an
+// A latency histogram with a bounded relative error, after HdrHistogram (Gil Tene). The range is divided at the powers
+// of two, and each part has linear buckets. So a value is known to three significant digits, and to record it takes an
 // index computation and an increment.
 //
-// Values are microseconds, 0 to kValueMax; larger ones count as kValueMax. max() is exact.
-// Thread safety: none; one histogram per thread, merged at the end.
+// Values are microseconds, 0 to kValueMax. Larger values count as kValueMax. max() is exact.
+//
+// Thread safety: none. Each thread has its own histogram; they are merged at the end.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +25,8 @@ class Histogram {
   std::uint64_t count() const { return count_; }
   std::int64_t max() const { return max_; }
   double mean() const;
-  // The smallest recorded value, to three digits, that at least `fraction` of all values do not exceed. 0 if empty.
-  // Requires: 0 <= fraction <= 1.
+  // The smallest recorded value, to three digits, such that at least `fraction` of all values are not larger. 0 if
+  // empty. Requires: 0 <= fraction <= 1.
   std::int64_t quantile(double fraction) const;
 
  private:

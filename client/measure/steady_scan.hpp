@@ -1,4 +1,4 @@
-// A scan at one batch boundary that outlasts restarts of the server.
+// A scan at one batch boundary that survives restarts of the server. Thread safety: any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace kilokv::bench {
 
-// Visits all pairs of [from, to); `to` empty: no upper bound. A restart takes the boundary away: then it calls
-// `restart` and visits everything again, at a newer boundary, for as long as `give_up_after_us`. `restart` is called
-// before the first visit, too.
+// Visits all pairs of [from, to). An empty `to` means no upper bound. A restart of the server drops the boundary. The
+// scan then visits everything again, at a newer boundary, for at most `give_up_after_us`. It calls `restart` before
+// each visit of everything, also before the first.
 client::Expected<client::ScanPosition> scan_steadily(client::Client* client, std::string_view from, std::string_view to,
                                                      const std::function<void()>& restart,
                                                      const std::function<void(const client::Pair&)>& visit,

@@ -1,5 +1,4 @@
-// Text for people: numbers with thousands separators, durations, and tables.
-// Pure functions; thread-safe.
+// Text for people: numbers with thousands separators, durations, and tables. Thread safety: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +10,13 @@
 namespace kilokv::bench {
 
 std::string grouped(std::uint64_t number);  // 1234567 -> 1,234,567
-// Three significant digits with the unit that fits: 87 us, 1.23 ms, 4.56 s.
+// A duration with three significant digits and the unit that fits: 87 us, 1.23 ms, 4.56 s.
 std::string short_duration(std::int64_t microseconds);
 std::string fixed(double number, int decimals);
-// The time of a thing in a table that happened once: 0.41 s.
+// A duration in seconds, for an event in a table: 0.41 s.
 std::string seconds(std::int64_t microseconds, int decimals = 2);
 
-// A table of aligned columns: the first column to the left, the others to the right.
+// A table of aligned columns: the first column is aligned left, the others right.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}

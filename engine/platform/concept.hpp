@@ -1,21 +1,24 @@
-// What a strategy is written over: a grid of threads, their memory, and how they meet. One source, four grounds: host
-// threads (host.hpp), the simulator (sim.hpp), a CUDA device (cuda.cuh), and the emulated device, which is the host's
-// threads over a device's memory (host.hpp over device_pointer.hpp).
+// The platform concept: what a strategy is written over. A platform is a grid of threads, their memory, and their
+// barriers. One source runs on four platforms: host threads (host.hpp), the simulator (sim.hpp), a CUDA device
+// (cuda.cuh), and the emulated device, which is host threads over a device's memory (host.hpp over device_pointer.hpp).
 //
-// Threads stand in groups (a warp: kGroupWidth lanes that may run in lockstep), groups in blocks, blocks in the grid.
-// An object of the platform is one thread's: it is passed by reference, never shared.
+// Threads form groups (a warp: kGroupWidth lanes that may run in lockstep), groups form blocks, blocks form the grid. A
+// platform object belongs to one thread: it is passed by reference, never shared.
 //
-// Memory. A pointer is Space::Pointer<T>: a plain pointer where memory is the thread's own, a tagged address elsewhere,
-// that only the space translates. Three kinds of data:
+// Memory. A pointer is Space::Pointer<T>. It is a plain pointer if the thread can access the memory directly; otherwise
+// it is a tagged address that only the space translates. There are three kinds of data:
 //   - written before the launch and then only read: through the pointer itself, p[i];
-//   - written by one thread and read by others in another phase, with a barrier between: get(), put(). Two threads that
-//     use the same datum in one phase, one of them to write, are a data race;
-//   - words that threads contend for: load() to fetch_or(), on unsigned 32 and 64 bit words, each with an order and a
+//   - written by one thread and read by others in another phase, with a barrier between: get(), put(). If two threads
+//   use
+//     the same datum in one phase, and one of them writes, that is a data race;
+//   - words that threads contend for: load() to fetch_or(), on unsigned words of 32 and 64 bits, each with an order and
+//   a
 //     scope.
-// Barriers order everything: what was written before is seen behind, by everybody who meets there. They never spin on
-// the host. Every thread of the group, block or grid must come; on a device, a grid barrier needs a cooperative launch.
+// Barriers order everything: what was written before a barrier is seen after it, by all threads of the barrier. On the
+// host, barriers never spin. Every thread of the group, block or grid must reach the barrier. On a device, a grid
+// barrier needs a cooperative launch.
 //
-// Thread safety: as said. Source: the memory model is that of C++20, with the scopes of the PTX ISA.
+// Thread safety: as above. Source: the memory model of C++20, with the scopes of the PTX ISA.
 #pragma once
 
 #include <concepts>
@@ -34,13 +37,13 @@ constexpr bool acquires(Order order) {
 constexpr bool releases(Order order) {
   return order == Order::release || order == Order::acquire_release || order == Order::sequential;
 }
-enum class Scope : std::uint8_t { block, cluster, device, system };  // who sees the order: at least these threads
+enum class Scope : std::uint8_t { block, cluster, device, system };  // the threads that see the order: at least these
 
 // Memory of this process.
 struct HostSpace {
   template <class T>
   using Pointer = T*;
-  // What the pointer leads to, for somebody who reads it, or writes it.
+  // What the pointer points to, for a caller that reads it or writes it.
   template <class T>
   KILOKV_HOST_DEVICE static T& to_read(T* pointer) {
     return *pointer;
@@ -65,19 +68,19 @@ concept Platform = requires(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P,
   typename P::Space;
   { P::kGroupWidth } -> std::convertible_to<std::uint32_t>;  // lanes of a group: 1 to 32
 
-  // Who this thread is.
+  // The position of this thread.
   { p.thread() } -> std::same_as<std::uint32_t>;         // of the grid
   { p.threads() } -> std::same_as<std::uint32_t>;        // in the grid
   { p.lane() } -> std::same_as<std::uint32_t>;           // of its group
-  { p.group() } -> std::same_as<std::uint32_t>;          // its group, of the grid's
-  { p.block() } -> std::same_as<std::uint32_t>;          // its block, of the grid's
+  { p.group() } -> std::same_as<std::uint32_t>;          // its group's number in the grid
+  { p.block() } -> std::same_as<std::uint32_t>;          // its block's number in the grid
   { p.block_thread() } -> std::same_as<std::uint32_t>;   // of its block
   { p.block_threads() } -> std::same_as<std::uint32_t>;  // in its block
 
-  // Words that threads contend for; the same for 32 bits.
+  // Words that threads contend for. The same functions exist for 32 bits.
   { p.load(word, order, scope) } -> std::same_as<std::uint64_t>;
   p.store(word, value, order, scope);
-  { p.exchange(word, value, order, scope) } -> std::same_as<std::uint64_t>;  // returns what was there, as all below
+  { p.exchange(word, value, order, scope) } -> std::same_as<std::uint64_t>;  // returns the old value, as all below do
   { p.compare_exchange(word, value, value, order, scope) } -> std::same_as<std::uint64_t>;  // expected, desired
   { p.fetch_add(word, value, order, scope) } -> std::same_as<std::uint64_t>;
   { p.fetch_min(word, value, order, scope) } -> std::same_as<std::uint64_t>;
@@ -86,33 +89,34 @@ concept Platform = requires(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P,
   { p.load(half, order, scope) } -> std::same_as<std::uint32_t>;
   p.fence(order, scope);
 
-  // Data of one writer a phase.
+  // Data with one writer in a phase.
   { p.get(word) } -> std::same_as<std::uint64_t>;
   p.put(word, value);
 
-  // The group together: every lane of it must call. Bit i stands for lane i.
-  { p.ballot(true) } -> std::same_as<std::uint32_t>;            // whose argument is true
-  { p.match(value) } -> std::same_as<std::uint32_t>;            // whose value equals mine
+  // Functions of the whole group: every lane of it must call. Bit i stands for lane i.
+  { p.ballot(true) } -> std::same_as<std::uint32_t>;            // the lanes whose argument is true
+  { p.match(value) } -> std::same_as<std::uint32_t>;            // the lanes whose value is equal to mine
   { p.broadcast(value, lane) } -> std::same_as<std::uint64_t>;  // that lane's value
   { p.sum(value) } -> std::same_as<std::uint64_t>;              // of all lanes' values
 
-  // Memory that a block's threads share, as words; undefined at the start. kSharedWords of them.
+  // Memory that a block's threads share: kSharedWords words, undefined at the start.
   { P::kSharedWords } -> std::convertible_to<std::uint32_t>;
   { p.shared() } -> std::same_as<PointerOf<P, std::uint64_t>>;
-  // Whether a block has more such words, as many as the launch asks for. Then block_words(i) leads to them: to those of
-  // the i-th block of its cluster, the blocks that use each other's words. Elsewhere they are in the grid's memory.
+  // Whether a block has more such words, as many as the launch asks for. If so, block_words(i) points to the words of
+  // the i-th block of its cluster. (A cluster is a set of blocks that use each other's words.) If not, these words are
+  // in the grid's memory.
   { P::kHasBlockWords } -> std::convertible_to<bool>;
-  // Whether a launch may have clusters of several blocks; else each is one block, and i is 0.
+  // Whether a launch may have clusters of several blocks. If not, each cluster is one block, and i is 0.
   { P::kHasClusters } -> std::convertible_to<bool>;
 
   p.group_barrier();
   p.block_barrier();
   p.grid_barrier();
 
-  { p.clock() } -> std::same_as<std::uint64_t>;  // ticks, for the difference of two of this thread
+  { p.clock() } -> std::same_as<std::uint64_t>;  // ticks, for the difference of two calls by this thread
 
-  p.pause();      // between two tries of what others stand in the way of: lets them go first
-  p.probe(lane);  // this rare place was reached: number below kProbes. The simulator counts it, nobody else
+  p.pause();      // between two tries at something that other threads block: lets them run first
+  p.probe(lane);  // this rare place (number below kProbes) was reached; only the simulator counts it
 };
 
 }  // namespace kilokv::engine

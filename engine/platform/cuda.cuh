@@ -1,13 +1,16 @@
 // The platform of a CUDA device: groups are warps, memory is the device's, pointers are plain.
 //
-// Requires of a launch: one dimension, blocks of a multiple of 32 threads, all of which call what the group or the
-// block calls together; grid_barrier() also a cooperative launch. Orders and scopes are constants where they are
-// passed, so that each call compiles to its one instruction.
+// Requires of a launch: one dimension; blocks of a multiple of 32 threads; all threads of a group or block call its
+// functions together. grid_barrier() also needs a cooperative launch. Orders and scopes are passed as constants, so
+// that each call compiles to one instruction.
 //
-// CudaClusterPlatform is the same where blocks are launched in clusters, for devices of compute capability 9.0 on:
-// a block reaches the words of the others of its cluster, which are distributed shared memory. Requires of a launch
-// also: cluster_barrier() before the first use of them, and behind the last one, for a block's words are there while it
-// runs. The language has no scope between block and device: a cluster's is the device's.
+// CudaClusterPlatform is the same for blocks that are launched in clusters, on devices of compute capability 9.0 and
+// higher. A block can access the words of the other blocks of its cluster, which are distributed shared memory.
+// Requires of a launch also: cluster_barrier() before the first use of these words and after the last one, because a
+// block's words exist only while it runs. The language has no scope between block and device, so a cluster's scope is
+// the device's.
+//
+// Thread safety: an object belongs to one thread.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -29,7 +32,7 @@ __device__ constexpr cuda::std::memory_order to_cuda_order(Order order) {
   }
   return cuda::std::memory_order_seq_cst;
 }
-// What a failed exchange of that order may ask for.
+// The order of the load if an exchange with this order fails.
 __device__ constexpr cuda::std::memory_order to_cuda_load_order(Order order) {
   if (order == Order::release) return cuda::std::memory_order_relaxed;
   return to_cuda_order(order == Order::acquire_release ? Order::acquire : order);

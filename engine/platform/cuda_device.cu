@@ -13,8 +13,8 @@
 namespace kilokv::engine {
 namespace {
 
-// Uses all of a platform. Never launched: that it compiles is a check of cuda.cuh, and that a device knows it tells
-// that this build has code for that device.
+// Uses every function of a platform. It is never launched. That it compiles is a check of cuda.cuh. If a device knows
+// it, this build has code for that device.
 template <class P>
 __device__ void use_all(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P, std::uint32_t> half) {
   constexpr Order kOrder = Order::acquire_release;
@@ -51,7 +51,7 @@ Status unavailable(const std::string& what, cudaError_t error) {
   return Status(StatusCode::unavailable, what + ": " + cudaGetErrorString(error));
 }
 
-// `call`: what ended so. The runtime's own note of the error is cleared.
+// `call`: the call that ended with this error. Clears the runtime's own note of the error.
 Status to_status(const char* call, cudaError_t error) {
   if (error == cudaSuccess) return {};
   static_cast<void>(cudaGetLastError());
@@ -64,7 +64,7 @@ void* to_pointer(DeviceAddress address) { return reinterpret_cast<void*>(address
 class OpenCudaDevice final : public CudaDevice {
  public:
   explicit OpenCudaDevice(DeviceInfo info) : info_(std::move(info)) {}
-  // Errors were told before, by what they befell.
+  // Errors are ignored here, because earlier calls have reported them.
   ~OpenCudaDevice() override {
     if (hangs_) return;
     for (cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
@@ -146,7 +146,7 @@ class OpenCudaDevice final : public CudaDevice {
     if (!status.ok()) return status;
     return static_cast<double>(milliseconds) * 1e-3;
   }
-  // Asks, instead of waiting in the driver, so that a kernel that hangs ends in an error.
+  // Polls, and does not wait in the driver, so that a kernel that hangs ends in an error.
   Status synchronize(DeviceStream stream) override {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
@@ -172,7 +172,7 @@ class OpenCudaDevice final : public CudaDevice {
   const DeviceInfo info_;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_;
-  bool hangs_ = false;  // whatever waits for the device would never come back: its memory and streams are left to it
+  bool hangs_ = false;  // a wait for the device would never return: its memory and streams are left to it
 };
 
 Result<DeviceInfo> describe(int device) {

@@ -1,5 +1,5 @@
-// A CUDA device: the first one that the driver shows (CUDA_VISIBLE_DEVICES chooses). Without nvcc this is the same
-// face, and open() answers that there is none. No CUDA type is seen here.
+// A CUDA device: the first one that the driver shows (CUDA_VISIBLE_DEVICES chooses). Without nvcc the interface is the
+// same, and open() reports that there is no device. No CUDA type is visible here. Thread safety: as Device.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,9 @@ namespace kilokv::engine {
 
 class CudaDevice : public Device {
  public:
-  // UNAVAILABLE, with the reason: no driver, no device, one that this build has no code for, or a build without CUDA.
-  // What it returns is a CudaDevice. To be given back before the process ends, streams and events with it.
+  // Opens the device, as a CudaDevice. It must be destroyed before the process ends; its streams and events are
+  // destroyed with it. Errors: UNAVAILABLE, with the reason: no driver, no device, a device that this build has no code
+  // for, or a build without CUDA.
   [[nodiscard]] static Result<std::unique_ptr<Device>> open();
 
   // The cudaStream_t, for launches.

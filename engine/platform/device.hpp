@@ -1,12 +1,15 @@
-// One thin layer over a device: memory, copies, streams, events, errors. Two make it: a CUDA device (cuda_device.hpp)
-// and the emulated one (emulated_device.hpp), so that whoever drives a device also runs where there is none. Kernels
-// are not here: who has them launches them on the stream of its own device (exec/device/device_kernels.hpp).
+// One thin layer over a device: memory, copies, streams, events, errors. Two classes implement it: a CUDA device
+// (cuda_device.hpp) and an emulated one (emulated_device.hpp). So the code that drives a device also runs on a machine
+// without one. Kernels are not here: the code that has them launches them on the stream of its own device
+// (exec/device/device_kernels.hpp).
 //
-// Everything that takes a stream returns at once, and runs behind what the stream was given before; two streams have no
-// order but by events. Host memory that takes part stays as it is until then.
+// Every function that takes a stream returns at once. Its work runs after what the stream got before. Only events order
+// two streams. Host memory that takes part must not change until the work has run.
 //
-// Errors: RESOURCE_EXHAUSTED where memory does not suffice; INTERNAL, naming the call, for everything else. After an
-// INTERNAL error nothing of the device is known: its owner gives it up, and frees what it holds, which never fails.
+// Errors: RESOURCE_EXHAUSTED if there is not enough memory; INTERNAL, which names the call, for everything else. After
+// an INTERNAL error the state of the device is unknown. Its owner gives the device up and frees what it holds, which
+// never fails.
+//
 // Thread safety: none.
 #pragma once
 
@@ -19,21 +22,21 @@
 
 namespace kilokv::engine {
 
-// Of memory on a device; 0: none. On a CUDA device the bits of its pointer.
+// The address of memory on a device; 0: none. On a CUDA device it has the bits of the pointer.
 using DeviceAddress = std::uint64_t;
 
-// By number, as the device made them.
+// Numbers that the device gives in the order of creation.
 enum class DeviceStream : std::uint32_t {};
 enum class DeviceEvent : std::uint32_t {};
 
 struct DeviceInfo {
   std::string kind;                   // cuda or emulated
   std::string model;                  // such as "NVIDIA H200"
-  std::uint32_t multiprocessors = 1;  // blocks that surely run side by side, one on each
-  std::size_t memory_bytes = 0;       // of the device, all told
+  std::uint32_t multiprocessors = 1;  // blocks that surely run at the same time, one on each
+  std::size_t memory_bytes = 0;       // all memory of the device
 };
 
-// Memory of the host that the device uses in place.
+// Host memory that the device uses in place.
 struct SharedMemory {
   std::byte* host = nullptr;
   DeviceAddress device = 0;
@@ -44,18 +47,18 @@ class Device {
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
 
-  // Of undefined content, aligned to 256 bytes. `bytes` at least 1.
+  // Memory with undefined content, aligned to 256 bytes. `bytes` is at least 1.
   [[nodiscard]] virtual Result<DeviceAddress> allocate(std::size_t bytes) = 0;
   virtual void free(DeviceAddress address) = 0;
-  // Of the host, for copies that run beside it.
+  // Pinned host memory, so that copies run while the host works.
   [[nodiscard]] virtual Result<void*> allocate_pinned(std::size_t bytes) = 0;
   virtual void free_pinned(void* memory) = 0;
 
-  // Of the host, which a kernel reads and writes in place while the host does: words that both use by loads and stores,
-  // and what these order. Aligned to 256 bytes, all zero. Freed when no kernel uses it.
+  // Host memory that a kernel reads and writes in place while the host does too: words that both access by loads and
+  // stores, and data that these words order. Aligned to 256 bytes, all zero. Free it only when no kernel uses it.
   [[nodiscard]] virtual Result<SharedMemory> allocate_shared(std::size_t bytes) = 0;
   virtual void free_shared(SharedMemory memory) = 0;
-  // Whether what streams are given runs by itself; else only while somebody synchronizes.
+  // Whether the work of streams runs by itself. If not, it runs only while a thread synchronizes.
   virtual bool runs_by_itself() const = 0;
 
   [[nodiscard]] virtual Result<DeviceStream> create_stream() = 0;
@@ -64,13 +67,14 @@ class Device {
                                               std::size_t bytes) = 0;
   [[nodiscard]] virtual Status copy_to_host(DeviceStream stream, void* to, DeviceAddress from, std::size_t bytes) = 0;
   [[nodiscard]] virtual Status fill(DeviceStream stream, DeviceAddress to, std::uint8_t byte, std::size_t bytes) = 0;
-  // The event happens when the stream has come so far; wait: the stream goes on when the event's last record() has.
+  // The event happens when the stream has reached it. wait: the stream continues when the event's last record() has
+  // happened.
   [[nodiscard]] virtual Status record(DeviceEvent event, DeviceStream stream) = 0;
   [[nodiscard]] virtual Status wait(DeviceStream stream, DeviceEvent event) = 0;
-  // By the device's clock, of events that have both happened.
+  // By the device's clock. Both events must have happened.
   [[nodiscard]] virtual Result<double> seconds_between(DeviceEvent begin, DeviceEvent end) = 0;
-  // Until the stream has done all; returns what went wrong on the device meanwhile, also that it does not come to an
-  // end (a watchdog: the device is then lost, and is not waited for again).
+  // Waits until the stream has done all its work. Returns the error that the device met in that time. It is also an
+  // error if the stream does not end (a watchdog): the device is then lost, and is not waited for again.
   [[nodiscard]] virtual Status synchronize(DeviceStream stream) = 0;
 };
 

@@ -15,7 +15,7 @@
 namespace kilokv::engine {
 namespace {
 
-// The tag's lowest bits are set, too: processors that ignore the top byte of an address fault all the same.
+// The tag's lowest bits are also set, so that processors which ignore the top byte of an address fault too.
 constexpr std::uint64_t kTag = 0x37B;
 constexpr int kTagShift = 54;
 constexpr int kAllocationShift = 40;
@@ -34,7 +34,7 @@ DeviceAddress address_of(std::uint32_t allocation) {
   return kTag << kTagShift | std::uint64_t{allocation} << kAllocationShift | static_cast<std::uint64_t>(kOffsetBias);
 }
 
-// The rest is its owner's: another device looks at nothing but `owner`.
+// Only the owner uses the other members; another device reads only `owner`.
 struct Allocation {
   std::atomic<const DeviceMemory*> owner{nullptr};  // null: freed, or never allocated
   std::size_t size = 0;
@@ -44,10 +44,10 @@ struct Allocation {
 
 std::array<Allocation, kAllocationMask + 1> allocations;
 
-// The numbers that are not taken.
+// The numbers that are free.
 class Numbers {
  public:
-  // False: none is left.
+  // False: no number is left.
   bool take(std::uint32_t* number) {
     const std::lock_guard lock(mutex_);
     if (fresh_ < allocations.size()) {
@@ -74,7 +74,7 @@ Numbers numbers;
 
 std::size_t words_for(std::size_t bytes) { return (bytes + kWordBits - 1) / kWordBits; }
 
-// Calls step(word, mask) for every word of `written` that has bits of bytes [begin, end), until it returns false.
+// Calls step(word, mask) for every word of `written` that has bits of bytes [begin, end), until step returns false.
 template <class Step>
 bool for_each_word(Allocation& allocation, std::size_t begin, std::size_t end, Step step) {
   for (std::size_t at = begin; at < end;) {
@@ -122,7 +122,7 @@ std::string hexadecimal(std::uint64_t value) {
   return text.data();
 }
 
-// What is wrong with it; empty: nothing. `memory`: whose kernel runs.
+// Says what is wrong with the access; empty: nothing. `memory`: the memory whose kernel runs.
 std::string judge(const DeviceMemory* memory, DeviceAddress address, std::size_t bytes, std::size_t alignment,
                   DeviceAccess access) {
   if (address == 0) return "at a null pointer";
@@ -146,13 +146,13 @@ std::string judge(const DeviceMemory* memory, DeviceAddress address, std::size_t
   return {};
 }
 
-// The same as judge(...).empty(), without text: nearly every access.
+// The same as judge(...).empty(), but without text, because nearly every access is right.
 bool is_fine(const DeviceMemory* memory, DeviceAddress address, std::size_t bytes, std::size_t alignment,
              DeviceAccess access) {
   if (!is_tagged(address)) return false;
   Allocation& allocation = allocations[allocation_of(address)];
   if (allocation.owner.load(std::memory_order_acquire) != memory) return false;
-  const auto begin = static_cast<std::size_t>(offset_of(address));  // below 0: beyond every size
+  const auto begin = static_cast<std::size_t>(offset_of(address));  // an offset below 0 is greater than every size
   if (bytes > allocation.size || begin > allocation.size - bytes || begin % alignment != 0) return false;
   return access != DeviceAccess::read || is_written(allocation, begin, begin + bytes);
 }

@@ -1,20 +1,21 @@
-// The memory of the emulated device, which notices what real memory would let pass or corrupt.
+// The memory of the emulated device. It detects errors that real memory would let pass, or that would corrupt real
+// memory.
 //
-// An address is tag (10 bits), allocation (14 bits), offset (40 bits, biased: an index may run 512 GiB off either end
-// and still not meet another allocation). With its tag it is no address of the host: a raw use faults there.
-// Allocations are numbered for the whole process, for a pointer is translated without knowing its device; a freed
-// number is taken again last, so that stale addresses stay known as such.
+// An address is tag (10 bits), allocation (14 bits) and offset (40 bits, biased: an index may run 512 GiB over either
+// end and still not reach another allocation). Because of its tag, it is never an address of the host: a raw use faults
+// there. Allocations are numbered for the whole process, because a pointer is translated without knowing its device. A
+// freed number is reused as late as possible, so that stale addresses are detected for long.
 //
-// What is noticed: an address without the tag (a pointer of the host), null, freed, of another device, out of range,
-// not aligned; a read of a byte that was never written. Memory begins poisoned, and no byte of it as written.
+// Detected are: an address without the tag (a pointer of the host), null, freed, of another device, out of range, not
+// aligned; and a read of a byte that was never written. New memory is poisoned, and no byte of it counts as written.
 //
-// A fault does not stop the kernel: the first one is kept, with who did what, for the stream's synchronize(), and the
-// access goes to a dummy of the thread's own. Two end the process, as no stream would ever tell of them: a translation
-// outside of any kernel, which is the host using a device pointer, and the last of kDeviceFaultsMax faults, for a
-// kernel that waits for what a fault has lost waits for ever.
+// A fault does not stop the kernel. The first fault is kept, with the access and its user, for the stream's
+// synchronize(). The access goes to a dummy that belongs to the thread. Two faults end the process, because no stream
+// would ever report them. One is a translation outside of any kernel: the host uses a device pointer. The other is the
+// last of kDeviceFaultsMax faults: a kernel that waits for what a fault has lost waits for ever.
 //
-// Thread safety: allocate(), free() and make_undefined() are for the one thread that drives the device, while no kernel
-// runs; everything else is for all threads of a kernel at once, without locks but for the report of a fault.
+// Thread safety: only the thread that drives the device calls allocate(), free() and make_undefined(), while no kernel
+// runs. All threads of a kernel may call the rest, without locks but for the report of a fault.
 #pragma once
 
 #include <atomic>
@@ -30,31 +31,32 @@
 namespace kilokv::engine {
 
 inline constexpr std::uint8_t kDevicePoison = 0xA5;
-inline constexpr std::size_t kDeviceMemoryBytesMax = std::size_t{1} << 38;  // of one device: what offsets can hold
+inline constexpr std::size_t kDeviceMemoryBytesMax = std::size_t{1} << 38;  // of one device: the range of offsets
 
 inline constexpr std::uint64_t kDeviceFaultsMax = std::uint64_t{1} << 22;
 
-// copy: a read that takes bytes that were never written along, as poison.
+// copy: a read that also copies bytes that were never written, as poison.
 enum class DeviceAccess : std::uint8_t { read, write, copy };
 
 class DeviceMemory {
  public:
-  explicit DeviceMemory(std::size_t bytes_max);  // kDeviceMemoryBytesMax at most
-  ~DeviceMemory();                               // frees what is left
+  explicit DeviceMemory(std::size_t bytes_max);  // at most kDeviceMemoryBytesMax
+  ~DeviceMemory();                               // frees what is still allocated
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Aligned to 256 bytes. RESOURCE_EXHAUSTED: beyond `bytes_max`, or more allocations than there are numbers.
+  // Aligned to 256 bytes. Errors: RESOURCE_EXHAUSTED: beyond `bytes_max`, or no allocation number is left.
   [[nodiscard]] Result<DeviceAddress> allocate(std::size_t bytes);
-  // 0: nothing. What is not the beginning of a living allocation is a fault.
+  // 0: does nothing. An address that is not the beginning of a live allocation is a fault.
   void free(DeviceAddress address);
-  // As freshly allocated. Requires: within one allocation.
+  // Makes the bytes like freshly allocated ones. Requires: all within one allocation.
   void make_undefined(DeviceAddress address, std::size_t bytes);
 
-  // Where the bytes are on the host, noted as written if they are to be; null: that was a fault. `user`: who asks.
+  // Returns where the bytes are on the host, and notes them as written if `access` writes. Null: the access was a
+  // fault. `user`: who makes the access.
   std::byte* locate(DeviceAddress address, std::size_t bytes, std::size_t alignment, DeviceAccess access,
                     const char* user);
-  // A fault that somebody else has found.
+  // Reports a fault that other code has found.
   void report(const std::string& text);
   // The first fault, as INTERNAL.
   Status fault() const;
@@ -70,7 +72,7 @@ class DeviceMemory {
   Status fault_;
 };
 
-// While it lives, this thread is one of a kernel's on that memory. `kernel` outlives it.
+// While it lives, this thread counts as a thread of a kernel on that memory. `kernel` outlives it.
 class KernelScope {
  public:
   KernelScope(DeviceMemory* memory, const char* kernel);
@@ -79,10 +81,10 @@ class KernelScope {
   KernelScope& operator=(const KernelScope&) = delete;
 };
 
-// The largest datum that a pointer of the device may lead to.
+// The largest datum that a device pointer may point to.
 inline constexpr std::size_t kDeviceDatumBytesMax = 256;
 
-// For the threads of a kernel: where the datum is, or zeros if that was a fault.
+// For threads of a kernel: where the datum is on the host, or zeros if the access was a fault.
 std::byte* translate(DeviceAddress address, std::size_t bytes, std::size_t alignment, DeviceAccess access);
 
 }  // namespace kilokv::engine

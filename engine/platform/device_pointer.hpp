@@ -1,9 +1,8 @@
-// Pointers into the emulated device's memory. They hold an address and nothing else, so that they are passed to kernels
-// as plain pointers are; every use is translated and checked (device_memory.hpp), and ends the process outside of a
-// kernel.
+// Pointers into the emulated device's memory. They hold only an address, so that they are passed to kernels as plain
+// pointers are. Every use is translated and checked (device_memory.hpp). A use outside of a kernel ends the process.
 //
-// p[i] and *p: of a const T its value; of a T a reference that reads by conversion and writes by assignment. So code
-// over Space::Pointer reads `const Cell cell = p[i];`, writes `p[i] = cell;`, and is the same for plain pointers.
+// p[i] and *p: for a const T its value; for a T a reference that reads by conversion and writes by assignment. So code
+// over Space::Pointer reads `const Cell cell = p[i];` and writes `p[i] = cell;`, as for plain pointers.
 //
 // Thread safety: that of plain pointers.
 #pragma once
@@ -71,7 +70,7 @@ class DevicePointer {
   constexpr DevicePointer() = default;
   constexpr DevicePointer(std::nullptr_t) {}
   constexpr explicit DevicePointer(DeviceAddress address) : address_(address) {}
-  // To const. (A conversion operator would warn of itself where T is const already.)
+  // Converts to a pointer to const. (A conversion operator would give a warning if T is const already.)
   template <class U>
   requires(!std::is_const_v<U> && std::is_same_v<const U, T>) constexpr DevicePointer(DevicePointer<U> other)
       : address_(other.address()) {}

@@ -29,7 +29,7 @@ void KernelMeeting::leave() {
   if (waiting_ > 0 && waiting_ == present_) open();
 }
 
-// Requires: under the mutex.
+// Requires: the mutex is held.
 void KernelMeeting::open() {
   if (present_ < threads_) even_ = false;
   waiting_ = 0;
@@ -62,7 +62,7 @@ void EmulatedDevice::fail_call(std::uint64_t n, InjectedError error) {
   error_ = error;
 }
 
-// Every call that can fail begins here.
+// Every call that can fail calls this first.
 Status EmulatedDevice::enter(const char* call) {
   ++calls_;
   fails_later_ = false;
@@ -214,7 +214,8 @@ bool EmulatedDevice::is_ready(const Stream& stream) const {
   return after.operations == 0 || streams_[after.stream].done >= after.operations;
 }
 
-// Runs the next operation of a stream that has one to run. There is one: an operation waits only for older ones.
+// Runs the next operation of a stream that is ready. There always is one, because an operation waits only for older
+// ones.
 void EmulatedDevice::run_one() {
   std::vector<Stream*> ready;
   for (Stream& stream : streams_) {
@@ -238,7 +239,7 @@ void EmulatedDevice::run_kernel(const char* name, const Kernel& body, EmulatedBl
   block_words_.clear();
   for (const DeviceAddress memory : block_memory_) {
     if (blocks.words == 0) break;
-    // At its end, so that what is behind them is out of range.
+    // The words are at the end of the memory, so that an access after them is out of range.
     const std::size_t bytes = blocks.words * sizeof(std::uint64_t);
     block_words_.push_back(memory + (kBlockBytesMax - bytes));
     memory_.make_undefined(block_words_.back(), bytes);

@@ -1,17 +1,18 @@
-// A device that needs none: host threads over memory of its own (device_memory.hpp), and streams that run as late, and
-// in an order as odd, as a device may. It is for tests of whoever drives a device.
+// A device for machines without one: host threads over separate memory (device_memory.hpp). Its streams run as late as
+// a real device's may, and in an order as odd. It is for tests of the code that drives a device.
 //
-// Nothing runs before somebody synchronizes. Then the operations of all streams run, one at a time, in an order that
-// the seed picks among those that streams and events allow, until that stream has done all; the others may be left
-// behind. A copy moves what is there when it runs. A kernel runs on all threads, each a block of its own, in clusters
-// of as many as its launch says; the words that the threads of a block or a cluster share are undefined at its start.
+// Nothing runs until a thread synchronizes. Then the operations of all streams run, one at a time. The seed picks the
+// order among those that streams and events allow. This ends when the synchronized stream has done all its work; other
+// streams may have work left. A copy takes the content at the time at which it runs. A kernel runs on all threads. Each
+// thread is a block, and a cluster has as many blocks as the launch says. The words that the threads of a block or a
+// cluster share are undefined at the start.
 //
-// What a kernel or a copy does wrong, a barrier that not all threads come to among it, is found, and told by the
-// synchronize() that ran it; then the device is lost: every further call fails, and what is left in the streams never
-// runs. free() is at once: what still runs on that memory afterwards is wrong.
+// An error of a kernel or a copy (also a barrier that not all threads reach) is detected, and reported by the
+// synchronize() that ran it. Then the device is lost: every further call fails, and the work left in the streams never
+// runs. free() works at once: work that still uses that memory later is wrong.
 //
-// Thread safety: none, as of any Device. So that a kernel runs beside its host, the host has another thread synchronize
-// meanwhile, and makes no call until that one is back.
+// Thread safety: none, as for any Device. To run a kernel while its host runs, the host lets another thread
+// synchronize, and makes no call until that thread has returned.
 #pragma once
 
 #include <chrono>
@@ -34,14 +35,14 @@
 
 namespace kilokv::engine {
 
-// Where the threads of a kernel meet. Who has ended is not waited for, but that it was to be is remembered: on a real
-// device such a kernel would not end. Thread safety: for all threads of the kernel.
+// The barrier of the threads of a kernel. It does not wait for threads that have ended, but it remembers that it should
+// have: on a real device such a kernel would not end. Thread safety: all threads of the kernel.
 class KernelMeeting {
  public:
   explicit KernelMeeting(std::uint32_t threads) : threads_(threads), present_(threads) {}
   void meet();
   void leave();  // for good
-  // Behind the end of all: whether all came each time.
+  // After all threads have ended: whether all of them came to each barrier.
   bool is_even() const { return even_; }
 
  private:
@@ -56,7 +57,7 @@ class KernelMeeting {
   bool even_ = true;
 };
 
-// Of a launch: how many words each block has, and of how many blocks a cluster consists.
+// For a launch: how many words each block has, and how many blocks a cluster has.
 struct EmulatedBlocks {
   std::uint64_t words = 0;
   std::uint32_t in_cluster = 1;
@@ -66,12 +67,12 @@ class EmulatedPlatform : public HostPlatformOver<DeviceSpace> {
  public:
   static constexpr bool kHasBlockWords = true, kHasClusters = true;
 
-  // `block_words`: where those of each block of this thread's cluster are.
+  // `block_words`: the words of each block of this thread's cluster.
   EmulatedPlatform(ThreadTeam* team, std::uint32_t thread, Pointer<std::uint64_t> shared, KernelMeeting* meeting,
                    std::span<const DeviceAddress> block_words)
       : HostPlatformOver(team, thread, shared), meeting_(meeting), block_words_(block_words) {}
   void grid_barrier() const { meeting_->meet(); }
-  // Null, whose use is a fault: the cluster has no such block, or the launch asked for no words.
+  // Null, whose use is a fault, if the cluster has no such block or the launch asked for no words.
   Pointer<std::uint64_t> block_words(std::uint32_t block) const {
     return Pointer<std::uint64_t>(block < block_words_.size() ? block_words_[block] : 0);
   }
@@ -82,20 +83,21 @@ class EmulatedPlatform : public HostPlatformOver<DeviceSpace> {
 };
 static_assert(Platform<EmulatedPlatform>);
 
-// What a call is made to end with.
+// The injected end of a call.
 enum class InjectedError : std::uint8_t {
-  exhausted,     // RESOURCE_EXHAUSTED, and nothing else happens
-  lost,          // INTERNAL, and the device is lost
-  asynchronous,  // it succeeds; what it gave its stream fails when it runs. As `lost` where it gives nothing
+  exhausted,  // RESOURCE_EXHAUSTED, and nothing else happens
+  lost,       // INTERNAL, and the device is lost
+  // The call succeeds; the work that it gave its stream fails when it runs. As `lost` if it gives no work.
+  asynchronous,
 };
 
 struct EmulatedDeviceOptions {
-  std::uint64_t seed = 1;     // of the order of streams
+  std::uint64_t seed = 1;     // for the order of streams
   std::uint32_t threads = 4;  // of each kernel
   std::size_t memory_bytes_max = std::size_t{4} << 30;
   std::uint64_t fail_at_call = 0;  // from 1; 0: never
   InjectedError fail_as = InjectedError::lost;
-  std::function<bool()> fails = nullptr;  // asked at each call: whether it fails, as fail_as says; null: it does not
+  std::function<bool()> fails = nullptr;  // called at each call: whether the call fails, as fail_as says; null: never
 };
 
 class EmulatedDevice : public Device {
@@ -104,14 +106,14 @@ class EmulatedDevice : public Device {
   static constexpr std::uint64_t kBlockWordsMax = 227 * 1024 / sizeof(std::uint64_t);  // as on a Hopper device
 
   explicit EmulatedDevice(const EmulatedDeviceOptions& options = {});
-  ~EmulatedDevice() override;  // frees what is left, runs nothing
+  ~EmulatedDevice() override;  // frees what is still allocated, runs nothing
 
   const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] Result<DeviceAddress> allocate(std::size_t bytes) override;
   void free(DeviceAddress address) override { memory_.free(address); }
   [[nodiscard]] Result<void*> allocate_pinned(std::size_t bytes) override;
   void free_pinned(void* memory) override;
-  // Of its own memory, and as written: what the host does there is not noticed.
+  // In its own memory, and noted as written: accesses of the host are not checked.
   [[nodiscard]] Result<SharedMemory> allocate_shared(std::size_t bytes) override;
   void free_shared(SharedMemory memory) override { memory_.free(memory.device); }
   bool runs_by_itself() const override { return false; }
@@ -127,18 +129,19 @@ class EmulatedDevice : public Device {
   [[nodiscard]] Result<double> seconds_between(DeviceEvent begin, DeviceEvent end) override;
   [[nodiscard]] Status synchronize(DeviceStream stream) override;
 
-  // Runs body(platform) on every thread, as streams do. It must not throw; what it captures lives until it has run.
-  // `name`: a literal.
+  // Runs body(platform) on every thread, in stream order. The body must not throw. What it captures must live until it
+  // has run. `name`: a literal.
   [[nodiscard]] Status launch(DeviceStream stream, const char* name, Kernel body, EmulatedBlocks blocks = {});
 
-  // Calls so far: all of the above that can fail.
+  // The number of calls so far that can fail: all of the above.
   std::uint64_t calls() const { return calls_; }
-  std::uint64_t allocations() const { return allocations_; }  // of these, of memory, pinned or its own
+  // Of these, the allocations of memory, pinned or the device's.
+  std::uint64_t allocations() const { return allocations_; }
   // The n-th call from now on, from 1, ends with `error`.
   void fail_call(std::uint64_t n, InjectedError error);
 
  private:
-  struct Place {  // behind that many operations of that stream
+  struct Place {  // after this many operations of this stream
     std::size_t stream;
     std::uint64_t operations;
   };
@@ -166,10 +169,10 @@ class EmulatedDevice : public Device {
   std::mt19937_64 random_;
   DeviceAddress shared_ = 0;                 // kSharedWords for each thread
   std::vector<DeviceAddress> block_memory_;  // kBlockWordsMax for each block
-  std::vector<DeviceAddress> block_words_;   // those of them that the kernel has
+  std::vector<DeviceAddress> block_words_;   // the parts of it that the kernel has
   std::vector<Stream> streams_;
   struct Event {
-    Place place;                                 // behind its last record()
+    Place place;                                 // after its last record()
     std::chrono::steady_clock::time_point time;  // when it happened
   };
   std::vector<Event> events_;
@@ -178,7 +181,7 @@ class EmulatedDevice : public Device {
   std::uint64_t failing_call_;
   InjectedError error_;
   std::function<bool()> fails_;
-  bool fails_later_ = false;  // the call that runs
+  bool fails_later_ = false;  // the current call
   Status lost_;
 };
 

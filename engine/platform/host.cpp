@@ -13,7 +13,7 @@ ThreadTeam::ThreadTeam(std::uint32_t threads) {
     for (; size_ < threads; ++size_) threads_.emplace_back([this, thread = size_] { work(thread); });
   } catch (const std::system_error&) {
   }
-  meeting_.emplace(static_cast<std::ptrdiff_t>(size_));  // they look at neither before a launch
+  meeting_.emplace(static_cast<std::ptrdiff_t>(size_));  // the threads use neither before a launch
 }
 
 ThreadTeam::~ThreadTeam() {
@@ -29,7 +29,7 @@ void ThreadTeam::run(const std::function<void(std::uint32_t)>& body) {
   launches_.fetch_add(1);
   launches_.notify_all();
   body(0);
-  barrier();  // the last thread that leaves it has run the body
+  barrier();  // all threads have run the body when the last one leaves it
 }
 
 void ThreadTeam::work(std::uint32_t thread) {

@@ -1,8 +1,10 @@
 // The platform of host threads: groups and blocks of one lane, and barriers that park. With HostSpace its memory is
-// this process's; with DeviceSpace (device_pointer.hpp) it runs the kernels of the emulated device.
+// this process's memory. With DeviceSpace (device_pointer.hpp) it runs the kernels of the emulated device.
 //
-// A ThreadTeam keeps its threads between launches: a launch allocates nothing. One thread: nothing is started, and
-// barriers cost nothing.
+// A ThreadTeam keeps its threads between launches, so a launch allocates nothing. A team of one thread starts no
+// thread, and its barriers cost nothing.
+//
+// Thread safety: a platform object belongs to one thread.
 #pragma once
 
 #include <atomic>
@@ -18,19 +20,19 @@
 
 namespace kilokv::engine {
 
-// Threads that run one function together, again and again. Thread safety: one caller at a time.
+// Threads that run one function together, any number of times. Thread safety: one caller at a time.
 class ThreadTeam {
  public:
-  // The caller's own among them; at least 1. Where the system has no more threads to give, fewer.
+  // A team of this many threads, with the caller's; at least 1. It has fewer if the system gives no more.
   explicit ThreadTeam(std::uint32_t threads);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
   std::uint32_t size() const { return size_; }
-  // Calls body(thread) on every thread, 0 being the caller; returns when all are done. The body must not throw.
+  // Calls body(thread) on every thread; the caller is thread 0. Returns when all have ended. The body must not throw.
   void run(const std::function<void(std::uint32_t)>& body);
-  // For all of the team, in the body.
+  // Waits for all threads of the team. Called in the body.
   void barrier() {
     if (size_ > 1) meeting_->arrive_and_wait();
   }
@@ -56,7 +58,7 @@ constexpr std::memory_order to_memory_order(Order order) {
   }
   return std::memory_order_seq_cst;
 }
-// What a failed exchange of that order may ask for.
+// The order of the load if an exchange with this order fails.
 constexpr std::memory_order to_load_order(Order order) {
   if (order == Order::release) return std::memory_order_relaxed;
   return to_memory_order(order == Order::acquire_release ? Order::acquire : order);
@@ -72,7 +74,7 @@ class HostPlatformOver {
   static constexpr std::uint32_t kSharedWords = 64;
   static constexpr bool kHasBlockWords = false, kHasClusters = false;
 
-  // `shared`: kSharedWords of this thread's block.
+  // `shared`: kSharedWords words of this thread's block.
   HostPlatformOver(ThreadTeam* team, std::uint32_t thread, Pointer<std::uint64_t> shared)
       : team_(team), thread_(thread), shared_(shared) {}
 
@@ -152,7 +154,7 @@ class HostPlatformOver {
  private:
   template <class P>
   static std::atomic_ref<ElementOf<P>> to_change(P word) {
-    static_cast<void>(Space::to_read(word));  // what is there counts, too
+    static_cast<void>(Space::to_read(word));  // the change also reads the value
     return std::atomic_ref(Space::to_write(word));
   }
   template <class P, class Done>

@@ -1,6 +1,7 @@
-// Numbers addresses in the order of their first use in a run of the simulator: 0, 1, ... A new run costs nothing.
+// Numbers addresses in the order of their first use in a run of the simulator: 0, 1, ... To start a new run costs
+// nothing.
 //
-// Thread safety: one thread an object.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@ class AddressNumbers {
 
   AddressNumbers() : slots_(1024) {}
 
-  void start() {  // of a run: no address has a number
+  void start() {  // begins a run: no address has a number
     count_ = 0;
     if (++run_ != 0) return;
     std::fill(slots_.begin(), slots_.end(), Slot{});
@@ -27,7 +28,7 @@ class AddressNumbers {
     const Slot& slot = slots_[slot_of(address)];
     return slot.run == run_ ? slot.number : kNone;
   }
-  // Requires: it has no number.
+  // Requires: the address has no number.
   std::uint32_t add(const void* address) {
     if (std::size_t{count_} * 2 >= slots_.size()) grow();
     slots_[slot_of(address)] = Slot{address, run_, count_};
@@ -37,7 +38,7 @@ class AddressNumbers {
  private:
   struct Slot {
     const void* address = nullptr;
-    std::uint32_t run = 0;  // of another run: empty
+    std::uint32_t run = 0;  // another run's number: the slot is empty
     std::uint32_t number = 0;
   };
 
@@ -56,7 +57,7 @@ class AddressNumbers {
     }
   }
 
-  std::vector<Slot> slots_;  // a power of two of them
+  std::vector<Slot> slots_;  // their number is a power of two
   std::uint32_t run_ = 1;
   std::uint32_t count_ = 0;
 };

@@ -33,8 +33,8 @@ constexpr std::size_t kGuardBytes = 4096;
 
 #if KILOKV_FIBER_ASSEMBLY
 
-// Pushes what a callee must keep, leaves the stack pointer in *from, takes `to`, pops. A fresh stack is made as if it
-// had been left by it, and gets `argument` as that of the function that it enters.
+// Pushes what a callee must preserve, stores the stack pointer in *from, takes `to`, and pops. A new stack looks as if
+// this function had left it. `argument` becomes the argument of the function that a new stack enters.
 extern "C" void kilokv_switch_stack(void** from, void* to, void* argument);
 asm(R"(
 .text
@@ -67,7 +67,7 @@ void switch_context(FiberContext* from, FiberContext* to, Fiber* argument) { kil
 void start_context(FiberContext* context, std::byte* stack, std::size_t bytes, void (*enter)(Fiber*), Fiber*) {
   constexpr std::size_t kKept = 6;
   auto** const top = reinterpret_cast<void**>(stack + bytes);
-  top[-1] = nullptr;  // where nobody returns to: here a debugger's walk ends
+  top[-1] = nullptr;  // no return address: a debugger's stack walk ends here
   top[-2] = reinterpret_cast<void*>(enter);
   for (std::size_t i = 0; i < kKept; ++i) top[-3 - static_cast<std::ptrdiff_t>(i)] = nullptr;
   *context = top - 2 - kKept;
@@ -82,7 +82,7 @@ void start_context(FiberContext* context, std::byte* stack, std::size_t bytes, v
   context->uc_stack.ss_sp = stack;
   context->uc_stack.ss_size = bytes;
   context->uc_link = nullptr;
-  // makecontext() hands on integers: 64 bits wide wherever glibc has pointers of that width.
+  // makecontext() passes integers. They are 64 bits wide where glibc has 64-bit pointers.
   ::makecontext(context, reinterpret_cast<void (*)()>(enter), 1, fiber);
 }
 
@@ -138,7 +138,7 @@ void Fiber::switch_to(Fiber* to) {
   switch_context(&context_, &to->context_, to);
   arrive();
   if (reset_by_ == nullptr) return;
-  announce(reset_by_, nullptr);  // never comes back: its fake stack goes
+  announce(reset_by_, nullptr);  // it never comes back, so its fake stack is freed
   switch_context(&context_, &reset_by_->context_, reset_by_);
 }
 

@@ -1,10 +1,10 @@
-// Fibers: bodies with stacks of their own that hand one thread to each other.
+// Fibers: bodies with their own stacks that pass one thread to each other.
 //
-// A switch is a few instructions on x86-64, and ucontext elsewhere. The address and thread sanitizers are told of every
-// switch, and of where the stack lies that is left: that is learned at each arrival, never kept from an earlier switch,
-// so that a fiber of a thread may be made again in another frame.
+// A switch is a few instructions on x86-64, and ucontext on other processors. The address and thread sanitizers learn
+// of every switch, and of the position of the stack that is left. That position is read at each arrival, never kept
+// from an earlier switch, so that a fiber of a thread may be created again in another frame.
 //
-// What a reset fiber has on its stack is forgotten: no destructor runs.
+// A reset forgets what is on the fiber's stack: no destructor runs.
 // Thread safety: none; a fiber stays on the thread that first ran it.
 #pragma once
 
@@ -21,24 +21,24 @@
 namespace kilokv::engine {
 
 #if KILOKV_FIBER_ASSEMBLY
-using FiberContext = void*;  // its stack pointer; what must be kept lies on the stack
+using FiberContext = void*;  // its stack pointer; what must be saved is on the stack
 #else
 using FiberContext = ucontext_t;
 #endif
 
 class Fiber {
  public:
-  // The calling thread itself, as it runs.
+  // The calling thread, as it runs.
   Fiber();
-  // One that runs `body` when it is first switched to. The body never returns: it may switch away for good.
+  // A fiber that runs `body` when it is first switched to. The body never returns, but it may switch away for ever.
   Fiber(std::size_t stack_bytes, std::function<void()> body);
   ~Fiber();  // Requires: never run, or reset.
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Called on the fiber that runs: `to` goes on; returns when somebody switches back.
+  // Called on the running fiber: `to` continues. Returns when a fiber switches back.
   void switch_to(Fiber* to);
-  // Called on the fiber that runs: `other` loses its stack, and starts anew when it is next switched to.
+  // Called on the running fiber: `other` loses its stack, and starts again when it is next switched to.
   void reset(Fiber* other);
 
  private:
@@ -48,11 +48,11 @@ class Fiber {
   void arrive();
 
   const std::function<void()> body_;
-  std::byte* memory_ = nullptr;  // a guard page, then the stack; null: of a thread
+  std::byte* memory_ = nullptr;  // a guard page, then the stack; null: the fiber is a thread's
   std::size_t bytes_ = 0;
-  bool runs_ = false;           // is on its stack
-  Fiber* came_from_ = nullptr;  // who switched here last
-  Fiber* reset_by_ = nullptr;   // to whom to go for good
+  bool runs_ = false;           // it has frames on its stack
+  Fiber* came_from_ = nullptr;  // the fiber that switched here last
+  Fiber* reset_by_ = nullptr;   // the fiber to switch to for ever
   FiberContext context_{};
 
   // For the sanitizers.

@@ -1,4 +1,4 @@
-// Sets of the simulator's lanes, a bit each.
+// Sets of the simulator's lanes, one bit for each lane. Thread safety: pure functions.
 #pragma once
 
 #include <bit>

@@ -93,7 +93,7 @@ void Lanes::start(const Schedule& schedule) {
   add_to_trace(current_);
 }
 
-// What a lane's fiber does, run after run.
+// The body of a lane's fiber, for one run after another.
 void Lanes::work(std::uint32_t lane) {
   for (;;) {
     (*body_)(lane);
@@ -110,7 +110,7 @@ void Lanes::finish() {
   go_to(scheduler_.after_leave(current_, runnable_));
 }
 
-// Does not come back to a lane that is in its body: the run is over, and the lane's fiber is reset.
+// Does not return to a lane that is in its body: the run has ended, and the lane's fiber is reset.
 void Lanes::fail() {
   report_.status = Status(StatusCode::internal, error_text());
   fibers_[current_]->switch_to(caller_);
@@ -188,7 +188,7 @@ void Lanes::go_to(std::uint32_t lane) {
   from->switch_to(fibers_[lane].get());
 }
 
-void Lanes::add_to_trace(std::uint32_t choice) {  // FNV-1a, a choice for a byte
+void Lanes::add_to_trace(std::uint32_t choice) {  // FNV-1a, with a choice in place of a byte
   report_.trace = (report_.trace ^ (choice + 1)) * 0x100000001B3u;
 }
 

@@ -1,5 +1,5 @@
-// `ordered` in the simulator (sim/sim_platform.hpp): a batch under one schedule after the other, for tests. A run that
-// the simulator ends with an error fails as a device does. Not thread-safe.
+// `ordered` in the simulator (sim/sim_platform.hpp), for tests: each batch runs under a schedule. If the simulator ends
+// a run with an error, the run fails as on a device. Thread safety: none.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace kilokv::engine {
 
-// What the runs of an executor are made of, and what the last one gave: its owner's, who outlives the executor.
+// The settings of an executor's runs, and the report of the last one. Its owner keeps it longer than the executor.
 struct SimRuns {
   GridShape shape;
   OrderedTuning tuning;
   FirstEpochs first_epochs;
   Schedule schedule;  // of the next run
-  RunReport report;   // of the last one
+  RunReport report;   // of the last run
 };
 
 template <std::uint32_t Width, class Rules = OrderedRules>

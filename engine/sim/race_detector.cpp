@@ -34,7 +34,7 @@ void RaceDetector::load(std::uint32_t lane, const void* word, Order order) {
 void RaceDetector::store(std::uint32_t lane, const void* word, Order order) {
   const std::uint32_t datum = access(lane, word, Access::store);
   const Clock* from = releases(order) ? seen_by(lane) : fence_released(lane);
-  std::copy(from, from + lanes_, released(datum));  // in place of what the value before released
+  std::copy(from, from + lanes_, released(datum));  // replaces what the value before released
   if (releases(order)) ++seen_by(lane)[lane];
 }
 
@@ -110,7 +110,7 @@ void RaceDetector::join_into(Clock* to, const Clock* from) const {
   for (std::uint32_t k = 0; k < lanes_; ++k) to[k] = std::max(to[k], from[k]);
 }
 
-// Also what a fence that follows can acquire.
+// Adds what an acquire gets now, or what a later fence can acquire.
 void RaceDetector::acquire(std::uint32_t lane, const Clock* released, Order order) {
   join_into(acquires(order) ? seen_by(lane) : fence_acquired(lane), released);
 }

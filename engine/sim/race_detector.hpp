@@ -1,13 +1,14 @@
-// Finds data races in one run of the simulator's lanes, by vector clocks: clock[lane][k] is how much of lane k's past
-// lane `lane` has seen. Two accesses of a datum race when neither has seen the other, one writes, and one is plain
-// (get, put): so a missing barrier is found in every schedule in which both accesses happen, not only where it hurts.
+// Finds data races in one run of the simulator's lanes, by vector clocks: clock[lane][k] is the part of lane k's past
+// that lane `lane` has seen. Two accesses to a datum race if neither has seen the other, at least one writes, and at
+// least one is plain (get, put). So a missing barrier is found in every schedule that has both accesses, even if it
+// does no harm there.
 //
-// Barriers order their lanes. A release orders by the word that it writes, whoever acquires it from there, fences as in
-// C++20; Order::sequential counts as acquire_release. Not judged: scopes, accesses through a pointer itself, and two
-// data that overlap at different addresses.
+// Barriers order their lanes. A release orders through the word that it writes, for each lane that acquires that value;
+// fences work as in C++20. Order::sequential counts as acquire_release. Not checked: scopes, accesses through a pointer
+// itself, and two data that overlap at different addresses.
 //
-// Thread safety: one thread an object. Source: FastTrack (Flanagan and Freund, 2009), with whole clocks in place of
-// epochs; releases and fences as in tsan11 (Lidbury and Donaldson, 2017).
+// Thread safety: one thread for each object. Source: FastTrack (Flanagan and Freund, 2009), with whole clocks in place
+// of epochs; releases and fences as in tsan11 (Lidbury and Donaldson, 2017).
 #pragma once
 
 #include <cstddef>
@@ -27,11 +28,11 @@ class RaceDetector {
 
   explicit RaceDetector(std::uint32_t lanes);
 
-  void start();  // of a run: nothing has happened
-  // Lanes that have met at a barrier.
+  void start();  // begins a run: nothing has happened
+  // These lanes have met at a barrier.
   void join(LaneMask lanes);
 
-  // What a lane does; a change reads and writes in one.
+  // The actions of a lane. A change reads and writes in one step.
   void get(std::uint32_t lane, const void* datum) { access(lane, datum, Access::get); }
   void put(std::uint32_t lane, const void* datum) { access(lane, datum, Access::put); }
   void load(std::uint32_t lane, const void* word, Order order);
@@ -39,7 +40,8 @@ class RaceDetector {
   void change(std::uint32_t lane, const void* word, Order order);
   void fence(std::uint32_t lane, Order order);
 
-  // What the newest value of a word releases; and a load of an older value, that released this.
+  // copy_released: what the newest value of a word releases. load_older: a load of an older value, which released
+  // `clocks`.
   void copy_released(const void* word, std::vector<Clock>* clocks);
   void load_older(std::uint32_t lane, const void* word, Order order, const std::vector<Clock>& clocks);
 
@@ -47,18 +49,18 @@ class RaceDetector {
   std::string text() const;  // Requires: found().
 
  private:
-  enum class Access : std::uint8_t { get, put, load, store };  // store: whatever writes a contended word
+  enum class Access : std::uint8_t { get, put, load, store };  // store: every write of a contended word
   static constexpr std::uint32_t kAccesses = 4;
   struct Race {
     std::uint32_t datum, lane, other_lane, phase;
     Access access, other_access;
   };
 
-  // Clocks: lanes_ of them in a row.
+  // Each returns a row of lanes_ clocks.
   Clock* seen_by(std::uint32_t lane) { return &seen_[std::size_t{lane} * lanes_]; }
   Clock* fence_released(std::uint32_t lane) { return &fence_released_[std::size_t{lane} * lanes_]; }
   Clock* fence_acquired(std::uint32_t lane) { return &fence_acquired_[std::size_t{lane} * lanes_]; }
-  // Of a datum: when each lane last did each access, and last what its value releases.
+  // Of a datum: when each lane last did each access. The last row is what its value releases.
   Clock* done(std::uint32_t datum, Access access) {
     return &data_[(std::size_t{datum} * (kAccesses + 1) + static_cast<std::size_t>(access)) * lanes_];
   }

@@ -84,7 +84,7 @@ std::uint32_t Scheduler::after_leave(std::uint32_t lane, LaneMask runnable) {
   return note_lane(lane, next, first_lane(runnable));
 }
 
-// In lockstep those who met are together again.
+// In lockstep, the lanes that have met run together again.
 std::uint32_t Scheduler::after_meeting(std::uint32_t lane, LaneMask runnable) {
   if (kind_ != Schedule::Kind::lockstep) return after_leave(lane, runnable);
   ++steps_[lane];
@@ -119,7 +119,7 @@ std::uint32_t Scheduler::next_in_round(std::uint32_t lane, LaneMask runnable) {
 
 std::uint32_t Scheduler::start_round(LaneMask runnable) { return first_lane(runnable & group_[random_lane(runnable)]); }
 
-// Who spins lets others go on at times, also where the decision to do so was left out.
+// At times a lane that spins lets others run, even if the decision to do so was left out.
 std::uint32_t Scheduler::default_after_step(std::uint32_t lane, LaneMask runnable) const {
   if (steps_in_row_ < kStepsInRowMax) return lane;
   const LaneMask behind = runnable & ~lane_bits(0, lane + 1);

@@ -1,8 +1,8 @@
-// Decides in a run of the simulator (lanes.hpp) who goes next and how old a value a load reads: by the schedule's seed,
-// or by its decisions; notes what it decided, where that is wanted. The same schedule, asked the same, decides the
-// same.
+// Decides in a run of the simulator (lanes.hpp) which lane goes next, and how old a value a load reads. It decides by
+// the schedule's seed or by its decisions, and records them if the schedule asks for it. The same schedule and the same
+// calls give the same decisions.
 //
-// Thread safety: one thread an object.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ class Scheduler {
   void start(const Schedule& schedule);
   std::uint64_t random();
 
-  // Who goes next: one of `runnable`, none of which may be empty.
+  // The lane that goes next, one of `runnable`, which must not be empty.
   std::uint32_t begin(LaneMask runnable);
-  std::uint32_t after_step(std::uint32_t lane, LaneMask runnable);     // of a lane that can go on
-  void before_pause() { steps_in_row_ = kStepsInRowMax; }              // the step that follows is one
+  std::uint32_t after_step(std::uint32_t lane, LaneMask runnable);     // the lane can continue
+  void before_pause() { steps_in_row_ = kStepsInRowMax; }              // the next step is a pause
   std::uint32_t after_leave(std::uint32_t lane, LaneMask runnable);    // the lane waits or has finished
-  std::uint32_t after_meeting(std::uint32_t lane, LaneMask runnable);  // the lane was the last to come
-  // How many values before the newest the lane's load reads, at most `older`.
+  std::uint32_t after_meeting(std::uint32_t lane, LaneMask runnable);  // the lane was the last to arrive
+  // How many values before the newest the lane's load reads; at most `older`.
   std::uint32_t age(std::uint32_t lane, std::uint32_t older);
 
-  // Of the run so far; they are gone from here.
+  // Removes and returns the decisions of the run so far.
   std::vector<Decision> take_decisions() { return std::move(decisions_); }
 
  private:
@@ -48,13 +48,13 @@ class Scheduler {
   const std::uint32_t lanes_;
   std::vector<LaneMask> group_;  // of each lane
 
-  // Of the run.
+  // Of the current run.
   Schedule::Kind kind_ = Schedule::Kind::sequential;
   std::uint64_t random_state_ = 0;
-  std::uint64_t preempt_below_ = 0, stale_below_ = 0;  // of 2^64
+  std::uint64_t preempt_below_ = 0, stale_below_ = 0;  // as parts of 2^64
   bool records_ = false;
   std::vector<std::uint64_t> steps_;  // of each lane
-  std::uint64_t steps_in_row_ = 0;    // of the lane that runs
+  std::uint64_t steps_in_row_ = 0;    // of the running lane
   std::vector<Decision> plan_;        // in order
   std::vector<Decision> decisions_;
 };

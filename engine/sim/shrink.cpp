@@ -21,7 +21,7 @@ std::string to_text(const Decision& decision) {
   return "?";
 }
 
-// The decisions without `count` of them from `begin` on.
+// The decisions without the `count` decisions that start at `begin`.
 std::vector<Decision> without(const std::vector<Decision>& decisions, std::size_t begin, std::size_t count) {
   std::vector<Decision> left(decisions.begin(), decisions.begin() + static_cast<std::ptrdiff_t>(begin));
   left.insert(left.end(), decisions.begin() + static_cast<std::ptrdiff_t>(begin + count), decisions.end());
@@ -33,7 +33,7 @@ class Shrinker {
   Shrinker(ShrunkSchedule* shrunk, const std::function<bool(const Schedule&)>& fails, std::uint64_t runs_max)
       : shrunk_(*shrunk), fails_(fails), runs_max_(runs_max) {}
 
-  // Takes them if the run fails with them.
+  // Keeps these decisions if the run fails with them.
   bool take(std::vector<Decision> decisions) {
     if (is_over()) return false;
     ++shrunk_.runs;
@@ -43,7 +43,7 @@ class Shrinker {
     shrunk_.schedule = std::move(schedule);
     return true;
   }
-  // Leaves out parts of that size, one after the other; true: some.
+  // Tries to leave out parts of that size, one after the other. True: at least one was left out.
   bool leave_out(std::size_t size) {
     bool some = false;
     for (std::size_t begin = 0; begin < left() && !is_over();) {
@@ -53,8 +53,8 @@ class Shrinker {
     }
     return some;
   }
-  // Takes one decision in place of two near ones, or none; true: somewhere. Finds what leaving out one by one cannot:
-  // the way to another lane and back, and the way by a third.
+  // Tries to replace two near decisions by one of them, or by none. True: it worked somewhere. This finds what leaving
+  // out one at a time cannot: a switch to another lane and back, and a switch through a third lane.
   bool merge_pairs() {
     bool some = false;
     for (std::size_t i = 0; i < left(); ++i) {

@@ -1,8 +1,8 @@
-// Shrinks a failing run of the simulator: of all its decisions, few that still make it fail, so that somebody can read
-// what has to happen. Recorded by Schedule::records_decisions, followed by Schedule::Kind::replay.
+// Shrinks a failing run of the simulator: finds few of its decisions with which it still fails, so that a person can
+// see what has to happen. Schedule::records_decisions records them; Schedule::Kind::replay follows them.
 //
-// Thread safety: functions of their arguments. Source: "Simplifying and isolating failure-inducing input" (Zeller and
-// Hildebrandt, 2002). Only complements are tried, for hardly ever does one part alone fail; and at the end pairs.
+// Thread safety: pure functions. Source: "Simplifying and isolating failure-inducing input" (Zeller and Hildebrandt,
+// 2002). Only complements are tried, because a single part almost never fails alone; at the end pairs are tried.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 namespace kilokv::engine {
 
 struct ShrunkSchedule {
-  Schedule schedule;  // Kind::replay, with the decisions that are left
+  Schedule schedule;  // Kind::replay, with the remaining decisions
   bool fails = false;
-  bool is_minimal = false;  // without any one of them it does not fail; else runs_max came first
-  std::uint64_t runs = 0;   // that were tried
+  bool is_minimal = false;  // it does not fail without any one of them; false: runs_max ended the search
+  std::uint64_t runs = 0;   // runs that were tried
 
   std::string text() const;
 };
 
-// Leaves out decisions of the run of `schedule` that had those, as long as fails(schedule) holds. It should ask for the
-// failure at hand: with decisions left out, a run may fail for another reason. Where all decisions together do not
-// fail, they are returned with fails = false: the run depends on more than its schedule.
+// Leaves out decisions of the run of `schedule`, as long as fails(schedule) is true. `decisions`: those of that run.
+// fails() should check for the same failure, because with fewer decisions a run may fail for another reason. If all
+// decisions together do not fail, they are returned with fails = false: the run then depends on more than its schedule.
 ShrunkSchedule shrink(const Schedule& schedule, const std::vector<Decision>& decisions,
                       const std::function<bool(const Schedule&)>& fails, std::uint64_t runs_max);
 
-// "lane 2 begins; behind step 17 of lane 2 lane 0 comes".
+// The decisions as text, such as: "lane 2 begins; behind step 17 of lane 2 lane 0 comes".
 std::string to_text(const std::vector<Decision>& decisions);
 
 }  // namespace kilokv::engine

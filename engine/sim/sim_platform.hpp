@@ -1,8 +1,9 @@
-// The platform of the simulator: lanes (lanes.hpp) of a grid, each access to shared memory a step, and data races found
-// (race_detector.hpp). Its memory is this process's; where the schedule says so, weak (weak_memory.hpp).
+// The platform of the simulator: lanes (lanes.hpp) of a grid. Each access to shared memory is a step, and data races
+// are detected (race_detector.hpp). Its memory is this process's memory; it is weak if the schedule says so
+// (weak_memory.hpp).
 //
-// Groups of 4 are small enough that few schedules cover much; groups of 32 are a device's.
-// Thread safety: an object is one lane's.
+// Groups of 4 are so small that few schedules cover much. Groups of 32 are those of a device.
+// Thread safety: an object belongs to one lane.
 #pragma once
 
 #include <algorithm>
@@ -127,7 +128,7 @@ class SimPlatformOf {
     return change_if(
         word, order, [](T) { return true; }, changed);
   }
-  // What changes nothing releases nothing: it is a load, as on host threads.
+  // A change that changes nothing releases nothing: it is a load, as on host threads.
   template <class T, class Condition, class Change>
   T change_if(T* word, Order order, Condition condition, Change changed) const {
     lanes_->step();

@@ -1,5 +1,5 @@
-// The strategies with tickets in the simulator (sim/sim_platform.hpp): a batch under one schedule after the other, for
-// tests. A run that the simulator ends with an error fails as a device does. Not thread-safe.
+// The strategies with tickets in the simulator (sim/sim_platform.hpp), for tests: each batch runs under a schedule. If
+// the simulator ends a run with an error, the run fails as on a device. Thread safety: none.
 #pragma once
 
 #include <algorithm>
@@ -28,13 +28,13 @@ struct TicketedSimRuns {
   GridShape shape;
   SimTuning tuning;
   Schedule schedule;  // of the next run
-  // Of the last one, and how often the transaction in the first position ended in a conflict, up to 255.
+  // Of the last run. first_conflicts: how often the transaction in the first position ended in a conflict, up to 255.
   RunReport report;
   std::uint32_t first_conflicts = 0;
-  std::vector<std::uint64_t> lock_words;  // as it left them
+  std::vector<std::uint64_t> lock_words;  // as the run left them
 };
 
-// Protocol: of SimPlatformOf<Width>.
+// Protocol: a protocol over SimPlatformOf<Width>.
 template <std::uint32_t Width, class Protocol>
 class TicketedSim final : public Executor {
  public:

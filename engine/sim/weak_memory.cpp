@@ -74,7 +74,7 @@ void WeakMemory::put(std::uint32_t lane, const void* datum, std::uint64_t value)
   if (number != AddressNumbers::kNone) add_value(lane, number, value).released.clear();
 }
 
-// The word's number; `value` is what it has if this is its first use.
+// The word's number. `value` is its value if this is its first use.
 std::uint32_t WeakMemory::number_of(const void* word, std::uint64_t value) {
   if (const std::uint32_t number = numbers_.find(word); number != AddressNumbers::kNone) return number;
   const std::uint32_t number = numbers_.add(word);
@@ -89,7 +89,7 @@ std::uint32_t WeakMemory::number_of(const void* word, std::uint64_t value) {
   return number;
 }
 
-// Seen by the lane that writes it; the caller says what it releases.
+// The lane that writes the value has seen it. The caller says what the value releases.
 WeakMemory::Value& WeakMemory::add_value(std::uint32_t lane, std::uint32_t number, std::uint64_t value) {
   Word& word = words_[number];
   raise(&views_[lane].seen, number, ++word.newest);
@@ -99,7 +99,7 @@ WeakMemory::Value& WeakMemory::add_value(std::uint32_t lane, std::uint32_t numbe
   return added;
 }
 
-// Also what a fence that follows can acquire.
+// Adds what an acquire gets now, or what a later fence can acquire.
 void WeakMemory::acquire(std::uint32_t lane, const Value& value, Order order) {
   join_into(acquires(order) ? &views_[lane].seen : &views_[lane].met, value.released);
 }

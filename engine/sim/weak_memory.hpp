@@ -1,28 +1,30 @@
-// Weak memory for the simulator: what C++20 lets a load read under release, acquire, relaxed and sequential orders, so
-// that a missing fence or too weak an order shows in a run, also where all data are contended words.
+// Weak memory for the simulator: the values that C++20 lets a load read under release, acquire, relaxed and sequential
+// orders. So a missing fence or a too weak order shows in a run, even if all data are contended words.
 //
-// A word keeps its last values, oldest to newest. A view says of each word which is the oldest value that may still be
-// read. A lane has three: what it has seen; what its relaxed loads met, which an acquire fence adds to what it has
-// seen; and what its last release fence saw. A value carries the view that it releases.
-//   - A load reads any value not older than the lane's view, and raises the view to it: no lane ever goes back. An
+// A word keeps its last values, oldest to newest. A view tells for each word the oldest value that may still be read. A
+// lane has three views: what it has seen; what its relaxed loads met, which an acquire fence adds to what it has seen;
+// and what its last release fence saw. A value carries the view that it releases.
+//   - A load reads any value that is not older than the lane's view, and raises the view to it: no lane ever goes back.
+//   An
 //     acquire load adds the view that the value carries.
-//   - A store makes a value newest. Release: it carries the lane's view; relaxed: that of the lane's last release
-//   fence.
-//   - A change reads the newest value, and carries on what that released. One that changes nothing is a load of the
-//     newest value.
-//   - Barriers add up the views of those that meet.
+//   - A store adds a newest value. A release store carries the lane's view, a relaxed store the view of the lane's last
+//     release fence.
+//   - A change reads the newest value, and also carries what that value released. A change that changes nothing is a
+//   load
+//     of the newest value.
+//   - Barriers join the views of the lanes that meet.
 //   - Sequential loads, stores and changes of one word see each other in the order of the run; sequential fences share
-//     one view. Beside that they are acquire and release.
+//     one view. They are also acquire and release.
 //
-// Less than C++20 allows: stores of a word take their places in the order of the run, no load reads what is stored
-// later, a word keeps kValues values, and a lane that has read older values of a word kStaleMax times in a row reads
-// the newest, so that who waits for a value gets it. Not judged: scopes, and words that overlap at different addresses.
-// Plain data (get, put) are the race detector's business: a get reads the newest value.
+// This allows less than C++20. The stores of a word have the order of the run. No load reads what is stored later. A
+// word keeps kValues values. A lane that has read older values of a word kStaleMax times in a row reads the newest, so
+// that a lane that waits for a value gets it. Not checked: scopes, and words that overlap at different addresses. The
+// race detector checks plain data (get, put): a get reads the newest value.
 //
 // The values in memory are the newest ones: the caller writes them there.
 //
-// Thread safety: one thread an object. Source: "A promising semantics for relaxed-memory concurrency" (Kang et al.,
-// 2017), its views without promises; older values by chance as in tsan11 (Lidbury and Donaldson, 2017).
+// Thread safety: one thread for each object. Source: "A promising semantics for relaxed-memory concurrency" (Kang et
+// al., 2017), its views without promises; older values are chosen by chance as in tsan11 (Lidbury and Donaldson, 2017).
 #pragma once
 
 #include <array>
@@ -43,27 +45,28 @@ class WeakMemory {
 
   explicit WeakMemory(std::uint32_t lanes) : lanes_(lanes) {}
 
-  void start();  // of a run: each word has one value, that in memory at its first use
-  // Lanes that have met at a barrier.
+  void start();  // begins a run: each word has one value, the one in memory at its first use
+  // These lanes have met at a barrier.
   void join(LaneMask lanes);
 
-  // How many values before the newest one the lane may read. `newest`: in memory.
+  // How many values before the newest one the lane may read. `newest`: the value in memory.
   std::uint32_t older(std::uint32_t lane, const void* word, std::uint64_t newest, Order order);
-  // Reads the value `age` before the newest. Requires: at most older(), just asked for.
+  // Reads the value `age` before the newest. Requires: `age` is at most what older() just returned.
   std::uint64_t load(std::uint32_t lane, const void* word, std::uint32_t age, Order order);
-  // `old`: in memory, the newest so far.
+  // `old`: the value in memory, the newest so far.
   void store(std::uint32_t lane, const void* word, std::uint64_t old, std::uint64_t value, Order order);
   void change(std::uint32_t lane, const void* word, std::uint64_t old, std::uint64_t value, Order order);
   void fence(std::uint32_t lane, Order order);
   void get(std::uint32_t lane, const void* datum);
   void put(std::uint32_t lane, const void* datum, std::uint64_t value);
 
-  // What the caller keeps beside the value `age` before the newest; empty for a new value. Requires: the word was used.
+  // Data that the caller keeps with the value `age` before the newest; empty for a new value. Requires: the word was
+  // used.
   Clocks& beside(const void* word, std::uint32_t age) { return value_of(&words_[numbers_.find(word)], age).beside; }
 
  private:
-  using Time = std::uint32_t;      // of a value among those of its word
-  using View = std::vector<Time>;  // by number of word; what is behind its end is 0: any value
+  using Time = std::uint32_t;      // of a value, among the values of its word
+  using View = std::vector<Time>;  // by number of word; a word after its end has 0: any value
   struct Value {
     std::uint64_t value = 0;
     View released;

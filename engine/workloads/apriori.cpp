@@ -41,7 +41,7 @@ class SupportAudit : public StateAudit {
 
 }  // namespace
 
-// An item that is there already makes way for the next number that is not.
+// If an item is in the basket already, the next number that is not takes its place.
 void Apriori::fill_basket() {
   const std::size_t most = std::min<std::size_t>(kLengthMax, keys_);
   std::size_t wanted = 2;

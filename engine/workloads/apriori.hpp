@@ -1,15 +1,19 @@
-// apriori: the supports of candidate item sets are counted (Data Mining, KILO TM, section 5: Apriori of RMS-TM, whose
+// apriori: counts the supports of candidate item sets (Data Mining, KILO TM, section 5: Apriori of RMS-TM, whose
 // transactions protect the insertion of candidates and the counting of their support; table 2: they read 16 words and
-// write 6 on the average, 174 and 109 at most).
+// write 6 on average, 174 and 109 at most).
 //
-// `keys` items. A transaction is one record of the data set, a basket of 2 to 15 distinct items that the distribution
-// draws, each further one with probability 0.6: so it has 6 pairs on the average, 105 at most. It gets the support of
-// its items from the pass before (apit............), as apriori_gen() does, and adds 1 to the support of each pair
-// (appr............, the first item's number times `keys` plus the second's). What is not there counts as 0, so that
-// ADD inserts a candidate, too. The paper's counts are read and written; ADDs commute, which a strategy may use.
+// `keys` items. A transaction is one record of the data set: a basket of 2 to 15 distinct items that the distribution
+// draws. Each item after the second comes with probability 0.6, so a basket has 6 pairs on average and 105 at most. The
+// transaction gets the support of its items from the pass before (apit............), as apriori_gen() does. It adds 1
+// to the support of each pair (appr............, the first item's number times `keys` plus the second's). An absent key
+// counts as 0, so ADD also inserts a candidate. The paper reads and writes the counts. Here ADDs commute, and a
+// strategy may use that.
 //
-// The number of baskets of each length (apln............) is here for the invariant alone.
-// Invariant: the supports of all pairs sum to the pairs of all baskets; the supports of the items do not change.
+// The number of baskets of each length (apln............) serves only the invariant.
+// Invariant: the supports of all pairs sum to the number of pairs of all baskets. The supports of the items do not
+// change.
+//
+// Thread safety: as of every generator (workload.hpp).
 #pragma once
 
 #include <array>

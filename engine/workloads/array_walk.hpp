@@ -1,13 +1,13 @@
-// array-walk: loads of random elements of a long array, and few stores (the transactional array walk of Tarlovskyy,
+// array-walk: loads random elements of a long array, and stores few (the transactional array walk of Tarlovskyy,
 // "Accelerating Validation in Software Transactional Memory", 2020, sections 5 and 6.2: random element accesses with no
-// computation in between; read sets from 250k elements on are what the GPU validates faster).
+// computation in between; the GPU validates read sets of 250k elements and more faster).
 //
-// `keys` elements (arwk............), element i with the value i at the start. A transaction gets `operations` elements
-// that the distribution draws, at least two, the first two of which differ, and lets these two change places: two PUTs
-// of what was read. read_only_share of the transactions only get. With 1,024 operations a transaction, a read set is
-// far below the paper's here: its 250k elements are many transactions.
+// `keys` elements (arwk............); element i has the value i at the start. A transaction gets `operations` elements
+// that the distribution draws, at least two. The first two differ. The transaction swaps these two with two PUTs of
+// what it read. read_only_share of the transactions only get. A transaction has at most 1,024 operations, so a read set
+// is far smaller than the paper's 250k elements, which are many transactions here.
 //
-// Invariant: the values are those of the start, each one once.
+// Invariant: the values are those of the start, each exactly once.
 #pragma once
 
 #include <cstddef>

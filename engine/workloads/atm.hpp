@@ -1,9 +1,9 @@
 // atm: transfers between two distinct accounts at a cash machine (the ATM of KILO TM, section 5, an array of structs).
 //
 // Each of `keys` accounts has a PIN (atmp............, fixed by its number) and a balance (atmb............, 1000 at
-// the start). A transfer has FAIL guards PIN == entered and balance >= amount, and two ADDs; one PIN in 100 is entered
-// wrongly. The paper's transfers check nothing; the guards make their reads part of the transaction.
-// Invariant: the total of the balances; no balance is below 0; the PINs are the initial ones.
+// the start). A transfer has FAIL guards PIN == entered and balance >= amount, and two ADDs. One PIN in 100 is entered
+// wrongly. The paper's transfers check nothing; here the guards make these reads part of the transaction.
+// Invariant: the total of the balances. No balance is below 0. The PINs do not change.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,13 @@
-// bank: transfers between two distinct accounts drawn from the distribution; keys acct............ of 16 bytes, balance
-// 1000 at the start, amount 1 to 100, a FAIL guard source >= amount, ADD -amount and ADD +amount.
+// bank: transfers between two distinct accounts drawn from the distribution. Keys acct............ have 16 bytes; the
+// balance is 1000 at the start; the amount is 1 to 100. A transfer has a FAIL guard source >= amount, ADD -amount and
+// ADD +amount.
 //
-// Deposits (keys depo............) are such transfers without a guard, so that balances may fall below 0 and nothing
-// but commuting ADDs meet. Hot variants: every transfer touches account 0. Transfers (keys hott............): in a
-// random direction, guarded; the hot account starts rich, so that its guard rarely fails. Deposits (keys
-// hotd............): always from the other account to the hot one. Each variant has keys of its own, so that all of
-// them can run on one database: their balances and what they may leave behind differ. Invariant: the total; in the
-// guarded variants no balance is below 0.
+// Deposits (keys depo............) are such transfers without a guard. So balances may fall below 0, and all conflicts
+// are between ADDs, which commute. In the hot variants every transfer touches account 0. Hot transfers (keys
+// hott............) go in a random direction and have guards; the hot account starts rich, so that its guard rarely
+// fails. Hot deposits (keys hotd............) always go from the other account to the hot one. Each variant has its own
+// keys, because balances and possible final states differ; so all variants can run on one database.
+// Invariant: the total. In the variants with guards, no balance is below 0.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,7 @@ struct BankKind {
 inline constexpr BankKind kTransfers{true, false}, kDeposits{false, false}, kHotTransfers{true, true},
     kHotDeposits{false, true};
 
-// One transfer without the limits of a bank: what Bank draws and any writer of transfers can use.
+// One transfer without the limits of a bank. Bank draws it; any writer of transfers can use it.
 struct Transfer {
   std::uint64_t source = 0;
   std::uint64_t target = 0;

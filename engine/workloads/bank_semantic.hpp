@@ -1,12 +1,15 @@
 // bank-semantic: withdrawals that arrive before the deposits that cover them (the bank of PR-STM, section 4.1).
 //
 // Each of `keys` customers has a savings account (save............, 1000 at the start) and a checking account
-// (chck............, empty). A deposit moves an amount from savings to checking, a withdrawal moves it back; both have
-// a WAIT guard source >= amount. They come in pairs (pairs.hpp) of one customer and amount, and the withdrawal is sent
-// first, so that it waits for its deposit. The rest, where wait_share is below 1, are FAIL-guarded transfers between
-// savings accounts, which leave kReserve there: else they would empty some in the long run, and deposits from those
-// would wait for ever. A deposit waits only where many pairs of one customer are open. read_only_share of the
-// transactions get both balances of a customer and write nothing. Invariant: the total; no balance is below 0.
+// (chck............, empty). A deposit moves an amount from savings to checking. A withdrawal moves it back. Both have
+// a WAIT guard source >= amount. They come in pairs (pairs.hpp) with one customer and amount. The withdrawal is sent
+// first, so that it waits for its deposit.
+//
+// If wait_share is below 1, the other transactions are FAIL-guarded transfers between savings accounts. They leave
+// kReserve in the source. Otherwise they would empty some accounts in the long run, and deposits from those would wait
+// for ever. A deposit waits only if many pairs of one customer are open. read_only_share of the transactions get both
+// balances of a customer and write nothing.
+// Invariant: the total. No balance is below 0.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +43,7 @@ class BankSemantic {
     }
   }
 
-  // The second halves of all pairs that are still open.
+  // Appends the second halves of all open pairs.
   template <TransactionSink Sink>
   void close(Sink* sink) {
     while (!pairs_.empty()) write(sink, draw(Turn::second_half));
@@ -59,7 +62,7 @@ class BankSemantic {
     std::int64_t amount = 0;
     std::uint8_t precedence = 0;
     OnFalse on_false = OnFalse::wait;
-    std::int64_t reserve = 0;  // that stays at the source
+    std::int64_t reserve = 0;  // the amount that stays in the source
   };
   struct Pair {
     std::uint64_t customer;

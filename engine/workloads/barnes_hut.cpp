@@ -12,13 +12,13 @@ namespace kilokv::engine {
 
 namespace {
 
-// The octant that the body is in on each level, three bits a level, the root's first.
+// The octants of the body on all levels, three bits for each level, the root's first.
 std::uint64_t octants_of(std::uint64_t body) {
   std::uint64_t octants = 0;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     std::uint64_t mixer = body * 3 + axis;
     const std::uint64_t bits = splitmix64(&mixer);
-    // The product of two uniform numbers, to either side of the centre.
+    // The product of two uniform numbers, to one side of the centre.
     const std::uint64_t distance = ((bits >> 32) * (bits & 0xFFFFFFFEu)) >> (65 - Octree::kLevels);
     const std::uint64_t centre = std::uint64_t{1} << (Octree::kLevels - 1);
     const std::uint64_t at = (bits & 1) == 0 ? centre + distance : centre - 1 - distance;
@@ -29,7 +29,7 @@ std::uint64_t octants_of(std::uint64_t body) {
   return octants;
 }
 
-// How many levels below the root two bodies share.
+// How many levels below the root the two bodies share a cell.
 std::size_t shared_levels(std::uint64_t octants, std::uint64_t other) {
   const auto differing = static_cast<std::size_t>(std::bit_width(octants ^ other));
   return Octree::kLevels - (differing + 2) / 3;
@@ -93,8 +93,8 @@ class TreeAudit : public StateAudit {
 
 }  // namespace
 
-// In the order of their octants, bodies that share a cell stand together, so a cell is new where a body shares less
-// with the one before it.
+// Sorted by their octants, bodies that share a cell are next to each other. So a cell is new if a body shares fewer
+// levels with the body before it.
 Octree::Octree(std::uint64_t bodies) : parent_of{0}, cell_of(bodies) {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> sorted;  // octants, body
   for (std::uint64_t body = 0; body < bodies; ++body) {

@@ -1,23 +1,24 @@
-// barnes-hut: the octree of an n-body simulation is built (Barnes Hut, KILO TM, section 5: the tree-building kernel of
-// Burtscher et al. with 30,000 bodies; table 2: 264,106 transactions, each level of the way down and each insertion one
-// of its own, that read 4 words and write 1).
+// barnes-hut: builds the octree of an n-body simulation (Barnes Hut, KILO TM, section 5: the tree-building kernel of
+// Burtscher et al. with 30,000 bodies; table 2: 264,106 transactions that read 4 words and write 1; each level of the
+// way down and each insertion is one of them).
 //
-// `keys` bodies in a cube, the more the nearer to its centre, where a hash puts them. A cell of the tree is a branch
-// node (bhce............), whose value is how many children it has, cells and bodies; a body (bhbo............) holds
-// the cell that it is in. A body's transactions go down level by level: WAIT guard the cell above exists; FAIL guard
-// this one exists, then GET it, else PUT it and ADD 1 to the one above. The last one puts the body into the cell that
-// isolates it.
+// `keys` bodies in a cube. A hash places them, and most are near its centre. A cell of the tree is a branch node
+// (bhce............); its value is the number of its children, cells and bodies. A body (bhbo............) holds the
+// number of its cell. The transactions of a body go down level by level: WAIT guard: the cell above exists; FAIL guard:
+// this cell exists, then GET it, else PUT it and ADD 1 to the cell above. The last transaction puts the body into the
+// cell that isolates it.
 //
-// A footprint is known before its transaction runs, so the cells are those of the whole tree, which does not depend on
-// the order of the bodies: nothing that is in the tree already is pushed further down, as in the paper. Cells have at
-// least two bodies, on level 10 as many as there are.
+// A footprint must be known before the transaction runs. So the cells are those of the complete tree, which does not
+// depend on the order of the bodies. Unlike in the paper, nothing in the tree is ever pushed further down. Each cell
+// has at least two bodies; a cell on level 10 has as many as fall into it.
 //
-// When all bodies are in, the next tree begins, with cells and bodies of its own, and the tree before the last is
-// deleted, 16 bodies and their share of the cells by a transaction. Batches of more than two trees can bring a deletion
-// before its insertion, where the strategy chooses the order: some of that tree's transactions then wait in vain.
+// When all bodies are in, the next tree begins, with its own cells and bodies, and the tree before the last one is
+// deleted. One transaction deletes 16 bodies and their share of the cells. If a batch holds more than two trees and the
+// strategy chooses the order, a deletion can come before its insertion. Some transactions of that tree then wait until
+// they expire.
 //
-// Invariant of the last two trees: each cell and body is where it belongs, below a cell that exists and has counted it;
-// the last but one is whole.
+// Invariant of the last two trees: each cell and body is at its place, below a cell that exists and has counted it. The
+// last tree but one is complete.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,7 @@
 
 namespace kilokv::engine {
 
-// The tree of so many bodies: a function of their number. Cell 0 is the root.
+// The tree of this many bodies. It depends only on their number. Cell 0 is the root.
 struct Octree {
   static constexpr std::size_t kLevels = 10;
 
@@ -40,10 +41,10 @@ struct Octree {
 
   std::uint64_t bodies() const { return cell_of.size(); }
   std::uint64_t cells() const { return parent_of.size(); }
-  // Replaces `path` by the cells from the root to the one that has the body.
+  // Sets `path` to the cells from the root to the cell that has the body.
   void find_path(std::uint64_t body, std::vector<std::uint32_t>* path) const;
 
-  std::vector<std::uint32_t> parent_of;  // by cell; the root's is itself
+  std::vector<std::uint32_t> parent_of;  // by cell; the root is its own parent
   std::vector<std::uint32_t> cell_of;    // by body
 };
 
@@ -74,12 +75,12 @@ class BarnesHut {
   InvariantRule invariant() const;
 
  private:
-  static constexpr std::uint64_t kSwept = 16;  // bodies, by one transaction
+  static constexpr std::uint64_t kSwept = 16;  // bodies that one transaction deletes
 
   KeyName cell(std::uint64_t tree, std::uint64_t number) const { return {"bhce", tree * octree_.cells() + number}; }
   KeyName body(std::uint64_t tree, std::uint64_t number) const { return {"bhbo", tree * octree_.bodies() + number}; }
   std::uint64_t tree() const { return next_ / octree_.bodies(); }
-  // Each generator begins with another body.
+  // Each generator begins with a different body.
   std::uint64_t body_of(std::uint64_t sequence) const { return (sequence + first_) % octree_.bodies(); }
   void begin_body(std::uint64_t sequence);
 
@@ -116,9 +117,9 @@ class BarnesHut {
 
   Octree octree_;
   std::uint64_t first_;                 // body
-  std::uint64_t next_ = 0, swept_ = 0;  // bodies, over all trees
+  std::uint64_t next_ = 0, swept_ = 0;  // bodies, counted over all trees
   std::vector<std::uint32_t> path_;     // of the next body
-  std::size_t level_ = 0;               // of it, to visit next
+  std::size_t level_ = 0;               // of the next body: the level to visit next
 };
 
 }  // namespace kilokv::engine

@@ -9,7 +9,7 @@ namespace kilokv::engine {
 
 namespace {
 
-// Undoes every impulse: then each point has to be where it began.
+// Undoes every impulse. Then each point must be where it began.
 class ClothAudit : public StateAudit {
  public:
   explicit ClothAudit(const ClothGrid& grid) : grid_(grid), moved_(ClothGrid::kAxes * grid.points, 0) {}
@@ -56,7 +56,7 @@ Cloth::Cloth(std::uint64_t keys, std::uint64_t seed) : grid_{keys} {
   find_next(Random(seed).below(grid_.constraints()));
 }
 
-// There is always one: keys >= 2, so that constraint 0 exists.
+// There is always a next one: keys >= 2, so constraint 0 exists.
 void Cloth::find_next(std::uint64_t from) {
   const std::uint64_t all = ClothGrid::kAxes * grid_.constraints();
   next_ = from % all;

@@ -2,18 +2,19 @@
 // section 5: all constraints of each T-shirt, about 4k, in parallel; table 2: 60,200 transactions that read 11 words
 // and write 5).
 //
-// `keys` points in grids of 64 by 32, a T-shirt each, which has 4,000 constraints: one between each point and its right
-// neighbour, one to the point below. A point has three coordinates (clpo............), a constraint on each axis the
-// distance that was last measured, less the one that should be (cler............), and the sum of the moves that it
-// made (clim............; solvers keep such an impulse). A transaction is one constraint's turn on one axis: where its
-// points are too far apart, both move a step towards each other, else away from each other, and the distance is
-// measured anew. It gets all six coordinates, and writes two of them, error and impulse.
+// `keys` points in grids of 64 by 32. Each grid is a T-shirt with 4,000 constraints: one between each point and its
+// right neighbour, one to the point below. A point has three coordinates (clpo............). A constraint has two
+// numbers on each axis: the distance that was last measured minus the wanted one (cler............), and the sum of the
+// moves that it made (clim............; solvers keep such an impulse). A transaction is one constraint's turn on one
+// axis. If its points are too far apart, both move a step towards each other; otherwise they move a step apart. Then
+// the distance is measured again. The transaction gets all six coordinates, and writes two of them, the error and the
+// impulse.
 //
-// Deviations. There is no square root in a transaction, so the distance is taken on each axis; and what a guard
-// compares has to be there before, so it is the distance of the constraint's last turn, which its neighbours may have
-// changed meanwhile. No point is pinned. The cloth never comes to rest: about its distances it trembles by a step.
+// Deviations. A transaction has no square root, so the distance is taken on each axis. A guard compares only values
+// that are there before, so it uses the distance of the constraint's last turn, which neighbours may have changed
+// since. No point is fixed. The cloth never comes to rest: it oscillates around its distances by a step.
 //
-// Invariant: each point is where the impulses of its constraints have moved it; errors are whole steps.
+// Invariant: each point is where the impulses of its constraints have moved it. Errors are whole steps.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,8 @@
 
 namespace kilokv::engine {
 
-// The T-shirts: points and constraints by number. Constraint 2 * p leads from point p to the right, 2 * p + 1 down.
+// The T-shirts: points and constraints by number. Constraint 2 * p leads from point p to the right, 2 * p + 1 leads
+// down.
 struct ClothGrid {
   static constexpr std::uint64_t kWidth = 64, kHeight = 32, kAxes = 3;
   static constexpr std::int64_t kStep = 16, kRest = 64 * kStep;
@@ -35,20 +37,20 @@ struct ClothGrid {
   static std::uint64_t second_of(std::uint64_t constraint) {
     return constraint / 2 + (constraint % 2 == 0 ? 1 : kWidth);
   }
-  // There is none over the edge of a T-shirt.
+  // No constraint crosses the edge of a T-shirt.
   bool has(std::uint64_t constraint) const {
     const std::uint64_t point = first_of(constraint);
     const bool at_edge = constraint % 2 == 0 ? point % kWidth == kWidth - 1 : point / kWidth % kHeight == kHeight - 1;
     return !at_edge && second_of(constraint) < points;
   }
-  // The distance that a constraint keeps: to the right on axis 0, down on axis 1.
+  // The distance that a constraint keeps on an axis: to the right on axis 0, down on axis 1.
   static std::int64_t rest(std::uint64_t constraint, std::uint64_t axis) { return constraint % 2 == axis ? kRest : 0; }
-  // The place of a point at the start: a little off.
+  // The position of a point at the start, slightly off its final one.
   std::int64_t start(std::uint64_t point, std::uint64_t axis) const;
   std::int64_t start_error(std::uint64_t constraint, std::uint64_t axis) const {
     return start(second_of(constraint), axis) - start(first_of(constraint), axis) - rest(constraint, axis);
   }
-  std::uint64_t constraints() const { return 2 * points; }  // the numbers up to which they go
+  std::uint64_t constraints() const { return 2 * points; }  // the upper bound of their numbers
 
   std::uint64_t points;
 };
@@ -112,7 +114,7 @@ class Cloth {
   }
 
   ClothGrid grid_;
-  std::uint64_t next_ = 0;  // constraint, plus their number for each axis
+  std::uint64_t next_ = 0;  // constraint, plus the number of constraints for each axis before
 };
 
 }  // namespace kilokv::engine

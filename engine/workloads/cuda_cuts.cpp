@@ -16,7 +16,7 @@ class FlowAudit : public StateAudit {
   explicit FlowAudit(const PixelGrid& grid)
       : grid_(grid), surplus_(grid.pixels, 0), opened_(grid.pixels * PixelGrid::kDirections, 0) {}
 
-  // What has left over an edge is what the edge can take less; what has come makes it take more.
+  // Flow that leaves over an edge makes the edge's capacity smaller; flow that comes makes it larger.
   void add(std::string_view key, std::int64_t integer, std::string_view) override {
     const std::uint64_t index = KeyName::index_of(key);
     if (index >= (key.starts_with("cced") ? opened_.size() : surplus_.size())) return;

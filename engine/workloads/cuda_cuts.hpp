@@ -1,19 +1,20 @@
-// cuda-cuts: excess flow is pushed over the grid of an image, to find a minimum cut (the Push kernels of CudaCuts, KILO
-// TM, section 5: an image of 200 by 150 pixels; table 2: 114,677 transactions that rarely meet).
+// cuda-cuts: pushes excess flow over the grid of an image, to find a minimum cut (the Push kernels of CudaCuts, KILO
+// TM, section 5: an image of 200 by 150 pixels; table 2: 114,677 transactions that rarely conflict).
 //
-// `keys` pixels in rows of 200. A pixel has an excess (ccex............), a height (cche............), what its edge to
-// the sink can still take (ccsi............), and what its edge in each direction can (cced............: right, down,
-// left, up). The paper groups the consecutive atomic operations of a push into one transaction: here it has FAIL guards
-// that the excess, and the edge, are no less than the amount, and that the neighbour is lower; and ADDs to both
-// excesses and to both directions of the edge. The amount is drawn from 1 to 16, for it has to be known before.
+// `keys` pixels in rows of 200. A pixel has an excess (ccex............), a height (cche............), the residual
+// capacity of its edge to the sink (ccsi............), and that of its edge in each direction (cced............: right,
+// down, left, up). The paper groups the consecutive atomic operations of a push into one transaction. Here this
+// transaction has FAIL guards: the excess and the edge are at least the amount, and the neighbour is lower. It has ADDs
+// to both excesses and to both directions of the edge. The amount is drawn from 1 to 16, because it must be known
+// before.
 //
-// A sweep pushes from every pixel to the sink, then in each direction; then it lifts each pixel that has an excess
-// left. The paper's Relabel kernel looks at all edges; a pixel is lifted here whatever its neighbours are, which leads
-// the flow around without a promise that it is the greatest. There is more excess than the sink takes, so it never
-// comes to rest.
+// A sweep pushes from every pixel to the sink, then in each direction. Then it lifts each pixel that still has an
+// excess. The paper's Relabel kernel reads all edges. Here a pixel is lifted whatever its neighbours are; this moves
+// the flow around, but does not promise that the flow is the greatest. There is more excess than the sink can take, so
+// the flow never comes to rest.
 //
-// Invariant, flow conservation: the excess of each pixel is what it began with, less what has left over its edges;
-// what an edge and its opposite can take does not change; heights are whole steps.
+// Invariant (flow conservation): the excess of each pixel is its first excess minus the flow that left over its edges.
+// The sum of the capacities of an edge and its opposite does not change. Heights are whole steps.
 #pragma once
 
 #include <array>
@@ -27,7 +28,7 @@
 
 namespace kilokv::engine {
 
-// The image: a function of its size.
+// The image. It depends only on its size.
 struct PixelGrid {
   static constexpr std::uint64_t kWidth = 200, kDirections = 4;
   static constexpr std::int64_t kAmountMax = 16, kLift = 4;
@@ -87,7 +88,7 @@ class CudaCuts {
   }
   void find_next(std::uint64_t from);
 
-  // Moves the amount from one record to another, or to nowhere, FAIL-guarded where it may not fall below 0.
+  // Moves the amount from one record to another, or to none, with a FAIL guard if the record may not fall below 0.
   template <TransactionSink Sink>
   static void take(Sink* sink, std::uint32_t from, std::int64_t amount) {
     sink->guard(GuardKind::greater_equal, OnFalse::fail, from, amount, kNone);
@@ -128,7 +129,7 @@ class CudaCuts {
 
   PixelGrid grid_;
   Random random_;
-  std::uint64_t next_ = 0;  // pixel, plus their number for each phase of a sweep
+  std::uint64_t next_ = 0;  // pixel, plus the number of pixels for each phase of a sweep before
 };
 
 }  // namespace kilokv::engine

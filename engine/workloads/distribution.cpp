@@ -12,7 +12,7 @@ namespace kilokv::engine {
 
 namespace {
 
-// log1p(x) / x and expm1(x) / x, continued to 1 at 0: they let theta = 1 need no case of its own.
+// log1p(x) / x and expm1(x) / x, continued to 1 at 0, so that theta = 1 needs no separate case.
 double log1p_over(double x) { return std::abs(x) > 1e-8 ? std::log1p(x) / x : 1 - x / 2; }
 double expm1_over(double x) { return std::abs(x) > 1e-8 ? std::expm1(x) / x : 1 + x / 2; }
 

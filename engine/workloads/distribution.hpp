@@ -1,10 +1,13 @@
-// Which key is drawn: uniform, or Zipf with any exponent.
+// Draws keys: uniform, or Zipf with any exponent.
 //
-// Zipf by rejection-inversion (Hormann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
-// distributions", 1996): exact, O(1) expected per draw (about 1.1 rounds) and O(1) to set up. The method of Gray et al.
-// (1994) that YCSB uses needs a sum over all keys first and stops short of theta = 1.
-// Scrambled: the popular ranks are spread over the key space by a bijection (multiplication by a stride that is coprime
-// with the number of keys), so that no two ranks fall on one key. Not scrambled: key 0 is the most popular.
+// Zipf uses rejection-inversion (Hormann and Derflinger, "Rejection-inversion to generate variates from monotone
+// discrete distributions", 1996). It is exact, takes O(1) expected time for a draw (about 1.1 rounds), and O(1) to set
+// up. The method of Gray et al. (1994) that YCSB uses needs a sum over all keys first, and does not reach theta = 1.
+//
+// Scrambled: a bijection spreads the popular ranks over the key space (multiplication by a stride that is coprime with
+// the number of keys), so that no two ranks get one key. Not scrambled: key 0 is the most popular.
+//
+// Thread safety: immutable; each thread passes its own Random.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +24,7 @@ struct DistributionOptions {
   bool scrambled = true;
 };
 
-// Reads "uniform", "zipf:0.99" or "zipf-ordered:0.99" (not scrambled). INVALID_ARGUMENT for anything else.
+// Reads "uniform", "zipf:0.99" or "zipf-ordered:0.99" (not scrambled). Errors: INVALID_ARGUMENT for any other text.
 Result<DistributionOptions> parse_distribution(std::string_view text);
 std::string to_string(const DistributionOptions& options);
 

@@ -11,7 +11,7 @@ namespace kilokv::engine {
 
 namespace {
 
-// All are multiples of 4 and the capacity is not even, so that no two neighbouring masks are equally far from it.
+// All weights are multiples of 4, and the capacity is odd, so that no two neighbouring masks are equally far from it.
 constexpr std::array<std::int64_t, 8> kWeights{12, 20, 28, 44, 52, 68, 76, 92};
 constexpr std::int64_t kCapacity = 201;
 

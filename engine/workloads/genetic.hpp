@@ -1,14 +1,14 @@
 // local-ga: a genetic algorithm that fills a knapsack (the GA of GPU-LocalTM, "Hardware support for local memory
-// transactions on GPU architectures", section 5.1.3: 8 objects, worth what they weigh; GA8 is `keys` of 8).
+// transactions on GPU architectures", section 5.1.3: 8 objects, whose value is their weight; GA8 is `keys` of 8).
 //
-// A set of `keys` solutions (lgas............). A transaction takes two at random, turns the worse one into the better
-// one, and writes both, as in the paper. Which is better a guard can tell: the value of a solution is its distance from
-// the capacity times 256, plus the 8 bits that say which objects are in. Where the first is no worse, FAIL guard
-// value(first) <= value(second), it is copied; else the else-operations copy the second. So every transaction writes,
-// also when all solutions have become the best one.
+// A set of `keys` solutions (lgas............). A transaction takes two at random, replaces the worse one by the better
+// one, and writes both, as in the paper. A guard can tell which one is better, because the value of a solution is its
+// distance from the capacity times 256, plus 8 bits that say which objects are in. If the first is no worse (FAIL guard
+// value(first) <= value(second)), it is copied; otherwise the else-operations copy the second. So every transaction
+// writes, even when all solutions have become the best one.
 //
-// Invariant: each is one of the solutions at the start, and no worse than the one that it replaced; the best one of all
-// is there.
+// Invariant: each solution is one of the solutions at the start, and no worse than the one that it replaced. The best
+// one of all is there.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class Genetic {
   // Requires: 2 <= solutions <= kKeysMax.
   Genetic(std::uint64_t solutions, std::uint64_t seed) : solutions_(solutions), random_(seed) {}
 
-  // The solution that has this place at the start.
+  // The solution at this place at the start.
   static std::int64_t initial(std::uint64_t place);
 
   template <TransactionSink Sink>

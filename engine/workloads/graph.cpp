@@ -38,7 +38,7 @@ class GraphAudit : public StateAudit {
     return value != label && !has_source ? "and no predecessor has as little" : "";
   }
 
-  // What no vertex can fall below: sweeps until nothing changes.
+  // The lower bound of each vertex: sweeps until nothing changes.
   std::vector<std::int64_t> minima() const {
     std::vector<std::int64_t> least(graph_.vertices);
     for (std::uint64_t vertex = 0; vertex < least.size(); ++vertex) least[vertex] = graph_.label(vertex);
@@ -54,7 +54,7 @@ class GraphAudit : public StateAudit {
     return least;
   }
 
-  // Whether a predecessor of the vertex has no more than it.
+  // For each vertex, whether a predecessor has a value that is no greater.
   std::vector<bool> sources() const {
     std::vector<bool> has_source(graph_.vertices, false);
     for (std::uint64_t edge = 0; edge < graph_.edges(); ++edge) {

@@ -1,17 +1,17 @@
 // graph: every vertex takes the minimum of its predecessors (the graph processing of PR-STM, section 4.8).
 //
-// `keys` vertices (vert............) with 10 edges each, whose ends a hash draws, so that no edge is stored. The labels
-// at the start are those of the paper, random from 1 to 10,000, times the number of vertices, plus the vertex: no two
-// are equal, and each tells where it came from.
+// `keys` vertices (vert............) with 10 edges each. A hash draws the ends of the edges, so no edge is stored. The
+// label of a vertex at the start is the paper's random number from 1 to 10,000, times the number of vertices, plus the
+// vertex. So no two labels are equal, and each label tells its origin.
 //
-// The paper's transaction sends a vertex's label to all its neighbours and writes to those that have a greater one. A
-// guard decides for its whole transaction here, so each edge is one: FAIL guard value(u) < value(v), GET u, PUT v.
-// The paper's threads go on from the vertices that changed. This generator sees no results: it sends along all edges,
-// in turn, again and again. After some sweeps (keys * 10 transactions each) nothing changes any more, and all that is
-// left are guards that fail: measure the first few on a fresh database, by the number of batches.
+// The paper's transaction sends a vertex's label to all its neighbours, and writes to those with a greater label. Here
+// a guard decides for its whole transaction, so each edge is one transaction: FAIL guard value(u) < value(v), GET u,
+// PUT v. The paper's threads continue from the vertices that changed. This generator sees no results: it sends along
+// all edges, in turn, again and again. After some sweeps (keys * 10 transactions each) nothing changes any more, and
+// all guards fail. Therefore measure the first sweeps on a fresh database, by the number of batches.
 //
-// Invariant: each value is the label of some vertex; it is no less than the minimum over all that lead to this vertex,
-// and no more than its own label; where it is less, a predecessor has one that is no more than it.
+// Invariant: each value is the label of some vertex. It is at least the minimum over all vertices that lead to this
+// vertex, and at most its own label. If it is less than its own label, a predecessor has a value that is no greater.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@
 
 namespace kilokv::engine {
 
-// The graph itself: a function of its size.
+// The graph itself. It depends only on its size.
 struct RandomGraph {
   static constexpr std::uint64_t kDegree = 10, kLabels = 10'000;
 

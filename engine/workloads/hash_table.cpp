@@ -55,8 +55,8 @@ class ChainAudit : public StateAudit {
     return *value == HashTableLayout::value_of(*key) ? nullptr : " has not the value of its key";
   }
 
-  // Nothing if one of its elements belongs elsewhere. A list leads to what was inserted before or, where the strategy
-  // chose the order, behind: no list has more elements than all.
+  // Returns nothing if one of the list's elements belongs to another list. A list links to elements that were inserted
+  // before, or, if the strategy chose the order, after. No list has more elements than there are in all.
   std::optional<std::uint64_t> length_of(std::uint64_t entry, std::uint64_t head) const {
     std::optional<std::uint64_t> at = head;
     std::uint64_t length = 0;

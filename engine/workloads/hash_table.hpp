@@ -1,18 +1,19 @@
 // ht-h, ht-l: insertions into a chained hash table (the Hash Table of KILO TM, section 5: 8k entries for high and 80k
 // for low contention; table 2: 23,040 transactions, each reads 1 word and writes 4).
 //
-// `keys` entries, each the head of a list. Element s, the s-th that is inserted, has a key (ht?k............), a value
-// (ht?v............) and the element that follows it (ht?n............; absent at the end of a list), where ? is h or
-// l; its entry (ht?e............) is its key modulo `keys`. An insertion reads the head, and writes all of its element
-// and the head, with no guard: GET and PUT link what was first behind what is first now.
+// `keys` entries; each is the head of a list. Element s, the s-th that is inserted, has a key (ht?k............), a
+// value (ht?v............) and a link to the element after it (ht?n............; absent at the end of a list), where ?
+// is h or l. Its entry (ht?e............) is its key modulo `keys`. An insertion reads the head, and writes all of its
+// element and the head, with no guard: GET and PUT link the new first element to the old one.
 //
-// The paper's run ends when the 23,040 elements are in. Here they go into a new table then, and the table before the
-// last is given up: one transaction in 17 deletes 16 elements of it, and their heads; nothing else touches those. So a
-// run of any length has three tables at most. Batches of more than two tables' elements can bring a deletion before its
-// insertion, where the strategy chooses the order; what that leaves behind is in the way of nobody.
+// The paper's run ends when the 23,040 elements are in. Here the next elements go into a new table, and the table
+// before the last one is deleted: one transaction in 17 deletes 16 elements of it, and their heads. No other
+// transaction touches those. So a run of any length has three tables at most. If a batch holds more than two tables'
+// elements and the strategy chooses the order, a deletion can come before its insertion. The records that this leaves
+// do no harm.
 //
-// Invariant of the last two tables: each element is in one list, that of its entry; values are those of their keys; no
-// element is missing up to the last one.
+// Invariant of the last two tables: each element is in exactly one list, that of its entry. Values are those of their
+// keys. No element up to the last one is missing.
 #pragma once
 
 #include <array>
@@ -27,7 +28,7 @@
 
 namespace kilokv::engine {
 
-// Where the elements of a table are, and how its records are called.
+// The positions of the elements of a table, and the names of its records.
 struct HashTableLayout {
   static std::int64_t value_of(std::int64_t key) {
     auto mixer = static_cast<std::uint64_t>(key);
@@ -50,9 +51,9 @@ struct HashTableLayout {
 class HashTable {
  public:
   static constexpr std::uint64_t kElements = 23'040;
-  static constexpr std::uint64_t kKeysMax = 1 << 20;  // so that the numbers of keys last for 10^10 insertions
+  static constexpr std::uint64_t kKeysMax = 1 << 20;  // so that the numbers of keys suffice for 10^10 insertions
 
-  // Requires: buckets >= 1, elements >= 1. The letter tells the keys of one kind from those of another.
+  // Requires: buckets >= 1, elements >= 1. The letter makes the keys of one kind differ from those of another.
   HashTable(char letter, std::uint64_t buckets, std::uint64_t elements, std::uint64_t seed);
 
   template <TransactionSink Sink>
@@ -72,7 +73,7 @@ class HashTable {
   InvariantRule invariant() const;
 
  private:
-  static constexpr std::uint64_t kSwept = 16;  // elements, by one transaction
+  static constexpr std::uint64_t kSwept = 16;  // elements that one transaction deletes
 
   std::int64_t key_of(std::uint64_t element) const {
     std::uint64_t mixer = element ^ seed_;

@@ -1,6 +1,6 @@
-// Whether the state that a workload left behind is one that it may leave: a conserved total, a property of every
-// record, or one of many records together. Fed by any scan of all keys, the engine's or the network's.
-// Thread safety: one thread an object.
+// Checks whether a state is one that a workload may leave: a conserved total, a property of every record, or a property
+// of many records together. Any scan of all keys can feed it, the engine's or the network's. Thread safety: one thread
+// for each object.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace kilokv::engine {
 
-// A property of many records together, such as that each room is free or used. Sees every live record whose value the
-// rule beside it found to be good.
+// A property of many records together, such as that each room is free or used. It sees every live record whose value
+// passed the rule that it belongs to.
 class StateAudit {
  public:
   virtual ~StateAudit() = default;
@@ -23,7 +23,7 @@ class StateAudit {
   virtual std::string violation() const = 0;  // after the last record; empty: it holds
 };
 
-// What holds at every batch boundary, whatever committed.
+// What is true at every batch boundary, whatever transactions committed.
 struct InvariantRule {
   std::string statement = {};                      // for reports, such as "the balances sum to 100000000"
   std::optional<std::int64_t> total = {};          // of all integers
@@ -39,10 +39,10 @@ class InvariantCheck {
  public:
   explicit InvariantCheck(InvariantRule rule) : rule_(std::move(rule)) {}
 
-  // One live record of the scan. `integer` counts where type is integer, `bytes` where it is bytes.
+  // Adds one live record of the scan. `integer` counts if type is integer, `bytes` if it is bytes.
   void add(std::string_view key, ValueType type, std::int64_t integer, std::string_view bytes);
 
-  // Call after the scan: what is violated, with expected and got; empty: the invariant holds.
+  // Call it after the scan. Says what is violated, with expected and got. Empty: the invariant is true.
   std::string violation() const;
   const std::string& statement() const { return rule_.statement; }
   std::int64_t total() const { return total_; }
@@ -57,12 +57,12 @@ class InvariantCheck {
   std::string bad_record_;  // the first one
 };
 
-// Receives the records that a workload starts from.
+// A record that a workload starts from.
 struct InitialRecord {
-  std::string_view key = {};  // valid during the call alone
+  std::string_view key = {};  // valid only during the call
   ValueType type = ValueType::integer;
   std::int64_t integer = 0;
-  std::string_view bytes = {};  // of a value of type bytes; valid during the call alone
+  std::string_view bytes = {};  // of a value of type bytes; valid only during the call
 };
 using InitialVisitor = std::function<void(const InitialRecord&)>;
 

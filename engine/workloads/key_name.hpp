@@ -1,5 +1,5 @@
-// The 16-byte keys of the workloads: four letters and twelve decimal digits, such as acct000000000042.
-// The order of the bytes is the order of the numbers.
+// The 16-byte keys of the workloads: four letters and twelve decimal digits, such as acct000000000042. The order of the
+// keys' bytes is the order of the numbers. Thread safety: immutable.
 #pragma once
 
 #include <array>

@@ -5,17 +5,18 @@
 // 5.1.2: the 256 points of a work-group, of 3 coordinates, one iteration); `keys` are the centers, 2 to 256 of them, so
 // KM2 to KM256. A batch of 256 is the paper's.
 //
-// The points are numbers that a hash makes; they are not in the database. A transaction adds a point to the sums of its
-// cluster and iteration (kmns............, lkms............): of each coordinate, of what they leave of a constant, and
-// of 1. The last but one is there for the invariant alone: the papers' transactions have one less.
+// A hash makes the points from their numbers; they are not in the database. A transaction adds a point to the sums of
+// its cluster and iteration (kmns............, lkms............): a sum for each coordinate, a sum of what the
+// coordinates leave of a constant, and a count. The last sum but one serves only the invariant, so the papers'
+// transactions have one sum less.
 //
-// ADDs commute and nothing is guarded, so every transaction commits, and the generator knows the centroids of an
-// iteration without a look at the database: it sums the points that it sends, each once in an iteration. So they do not
-// depend on the point that it begins with. After the last iteration it begins again with the first, into the same
-// records.
+// ADDs commute and there are no guards, so every transaction commits. The generator itself computes the centroids of an
+// iteration, without reading the database: it sums the points that it sends, each once in an iteration. So the
+// centroids do not depend on the point with which it begins. After the last iteration it starts again with the first
+// one, and into the same records.
 //
-// Invariant, of each cluster and iteration: the sums of coordinates and rest are its number of points times the
-// constant, and none is below 0.
+// Invariant, for each cluster and iteration: the sums of the coordinates and the rest are the number of points times
+// the constant, and none is below 0.
 #pragma once
 
 #include <array>

@@ -1,18 +1,18 @@
 // local-ht: work-items that insert their numbers into a hash table of few buckets (the HT of GPU-LocalTM, "Hardware
 // support for local memory transactions on GPU architectures", section 5.1.1; HT2 to HT256 are `keys` of 2 to 256).
 //
-// A work-group has 256 items and a table of its own with `keys` buckets, each of which could take all items; item i
-// belongs to bucket i modulo `keys`, so that 256 buckets meet no conflict, as in the paper. The paper's transaction
-// reads a location of the bucket, and writes the item's number there if it is empty; else it tries the next one. Here
-// the record that is written would depend on what was read. So the item takes the next location from the bucket's
-// number of items (lhtc............), which is what its items contend for, and keeps the location itself
-// (lhtp............): the table read from the other side. ADD 1, GET what that makes, PUT it.
+// A work-group has 256 items and its own table with `keys` buckets, each of which can take all items. Item i belongs to
+// bucket i modulo `keys`, so 256 buckets have no conflict, as in the paper. The paper's transaction reads a location of
+// the bucket, and writes the item's number there if it is empty; otherwise it tries the next one. Here the record that
+// is written would then depend on what was read. Therefore the item takes the next location from the bucket's number of
+// items (lhtc............), which its items contend for, and stores the location itself (lhtp............). This is the
+// table seen from the items. The transaction is: ADD 1, GET the sum, PUT it.
 //
-// Work-groups follow each other; a batch of 256 is one of the paper's. Each table is given up, in one transaction of
-// its own, when 64 others are full: tables of local memory do not stay.
+// Work-groups follow one another; a batch of 256 is one of the paper's. A table is deleted, in one transaction, when 64
+// later tables are full, because tables of local memory do not stay.
 //
-// Invariant of the last 64 tables: the items of a bucket have the locations 1 to its number, each one; all of them are
-// full but the last.
+// Invariant of the last 64 tables: the items of a bucket have the locations 1 to their number, each once. All tables
+// but the last are full.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ namespace kilokv::engine {
 
 class LocalHashTable {
  public:
-  static constexpr std::uint64_t kItems = 256;  // of a work-group
+  static constexpr std::uint64_t kItems = 256;  // of one work-group
   static constexpr std::uint64_t kTablesKept = 64;
   static constexpr std::uint64_t kKeysMax = 256;
 

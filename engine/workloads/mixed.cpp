@@ -19,7 +19,7 @@ std::int64_t Mixed::draw_integer() {
   }
 }
 
-// Versions of the recent past, of never, and of the far future: all answers of the version guards occur.
+// Draws versions of the recent past, of never, and of the far future, so that all answers of the version guards occur.
 Version Mixed::draw_version() {
   switch (random_.below(4)) {
     case 0: return 0;
@@ -34,7 +34,7 @@ Mixed::Range Mixed::draw_range() {
   return {KeyName(kPrefix, from), KeyName(kPrefix, to), random_.chance(0.1)};
 }
 
-// Few different values, so that bytes_equal is sometimes true; the empty one is among them.
+// Draws from few different values, with the empty one, so that bytes_equal is sometimes true.
 std::string_view Mixed::draw_bytes() {
   bytes_.assign(random_.below(4) * 5, static_cast<char>('a' + random_.below(2)));
   return bytes_;

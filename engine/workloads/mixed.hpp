@@ -1,7 +1,8 @@
 // mixed: every guard kind, operation, operand and value type at random over few keys, with else-lists, ranges, WAIT,
-// precedence, integers at the edge of 64 bits and operations on the wrong type. For differential tests: a strategy that
-// agrees with the referee on many such batches has met every rule of docs/transactions.md, sections 3 to 7.
-// Invariant: at most `keys` live records, all of the workload's keys; what they hold is for the referee to say.
+// precedence, integers at the limits of 64 bits, and operations on the wrong type. It is for differential tests: a
+// strategy that agrees with the referee on many such batches has applied every rule of docs/transactions.md, sections 3
+// to 7.
+// Invariant: at most `keys` live records, all of them keys of the workload. The referee checks their values.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ class Mixed {
   static constexpr std::string_view kPrefix = "mixd";
   static constexpr std::uint64_t kKeysMax = 64;
 
-  // More than kKeysMax keys are cut to it: with more, transactions rarely meet.
+  // `keys` is at most kKeysMax; a larger number is reduced to it, because with more keys transactions rarely conflict.
   Mixed(std::uint64_t keys, const MixedOptions& options, std::uint64_t seed);
 
   template <TransactionSink Sink>
@@ -137,7 +138,7 @@ class Mixed {
   }
 
   std::uint64_t keys_;
-  std::uint64_t guard_kinds_, op_kinds_;  // those of ranges come last
+  std::uint64_t guard_kinds_, op_kinds_;  // the kinds with ranges come last
   Random random_;
   std::uint64_t transactions_ = 0;
   std::string bytes_;

@@ -1,6 +1,6 @@
-// A set of numbers below a bound with neighbours in both directions: a bitmap, under bitmaps of its words that are not
-// empty. Fixed memory (a bit for each number, and a 63rd more), a step for each factor of 64 in the bound.
-// Thread safety: one thread an object.
+// A set of numbers below a bound, with neighbours in both directions. It is a bitmap, with bitmaps above it that tell
+// which words are not empty. The memory is fixed (a bit for each number, and 1/63 more). An operation takes a step for
+// each factor of 64 in the bound. Thread safety: one thread for each object.
 #pragma once
 
 #include <bit>

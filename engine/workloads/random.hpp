@@ -1,6 +1,6 @@
 // The random source of generators and tests: xoshiro256** (Blackman and Vigna, 2018), seeded through splitmix64 as its
-// authors advise. The same seed gives the same numbers everywhere. Not for secrets.
-// Thread safety: one thread an object.
+// authors advise. The same seed gives the same numbers on every machine. Not for secrets. Thread safety: one thread for
+// each object.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace kilokv::engine {
 
-// One step of splitmix64: advances `state`, returns a well-mixed number. Also a mixer of seeds.
+// One step of splitmix64: advances `state` and returns a well-mixed number. It also mixes seeds.
 constexpr std::uint64_t splitmix64(std::uint64_t* state) {
   *state += 0x9E3779B97F4A7C15u;
   std::uint64_t z = *state;

@@ -1,9 +1,9 @@
-// Where a generator writes its transactions: the shape of engine::ColumnsBuilder, so that the columns of the engine and
-// the batch of the network client are both filled directly, with no object per transaction between.
+// Where a generator writes its transactions. It has the shape of engine::ColumnsBuilder, so that generators fill the
+// columns of the engine and the batch of the network client directly, with no object for each transaction between.
 //
 // Protocol, for each transaction: begin, then its guards, then its then-operations, optionally begin_else and its
-// else-operations, then end. key() and value() may be called anywhere between begin and end, and the index that they
-// return is used until end at most; the bytes passed to them are valid until end.
+// else-operations, then end. key() and value() may be called anywhere between begin and end. The index that they return
+// is used no longer than until end. The bytes passed to them stay valid until end.
 #pragma once
 
 #include <concepts>

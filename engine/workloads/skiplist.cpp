@@ -40,7 +40,7 @@ class ListAudit : public StateAudit {
  private:
   using Node = std::pair<std::uint64_t, std::int64_t>;  // number, next
 
-  // Every node, in the order of the numbers, leads to the next one: so the list has all of them, sorted.
+  // Checks that every node, in the order of the numbers, links to the next one. Then the list has all of them, sorted.
   std::string broken_link(const std::vector<Node>& nodes) const {
     if (nodes.empty() || nodes.front().first != 0) return "it has no head";
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -80,7 +80,7 @@ std::size_t Skiplist::height_of(std::uint64_t number) {
   return std::min(1 + zeros / 2, kLevels);
 }
 
-// One that this call has not drawn before, if a few tries find one.
+// Draws a number that this call has not drawn before, if a few tries find one.
 std::uint64_t Skiplist::draw_number() {
   std::uint64_t number = 0;
   for (int tries = 0; tries < 8; ++tries) {

@@ -1,22 +1,23 @@
 // skiplist: inserts, deletes and searches in a skip list of at most 5 levels (PR-STM, section 4.4).
 //
-// The list holds numbers out of 1 to 2 * keys, at the start the even ones. A record is a node on one level (skl0 to
-// skl4, then the number; 0 is the head of every level): its value is the next number there, or 2 * keys + 1 at the end.
-// How many levels a number has is a hash of it: each further one with probability 1/4.
+// The list holds numbers from 1 to 2 * keys; at the start it holds the even ones. A record is a node on one level (skl0
+// to skl4, then the number; 0 is the head of every level). Its value is the next number on that level, or 2 * keys + 1
+// at the end. A hash of the number gives its levels: each further one with probability 1/4.
 //
-// A footprint is known before its transaction runs, so a search cannot walk the list inside of one. It is done as a
-// client does it who read the list before: the generator keeps a copy of the list, and takes the nodes of a
-// transaction from it. A drawn number is inserted if it is not there and deleted if it is, so that, as in the paper,
-// none of both is in vain. A search, read_only_share of the transactions, gets every node on its way.
+// A footprint must be known before its transaction runs, so a search cannot walk the list inside a transaction. The
+// generator acts like a client that read the list before: it keeps a copy of the list, and takes the nodes of a
+// transaction from the copy. A drawn number is inserted if it is not there, and deleted if it is. So, as in the paper,
+// no insert and no delete is without effect. A search (read_only_share of the transactions) gets every node on its way.
 //
-// Guards `next == what the copy says` on all that a change writes make a copy that is wrong harmless: the list stays as
-// it was. They are WAIT guards: where a strategy lets a change overtake one that it builds on, it waits for that one.
-// With numbers that differ within a call (where there are enough), no next is the same twice in a batch, so nothing
-// can overtake that must not; with one generator, all of whose transactions run, every change commits, in whatever
-// order. Changes of two generators on one database expire ever more. A search guards its last node, and fails where it
-// was overtaken.
+// Guards `next == value in the copy` on everything that a change writes make a wrong copy harmless: the list then stays
+// as it was. They are WAIT guards: if a strategy lets a change overtake another one that it builds on, it waits for
+// that one. The numbers in a call differ (if there are enough), so no node has the same next value twice in a batch,
+// and no wrong overtaking is possible. With one generator, all of whose transactions run, every change commits, in any
+// order. With two generators on one database, more and more changes expire. A search guards its last node, and fails if
+// it was overtaken.
 //
-// Invariant: every level is one sorted list from head to end, and has the numbers of level 0 that reach up to it.
+// Invariant: every level is one sorted list from head to end, and has exactly the numbers of level 0 that reach this
+// level.
 #pragma once
 
 #include <array>
@@ -36,7 +37,7 @@ namespace kilokv::engine {
 class Skiplist {
  public:
   static constexpr std::size_t kLevels = 5;
-  // A search walks the top level, so its length grows with the list: this bounds it well below the operations that a
+  // A search walks the top level, so it grows with the list. This bound keeps it well below the operations that a
   // transaction may have.
   static constexpr std::uint64_t kKeysMax = 1 << 17;
 
@@ -140,9 +141,9 @@ class Skiplist {
   double read_only_share_;
   KeyDistribution numbers_;
   Random random_;
-  std::vector<std::uint32_t> last_call_;  // that drew each number
+  std::vector<std::uint32_t> last_call_;  // the last call that drew each number
   std::uint32_t calls_ = 0;
-  std::vector<OrderedBits> levels_;  // the copy: the numbers of each level, head and end among them
+  std::vector<OrderedBits> levels_;  // the copy: the numbers of each level, with head and end
 };
 
 }  // namespace kilokv::engine

@@ -60,7 +60,7 @@ class LibraryAudit : public StateAudit {
 
 }  // namespace
 
-// At least the root above three base assemblies, so that each number of changes is told twice.
+// The tree has at least a root above three base assemblies, so that each number of changes is stored twice.
 DesignLibrary::DesignLibrary(std::uint64_t atomic_parts)
     : parts(atomic_parts), composites((parts + kParts - 1) / kParts) {
   std::uint64_t bases = 1;

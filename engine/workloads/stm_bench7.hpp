@@ -8,9 +8,10 @@
 // part has x (s7ax............), y (s7ay............) and a build date (s7ad............), a composite part the sum of
 // the dates of its parts (s7cd............), an assembly the number of changes below it (s7as............).
 //
-// Of 18 transactions, 1 is a long traversal, 8 are short ones and 9 short operations, the shares of STMBench7 without
-// its structure modifications: those would change what a traversal meets, and a footprint is known before. update_share
-// of each kind are updates: 0.1, 0.4 and 0.9 are STMBench7's read, read-write and write dominated.
+// 18 transactions have 1 long traversal, 8 short traversals and 9 short operations. These are the shares of STMBench7
+// without its structure modifications: those would change the records of a traversal, and a footprint must be known
+// before. update_share of each kind are updates; 0.1, 0.4 and 0.9 are STMBench7's read, read-write and write dominated
+// mixes.
 //   long traversal    the way down to a base assembly, its composite parts, and x of all their atomic parts, about 610
 //                     records (STMBench7 visits all base assemblies: a transaction has 1,024 operations at most); an
 //                     update swaps x and y of the first atomic part of each composite part
@@ -18,8 +19,9 @@
 //   short operation   the dates of 10 atomic parts; an update makes them later, and their composite parts' sums with
 //                     them. Half of the updates are of assemblies: they count a change all the way down
 //
-// Invariant: x and y of each atomic part are those of the start, either way around; the date of each composite part is
-// the sum of its parts'; the changes of each complex assembly are those of its three.
+// Invariant: x and y of each atomic part are those of the start, possibly swapped. The date of each composite part is
+// the sum of its parts' dates. The number of changes of each complex assembly is the sum of those of its three
+// assemblies.
 #pragma once
 
 #include <cstddef>
@@ -32,14 +34,14 @@
 
 namespace kilokv::engine {
 
-// What belongs to what: a function of the number of atomic parts. Assembly 0 is the root; 3 * a + 1 to 3 * a + 3 are
-// below a.
+// Which part belongs to which: it depends only on the number of atomic parts. Assembly 0 is the root; assemblies 3 * a
+// + 1 to 3 * a + 3 are below a.
 struct DesignLibrary {
   static constexpr std::uint64_t kParts = 200, kFanout = 3;
 
   explicit DesignLibrary(std::uint64_t atomic_parts);
   static std::uint64_t composite_of(std::uint64_t part) { return part / kParts; }
-  // The composite part that a base assembly has in one of its three places.
+  // The composite part at one of the three places of a base assembly.
   std::uint64_t component(std::uint64_t assembly, std::uint64_t place) const {
     std::uint64_t mixer = assembly * kFanout + place;
     return splitmix64(&mixer) % composites;
@@ -99,7 +101,8 @@ class StmBench7 {
     return key;
   }
 
-  // Gets all assemblies on the way to a random base assembly, or counts a change of each; returns the last one.
+  // Visits all assemblies on the way to a random base assembly: gets each, or counts a change of each. Returns the last
+  // one.
   template <TransactionSink Sink>
   std::uint64_t descend(Sink* sink, OpKind kind) {
     std::uint64_t assembly = 0;

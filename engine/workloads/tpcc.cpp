@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kRolledBackShare = 0.01, kRemoteLineShare = 0.01, kRemotePaymentShare = 0.15;
 constexpr std::int64_t kQuantityMax = 10, kCentsMin = 1'00, kCentsMax = 5'000'00;
-// Each generator numbers its rows out of one of these parts; two of one part fail at each other's rows.
+// Each generator takes its row numbers from one of these parts. Two generators with one part fail on each other's rows.
 constexpr std::uint64_t kParts = 4'000, kNumbersOfPart = 10'000'000;
 
 }  // namespace
@@ -31,7 +31,7 @@ std::uint64_t Tpcc::draw_customer(std::uint64_t district) {
   return district * scale_.customers_of_district + customers_.draw(&random_);
 }
 
-// With this probability one of the other warehouses, if there are any.
+// With probability `share` another warehouse, if there is one.
 std::uint64_t Tpcc::draw_warehouse_beside(std::uint64_t warehouse, double share) {
   if (scale_.warehouses == 1 || !random_.chance(share)) return warehouse;
   return (warehouse + 1 + random_.below(scale_.warehouses - 1)) % scale_.warehouses;
@@ -46,7 +46,7 @@ std::uint64_t Tpcc::draw_item(const Order& order) {
   };
   std::uint64_t item = items_.draw(&random_);
   for (int tries = 0; tries < 8 && is_there(item); ++tries) item = items_.draw(&random_);
-  while (is_there(item)) item = (item + 1) % scale_.items;  // a distribution that hardly draws others
+  while (is_there(item)) item = (item + 1) % scale_.items;  // for a distribution that hardly draws other items
   return item;
 }
 
@@ -59,7 +59,8 @@ Tpcc::Order Tpcc::draw_order() {
     const Line line{draw_item(order), draw_warehouse_beside(home, kRemoteLineShare), random_.between(1, kQuantityMax)};
     order.lines[order.line_count++] = line;
   }
-  if (random_.chance(kRolledBackShare)) order.lines[lines - 1].item = scale_.items;  // the first that does not exist
+  // The first item that does not exist.
+  if (random_.chance(kRolledBackShare)) order.lines[lines - 1].item = scale_.items;
   return order;
 }
 

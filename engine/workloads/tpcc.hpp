@@ -1,29 +1,30 @@
 // tpcc: NewOrder and Payment of TPC-C (revision 5.11, clauses 2.4 and 2.5), with integers for rows.
 //
-// `keys` customers: a warehouse for each 30,000, or `warehouses`; 10 districts each; where that makes fewer than 3,000
-// customers a district, there are fewer items than 100,000 in the same proportion. A record is a column that these two
-// transactions write, or the price of an item:
+// `keys` customers: one warehouse for each 30,000, or `warehouses`; 10 districts in each warehouse. If a district then
+// has fewer than 3,000 customers, there are fewer than 100,000 items, in the same proportion. A record is a column that
+// these two transactions write, or the price of an item:
 //
 //   tpwy warehouse  W_YTD            tpit item   I_PRICE             tpor order       customer * 16 + lines
 //   tpdy district   D_YTD            tpst stock  S_YTD               tpno new order   district
 //   tpdn district   D_NEXT_O_ID      tpcb customer C_BALANCE         tpol order line  item * 16 + quantity
 //                                    tpcy, tpcn  C_YTD_PAYMENT, _CNT tphi history     amount in cents
 //
-// NewOrder: 5 to 15 lines of distinct items, quantities 1 to 10, one line in 100 of another warehouse where there is
-// one. FAIL guards I_PRICE == what the client has in its catalogue; one order in 100 has an item that does not exist,
-// so that it is rolled back (GUARD_FAILED). S_QUANTITY needs no record: it goes down by the quantity, and up by 91
-// before it would fall below 10, so it stays within 10 to 100 and is 10 + (initial - 10 - S_YTD) modulo 91.
-// Payment: 1.00 to 5,000.00, 15 of 100 for a customer of another warehouse where there is one.
+// NewOrder: 5 to 15 lines of distinct items, with quantities 1 to 10. One line in 100 is from another warehouse, if
+// there is one. It has FAIL guards I_PRICE == the price in the client's catalogue. One order in 100 has an item that
+// does not exist, so that it is rolled back (GUARD_FAILED). S_QUANTITY needs no record: it decreases by the quantity,
+// and increases by 91 before it would fall below 10. So it stays within 10 to 100, and is 10 + (initial - 10 - S_YTD)
+// modulo 91.
+// Payment: 1.00 to 5,000.00; 15 of 100 are for a customer of another warehouse, if there is one.
 //
-// Deviations. An order's number is the generator's own, and D_NEXT_O_ID is counted, not read: a transaction cannot make
-// a key out of what it reads. (A guard on it would fail for all but one order of a district in a batch.) FAIL guards
-// `absent` on orders and history keep two generators from writing one row twice. Customers are always chosen by
-// number, never by name; items and customers are drawn from the distribution, not by NURand; there are no initial
-// orders; columns that nothing writes (names, taxes, discounts) are left out, and so are terminals and their waits.
+// Deviations. The generator itself makes an order's number; D_NEXT_O_ID is counted, and not read, because a transaction
+// cannot make a key from what it reads. (A guard on it would fail for all but one order of a district in a batch.) FAIL
+// guards `absent` on orders and history keep two generators from writing one row twice. Customers are always chosen by
+// number, never by name. The distribution draws items and customers, not NURand. There are no initial orders. Columns
+// that nothing writes (names, taxes, discounts) are left out, and so are terminals and their waits.
 //
-// Invariant: W_YTD is the sum of D_YTD, for each warehouse; D_NEXT_O_ID tells the orders of each district, which have
-// all their lines and as many new orders; S_YTD of each item is what its lines sold; C_BALANCE is -C_YTD_PAYMENT for
-// each customer; payments, W_YTD and history agree.
+// Invariant: for each warehouse, W_YTD is the sum of D_YTD. D_NEXT_O_ID is the number of orders of each district, which
+// have all their lines and as many new orders. S_YTD of each item is what its lines sold. For each customer, C_BALANCE
+// is -C_YTD_PAYMENT. Payments, W_YTD and history agree.
 #pragma once
 
 #include <array>
@@ -76,7 +77,7 @@ class Tpcc {
   std::uint64_t draw_district(std::uint64_t warehouse);
   std::uint64_t draw_customer(std::uint64_t district);
   std::uint64_t draw_warehouse_beside(std::uint64_t warehouse, double share);
-  std::uint64_t draw_item(const Order& order);  // that it does not have
+  std::uint64_t draw_item(const Order& order);  // one that the order does not have yet
   Order draw_order();
   Payment draw_payment();
   std::uint64_t next_number();

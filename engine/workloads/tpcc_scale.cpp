@@ -13,7 +13,7 @@ namespace {
 
 using Sums = std::vector<std::int64_t>;
 
-// Adds to the books, each with a name, what must leave them all 0.
+// Adds records to the books. Each book has a name, and must be 0 at the end.
 class TpccAudit : public StateAudit {
  public:
   explicit TpccAudit(const TpccScale& scale)

@@ -1,4 +1,4 @@
-// How large a TPC-C database is, what it starts from, and the check of what it holds. See tpcc.hpp.
+// The size of a TPC-C database, its initial records, and the check of its state. See tpcc.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace kilokv::engine {
 
 struct TpccOptions {
   std::uint64_t warehouses = 0;        // 0: one for each 30,000 customers
-  double payment_share = 43.0 / 88.0;  // the rest are NewOrders; the mix of the standard has 43 to 45 of 100
+  double payment_share = 43.0 / 88.0;  // the others are NewOrders; the standard's mix has 43 to 45 of 100
 };
 
 struct TpccScale {
-  static constexpr std::uint64_t kDistricts = 10;         // of a warehouse
-  static constexpr std::uint64_t kCustomersFull = 3'000;  // of a district
+  static constexpr std::uint64_t kDistricts = 10;         // in a warehouse
+  static constexpr std::uint64_t kCustomersFull = 3'000;  // in a district
   static constexpr std::uint64_t kItemsFull = 100'000, kItemsMin = 33;
   static constexpr std::uint64_t kCustomersMax = 30'000'000;
-  static constexpr std::uint64_t kLinesMin = 5, kLinesMax = 15;  // of an order
-  static constexpr std::uint64_t kPacking = 16;                  // more than lines of an order, or of an item in a line
+  static constexpr std::uint64_t kLinesMin = 5, kLinesMax = 15;  // in an order
+  static constexpr std::uint64_t kPacking = 16;  // more than the lines of an order, and than the quantity in a line
   static constexpr std::int64_t kDistrictYtd = 30'000'00, kCustomerYtd = 10'00;  // cents, at the start
 
   TpccScale(std::uint64_t customers, std::uint64_t warehouses_or_0);

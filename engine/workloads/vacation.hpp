@@ -1,22 +1,26 @@
-// vacation: customers who book and cancel rooms of a few types that are sold out (STAMP's vacation, as PR-STM runs it,
+// vacation: customers book and cancel rooms of a few types that are sold out (STAMP's vacation, as PR-STM runs it,
 // section 4.2).
 //
-// `keys` customers with a room each, of one type for every 150 of them; nothing is free at the start. A type has the
-// records free (vafr............) and used (vaus............), as STAMP's reservations have; a customer the number of
-// the rooms that they hold (vacu............). A booking waits for a free room of its type (WAIT guard free >= 1) and a
-// cancellation for a room to give back (WAIT guard rooms held >= 1). They come in pairs (pairs.hpp): a customer who
-// holds a room of a drawn type cancels it, another one books that type, and the booking is sent first. The rest, where
-// wait_share is below 1, hand a room to another customer without a look at its type, FAIL-guarded; read_only_share of
-// the transactions ask what is free and used of a type, and what a customer holds.
+// `keys` customers with one room each, and one type for every 150 customers; no room is free at the start. A type has
+// the records free (vafr............) and used (vaus............), as STAMP's reservations have. A customer has the
+// number of rooms that they hold (vacu............). A booking waits for a free room of its type (WAIT guard free >=
+// 1). A cancellation waits for a room to give back (WAIT guard rooms held >= 1). They come in pairs (pairs.hpp): a
+// customer who holds a room of a drawn type cancels it, and another customer books that type. The booking is sent
+// first. If wait_share is below 1, the other transactions pass a room to another customer without reading its type,
+// with a FAIL guard. read_only_share of the transactions read what is free and used of a type, and what a customer
+// holds.
 //
-// The numbers of the types are 100 apart, as in the paper, where one lock covers neighbours. Keys are hashed here, so
-// that this tells nothing to a strategy that locks by slot.
-// Two pairs of one room in one batch can stand in each other's way: the second booking takes the room that the first
-// waited for, and its cancellation waits for the first booking. Then the first booking and the second cancellation
-// expire, which leaves who holds what as it would have been.
-// Who holds which room is what the generator sent before. The database counts rooms, and does not name them: another
-// generator can make some cancellations wait, in vain, and no more than that.
-// Invariant: free + used of each type are its rooms; what the customers hold is what is used; nothing is below 0.
+// The numbers of the types are 100 apart, as in the paper, where one lock covers neighbours. Here keys are hashed, so
+// this tells nothing to a strategy that locks by slot.
+//
+// Two pairs for one room in one batch can block each other: the second booking takes the room that the first one waited
+// for, and its cancellation waits for the first booking. Then the first booking and the second cancellation expire.
+// After that, the same customers hold the same rooms as without the blocking.
+//
+// The generator knows from what it sent before who holds which room. The database counts rooms, and does not name them.
+// Another generator can make some cancellations wait until they expire, but does no other harm.
+// Invariant: free + used of each type are its rooms. The rooms that customers hold are the used ones. No number is
+// below 0.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +36,7 @@
 
 namespace kilokv::engine {
 
-// How many types there are, and how many rooms of each.
+// The number of types, and the rooms of each.
 struct Hotel {
   static constexpr std::uint64_t kRoomsPerType = 150;
 
@@ -67,7 +71,7 @@ class Vacation {
     }
   }
 
-  // The second halves of all pairs that are still open.
+  // Appends the second halves of all open pairs.
   template <TransactionSink Sink>
   void close(Sink* sink) {
     while (!pairs_.empty()) half(sink, pairs_.close(), !pairs_.waits_first());

@@ -24,12 +24,12 @@
 //   ycsb-a ... f    reads, updates, inserts, scans, read-modify-writes of rows                           (ycsb.hpp)
 //   mixed           everything at random over few keys, for differential tests                          (mixed.hpp)
 //
-// A generator knows nothing of results: the same options give the same transactions. Its key space and its invariant do
-// not depend on seed and stream, so that many generators can load one database; those of some workloads then get in
-// each other's way (WorkloadKind::is_shared). Some generators build on what they sent before (skiplist, vacation,
-// ht-h): run all that they append, call by call.
+// A generator does not see results: the same options give the same transactions. Its key space and its invariant do not
+// depend on seed and stream, so many generators can load one database. Generators of some workloads then disturb each
+// other (WorkloadKind::is_shared). Some generators build on what they sent before (skiplist, vacation, ht-h): run all
+// that they append, call by call.
 //
-// Thread safety: one thread an object; make one per thread, with its own `stream`.
+// Thread safety: one thread for each object. Make one per thread, with its own `stream`.
 #pragma once
 
 #include <cstddef>
@@ -66,17 +66,17 @@
 
 namespace kilokv::engine {
 
-// What is known of a workload by its name.
+// The properties of a workload.
 struct WorkloadKind {
   const char* name;
-  const char* keys_are;      // what `keys` counts
-  std::uint64_t keys_small;  // a size for every day
-  std::uint64_t keys_paper;  // the size in the paper or benchmark that it is from
+  const char* keys_are;      // the things that `keys` counts
+  std::uint64_t keys_small;  // a small size for daily use
+  std::uint64_t keys_paper;  // the size in the paper or benchmark that it comes from
   std::uint64_t keys_max = std::uint64_t{1} << 32;
   std::uint32_t operations_max = 1024;  // of YcsbOptions, so that a transaction stays within the limits
   bool has_pairs = false;               // SemanticOptions apply
   bool has_ranges = false;              // transactions have ranges
-  bool is_shared = true;     // several generators can load one database, and later ones go on where others ended
+  bool is_shared = true;     // several generators can load one database, and later ones continue where others ended
   const char* growing = "";  // the prefix of keys that are inserted, beyond those of for_each_initial
 };
 
@@ -102,20 +102,20 @@ class Workload {
   static std::vector<WorkloadKind> kinds();
   // Requires: one of names().
   static WorkloadKind kind(const std::string& name);
-  // For --help: a line for each workload that is shared, or for each: what its keys are, how many the presets have.
+  // For --help: a line for each workload (or each shared one): what its keys are, and how many the presets have.
   static std::string describe_sizes(bool shared_alone);
 
-  // INVALID_ARGUMENT names what is out of range: an unknown name, keys outside of 2 to the kind's limit, a share
-  // outside of 0 to 1.
+  // Errors: INVALID_ARGUMENT, which names what is out of range: an unknown name, keys outside of 2 to the kind's limit,
+  // a share outside of 0 to 1.
   static Result<Workload> create(const WorkloadOptions& options);
 
-  // Appends the next `transactions` transactions to the sink. No allocation of its own in the steady state.
+  // Appends the next `transactions` transactions to the sink. Allocates nothing itself in the steady state.
   template <TransactionSink Sink>
   void generate(Sink* sink, std::size_t transactions) {
     std::visit([&](auto& generator) { generator.generate(sink, transactions); }, generator_);
   }
 
-  // Appends what the transactions so far wait for and generate() would have brought later.
+  // Appends the transactions that earlier ones wait for, and that generate() would have sent later.
   template <TransactionSink Sink>
   void close(Sink* sink) {
     const auto close_pairs = [&](auto& generator) {
@@ -127,7 +127,7 @@ class Workload {
   // Visits the records to load before the first transaction, in key order within each kind of key.
   void for_each_initial(const InitialVisitor& visit) const;
 
-  // The check of the state after any number of batches: feed it every live record, then ask violation().
+  // The check of the state after any number of batches. Give it every live record, then call violation().
   InvariantCheck invariant() const;
 
   const WorkloadOptions& options() const { return options_; }

@@ -25,7 +25,7 @@ DistributionOptions ages_of(const DistributionOptions& distribution) {
   return {.theta = distribution.theta > 0 ? distribution.theta : 0.99, .scrambled = false};
 }
 
-// That no initial row is gone, where others may have come.
+// Checks that no initial row is gone, for letters that insert rows.
 class InitialRowsAudit : public StateAudit {
  public:
   explicit InitialRowsAudit(std::uint64_t rows) : rows_(rows) {}
@@ -41,7 +41,7 @@ class InitialRowsAudit : public StateAudit {
   std::uint64_t rows_, seen_ = 0;
 };
 
-// That the two fields of each row sum to 0.
+// Checks that the two fields of each row sum to 0.
 class FieldsAudit : public StateAudit {
  public:
   explicit FieldsAudit(std::uint64_t rows) : sums_(rows, 0) {}
@@ -74,14 +74,14 @@ Ycsb::Ycsb(YcsbLetter letter, std::uint64_t keys, const DistributionOptions& dis
       salt_(seed),
       payload_(options.payload_bytes, '.') {}
 
-// Of a read: among the inserted rows and the initial ones in d, among the initial ones else.
+// The row of a read: for d one of the inserted and initial rows, for the other letters an initial row.
 std::uint64_t Ycsb::draw_row() {
   if (letter_ != YcsbLetter::d) return rows_.draw(&random_);
   const std::uint64_t age = ages_.draw(&random_);
   return age < inserted_ ? inserted_row(inserted_ - 1 - age) : count_ - 1 - (age - inserted_);
 }
 
-// Of different generators, too, two numbers rarely are one; and if, the second insert is an update.
+// Two numbers rarely give the same row, even from different generators. If they do, the second insert is an update.
 std::uint64_t Ycsb::inserted_row(std::uint64_t number) const {
   std::uint64_t mixer = salt_ + number;
   return count_ + splitmix64(&mixer) % (kNumbers - 1 - count_);

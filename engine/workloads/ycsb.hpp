@@ -4,17 +4,17 @@
 //   b  95% reads, 5% updates                      e  95% scans of 1 to 100 rows, 5% inserts
 //   c  reads                                      f  half reads, half read-modify-writes (update_share)
 //
-// A row of a to e is one byte value; an update writes the whole of it, blindly. A row of f is two integer fields
+// A row of a to e is one byte value. An update writes all of it, without reading. A row of f is two integer fields
 // (usrf............ and usrg............) that sum to 0: transactions have no arithmetic on bytes, and a lost update
-// shows in the sum. A read-modify-write gets both and adds to one what it takes from the other.
+// shows in the sum. A read-modify-write gets both, subtracts from one, and adds the same to the other.
 //
-// Each letter has keys of its own (user............ is a's), so that one database serves all of them. Rows are drawn
-// from the distribution; YCSB has zipf:0.99 for all but d, whose reads are always Zipf over the age of the rows, with
-// the distribution's exponent or 0.99. Inserted rows have numbers beyond the initial ones that a hash spreads, as in
-// YCSB; scans begin at an initial row, and run to the end of the letter's keys.
+// Each letter has its own keys (user............ belongs to a), so that one database serves all letters. The
+// distribution draws rows. YCSB uses zipf:0.99 for all letters but d; reads of d are always Zipf over the age of the
+// rows, with the distribution's exponent or 0.99. Inserted rows have numbers after the initial ones, spread by a hash,
+// as in YCSB. Scans begin at an initial row, and end at the last key of the letter.
 //
-// Invariant: the initial rows are there; in a to c and f no others are; each byte value has payload_bytes bytes and
-// begins with its key; the two fields of each row of f sum to 0.
+// Invariant: the initial rows are there; in a to c and f there are no others. Each byte value has payload_bytes bytes
+// and begins with its key. The two fields of each row of f sum to 0.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ namespace kilokv::engine {
 
 struct YcsbOptions {
   std::uint32_t payload_bytes = 100;
-  std::uint32_t operations = 1;  // of each transaction
+  std::uint32_t operations = 1;  // in each transaction
   double update_share = 0.5;     // of a and f
 };
 
@@ -107,7 +107,7 @@ class Ycsb {
     sink->op(OpKind::add, second, Operand::integer, -change);
   }
 
-  // The key, then `salt` in eight bytes, then a constant filling, cut to payload_bytes.
+  // Writes the key, then `salt` in eight bytes, then a constant, cut to payload_bytes.
   void fill(const KeyName& key, std::uint64_t salt) {
     const std::size_t head = std::min(payload_.size(), KeyName::kBytes);
     std::memcpy(payload_.data(), key.view().data(), head);

@@ -1,6 +1,6 @@
-// How far the log was acknowledged, in a small file beside it that is written after each sync and never synced itself.
-// It survives a killed process, which is when a shortened or damaged end of the log cannot be told from a torn tail
-// otherwise. After a power failure it may be older than the truth, never newer.
+// The newest acknowledged batch, in a small file beside the log. The file is written after each sync, and never synced
+// itself. It survives a killed process. Without it, the start after a kill could not tell a shortened or damaged end of
+// the log from a torn tail. After a power failure it may be older than the truth, but never newer.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -21,10 +21,10 @@ class AcknowledgedFile {
   AcknowledgedFile& operator=(const AcknowledgedFile&) = delete;
   ~AcknowledgedFile();
 
-  // Opens the file, or creates it durably. Returns the batch in it; 0 for a new one. DATA_LOSS: malformed.
+  // Opens the file, or creates it durably. Returns the batch in it, or 0 for a new file. Errors: DATA_LOSS: malformed.
   Result<BatchNumber> open(const std::string& directory);
 
-  // Requires: open.
+  // Writes the batch. Requires: open() succeeded.
   Status write(BatchNumber batch) const;
 
  private:

@@ -1,5 +1,7 @@
-// Little-endian bytes in and out, for every format of storage. A reader never reads past its end: it turns bad, gives
-// zeros from then on, and is asked once at the end.
+// Writes and reads little-endian bytes, for every format of storage. A reader never reads past its end: it turns bad,
+// and returns zeros from then on. So its user checks it only once, at the end.
+//
+// Thread safety: none.
 #pragma once
 
 #include <bit>
@@ -58,7 +60,7 @@ class Reader {
   bool good_ = true;
 };
 
-// Big-endian, so that numbers sort as keys.
+// Big-endian, so that the keys sort as the numbers do.
 inline std::string ordered_key(std::uint64_t number) {
   std::string key(8, '\0');
   for (std::size_t i = 0; i < 8; ++i) key[i] = static_cast<char>(number >> (56 - 8 * i));

@@ -7,7 +7,7 @@
 namespace kilokv::server::storage {
 namespace {
 
-constexpr std::size_t kWriteBytes = std::size_t{1} << 20;  // small enough to let an append in between
+constexpr std::size_t kWriteBytes = std::size_t{1} << 20;  // small enough to let an append run between two writes
 constexpr const char* kWriting = "writing a checkpoint";
 
 Status fail_at(const char* point) {
@@ -66,7 +66,8 @@ Status CheckpointWriter::drop(std::span<const std::string_view> keys) {
   return write(Family::state);
 }
 
-// Writes what is gathered. Waits where the family has buffers to flush: more would stop every writer of the database.
+// Writes the gathered records. Waits while the family has buffers to flush, because more buffers would stop every
+// writer of the database.
 Status CheckpointWriter::write(Family family) {
   if (batch_.Count() == 0) return {};
   if (store_->property(family, "rocksdb.num-immutable-mem-table") >= 2) {
@@ -78,11 +79,11 @@ Status CheckpointWriter::write(Family family) {
   return store_->status_of(written, kWriting);
 }
 
-// Gathers small sessions: end() writes the rest.
+// Gathers small sessions; end() writes the rest.
 Status CheckpointWriter::put(const StoredSession& session) {
   std::string key = ordered_key(generation_);
   storage::put(&key, session.session.bytes);
-  // Refuses a value of 4 GiB or more; counted without being there, it would make the whole checkpoint unreadable.
+  // Put refuses a value of 4 GiB or more. Such a session must not be counted: the checkpoint would then be unreadable.
   const rocksdb::Status gathered = batch_.Put(store_->family(Family::sessions), key, encode_session(session));
   if (!gathered.ok()) return store_->status_of(gathered, kWriting);
   ++sessions_;
@@ -120,7 +121,7 @@ Status CheckpointWriter::end(const RecoveredPosition& covers) {
   current_ = next;
 
   if (Status status = fail_at("storage.checkpoint.committed"); !status.ok()) return status;
-  // Not synced: older generations are not read, and the next checkpoint removes what this one could not.
+  // Not synced, because older generations are not read, and the next checkpoint removes what this one could not.
   const rocksdb::Status removed =
       store_->db()->DeleteRange(unlogged(), store_->family(Family::sessions), ordered_key(0), ordered_key(generation_));
   return store_->status_of(removed, "removing the sessions of the last checkpoint");

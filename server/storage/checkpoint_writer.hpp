@@ -1,7 +1,7 @@
-// Writes a checkpoint: state and session records without the write-ahead log, made durable by flushing their families,
-// and then one synced metadata record that makes them count. Until that record is durable the older checkpoint is
-// whole: its sessions are another generation, and its state records are only replaced by newer ones, which replay
-// passes over.
+// Writes a checkpoint. State and session records bypass the write-ahead log; flushing their families makes them
+// durable. Then one synced metadata record makes them count. Until that record is durable, the older checkpoint is
+// complete: its sessions have another generation, and its state records are only replaced by newer ones, which replay
+// skips.
 //
 // Thread safety: one thread, the checkpoint worker.
 #pragma once
@@ -22,7 +22,8 @@ class CheckpointWriter {
  public:
   explicit CheckpointWriter(Store* store) : store_(store) {}
 
-  // `generation`: the highest that any session record has, of an unfinished checkpoint too.
+  // Continues after recovery. `generation`: the highest of any session record, including those of an unfinished
+  // checkpoint.
   void restore(const Checkpoint& current, std::uint64_t generation);
 
   Status begin();
@@ -31,7 +32,7 @@ class CheckpointWriter {
   Status put(const StoredSession& session);
   Status end(const RecoveredPosition& covers);
 
-  // The one that counts.
+  // The checkpoint that counts.
   const Checkpoint& current() const { return current_; }
 
  private:
@@ -40,7 +41,7 @@ class CheckpointWriter {
 
   Store* const store_;
   Checkpoint current_;
-  std::uint64_t generation_ = 0;  // of the one being written ...
+  std::uint64_t generation_ = 0;  // of the checkpoint that is being written ...
   std::uint64_t sessions_ = 0;    // ... and how many it has so far
   std::string value_;
   rocksdb::WriteBatch batch_;

@@ -1,4 +1,4 @@
-// Durable changes to directories.
+// Durable changes of directories. Thread safety: any thread.
 #pragma once
 
 #include <string>

@@ -28,7 +28,7 @@ DiskSpace::DiskSpace(std::uint64_t reserve_bytes, std::function<Sample()> measur
 }
 
 void DiskSpace::measure() {
-  // Before the look: an append in between counts twice, never not at all.
+  // Reset before the measurement: an append in between counts twice, which is safe, and is never missed.
   appended_bytes_.store(0, std::memory_order_relaxed);
   const Sample sample = measure_();
   free_bytes_.store(sample.free_bytes, std::memory_order_relaxed);
@@ -51,7 +51,7 @@ DiskSpace::Need DiskSpace::need(std::uint64_t reserved) const {
           .reserved_bytes = reserved};
 }
 
-// No sum may overflow: each is at most the free space before the next is added.
+// No sum may overflow: each is at most the free space before the next number is added.
 bool DiskSpace::fits(const Need& need) const {
   const std::uint64_t taken = reserve_bytes_ + need.unflushed_bytes + kSessionCopies * need.session_bytes;
   if (taken > need.free_bytes) return false;
@@ -88,7 +88,8 @@ Status DiskSpace::reserve(std::uint64_t bytes) {
   return refuse(now, bytes);
 }
 
-// Names no knob: none makes room at once. What the sessions hold is bounded by one, so it is told.
+// The error names no setting, because no setting makes room at once. It tells the bytes that the sessions hold, because
+// a setting bounds these.
 Status DiskSpace::check_checkpoint() {
   const std::lock_guard lock(measure_mutex_);
   measure();

@@ -1,13 +1,13 @@
-// Admission by disk space: what was admitted must fit when it is appended, so a full disk refuses new work instead of
-// stopping the server.
+// Admission by disk space. Admitted work must fit on the disk when it is appended, so that a full disk refuses new work
+// and does not stop the server.
 //
-// A reserved byte counts three times: in the write-ahead log, in the log family's file that replaces it, and in the
-// state that a checkpoint makes of it. Bytes appended since the last look at the file system count in the same way, and
-// what lies in memory buffers counts once, since its file is still to come. What sessions store counts twice: each
-// checkpoint writes all of it while the one before is still there, and compaction copies it.
+// A reserved byte counts three times: in the write-ahead log, in the file of the log family that replaces it, and in
+// the state after a checkpoint. Bytes that were appended since the last measurement count in the same way. Bytes in
+// memory buffers count once, because their file is still to be written. Bytes that sessions store count twice: each
+// checkpoint writes all of them while the checkpoint before still exists, and compaction copies them.
 //
-// Thread safety: all of it. The good path is an addition and a few loads; the file system is asked every 100 ms, and
-// again before anything is refused.
+// Thread safety: any thread. Without a refusal, a call costs an addition and a few loads. The file system is measured
+// every 100 ms, and again before anything is refused.
 #pragma once
 
 #include <atomic>
@@ -29,10 +29,10 @@ class DiskSpace {
 
   DiskSpace(std::uint64_t reserve_bytes, std::function<Sample()> measure);
 
-  // RESOURCE_EXHAUSTED when it would not fit; nothing is reserved then.
+  // Reserves `bytes`. RESOURCE_EXHAUSTED if they would not fit; then nothing is reserved.
   Status reserve(std::uint64_t bytes);
   void release(std::uint64_t bytes);
-  // RESOURCE_EXHAUSTED when the sessions and what is unflushed would not fit, the reserve used up.
+  // RESOURCE_EXHAUSTED if the sessions and the unflushed bytes would not fit, even with the reserve used up.
   Status check_checkpoint();
   void appended(std::uint64_t bytes) { appended_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
 
@@ -40,7 +40,8 @@ class DiskSpace {
   std::uint64_t reserved_bytes() const { return reserved_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  // What is weighed against the free space: taken once, so that an error shows the numbers that were compared.
+  // The numbers that are compared with the free space. They are read once, so that an error shows the numbers that were
+  // compared.
   struct Need {
     std::uint64_t free_bytes, unflushed_bytes, session_bytes, appended_bytes, reserved_bytes;
   };
@@ -49,7 +50,7 @@ class DiskSpace {
   void measure_when_old();
   Need need(std::uint64_t reserved) const;
   bool fits(const Need& need) const;
-  // `wanted`: the part of need.reserved_bytes that is refused.
+  // The error of a refusal. `wanted`: the part of need.reserved_bytes that is refused.
   Status refuse(const Need& need, std::uint64_t wanted) const;
 
   const std::uint64_t reserve_bytes_;
@@ -59,7 +60,7 @@ class DiskSpace {
   std::atomic<std::uint64_t> free_bytes_{0};
   std::atomic<std::uint64_t> unflushed_bytes_{0};
   std::atomic<std::uint64_t> session_bytes_{0};
-  std::atomic<std::uint64_t> appended_bytes_{0};  // since the last look
+  std::atomic<std::uint64_t> appended_bytes_{0};  // since the last measurement
   std::atomic<std::uint64_t> reserved_bytes_{0};
 };
 

@@ -1,5 +1,5 @@
-// RocksDB's file system with the storage.append fail points (core/fail_point.hpp) in its write-ahead log, so that tests
-// see what RocksDB itself makes of a torn write or a failed sync. In place only while fail points are set.
+// RocksDB's file system with the storage.append fail points (core/fail_point.hpp) in its write-ahead log. Tests see
+// with it how RocksDB itself handles a torn write or a failed sync. It is used only while fail points are set.
 #pragma once
 
 #include <rocksdb/env.h>

@@ -1,5 +1,6 @@
-// A column of integers at the smallest width that holds it (frame of reference): the least value once, and each value's
-// distance from it in 0, 1, 2, 4 or 8 bytes. Balances, key lengths and rank steps mostly need 0 to 2.
+// A column of integers at the smallest width that can hold them (frame of reference). The column has the least value
+// once, and the distance of each value from it in 0, 1, 2, 4 or 8 bytes. Balances, key lengths and rank steps mostly
+// need 0 to 2.
 //
 // Layout: i64 least, u8 width, then count x width bytes, little-endian.
 #pragma once
@@ -22,7 +23,7 @@ void put_distances(char* to, std::size_t count, std::uint64_t least, const Get& 
 }
 }  // namespace internal
 
-// Appends the column of get(0) to get(count - 1), which are std::int64_t.
+// Appends the column of the values get(0) to get(count - 1), which are std::int64_t.
 template <class Get>
 void put_integer_column(std::string* out, std::size_t count, const Get& get) {
   std::int64_t least = count == 0 ? 0 : get(0);
@@ -57,7 +58,7 @@ void put_integer_column(std::string* out, std::size_t count, const Get& get) {
 class IntegerColumn {
  public:
   IntegerColumn() = default;
-  // The reader turns bad when the column is malformed or shorter than `count`.
+  // Reads a column. The reader turns bad if the column is malformed, or shorter than `count`.
   IntegerColumn(Reader* reader, std::size_t count) {
     base_ = reader->get<std::uint64_t>();
     width_ = reader->get<std::uint8_t>();

@@ -1,7 +1,7 @@
-// Which log records are kept, in runs of a few megabytes: enough to trim by time and by bytes without a word of memory
-// or a look at the disk for each record.
+// Which log records are kept, in segments of a few megabytes. This is enough to trim by time and by bytes, with no
+// memory and no disk access for each record.
 //
-// Thread safety: all of it; the log worker adds, the checkpoint worker trims.
+// Thread safety: any thread; the log worker adds, the checkpoint worker trims.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,15 @@ class LogHistory {
  public:
   explicit LogHistory(std::uint64_t segment_bytes) : segment_bytes_(segment_bytes) {}
 
-  // Recovery: a closed segment, in order, before any add().
+  // Recovery: adds a closed segment, in order, before any add().
   void restore(const LogSegment& segment);
 
-  // A record that follows all others. Returns the segment that it completed, to be stored with it.
+  // Adds a record that follows all others. Returns the segment that it completed, which is to be stored with the
+  // record.
   std::optional<LogSegment> add(BatchNumber batch, TimeUs time_us, std::uint64_t bytes);
 
-  // Forgets the closed segments that lie before batch `before` whole, as long as they are too old or the bytes kept are
-  // too many. Returns them.
+  // Removes and returns closed segments that lie completely before batch `before`. It removes them while they are too
+  // old, or while too many bytes are kept.
   std::vector<LogSegment> trim(BatchNumber before, TimeUs oldest_us, std::uint64_t bytes_max);
 
   std::uint64_t bytes() const;

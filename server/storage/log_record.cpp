@@ -49,7 +49,7 @@ void put_writes(const engine::WriteColumns& writes, std::string* out) {
 
 Status damaged(const std::string& reason) { return {StatusCode::data_loss, "log record: " + reason}; }
 
-// One entry; nothing is known about the rest of the bytes.
+// Reads one entry. The bytes are not checked yet.
 SessionEntry read_session(Reader* reader) {
   SessionEntry entry;
   entry.kind = static_cast<SessionEntry::Kind>(reader->get<std::uint8_t>());
@@ -133,7 +133,7 @@ Result<RecordView> RecordView::parse(std::string_view bytes) {
   return view;
 }
 
-// Everything that visit_writes relies on is checked here, so that a visit never stops half way.
+// Checks everything that visit_writes relies on, so that a visit never stops half way.
 Status RecordView::parse_writes(Reader* reader, std::uint64_t key_bytes, std::uint64_t value_bytes) {
   type_ = IntegerColumn(reader, writes_);
   if (!reader->good()) return damaged("types are cut short");

@@ -1,8 +1,9 @@
-// One batch as bytes, and back (docs/log-format.md). No RocksDB.
+// Encodes one batch as bytes, and decodes it (docs/log-format.md). No RocksDB here.
 //
-// Invariants: the last four bytes are the CRC-32C of all before them; each record carries that CRC of the record before
-// it, so a record that is missing, doubled or out of place is found. Encoding allocates nothing once the buffer has
-// grown.
+// Invariants: the last four bytes are the CRC-32C of all bytes before them. Each record carries this CRC of the record
+// before it. So a missing, doubled or misplaced record is found. Encoding allocates nothing once the buffer has grown.
+//
+// Thread safety: none; a RecordView is immutable.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +22,15 @@ inline constexpr std::uint32_t kRecordMagic = 0x474F4C4B;  // "KLOG"
 inline constexpr std::uint16_t kRecordFormat = 1;
 inline constexpr std::size_t kRecordHeaderBytes = 96;
 
-// Appends the record to `out` and returns its CRC, which the next one carries as its `previous_crc`.
+// Appends the record to `out`. Returns its CRC, which the next record carries as `previous_crc`.
 // Requires: record.header.number >= 1; the columns are consistent.
 std::uint32_t encode_record(const LogRecord& record, std::uint32_t previous_crc, std::string* out);
 
-// A checked view of an encoded record; valid while its bytes are.
+// A checked view of an encoded record. It is valid as long as its bytes are.
 class RecordView {
  public:
   // Errors: DATA_LOSS, with the reason, for anything that encode_record cannot have written; FAILED_PRECONDITION for an
-  // intact record of an unknown format.
+  // intact record with an unknown format.
   static Result<RecordView> parse(std::string_view bytes);
 
   const engine::BatchHeader& header() const { return header_; }
@@ -40,7 +41,7 @@ class RecordView {
   std::uint32_t previous_crc() const { return previous_crc_; }
   std::uint32_t crc() const { return crc_; }
 
-  // batch_begin, the writes, the session entries, batch_end.
+  // Visits batch_begin, the writes, the session entries, batch_end, in this order.
   Status visit(RecoveryVisitor* visitor) const;
 
  private:

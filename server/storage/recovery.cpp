@@ -57,7 +57,7 @@ Status Recovery::identify() {
   if (!*stored) return damaged("metadata", lost("the database identity is missing"));
   const Result<DatabaseIdentity> identity = decode_identity(**stored);
   if (!identity.ok()) return damaged("metadata", identity.status());
-  // The chain of records begins with the database's id, so that no other database's record fits.
+  // The chain of records begins with the database's id, so that a record of another database never fits.
   std::string id;
   put(&id, identity->id);
   last_crc_ = crc32c(id);
@@ -128,7 +128,7 @@ Status Recovery::visit_sessions() {
     session.session.bytes = key.get<decltype(session.session.bytes)>();
     if (!key.finished()) return damaged("sessions", lost("a key is malformed"));
     generation_ = number_of_key(generation);
-    if (generation_ != checkpoint_.generation) continue;  // of an older or an unfinished checkpoint
+    if (generation_ != checkpoint_.generation) continue;  // belongs to an older or an unfinished checkpoint
     ++count;
     if (Status status = decode_session(view_of(it->value()), &session); !status.ok()) {
       return damaged("session " + hex_of(view_of(it->key()).substr(8)), status);
@@ -187,7 +187,7 @@ Status Recovery::visit_log() {
                              std::to_string(durable_) + " was acknowledged"));
 }
 
-// A record that the checkpoint covers is read for its size alone: those before it are counted by their segment.
+// For a record that the checkpoint covers, only the size is used. The records before it are counted by their segment.
 Status Recovery::visit_record(BatchNumber batch, std::string_view bytes) {
   const std::string where = "log at batch " + std::to_string(batch);
   const Result<RecordView> record = RecordView::parse(bytes);
@@ -209,8 +209,8 @@ Status Recovery::visit_record(BatchNumber batch, std::string_view bytes) {
   return record->visit(visitor_);
 }
 
-// What was recovered is shown to clients from now on, acknowledged before or not. It is durable: opening the database
-// flushed what the write-ahead log held.
+// Clients see the recovered state from now on, even if it was not acknowledged before. It is durable, because opening
+// the database flushed the write-ahead log.
 Status Recovery::acknowledge_recovered() { return acknowledged_->write(position_.batch); }
 
 Result<std::optional<std::string>> Recovery::metadata(const char* key) const {

@@ -1,8 +1,10 @@
-// Start-up: verifies and visits everything that the directory holds, in the order of RecoveryVisitor, and finds where
-// the database stands. In a new directory it creates the database's identity.
+// Start-up: verifies and visits everything in the directory, in the order of RecoveryVisitor, and finds the position of
+// the database. In a new directory it creates the database's identity.
 //
-// Invariants: every batch after the checkpoint, up to the highest known to be durable, is there once, intact, and
-// follows the one before it; otherwise DATA_LOSS.
+// Invariants: every batch after the checkpoint, up to the highest one known to be durable, is there exactly once, is
+// intact, and follows the one before it. Otherwise the result is DATA_LOSS.
+//
+// Thread safety: none; one thread, before everything else.
 #pragma once
 
 #include <rocksdb/iterator.h>
@@ -21,13 +23,13 @@ namespace kilokv::server::storage {
 
 class Recovery {
  public:
-  // All outlive it. `history` and `acknowledged` are new; they are filled and opened.
+  // Everything passed in outlives it. `history` and `acknowledged` are new: run() fills the first and opens the second.
   Recovery(Store* store, RecoveryVisitor* visitor, LogHistory* history, AcknowledgedFile* acknowledged)
       : store_(store), visitor_(visitor), history_(history), acknowledged_(acknowledged) {}
 
   Result<RecoveredPosition> run();
 
-  // After run().
+  // The results of run().
   const Checkpoint& checkpoint() const { return checkpoint_; }
   std::uint64_t generation() const { return generation_; }  // the highest of any session record
   std::uint32_t last_crc() const { return last_crc_; }      // of the last record
@@ -53,8 +55,8 @@ class Recovery {
   AcknowledgedFile* const acknowledged_;
   Checkpoint checkpoint_;
   RecoveredPosition position_;
-  BatchNumber durable_ = 0;        // at least so far the log must reach
-  BatchNumber history_begin_ = 1;  // the first batch that no stored segment counts
+  BatchNumber durable_ = 0;        // the log must reach at least this batch
+  BatchNumber history_begin_ = 1;  // the first batch that is in no stored segment
   std::uint64_t generation_ = 0;
   std::uint32_t last_crc_ = 0;
 };

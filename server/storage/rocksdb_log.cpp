@@ -32,7 +32,8 @@ std::uint64_t free_bytes_of(const std::string& path) {
   return std::uint64_t{file_system.f_bavail} * file_system.f_frsize;
 }
 
-// Trimming in steps of a sixteenth keeps both limits to within that; beyond 16 MiB nobody would notice.
+// A segment is a sixteenth of the limit, so trimming keeps both limits to within a sixteenth. It is at most 16 MiB,
+// because a deviation of that size does not matter.
 std::uint64_t segment_bytes(const StorageOptions& options) {
   return std::clamp(options.history_bytes_max / 16, std::uint64_t{4} << 10, std::uint64_t{16} << 20);
 }
@@ -82,14 +83,15 @@ class RocksdbLog final : public CommitLog {
   DiskSpace space_;
   CheckpointWriter checkpoint_;
   std::atomic<BatchNumber> last_batch_{0};  // durable
-  // Of log records, counted from the checkpoint that recovery began with: all, and those before the last checkpoint.
+  // Bytes of log records, counted from the checkpoint that recovery began with: all of them, and those before the last
+  // checkpoint.
   std::atomic<std::uint64_t> appended_bytes_{0};
   std::atomic<std::uint64_t> checkpointed_bytes_{0};
-  // The checkpoint worker's.
+  // Only the checkpoint worker uses these.
   std::uint64_t checkpoint_begin_bytes_ = 0;
-  bool warned_ = false;  // that the disk has no room for a checkpoint
+  bool warned_ = false;  // a warning was given that the disk has no room for a checkpoint
 
-  // The log worker's.
+  // Only the log worker uses these.
   AcknowledgedFile acknowledged_;
   std::string record_;
   rocksdb::WriteBatch batch_;
@@ -132,7 +134,7 @@ Status RocksdbLog::gather(const LogRecord& record) {
   record_.clear();
   last_crc_ = encode_record(record, last_crc_, &record_);
   gathered_bytes_ += record_.size();
-  // Refuses a value that it cannot hold; what is not in the batch would be missing from the log.
+  // Put refuses a value that is too large. A record that is not in the batch would be missing in the log.
   rocksdb::Status put = batch_.Put(store_->family(Family::log), ordered_key(gathered_batch_), record_);
   const auto segment = history_.add(gathered_batch_, record.header.time_us, record_.size());
   if (put.ok() && segment) {
@@ -180,8 +182,9 @@ Status RocksdbLog::checkpoint_end(const RecoveredPosition& covers) {
   return status;
 }
 
-// The new start is durable before the files go: a range tombstone is not needed to hide what is left of them, and would
-// make files overlap that otherwise never do. What no whole file holds alone goes with a later trim.
+// The new start is durable before the files are deleted. So no range tombstone is needed to hide the rest of them; it
+// would make files overlap that otherwise never do. Records that share a file with later ones are deleted by a later
+// trim.
 Status RocksdbLog::trim(TimeUs now_us) {
   const BatchNumber covered = checkpoint_.current().covers.batch;
   const auto dropped = history_.trim(covered, now_us - options_.history_retention_us, options_.history_bytes_max);

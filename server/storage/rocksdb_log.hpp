@@ -1,4 +1,4 @@
-// The commit log on RocksDB: log, state, sessions and metadata as column families of one database in one directory.
+// The commit log on RocksDB: log, state, sessions and metadata are column families of one database in one directory.
 // Formats: docs/log-format.md. Thread safety: as CommitLog says.
 #pragma once
 
@@ -13,27 +13,29 @@
 
 namespace kilokv::server {
 
-// Every knob of storage. Names are those of the flags, `-` for `_`, without the unit.
+// Every setting of storage. A flag has the name of its field, with `-` for `_`, and without the unit.
 struct StorageOptions {
   std::string data_dir;
-  DurationUs history_retention_us = DurationUs{3600} * 1000000;  // log records behind the checkpoint: kept so long
-  std::uint64_t history_bytes_max = std::uint64_t{1} << 30;      // and at most so many bytes of them
-  std::uint64_t disk_reserve_bytes = std::uint64_t{64} << 20;    // of the file system, never used for new work
-  std::uint64_t log_buffer_bytes = std::uint64_t{64} << 20;      // one memory buffer of the log; a few exist
-  std::uint64_t state_buffer_bytes = std::uint64_t{64} << 20;    // one memory buffer of the state; a few exist
-  std::uint64_t write_ahead_log_bytes_max = std::uint64_t{256} << 20;  // read again at start-up
+  // Log records that the checkpoint covers: kept for this time.
+  DurationUs history_retention_us = DurationUs{3600} * 1000000;
+  std::uint64_t history_bytes_max = std::uint64_t{1} << 30;            // and at most this many bytes of them
+  std::uint64_t disk_reserve_bytes = std::uint64_t{64} << 20;          // free space that is never used for new work
+  std::uint64_t log_buffer_bytes = std::uint64_t{64} << 20;            // one memory buffer of the log; a few exist
+  std::uint64_t state_buffer_bytes = std::uint64_t{64} << 20;          // one memory buffer of the state; a few exist
+  std::uint64_t write_ahead_log_bytes_max = std::uint64_t{256} << 20;  // start-up reads it again
 
-  // Free bytes of the file system that holds `path`. Empty: statvfs. For tests.
+  // Tells the free bytes of the file system that holds `path`. Empty: statvfs. Only tests set it.
   std::function<std::uint64_t(const std::string& path)> free_bytes;
-  // Told once when the disk has no room for a checkpoint, and again after it had. From the checkpoint worker.
+  // Called once when the disk has no room for a checkpoint, and again only after it had room. The checkpoint worker
+  // calls it.
   std::function<void(const Status&)> on_checkpoint_put_off = {};
 
   Status validate() const;
 };
 
-// Opens, or creates, the database in data_dir; its parent directory must exist.
-// Errors: INVALID_ARGUMENT (options), FAILED_PRECONDITION (used by another process, not a KiloKV directory, unknown
-// format), DATA_LOSS (names file and place), INTERNAL (I/O). Nothing that was acknowledged is dropped, whichever it is.
+// Opens or creates the database in data_dir, whose parent directory must exist. Errors: INVALID_ARGUMENT (options),
+// FAILED_PRECONDITION (used by another process, not a KiloKV directory, unknown format), DATA_LOSS (names file and
+// place), INTERNAL (I/O). With any of these errors, nothing that was acknowledged is lost.
 Result<std::unique_ptr<CommitLog>> open_rocksdb_log(const StorageOptions& options);
 
 }  // namespace kilokv::server

@@ -16,7 +16,7 @@
 namespace kilokv::server::storage {
 namespace {
 
-// What happened, and then what RocksDB says of it, for whoever has to find the file.
+// Says what happened, and then adds RocksDB's own message, which names the file.
 std::string in_words(const rocksdb::Status& status) {
   const char* words = "the storage library refused it";
   if (status.IsNoSpace()) {
@@ -35,7 +35,7 @@ Status refuse(const std::string& directory, const std::string& why) {
   return {StatusCode::failed_precondition, "data directory " + directory + " " + why};
 }
 
-// Whether files of a database lie there, although its CURRENT file does not.
+// Whether the directory has files of a database, although its CURRENT file is missing.
 Result<bool> has_remains(const std::string& directory) {
   std::error_code error;
   for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
@@ -46,7 +46,8 @@ Result<bool> has_remains(const std::string& directory) {
   return false;
 }
 
-// An interrupted creation leaves some of our families, all empty. Anything else without our metadata is not ours.
+// An interrupted creation leaves some of our families, all empty. A database that has anything else, but not our
+// metadata, is not ours.
 Status check_unfinished(const std::string& directory, const std::vector<std::string>& names) {
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   for (const std::string& name : names) descriptors.emplace_back(name, rocksdb::ColumnFamilyOptions());
@@ -66,7 +67,7 @@ Status check_unfinished(const std::string& directory, const std::vector<std::str
   return empty ? Status() : refuse(directory, "holds another RocksDB database; choose an empty one (--data-dir)");
 }
 
-// Before anything is written: the directory is empty, ours, or refused.
+// Checks before anything is written: the directory must be empty or ours, otherwise it is refused.
 Status check_directory(const std::string& directory) {
   std::error_code error;
   if (!std::filesystem::exists(directory + "/CURRENT", error)) {
@@ -96,8 +97,8 @@ Status refuse_locked(const std::string& directory, const rocksdb::Status& status
                 (is_locked(status) ? "is in use by another process: " : "cannot be locked: ") + in_words(status));
 }
 
-// All that is checked before RocksDB opens the directory and changes it. Under its lock: while another process has it
-// open its files are in motion.
+// All checks before RocksDB opens the directory and changes it. They run under RocksDB's lock, because the files change
+// while another process has the directory open.
 Status check_before_opening(const std::string& directory, rocksdb::Env* environment) {
   if (Status status = ensure_directory(directory); !status.ok()) return status;
   rocksdb::FileLock* lock = nullptr;

@@ -1,4 +1,5 @@
 // The RocksDB database and its column families: how it is opened, with which options and why, and what its errors mean.
+// Thread safety: any thread.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -14,7 +15,7 @@
 
 namespace kilokv::server::storage {
 
-// `unused` is RocksDB's default family, which it demands; it stays empty.
+// `unused` is RocksDB's default family. RocksDB demands it; it stays empty.
 enum class Family : std::size_t { unused, log, state, sessions, metadata };
 inline constexpr std::array<const char*, 5> kFamilyNames = {"default", "log", "state", "sessions", "metadata"};
 
@@ -36,10 +37,10 @@ class Store {
   rocksdb::ColumnFamilyHandle* family(Family family) const { return families_[static_cast<std::size_t>(family)]; }
   const std::string& directory() const { return directory_; }
 
-  // A number that RocksDB keeps, such as rocksdb.cur-size-all-mem-tables; 0 if it does not know it.
+  // A number that RocksDB knows, such as rocksdb.cur-size-all-mem-tables; 0 if it does not know it.
   std::uint64_t property(Family family, const char* name) const;
 
-  // What a RocksDB status is to our callers: DATA_LOSS for corruption, else INTERNAL. `doing`: "appending batch 7".
+  // Turns a RocksDB status into ours: DATA_LOSS for corruption, else INTERNAL. `doing`: such as "appending batch 7".
   Status status_of(const rocksdb::Status& status, const std::string& doing) const;
 
  private:

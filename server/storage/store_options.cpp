@@ -51,8 +51,9 @@ Status StorageOptions::validate() const {
 namespace storage {
 namespace {
 
-// A family that throttles its writer throttles every writer of the database, the commit log first. Nothing here does:
-// memory is bounded by max_write_buffer_number and by the checkpoint, which waits for its own flushes.
+// If a family throttles its writer, it throttles every writer of the database, and the commit log first. These settings
+// never throttle. max_write_buffer_number bounds the memory, and so does the checkpoint, which waits for its own
+// flushes.
 void never_slow_down(rocksdb::ColumnFamilyOptions* family) {
   family->level0_slowdown_writes_trigger = std::numeric_limits<int>::max();
   family->level0_stop_writes_trigger = std::numeric_limits<int>::max();
@@ -67,18 +68,18 @@ rocksdb::ColumnFamilyOptions base_options() {
   table.checksum = rocksdb::kXXH3;
   table.no_block_cache = true;  // every read is a scan, at start-up
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  family.compression = rocksdb::kNoCompression;  // the processor is dearer than the disk; columns are narrow already
+  family.compression = rocksdb::kNoCompression;  // the processor costs more than the disk; columns are already narrow
   family.bottommost_compression = rocksdb::kDisableCompressionOption;
   never_slow_down(&family);
   return family;
 }
 
-// Batch numbers only grow: files never overlap, so that "compaction" moves them to the last level without reading them,
-// and trimming deletes them whole.
+// Batch numbers only grow, so files never overlap. "Compaction" then moves them to the last level without reading them,
+// and trimming deletes whole files.
 rocksdb::ColumnFamilyOptions log_options(const StorageOptions& options) {
   rocksdb::ColumnFamilyOptions family = base_options();
   family.write_buffer_size = options.log_buffer_bytes;
-  family.max_write_buffer_number = 8;  // a flush that is late by seven buffers stops the writer: the bound on memory
+  family.max_write_buffer_number = 8;  // the bound on memory: the writer stops when a flush is seven buffers late
   family.num_levels = 2;
   family.level0_file_num_compaction_trigger = 2;
   family.target_file_size_base = options.log_buffer_bytes;
@@ -108,15 +109,16 @@ rocksdb::DBOptions database_options(const StorageOptions& options) {
   database.create_if_missing = true;
   database.create_missing_column_families = true;
   database.paranoid_checks = true;
-  // Cuts a damaged end. What is not an end was found before (wal_check.hpp), and the chain of the records would show
+  // Cuts a damaged end. Damage anywhere else was found before (wal_check.hpp), and the chain of records would also show
   // it.
   database.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   database.recycle_log_file_num = 0;  // a reused file's old content would look like a damaged end
   database.max_total_wal_size = options.write_ahead_log_bytes_max;
-  database.max_bgerror_resume_count = 0;  // an error that was seen stays one: the server stops
+  database.max_bgerror_resume_count = 0;  // an error is final: the server stops
   database.max_background_jobs = 2;
   database.max_open_files = -1;
-  database.bytes_per_sync = std::uint64_t{1} << 20;  // files reach the disk bit by bit, not in the way of a log sync
+  // Files reach the disk in small steps, so that they do not delay a log sync.
+  database.bytes_per_sync = std::uint64_t{1} << 20;
   database.use_fsync = false;
   database.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   database.max_log_file_size = std::size_t{4} << 20;

@@ -1,4 +1,4 @@
-// The RocksDB options and the reason for each.
+// The RocksDB options, with the reason for each. Thread safety: pure functions.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -11,7 +11,7 @@ namespace kilokv::server::storage {
 
 rocksdb::DBOptions database_options(const StorageOptions& options);
 
-// One for each Family, in its order.
+// One descriptor for each Family, in its order.
 std::vector<rocksdb::ColumnFamilyDescriptor> family_options(const StorageOptions& options);
 
 }  // namespace kilokv::server::storage

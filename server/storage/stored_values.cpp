@@ -6,7 +6,7 @@
 namespace kilokv::server::storage {
 namespace {
 
-constexpr std::uint8_t kValueFormat = 1;  // of each of the values here
+constexpr std::uint8_t kValueFormat = 1;  // of each kind of value in this file
 
 Status malformed(const char* what) { return {StatusCode::data_loss, std::string(what) + " is malformed or cut short"}; }
 

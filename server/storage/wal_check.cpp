@@ -25,13 +25,13 @@ struct Fragment {
   std::size_t bytes = 0;  // with its header
 };
 
-// The fragment at the begin of `block`, if it is intact.
+// The fragment at the beginning of `block`, if it is intact.
 std::optional<Fragment> fragment_at(std::string_view block) {
   if (block.size() < kFragmentHeaderBytes) return std::nullopt;
   const std::size_t length = load<std::uint16_t>(block.data() + 4);
   const auto type = static_cast<std::uint8_t>(block[6]);
   if (type < kFull || type > kLast || kFragmentHeaderBytes + length > block.size()) return std::nullopt;
-  // Masked, so that a file which holds such fragments as data does not look like one.
+  // The CRC is masked, so that a file which holds such fragments as data does not look like a log.
   const std::uint32_t unmasked = load<std::uint32_t>(block.data()) - 0xA282EAD8u;
   if (std::rotl(unmasked, 15) != crc32c(block.substr(6, 1 + length))) return std::nullopt;
   return Fragment{static_cast<FragmentType>(type), kFragmentHeaderBytes + length};
@@ -41,14 +41,14 @@ std::string_view block_of(std::string_view file, std::size_t offset) {
   return file.substr(offset, kBlockBytes - offset % kBlockBytes);
 }
 
-// Where the first write begins that cannot be read to its end; the file's size if there is none.
+// The place where the first write begins that cannot be read to its end; the file's size if there is none.
 std::size_t first_damage(std::string_view file) {
   std::size_t offset = 0, write = 0;
   bool inside = false;
   while (offset < file.size()) {
     const std::string_view block = block_of(file, offset);
     if (kBlockBytes - offset % kBlockBytes < kFragmentHeaderBytes) {
-      offset += block.size();  // the writer leaves a rest too short for a header empty
+      offset += block.size();  // the writer leaves the rest of a block empty if it is too short for a header
       continue;
     }
     const std::optional<Fragment> fragment = fragment_at(block);
@@ -60,7 +60,7 @@ std::size_t first_damage(std::string_view file) {
   return inside ? write : file.size();
 }
 
-// Whether a write begins, intact, anywhere after `offset`. Lengths there may be damaged, so every byte is tried.
+// Whether an intact write begins anywhere after `offset`. Lengths there may be damaged, so every byte is tried.
 bool write_begins_after(std::string_view file, std::size_t offset) {
   for (std::size_t at = offset + 1; at < file.size(); ++at) {
     const std::optional<Fragment> fragment = fragment_at(block_of(file, at));
@@ -69,7 +69,7 @@ bool write_begins_after(std::string_view file, std::size_t offset) {
   return false;
 }
 
-// RocksDB's own are named by a number; others may keep theirs here too.
+// RocksDB names its logs by a number. Other programs may keep their logs in the directory too.
 bool is_write_ahead_log(const std::filesystem::path& path) {
   const std::string name = path.stem().string();
   return path.extension() == ".log" && name.find_first_not_of("0123456789") == std::string::npos;
@@ -94,7 +94,7 @@ Result<std::vector<std::filesystem::path>> log_files(const std::string& director
 Status check_write_ahead_logs(const std::string& directory) {
   const Result<std::vector<std::filesystem::path>> files = log_files(directory);
   if (!files.ok()) return files.status();
-  std::string damage;  // of an earlier file: a loss as soon as anything follows
+  std::string damage;  // of an earlier file: it is a loss as soon as any write follows
   for (const std::filesystem::path& path : *files) {
     std::ifstream in(path, std::ios::binary | std::ios::ate);
     std::string file(in ? static_cast<std::size_t>(in.tellg()) : 0, '\0');
