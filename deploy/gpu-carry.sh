@@ -29,7 +29,7 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 
-programs=(bin/kilokv-engine-bench bin/kilokv-roofline tests/bin/engine_random_batch_test
+programs=(bin/kilokv-engine-bench bin/kilokv-roofline bin/kilokv-cluster-check tests/bin/engine_random_batch_test
   tests/bin/engine_any_order_test tests/bin/engine_read_set_test tests/bin/engine_device_test)
 for program in "${programs[@]}"; do
   if [ ! -x "$build/$program" ]; then

@@ -368,6 +368,18 @@ check_device_layer() {
   step 'device layer' check 40 any env KILOKV_TEST_DEVICE="$device" "$(program engine_device_test)"
 }
 
+check_clusters() {
+  local path
+  path=$(program kilokv-cluster-check)
+  if [ "$device" != cuda ]; then
+    leave_out 'cluster memory' check 'there is no GPU to check'
+  elif [ -z "$path" ]; then
+    leave_out 'cluster memory' check "no kilokv-cluster-check in $bin"
+  else
+    step 'cluster memory' check 40 any "$path"
+  fi
+}
+
 check_random_batches() {
   step "random batches, $chains chains of 10" check 60 any env KILOKV_TEST_DEVICE="$device" \
     KILOKV_TEST_CHAINS="$chains" "$(program engine_random_batch_test)" ordered_on_the_chosen_device_equals_the_referee
@@ -776,6 +788,7 @@ print_facts | tee -a "$raw"
 require_device
 if has_part checks; then
   check_device_layer
+  check_clusters
   check_random_batches
   check_read_sets
   check_workloads

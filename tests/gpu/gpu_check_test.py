@@ -49,7 +49,7 @@ echo the table >&2
 echo '{"measures":[{"name":"random_read","unit":"M/s","what":"a, b","median":'$reads'.0000,"min":1.0},'\
 '{"name":"both_ways","unit":"GB/s","what":"c","median":40.0000,"min":1.0}]}'
 """
-ON_CUDA = {"kilokv-roofline": GOOD_ROOFLINE, "compute-sanitizer": GOOD_SANITIZER}
+ON_CUDA = {"kilokv-roofline": GOOD_ROOFLINE, "kilokv-cluster-check": PASSES, "compute-sanitizer": GOOD_SANITIZER}
 # Says so when it runs, and then runs on.
 RUNS_ON = "exec 3>\"$(dirname \"$0\")/begun\"; echo a word; echo $$ >&3; exec tail -f /dev/null"
 
@@ -95,7 +95,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(code, 0, summary)
         self.assertEqual(self.steps(report, "failed") + self.steps(report, "cut"), [])
         left_out = {name.split(",")[0] for name in self.steps(report, "left out")}
-        self.assertEqual(left_out, {"roofline", "compute-sanitizer", "best strategy against serial on the device",
+        self.assertEqual(left_out, {"roofline", "cluster memory", "compute-sanitizer", "best strategy against serial on the device",
                                     "the whole server"})
         self.assertNotIn("missing", summary)
         self.assertNotIn("unknown", report["commit"])
@@ -205,6 +205,10 @@ class GpuCheckTest(unittest.TestCase):
     def test_device_layer_is_told_the_device(self):
         self.assert_fails("checks", "device layer", "exit code 1: no CUDA driver", "--device", "cuda",
                           **{**ON_CUDA, "engine_device_test": "echo no ${KILOKV_TEST_DEVICE^^} driver; exit 1"})
+
+    def test_failing_cluster_memory(self):
+        self.assert_fails("checks", "cluster memory", "exit code 1: clusters of 2 blocks: WRONG", "--device", "cuda",
+                          **{**ON_CUDA, "kilokv-cluster-check": "echo clusters of 2 blocks: WRONG; exit 1"})
 
     def test_failing_roofline(self):
         self.assert_fails("figures", "roofline, 134217728 bytes", "exit code 1: no device", "--device", "cuda",
