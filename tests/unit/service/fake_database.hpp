@@ -1,5 +1,5 @@
 // A Database for tests of the gRPC service. It keeps each submitted request until the test answers it. Thread safety:
-// any thread.
+// any thread may call submit() and take().
 #pragma once
 
 #include <condition_variable>
