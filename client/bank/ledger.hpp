@@ -11,6 +11,7 @@
 // balance is the sum of its entries, and the transfers of all accounts sum to zero. (audit.hpp checks both.)
 //
 // Precedence: within a batch, money in goes before money out, so that a withdrawal finds the deposit that covers it.
+// Thread safety: the functions are pure; each class says its own.
 #pragma once
 
 #include <cstdint>

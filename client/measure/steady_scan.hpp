@@ -1,4 +1,4 @@
-// A scan at one batch boundary that survives restarts of the server. Thread safety: any thread.
+// A scan at one batch boundary that survives restarts of the server. Thread safety: that of the client.
 #pragma once
 
 #include <cstdint>

@@ -135,7 +135,7 @@ class EmulatedDevice : public Device {
 
   // The number of calls so far that can fail: all of the above.
   std::uint64_t calls() const { return calls_; }
-  // Of these, the allocations of memory, pinned or the device's.
+  // How many of these calls allocate memory, pinned or the device's.
   std::uint64_t allocations() const { return allocations_; }
   // The n-th call from now on, from 1, ends with `error`.
   void fail_call(std::uint64_t n, InjectedError error);

@@ -142,7 +142,7 @@ class HostPlatformOver {
 
   std::uint64_t clock() const {
 #if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();  // a third of the time of the other, which is in the way of what it measures
+    return __builtin_ia32_rdtsc();  // takes a third of the other's time, and so disturbs less what it measures
 #else
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 #endif

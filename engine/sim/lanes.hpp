@@ -105,7 +105,7 @@ class Lanes {
   WeakMemory weak_memory_;
   std::vector<std::uint64_t> shared_words_;
 
-  // Of the current run.
+  // State of the current run.
   const std::function<void(std::uint32_t)>* body_ = nullptr;
   Fiber* caller_ = nullptr;
   std::uint64_t steps_max_ = 0;

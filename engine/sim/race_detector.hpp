@@ -60,7 +60,7 @@ class RaceDetector {
   Clock* seen_by(std::uint32_t lane) { return &seen_[std::size_t{lane} * lanes_]; }
   Clock* fence_released(std::uint32_t lane) { return &fence_released_[std::size_t{lane} * lanes_]; }
   Clock* fence_acquired(std::uint32_t lane) { return &fence_acquired_[std::size_t{lane} * lanes_]; }
-  // Of a datum: when each lane last did each access. The last row is what its value releases.
+  // The rows of a datum: when each lane last did each access, and in the last row what its value releases.
   Clock* done(std::uint32_t datum, Access access) {
     return &data_[(std::size_t{datum} * (kAccesses + 1) + static_cast<std::size_t>(access)) * lanes_];
   }

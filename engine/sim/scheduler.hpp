@@ -48,7 +48,7 @@ class Scheduler {
   const std::uint32_t lanes_;
   std::vector<LaneMask> group_;  // of each lane
 
-  // Of the current run.
+  // State of the current run.
   Schedule::Kind kind_ = Schedule::Kind::sequential;
   std::uint64_t random_state_ = 0;
   std::uint64_t preempt_below_ = 0, stale_below_ = 0;  // as parts of 2^64

@@ -28,7 +28,7 @@ struct TicketedSimRuns {
   GridShape shape;
   SimTuning tuning;
   Schedule schedule;  // of the next run
-  // Of the last run. first_conflicts: how often the transaction in the first position ended in a conflict, up to 255.
+  // The results of the last run. first_conflicts: how often the first transaction ended in a conflict, up to 255.
   RunReport report;
   std::uint32_t first_conflicts = 0;
   std::vector<std::uint64_t> lock_words;  // as the run left them

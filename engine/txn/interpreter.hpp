@@ -1,7 +1,7 @@
 // Runs one transaction. The rules of docs/transactions.md, sections 3 to 6, are written here once, for every strategy
 // and platform. The interpreter allocates nothing, and accesses records only through `Access`.
 //
-// Thread safety: as of the Access. Each transaction is run by one thread.
+// Thread safety: as of the Access.
 //
 // Access (a class of the strategy or executor; `key`, `range`, `value` are indices into the batch's columns):
 //   Cell read(key)                     the record for the operation that runs: as this transaction sees it, with

@@ -1,6 +1,7 @@
 // A batch and its results as pointers: the form that an interpreter gets on any platform. Trivially copyable. Shapes
 // and meanings are those of txn/columns.hpp and txn/results.hpp. Requires: the owner of the columns does not move or
 // free them during the run.
+// Thread safety: plain data.
 #pragma once
 
 #include <cstdint>

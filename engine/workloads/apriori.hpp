@@ -13,7 +13,7 @@
 // Invariant: the supports of all pairs sum to the number of pairs of all baskets. The supports of the items do not
 // change.
 //
-// Thread safety: as of every generator (workload.hpp).
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <array>

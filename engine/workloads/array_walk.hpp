@@ -8,6 +8,7 @@
 // is far smaller than the paper's 250k elements, which are many transactions here.
 //
 // Invariant: the values are those of the start, each exactly once.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstddef>

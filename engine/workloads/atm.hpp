@@ -4,6 +4,7 @@
 // the start). A transfer has FAIL guards PIN == entered and balance >= amount, and two ADDs. One PIN in 100 is entered
 // wrongly. The paper's transfers check nothing; here the guards make these reads part of the transaction.
 // Invariant: the total of the balances. No balance is below 0. The PINs do not change.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstddef>

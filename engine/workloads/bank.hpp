@@ -8,6 +8,7 @@
 // fails. Hot deposits (keys hotd............) always go from the other account to the hot one. Each variant has its own
 // keys, because balances and possible final states differ; so all variants can run on one database.
 // Invariant: the total. In the variants with guards, no balance is below 0.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstddef>

@@ -10,6 +10,7 @@
 // for ever. A deposit waits only if many pairs of one customer are open. read_only_share of the transactions get both
 // balances of a customer and write nothing.
 // Invariant: the total. No balance is below 0.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstddef>

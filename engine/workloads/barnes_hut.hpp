@@ -19,6 +19,7 @@
 //
 // Invariant of the last two trees: each cell and body is at its place, below a cell that exists and has counted it. The
 // last tree but one is complete.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstddef>

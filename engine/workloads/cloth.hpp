@@ -15,6 +15,7 @@
 // since. No point is fixed. The cloth never comes to rest: it oscillates around its distances by a step.
 //
 // Invariant: each point is where the impulses of its constraints have moved it. Errors are whole steps.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstddef>

@@ -15,6 +15,7 @@
 //
 // Invariant (flow conservation): the excess of each pixel is its first excess minus the flow that left over its edges.
 // The sum of the capacities of an edge and its opposite does not change. Heights are whole steps.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <array>

@@ -9,6 +9,7 @@
 //
 // Invariant: each solution is one of the solutions at the start, and no worse than the one that it replaced. The best
 // one of all is there.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <array>

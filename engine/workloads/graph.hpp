@@ -12,6 +12,7 @@
 //
 // Invariant: each value is the label of some vertex. It is at least the minimum over all vertices that lead to this
 // vertex, and at most its own label. If it is less than its own label, a predecessor has a value that is no greater.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstddef>

@@ -14,6 +14,7 @@
 //
 // Invariant of the last two tables: each element is in exactly one list, that of its entry. Values are those of their
 // keys. No element up to the last one is missing.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <array>

@@ -17,6 +17,7 @@
 //
 // Invariant, for each cluster and iteration: the sums of the coordinates and the rest are the number of points times
 // the constant, and none is below 0.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <array>

@@ -13,6 +13,7 @@
 //
 // Invariant of the last 64 tables: the items of a bucket have the locations 1 to their number, each once. All tables
 // but the last are full.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 // strategy that agrees with the referee on many such batches has applied every rule of docs/transactions.md, sections 3
 // to 7.
 // Invariant: at most `keys` live records, all of them keys of the workload. The referee checks their values.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 // Protocol, for each transaction: begin, then its guards, then its then-operations, optionally begin_else and its
 // else-operations, then end. key() and value() may be called anywhere between begin and end. The index that they return
 // is used no longer than until end. The bytes passed to them stay valid until end.
+// Thread safety: that of the sink.
 #pragma once
 
 #include <concepts>

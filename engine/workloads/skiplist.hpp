@@ -18,6 +18,7 @@
 //
 // Invariant: every level is one sorted list from head to end, and has exactly the numbers of level 0 that reach this
 // level.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <array>

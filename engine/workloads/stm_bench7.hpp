@@ -22,6 +22,7 @@
 // Invariant: x and y of each atomic part are those of the start, possibly swapped. The date of each composite part is
 // the sum of its parts' dates. The number of changes of each complex assembly is the sum of those of its three
 // assemblies.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstddef>

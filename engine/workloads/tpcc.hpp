@@ -25,6 +25,7 @@
 // Invariant: for each warehouse, W_YTD is the sum of D_YTD. D_NEXT_O_ID is the number of orders of each district, which
 // have all their lines and as many new orders. S_YTD of each item is what its lines sold. For each customer, C_BALANCE
 // is -C_YTD_PAYMENT. Payments, W_YTD and history agree.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
 // The size of a TPC-C database, its initial records, and the check of its state. See tpcc.hpp.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstdint>

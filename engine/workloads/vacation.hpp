@@ -21,6 +21,7 @@
 // Another generator can make some cancellations wait until they expire, but does no other harm.
 // Invariant: free + used of each type are its rooms. The rooms that customers hold are the used ones. No number is
 // below 0.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <cstddef>

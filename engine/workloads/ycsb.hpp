@@ -15,6 +15,7 @@
 //
 // Invariant: the initial rows are there; in a to c and f there are no others. Each byte value has payload_bytes bytes
 // and begins with its key. The two fields of each row of f sum to 0.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <algorithm>

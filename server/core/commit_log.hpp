@@ -3,6 +3,7 @@
 // its place.
 //
 // The formats belong to storage (docs/log-format.md). Core passes columns.
+// Thread safety: see CommitLog; the rest is plain data.
 #pragma once
 
 #include <array>

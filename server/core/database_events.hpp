@@ -1,4 +1,5 @@
 // Events of the database that the program which runs it learns at once.
+// Thread safety: the executor makes all calls.
 #pragma once
 
 #include <functional>

@@ -2,7 +2,7 @@
 // Core itself reads no clock, starts no thread and never sleeps. So the whole server can run in one thread, with a seed
 // and on virtual time. server/core/threads.hpp has the real environment, tests/ the simulated one.
 //
-// Thread safety: any thread may use the three.
+// Thread safety: any thread may use the real three.
 #pragma once
 
 #include <cstdint>

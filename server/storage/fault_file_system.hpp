@@ -1,5 +1,6 @@
 // RocksDB's file system with the storage.append fail points (core/fail_point.hpp) in its write-ahead log. Tests see
 // with it how RocksDB itself handles a torn write or a failed sync. It is used only while fail points are set.
+// Thread safety: any thread, as RocksDB demands of a file system.
 #pragma once
 
 #include <rocksdb/env.h>

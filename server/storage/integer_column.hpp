@@ -3,6 +3,7 @@
 // need 0 to 2.
 //
 // Layout: i64 least, u8 width, then count x width bytes, little-endian.
+// Thread safety: none; a view is immutable.
 #pragma once
 
 #include <cstdint>

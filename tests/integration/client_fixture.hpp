@@ -1,4 +1,5 @@
-// The client library against the real kilokvd: a server that can be killed, and a client with a session.
+// The client library against the real kilokvd: a server that can be killed, and a client with a session. Thread safety:
+// none.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@
 
 namespace kilokv::client {
 
-// A kilokvd on a folder of its own, which can be killed and started again at the same port.
+// A kilokvd on its own folder. It can be killed and started again at the same port.
 class Server {
  public:
   Server() {
@@ -58,7 +59,7 @@ class Server {
     ::kill(process_, SIGKILL);
     ::waitpid(process_, nullptr, 0);
   }
-  // Waits for the port, which only the first start has to find out.
+  // Waits for the port. Only the first start has to find it out.
   std::string endpoint() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (port_ == 0 && std::chrono::steady_clock::now() < deadline) {

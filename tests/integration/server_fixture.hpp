@@ -1,4 +1,4 @@
-// The real kilokvd under test, and its protocol without the client library.
+// The real kilokvd under test, and its protocol without the client library. Thread safety: none.
 #pragma once
 
 #include <grpcpp/create_channel.h>
@@ -25,7 +25,7 @@ inline std::string kilokvd() {
   return std::string(directory != nullptr ? directory : ".") + "/kilokvd";
 }
 
-// A kilokvd on a folder and a port of its own. Ended with SIGKILL if the test has not stopped it.
+// A kilokvd on its own folder and port. The destructor ends it with SIGKILL if the test has not stopped it.
 class Server {
  public:
   explicit Server(std::vector<std::string> flags = {}) {
@@ -58,7 +58,7 @@ class Server {
     std::ifstream file(folder_ + "/log");
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // The exit code; 128 + signal when a signal ended it.
+  // Returns the exit code; 128 + signal if a signal ended it.
   int stop(int signal) {
     ::kill(process_, signal);
     int state = 0;
@@ -73,7 +73,7 @@ class Server {
     while (port_ == 0 && std::chrono::steady_clock::now() < deadline) {
       std::ifstream(folder_ + "/port") >> port_;
       if (port_ == 0)
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // polls a file: there is nothing to be woken by
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // polls a file, because nothing would wake it
     }
   }
 

@@ -1,5 +1,5 @@
-// An engine that hands everything to another one, for tests that change one thing of it. Thread safety: as of the
-// other.
+// An engine that passes every call to another engine, for tests that change one of its functions. Thread safety: as of
+// the other engine.
 #pragma once
 
 #include <cstddef>

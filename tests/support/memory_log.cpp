@@ -106,7 +106,7 @@ Status MemoryLog::checkpoint_session(const StoredSession& session) {
 
 Status MemoryLog::checkpoint_records(std::span<const StoredRecord> records) {
   for (const StoredRecord& record : records) {
-    KILOKV_CHECK(record.version < last_.next_version);  // nothing that is not durable
+    KILOKV_CHECK(record.version < last_.next_version);  // a checkpoint never holds what is not durable
     Write write{std::string(record.key), std::string(record.bytes), record};
     write.record.key = write.record.bytes = {};
     state_[write.key] = std::move(write);

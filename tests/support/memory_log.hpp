@@ -1,7 +1,8 @@
-// A CommitLog in memory, for tests of the core: what append() took is durable, crash by building a new Database on the
-// same log. Keeps its own copies of everything; replays like the real one, over a fuzzy checkpoint.
+// A CommitLog in memory, for tests of the core. Everything that append() took is durable. To crash, a test builds a new
+// Database on the same log. The log keeps its own copies of everything. It replays like the real log, over a fuzzy
+// checkpoint.
 //
-// Thread safety: as CommitLog demands; tests run it in one thread.
+// Thread safety: as CommitLog says; tests run it in one thread.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ class MemoryLog : public CommitLog {
   Status trim(TimeUs now_us) override;
   LogUsage usage() const override;
 
-  // Faults.
+  // Injects faults.
   void fail_next_append() { fail_append_ = true; }
   void set_reserve_limit(std::uint64_t bytes) { reserve_limit_ = bytes; }
 
@@ -58,7 +59,7 @@ class MemoryLog : public CommitLog {
 
   std::map<BatchNumber, Record> records_;
   std::map<std::string, Write> state_;
-  std::vector<StoredSession> sessions_, next_sessions_;  // of the checkpoint that counts, and of the next
+  std::vector<StoredSession> sessions_, next_sessions_;  // of the checkpoint that counts, and of the next one
   RecoveredPosition covers_, last_;
   std::uint64_t reserved_ = 0, reserve_limit_ = UINT64_MAX;
   std::size_t appends_ = 0;

@@ -1,5 +1,5 @@
-// What the message of a refusal shows must be what was compared: the value met is beyond the limit, by the numbers that
-// the reader sees.
+// Checks the message of a refusal: it must show the numbers that were compared. The actual value is beyond the limit,
+// by the numbers that the reader sees. Thread safety: none.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline std::vector<std::uint64_t> numbers_in(const std::string& text) {
   return numbers;
 }
 
-// The first number of each part counts. `turn`: the flag, and which way to turn it, such as "raise --parked-max".
+// The first number of each part counts. `turn`: the flag, and the direction to change it, such as "raise --parked-max".
 inline void expect_shown(const Status& refused, const std::string& turn) {
   ASSERT_EQ(refused.code(), StatusCode::resource_exhausted) << refused.message();
   ASSERT_NE(refused.violation(), nullptr) << refused.message();

@@ -1,7 +1,7 @@
 // The simulated environment of core (core/environment.hpp): virtual time, seeded random numbers, and all workers in one
 // thread, in an order that the seed decides. The same seed gives the same run.
 //
-// Thread safety: one thread.
+// Thread safety: none; one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class SimClock : public Clock {
   TimeUs wall_us() const override { return wall_us_; }
   TimeUs monotonic_us() const override { return monotonic_us_; }
   void advance(DurationUs us);
-  void jump_wall(DurationUs us) { wall_us_ += us; }  // either way, as an operator or NTP would
+  void jump_wall(DurationUs us) { wall_us_ += us; }  // forward or back, as an operator or NTP may do
 
  private:
   TimeUs wall_us_ = 1'700'000'000'000'000;
@@ -36,7 +36,7 @@ class SeededRandom : public Random {
   std::mt19937_64 engine_;
 };
 
-// Requires: outlives its workers. A step may notify, and spawn, but not destroy itself.
+// Requires: the scheduler outlives its workers. A step may notify and spawn, but must not destroy its own worker.
 class SimScheduler : public Scheduler {
  public:
   SimScheduler(SimClock* clock, std::uint64_t seed) : clock_(clock), random_(seed) {}
@@ -45,9 +45,10 @@ class SimScheduler : public Scheduler {
 
   // Runs one due worker; false if none is due now.
   bool run_one();
-  // Runs until no worker is due; time stands still. Returns the number of steps. Fails a check after `steps_max`.
+  // Runs until no worker is due, and does not move the clock. Returns the number of steps. Fails a check after
+  // `steps_max` steps.
   std::uint64_t run_until_idle(std::uint64_t steps_max = 10'000'000);
-  // The same, and moves the clock from one timer to the next until `us` have passed.
+  // As run_until_idle(), and moves the clock from one timer to the next until `us` have passed.
   void run_for(DurationUs us);
 
  private:
@@ -60,7 +61,7 @@ class SimScheduler : public Scheduler {
   std::vector<SimWorker*> due_;  // scratch
 };
 
-// All three, wired.
+// Clock, random numbers and scheduler together.
 struct SimEnvironment {
   explicit SimEnvironment(std::uint64_t seed) : random(seed), scheduler(&clock, seed ^ 0x9E3779B97F4A7C15u) {}
   Environment environment() { return {&clock, &random, &scheduler}; }

@@ -1,4 +1,4 @@
-// A client over a map, for what only scans. Everything else is refused.
+// A client over a map, for code that only scans. It refuses every other call. Thread safety: none.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace kilokv::bench {
 class FakeClient : public client::Client {
  public:
   std::map<std::string, std::variant<std::int64_t, std::string>> state;
-  int scans_that_break = 0;  // each after its first pair
+  int scans_that_break = 0;  // each breaks after its first pair
   int scans = 0;
 
   client::Expected<client::ScanPosition> scan(std::string_view from, std::string_view to,

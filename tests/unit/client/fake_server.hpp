@@ -1,6 +1,6 @@
-// A KiloKV service in the test's process, whose behaviour each test programs. By default it commits every transaction,
-// keeps the results of sessions and applies a number once, as the real one promises.
-// Thread safety: settings are changed while no call runs; counters may be read at any time.
+// A KiloKV service in the test's process. Each test programs its behaviour. By default it commits every transaction,
+// keeps the results of sessions, and applies a number once, as the real server promises.
+// Thread safety: a test changes settings while no call runs; it may read counters at any time.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -23,7 +23,7 @@ namespace kilokv::client {
 class FakeServer final : public v1::KiloKV::Service {
  public:
   using Write = std::function<bool(const v1::SessionResponse&)>;
-  // What to do with a request of a session; a status ends its stream.
+  // What the server does with a request of a session. A status ends the request's stream.
   using OnRequest = std::function<std::optional<grpc::Status>(const v1::SessionRequest&, const Write&)>;
 
   FakeServer() { start(); }
@@ -31,14 +31,14 @@ class FakeServer final : public v1::KiloKV::Service {
   void start();  // at the same port as before
   void stop();
   std::string endpoint() const { return "127.0.0.1:" + std::to_string(port_); }
-  // Options with quick retries.
+  // Options with short retry delays.
   ClientOptions client_options() const;
 
-  // Applies the request, once for each number of a session, and gives its answer.
+  // Applies the request, once for each number of a session, and returns its answer.
   v1::SessionResponse apply(const v1::SessionRequest& request);
   std::optional<grpc::Status> answer(const v1::SessionRequest& request, const Write& write);
   std::uint64_t times_applied(std::uint64_t number);
-  std::vector<v1::SessionRequest> seen();  // in a session, in the order of arrival, `session` filled in
+  std::vector<v1::SessionRequest> seen();  // requests of sessions, in the order of arrival, with `session` filled in
 
   static v1::ResultColumns committed(int transactions, std::uint64_t batch = 1);
   static grpc::Status with_detail(grpc::StatusCode code, const std::string& message, const v1::ErrorDetail& detail,

@@ -1,4 +1,4 @@
-// Batches that the tests send.
+// The batches that the tests send. Thread safety: pure functions.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// A whole core in one thread: simulated environment, log in memory, the real engine. Crash and restart by reopen().
+// A whole core in one thread: simulated environment, log in memory, the real engine. reopen() is a crash and a restart.
+// Thread safety: none; one thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@
 
 namespace kilokv::server {
 
-// Copies everything it hears; checks that it hears it as core/request.hpp promises.
+// Copies every result and failure that it gets, and checks that the calls follow core/request.hpp.
 class RecordingSink : public ResponseSink, private ResultVisitor {
  public:
   struct Read {
@@ -99,7 +100,7 @@ class CoreFixture : public ::testing::Test {
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     database = std::move(*opened);
   }
-  // A crash: everything that is not in the log is gone.
+  // A crash: everything that is not in the log is lost.
   void reopen() { open(); }
 
   std::shared_ptr<RecordingSink> submit(const Build& build, std::optional<SessionId> session = {},
@@ -152,7 +153,7 @@ class CoreFixture : public ::testing::Test {
       b.end();
     };
   }
-  // A withdrawal that waits for its cover.
+  // A withdrawal that waits until the account has enough.
   static Build withdraw(const std::string& key, std::int64_t amount, DurationUs wait_us) {
     return [=](engine::ColumnsBuilder& b) {
       b.begin(0, wait_us);
@@ -173,8 +174,8 @@ class CoreFixture : public ::testing::Test {
   DatabaseEvents events;
   std::string strategy = engine::EngineOptions().strategy;
   std::string device_name = engine::EngineOptions().device;
-  std::function<bool()> device_fails;  // of the emulated one, at each of its calls
-  // What the database gets instead of the engine, where there is one.
+  std::function<bool()> device_fails;  // of the emulated device, called at each of its calls
+  // If set, it makes the engine that the database uses from the real one.
   std::function<std::unique_ptr<engine::Engine>(std::unique_ptr<engine::Engine>)> wrap_engine;
   std::size_t table_records_max = engine::EngineOptions().table_records_max;
   SimEnvironment sim;

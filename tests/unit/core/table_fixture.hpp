@@ -1,4 +1,5 @@
-// An engine that tests write to batch by batch, for tests of what reads its table or waits for it.
+// An engine to which tests write batch by batch, for tests of code that reads its table or waits for it. Thread safety:
+// none.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ class WrittenTable {
     engine_ = std::move(*created);
   }
 
-  // Runs one batch; its position is now().
+  // Runs one batch. Its position is then now().
   void run(const std::function<void(engine::ColumnsBuilder&)>& build) {
     engine::TransactionColumns columns;
     engine::ColumnsBuilder builder(&columns, kSecret);

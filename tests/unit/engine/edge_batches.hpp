@@ -1,6 +1,6 @@
-// Random batches at the edges, without ranges, for tests: integers at the ends of 64 bits and at the largest delta of
-// an adder, records that change their type, deltas out of commit versions and stamps, lists longer than an adder's
-// transaction may have, waits, many precedences. Not thread-safe. The same source gives the same batches.
+// Random batches at the limits, without ranges, for tests: integers at the ends of 64 bits and at the largest delta of
+// an adder; records that change their type; deltas from commit versions and stamps; lists longer than an adder's
+// transaction may have; waits; many precedences. The same source gives the same batches. Thread safety: none.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 
 namespace kilokv::engine {
 
-// What the batches of a chain have in common.
+// The properties that the batches of a chain share.
 struct EdgeShape {
   std::uint64_t keys = 2, transactions_max = 1, guards_max = 0, operations_max = 1;
   bool mostly_adds = false;
-  double own_delta_chance = 0;   // of an ADD: of the commit version or of the stamp
-  double precedence_chance = 0;  // of a transaction: that it has one
+  double own_delta_chance = 0;   // of an ADD: the chance that its delta is the commit version or the stamp
+  double precedence_chance = 0;  // of a transaction: the chance that it has a precedence
 };
 
 inline EdgeShape draw_edge_shape(Random* random) {
@@ -36,7 +36,7 @@ inline EdgeShape draw_edge_shape(Random* random) {
     shape.guards_max = 40;
     shape.transactions_max = 12;
     shape.keys = 50 + random->below(1000);
-  } else if (random->chance(0.2)) {  // about as long as an adder's transaction may be
+  } else if (random->chance(0.2)) {  // about the longest lists that an adder's transaction may have
     shape.operations_max = 80;
     shape.guards_max = 15;
     shape.transactions_max = 30;
@@ -51,7 +51,7 @@ class EdgeBatches {
   static std::string name(std::uint64_t key) { return "k" + std::to_string(key); }
   const EdgeShape& shape() const { return shape_; }
 
-  // Adds n transactions; `now`: a version near which guards ask for one.
+  // Adds n transactions. `now`: guards ask for versions near it.
   void generate(ColumnsBuilder* builder, std::uint64_t n, Version now) {
     builder_ = builder;
     now_ = now;
@@ -77,7 +77,7 @@ class EdgeBatches {
   }
 
  private:
-  static constexpr std::uint64_t kListShort = 5;  // most lists have fewer
+  static constexpr std::uint64_t kListShort = 5;  // most lists have fewer operations
 
   std::uint32_t key() { return builder_->key(name(random_.below(shape_.keys))); }
   std::uint32_t bytes() {
@@ -158,7 +158,7 @@ class EdgeBatches {
   ColumnsBuilder* builder_ = nullptr;
   Version now_ = 0;
   std::int64_t delta_max_ = 0;
-  std::int64_t last_get_ = -1;  // of the list
+  std::int64_t last_get_ = -1;  // the last GET of the current list
 };
 
 }  // namespace kilokv::engine

@@ -1,4 +1,5 @@
-// An engine with short ways to say what a batch is and what is in the table; for tests of single rules.
+// An engine with short forms for the content of a batch and of the table, for tests of single rules. Thread safety:
+// none.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ using namespace kilokv::engine;
 inline constexpr KeyHashSecret kSecret{0x1234, 0x5678};
 inline constexpr TimeUs kStamp = 1763600000000000;
 
-// "-": never written; "-@9": deleted at 9; "5@7": integer; "'x'@7": bytes.
+// A cell as text. "-": never written; "-@9": deleted at 9; "5@7": integer; "'x'@7": bytes.
 inline std::string describe(const Engine& engine, Cell cell) {
   std::string text = "-";
   if (type_of(cell.tag) == ValueType::integer) text = std::to_string(static_cast<std::int64_t>(cell.word));
@@ -48,7 +49,7 @@ class Bench {
     expires.push_back(last ? 1 : 0);
   }
 
-  // Runs what was added since the last run, with versions from `first_version`.
+  // Runs the transactions that were added since the last run, with versions from `first_version` on.
   Status run(Version first_version = 100) {
     const BatchHeader header{++batch, kStamp, first_version};
     const Status status = engine->execute(header, columns, expires, &results, &writes);

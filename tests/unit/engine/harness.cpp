@@ -16,7 +16,7 @@ std::vector<Test>& tests() {
   return list;
 }
 
-std::size_t failures = 0;  // of the test that runs
+std::size_t failures = 0;  // of the running test
 constexpr std::size_t kShownMax = 20;
 
 }  // namespace

@@ -1,7 +1,8 @@
-// A test harness for a machine that has a compiler and CMake alone. One program for each *_test.cpp; harness.cpp has
+// A test harness for a machine that has only a compiler and CMake. Each *_test.cpp is one program; harness.cpp has
 // main.
 //   TEST(name) { EXPECT_EQ(a, b); EXPECT_TRUE(c); ASSERT_TRUE(d); ... }
-// EXPECT_... goes on after a failure, ASSERT_... ends the test. A program takes names of tests; none: all of them.
+// After a failure, EXPECT_... continues, and ASSERT_... ends the test. A program's arguments are names of tests;
+// without arguments it runs all tests. Thread safety: none; one thread.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +15,10 @@ namespace kilokv::test {
 
 using TestFunction = void (*)();
 
-// Adds a test to the program's list; true, so that it can initialise a constant.
+// Adds a test to the program's list. Returns true, so that it can initialise a constant.
 bool register_test(const char* name, TestFunction function);
 void report_failure(const char* file, int line, const std::string& text);
-// The test that runs has failed so far.
+// Whether the running test has failed so far.
 bool has_failed();
 
 template <class T>

@@ -1,5 +1,6 @@
-// The watchdog of `ordered`: a batch in which no transaction gets on is given up, wherever it runs. In the simulator a
-// planted bug stops everybody; on threads of the host and on a device the memory holds reservations that nobody made.
+// The watchdog of `ordered`: a batch in which no transaction makes progress is given up, on every platform. In the
+// simulator a mutation stops all lanes. On host threads and on a device, the memory holds reservations that no
+// transaction made.
 
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,4 +1,5 @@
-// A Database for tests of the gRPC face: it keeps what is submitted until the test answers it.
+// A Database for tests of the gRPC service. It keeps each submitted request until the test answers it. Thread safety:
+// any thread may call submit() and take().
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +13,7 @@
 
 namespace kilokv::server::test {
 
-// Every transaction of the request committed in batch 1.
+// A slice in which every transaction of the request committed in batch 1.
 class CommittedSlice final : public ResultSlice {
  public:
   explicit CommittedSlice(std::uint32_t size) : size_(size) {}
@@ -50,7 +51,7 @@ class FakeDatabase final : public Database {
     changed_.notify_all();
   }
 
-  // Waits for the next request. Null after 10 seconds.
+  // Waits for the next request. Returns null after 10 seconds.
   std::unique_ptr<Request> take() {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, std::chrono::seconds(10), [this] { return !requests_.empty(); })) return nullptr;

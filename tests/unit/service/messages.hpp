@@ -1,4 +1,5 @@
-// Messages for the tests of decoders: valid random transactions, and columns as a client would send them.
+// Messages for the tests of decoders: valid random transactions, and columns as a client sends them. Thread safety:
+// pure functions, but for the generator.
 #pragma once
 
 #include <random>
@@ -24,7 +25,7 @@ inline const DecodeContext kContext{kSecret, kLimits};
 v1::Transaction transfer(const std::string& from, const std::string& to, std::int64_t amount);
 v1::TransactionRows random_rows(Generator* generator, int transactions);
 
-// The message that says the same as `columns`; every column that may be left out is there.
+// The message with the content of `columns`. It has every column, even those that may be left out.
 v1::TransactionColumns to_message(const engine::TransactionColumns& columns);
 bool equal(const engine::TransactionColumns& a, const engine::TransactionColumns& b);
 

@@ -3,7 +3,7 @@
 namespace kilokv::server::storage {
 namespace {
 
-// What the sample batches leave.
+// Applies the sample batches to the table.
 void replay(BatchNumber from, BatchNumber to, Table* table) {
   for (BatchNumber number = from; number <= to; ++number) {
     const Batch batch = sample_batch(number);

@@ -1,4 +1,4 @@
-// Checkpoints of the sample batches of log_fixture.hpp, and the table that a recovery of them leaves.
+// Checkpoints of the sample batches of log_fixture.hpp, and the table after their recovery. Thread safety: none.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace kilokv::server::storage {
 
-// The latest record of each key, as core's table holds it after a recovery: the newer version wins.
+// The latest record of each key, as core's table has it after a recovery: the newer version wins.
 class Table final : public RecoveryVisitor {
  public:
   Status identity(const DatabaseIdentity&) override { return {}; }
@@ -33,7 +33,8 @@ class Table final : public RecoveryVisitor {
 // The table after sample batches 1 to `batch`, as text.
 std::map<std::string, std::string> state_after(BatchNumber batch);
 
-// Writes a checkpoint with the state after `records_of` that says it covers `covers`: fuzzy when they differ.
+// Writes a checkpoint with the state after batch `records_of`, which says that it covers `covers`. It is fuzzy if the
+// two differ.
 Status checkpoint(CommitLog* log, BatchNumber covers, BatchNumber records_of, std::size_t sessions);
 
 }  // namespace kilokv::server::storage

@@ -1,4 +1,5 @@
-// What the tests of storage share: temporary directories, batches, and a visitor that writes down what it is told.
+// Shared parts of the tests of storage: temporary directories, batches, and a visitor that records its calls. Thread
+// safety: none.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace kilokv::server::storage {
 
-// Removed with all that is in it.
+// The destructor removes the directory and its content.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();
@@ -35,7 +36,7 @@ std::string newest_write_ahead_log(const std::string& directory);
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& content);
 
-// Reads back as lines of text, so that a difference is readable.
+// Records the visit as lines of text, so that a difference is readable.
 class Transcript final : public RecoveryVisitor {
  public:
   Status identity(const DatabaseIdentity& identity) override;
@@ -50,14 +51,14 @@ class Transcript final : public RecoveryVisitor {
   DatabaseIdentity seen_identity;
 };
 
-// A batch that owns what a LogRecord refers to.
+// A batch that owns the data of its LogRecord.
 struct Batch {
   explicit Batch(BatchNumber number);
   void write_integer(std::uint32_t rank, const std::string& key, std::int64_t value);
   void write_bytes(std::uint32_t rank, const std::string& key, const std::string& value);
   void erase(std::uint32_t rank, const std::string& key);
   LogRecord record() const;
-  // What a Transcript says of it.
+  // The lines that a Transcript of this batch has.
   std::vector<std::string> lines() const;
 
   engine::BatchHeader header;
@@ -72,13 +73,13 @@ struct Batch {
   void write(std::uint32_t rank, const std::string& key, ValueType type, std::int64_t word);
 };
 
-// Batch `number` with writes of every type, a session entry of every kind, and nothing at every seventh.
+// Batch `number`, with writes of every type and a session entry of every kind. Every seventh batch is empty.
 Batch sample_batch(BatchNumber number);
 RecoveredPosition position_after(const Batch& batch);
 
 StorageOptions options_for(const std::string& directory);
 
-// A log that was opened and recovered. The test fails if that did.
+// A log that was opened and recovered. The test fails if either failed.
 struct OpenLog {
   explicit OpenLog(const StorageOptions& options);
   void append(BatchNumber from, BatchNumber to);  // sample batches, one call each
@@ -88,10 +89,10 @@ struct OpenLog {
   RecoveredPosition position;
 };
 
-// What opening and recovering a damaged directory says.
+// The status of opening and recovering a damaged directory.
 Status open_status(const StorageOptions& options, Transcript* transcript = nullptr);
 
-// What a Transcript of sample batches [from, to] says.
+// The lines that a Transcript of sample batches [from, to] has.
 std::vector<std::string> sample_lines(BatchNumber from, BatchNumber to);
 
 }  // namespace kilokv::server::storage

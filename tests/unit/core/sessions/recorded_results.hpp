@@ -1,4 +1,4 @@
-// Results as plain data: to build slices in tests, and to see what a slice showed.
+// Results as plain data: tests build slices from them, and record what a slice showed. Thread safety: none.
 #pragma once
 
 #include <memory>
@@ -51,7 +51,7 @@ class RecordedSlice : public ResultSlice {
   std::vector<RecordedResult> results_;
 };
 
-// Writes each transaction as a line.
+// Writes each transaction as one line of text.
 class LineVisitor : public ResultVisitor {
  public:
   void transaction(const TransactionResult& r) override {

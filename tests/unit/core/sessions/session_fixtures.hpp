@@ -1,4 +1,5 @@
-// What the tests of SessionTable share: a sink that checks how it is called, and slices to deliver.
+// Shared parts of the tests of SessionTable: a sink that checks how it is called, and slices to deliver. Thread safety:
+// a sink takes one call at a time, and checks that; the rest: none.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@
 
 namespace kilokv::server {
 
-// Keeps the indices that it was shown. Fails the test when calls overlap, come after the end, or repeat an index.
+// Keeps the indices that it was shown. Fails the test if calls overlap, come after the end, or repeat an index.
 class CheckingSink : public ResponseSink {
  public:
   void results(const ResultSlice& slice, bool last) override {
@@ -53,7 +54,7 @@ class CheckingSink : public ResponseSink {
 
   void then(std::function<void()> then) { then_ = std::move(then); }
 
-  // In the order in which they were shown.
+  // The indices in the order in which they were shown.
   const std::vector<std::uint32_t>& indices() const { return indices_; }
   bool last() const { return last_; }
   const Status& failure() const { return failure_; }
@@ -86,7 +87,7 @@ inline std::string encoded(const ResultSlice& slice) {
   return bytes;
 }
 
-// All sessions at once.
+// Returns all sessions, as one walk shows them.
 inline std::vector<StoredSession> snapshot_of(const SessionTable& table) {
   std::vector<StoredSession> sessions;
   EXPECT_TRUE(table

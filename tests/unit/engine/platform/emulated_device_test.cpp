@@ -1,5 +1,5 @@
-// What the emulated device is for: each thing that a driver of devices may do wrong is planted, and must be noticed;
-// and its pointers, atomics, streams and injected errors do as they say.
+// The emulated device must detect each error that the driver of a device may make: the tests plant them all. Its
+// pointers, atomics, streams and injected errors must also work as their comments say.
 
 #include <sys/resource.h>
 #include <sys/wait.h>

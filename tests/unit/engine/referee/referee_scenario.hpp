@@ -1,5 +1,5 @@
-// One batch on one engine, with everything that the referee needs to judge it, in the open, so that a test can falsify
-// any part of it.
+// One batch on one engine, with everything that the referee needs to check it. All members are public, so that a test
+// can falsify any of them. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct RefereeScenario {
     KILOKV_CHECK(engine->load(key, kLoadVersion, ValueType::integer, value, {}).ok());
   }
 
-  // Runs the columns as one batch; transactions with a wait timeout of 0 make their last try.
+  // Runs the columns as one batch. For transactions with a wait timeout of 0 it is the last try.
   void execute() {
     model = model_of(*engine);
     expires.resize(columns.size());
@@ -49,7 +49,7 @@ struct RefereeScenario {
     KILOKV_CHECK(engine->execute(header, columns, expires, &results, &writes).ok());
   }
 
-  // The referee's verdict, and into `after` the state that it reached.
+  // The referee's verdict. Sets `after` to the state that the referee reached.
   Status check(RefereeMode mode = RefereeMode::deterministic, ModelState* after = nullptr) const {
     ModelState state = model;
     const auto bytes_of = [this](Cell cell) { return engine->bytes_of(cell); };
@@ -58,7 +58,7 @@ struct RefereeScenario {
     return status;
   }
 
-  // To the next batch of a chain.
+  // Advances to the next batch of a chain.
   void next_batch() {
     engine->release_through(header.number);
     header = {header.number + 1, header.time_us + 1000, results.next_version};

@@ -1,4 +1,5 @@
-// What the tests of the simulator share: schedules of each kind, and runs that must end well or with an error.
+// Shared parts of the tests of the simulator: schedules of each kind, and runs that must end well or with an error.
+// Thread safety: none.
 #pragma once
 
 #include <array>
@@ -32,7 +33,7 @@ inline void expect_ok(Lanes* lanes, Kind kind, std::uint64_t seed, const Body& b
   if (!report.status.ok()) FAIL(show_run(kind, seed, report));
 }
 
-// Some runs of those seeds end with an error that has this in its text; returns how many.
+// Runs the body under this many seeds. Returns how many runs end with an error that has `text` in it.
 inline std::uint64_t count_errors(Lanes* lanes, Kind kind, std::uint64_t seeds, const std::string& text,
                                   const Body& body) {
   std::uint64_t errors = 0;

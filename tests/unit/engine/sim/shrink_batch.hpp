@@ -1,4 +1,5 @@
-// Shrinks the schedule of a batch that failed in the simulator, and prints what is left of it.
+// Shrinks the schedule of a batch that failed in the simulator, and prints the decisions that remain. Thread safety:
+// none.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace kilokv::engine {
 
 inline constexpr std::uint64_t kShrinkRunsMax = 3000;
 
-// run(schedule, &report): the test with this schedule for that batch; what came of it, and the report of the batch's
-// run. A failure without an end counts only where the first one is one.
+// run(schedule, &report): runs the test for that batch under this schedule. It returns the result, and sets the report
+// of the batch's run. A failure without progress counts only if the first failure is one too.
 inline ShrunkSchedule shrink_batch(Schedule failing, const std::function<Status(const Schedule&, RunReport*)>& run) {
   const auto is_endless = [](const Status& status) {
     return status.message().find("no progress") != std::string::npos;

@@ -1,7 +1,9 @@
-// Seeded schedules of the simulator, for the tests of what runs in it: that so many hold, or that a planted bug is
-// found. A failure prints the command that replays it, and the decisions that make it fail.
+// Seeded schedules of the simulator, for the tests of code that runs in it. A test checks that a number of schedules
+// succeed, or that a mutation is found. A failure prints the command that replays it, and the decisions that make it
+// fail.
 //
-// A family of runs has run_seed(), a RunSeed: some batches that follow from the seed, each under a schedule of its own.
+// A family of runs has run_seed(), a RunSeed. It runs some batches that follow from the seed, each under its own
+// schedule. Thread safety: none.
 #pragma once
 
 #include <array>
@@ -18,8 +20,8 @@
 
 namespace kilokv::engine {
 
-// Where a sanitizer makes each step slow, a tenth of the schedules; and no planted bugs, each of which is a protocol to
-// compile, and none of them what is to be looked at.
+// If a sanitizer makes each step slow, a tenth of the schedules run. Mutations are then left out: each is a protocol to
+// compile, and the sanitizer is not there to check mutations.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t schedules_to_run(std::uint64_t schedules) { return schedules / 10; }
 #define PLANTED_TEST(name, expectation) static_assert(true);
@@ -29,9 +31,9 @@ constexpr std::uint64_t schedules_to_run(std::uint64_t schedules) { return sched
   TEST(name) { expectation; }
 #endif
 
-// What a family's runs did.
+// The counts over a family's runs.
 struct SimTotals {
-  static constexpr std::uint64_t kPreemptionsMin = 5;  // of a schedule that counts
+  static constexpr std::uint64_t kPreemptionsMin = 5;  // a schedule with fewer does not count
   std::uint64_t schedules = 0, few_preemptions = 0, batches = 0, steps = 0, preemptions = 0, stale_loads = 0,
                 walked = 0;
   std::set<std::uint64_t> traces;
@@ -41,23 +43,24 @@ struct SimTotals {
   RunReport report;
 
   void count(const RunReport& run);
-  // A batch.
+  // Counts a batch.
   void count(const RunReport& run, const ExecutionReport& execution);
 };
 
-// The workload `mixed` over so many keys, without ranges: a batch with one runs on `serial`.
+// The workload `mixed` over this many keys, without ranges, because a batch with a range runs on `serial`.
 Result<Workload> mixed_workload(std::uint64_t seed, std::uint64_t keys);
 
-// The schedule of the batch with this seed: as usual, or the one that is given, if it is that batch's. Returns which.
+// Sets the schedule of the batch with this seed: `given` if it belongs to that batch, else `usual`. Returns whether it
+// is `given`.
 bool set_schedule(const Schedule& usual, std::uint64_t seed, const Schedule* given, Schedule* schedule);
 
-// If `given` has the seed of a batch, then it is that batch's schedule, and that batch the last.
+// If `given` has the seed of a batch, it is that batch's schedule, and that batch is the last one.
 using RunSeed = Status (*)(std::uint64_t seed, SimTotals* totals, const Schedule* given);
 
-// From here on seeds are of runs in which memory is weak (sim/weak_memory.hpp).
+// Seeds from here on belong to runs with weak memory (sim/weak_memory.hpp).
 inline constexpr std::uint64_t kWeakSeeds = std::uint64_t{1} << 32;
 
-// The same seeds in weak memory.
+// The same seeds, in weak memory.
 template <class Family>
 struct InWeakMemory {
   static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
@@ -65,7 +68,7 @@ struct InWeakMemory {
   }
 };
 
-// Whether the batch that was executed is as the referee has it. One that was given up is not: an error of the run.
+// Checks the executed batch with the referee. A batch that was given up is an error of the run.
 Status judge(const RefereeScenario& scenario, RefereeMode mode);
 
 template <class Probe>
@@ -73,17 +76,17 @@ struct NamedProbe {
   Probe probe;
   const char* name;
 };
-// A rare place was reached.
+// Fails the test if this rare place was not reached.
 void expect_probe(const SimTotals& totals, std::uint32_t number, const char* name);
 
-// KILOKV_TEST_SEED of the environment; null: all seeds are to be run.
+// The value of KILOKV_TEST_SEED in the environment. Null: all seeds run.
 const char* replayed_seed();
 void print_replay(const char* program, const char* test, std::uint64_t seed, const Status& status);
 
-// What of the failing schedule makes it fail.
+// Finds the decisions of the failing schedule that make it fail.
 ShrunkSchedule shrink_seed(RunSeed run_seed, std::uint64_t seed, const Schedule& failing);
 
-// So many schedules hold. Returns what they did.
+// Runs this many schedules, all of which must succeed. Returns their counts.
 SimTotals expect_to_hold(RunSeed run_seed, const char* program, const char* test, std::uint64_t schedules);
 template <class Family>
 SimTotals expect_to_hold(const char* program, const char* test, std::uint64_t schedules) {
@@ -94,7 +97,8 @@ struct FailedSeed {
   std::uint64_t seed = 0;
   Schedule schedule;
 };
-// A seed whose schedule fails, with the command that replays it; then that it does so again. None: the test has failed.
+// Finds a seed whose schedule fails, prints the command that replays it, and checks that the replay fails too. Returns
+// nothing if the test has failed.
 std::optional<FailedSeed> expect_to_fail(RunSeed run_seed, const char* program, const char* test,
                                          std::uint64_t seeds_max = 6000);
 template <class Family>

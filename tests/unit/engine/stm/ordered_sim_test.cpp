@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kProgram = "engine_ordered_sim_test";
 constexpr std::uint64_t kSchedules = schedules_to_run(14000);
 constexpr std::uint64_t kPlantedSchedulesMax = 4000;
-constexpr std::size_t kShrunkDecisionsMax = 10;  // of a planted bug
+constexpr std::size_t kShrunkDecisionsMax = 10;  // of a mutation
 constexpr std::uint64_t kBatches = 2;            // each in a row on one state: reservations of earlier ones are there
 
 struct NoOlderReader : OrderedRules {

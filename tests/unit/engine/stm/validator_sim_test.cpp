@@ -189,7 +189,7 @@ struct Family {
     for (run->current = 0; run->current < run->sets.size(); ++run->current) {
       run->results.push_back(front.run(run->sets[run->current].size()));
     }
-    --run->current;  // where a planted bug has the back at work still
+    --run->current;  // a mutation may let the back still work on it
     front.end();
   }
 

@@ -1,5 +1,5 @@
-// A workload on an engine, each batch of it under the referee, and the state that it leaves, in the open, so that a
-// test can falsify any of it.
+// A workload on an engine. The referee checks each batch. All members are public, so that a test can falsify any part
+// of the state. Thread safety: none.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ inline WorkloadOptions named(const std::string& name, std::uint64_t keys, std::u
   return options;
 }
 
-// With so many keys, or as many as the workload takes.
+// The workload's options with this many keys, or with as many as the workload allows.
 inline WorkloadOptions fitting(const std::string& name, std::uint64_t keys, std::uint64_t seed = 1) {
   return named(name, std::min(keys, Workload::kind(name).keys_max), seed);
 }
@@ -42,7 +42,7 @@ struct StateRecord {
 };
 using State = std::vector<StateRecord>;
 
-// What the invariant of a workload, or of a generator of one, says of a state; empty: it holds.
+// What the invariant of a workload, or of its generator, says of a state. Empty: it is true.
 template <class Generator>
 std::string violation_of(const Generator& generator, const State& state) {
   InvariantCheck invariant(generator.invariant());
@@ -69,8 +69,8 @@ struct WorkloadScenario {
     });
   }
 
-  // Runs a batch of this generator, or of another one; the results stay until the next one begins.
-  // What the referee says of it; empty: nothing.
+  // Runs a batch of this generator, or of another one. The results stay until the next batch begins. Returns the
+  // referee's error; empty: none.
   template <class Generator>
   std::string run_batch(Generator* generator, std::size_t transactions) {
     if (has_run_) scenario.next_batch();
@@ -92,7 +92,7 @@ struct WorkloadScenario {
     return found;
   }
 
-  State state() const {  // what is not deleted
+  State state() const {  // the live records
     State all;
     scenario.engine->scan({}, {}, [&](const RecordView& record) {
       const ValueType type = type_of(record.cell.tag);
@@ -103,7 +103,7 @@ struct WorkloadScenario {
     });
     return all;
   }
-  std::int64_t sum_of(std::string_view prefix) const {  // of the integers under keys that begin so
+  std::int64_t sum_of(std::string_view prefix) const {  // of the integers under keys with this prefix
     std::int64_t sum = 0;
     for (const StateRecord& record : state()) sum += record.key.starts_with(prefix) ? record.integer : 0;
     return sum;

@@ -10,9 +10,10 @@
 namespace kilokv::engine {
 namespace {
 
-constexpr std::uint64_t kBatches = 2;  // each in a row on one state: the lock words of earlier ones are there
+// One after the other on one state, so that the lock words of earlier batches are there.
+constexpr std::uint64_t kBatches = 2;
 
-// Commit units and histories small enough that few records fill them.
+// Commit units and histories that are so small that few records fill them.
 KiloTuning kilo_tuning_of(std::uint64_t seed) {
   Random random(seed ^ 0x4B11);
   constexpr std::array<std::uint32_t, 4> kUnits = {1, 1, 2, 4}, kEntries = {1, 1, 2, 4}, kBuckets = {4, 8, 8, 64},
@@ -36,7 +37,7 @@ LocalTuning local_tuning_of(std::uint64_t seed) {
   return tuning;
 }
 
-// Few lanes and many transactions on each: one can be behind the end of a range while another has not met it.
+// Few lanes, with many transactions on each: one lane can be after the end of a range that another has not reached.
 bool has_many_each(std::uint64_t seed) { return seed % 5 == 1; }
 
 Status load_initial(const Workload& workload, Random* random, std::uint64_t keys, Engine* engine) {
@@ -50,7 +51,7 @@ Status load_initial(const Workload& workload, Random* random, std::uint64_t keys
   return status;
 }
 
-// Behind a batch.
+// Called after a batch.
 Status check_claims(const std::vector<std::uint64_t>& lock_words) {
   for (std::size_t i = 1; i < lock_words.size(); i += kWordsPerLock) {
     if (lock_words[i] != LockClaim::kNone) return Status(StatusCode::internal, "a claim is left");
@@ -58,7 +59,7 @@ Status check_claims(const std::vector<std::uint64_t>& lock_words) {
   return {};
 }
 
-// Executes what the scenario's columns have, and judges it.
+// Runs the scenario's columns, and checks the result.
 Status run_batch(const TicketedKind& kind, const TicketedSimRuns& runs, RefereeScenario* scenario, SimTotals* totals) {
   scenario->execute();
   totals->schedule = runs.schedule;
@@ -117,7 +118,7 @@ TicketedSimRuns ticketed_runs_of(std::uint32_t width, std::uint64_t seed) {
 
 std::unique_ptr<Engine> make_simulated(const TicketedKind& kind, TicketedSimRuns* runs) {
   EngineOptions options;
-  options.strategy = "serial";  // that goes on where the simulator ended a run
+  options.strategy = "serial";  // `serial` continues where the simulator ended a run
   options.secret = RefereeScenario::kSecret;
   return create_engine_with(options, kind.make(runs));
 }
@@ -128,7 +129,8 @@ Status run_ticketed_seed(const TicketedKind& kind, std::uint64_t seed, SimTotals
   Random random(seed ^ 0x5EED);
   const std::uint64_t keys = 2 + random.below(3);
   auto workload = mixed_workload(seed, keys);
-  // In weak memory no byte values: a planted bug there tears cells, and a torn one names no bytes that exist.
+  // No byte values in weak memory: a mutation tears cells there, and the word of a torn cell is not the address of a
+  // blob.
   const bool conflicts = random.chance(0.5) || seed >= kWeakSeeds;
   RefereeScenario scenario;
   scenario.engine = make_simulated(kind, &runs);

@@ -1,5 +1,5 @@
-// Batches of the strategies with tickets in the simulator, for their tests: each result is judged by the referee, and
-// by the simulator itself (races, progress, barriers).
+// Batches of the strategies with tickets in the simulator, for their tests. The referee checks each result, and so does
+// the simulator itself (races, progress, barriers). Thread safety: none.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,12 @@
 
 namespace kilokv::engine {
 
-// Transactions over very few keys, chosen for conflicts that only a full validation finds: reads of one key and writes
-// of another, sums over two keys that every transaction keeps, double reads and writes, waits, and some precedence.
+// Generates transactions over very few keys, for conflicts that only a full validation finds: reads of one key and
+// writes of another, sums over two keys that every transaction keeps, double reads and writes, waits, and some
+// precedence.
 void generate_conflicts(Random* random, std::uint64_t keys, std::size_t transactions, ColumnsBuilder* builder);
 
-// How a batch is run: so many lanes in a group, and a protocol on that platform.
+// How a batch runs: the number of lanes in a group, and a protocol on that platform.
 struct TicketedKind {
   std::uint32_t width;
   std::unique_ptr<Executor> (*make)(TicketedSimRuns* runs);
@@ -30,18 +31,19 @@ struct TicketedKind {
 // 8 to 16 transactions on 2 to 4 keys, on 4 to 16 lanes; one lockstep schedule for two interleaved ones.
 TicketedSimRuns ticketed_runs_of(std::uint32_t width, std::uint64_t seed);
 
-// An engine that runs its batches so. `runs` outlives it.
+// An engine that runs its batches in this way. `runs` outlives it.
 std::unique_ptr<Engine> make_simulated(const TicketedKind& kind, TicketedSimRuns* runs);
 
-// A RunSeed, but for its kind.
+// A RunSeed with one more argument, its kind.
 Status run_ticketed_seed(const TicketedKind& kind, std::uint64_t seed, SimTotals* totals, const Schedule* given);
 
-// One batch of a scenario of its own, of so many transactions: `add` adds the guards and operations of the i-th.
+// Runs one batch of its own scenario, with this many transactions. `add` adds the guards and operations of the i-th.
 Status run_ticketed_batch(const TicketedKind& kind, TicketedSimRuns* runs, std::uint64_t transactions,
                           SimTotals* totals, const Schedule* given,
                           const std::function<void(ColumnsBuilder*, std::uint64_t)>& add);
 
-// Two keys that every writer keeps equal, and transactions that wait for that: they never have to.
+// Runs transactions on two keys that every writer keeps equal, and transactions that wait for them to be equal. These
+// never have to wait.
 Status run_equal_keys(const TicketedKind& kind, TicketedSimRuns runs, SimTotals* totals, const Schedule* given);
 
 template <class Rules>
@@ -63,7 +65,7 @@ struct TicketedFamily {
   }
 };
 
-// All of a protocol's: each was reached.
+// Checks that each of a protocol's rare places was reached.
 template <class Probe, std::size_t Size>
 void expect_probes(const SimTotals& totals, const NamedProbe<Probe> (&names)[Size]) {
   static_assert(Size == static_cast<std::size_t>(Probe::probes));
