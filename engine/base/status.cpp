@@ -36,6 +36,14 @@ Status Status::exhausted(Violation violation, std::int64_t retry_after_us) {
   return status;
 }
 
+Status Status::as_not_run() const {
+  Status status = *this;
+  auto rep = std::make_shared<Rep>(*rep_);
+  rep->not_run = true;
+  status.rep_ = std::move(rep);
+  return status;
+}
+
 const std::string& Status::message() const {
   static const std::string empty;
   return rep_ ? rep_->message : empty;

@@ -40,12 +40,15 @@ struct Violation {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(StatusCode code, std::string message) : rep_(std::make_shared<Rep>(Rep{code, std::move(message), {}, {}})) {}
+  Status(StatusCode code, std::string message)
+      : rep_(std::make_shared<Rep>(Rep{code, std::move(message), {}, {}, false})) {}
 
   // INVALID_ARGUMENT whose message names all four parts of `violation`.
   static Status invalid(Violation violation);
   // RESOURCE_EXHAUSTED with the delay after which a retry is worthwhile, in microseconds.
   static Status exhausted(Violation violation, std::int64_t retry_after_us);
+  // The same, and certain: nothing of the request ran, and nothing of it will. Requires: !ok().
+  Status as_not_run() const;
 
   bool ok() const { return rep_ == nullptr; }
   StatusCode code() const { return rep_ ? rep_->code : StatusCode::ok; }
@@ -53,6 +56,7 @@ class [[nodiscard]] Status {
   // Null unless made by invalid() or exhausted().
   const Violation* violation() const { return rep_ && rep_->violation ? &*rep_->violation : nullptr; }
   std::optional<std::int64_t> retry_after_us() const { return rep_ ? rep_->retry_after_us : std::nullopt; }
+  bool not_run() const { return rep_ && rep_->not_run; }
 
  private:
   struct Rep {
@@ -60,6 +64,7 @@ class [[nodiscard]] Status {
     std::string message;
     std::optional<Violation> violation;
     std::optional<std::int64_t> retry_after_us;
+    bool not_run;
   };
   std::shared_ptr<const Rep> rep_;  // null: ok, so the good path never allocates
 };

@@ -95,7 +95,7 @@ Status SessionStream::take(grpc::ByteBuffer buffer) {
   }
   auto answer = std::make_shared<Answer>(std::static_pointer_cast<SessionStream>(shared_from_this()), *message, bytes);
   status = submit(*message, bytes, answer);
-  if (!status.ok()) answer->fail(status);
+  if (!status.ok()) answer->fail(status.as_not_run());
   return {};
 }
 

@@ -17,7 +17,8 @@ bool fill_detail(const Status& status, v1::ErrorDetail* detail) {
   if (const auto retry_after_us = status.retry_after_us()) {
     detail->set_retry_after_us(static_cast<std::uint64_t>(*retry_after_us));
   }
-  return status.violation() != nullptr || status.retry_after_us().has_value();
+  detail->set_not_run(status.not_run());
+  return status.violation() != nullptr || status.retry_after_us().has_value() || status.not_run();
 }
 
 }  // namespace

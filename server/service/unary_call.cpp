@@ -88,7 +88,7 @@ void UnaryCall::finish(const Status& status) {
 
 void ExecuteCall::submit(const DatabaseGate& gate, const v1::ExecuteRequest& message) {
   const Status status = try_submit(gate, message);
-  if (!status.ok()) fail(status);
+  if (!status.ok()) fail(status.as_not_run());
 }
 
 Status ExecuteCall::try_submit(const DatabaseGate& gate, const v1::ExecuteRequest& message) {
@@ -121,7 +121,7 @@ Status ExecuteCall::answer(const ResultSlice& slice) {
 
 void GetCall::submit(const DatabaseGate& gate, const v1::GetRequest& message) {
   const Status status = try_submit(gate, message);
-  if (!status.ok()) fail(status);
+  if (!status.ok()) fail(status.as_not_run());
 }
 
 Status GetCall::try_submit(const DatabaseGate& gate, const v1::GetRequest& message) {

@@ -289,10 +289,7 @@ class RemoteClient final : public Client {
           v1::ExecuteBatchResponse response;
           while (!malformed && reader->Read(&response)) malformed = add_slice(&response, results);
           if (malformed) context->TryCancel();
-          const grpc::Status status = reader->Finish();
-          // What was refused after a first answer is not sent again: part of it ran.
-          if (status.ok() || results->columns().answered == 0) return status;
-          return grpc::Status(grpc::StatusCode::UNAVAILABLE, status.error_message());
+          return reader->Finish();
         });
     if (malformed) return malformed;
     if (error) return error;

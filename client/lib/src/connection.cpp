@@ -112,7 +112,9 @@ Error Connection::describe(Error error) const {
 }
 
 bool Connection::may_retry(const grpc::Status& status, const Error& error, Retry retry) {
-  if (error.code == ErrorCode::resource_exhausted) return error.retry_after_us != 0;
+  if (error.code == ErrorCode::resource_exhausted) {
+    return error.retry_after_us != 0 && (error.not_run || retry != Retry::when_refused);
+  }
   if (error.code != ErrorCode::unavailable || retry == Retry::when_refused) return false;
   return retry == Retry::always || !nothing_listens(status);
 }

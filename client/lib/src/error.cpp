@@ -43,6 +43,7 @@ void explain_too_large(Error* error) {
   const std::string sizes = error->message.substr(at + kWords.size());
   const std::size_t middle = sizes.find(" vs. "), end = sizes.find(')');
   error->code = ErrorCode::invalid_argument;
+  error->not_run = true;
   error->field = kMessageField;
   if (middle != std::string::npos && end != std::string::npos && middle < end) {
     error->met = sizes.substr(0, middle) + " bytes";
@@ -65,6 +66,7 @@ void set_detail(const v1::ErrorDetail& detail, Error* error) {
   error->met = detail.met();
   error->knob = detail.knob();
   error->retry_after_us = detail.retry_after_us();
+  error->not_run = detail.not_run();
 }
 
 }  // namespace
@@ -76,10 +78,12 @@ const char* to_string(ErrorCode code) {
   return "UNKNOWN";
 }
 
-bool never_ran(ErrorCode code) {
-  switch (code) {
+// RESOURCE_EXHAUSTED alone does not tell: a stream of answers that are too much ends with it after its transactions
+// ran.
+bool never_ran(const Error& error) {
+  if (error.not_run) return true;
+  switch (error.code) {
     case ErrorCode::invalid_argument:
-    case ErrorCode::resource_exhausted:
     case ErrorCode::permission_denied:
     case ErrorCode::unauthenticated:
     case ErrorCode::unimplemented: return true;

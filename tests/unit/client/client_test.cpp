@@ -49,12 +49,27 @@ TEST_F(ClientTest, WithoutASessionOnlyARefusalIsSentAgain) {
   server_.on_execute = [&](const auto&, auto*, grpc::ServerContext* context) {
     v1::ErrorDetail detail;
     detail.set_retry_after_us(1000);
+    detail.set_not_run(true);
     if (++calls < 3) return FakeServer::with_detail(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", detail, context);
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "lost");
   };
   const Error error = client_->execute(adds(1)).error();
   EXPECT_EQ(error.code, ErrorCode::unavailable);
   EXPECT_EQ(calls, 3) << "two refusals, and a loss that must not be repeated";
+}
+
+TEST_F(ClientTest, WithoutASessionAFullServerThatMayHaveRunItIsNotAskedAgain) {
+  std::atomic<int> calls = 0;
+  server_.on_execute = [&](const auto&, auto*, grpc::ServerContext* context) {
+    ++calls;
+    v1::ErrorDetail detail;
+    detail.set_retry_after_us(1000);
+    return FakeServer::with_detail(grpc::StatusCode::RESOURCE_EXHAUSTED, "the answers are too much", detail, context);
+  };
+  const Error error = client_->execute(adds(1)).error();
+  EXPECT_EQ(error.code, ErrorCode::resource_exhausted);
+  EXPECT_FALSE(never_ran(error));
+  EXPECT_EQ(calls, 1);
 }
 
 TEST_F(ClientTest, ErrorsCarryTheDetailOfTheServer) {

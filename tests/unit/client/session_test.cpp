@@ -43,6 +43,7 @@ class SessionTest : public ::testing::Test {
     response.mutable_error()->set_code(static_cast<std::uint32_t>(code));
     response.mutable_error()->set_message("refused");
     response.mutable_error()->mutable_detail()->set_retry_after_us(retry_after_us);
+    response.mutable_error()->mutable_detail()->set_not_run(true);
     response.mutable_error()->mutable_detail()->set_knob("--some-knob");
     return response;
   }
@@ -153,7 +154,7 @@ TEST_F(SessionTest, ARefusalAfterALossDoesNotClaimThatNothingRan) {
   const Error error = session_->execute(adds(1), within(500'000)).error();
   EXPECT_EQ(attempts, 2);
   EXPECT_EQ(error.code, ErrorCode::deadline_exceeded) << error.message;
-  EXPECT_FALSE(never_ran(error.code));
+  EXPECT_FALSE(never_ran(error));
 }
 
 TEST_F(SessionTest, InvalidArgumentEndsTheRequestAlone) {

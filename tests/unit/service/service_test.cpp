@@ -134,6 +134,7 @@ TEST_F(ServiceTest, ErrorsCarryTheirDetail) {
   EXPECT_EQ(stub_->Execute(refused.get(), request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(detail_of(*refused).knob(), "--key-bytes-max");
   EXPECT_EQ(detail_of(*refused).field(), "transactions[0].then[0].key");
+  EXPECT_TRUE(detail_of(*refused).not_run());
 
   std::thread answerer([this] {
     database_.take()->sink->fail(Status::exhausted({"queue", "5", "6", "--queue-transactions-max"}, 1234));
@@ -143,6 +144,7 @@ TEST_F(ServiceTest, ErrorsCarryTheirDetail) {
             grpc::StatusCode::RESOURCE_EXHAUSTED);
   answerer.join();
   EXPECT_EQ(detail_of(*exhausted).retry_after_us(), 1234u);
+  EXPECT_FALSE(detail_of(*exhausted).not_run()) << "the database did not say so";
 }
 
 TEST_F(ServiceTest, RefusesMalformedIdentities) {
@@ -235,6 +237,7 @@ TEST_F(ServiceTest, OverlongMessageIsRefusedByName) {
   EXPECT_TRUE(response.last());
   EXPECT_EQ(response.error().code(), static_cast<std::uint32_t>(grpc::StatusCode::INVALID_ARGUMENT));
   EXPECT_EQ(response.error().detail().knob(), "--message-bytes-max");
+  EXPECT_TRUE(response.error().detail().not_run());
   // The stream goes on.
   ASSERT_TRUE(stream->Write(session_request(8)));
   test::FakeDatabase::commit(database_.take().get());
@@ -397,6 +400,7 @@ TEST_F(SlowReaderTest, IsCutOff) {
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(detail_of(*call).knob(), "--stream-answer-bytes-max");
+  EXPECT_FALSE(detail_of(*call).not_run()) << "the answer that was cut off is that of a transaction that ran";
   EXPECT_EQ(service_.unsent_answer_bytes(), 0u);
 }
 
