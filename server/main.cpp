@@ -92,21 +92,22 @@ void log_wrong_batch(const std::string& batch) {
 }
 
 ServerInfo info_of(const ServerOptions& options) {
+  const engine::EngineOptions& engine = options.engine;
   return {.version = kVersion,
-          .strategy = options.engine.strategy,
-          .threads = options.engine.threads,
-          .records_per_lock = options.engine.records_per_lock,
-          .transactions_per_thread = options.engine.transactions_per_thread,
+          .strategy = engine.strategy,
+          .threads = engine.threads,
           .shadow_rate = options.database.shadow_rate,
-          .commit_units = options.engine.commit_units,
-          .concurrency_limit = options.engine.concurrency_limit,
-          .history = options.engine.history,
-          .order = options.engine.order,
-          .staged_records = options.engine.staged_records,
-          .signature_bits = options.engine.signature_bits,
-          .stage_blocks = options.engine.stage_blocks,
-          .validation = options.engine.validation,
-          .validation_lanes = options.engine.validation_lanes};
+          .settings = {{"order", engine.order},
+                       {"records_per_lock", std::to_string(engine.records_per_lock)},
+                       {"transactions_per_thread", std::to_string(engine.transactions_per_thread)},
+                       {"commit_units", std::to_string(engine.commit_units)},
+                       {"history", engine.history},
+                       {"concurrency_limit", std::to_string(engine.concurrency_limit)},
+                       {"staged_records", std::to_string(engine.staged_records)},
+                       {"signature_bits", std::to_string(engine.signature_bits)},
+                       {"stage_blocks", std::to_string(engine.stage_blocks)},
+                       {"validation", engine.validation},
+                       {"validation_lanes", engine.validation_lanes}}};
 }
 
 class Server {

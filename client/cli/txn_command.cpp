@@ -65,7 +65,7 @@ class TxnRun {
   }
 
   void tell(Error error, std::string* lines) {
-    if (error.knob == "--guards-max") {
+    if (error.setting == "--guards-max") {
       error.message +=
           "; the version guards that a transaction begins with do not count if it is alone and nothing of it waits";
     }
@@ -89,7 +89,7 @@ class TxnRun {
 
   static bool is_too_large(const Error& error) {
     return error.code == ErrorCode::invalid_argument &&
-           (error.knob == "--guards-max" || error.knob == "--message-bytes-max");
+           (error.setting == "--guards-max" || error.setting == "--message-bytes-max");
   }
 
   // A transaction with more guards than fit in a request: execute() uploads what it can of them.

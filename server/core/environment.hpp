@@ -27,7 +27,7 @@ class Random {
 };
 
 inline constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
-// The longest duration that a knob may have, 100 years: no clock overflows by it, not even one of nanoseconds.
+// The longest duration that a setting may have, 100 years: no clock overflows by it, not even one of nanoseconds.
 inline constexpr DurationUs kDurationUsMax = DurationUs{100} * 365 * 24 * 3600 * 1000000;
 
 // A stage of the pipeline: a step function that is never run concurrently with itself.

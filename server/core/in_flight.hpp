@@ -14,8 +14,8 @@ namespace kilokv::server {
 
 class InFlight {
  public:
-  // `name`: of the calls, as an error names them; `knob`: the flag that sets `max`.
-  InFlight(std::uint32_t max, const char* name, const char* knob) : max_(max), name_(name), knob_(knob) {}
+  // `name`: of the calls, as an error names them; `setting`: the flag that sets `max`.
+  InFlight(std::uint32_t max, const char* name, const char* setting) : max_(max), name_(name), setting_(setting) {}
 
   // RESOURCE_EXHAUSTED when `max` are on their way. Otherwise leave(), or what returning() made, must be called once.
   Status enter() {
@@ -23,9 +23,10 @@ class InFlight {
     if (count <= max_) return {};
     leave();
     constexpr std::int64_t kRetryAfterUs = 10000;
-    return Status::exhausted(
-        {name_, std::to_string(max_) + " in flight", std::to_string(count) + " in flight with this call", knob_},
-        kRetryAfterUs);
+    return Status::exhausted({name_, std::to_string(max_) + " in flight",
+                              std::to_string(count) + " in flight with this call", setting_},
+                             kRetryAfterUs)
+        .because(ErrorReason::calls_full);
   }
   void leave() { count_.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -41,7 +42,7 @@ class InFlight {
  private:
   const std::uint32_t max_;
   const char* const name_;
-  const char* const knob_;
+  const char* const setting_;
   std::atomic<std::uint64_t> count_{0};
 };
 

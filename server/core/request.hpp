@@ -98,7 +98,8 @@ inline std::uint64_t capacity_bytes(const Request& request) { return request.tra
 
 // With what requests end, and calls are refused, once the server drains.
 inline Status draining() {
-  return Status(StatusCode::unavailable, "the server is shutting down; in a session, send the request again");
+  return Status(StatusCode::unavailable, "the server is shutting down; in a session, send the request again")
+      .because(ErrorReason::draining);
 }
 
 }  // namespace kilokv::server

@@ -1,5 +1,6 @@
 #include "server/service/service.hpp"
 
+#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -33,10 +34,13 @@ class UnaryEnd {
   grpc::ServerUnaryReactor* reactor_;
 };
 
-KStatus check_limit(const char* field, std::uint64_t met, std::uint64_t limit, const char* unit, const char* knob) {
-  if (met <= limit) return {};
-  return KStatus::invalid(
-      {.field = field, .limit = std::to_string(limit) + unit, .met = std::to_string(met) + unit, .knob = knob});
+KStatus check_limit(const char* field, std::uint64_t actual, std::uint64_t limit, const char* unit,
+                    const char* setting) {
+  if (actual <= limit) return {};
+  return KStatus::invalid({.field = field,
+                           .limit = std::to_string(limit) + unit,
+                           .actual = std::to_string(actual) + unit,
+                           .setting = setting});
 }
 
 KStatus check_scan(const v1::ScanRequest& request, const ServiceOptions& options, const DatabaseOptions& database) {
@@ -48,8 +52,8 @@ KStatus check_scan(const v1::ScanRequest& request, const ServiceOptions& options
   if (status.ok())
     status = check_limit("limit", request.limit(), database.scan_pairs_max, " pairs", "--scan-pairs-max");
   if (status.ok() && !request.range().to().empty() && request.range().from() >= request.range().to()) {
-    status =
-        KStatus::invalid({.field = "range.to", .limit = "greater than range.from", .met = "not greater", .knob = ""});
+    status = KStatus::invalid(
+        {.field = "range.to", .limit = "greater than range.from", .actual = "not greater", .setting = ""});
   }
   return status;
 }
@@ -61,8 +65,8 @@ Result<DurationUs> lease_of(const v1::OpenSessionRequest& request, const Databas
   if (request.lease_us() < min_us) {
     return KStatus::invalid({.field = "lease_us",
                              .limit = "at least " + std::to_string(min_us) + " us",
-                             .met = std::to_string(request.lease_us()) + " us",
-                             .knob = "--session-lease-min"});
+                             .actual = std::to_string(request.lease_us()) + " us",
+                             .setting = "--session-lease-min"});
   }
   KStatus status = check_limit("lease_us", request.lease_us(), static_cast<std::uint64_t>(options.session_lease_us_max),
                                " us", "--session-lease-max");
@@ -70,7 +74,7 @@ Result<DurationUs> lease_of(const v1::OpenSessionRequest& request, const Databas
   return static_cast<DurationUs>(request.lease_us());
 }
 
-Result<CancelTarget> target_of(const v1::CancelRequest& request) {
+Result<CancelTarget> target_of(const v1::CancelRequest& request, const engine::TransactionLimits& limits) {
   CancelTarget target;
   switch (request.target_case()) {
     case v1::CancelRequest::kParkedId: target.parked_id = request.parked_id(); return target;
@@ -79,30 +83,39 @@ Result<CancelTarget> target_of(const v1::CancelRequest& request) {
       if (!session.ok()) return session.status();
       target.session = *session;
       target.request = request.transactions().number();
-      if (request.transactions().has_index()) target.index = request.transactions().index();
+      const auto& indices = request.transactions().indices();
+      KStatus status = check_limit("transactions.indices", static_cast<std::uint64_t>(indices.size()),
+                                   limits.request_transactions_max, " indices", "--request-transactions-max");
+      if (!status.ok()) return status;
+      target.indices.assign(indices.begin(), indices.end());
       return target;
     }
     case v1::CancelRequest::TARGET_NOT_SET: break;
   }
-  return KStatus::invalid({.field = "target", .limit = "parked_id or transactions", .met = "not set", .knob = ""});
+  return KStatus::invalid({.field = "target", .limit = "parked_id or transactions", .actual = "not set", .setting = ""})
+      .because(ErrorReason::missing_field);
 }
 
 void fill_info(const ServerInfo& info, v1::StatusResponse* response) {
-  response->set_server_version(info.version);
-  response->set_strategy(info.strategy);
-  response->set_threads(info.threads);
-  response->set_records_per_lock(info.records_per_lock);
-  response->set_transactions_per_thread(info.transactions_per_thread);
-  response->set_shadow_rate(info.shadow_rate);
-  response->set_commit_units(info.commit_units);
-  response->set_history(info.history);
-  response->set_concurrency_limit(info.concurrency_limit);
-  response->set_order(info.order);
-  response->set_staged_records(info.staged_records);
-  response->set_signature_bits(info.signature_bits);
-  response->set_stage_blocks(info.stage_blocks);
-  response->set_validation(info.validation);
-  response->set_validation_lanes(info.validation_lanes);
+  response->mutable_server()->set_server_version(info.version);
+  response->mutable_server()->set_strategy(info.strategy);
+  response->mutable_server()->set_threads(info.threads);
+  response->mutable_checks()->set_shadow_rate(info.shadow_rate);
+  for (const auto& [name, text] : info.settings) add_text(name, text, response->mutable_settings());
+}
+
+// The token of a scan's reader; 0: none.
+Result<std::uint64_t> reader_of(const v1::ScanRequest& request) {
+  std::uint64_t reader = 0;
+  if (request.reader().empty()) return reader;
+  if (request.reader().size() != sizeof reader) {
+    return KStatus::invalid({.field = "reader",
+                             .limit = std::to_string(sizeof reader) + " bytes, or empty",
+                             .actual = std::to_string(request.reader().size()) + " bytes",
+                             .setting = ""});
+  }
+  std::memcpy(&reader, request.reader().data(), sizeof reader);
+  return reader;
 }
 
 }  // namespace
@@ -224,12 +237,14 @@ grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* conte
   if (!database.ok()) return end(database.status());
   const KStatus status = check_scan(*request, options_, (*database)->options());
   if (!status.ok()) return end(status);
+  const Result<std::uint64_t> reader = reader_of(*request);
+  if (!reader.ok()) return end(reader.status());
   ScanRequest scan{.from = request->range().from(),
                    .to = request->range().to(),
                    .limit = request->limit(),
                    .boundary = {},
                    .keep_boundary = request->keep_boundary(),
-                   .reader = request->reader(),
+                   .reader = *reader,
                    .bytes_max = options_.message_bytes_max};
   if (request->boundary() != 0) scan.boundary = request->boundary();
   (*database)->scan(std::move(scan), [end, response](Result<ScanPage> page) {
@@ -263,7 +278,7 @@ grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* con
   const UnaryEnd end(context, reactor);
   Result<Database*> database = gate_.get();
   if (!database.ok()) return end(database.status());
-  Result<CancelTarget> target = target_of(*request);
+  Result<CancelTarget> target = target_of(*request, options_.limits);
   if (!target.ok()) return end(target.status());
   (*database)->cancel(std::move(*target), [end, response](Result<std::uint64_t> cancelled) {
     if (cancelled.ok()) response->set_cancelled(*cancelled);
@@ -284,7 +299,8 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
   }
   fill_status(status, response);
   fill_info(info_, response);
-  response->set_uptime_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
+  response->mutable_server()->set_uptime_seconds(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
   reactor->Finish(grpc::Status::OK);
   return reactor;
 }

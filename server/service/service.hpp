@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kilokv/v1/kilokv.grpc.pb.h"
@@ -29,16 +30,13 @@ using KiloKvMethods = v1::KiloKV::WithCallbackMethod_Execute<
                     v1::KiloKV::WithCallbackMethod_Cancel<v1::KiloKV::WithCallbackMethod_Status<
                         v1::KiloKV::WithCallbackMethod_UploadReadSet<v1::KiloKV::Service>>>>>>>>>>>>;
 
-// What Status says about the program, database or not; all but the version as the flags of these names have it.
+// What Status says about the program, database or not, as the flags of these names have it.
 struct ServerInfo {
   std::string version;
   std::string strategy;
-  std::uint32_t threads = 0, records_per_lock = 1, transactions_per_thread = 0;
+  std::uint32_t threads = 0;
   double shadow_rate = 0;
-  std::uint32_t commit_units = 8, concurrency_limit = 0;
-  std::string history, order;
-  std::uint32_t staged_records = 1024, signature_bits = 256, stage_blocks = 1;
-  std::string validation, validation_lanes;
+  std::vector<std::pair<std::string, std::string>> settings;  // name and text of those that differ by strategy
 };
 
 class KiloKvService final : public KiloKvMethods {

@@ -46,16 +46,16 @@ Status check_keys(const v1::GetRequest& request, const engine::TransactionLimits
   if (keys == 0 || keys > limits.operations_max) {
     return Status::invalid({.field = "keys",
                             .limit = "1 to " + std::to_string(limits.operations_max) + " keys",
-                            .met = std::to_string(keys) + " keys",
-                            .knob = "--operations-max"});
+                            .actual = std::to_string(keys) + " keys",
+                            .setting = "--operations-max"});
   }
   for (int i = 0; i < request.keys_size(); ++i) {
     const std::size_t bytes = request.keys(i).size();
     if (bytes >= 1 && bytes <= limits.key_bytes_max) continue;
     return Status::invalid({.field = "keys[" + std::to_string(i) + "]",
                             .limit = "1 to " + std::to_string(limits.key_bytes_max) + " bytes",
-                            .met = std::to_string(bytes) + " bytes",
-                            .knob = "--key-bytes-max"});
+                            .actual = std::to_string(bytes) + " bytes",
+                            .setting = "--key-bytes-max"});
   }
   return {};
 }
@@ -150,8 +150,9 @@ Status GetCall::answer(const ResultSlice& slice) {
   return Status::invalid({.field = "keys",
                           .limit = "values that fit in an answer of " + std::to_string(options_.message_bytes_max) +
                                    " bytes; ask for fewer keys at a time",
-                          .met = std::to_string(visitor.bytes()) + " bytes",
-                          .knob = "--message-bytes-max"});
+                          .actual = std::to_string(visitor.bytes()) + " bytes",
+                          .setting = "--message-bytes-max"})
+      .because(ErrorReason::answer_too_large);
 }
 
 }  // namespace kilokv::server

@@ -215,7 +215,7 @@ TEST_F(ClientIntegration, WithoutASession) {
   one.end();
   const Error error = client_->execute(one).error();
   EXPECT_EQ(error.code, ErrorCode::invalid_argument);
-  EXPECT_EQ(error.knob, "--key-bytes-max") << error.message;
+  EXPECT_EQ(error.setting, "--key-bytes-max") << error.message;
 }
 
 class LittleRoomForAnswers : public ClientIntegration {

@@ -46,12 +46,12 @@ void explain_too_large(Error* error) {
   error->not_run = true;
   error->field = kMessageField;
   if (middle != std::string::npos && end != std::string::npos && middle < end) {
-    error->met = sizes.substr(0, middle) + " bytes";
-    error->limit = sizes.substr(middle + 5, end - middle - 5) + " bytes (16 times the knob)";
+    error->actual = sizes.substr(0, middle) + " bytes";
+    error->limit = sizes.substr(middle + 5, end - middle - 5) + " bytes (16 times the setting)";
   }
-  error->knob = "--message-bytes-max";
-  error->message = error->message.substr(0, at) + "the message is too large for the server: " + error->met +
-                   ", at most " + error->limit + "; send less at once, or raise " + error->knob;
+  error->setting = "--message-bytes-max";
+  error->message = error->message.substr(0, at) + "the message is too large for the server: " + error->actual +
+                   ", at most " + error->limit + "; send less at once, or raise " + error->setting;
 }
 
 std::string words(const grpc::Status& status) {
@@ -63,9 +63,14 @@ std::string words(const grpc::Status& status) {
 void set_detail(const v1::ErrorDetail& detail, Error* error) {
   error->field = detail.field();
   error->limit = detail.limit();
-  error->met = detail.met();
-  error->knob = detail.knob();
+  error->actual = detail.actual();
+  error->setting = detail.setting();
   error->retry_after_us = detail.retry_after_us();
+  // A newer server may name reasons that this client does not know: they stay empty.
+  const std::string& reason = v1::ErrorReason_Name(detail.reason());
+  if (detail.reason() != v1::ERROR_REASON_UNSPECIFIED && !reason.empty()) {
+    error->reason = reason.substr(std::string_view("ERROR_REASON_").size());
+  }
   error->not_run = detail.not_run();
 }
 

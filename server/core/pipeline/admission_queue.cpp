@@ -15,7 +15,7 @@ struct Limit {
   const char* field;
   std::uint64_t most;
   const char* unit;
-  const char* knob;
+  const char* setting;
 };
 
 // Adds `amount` unless the sum passes the limit. The error holds the sum that was refused: a second look at the counter
@@ -25,8 +25,9 @@ Status charge_counter(std::atomic<std::uint64_t>* counter, std::uint64_t amount,
   if (sum <= limit.most) return {};
   counter->fetch_sub(amount, std::memory_order_relaxed);
   return Status::exhausted({limit.field, std::to_string(limit.most) + " " + limit.unit,
-                            std::to_string(sum) + " " + limit.unit + " with this request", limit.knob},
-                           kRetryAfterUs);
+                            std::to_string(sum) + " " + limit.unit + " with this request", limit.setting},
+                           kRetryAfterUs)
+      .because(ErrorReason::queue_full);
 }
 
 // The largest value that the request may write; the constants of guards are compared and forgotten.

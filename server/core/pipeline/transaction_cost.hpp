@@ -61,7 +61,7 @@ struct TransactionCost {
 };
 
 // Of transaction t. `largest_value`: of all that the database holds or that was admitted; when it grows, the bound
-// stays true at the larger one. `result_bytes_max`: the knob.
+// stays true at the larger one. `result_bytes_max`: the setting.
 TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t, bool in_session,
                         std::uint64_t largest_value, std::uint64_t result_bytes_max);
 

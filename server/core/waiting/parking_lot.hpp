@@ -71,7 +71,7 @@ class ParkingLot {
 
   // Ids of a request's parked transactions, or of one of them, in order of index.
   std::vector<std::uint64_t> of_request(const SessionId& session, std::uint64_t request,
-                                        std::optional<std::uint32_t> index) const;
+                                        std::vector<std::uint32_t> indices) const;
   // In order of id, after `after_id`, at most `limit`.
   std::vector<const Parked*> list(std::uint64_t after_id, std::size_t limit) const;
 

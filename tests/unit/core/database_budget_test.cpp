@@ -178,10 +178,10 @@ TEST_F(DatabaseBudgetTest, ADeletedRangeIsReservedWithItsLongestKeys) {
   EXPECT_EQ(log.reserved(), 0u);
 }
 
-// Each knob at the most that it may be, and just beyond.
+// Each setting at the most that it may be, and just beyond.
 TEST(DatabaseOptionsTest, EveryKnobHasAnUpperLimit) {
   struct Case {
-    const char* knob;
+    const char* setting;
     std::uint64_t most;
     std::function<void(DatabaseOptions*, std::uint64_t)> set;
   };
@@ -218,11 +218,11 @@ TEST(DatabaseOptionsTest, EveryKnobHasAnUpperLimit) {
        }) {
     DatabaseOptions options;
     c.set(&options, c.most);
-    EXPECT_TRUE(options.validate().ok()) << c.knob;
+    EXPECT_TRUE(options.validate().ok()) << c.setting;
     c.set(&options, c.most + 1);
     const Status status = options.validate();
-    ASSERT_NE(status.violation(), nullptr) << c.knob;
-    EXPECT_EQ(status.violation()->knob, c.knob);
+    ASSERT_NE(status.violation(), nullptr) << c.setting;
+    EXPECT_EQ(status.violation()->setting, c.setting);
     EXPECT_NE(status.violation()->limit.find(std::to_string(c.most)), std::string::npos);
   }
 }
@@ -233,7 +233,7 @@ TEST(DatabaseOptionsTest, ANegativeDurationIsRefused) {
   const Status status = options.validate();
   EXPECT_EQ(status.code(), StatusCode::invalid_argument);
   ASSERT_NE(status.violation(), nullptr);
-  EXPECT_EQ(status.violation()->met, "-1 us");
+  EXPECT_EQ(status.violation()->actual, "-1 us");
   EXPECT_EQ(status.violation()->limit, "0 to " + std::to_string(kDurationUsMax) + " us");
 }
 

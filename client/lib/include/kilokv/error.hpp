@@ -12,7 +12,7 @@ namespace kilokv::client {
 enum class ErrorCode : std::uint8_t {
   none,
   cancelled,          // by the caller
-  invalid_argument,   // field, limit, met and knob say what is wrong
+  invalid_argument,   // field, limit, actual and setting say what is wrong
   deadline_exceeded,  // the caller's deadline passed; in a session, send again to learn the results
   not_found,
   permission_denied,
@@ -33,8 +33,9 @@ const char* to_string(ErrorCode code);
 struct Error {
   ErrorCode code = ErrorCode::none;
   std::string message;
-  std::string field, limit, met, knob;  // as the server named them; empty if it did not
+  std::string field, limit, actual, setting;  // as the server named them; empty if it did not
   std::uint64_t retry_after_us = 0;
+  std::string reason;    // as the server named it, such as QUEUE_FULL; empty if it did not
   bool not_run = false;  // the server said: nothing of the request ran, and nothing of it will
   explicit operator bool() const { return code != ErrorCode::none; }
 };

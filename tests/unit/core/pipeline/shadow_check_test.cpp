@@ -342,11 +342,11 @@ TEST_F(ShadowCheckTest, TheShareIsChecked) {
     DatabaseOptions wrong;
     wrong.shadow_rate = share;
     ASSERT_FALSE(wrong.validate().ok()) << share;
-    EXPECT_EQ(wrong.validate().violation()->knob, "--shadow-rate");
+    EXPECT_EQ(wrong.validate().violation()->setting, "--shadow-rate");
   }
   DatabaseOptions wrong;
   wrong.shadow_records_max = 0;
-  EXPECT_EQ(wrong.validate().violation()->knob, "--shadow-records-max");
+  EXPECT_EQ(wrong.validate().violation()->setting, "--shadow-records-max");
 }
 
 TEST(BatchText, HoldsTheStateAndTheTransactions) {
