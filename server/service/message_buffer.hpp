@@ -1,6 +1,6 @@
-// Messages of the bulk calls as gRPC carries them. They are parsed and serialized here instead of by gRPC, so that an
-// over-long one is measured before it is parsed, a parsed one lives in an arena, and an answer's bytes are known before
-// it is queued.
+// Messages as gRPC carries them. They are parsed and serialized here instead of by gRPC, so that an over-long one is
+// measured before it is parsed, a malformed one is refused in our words, a parsed one can live in an arena, and an
+// answer's bytes are known before it is queued.
 #pragma once
 
 #include <grpcpp/impl/codegen/proto_utils.h>

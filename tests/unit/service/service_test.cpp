@@ -2,7 +2,10 @@
 #include "server/service/service.hpp"
 
 #include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
+
+#include <future>
 
 #include "server/service/grpc_server.hpp"
 #include "server/service/status_map.hpp"
@@ -474,6 +477,34 @@ TEST_F(ServiceTest, EveryRefusalHasAReason) {
   EXPECT_EQ(response.error().detail().reason(), v1::ERROR_REASON_MISSING_FIELD);
   session->TryCancel();
   stream->Finish();
+}
+
+TEST_F(ServiceTest, MalformedMessagesAndUnknownMethodsAreRefusedInOurWords) {
+  grpc::GenericStub stub(grpc::CreateChannel(server_->endpoint(), grpc::InsecureChannelCredentials()));
+  const auto refusal = [&](const std::string& method, grpc::ClientContext* call) {
+    const grpc::Slice garbage("\xff\xff\xff");
+    grpc::ByteBuffer request(&garbage, 1), response;
+    std::promise<grpc::Status> ended;
+    stub.UnaryCall(call, method, {}, &request, &response, [&](grpc::Status status) { ended.set_value(status); });
+    return ended.get_future().get();
+  };
+  service_.serve(&database_);
+  const auto* methods = v1::ErrorDetail::descriptor()->file()->FindServiceByName("KiloKV");
+  ASSERT_GE(methods->method_count(), 12);
+  for (int i = 0; i < methods->method_count(); ++i) {
+    auto call = context();
+    const grpc::Status status = refusal("/kilokv.v1.KiloKV/" + methods->method(i)->name(), call.get());
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << methods->method(i)->name();
+    EXPECT_EQ(detail_of(*call).reason(), v1::ERROR_REASON_MALFORMED_MESSAGE) << methods->method(i)->name();
+    EXPECT_EQ(detail_of(*call).field(), "message");
+  }
+  auto call = context();
+  const grpc::Status status = refusal("/kilokv.v1.KiloKV/Jump", call.get());
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(status.error_message(), "unknown method /kilokv.v1.KiloKV/Jump");
+  EXPECT_EQ(detail_of(*call).reason(), v1::ERROR_REASON_UNKNOWN_METHOD);
+  EXPECT_TRUE(detail_of(*call).not_run());
+  EXPECT_EQ(database_.submitted(), 0u);
 }
 
 TEST_F(ServiceTest, TheDetailRidesOnEveryCode) {
