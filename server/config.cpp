@@ -383,22 +383,22 @@ std::string usage_problem(const Flags& flags, int argc, const char* const* argv)
   return "it cannot be read";
 }
 
-Status check_choice(const char* knob, const std::string& met, const std::vector<std::string>& allowed) {
-  if (std::find(allowed.begin(), allowed.end(), met) != allowed.end()) return {};
+Status check_choice(const char* setting, const std::string& actual, const std::vector<std::string>& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), actual) != allowed.end()) return {};
   std::string list;
   for (const std::string& choice : allowed) list += (list.empty() ? "" : ", ") + choice;
-  return invalid(std::string(knob) + " is \"" + met + "\": it must be one of " + list);
+  return invalid(std::string(setting) + " is \"" + actual + "\": it must be one of " + list);
 }
 
 // `set_by`: the flag that sets the limit, where one does.
-Status check_most(const char* knob, std::uint64_t met, std::uint64_t most, const std::string& set_by = {}) {
-  if (met <= most) return {};
-  return Status::invalid({knob, "0 to " + std::to_string(most) + set_by, std::to_string(met), knob});
+Status check_most(const char* setting, std::uint64_t actual, std::uint64_t most, const std::string& set_by = {}) {
+  if (actual <= most) return {};
+  return Status::invalid({setting, "0 to " + std::to_string(most) + set_by, std::to_string(actual), setting});
 }
 
-Status check_longest(const char* knob, DurationUs met, DurationUs longest) {
-  if (met <= longest) return {};
-  return Status::invalid({knob, "0 to " + format_duration(longest), format_duration(met), knob});
+Status check_longest(const char* setting, DurationUs actual, DurationUs longest) {
+  if (actual <= longest) return {};
+  return Status::invalid({setting, "0 to " + format_duration(longest), format_duration(actual), setting});
 }
 
 Status check_listen(const std::string& listen) {

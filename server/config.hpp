@@ -25,7 +25,7 @@ struct ServerOptions {
   StorageOptions storage{.data_dir = "kilokv-data", .free_bytes = {}};
   ServiceOptions service;
 
-  // Every value against what is allowed. INVALID_ARGUMENT names flag, value met and limit.
+  // Every value against what is allowed. INVALID_ARGUMENT names flag, actual value and limit.
   Status validate() const;
 };
 

@@ -5,6 +5,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -12,8 +13,10 @@
 #include <fstream>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/engine.hpp"
 #include "server/config.hpp"
@@ -93,24 +96,20 @@ void log_wrong_batch(const std::string& batch) {
 }
 
 ServerInfo info_of(const ServerOptions& options) {
-  std::map<std::string, std::string> settings;
-  for (auto& [name, text] : engine::effective_settings(options.engine.settings)) settings[name] = text;
-  const auto number = [&](const char* name) { return engine::setting_number(settings.at(name)); };
+  const engine::EngineOptions& engine = options.engine;
+  std::vector<std::pair<std::string, std::string>> settings = {{"order", engine.order}};
+  for (auto& [name, text] : engine::effective_settings(engine.settings)) {
+    std::string field(name);
+    std::replace(field.begin(), field.end(), '-', '_');
+    settings.emplace_back(std::move(field), text);
+  }
+  settings.emplace_back("validation", engine.validation);
+  settings.emplace_back("validation_lanes", engine.validation_lanes);
   return {.version = kVersion,
-          .strategy = options.engine.strategy,
-          .threads = options.engine.threads,
-          .records_per_lock = number("records-per-lock"),
-          .transactions_per_thread = number("transactions-per-thread"),
+          .strategy = engine.strategy,
+          .threads = engine.threads,
           .shadow_rate = options.database.shadow_rate,
-          .commit_units = number("commit-units"),
-          .concurrency_limit = number("concurrency-limit"),
-          .history = settings.at("writer-history"),
-          .order = options.engine.order,
-          .staged_records = number("staged-records"),
-          .signature_bits = number("signature-bits"),
-          .stage_blocks = number("stage-blocks"),
-          .validation = options.engine.validation,
-          .validation_lanes = options.engine.validation_lanes};
+          .settings = std::move(settings)};
 }
 
 class Server {

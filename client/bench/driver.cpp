@@ -68,7 +68,7 @@ void Driver::count(const Counts& counts, std::int64_t start_us) {
 
 bool Driver::count_failure(const client::Error& error, std::uint64_t missing) {
   const std::lock_guard lock(mutex_);
-  std::uint64_t Counts::*const field = client::never_ran(error.code) ? &Counts::errors : &Counts::unknown;
+  std::uint64_t Counts::*const field = client::never_ran(error) ? &Counts::errors : &Counts::unknown;
   whole_.*field += missing;
   if (first_error_.empty()) first_error_ = std::string(client::to_string(error.code)) + ": " + error.message;
   // A full server refuses, and a call without a session loses its answer in a restart. Both errors pass.

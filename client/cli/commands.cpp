@@ -246,26 +246,15 @@ ExitCode run_status(const CommonOptions& common) {
                                    {"server_version", status->version},
                                    {"strategy", status->strategy},
                                    {"threads", status->threads},
-                                   {"records_per_lock", status->records_per_lock},
-                                   {"transactions_per_thread", status->transactions_per_thread},
-                                   {"shadow_rate", status->shadow_rate},
-                                   {"order", status->order},
-                                   {"strategy_choice", status->strategy_choice},
-                                   {"commit_units", status->commit_units},
-                                   {"history", status->history},
-                                   {"concurrency_limit", status->concurrency_limit},
-                                   {"staged_records", status->staged_records},
-                                   {"signature_bits", status->signature_bits},
-                                   {"stage_blocks", status->stage_blocks},
-                                   {"validation", status->validation},
-                                   {"validation_lanes", status->validation_lanes},
-                                   {"validator_choice", status->validator_choice},
-                                   {"device", status->device},
-                                   {"device_model", status->device_model},
-                                   {"device_reason", status->device_reason},
-                                   {"uptime_seconds", status->uptime_seconds},
-                                   {"recovery_seconds", status->recovery_seconds},
-                                   {"state_hash", status->state_hash}};
+                                   {"shadow_rate", status->shadow_rate}};
+  for (const auto& [name, text] : status->settings) fields[name] = text;
+  for (const auto& [name, text] : status->details) fields[name] = text;
+  fields.update({{"device", status->device},
+                 {"device_model", status->device_model},
+                 {"device_reason", status->device_reason},
+                 {"uptime_seconds", status->uptime_seconds},
+                 {"recovery_seconds", status->recovery_seconds},
+                 {"state_hash", status->state_hash}});
   for (const auto& [name, value] : status->counters) fields[name] = value;
   if (common.output == OutputFormat::json) {
     std::cout << fields.dump() << '\n';

@@ -243,10 +243,10 @@ void append_list(const Json& line, const char* name, Batch* batch, Append append
 
 void check_line(const Json& line) {
   static const std::vector<std::string> kFields = {
-      "session",          "request",  "index", "attempts", "invoke_us",      "return_us",     "precedence",
-      "wait_timeout_ms",  "guards",   "then",  "else",     "outcome",        "error",         "failed_guard",
-      "failed_operation", "version",  "batch", "rank",     "admitted_batch", "batch_time_us", "reads",
-      "reads_dropped",    "cancelled"};
+      "session",         "request",          "index",    "attempts", "invoke_us", "return_us",      "precedence",
+      "wait_timeout_ms", "guards",           "then",     "else",     "outcome",   "error",          "not_run",
+      "failed_guard",    "failed_operation", "version",  "batch",    "rank",      "admitted_batch", "batch_time_us",
+      "reads",           "reads_dropped",    "cancelled"};
   check_fields(line, kFields);
 }
 

@@ -65,13 +65,13 @@ class TxnRun {
   }
 
   void tell(Error error, std::string* lines) {
-    if (error.knob == "--guards-max") {
+    if (error.setting == "--guards-max") {
       error.message +=
           "; the version guards that a transaction begins with do not count if it is alone and nothing of it waits";
     }
     if (const auto begin = begin_of(error)) error.message.insert(0, to_string(*begin) + ": ");
     raise(report(error));
-    if (!one_request_ || answered_any_ || !never_ran(error.code)) return;
+    if (!one_request_ || answered_any_ || !never_ran(error)) return;
     lines->clear();
     std::cerr << "  hint: the request was refused as a whole: none of its " << batch_.size() << " transactions ran\n";
   }
@@ -89,7 +89,7 @@ class TxnRun {
 
   static bool is_too_large(const Error& error) {
     return error.code == ErrorCode::invalid_argument &&
-           (error.knob == "--guards-max" || error.knob == "--message-bytes-max");
+           (error.setting == "--guards-max" || error.setting == "--message-bytes-max");
   }
 
   // A transaction with more guards than fit in a request: execute() uploads what it can of them.
@@ -100,6 +100,7 @@ class TxnRun {
     const auto answer = session_->execute(batch_);
     if (!answer) {
       context.error = answer.error().code;
+      context.not_run = answer.error().not_run;
       append_history(batch_, Results(), 0, context, lines);
       return answer.error();
     }
@@ -117,6 +118,7 @@ class TxnRun {
     context.attempts = progress.attempts;
     context.invoke_us = progress.invoke_us;
     context.error = progress.error.code;
+    context.not_run = progress.error.not_run;
     for (std::size_t i = 0; i < batch_.size(); ++i) {
       const Outcome outcome = progress.results.outcome(i);
       context.return_us = outcome == Outcome::unknown ? std::nullopt : std::optional(progress.return_us);

@@ -17,7 +17,7 @@ std::string advice(const Error& error, const std::string& timeout_flag) {
     case ErrorCode::deadline_exceeded:
       return "a longer " + timeout_flag + " waits longer; what was sent may still be applied";
     case ErrorCode::resource_exhausted:
-      return error.knob.empty() ? "" : "the server is full: try again later, or raise the knob it names";
+      return error.setting.empty() ? "" : "the server is full: try again later, or raise the setting it names";
     case ErrorCode::unimplemented: return "the server is older than this client, or not KiloKV";
     default: return "";
   }
@@ -33,8 +33,8 @@ ExitCode report_error(const char* program, const char* timeout_flag, const Error
   std::cerr << program << ": " << to_string(error.code) << ": " << error.message << '\n';
   print_part("field", error.field);
   print_part("limit", error.limit);
-  print_part("met", error.met);
-  print_part("knob", error.knob);
+  print_part("actual", error.actual);
+  print_part("setting", error.setting);
   print_part("hint", advice(error, timeout_flag));
   return exit_code(error.code);
 }

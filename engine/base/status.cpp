@@ -3,17 +3,17 @@
 namespace kilokv {
 namespace {
 
-// Which way to turn the knob of a limit that was reached: a maximum goes up, what is kept back goes down.
-std::string direction(const std::string& knob) {
-  if (knob.ends_with("-max")) return "raise ";
-  return knob.ends_with("-reserve") ? "lower " : "";
+// Which way to turn the setting of a limit that was reached: a maximum goes up, what is kept back goes down.
+std::string direction(const std::string& setting) {
+  if (setting.ends_with("-max")) return "raise ";
+  return setting.ends_with("-reserve") ? "lower " : "";
 }
 
 std::string describe(const Violation& v, const std::string& turn = {}) {
   std::string text = v.field;
-  if (!v.met.empty()) text += " is " + v.met;
-  if (!v.limit.empty()) text += (v.met.empty() ? ": " : "; ") + std::string("the limit is ") + v.limit;
-  if (!v.knob.empty()) text += " (" + turn + v.knob + ")";
+  if (!v.actual.empty()) text += " is " + v.actual;
+  if (!v.limit.empty()) text += (v.actual.empty() ? ": " : "; ") + std::string("the limit is ") + v.limit;
+  if (!v.setting.empty()) text += " (" + turn + v.setting + ")";
   return text;
 }
 
@@ -28,7 +28,7 @@ Status Status::invalid(Violation violation) {
 }
 
 Status Status::exhausted(Violation violation, std::int64_t retry_after_us) {
-  Status status(StatusCode::resource_exhausted, describe(violation, direction(violation.knob)));
+  Status status(StatusCode::resource_exhausted, describe(violation, direction(violation.setting)));
   auto rep = std::make_shared<Rep>(*status.rep_);
   rep->violation = std::move(violation);
   rep->retry_after_us = retry_after_us;
@@ -36,9 +36,45 @@ Status Status::exhausted(Violation violation, std::int64_t retry_after_us) {
   return status;
 }
 
+Status Status::because(ErrorReason reason) const {
+  Status status = *this;
+  auto rep = std::make_shared<Rep>(*rep_);
+  rep->reason = reason;
+  status.rep_ = std::move(rep);
+  return status;
+}
+
+Status Status::as_not_run() const {
+  Status status = *this;
+  auto rep = std::make_shared<Rep>(*rep_);
+  rep->not_run = true;
+  status.rep_ = std::move(rep);
+  return status;
+}
+
 const std::string& Status::message() const {
   static const std::string empty;
   return rep_ ? rep_->message : empty;
+}
+
+ErrorReason usual_reason(StatusCode code) {
+  switch (code) {
+    case StatusCode::invalid_argument: return ErrorReason::out_of_range;
+    case StatusCode::unimplemented: return ErrorReason::unknown_method;
+    case StatusCode::cancelled: return ErrorReason::cancelled;
+    case StatusCode::internal: return ErrorReason::failed;
+    case StatusCode::data_loss: return ErrorReason::corrupt;
+    case StatusCode::ok:
+    case StatusCode::deadline_exceeded:
+    case StatusCode::not_found:
+    case StatusCode::permission_denied:
+    case StatusCode::resource_exhausted:
+    case StatusCode::failed_precondition:
+    case StatusCode::aborted:
+    case StatusCode::unavailable:
+    case StatusCode::unauthenticated: return ErrorReason::unspecified;
+  }
+  return ErrorReason::unspecified;
 }
 
 const char* to_string(StatusCode code) {

@@ -29,37 +29,83 @@ enum class StatusCode : std::uint8_t {
   unauthenticated,
 };
 
-// Which input broke which limit, and the knob that sets it. Empty strings where one does not apply.
+// Why a request was refused, for programs; the proto says what each means (ErrorReason there), and service/ maps them
+// one to one.
+enum class ErrorReason : std::uint8_t {
+  unspecified,
+  malformed_message,
+  unknown_field,
+  missing_field,
+  not_allowed,
+  out_of_range,
+  message_too_large,
+  answer_too_large,
+  content_differs,
+  unknown_method,
+  queue_full,
+  parked_full,
+  session_full,
+  sessions_full,
+  uploads_full,
+  table_full,
+  disk_full,
+  calls_full,
+  scans_full,
+  slow_reader,
+  session_unknown,
+  number_acknowledged,
+  upload_missing,
+  snapshot_too_old,
+  recovering,
+  draining,
+  cancelled,
+  failed,
+  corrupt,
+};
+
+// The reason of a status that was not given one: what its code says alone.
+ErrorReason usual_reason(StatusCode code);
+
+// Which input broke which limit, and the setting that sets it. Empty strings where one does not apply.
 struct Violation {
-  std::string field;  // path of the field, such as transactions[3].guards[0].key
-  std::string limit;  // with its unit, such as "1024 bytes"
-  std::string met;    // the value met, with its unit
-  std::string knob;   // the flag that sets the limit, such as --key-bytes-max
+  std::string field;    // path of the field, such as transactions[3].guards[0].key
+  std::string limit;    // with its unit, such as "1024 bytes"
+  std::string actual;   // the actual value, with its unit
+  std::string setting;  // the flag that sets the limit, such as --key-bytes-max
 };
 
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(StatusCode code, std::string message) : rep_(std::make_shared<Rep>(Rep{code, std::move(message), {}, {}})) {}
+  Status(StatusCode code, std::string message)
+      : rep_(std::make_shared<Rep>(Rep{code, usual_reason(code), std::move(message), {}, {}, false})) {}
 
   // INVALID_ARGUMENT whose message names all four parts of `violation`.
   static Status invalid(Violation violation);
   // RESOURCE_EXHAUSTED with the delay after which a retry is worthwhile, in microseconds.
   static Status exhausted(Violation violation, std::int64_t retry_after_us);
+  // The same, for this reason. Requires: !ok().
+  Status because(ErrorReason reason) const;
+  // The same, and certain: nothing of the request ran, and nothing of it will. Requires: !ok().
+  Status as_not_run() const;
 
   bool ok() const { return rep_ == nullptr; }
   StatusCode code() const { return rep_ ? rep_->code : StatusCode::ok; }
+  ErrorReason reason() const { return rep_ ? rep_->reason : ErrorReason::unspecified; }
   const std::string& message() const;
   // Null unless made by invalid() or exhausted().
   const Violation* violation() const { return rep_ && rep_->violation ? &*rep_->violation : nullptr; }
   std::optional<std::int64_t> retry_after_us() const { return rep_ ? rep_->retry_after_us : std::nullopt; }
+  bool not_run() const { return rep_ && rep_->not_run; }
 
  private:
   struct Rep {
     StatusCode code;
+    ErrorReason reason;
     std::string message;
     std::optional<Violation> violation;
     std::optional<std::int64_t> retry_after_us;
+    bool not_run;
   };
   std::shared_ptr<const Rep> rep_;  // null: ok, so the good path never allocates
 };

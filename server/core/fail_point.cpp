@@ -35,8 +35,8 @@ FailPoints& fail_points() {
 Status malformed(std::string_view entry) {
   return Status::invalid({.field = "KILOKV_FAIL_POINTS entry",
                           .limit = "NAME=kill[:N], NAME=error[:N] or NAME=always, N from 1",
-                          .met = std::string(entry),
-                          .knob = "KILOKV_FAIL_POINTS"});
+                          .actual = std::string(entry),
+                          .setting = "KILOKV_FAIL_POINTS"});
 }
 
 Result<FailPoint> parse(std::string_view entry) {

@@ -14,8 +14,8 @@ namespace kilokv::server {
 
 class InFlight {
  public:
-  // `name`: the calls, as an error names them. `knob`: the flag that sets `max`.
-  InFlight(std::uint32_t max, const char* name, const char* knob) : max_(max), name_(name), knob_(knob) {}
+  // `name`: the calls, as an error names them. `setting`: the flag that sets `max`.
+  InFlight(std::uint32_t max, const char* name, const char* setting) : max_(max), name_(name), setting_(setting) {}
 
   // Counts one more call. RESOURCE_EXHAUSTED if `max` calls are in progress. After an ok, the caller must call leave()
   // once, or the function that returning() made.
@@ -24,9 +24,10 @@ class InFlight {
     if (count <= max_) return {};
     leave();
     constexpr std::int64_t kRetryAfterUs = 10000;
-    return Status::exhausted(
-        {name_, std::to_string(max_) + " in flight", std::to_string(count) + " in flight with this call", knob_},
-        kRetryAfterUs);
+    return Status::exhausted({name_, std::to_string(max_) + " in flight",
+                              std::to_string(count) + " in flight with this call", setting_},
+                             kRetryAfterUs)
+        .because(ErrorReason::calls_full);
   }
   void leave() { count_.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -42,7 +43,7 @@ class InFlight {
  private:
   const std::uint32_t max_;
   const char* const name_;
-  const char* const knob_;
+  const char* const setting_;
   std::atomic<std::uint64_t> count_{0};
 };
 

@@ -11,82 +11,84 @@ namespace {
 constexpr std::uint64_t kMany = std::uint64_t{1} << 32;     // transactions, sessions
 constexpr std::uint64_t kAnySize = std::uint64_t{1} << 60;  // bytes that are only compared
 
-struct Knob {
+struct Setting {
   const char* name;
   std::uint64_t value, min, max;
   const char* unit = "";
 };
 
-Knob duration(const char* name, DurationUs value, DurationUs min = 0) {
+Setting duration(const char* name, DurationUs value, DurationUs min = 0) {
   // A negative value becomes larger than any bound.
   return {name, static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(min), kDurationUsMax, " us"};
 }
 
-Status check(const Knob& knob) {
-  if (knob.value >= knob.min && knob.value <= knob.max) return {};
-  const bool is_negative = *knob.unit != '\0' && static_cast<DurationUs>(knob.value) < 0;
-  const std::string met =
-      is_negative ? std::to_string(static_cast<DurationUs>(knob.value)) : std::to_string(knob.value);
-  return Status::invalid({knob.name, std::to_string(knob.min) + " to " + std::to_string(knob.max) + knob.unit,
-                          met + knob.unit, knob.name});
+Status check(const Setting& setting) {
+  if (setting.value >= setting.min && setting.value <= setting.max) return {};
+  const bool is_negative = *setting.unit != '\0' && static_cast<DurationUs>(setting.value) < 0;
+  const std::string actual =
+      is_negative ? std::to_string(static_cast<DurationUs>(setting.value)) : std::to_string(setting.value);
+  return Status::invalid({setting.name,
+                          std::to_string(setting.min) + " to " + std::to_string(setting.max) + setting.unit,
+                          actual + setting.unit, setting.name});
 }
 
-Status no_more_than(DurationUs value, DurationUs limit, const char* knob, const char* other) {
+Status no_more_than(DurationUs value, DurationUs limit, const char* setting, const char* other) {
   if (value <= limit) return {};
-  return Status::invalid({knob, std::to_string(limit) + " us (" + other + ")", std::to_string(value) + " us", knob});
+  return Status::invalid(
+      {setting, std::to_string(limit) + " us (" + other + ")", std::to_string(value) + " us", setting});
 }
 
 }  // namespace
 
 Status DatabaseOptions::validate() const {
-  for (const Knob& knob : {
+  for (const Setting& setting : {
            // Ranks and versions of a batch: passes x transactions must fit into 32 bits.
-           Knob{"--batch-max-transactions", batch_max_transactions, 1, std::uint64_t{1} << 24},
+           Setting{"--batch-max-transactions", batch_max_transactions, 1, std::uint64_t{1} << 24},
            // A log record is one value of the store, and a value is less than 4 GiB. A single transaction may need more
            // than this setting: kTransactionLogBytesMax.
-           Knob{"--batch-max-bytes", batch_max_bytes, 1, std::uint64_t{1} << 31},
+           Setting{"--batch-max-bytes", batch_max_bytes, 1, std::uint64_t{1} << 31},
            // The key bytes of all pairs that a batch returns are counted in 32 bits.
-           Knob{"--batch-max-reads", batch_max_reads, 1, std::uint64_t{1} << 21},
+           Setting{"--batch-max-reads", batch_max_reads, 1, std::uint64_t{1} << 21},
            duration("--batch-max-delay", batch_max_delay_us),
-           Knob{"--batch-in-flight-max", batch_in_flight_max, 1, 1024},
-           Knob{"--queue-transactions-max", queue_transactions_max, 1, kMany},
+           Setting{"--batch-in-flight-max", batch_in_flight_max, 1, 1024},
+           Setting{"--queue-transactions-max", queue_transactions_max, 1, kMany},
            // Queued and parked transactions can be in one batch, whose columns count bytes in 32 bits.
-           Knob{"--queue-bytes-max", queue_bytes_max, 1, std::uint64_t{1} << 30},
-           Knob{"--parked-max", parked_max, 0, kMany},
-           Knob{"--parked-bytes-max", parked_bytes_max, 0, std::uint64_t{1} << 31},
+           Setting{"--queue-bytes-max", queue_bytes_max, 1, std::uint64_t{1} << 30},
+           Setting{"--parked-max", parked_max, 0, kMany},
+           Setting{"--parked-bytes-max", parked_bytes_max, 0, std::uint64_t{1} << 31},
            duration("--wait-timeout-max", wait_timeout_us_max),
-           Knob{"--sessions-max", sessions_max, 1, kMany},
+           Setting{"--sessions-max", sessions_max, 1, kMany},
            duration("--session-lease-min", session_lease_us_min, 1),
            duration("--session-lease-default", session_lease_us_default, 1),
            duration("--session-lease-max", session_lease_us_max, 1),
-           Knob{"--session-requests-max", session_requests_max, 1, std::uint64_t{1} << 24},
+           Setting{"--session-requests-max", session_requests_max, 1, std::uint64_t{1} << 24},
            // A checkpoint stores a session as one value of the store.
-           Knob{"--session-bytes-max", session_bytes_max, 1, std::uint64_t{1} << 30},
-           Knob{"--session-bytes-total-max", session_bytes_total_max, 1, kAnySize},
-           Knob{"--result-bytes-max", result_bytes_max, 0, std::uint64_t{1} << 24},
+           Setting{"--session-bytes-max", session_bytes_max, 1, std::uint64_t{1} << 30},
+           Setting{"--session-bytes-total-max", session_bytes_total_max, 1, kAnySize},
+           Setting{"--result-bytes-max", result_bytes_max, 0, std::uint64_t{1} << 24},
            // Guards are counted in 32 bits, and so are the bytes of their keys.
-           Knob{"--read-set-keys-max", read_set_keys_max, 1, std::uint64_t{1} << 24},
-           Knob{"--uploads-bytes-max", uploads_bytes_max, 1, kAnySize},
-           Knob{"--session-uploads-bytes-max", session_uploads_bytes_max, 1, std::uint64_t{1} << 30},
+           Setting{"--read-set-keys-max", read_set_keys_max, 1, std::uint64_t{1} << 24},
+           Setting{"--uploads-bytes-max", uploads_bytes_max, 1, kAnySize},
+           Setting{"--session-uploads-bytes-max", session_uploads_bytes_max, 1, std::uint64_t{1} << 30},
            duration("--upload-idle-max", upload_idle_us_max, 1),
-           Knob{"--snapshot-bytes-max", snapshot_bytes_max, 0, kAnySize},
+           Setting{"--snapshot-bytes-max", snapshot_bytes_max, 0, kAnySize},
            duration("--snapshot-age-max", snapshot_age_us_max),
-           Knob{"--scan-pairs-max", scan_pairs_max, 1, std::uint64_t{1} << 20},
-           Knob{"--scan-bytes-max", scan_bytes_max, 1, std::uint64_t{1} << 26},
-           Knob{"--scans-in-flight-max", scans_in_flight_max, 1, std::uint64_t{1} << 20},
-           Knob{"--commands-in-flight-max", commands_in_flight_max, 1, std::uint64_t{1} << 20},
-           Knob{"--checkpoint-log-bytes", checkpoint_log_bytes, 0, kAnySize},
+           Setting{"--scan-pairs-max", scan_pairs_max, 1, std::uint64_t{1} << 20},
+           Setting{"--scan-bytes-max", scan_bytes_max, 1, std::uint64_t{1} << 26},
+           Setting{"--scans-in-flight-max", scans_in_flight_max, 1, std::uint64_t{1} << 20},
+           Setting{"--commands-in-flight-max", commands_in_flight_max, 1, std::uint64_t{1} << 20},
+           Setting{"--checkpoint-log-bytes", checkpoint_log_bytes, 0, kAnySize},
            duration("--checkpoint-interval", checkpoint_interval_us, 1),
            duration("--tombstone-retention", tombstone_retention_us),
-           Knob{"--shadow-records-max", shadow_records_max, 1, kMany},
-           Knob{"--shadow-bytes-max", shadow_bytes_max, 1, kAnySize},
+           Setting{"--shadow-records-max", shadow_records_max, 1, kMany},
+           Setting{"--shadow-bytes-max", shadow_bytes_max, 1, kAnySize},
        }) {
-    if (Status status = check(knob); !status.ok()) return status;
+    if (Status status = check(setting); !status.ok()) return status;
   }
   if (!(shadow_rate >= 0 && shadow_rate <= 1)) {
-    char met[32];
-    std::snprintf(met, sizeof met, "%g", shadow_rate);
-    return Status::invalid({"--shadow-rate", "0 to 1", met, "--shadow-rate"});
+    char actual[32];
+    std::snprintf(actual, sizeof actual, "%g", shadow_rate);
+    return Status::invalid({"--shadow-rate", "0 to 1", actual, "--shadow-rate"});
   }
   for (const Status& status :
        {no_more_than(session_lease_us_min, session_lease_us_default, "--session-lease-min", "--session-lease-default"),

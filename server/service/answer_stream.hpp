@@ -3,8 +3,8 @@
 // what comes then is dropped.
 //
 // Unsent answers are bounded, for each stream and for the service (AnswerAccount): the stream whose next answer would
-// be too much is cut. Where it has nothing unsent it ends with RESOURCE_EXHAUSTED and the knob; where a write is under
-// way, nothing more can be said to a client that does not read, and it ends as CANCELLED.
+// be too much is cut. Where it has nothing unsent it ends with RESOURCE_EXHAUSTED and the setting; where a write is
+// under way, nothing more can be said to a client that does not read, and it ends as CANCELLED.
 //
 // States: open -> (finish_when_sent) closing -> finished; open or closing -> (client gone, or cut) finished.
 // Thread safety: all members; gRPC may run reactions of one RPC at the same time.
@@ -115,13 +115,15 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
     const std::shared_ptr<void> self = std::move(self_);  // the last of gRPC's use; may destroy this on return
   }
 
-  void cut(std::uint64_t limit, std::uint64_t met, const char* knob) {
+  void cut(std::uint64_t limit, std::uint64_t actual, const char* setting) {
     constexpr std::int64_t kRetryAfterUs = 1000000;  // until others may have taken theirs
     if (!writing_) {
-      return finish_when_sent(to_grpc(Status::exhausted({"answers", std::to_string(limit) + " bytes unsent",
-                                                         std::to_string(met) + " bytes unsent with this one", knob},
-                                                        kRetryAfterUs),
-                                      context_));
+      return finish_when_sent(
+          to_grpc(Status::exhausted({"answers", std::to_string(limit) + " bytes unsent",
+                                     std::to_string(actual) + " bytes unsent with this one", setting},
+                                    kRetryAfterUs)
+                      .because(ErrorReason::slow_reader),
+                  context_));
     }
     cut_ = true;
     drop_unsent();

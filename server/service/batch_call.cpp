@@ -13,7 +13,7 @@ namespace kilokv::server {
 
 void BatchCall::submit(const DatabaseGate& gate, const grpc::ByteBuffer& message) {
   const Status status = try_submit(gate, message);
-  if (!status.ok()) fail(status);
+  if (!status.ok()) fail(status.as_not_run());
 }
 
 Status BatchCall::try_submit(const DatabaseGate& gate, grpc::ByteBuffer message) {

@@ -51,14 +51,15 @@ Status copy_keys(const v1::TransactionColumns& m, engine::TransactionColumns* co
     if (!m.key_ends().empty()) {
       return Status::invalid({.field = "columns.key_ends",
                               .limit = "no elements beside key_length",
-                              .met = std::to_string(m.key_ends_size()) + " elements",
-                              .knob = ""});
+                              .actual = std::to_string(m.key_ends_size()) + " elements",
+                              .setting = ""})
+          .because(ErrorReason::not_allowed);
     }
     if (m.key_bytes().size() % key_length != 0) {
       return Status::invalid({.field = "columns.key_bytes",
                               .limit = "a multiple of key_length, " + std::to_string(key_length) + " bytes",
-                              .met = std::to_string(m.key_bytes().size()) + " bytes",
-                              .knob = ""});
+                              .actual = std::to_string(m.key_bytes().size()) + " bytes",
+                              .setting = ""});
     }
     columns->key_end.resize(m.key_bytes().size() / key_length);
     std::uint32_t end = 0;
@@ -91,6 +92,13 @@ void copy_program(const v1::TransactionColumns& m, engine::TransactionColumns* c
 
 Status decode(const v1::TransactionColumns& message, const DecodeContext& context,
               engine::TransactionColumns* columns) {
+  if (has_unknown_fields(message)) {
+    return Status::invalid({.field = "columns",
+                            .limit = "columns that this server knows",
+                            .actual = "an unknown column",
+                            .setting = ""})
+        .because(ErrorReason::unknown_field);
+  }
   copy_transactions(message, columns);
   Status status = copy_keys(message, columns);
   if (!status.ok()) return status;

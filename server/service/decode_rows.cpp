@@ -25,12 +25,23 @@ struct Path {
   std::string field(const char* name) const {
     std::string text = "transactions[" + std::to_string(transaction) + "].";
     if (list != nullptr) text += std::string(list) + "[" + std::to_string(index) + "].";
-    return text + name;
+    text += name;
+    if (text.back() == '.') text.pop_back();
+    return text;
   }
 };
 
-Status refuse(const Path& path, const char* field, std::string limit, std::string met) {
-  return Status::invalid({.field = path.field(field), .limit = std::move(limit), .met = std::move(met), .knob = ""});
+Status refuse(const Path& path, const char* field, std::string limit, std::string actual,
+              ErrorReason reason = ErrorReason::out_of_range) {
+  return Status::invalid(
+             {.field = path.field(field), .limit = std::move(limit), .actual = std::move(actual), .setting = ""})
+      .because(reason);
+}
+
+// A part that is not set, or that does not belong to the kind.
+Status refuse_part(const Path& path, const char* field, std::string limit, std::string actual) {
+  const ErrorReason reason = actual == "not set" ? ErrorReason::missing_field : ErrorReason::not_allowed;
+  return refuse(path, field, std::move(limit), std::move(actual), reason);
 }
 
 constexpr const char* name_of(v1::Guard::OperandCase operand) {
@@ -60,20 +71,32 @@ constexpr const char* name_of(v1::Operand::KindCase operand) {
 const std::string& name_of(v1::GuardKind kind) { return v1::GuardKind_Name(kind); }
 const std::string& name_of(v1::OperationKind kind) { return v1::OperationKind_Name(kind); }
 
+Status check_known(const Path& path, const char* field, const google::protobuf::Message& message) {
+  if (!has_unknown_fields(message)) return {};
+  return refuse(path, field, "fields that this server knows", "an unknown field", ErrorReason::unknown_field);
+}
+
+// Of a guard or an operation.
+template <class Message>
+Status check_parts_known(const Path& path, const Message& message) {
+  Status status = check_known(path, "", message);
+  return status.ok() && message.has_range() ? check_known(path, "range", message.range()) : status;
+}
+
 // A key or a range, as the kind needs it: exactly one of them.
 template <class Message>
 Status check_target(const Path& path, const Message& message, bool needs_range) {
   if (needs_range == message.has_range() && (!needs_range || message.key().empty())) return {};
   const std::string& kind = name_of(message.kind());
-  if (!needs_range) return refuse(path, "range", "no range for " + kind, "set");
-  if (!message.has_range()) return refuse(path, "range", "a range for " + kind, "not set");
-  return refuse(path, "key", "no key for " + kind, "set");
+  if (!needs_range) return refuse_part(path, "range", "no range for " + kind, "set");
+  if (!message.has_range()) return refuse_part(path, "range", "a range for " + kind, "not set");
+  return refuse_part(path, "key", "no key for " + kind, "set");
 }
 
 Status check_guard_operand(const Path& path, const v1::Guard& guard, const char* allowed, bool good) {
   if (good) return {};
-  return refuse(path, "operand", std::string(allowed) + " for " + v1::GuardKind_Name(guard.kind()),
-                name_of(guard.operand_case()));
+  return refuse_part(path, "operand", std::string(allowed) + " for " + v1::GuardKind_Name(guard.kind()),
+                     name_of(guard.operand_case()));
 }
 
 Status add_compare(const Path& path, const v1::Guard& guard, OnFalse on_false, ColumnsBuilder* builder) {
@@ -138,6 +161,8 @@ Status add_guard(const Path& path, const v1::Guard& guard, ColumnsBuilder* build
 }
 
 Status check_guard_target(const Path& path, const v1::Guard& guard) {
+  Status known = check_parts_known(path, guard);
+  if (!known.ok()) return known;
   if (!v1::GuardKind_IsValid(guard.kind())) return {};  // add_guard refuses it
   return check_target(path, guard, guard.kind() == v1::GUARD_KIND_RANGE_UNCHANGED);
 }
@@ -165,7 +190,7 @@ Status add_write(const Path& path, const v1::Operation& operation, OpKind kind, 
     case v1::Operand::KIND_NOT_SET: break;
   }
   const char* allowed = kind == OpKind::add ? "an operand other than bytes for " : "an operand for ";
-  return refuse(path, "operand", allowed + v1::OperationKind_Name(operation.kind()), name_of(operand.kind_case()));
+  return refuse_part(path, "operand", allowed + v1::OperationKind_Name(operation.kind()), name_of(operand.kind_case()));
 }
 
 Status add_operation(const Path& path, const v1::Operation& operation, ColumnsBuilder* builder) {
@@ -188,6 +213,9 @@ Status add_operation(const Path& path, const v1::Operation& operation, ColumnsBu
 
 // Parts of an operation that its kind does not have, or lacks.
 Status check_operation_parts(const Path& path, const v1::Operation& operation) {
+  Status known = check_parts_known(path, operation);
+  if (known.ok() && operation.has_operand()) known = check_known(path, "operand", operation.operand());
+  if (!known.ok()) return known;
   const auto kind = operation.kind();
   if (!v1::OperationKind_IsValid(kind)) return {};  // add_operation refuses it
   const bool needs_range = kind == v1::OPERATION_KIND_RANGE_GET || kind == v1::OPERATION_KIND_DELETE_RANGE;
@@ -195,7 +223,7 @@ Status check_operation_parts(const Path& path, const v1::Operation& operation) {
   Status status = check_target(path, operation, needs_range);
   if (!status.ok()) return status;
   if (!needs_operand && operation.has_operand()) {
-    return refuse(path, "operand", "no operand for " + v1::OperationKind_Name(kind), "set");
+    return refuse_part(path, "operand", "no operand for " + v1::OperationKind_Name(kind), "set");
   }
   if (!needs_range && operation.limit() != 0) {
     return refuse(path, "limit", "0 for " + v1::OperationKind_Name(kind), std::to_string(operation.limit()));
@@ -214,6 +242,8 @@ Status add_operations(const Path& path, const char* list,
 }
 
 Status add_transaction(const Path& path, const v1::Transaction& transaction, ColumnsBuilder* builder) {
+  Status known = check_known(path, "", transaction);
+  if (!known.ok()) return known;
   if (transaction.precedence() > 255) {
     return refuse(path, "precedence", "255", std::to_string(transaction.precedence()));
   }

@@ -40,7 +40,10 @@ void fill_page(const ScanPage& page, v1::ScanResponse* message);
 // The first `limit` of them, or fewer where the message would be too long; one at least.
 void fill_list(const std::vector<ParkedTransaction>& parked, std::uint32_t limit, std::uint64_t message_bytes_max,
                v1::ListParkedResponse* message);
+// Every section; of `server` and `checks` what the database knows.
 void fill_status(const DatabaseStatus& status, v1::StatusResponse* message);
+void add_text(const std::string& name, const std::string& text,
+              google::protobuf::RepeatedPtrField<v1::NamedText>* texts);
 
 // Gathers what belongs to one transaction, so that its length is known before it is written.
 // Requires: what is visited lives until finish(), as core/request.hpp promises for one call of results().

@@ -11,11 +11,12 @@ namespace kilokv::server {
 
 class DatabaseGate {
  public:
-  // UNAVAILABLE with "recovering" before open(), with "draining" after close().
+  // UNAVAILABLE: RECOVERING before open(), DRAINING after close().
   Result<Database*> get() const {
-    if (closed_.load(std::memory_order_acquire)) return Status(StatusCode::unavailable, "draining");
+    if (closed_.load(std::memory_order_acquire))
+      return Status(StatusCode::unavailable, "draining").because(ErrorReason::draining);
     Database* database = database_.load(std::memory_order_acquire);
-    if (database == nullptr) return Status(StatusCode::unavailable, "recovering");
+    if (database == nullptr) return Status(StatusCode::unavailable, "recovering").because(ErrorReason::recovering);
     return database;
   }
 

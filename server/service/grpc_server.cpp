@@ -8,7 +8,19 @@
 
 #include <utility>
 
+#include "server/service/status_map.hpp"
+
 namespace kilokv::server {
+
+grpc::ServerGenericBidiReactor* UnknownMethods::CreateReactor(grpc::GenericCallbackServerContext* context) {
+  class Refusal final : public grpc::ServerGenericBidiReactor {
+   public:
+    explicit Refusal(const grpc::Status& status) { Finish(status); }
+    void OnDone() override { delete this; }
+  };
+  const Status status(StatusCode::unimplemented, "unknown method " + context->method());
+  return new Refusal(to_grpc(status.as_not_run(), context));
+}
 
 Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen, KiloKvService* service,
                                                       const ServiceOptions& options) {
@@ -18,6 +30,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   int port = 0;
   builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(service);
+  auto unknown_methods = std::make_unique<UnknownMethods>();
+  builder.RegisterCallbackGenericService(unknown_methods.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max * kMessageSlack));
   builder.SetMaxSendMessageSize(-1);
   grpc::ResourceQuota quota("kilokvd");
@@ -31,13 +45,18 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
     return Status(StatusCode::unavailable, "cannot listen on " + listen + " (--listen): is the port in use?");
   }
   std::string endpoint = listen.substr(0, listen.rfind(':') + 1) + std::to_string(port);
-  std::unique_ptr<GrpcServer> started(new GrpcServer(std::move(server), std::move(endpoint), port));
+  std::unique_ptr<GrpcServer> started(
+      new GrpcServer(std::move(unknown_methods), std::move(server), std::move(endpoint), port));
   started->set_serving(false);
   return started;
 }
 
-GrpcServer::GrpcServer(std::unique_ptr<grpc::Server> server, std::string endpoint, int port)
-    : server_(std::move(server)), endpoint_(std::move(endpoint)), port_(port) {}
+GrpcServer::GrpcServer(std::unique_ptr<UnknownMethods> unknown_methods, std::unique_ptr<grpc::Server> server,
+                       std::string endpoint, int port)
+    : unknown_methods_(std::move(unknown_methods)),
+      server_(std::move(server)),
+      endpoint_(std::move(endpoint)),
+      port_(port) {}
 
 GrpcServer::~GrpcServer() { shut_down(std::chrono::milliseconds(0)); }
 

@@ -2,6 +2,7 @@
 // Thread safety: one thread at a time; set_serving() any thread.
 #pragma once
 
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server.h>
 
 #include <chrono>
@@ -12,6 +13,11 @@
 #include "server/service/service.hpp"
 
 namespace kilokv::server {
+
+// Refuses what no service has, and names it.
+class UnknownMethods final : public grpc::CallbackGenericService {
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
+};
 
 class GrpcServer {
  public:
@@ -29,8 +35,10 @@ class GrpcServer {
   void shut_down(std::chrono::milliseconds grace);
 
  private:
-  GrpcServer(std::unique_ptr<grpc::Server> server, std::string endpoint, int port);
+  GrpcServer(std::unique_ptr<UnknownMethods> unknown_methods, std::unique_ptr<grpc::Server> server,
+             std::string endpoint, int port);
 
+  std::unique_ptr<UnknownMethods> unknown_methods_;  // outlives the server
   std::unique_ptr<grpc::Server> server_;
   std::string endpoint_;
   int port_;

@@ -9,8 +9,8 @@ Result<SessionId> parse_session(const std::string& bytes, const char* field) {
   if (bytes.size() != session.bytes.size()) {
     return Status::invalid({.field = field,
                             .limit = std::to_string(session.bytes.size()) + " bytes",
-                            .met = std::to_string(bytes.size()) + " bytes",
-                            .knob = ""});
+                            .actual = std::to_string(bytes.size()) + " bytes",
+                            .setting = ""});
   }
   std::copy(bytes.begin(), bytes.end(), session.bytes.begin());
   return session;
@@ -24,7 +24,8 @@ Result<RequestIdentity> parse_identity(const v1::RequestId& id) {
   Result<SessionId> session = parse_session(id.session(), "id.session");
   if (!session.ok()) return session.status();
   if (id.number() == 0) {
-    return Status::invalid({.field = "id.number", .limit = "1 or more in a session", .met = "0", .knob = ""});
+    return Status::invalid({.field = "id.number", .limit = "1 or more in a session", .actual = "0", .setting = ""})
+        .because(ErrorReason::missing_field);
   }
   identity.session = *session;
   return identity;

@@ -1,6 +1,6 @@
-// Messages of the bulk calls as gRPC carries them. They are parsed and serialized here instead of by gRPC, so that an
-// over-long one is measured before it is parsed, a parsed one lives in an arena, and an answer's bytes are known before
-// it is queued.
+// Messages as gRPC carries them. They are parsed and serialized here instead of by gRPC, so that an over-long one is
+// measured before it is parsed, a malformed one is refused in our words, a parsed one can live in an arena, and an
+// answer's bytes are known before it is queued.
 #pragma once
 
 #include <grpcpp/impl/codegen/proto_utils.h>
@@ -18,8 +18,9 @@ inline Status check_message_bytes(std::uint64_t bytes, std::uint64_t bytes_max) 
   if (bytes <= bytes_max) return {};
   return Status::invalid({.field = "message",
                           .limit = std::to_string(bytes_max) + " bytes",
-                          .met = std::to_string(bytes) + " bytes",
-                          .knob = "--message-bytes-max"});
+                          .actual = std::to_string(bytes) + " bytes",
+                          .setting = "--message-bytes-max"})
+      .because(ErrorReason::message_too_large);
 }
 
 // INVALID_ARGUMENT when the bytes are not such a message.
@@ -28,7 +29,8 @@ Status parse_message(grpc::ByteBuffer* buffer, Message* message) {
   grpc::ProtoBufferReader reader(buffer);
   if (reader.status().ok() && message->ParseFromZeroCopyStream(&reader)) return {};
   return Status::invalid(
-      {.field = "message", .limit = "a " + message->GetTypeName(), .met = "malformed bytes", .knob = ""});
+             {.field = "message", .limit = "a " + message->GetTypeName(), .actual = "malformed bytes", .setting = ""})
+      .because(ErrorReason::malformed_message);
 }
 
 template <class Message>

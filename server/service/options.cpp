@@ -5,12 +5,12 @@
 namespace kilokv::server {
 namespace {
 
-Status check_range(const char* knob, std::uint64_t met, std::uint64_t min, std::uint64_t max) {
-  if (met >= min && met <= max) return {};
-  return Status::invalid({.field = knob,
+Status check_range(const char* setting, std::uint64_t actual, std::uint64_t min, std::uint64_t max) {
+  if (actual >= min && actual <= max) return {};
+  return Status::invalid({.field = setting,
                           .limit = std::to_string(min) + " to " + std::to_string(max),
-                          .met = std::to_string(met),
-                          .knob = knob});
+                          .actual = std::to_string(actual),
+                          .setting = setting});
 }
 
 }  // namespace
@@ -18,24 +18,25 @@ Status check_range(const char* knob, std::uint64_t met, std::uint64_t min, std::
 Status ServiceOptions::validate() const {
   // gRPC measures messages with an int, and takes some that are kMessageSlack times as long.
   constexpr std::uint64_t kMessageBytesMax = std::uint64_t{64} << 20;
-  struct Knob {
+  struct Setting {
     const char* name;
     std::uint64_t value, min, max;
   };
-  for (const Knob& knob : {Knob{"--message-bytes-max", message_bytes_max, 1024, kMessageBytesMax},
-                           {"--grpc-memory-max", grpc_memory_max, 1 << 20, std::uint64_t{1} << 40},
-                           {"--stream-requests-max", stream_requests_max, 1, 1u << 20},
-                           {"--stream-bytes-max", stream_bytes_max, 1024, std::uint64_t{1} << 40},
-                           {"--stream-answer-bytes-max", stream_answer_bytes_max, 1 << 20, std::uint64_t{1} << 40},
-                           {"--answers-bytes-max", answers_bytes_max, 1 << 20, std::uint64_t{1} << 40},
-                           {"--key-bytes-max", limits.key_bytes_max, 1, engine::kKeyBytesMax},
-                           {"--value-bytes-max", limits.value_bytes_max, 1, 1u << 30},
-                           {"--guards-max", limits.guards_max, 1, 1u << 20},
-                           {"--operations-max", limits.operations_max, 1, 1u << 20},
-                           {"--transaction-keys-max", limits.transaction_keys_max, 1, 1u << 20},
-                           {"--range-keys-max", limits.range_keys_max, 1, limits.transaction_keys_max},
-                           {"--request-transactions-max", limits.request_transactions_max, 1, 1u << 24}}) {
-    Status status = check_range(knob.name, knob.value, knob.min, knob.max);
+  for (const Setting& setting :
+       {Setting{"--message-bytes-max", message_bytes_max, 1024, kMessageBytesMax},
+        {"--grpc-memory-max", grpc_memory_max, 1 << 20, std::uint64_t{1} << 40},
+        {"--stream-requests-max", stream_requests_max, 1, 1u << 20},
+        {"--stream-bytes-max", stream_bytes_max, 1024, std::uint64_t{1} << 40},
+        {"--stream-answer-bytes-max", stream_answer_bytes_max, 1 << 20, std::uint64_t{1} << 40},
+        {"--answers-bytes-max", answers_bytes_max, 1 << 20, std::uint64_t{1} << 40},
+        {"--key-bytes-max", limits.key_bytes_max, 1, engine::kKeyBytesMax},
+        {"--value-bytes-max", limits.value_bytes_max, 1, 1u << 30},
+        {"--guards-max", limits.guards_max, 1, 1u << 20},
+        {"--operations-max", limits.operations_max, 1, 1u << 20},
+        {"--transaction-keys-max", limits.transaction_keys_max, 1, 1u << 20},
+        {"--range-keys-max", limits.range_keys_max, 1, limits.transaction_keys_max},
+        {"--request-transactions-max", limits.request_transactions_max, 1, 1u << 24}}) {
+    Status status = check_range(setting.name, setting.value, setting.min, setting.max);
     if (!status.ok()) return status;
   }
   // A transaction can write the largest value with each operation, and that must fit in a log record.

@@ -1,4 +1,4 @@
-// Knobs of the gRPC face. Names are those of the flags, `-` for `_`.
+// Settings of the gRPC face. Names are those of the flags, `-` for `_`.
 #pragma once
 
 #include <cstdint>

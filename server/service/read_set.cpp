@@ -12,34 +12,37 @@ namespace {
 
 Status check_in_session(const v1::RequestId& id) {
   if (!id.session().empty()) return {};
-  return Status::invalid({.field = "id.session", .limit = "a session for an uploaded read set", .met = "", .knob = ""});
+  return Status::invalid(
+             {.field = "id.session", .limit = "a session for an uploaded read set", .actual = "", .setting = ""})
+      .because(ErrorReason::missing_field);
 }
 
 Status check_keys(const v1::UploadReadSetRequest& message, std::size_t key_bytes_max) {
   if (message.keys_size() == 0) {
-    return Status::invalid({.field = "keys", .limit = "at least 1 key", .met = "0 keys", .knob = ""});
+    return Status::invalid({.field = "keys", .limit = "at least 1 key", .actual = "0 keys", .setting = ""})
+        .because(ErrorReason::missing_field);
   }
   if (message.keys_size() != message.versions_size()) {
     return Status::invalid({.field = "versions",
                             .limit = std::to_string(message.keys_size()) + " versions, one for each key",
-                            .met = std::to_string(message.versions_size()) + " versions",
-                            .knob = ""});
+                            .actual = std::to_string(message.versions_size()) + " versions",
+                            .setting = ""});
   }
   for (int i = 0; i < message.keys_size(); ++i) {
     const std::size_t bytes = message.keys(i).size();
     if (bytes >= 1 && bytes <= key_bytes_max) continue;
     return Status::invalid({.field = "keys[" + std::to_string(i) + "]",
                             .limit = "1 to " + std::to_string(key_bytes_max) + " bytes",
-                            .met = std::to_string(bytes) + " bytes",
-                            .knob = "--key-bytes-max"});
+                            .actual = std::to_string(bytes) + " bytes",
+                            .setting = "--key-bytes-max"});
   }
   const auto& versions = message.versions();
   const auto wrong = std::find_if(versions.begin(), versions.end(), [](Version v) { return v > kVersionMax; });
   if (wrong == versions.end()) return {};
   return Status::invalid({.field = "versions[" + std::to_string(wrong - versions.begin()) + "]",
                           .limit = std::to_string(kVersionMax),
-                          .met = std::to_string(*wrong),
-                          .knob = ""});
+                          .actual = std::to_string(*wrong),
+                          .setting = ""});
 }
 
 // A transaction with a large read set does not wait: each time it is looked at costs all of it.
@@ -47,15 +50,17 @@ Status check_no_wait(const v1::Transaction& transaction) {
   if (transaction.wait_timeout_us() != 0) {
     return Status::invalid({.field = "transactions[0].wait_timeout_us",
                             .limit = "0 beside uploaded keys",
-                            .met = std::to_string(transaction.wait_timeout_us()) + " us",
-                            .knob = ""});
+                            .actual = std::to_string(transaction.wait_timeout_us()) + " us",
+                            .setting = ""})
+        .because(ErrorReason::not_allowed);
   }
   for (int i = 0; i < transaction.guards_size(); ++i) {
     if (transaction.guards(i).on_false() != v1::ON_FALSE_WAIT) continue;
     return Status::invalid({.field = "transactions[0].guards[" + std::to_string(i) + "].on_false",
                             .limit = "ON_FALSE_FAIL (0) beside uploaded keys",
-                            .met = "ON_FALSE_WAIT (1)",
-                            .knob = ""});
+                            .actual = "ON_FALSE_WAIT (1)",
+                            .setting = ""})
+        .because(ErrorReason::not_allowed);
   }
   return {};
 }
@@ -90,8 +95,8 @@ Status decode_beside_uploaded(const v1::ExecuteRequest& message, const DecodeCon
   if (transaction.precedence() > 255) {
     return Status::invalid({.field = "transactions[0].precedence",
                             .limit = "255",
-                            .met = std::to_string(transaction.precedence()),
-                            .knob = ""});
+                            .actual = std::to_string(transaction.precedence()),
+                            .setting = ""});
   }
   engine::ColumnsBuilder builder(columns, context.secret);
   builder.begin(static_cast<std::uint8_t>(transaction.precedence()));

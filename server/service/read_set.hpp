@@ -1,7 +1,7 @@
 // Uploaded read sets as they come over the wire: chunks of keys, and the transaction that is committed beside them.
 //
-// Whatever the bytes, INVALID_ARGUMENT names the field, the limit, what was met and the knob. Thread safety: pure
-// functions.
+// Whatever the bytes, INVALID_ARGUMENT names the field, the limit, the actual value and the setting. Thread safety:
+// pure functions.
 #pragma once
 
 #include "engine/base/status.hpp"

@@ -1,11 +1,13 @@
 #include "server/service/service.hpp"
 
-#include <functional>
+#include <cstring>
+#include <memory>
 #include <utility>
 
 #include "server/service/batch_call.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
+#include "server/service/message_buffer.hpp"
 #include "server/service/read_set.hpp"
 #include "server/service/status_map.hpp"
 #include "server/service/unary_call.hpp"
@@ -18,25 +20,62 @@ using KStatus = kilokv::Status;  // the handlers' class has a method of that nam
 constexpr std::uint32_t kParkedDefault = 1000;
 constexpr std::uint32_t kParkedMax = 10000;
 
-// Ends a unary RPC. It lives in gRPC until then, so nothing needs to be kept alive here.
-class UnaryEnd {
+// A unary call: its messages, and its end. Whoever owes the answer holds it by shared_ptr.
+template <class Request, class Response>
+class Call {
  public:
-  UnaryEnd(grpc::CallbackServerContext* context, grpc::ServerUnaryReactor* reactor)
-      : context_(context), reactor_(reactor) {}
-  grpc::ServerUnaryReactor* operator()(const KStatus& status) const {
+  Call(grpc::CallbackServerContext* context, grpc::ByteBuffer* answer)
+      : context_(context), reactor_(context->DefaultReactor()), answer_(answer) {}
+
+  void end(const KStatus& status) {
+    if (status.ok()) *answer_ = serialize_message(response);
     reactor_->Finish(to_grpc(status, context_));
-    return reactor_;
   }
+  grpc::ServerUnaryReactor* reactor() const { return reactor_; }
+  // Before anything ran.
+  void refuse(const KStatus& status) { end(status.as_not_run()); }
+
+  Request request;
+  Response response;
 
  private:
   grpc::CallbackServerContext* context_;
-  grpc::ServerUnaryReactor* reactor_;
+  grpc::ServerUnaryReactor* reactor_;  // lives in gRPC until the end
+  grpc::ByteBuffer* answer_;
 };
 
-KStatus check_limit(const char* field, std::uint64_t met, std::uint64_t limit, const char* unit, const char* knob) {
-  if (met <= limit) return {};
-  return KStatus::invalid(
-      {.field = field, .limit = std::to_string(limit) + unit, .met = std::to_string(met) + unit, .knob = knob});
+// Parses the message and hands the call to `handle`, which ends it now or later.
+template <class Request, class Response, class Handle>
+grpc::ServerUnaryReactor* take(grpc::CallbackServerContext* context, grpc::ByteBuffer message, grpc::ByteBuffer* answer,
+                               const Handle& handle) {
+  const auto call = std::make_shared<Call<Request, Response>>(context, answer);
+  const KStatus status = parse_message(&message, &call->request);
+  if (status.ok()) {
+    handle(call);
+  } else {
+    call->refuse(status);
+  }
+  return call->reactor();
+}
+
+// The same for a call that needs the database: `handle` gets it, too.
+template <class Request, class Response, class Handle>
+grpc::ServerUnaryReactor* take(const DatabaseGate& gate, grpc::CallbackServerContext* context,
+                               const grpc::ByteBuffer& message, grpc::ByteBuffer* answer, const Handle& handle) {
+  return take<Request, Response>(context, message, answer, [&](const auto& call) {
+    const Result<Database*> database = gate.get();
+    if (!database.ok()) return call->refuse(database.status());
+    handle(call, *database);
+  });
+}
+
+KStatus check_limit(const char* field, std::uint64_t actual, std::uint64_t limit, const char* unit,
+                    const char* setting) {
+  if (actual <= limit) return {};
+  return KStatus::invalid({.field = field,
+                           .limit = std::to_string(limit) + unit,
+                           .actual = std::to_string(actual) + unit,
+                           .setting = setting});
 }
 
 KStatus check_scan(const v1::ScanRequest& request, const ServiceOptions& options, const DatabaseOptions& database) {
@@ -48,8 +87,8 @@ KStatus check_scan(const v1::ScanRequest& request, const ServiceOptions& options
   if (status.ok())
     status = check_limit("limit", request.limit(), database.scan_pairs_max, " pairs", "--scan-pairs-max");
   if (status.ok() && !request.range().to().empty() && request.range().from() >= request.range().to()) {
-    status =
-        KStatus::invalid({.field = "range.to", .limit = "greater than range.from", .met = "not greater", .knob = ""});
+    status = KStatus::invalid(
+        {.field = "range.to", .limit = "greater than range.from", .actual = "not greater", .setting = ""});
   }
   return status;
 }
@@ -61,8 +100,8 @@ Result<DurationUs> lease_of(const v1::OpenSessionRequest& request, const Databas
   if (request.lease_us() < min_us) {
     return KStatus::invalid({.field = "lease_us",
                              .limit = "at least " + std::to_string(min_us) + " us",
-                             .met = std::to_string(request.lease_us()) + " us",
-                             .knob = "--session-lease-min"});
+                             .actual = std::to_string(request.lease_us()) + " us",
+                             .setting = "--session-lease-min"});
   }
   KStatus status = check_limit("lease_us", request.lease_us(), static_cast<std::uint64_t>(options.session_lease_us_max),
                                " us", "--session-lease-max");
@@ -70,7 +109,7 @@ Result<DurationUs> lease_of(const v1::OpenSessionRequest& request, const Databas
   return static_cast<DurationUs>(request.lease_us());
 }
 
-Result<CancelTarget> target_of(const v1::CancelRequest& request) {
+Result<CancelTarget> target_of(const v1::CancelRequest& request, const engine::TransactionLimits& limits) {
   CancelTarget target;
   switch (request.target_case()) {
     case v1::CancelRequest::kParkedId: target.parked_id = request.parked_id(); return target;
@@ -79,30 +118,39 @@ Result<CancelTarget> target_of(const v1::CancelRequest& request) {
       if (!session.ok()) return session.status();
       target.session = *session;
       target.request = request.transactions().number();
-      if (request.transactions().has_index()) target.index = request.transactions().index();
+      const auto& indices = request.transactions().indices();
+      KStatus status = check_limit("transactions.indices", static_cast<std::uint64_t>(indices.size()),
+                                   limits.request_transactions_max, " indices", "--request-transactions-max");
+      if (!status.ok()) return status;
+      target.indices.assign(indices.begin(), indices.end());
       return target;
     }
     case v1::CancelRequest::TARGET_NOT_SET: break;
   }
-  return KStatus::invalid({.field = "target", .limit = "parked_id or transactions", .met = "not set", .knob = ""});
+  return KStatus::invalid({.field = "target", .limit = "parked_id or transactions", .actual = "not set", .setting = ""})
+      .because(ErrorReason::missing_field);
 }
 
 void fill_info(const ServerInfo& info, v1::StatusResponse* response) {
-  response->set_server_version(info.version);
-  response->set_strategy(info.strategy);
-  response->set_threads(info.threads);
-  response->set_records_per_lock(info.records_per_lock);
-  response->set_transactions_per_thread(info.transactions_per_thread);
-  response->set_shadow_rate(info.shadow_rate);
-  response->set_commit_units(info.commit_units);
-  response->set_history(info.history);
-  response->set_concurrency_limit(info.concurrency_limit);
-  response->set_order(info.order);
-  response->set_staged_records(info.staged_records);
-  response->set_signature_bits(info.signature_bits);
-  response->set_stage_blocks(info.stage_blocks);
-  response->set_validation(info.validation);
-  response->set_validation_lanes(info.validation_lanes);
+  response->mutable_server()->set_server_version(info.version);
+  response->mutable_server()->set_strategy(info.strategy);
+  response->mutable_server()->set_threads(info.threads);
+  response->mutable_checks()->set_shadow_rate(info.shadow_rate);
+  for (const auto& [name, text] : info.settings) add_text(name, text, response->mutable_settings());
+}
+
+// The token of a scan's reader; 0: none.
+Result<std::uint64_t> reader_of(const v1::ScanRequest& request) {
+  std::uint64_t reader = 0;
+  if (request.reader().empty()) return reader;
+  if (request.reader().size() != sizeof reader) {
+    return KStatus::invalid({.field = "reader",
+                             .limit = std::to_string(sizeof reader) + " bytes, or empty",
+                             .actual = std::to_string(request.reader().size()) + " bytes",
+                             .setting = ""});
+  }
+  std::memcpy(&reader, request.reader().data(), sizeof reader);
+  return reader;
 }
 
 }  // namespace
@@ -122,26 +170,24 @@ void KiloKvService::close() {
   }
 }
 
-grpc::ServerUnaryReactor* KiloKvService::Execute(grpc::CallbackServerContext* context,
-                                                 const v1::ExecuteRequest* request, v1::ExecuteResponse* response) {
-  auto call = std::make_shared<ExecuteCall>(context, &options_, response);
+grpc::ServerUnaryReactor* KiloKvService::Execute(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                                 grpc::ByteBuffer* answer) {
+  auto call = std::make_shared<ExecuteCall>(context, &options_, answer);
   call->adopted_by_rpc();
-  call->submit(gate_, *request);
+  call->submit(gate_, *message);
   return call.get();
 }
 
 grpc::ServerUnaryReactor* KiloKvService::UploadReadSet(grpc::CallbackServerContext* context,
-                                                       const v1::UploadReadSetRequest* request,
-                                                       v1::UploadReadSetResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  const UnaryEnd end(context, reactor);
-  Result<Database*> database = gate_.get();
-  if (!database.ok()) return end(database.status());
-  Result<ReadSetChunk> chunk = decode_chunk(*request, options_);
-  if (!chunk.ok()) return end(chunk.status());
-  const Result<std::uint64_t> keys = (*database)->upload(*chunk);
-  if (keys.ok()) response->set_keys(*keys);
-  return end(keys.status());
+                                                       const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+  return take<v1::UploadReadSetRequest, v1::UploadReadSetResponse>(
+      gate_, context, *message, answer, [this](const auto& call, Database* database) {
+        Result<ReadSetChunk> chunk = decode_chunk(call->request, options_);
+        if (!chunk.ok()) return call->refuse(chunk.status());
+        const Result<std::uint64_t> keys = database->upload(*chunk);
+        if (keys.ok()) call->response.set_keys(*keys);
+        call->end(keys.status());
+      });
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* KiloKvService::ExecuteBatch(grpc::CallbackServerContext* context,
@@ -166,127 +212,121 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KiloKvService::Sess
 }
 
 grpc::ServerUnaryReactor* KiloKvService::OpenSession(grpc::CallbackServerContext* context,
-                                                     const v1::OpenSessionRequest* request,
-                                                     v1::OpenSessionResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  const UnaryEnd end(context, reactor);
-  Result<Database*> database = gate_.get();
-  if (!database.ok()) return end(database.status());
-  Result<DurationUs> lease_us = lease_of(*request, (*database)->options());
-  if (!lease_us.ok()) return end(lease_us.status());
-  (*database)->open_session(*lease_us, [end, response](Result<SessionId> session, DurationUs granted_us) {
-    if (session.ok()) {
-      response->set_session(session->bytes.data(), session->bytes.size());
-      response->set_lease_us(static_cast<std::uint64_t>(granted_us));
-    }
-    end(session.status());
-  });
-  return reactor;
+                                                     const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+  return take<v1::OpenSessionRequest, v1::OpenSessionResponse>(
+      gate_, context, *message, answer, [](const auto& call, Database* database) {
+        Result<DurationUs> lease_us = lease_of(call->request, database->options());
+        if (!lease_us.ok()) return call->refuse(lease_us.status());
+        database->open_session(*lease_us, [call](Result<SessionId> session, DurationUs granted_us) {
+          if (session.ok()) {
+            call->response.set_session(session->bytes.data(), session->bytes.size());
+            call->response.set_lease_us(static_cast<std::uint64_t>(granted_us));
+          }
+          call->end(session.status());
+        });
+      });
 }
 
 grpc::ServerUnaryReactor* KiloKvService::KeepSessionAlive(grpc::CallbackServerContext* context,
-                                                          const v1::KeepSessionAliveRequest* request,
-                                                          v1::KeepSessionAliveResponse*) {
-  auto* reactor = context->DefaultReactor();
-  const UnaryEnd end(context, reactor);
-  Result<Database*> database = gate_.get();
-  if (!database.ok()) return end(database.status());
-  Result<SessionId> session = parse_session(request->session(), "session");
-  return end(session.ok() ? (*database)->keep_alive(*session) : session.status());
+                                                          const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+  return take<v1::KeepSessionAliveRequest, v1::KeepSessionAliveResponse>(
+      gate_, context, *message, answer, [](const auto& call, Database* database) {
+        const Result<SessionId> session = parse_session(call->request.session(), "session");
+        if (!session.ok()) return call->refuse(session.status());
+        call->end(database->keep_alive(*session));
+      });
 }
 
 grpc::ServerUnaryReactor* KiloKvService::CloseSession(grpc::CallbackServerContext* context,
-                                                      const v1::CloseSessionRequest* request,
-                                                      v1::CloseSessionResponse*) {
-  auto* reactor = context->DefaultReactor();
-  const UnaryEnd end(context, reactor);
-  Result<Database*> database = gate_.get();
-  if (!database.ok()) return end(database.status());
-  Result<SessionId> session = parse_session(request->session(), "session");
-  if (!session.ok()) return end(session.status());
-  (*database)->close_session(*session, end);
-  return reactor;
+                                                      const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+  return take<v1::CloseSessionRequest, v1::CloseSessionResponse>(
+      gate_, context, *message, answer, [](const auto& call, Database* database) {
+        const Result<SessionId> session = parse_session(call->request.session(), "session");
+        if (!session.ok()) return call->refuse(session.status());
+        database->close_session(*session, [call](const KStatus& status) { call->end(status); });
+      });
 }
 
-grpc::ServerUnaryReactor* KiloKvService::Get(grpc::CallbackServerContext* context, const v1::GetRequest* request,
-                                             v1::GetResponse* response) {
-  auto call = std::make_shared<GetCall>(context, &options_, response);
+grpc::ServerUnaryReactor* KiloKvService::Get(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                             grpc::ByteBuffer* answer) {
+  auto call = std::make_shared<GetCall>(context, &options_, answer);
   call->adopted_by_rpc();
-  call->submit(gate_, *request);
+  call->submit(gate_, *message);
   return call.get();
 }
 
-grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* context, const v1::ScanRequest* request,
-                                              v1::ScanResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  const UnaryEnd end(context, reactor);
-  Result<Database*> database = gate_.get();
-  if (!database.ok()) return end(database.status());
-  const KStatus status = check_scan(*request, options_, (*database)->options());
-  if (!status.ok()) return end(status);
-  ScanRequest scan{.from = request->range().from(),
-                   .to = request->range().to(),
-                   .limit = request->limit(),
-                   .boundary = {},
-                   .keep_boundary = request->keep_boundary(),
-                   .reader = request->reader(),
-                   .bytes_max = options_.message_bytes_max};
-  if (request->boundary() != 0) scan.boundary = request->boundary();
-  (*database)->scan(std::move(scan), [end, response](Result<ScanPage> page) {
-    if (page.ok()) fill_page(*page, response);
-    end(page.status());
-  });
-  return reactor;
+grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                              grpc::ByteBuffer* answer) {
+  return take<v1::ScanRequest, v1::ScanResponse>(
+      gate_, context, *message, answer, [this](const auto& call, Database* database) {
+        const v1::ScanRequest& request = call->request;
+        const KStatus status = check_scan(request, options_, database->options());
+        if (!status.ok()) return call->refuse(status);
+        const Result<std::uint64_t> reader = reader_of(request);
+        if (!reader.ok()) return call->refuse(reader.status());
+        ScanRequest scan{.from = request.range().from(),
+                         .to = request.range().to(),
+                         .limit = request.limit(),
+                         .boundary = {},
+                         .keep_boundary = request.keep_boundary(),
+                         .reader = *reader,
+                         .bytes_max = options_.message_bytes_max};
+        if (request.boundary() != 0) scan.boundary = request.boundary();
+        database->scan(std::move(scan), [call](Result<ScanPage> page) {
+          if (page.ok()) fill_page(*page, &call->response);
+          call->end(page.status());
+        });
+      });
 }
 
 grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext* context,
-                                                    const v1::ListParkedRequest* request,
-                                                    v1::ListParkedResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  const UnaryEnd end(context, reactor);
-  Result<Database*> database = gate_.get();
-  if (!database.ok()) return end(database.status());
-  const KStatus status = check_limit("limit", request->limit(), kParkedMax, " transactions", "");
-  if (!status.ok()) return end(status);
-  const std::uint32_t limit = request->limit() == 0 ? kParkedDefault : request->limit();
-  // One more than asked for tells whether there are more.
-  (*database)->list_parked(request->after_id(), limit + 1, [=, this](Result<std::vector<ParkedTransaction>> parked) {
-    if (parked.ok()) fill_list(*parked, limit, options_.message_bytes_max, response);
-    end(parked.status());
-  });
-  return reactor;
+                                                    const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+  return take<v1::ListParkedRequest, v1::ListParkedResponse>(
+      gate_, context, *message, answer, [this](const auto& call, Database* database) {
+        const v1::ListParkedRequest& request = call->request;
+        const KStatus status = check_limit("limit", request.limit(), kParkedMax, " transactions", "");
+        if (!status.ok()) return call->refuse(status);
+        const std::uint32_t limit = request.limit() == 0 ? kParkedDefault : request.limit();
+        // One more than asked for tells whether there are more.
+        database->list_parked(
+            request.after_id(), limit + 1,
+            [call, limit, bytes_max = options_.message_bytes_max](Result<std::vector<ParkedTransaction>> parked) {
+              if (parked.ok()) fill_list(*parked, limit, bytes_max, &call->response);
+              call->end(parked.status());
+            });
+      });
 }
 
-grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* context, const v1::CancelRequest* request,
-                                                v1::CancelResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  const UnaryEnd end(context, reactor);
-  Result<Database*> database = gate_.get();
-  if (!database.ok()) return end(database.status());
-  Result<CancelTarget> target = target_of(*request);
-  if (!target.ok()) return end(target.status());
-  (*database)->cancel(std::move(*target), [end, response](Result<std::uint64_t> cancelled) {
-    if (cancelled.ok()) response->set_cancelled(*cancelled);
-    end(cancelled.status());
-  });
-  return reactor;
+grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                                grpc::ByteBuffer* answer) {
+  return take<v1::CancelRequest, v1::CancelResponse>(
+      gate_, context, *message, answer, [this](const auto& call, Database* database) {
+        Result<CancelTarget> target = target_of(call->request, options_.limits);
+        if (!target.ok()) return call->refuse(target.status());
+        database->cancel(std::move(*target), [call](Result<std::uint64_t> cancelled) {
+          if (cancelled.ok()) call->response.set_cancelled(*cancelled);
+          call->end(cancelled.status());
+        });
+      });
 }
 
-grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* context, const v1::StatusRequest*,
-                                                v1::StatusResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  // Answered in every state: what the server is doing is the question.
-  DatabaseStatus status;
-  if (Result<Database*> database = gate_.get(); database.ok()) {
-    status = (*database)->status();
-  } else if (gate_.closed()) {
-    status.state = DatabaseStatus::State::draining;
-  }
-  fill_status(status, response);
-  fill_info(info_, response);
-  response->set_uptime_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                                grpc::ByteBuffer* answer) {
+  return take<v1::StatusRequest, v1::StatusResponse>(context, *message, answer, [this](const auto& call) {
+    // Answered in every state: what the server is doing is the question.
+    DatabaseStatus status;
+    if (Result<Database*> database = gate_.get(); database.ok()) {
+      status = (*database)->status();
+    } else if (gate_.closed()) {
+      status.state = DatabaseStatus::State::draining;
+    }
+    v1::StatusResponse* response = &call->response;
+    fill_status(status, response);
+    fill_info(info_, response);
+    response->mutable_server()->set_uptime_seconds(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
+    call->end({});
+  });
 }
 
 }  // namespace kilokv::server

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kilokv/v1/kilokv.grpc.pb.h"
@@ -20,25 +21,22 @@
 
 namespace kilokv::server {
 
-// The bulk calls take raw bytes (message_buffer.hpp), the others parsed messages.
-using KiloKvMethods = v1::KiloKV::WithCallbackMethod_Execute<
-    v1::KiloKV::WithRawCallbackMethod_ExecuteBatch<v1::KiloKV::WithRawCallbackMethod_Session<
-        v1::KiloKV::WithCallbackMethod_OpenSession<v1::KiloKV::WithCallbackMethod_KeepSessionAlive<
-            v1::KiloKV::WithCallbackMethod_CloseSession<v1::KiloKV::WithCallbackMethod_Get<
-                v1::KiloKV::WithCallbackMethod_Scan<v1::KiloKV::WithCallbackMethod_ListParked<
-                    v1::KiloKV::WithCallbackMethod_Cancel<v1::KiloKV::WithCallbackMethod_Status<
-                        v1::KiloKV::WithCallbackMethod_UploadReadSet<v1::KiloKV::Service>>>>>>>>>>>>;
+// All calls take raw bytes (message_buffer.hpp).
+using KiloKvMethods = v1::KiloKV::WithRawCallbackMethod_Execute<
+    v1::KiloKV::WithRawCallbackMethod_UploadReadSet<v1::KiloKV::WithRawCallbackMethod_ExecuteBatch<
+        v1::KiloKV::WithRawCallbackMethod_Session<v1::KiloKV::WithRawCallbackMethod_OpenSession<
+            v1::KiloKV::WithRawCallbackMethod_KeepSessionAlive<v1::KiloKV::WithRawCallbackMethod_CloseSession<
+                v1::KiloKV::WithRawCallbackMethod_Get<v1::KiloKV::WithRawCallbackMethod_Scan<
+                    v1::KiloKV::WithRawCallbackMethod_ListParked<v1::KiloKV::WithRawCallbackMethod_Cancel<
+                        v1::KiloKV::WithRawCallbackMethod_Status<v1::KiloKV::Service>>>>>>>>>>>>;
 
-// What Status says about the program, database or not; all but the version as the flags of these names have it.
+// What Status says about the program, database or not, as the flags of these names have it.
 struct ServerInfo {
   std::string version;
   std::string strategy;
-  std::uint32_t threads = 0, records_per_lock = 1, transactions_per_thread = 0;
+  std::uint32_t threads = 0;
   double shadow_rate = 0;
-  std::uint32_t commit_units = 8, concurrency_limit = 0;
-  std::string history, order;
-  std::uint32_t staged_records = 1024, signature_bits = 256, stage_blocks = 1;
-  std::string validation, validation_lanes;
+  std::vector<std::pair<std::string, std::string>> settings;  // name and text of those that differ by strategy
 };
 
 class KiloKvService final : public KiloKvMethods {
@@ -52,30 +50,29 @@ class KiloKvService final : public KiloKvMethods {
   // What clients have not taken yet, on all streams.
   std::uint64_t unsent_answer_bytes() const { return answers_.unsent_bytes(); }
 
-  grpc::ServerUnaryReactor* Execute(grpc::CallbackServerContext* context, const v1::ExecuteRequest* request,
-                                    v1::ExecuteResponse* response) override;
-  grpc::ServerUnaryReactor* UploadReadSet(grpc::CallbackServerContext* context, const v1::UploadReadSetRequest* request,
-                                          v1::UploadReadSetResponse* response) override;
+  grpc::ServerUnaryReactor* Execute(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                    grpc::ByteBuffer* answer) override;
+  grpc::ServerUnaryReactor* UploadReadSet(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                          grpc::ByteBuffer* answer) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* ExecuteBatch(grpc::CallbackServerContext* context,
                                                            const grpc::ByteBuffer* request) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Session(grpc::CallbackServerContext* context) override;
-  grpc::ServerUnaryReactor* OpenSession(grpc::CallbackServerContext* context, const v1::OpenSessionRequest* request,
-                                        v1::OpenSessionResponse* response) override;
-  grpc::ServerUnaryReactor* KeepSessionAlive(grpc::CallbackServerContext* context,
-                                             const v1::KeepSessionAliveRequest* request,
-                                             v1::KeepSessionAliveResponse* response) override;
-  grpc::ServerUnaryReactor* CloseSession(grpc::CallbackServerContext* context, const v1::CloseSessionRequest* request,
-                                         v1::CloseSessionResponse* response) override;
-  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const v1::GetRequest* request,
-                                v1::GetResponse* response) override;
-  grpc::ServerUnaryReactor* Scan(grpc::CallbackServerContext* context, const v1::ScanRequest* request,
-                                 v1::ScanResponse* response) override;
-  grpc::ServerUnaryReactor* ListParked(grpc::CallbackServerContext* context, const v1::ListParkedRequest* request,
-                                       v1::ListParkedResponse* response) override;
-  grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* context, const v1::CancelRequest* request,
-                                   v1::CancelResponse* response) override;
-  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const v1::StatusRequest* request,
-                                   v1::StatusResponse* response) override;
+  grpc::ServerUnaryReactor* OpenSession(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                        grpc::ByteBuffer* answer) override;
+  grpc::ServerUnaryReactor* KeepSessionAlive(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                             grpc::ByteBuffer* answer) override;
+  grpc::ServerUnaryReactor* CloseSession(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                         grpc::ByteBuffer* answer) override;
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                grpc::ByteBuffer* answer) override;
+  grpc::ServerUnaryReactor* Scan(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                 grpc::ByteBuffer* answer) override;
+  grpc::ServerUnaryReactor* ListParked(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                       grpc::ByteBuffer* answer) override;
+  grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                   grpc::ByteBuffer* answer) override;
+  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                   grpc::ByteBuffer* answer) override;
 
  private:
   const ServiceOptions options_;

@@ -95,7 +95,7 @@ Status SessionStream::take(grpc::ByteBuffer buffer) {
   }
   auto answer = std::make_shared<Answer>(std::static_pointer_cast<SessionStream>(shared_from_this()), *message, bytes);
   status = submit(*message, bytes, answer);
-  if (!status.ok()) answer->fail(status);
+  if (!status.ok()) answer->fail(status.as_not_run());
   return {};
 }
 
@@ -115,14 +115,18 @@ Status SessionStream::submit(const v1::SessionRequest& message, std::uint64_t by
   Status status = check_message_bytes(bytes, options_->message_bytes_max);
   if (!status.ok()) return status;
   if (message.number() == 0) {
-    return Status::invalid({.field = "number", .limit = "1 or more", .met = "0", .knob = ""});
+    return Status::invalid({.field = "number", .limit = "1 or more", .actual = "0", .setting = ""})
+        .because(ErrorReason::missing_field);
   }
   if (!message.session().empty()) {
     Result<SessionId> session = parse_session(message.session(), "session");
     if (!session.ok()) return session.status();
     if (session_ != *session) {
-      return Status::invalid(
-          {.field = "session", .limit = "empty or that of the first message", .met = "another session", .knob = ""});
+      return Status::invalid({.field = "session",
+                              .limit = "empty or that of the first message",
+                              .actual = "another session",
+                              .setting = ""})
+          .because(ErrorReason::not_allowed);
     }
   }
   std::unique_ptr<Request> request = (*database)->acquire_request();

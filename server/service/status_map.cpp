@@ -7,17 +7,55 @@ namespace {
 
 constexpr char kErrorDetailKey[] = "kilokv-error-bin";
 
-bool fill_detail(const Status& status, v1::ErrorDetail* detail) {
+v1::ErrorReason reason_of(ErrorReason reason) {
+  switch (reason) {
+    case ErrorReason::unspecified: return v1::ERROR_REASON_UNSPECIFIED;
+    case ErrorReason::malformed_message: return v1::ERROR_REASON_MALFORMED_MESSAGE;
+    case ErrorReason::unknown_field: return v1::ERROR_REASON_UNKNOWN_FIELD;
+    case ErrorReason::missing_field: return v1::ERROR_REASON_MISSING_FIELD;
+    case ErrorReason::not_allowed: return v1::ERROR_REASON_NOT_ALLOWED;
+    case ErrorReason::out_of_range: return v1::ERROR_REASON_OUT_OF_RANGE;
+    case ErrorReason::message_too_large: return v1::ERROR_REASON_MESSAGE_TOO_LARGE;
+    case ErrorReason::answer_too_large: return v1::ERROR_REASON_ANSWER_TOO_LARGE;
+    case ErrorReason::content_differs: return v1::ERROR_REASON_CONTENT_DIFFERS;
+    case ErrorReason::unknown_method: return v1::ERROR_REASON_UNKNOWN_METHOD;
+    case ErrorReason::queue_full: return v1::ERROR_REASON_QUEUE_FULL;
+    case ErrorReason::parked_full: return v1::ERROR_REASON_PARKED_FULL;
+    case ErrorReason::session_full: return v1::ERROR_REASON_SESSION_FULL;
+    case ErrorReason::sessions_full: return v1::ERROR_REASON_SESSIONS_FULL;
+    case ErrorReason::uploads_full: return v1::ERROR_REASON_UPLOADS_FULL;
+    case ErrorReason::table_full: return v1::ERROR_REASON_TABLE_FULL;
+    case ErrorReason::disk_full: return v1::ERROR_REASON_DISK_FULL;
+    case ErrorReason::calls_full: return v1::ERROR_REASON_CALLS_FULL;
+    case ErrorReason::scans_full: return v1::ERROR_REASON_SCANS_FULL;
+    case ErrorReason::slow_reader: return v1::ERROR_REASON_SLOW_READER;
+    case ErrorReason::session_unknown: return v1::ERROR_REASON_SESSION_UNKNOWN;
+    case ErrorReason::number_acknowledged: return v1::ERROR_REASON_NUMBER_ACKNOWLEDGED;
+    case ErrorReason::upload_missing: return v1::ERROR_REASON_UPLOAD_MISSING;
+    case ErrorReason::snapshot_too_old: return v1::ERROR_REASON_SNAPSHOT_TOO_OLD;
+    case ErrorReason::recovering: return v1::ERROR_REASON_RECOVERING;
+    case ErrorReason::draining: return v1::ERROR_REASON_DRAINING;
+    case ErrorReason::cancelled: return v1::ERROR_REASON_CANCELLED;
+    case ErrorReason::failed: return v1::ERROR_REASON_FAILED;
+    case ErrorReason::corrupt: return v1::ERROR_REASON_CORRUPT;
+  }
+  std::abort();  // not a value of the enum
+}
+
+v1::ErrorDetail detail_of(const Status& status) {
+  v1::ErrorDetail detail;
+  detail.set_reason(reason_of(status.reason()));
   if (const Violation* violation = status.violation()) {
-    detail->set_field(violation->field);
-    detail->set_limit(violation->limit);
-    detail->set_met(violation->met);
-    detail->set_knob(violation->knob);
+    detail.set_field(violation->field);
+    detail.set_limit(violation->limit);
+    detail.set_actual(violation->actual);
+    detail.set_setting(violation->setting);
   }
   if (const auto retry_after_us = status.retry_after_us()) {
-    detail->set_retry_after_us(static_cast<std::uint64_t>(*retry_after_us));
+    detail.set_retry_after_us(static_cast<std::uint64_t>(*retry_after_us));
   }
-  return status.violation() != nullptr || status.retry_after_us().has_value();
+  detail.set_not_run(status.not_run());
+  return detail;
 }
 
 }  // namespace
@@ -44,16 +82,14 @@ grpc::StatusCode to_grpc_code(StatusCode code) {
 
 grpc::Status to_grpc(const Status& status, grpc::ServerContextBase* context) {
   if (status.ok()) return grpc::Status::OK;
-  v1::ErrorDetail detail;
-  if (fill_detail(status, &detail)) context->AddTrailingMetadata(kErrorDetailKey, detail.SerializeAsString());
+  context->AddTrailingMetadata(kErrorDetailKey, detail_of(status).SerializeAsString());
   return grpc::Status(to_grpc_code(status.code()), status.message());
 }
 
 void fill_error(const Status& status, v1::Error* error) {
   error->set_code(static_cast<std::uint32_t>(to_grpc_code(status.code())));
   error->set_message(status.message());
-  v1::ErrorDetail detail;
-  if (fill_detail(status, &detail)) *error->mutable_detail() = std::move(detail);
+  *error->mutable_detail() = detail_of(status);
 }
 
 }  // namespace kilokv::server

@@ -12,7 +12,7 @@ namespace kilokv::server {
 
 grpc::StatusCode to_grpc_code(StatusCode code);
 
-// The status that ends an RPC. A violation or retry delay goes into the trailing metadata `kilokv-error-bin`.
+// The status that ends an RPC. The ErrorDetail goes into the trailing metadata `kilokv-error-bin`.
 // Requires: the RPC of `context` has not been finished.
 grpc::Status to_grpc(const Status& status, grpc::ServerContextBase* context);
 

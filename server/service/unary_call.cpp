@@ -1,5 +1,7 @@
 #include "server/service/unary_call.hpp"
 
+#include <google/protobuf/arena.h>
+
 #include <string>
 #include <utility>
 
@@ -46,16 +48,16 @@ Status check_keys(const v1::GetRequest& request, const engine::TransactionLimits
   if (keys == 0 || keys > limits.operations_max) {
     return Status::invalid({.field = "keys",
                             .limit = "1 to " + std::to_string(limits.operations_max) + " keys",
-                            .met = std::to_string(keys) + " keys",
-                            .knob = "--operations-max"});
+                            .actual = std::to_string(keys) + " keys",
+                            .setting = "--operations-max"});
   }
   for (int i = 0; i < request.keys_size(); ++i) {
     const std::size_t bytes = request.keys(i).size();
     if (bytes >= 1 && bytes <= limits.key_bytes_max) continue;
     return Status::invalid({.field = "keys[" + std::to_string(i) + "]",
                             .limit = "1 to " + std::to_string(limits.key_bytes_max) + " bytes",
-                            .met = std::to_string(bytes) + " bytes",
-                            .knob = "--key-bytes-max"});
+                            .actual = std::to_string(bytes) + " bytes",
+                            .setting = "--key-bytes-max"});
   }
   return {};
 }
@@ -65,7 +67,7 @@ Status check_keys(const v1::GetRequest& request, const engine::TransactionLimits
 void UnaryCall::results(const ResultSlice& slice, bool last) {
   const std::lock_guard lock(mutex_);
   if (finished_) return;
-  const Status status = answer(slice);
+  const Status status = encode(slice, answer_);
   if (last) finish(status);
 }
 
@@ -86,54 +88,64 @@ void UnaryCall::finish(const Status& status) {
   Finish(to_grpc(status, context_));
 }
 
-void ExecuteCall::submit(const DatabaseGate& gate, const v1::ExecuteRequest& message) {
+void ExecuteCall::submit(const DatabaseGate& gate, const grpc::ByteBuffer& message) {
   const Status status = try_submit(gate, message);
-  if (!status.ok()) fail(status);
+  if (!status.ok()) fail(status.as_not_run());
 }
 
-Status ExecuteCall::try_submit(const DatabaseGate& gate, const v1::ExecuteRequest& message) {
+Status ExecuteCall::try_submit(const DatabaseGate& gate, grpc::ByteBuffer message) {
   Result<Database*> database = gate.get();
   if (!database.ok()) return database.status();
-  Status status = check_message_bytes(message.ByteSizeLong(), options_.message_bytes_max);
+  Status status = check_message_bytes(message.Length(), options_.message_bytes_max);
   if (!status.ok()) return status;
-  Result<RequestIdentity> identity = parse_identity(message.id());
+  google::protobuf::Arena arena;
+  auto* parsed = google::protobuf::Arena::CreateMessage<v1::ExecuteRequest>(&arena);
+  status = parse_message(&message, parsed);
+  if (!status.ok()) return status;
+  Result<RequestIdentity> identity = parse_identity(parsed->id());
   if (!identity.ok()) return identity.status();
   std::unique_ptr<Request> request = (*database)->acquire_request();
   const DecodeContext context{(*database)->key_secret(), options_.limits};
-  status = message.uploaded_keys() > 0 ? decode_beside_uploaded(message, context, &request->transactions)
-                                       : decode(message.transaction(), context, &request->transactions);
+  status = parsed->uploaded_keys() > 0 ? decode_beside_uploaded(*parsed, context, &request->transactions)
+                                       : decode(parsed->transaction(), context, &request->transactions);
   if (!status.ok()) return status;
-  request->uploaded_keys = message.uploaded_keys();
+  request->uploaded_keys = parsed->uploaded_keys();
   request->identity = *identity;
   request->sink = shared_from_this();
   (*database)->submit(std::move(request));
   return {};
 }
 
-Status ExecuteCall::answer(const ResultSlice& slice) {
+Status ExecuteCall::encode(const ResultSlice& slice, grpc::ByteBuffer* answer) const {
   v1::ResultRows rows;
   RowsEncoder encoder([&] { return &rows; }, options_.message_bytes_max);
   slice.visit(&encoder);
   encoder.finish();
-  if (rows.results_size() > 0) response_->mutable_result()->Swap(rows.mutable_results(0));
+  v1::ExecuteResponse response;
+  if (rows.results_size() > 0) response.mutable_result()->Swap(rows.mutable_results(0));
+  *answer = serialize_message(response);
   return {};
 }
 
-void GetCall::submit(const DatabaseGate& gate, const v1::GetRequest& message) {
+void GetCall::submit(const DatabaseGate& gate, const grpc::ByteBuffer& message) {
   const Status status = try_submit(gate, message);
-  if (!status.ok()) fail(status);
+  if (!status.ok()) fail(status.as_not_run());
 }
 
-Status GetCall::try_submit(const DatabaseGate& gate, const v1::GetRequest& message) {
+Status GetCall::try_submit(const DatabaseGate& gate, grpc::ByteBuffer message) {
   Result<Database*> database = gate.get();
   if (!database.ok()) return database.status();
-  Status status = check_message_bytes(message.ByteSizeLong(), options_.message_bytes_max);
-  if (status.ok()) status = check_keys(message, options_.limits);
+  Status status = check_message_bytes(message.Length(), options_.message_bytes_max);
+  if (!status.ok()) return status;
+  google::protobuf::Arena arena;
+  auto* parsed = google::protobuf::Arena::CreateMessage<v1::GetRequest>(&arena);
+  status = parse_message(&message, parsed);
+  if (status.ok()) status = check_keys(*parsed, options_.limits);
   if (!status.ok()) return status;
   std::unique_ptr<Request> request = (*database)->acquire_request();
   engine::ColumnsBuilder builder(&request->transactions, (*database)->key_secret());
   builder.begin();
-  for (const std::string& key : message.keys()) builder.op(engine::OpKind::get, builder.key(key));
+  for (const std::string& key : parsed->keys()) builder.op(engine::OpKind::get, builder.key(key));
   builder.end();
   status = engine::validate(request->transactions, options_.limits);
   if (!status.ok()) return status;
@@ -142,16 +154,20 @@ Status GetCall::try_submit(const DatabaseGate& gate, const v1::GetRequest& messa
   return {};
 }
 
-Status GetCall::answer(const ResultSlice& slice) {
-  GetVisitor visitor(response_, options_.message_bytes_max);
+Status GetCall::encode(const ResultSlice& slice, grpc::ByteBuffer* answer) const {
+  v1::GetResponse response;
+  GetVisitor visitor(&response, options_.message_bytes_max);
   slice.visit(&visitor);
-  if (visitor.bytes() <= options_.message_bytes_max) return {};
-  response_->Clear();
+  if (visitor.bytes() <= options_.message_bytes_max) {
+    *answer = serialize_message(response);
+    return {};
+  }
   return Status::invalid({.field = "keys",
                           .limit = "values that fit in an answer of " + std::to_string(options_.message_bytes_max) +
                                    " bytes; ask for fewer keys at a time",
-                          .met = std::to_string(visitor.bytes()) + " bytes",
-                          .knob = "--message-bytes-max"});
+                          .actual = std::to_string(visitor.bytes()) + " bytes",
+                          .setting = "--message-bytes-max"})
+      .because(ErrorReason::answer_too_large);
 }
 
 }  // namespace kilokv::server

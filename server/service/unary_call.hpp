@@ -6,12 +6,12 @@
 #pragma once
 
 #include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <memory>
 #include <mutex>
 
-#include "kilokv/v1/kilokv.pb.h"
 #include "server/core/request.hpp"
 #include "server/service/gate.hpp"
 #include "server/service/options.hpp"
@@ -28,11 +28,12 @@ class UnaryCall : public grpc::ServerUnaryReactor, public ResponseSink, public s
   bool gone() const final;
 
  protected:
-  UnaryCall(grpc::CallbackServerContext* context, const ServiceOptions* options)
-      : options_(*options), context_(context) {}
+  // `answer`: where gRPC wants the answer's bytes.
+  UnaryCall(grpc::CallbackServerContext* context, const ServiceOptions* options, grpc::ByteBuffer* answer)
+      : options_(*options), context_(context), answer_(answer) {}
 
-  // Puts the results of the one transaction into the response. A status that is not ok takes its place.
-  virtual Status answer(const ResultSlice& slice) = 0;
+  // The results of the one transaction as the bytes of the response. A status that is not ok takes its place.
+  virtual Status encode(const ResultSlice& slice, grpc::ByteBuffer* answer) const = 0;
 
   const ServiceOptions& options_;
 
@@ -44,6 +45,7 @@ class UnaryCall : public grpc::ServerUnaryReactor, public ResponseSink, public s
   void finish(const Status& status);  // mutex_ held
 
   grpc::CallbackServerContext* const context_;
+  grpc::ByteBuffer* const answer_;
   mutable std::mutex mutex_;
   bool finished_ = false;
   std::shared_ptr<void> self_;
@@ -51,32 +53,28 @@ class UnaryCall : public grpc::ServerUnaryReactor, public ResponseSink, public s
 
 class ExecuteCall final : public UnaryCall {
  public:
-  ExecuteCall(grpc::CallbackServerContext* context, const ServiceOptions* options, v1::ExecuteResponse* response)
-      : UnaryCall(context, options), response_(response) {}
+  ExecuteCall(grpc::CallbackServerContext* context, const ServiceOptions* options, grpc::ByteBuffer* answer)
+      : UnaryCall(context, options, answer) {}
 
   // Decodes `message` and submits it; the call ends with its answer or its error.
-  void submit(const DatabaseGate& gate, const v1::ExecuteRequest& message);
+  void submit(const DatabaseGate& gate, const grpc::ByteBuffer& message);
 
  private:
-  Status try_submit(const DatabaseGate& gate, const v1::ExecuteRequest& message);
-  Status answer(const ResultSlice& slice) override;
-
-  v1::ExecuteResponse* const response_;
+  Status try_submit(const DatabaseGate& gate, grpc::ByteBuffer message);
+  Status encode(const ResultSlice& slice, grpc::ByteBuffer* answer) const override;
 };
 
 class GetCall final : public UnaryCall {
  public:
-  GetCall(grpc::CallbackServerContext* context, const ServiceOptions* options, v1::GetResponse* response)
-      : UnaryCall(context, options), response_(response) {}
+  GetCall(grpc::CallbackServerContext* context, const ServiceOptions* options, grpc::ByteBuffer* answer)
+      : UnaryCall(context, options, answer) {}
 
   // The same. Values that are too much for one message are INVALID_ARGUMENT: a read has no effect that must be told.
-  void submit(const DatabaseGate& gate, const v1::GetRequest& message);
+  void submit(const DatabaseGate& gate, const grpc::ByteBuffer& message);
 
  private:
-  Status try_submit(const DatabaseGate& gate, const v1::GetRequest& message);
-  Status answer(const ResultSlice& slice) override;
-
-  v1::GetResponse* const response_;
+  Status try_submit(const DatabaseGate& gate, grpc::ByteBuffer message);
+  Status encode(const ResultSlice& slice, grpc::ByteBuffer* answer) const override;
 };
 
 }  // namespace kilokv::server

@@ -14,24 +14,25 @@ namespace {
 constexpr std::uint64_t kBufferBytesMin = std::uint64_t{64} << 10;
 constexpr std::uint64_t kBufferBytesMax = std::uint64_t{1} << 30;
 
-Status check_range(const char* field, std::uint64_t met, std::uint64_t least, std::uint64_t most, const char* knob) {
-  if (met >= least && met <= most) return {};
+Status check_range(const char* field, std::uint64_t actual, std::uint64_t least, std::uint64_t most,
+                   const char* setting) {
+  if (actual >= least && actual <= most) return {};
   return Status::invalid({.field = field,
                           .limit = std::to_string(least) + " to " + std::to_string(most) + " bytes",
-                          .met = std::to_string(met) + " bytes",
-                          .knob = knob});
+                          .actual = std::to_string(actual) + " bytes",
+                          .setting = setting});
 }
 }  // namespace
 
 Status StorageOptions::validate() const {
   if (data_dir.empty()) {
-    return Status::invalid({.field = "data directory", .limit = "a path", .met = "empty", .knob = "--data-dir"});
+    return Status::invalid({.field = "data directory", .limit = "a path", .actual = "empty", .setting = "--data-dir"});
   }
   if (history_retention_us < 0 || history_retention_us > kDurationUsMax) {
     return Status::invalid({.field = "history retention",
                             .limit = "0 to " + std::to_string(kDurationUsMax) + " us",
-                            .met = std::to_string(history_retention_us) + " us",
-                            .knob = "--history-retention"});
+                            .actual = std::to_string(history_retention_us) + " us",
+                            .setting = "--history-retention"});
   }
   constexpr std::uint64_t kAny = std::uint64_t{1} << 60;
   Status status = check_range("history bytes", history_bytes_max, 0, kAny, "--history-bytes-max");

@@ -151,7 +151,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(lines[0]["error"], "INVALID_ARGUMENT")
         self.assertIn("--key-bytes-max", error)
         error = self.txn({"guards": [{"is": "exists", "key": f"k{i}"} for i in range(1025)]}, code=3)[1]
-        for told in ("field: transactions[0].guards", "limit: 1024 guards", "met: 1025 guards", "knob: --guards-max",
+        for told in ("field: transactions[0].guards", "limit: 1024 guards", "actual: 1025 guards", "setting: --guards-max",
                      "the version guards that a transaction begins with do not count if it is alone"):
             self.assertIn(told, error)
         for path in ("no/such/file", "/"):

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kilokv/client.hpp"
@@ -23,7 +24,7 @@ namespace kilokv::client {
 // A kilokvd on its own folder. It can be killed and started again at the same port.
 class Server {
  public:
-  Server() {
+  explicit Server(std::vector<std::string> flags = {}) : flags_(std::move(flags)) {
     std::string pattern = testing::TempDir() + "kilokv-client-XXXXXX";
     folder_ = ::mkdtemp(pattern.data());
     start();
@@ -46,6 +47,7 @@ class Server {
                                       folder_ + "/port",
                                       "--log-file",
                                       folder_ + "/log"};
+    words.insert(words.end(), flags_.begin(), flags_.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -70,6 +72,7 @@ class Server {
   }
 
  private:
+  const std::vector<std::string> flags_;
   std::string folder_;
   int port_ = 0;
   pid_t process_ = 0;
@@ -77,6 +80,7 @@ class Server {
 
 class ClientIntegration : public ::testing::Test {
  protected:
+  explicit ClientIntegration(std::vector<std::string> flags = {}) : server_(std::move(flags)) {}
   void SetUp() override {
     ClientOptions options;
     options.endpoint = server_.endpoint();

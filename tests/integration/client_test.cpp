@@ -215,7 +215,32 @@ TEST_F(ClientIntegration, WithoutASession) {
   one.end();
   const Error error = client_->execute(one).error();
   EXPECT_EQ(error.code, ErrorCode::invalid_argument);
-  EXPECT_EQ(error.knob, "--key-bytes-max") << error.message;
+  EXPECT_EQ(error.setting, "--key-bytes-max") << error.message;
+}
+
+class LittleRoomForAnswers : public ClientIntegration {
+ protected:
+  LittleRoomForAnswers() : ClientIntegration({"--answers-bytes-max", "1MiB"}) {}
+};
+
+// The stream ends with RESOURCE_EXHAUSTED and a retry delay, after its transactions have run.
+TEST_F(LittleRoomForAnswers, ABatchWhoseAnswersAreTooMuchIsAppliedOnce) {
+  put("big", std::string_view(std::string(600 << 10, 'x')));
+  Batch batch;
+  batch.begin();
+  batch.add(batch.key("applied"), 1);
+  batch.end();
+  for (int i = 0; i < 4; ++i) {
+    batch.begin();
+    batch.get(batch.key("big"));
+    batch.end();
+  }
+  CallOptions options;
+  options.timeout_us = 5'000'000;
+  const Error error = client_->execute(batch, options).error();
+  EXPECT_EQ(error.code, ErrorCode::resource_exhausted) << error.message;
+  EXPECT_FALSE(never_ran(error)) << error.message;
+  EXPECT_EQ(integer("applied"), 1);
 }
 
 }  // namespace

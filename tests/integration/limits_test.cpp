@@ -84,7 +84,7 @@ TEST_F(LimitsTest, AGetThatIsTooMuchForOneAnswerSaysSo) {
   const grpc::Status status = call(&v1::KiloKV::Stub::Get, get_request("k", 6), &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
   EXPECT_EQ(detail_.field(), "keys");
-  EXPECT_EQ(detail_.knob(), "--message-bytes-max");
+  EXPECT_EQ(detail_.setting(), "--message-bytes-max");
   ASSERT_TRUE(call(&v1::KiloKV::Stub::Get, get_request("k", 3), &response).ok());
   EXPECT_EQ(response.reads_size(), 3);
 }
@@ -161,7 +161,9 @@ TEST_F(LimitsTest, AStrangerCannotCloseTheBoundaryOfAnother) {
   v1::ScanRequest theirs;
   theirs.set_boundary(page.boundary());
   v1::ScanResponse ignored;
-  for (const std::uint64_t reader : {std::uint64_t{0}, std::uint64_t{1}, page.boundary(), page.reader() ^ 2}) {
+  std::string other = page.reader();
+  other.at(0) = static_cast<char>(other.at(0) ^ 2);
+  for (const std::string& reader : {std::string(), std::string(8, '\1'), other}) {
     theirs.set_reader(reader);
     ASSERT_TRUE(call(&v1::KiloKV::Stub::Scan, theirs, &ignored).ok());
   }
@@ -253,7 +255,7 @@ TEST_F(FewStoredResultsTest, AreRefusedAcrossSessionsUntilOneGivesThemUp) {
   EXPECT_LT(number, 10u);
   request.mutable_id()->set_session(second);
   EXPECT_EQ(call(&v1::KiloKV::Stub::Execute, request, &response).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(detail_.knob(), "--session-bytes-total-max");
+  EXPECT_EQ(detail_.setting(), "--session-bytes-total-max");
   EXPECT_EQ(detail_.field(), "sessions");
   EXPECT_GT(detail_.retry_after_us(), 0u);
   v1::CloseSessionRequest close;

@@ -100,11 +100,11 @@ class ReadSetTest : public testing::Test, protected Caller {
   }
   void TearDown() override { EXPECT_EQ(server_.stop(SIGTERM), 0) << server_.log(); }
 
-  void expect_invalid(const grpc::Status& status, const std::string& field, const std::string& knob = "") {
+  void expect_invalid(const grpc::Status& status, const std::string& field, const std::string& setting = "") {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << field << ": " << status.error_message();
     EXPECT_EQ(detail.field(), field);
-    EXPECT_EQ(detail.knob(), knob);
-    EXPECT_EQ(server_status().uploads(), 0u) << field;
+    EXPECT_EQ(detail.setting(), setting);
+    EXPECT_EQ(server_status().uploads().uploads(), 0u) << field;
   }
 
   Server server_;
@@ -116,12 +116,12 @@ TEST_F(ReadSetTest, CommitsBesideWhatWasUploaded) {
   ASSERT_TRUE(upload(chunk(1, 1500, 3000)).ok());
   ASSERT_TRUE(upload(chunk(1, 0, 1500)).ok()) << "once more";
   EXPECT_EQ(keys, 3000u);
-  EXPECT_EQ(server_status().uploads(), 1u);
-  EXPECT_GT(server_status().uploads_bytes(), 3000u * 40);
+  EXPECT_EQ(server_status().uploads().uploads(), 1u);
+  EXPECT_GT(server_status().uploads().uploads_bytes(), 3000u * 40);
   ASSERT_TRUE(commit(commit_request(1, 3000)).ok());
   EXPECT_EQ(result.outcome(), v1::OUTCOME_COMMITTED);
-  EXPECT_EQ(server_status().uploads(), 0u);
-  EXPECT_EQ(server_status().uploads_bytes(), 0u);
+  EXPECT_EQ(server_status().uploads().uploads(), 0u);
+  EXPECT_EQ(server_status().uploads().uploads_bytes(), 0u);
   const std::uint64_t version = result.version();
   ASSERT_TRUE(commit(commit_request(1, 3000)).ok()) << "a retry";
   EXPECT_EQ(result.version(), version);
@@ -142,10 +142,10 @@ TEST_F(ReadSetTest, CommitsBesideWhatWasUploaded) {
 
 TEST_F(ReadSetTest, RefusesMalformedChunks) {
   using Change = std::function<void(v1::UploadReadSetRequest*)>;
-  const auto refuses = [&](const char* field, const Change& change, const char* knob = "") {
+  const auto refuses = [&](const char* field, const Change& change, const char* setting = "") {
     v1::UploadReadSetRequest request = chunk(1, 0, 3);
     change(&request);
-    expect_invalid(upload(request), field, knob);
+    expect_invalid(upload(request), field, setting);
   };
   refuses("keys", [](auto* r) { r->clear_keys(), r->clear_versions(); });
   refuses("versions", [](auto* r) { r->add_versions(1); });
@@ -171,7 +171,7 @@ TEST_F(ReadSetTest, RefusesMalformedChunks) {
   request = chunk(3, 0, 3);
   request.mutable_id()->set_acknowledged_through(3);
   EXPECT_EQ(upload(request).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(server_status().uploads(), 0u);
+  EXPECT_EQ(server_status().uploads().uploads(), 0u);
   ASSERT_TRUE(upload(chunk(1, 0, 3)).ok());
   request = chunk(1, 0, 3);
   request.set_versions(1, 7);
@@ -221,22 +221,22 @@ class LittleRoomTest : public ReadSetTest {
                      "192KiB"}) {}
 };
 
-TEST_F(LittleRoomTest, LimitsNameTheirKnobs) {
+TEST_F(LittleRoomTest, LimitsNameTheirSettings) {
   expect_invalid(upload(chunk(1, 0, 5001)), "keys", "--read-set-keys-max");
   expect_invalid(upload(chunk(1, 0, 4000)), "keys", "--session-uploads-bytes-max");
   ASSERT_TRUE(upload(chunk(1, 0, 2500)).ok());
   EXPECT_EQ(upload(chunk(2, 0, 2500)).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(detail.knob(), "--session-uploads-bytes-max");
+  EXPECT_EQ(detail.setting(), "--session-uploads-bytes-max");
   EXPECT_GT(detail.retry_after_us(), 0u);
   const std::string first = session;
   open_session();
   EXPECT_EQ(upload(chunk(1, 0, 2500)).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(detail.knob(), "--uploads-bytes-max");
+  EXPECT_EQ(detail.setting(), "--uploads-bytes-max");
   v1::CloseSessionRequest close;
   close.set_session(first);
   v1::CloseSessionResponse closed;
   ASSERT_TRUE(call(&v1::KiloKV::Stub::CloseSession, close, &closed).ok());
-  EXPECT_EQ(server_status().uploads(), 0u);
+  EXPECT_EQ(server_status().uploads().uploads(), 0u);
   EXPECT_TRUE(upload(chunk(1, 0, 2500)).ok());
   EXPECT_TRUE(commit(commit_request(1, 2500)).ok());
 }
@@ -249,9 +249,9 @@ class ForgetfulTest : public ReadSetTest {
 // The session is there, what was uploaded in it is not.
 TEST_F(ForgetfulTest, AnIdleUploadIsDropped) {
   ASSERT_TRUE(upload(chunk(1, 0, 2000)).ok());
-  while (server_status().uploads() != 0) std::this_thread::yield();
-  EXPECT_EQ(server_status().uploads_bytes(), 0u);
-  EXPECT_EQ(server_status().sessions(), 1u);
+  while (server_status().uploads().uploads() != 0) std::this_thread::yield();
+  EXPECT_EQ(server_status().uploads().uploads_bytes(), 0u);
+  EXPECT_EQ(server_status().sessions().sessions(), 1u);
   EXPECT_EQ(commit(commit_request(1, 2000)).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(upload(chunk(1, 1000, 2000)).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   grpc::Status status;

@@ -1,4 +1,4 @@
-// Garbage against the real kilokvd: each request gets the right code and a message that names field, limit and knob,
+// Garbage against the real kilokvd: each request gets the right code and a message that names field, limit and setting,
 // and a healthy client is served all the while. Also: readiness, health, drain, exit codes.
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
@@ -86,15 +86,15 @@ class GarbageTest : public testing::Test {
   }
 
   void expect_refused(const v1::Transaction& transaction, const std::string& field, const std::string& limit,
-                      const std::string& met, const std::string& knob) {
+                      const std::string& actual, const std::string& setting) {
     v1::ExecuteResponse response;
     const grpc::Status status = execute(transaction, &response);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
     EXPECT_EQ(detail_.field(), field);
     EXPECT_NE(detail_.limit().find(limit), std::string::npos) << detail_.limit();
-    EXPECT_EQ(detail_.met(), met);
-    EXPECT_EQ(detail_.knob(), knob);
-    for (const std::string& part : {field, limit, met, knob}) {
+    EXPECT_EQ(detail_.actual(), actual);
+    EXPECT_EQ(detail_.setting(), setting);
+    for (const std::string& part : {field, limit, actual, setting}) {
       EXPECT_NE(status.error_message().find(part), std::string::npos) << status.error_message();
     }
   }
@@ -142,7 +142,7 @@ TEST_F(GarbageTest, TenThousandOperations) {
   v1::ExecuteResponse response;
   const grpc::Status status = execute(transaction, &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(detail_.knob(), "--operations-max");
+  EXPECT_EQ(detail_.setting(), "--operations-max");
   EXPECT_NE(status.error_message().find("10000"), std::string::npos) << status.error_message();
 }
 
@@ -156,10 +156,10 @@ TEST_F(GarbageTest, FiveMebibyteMessage) {
   EXPECT_EQ(execute_batch(request).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(detail_.field(), "message");
   EXPECT_EQ(detail_.limit(), "4194304 bytes");
-  EXPECT_EQ(detail_.knob(), "--message-bytes-max");
+  EXPECT_EQ(detail_.setting(), "--message-bytes-max");
   v1::ExecuteResponse response;
   EXPECT_EQ(execute(request.rows().transactions(0), &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(detail_.knob(), "--message-bytes-max");
+  EXPECT_EQ(detail_.setting(), "--message-bytes-max");
 }
 
 TEST_F(GarbageTest, RaggedColumns) {
@@ -170,7 +170,7 @@ TEST_F(GarbageTest, RaggedColumns) {
   columns->add_then_ends(1);
   EXPECT_EQ(execute_batch(request).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(detail_.field(), "columns.then_ends");
-  EXPECT_EQ(detail_.met(), "1 elements");
+  EXPECT_EQ(detail_.actual(), "1 elements");
 }
 
 TEST_F(GarbageTest, BytesThatAreNoMessage) {
@@ -251,12 +251,12 @@ TEST(Service, DrainAnswersWhatWaitsAndEndsWithZero) {
   });
   const auto deadline = std::chrono::steady_clock::now() + 20s;
   v1::StatusResponse state;
-  while (state.parked() == 0 && std::chrono::steady_clock::now() < deadline) {
+  while (state.parked().parked() == 0 && std::chrono::steady_clock::now() < deadline) {
     grpc::ClientContext context;
     set_deadline(&context);
     ASSERT_TRUE(stub->Status(&context, {}, &state).ok());
   }
-  EXPECT_EQ(state.parked(), 1u);
+  EXPECT_EQ(state.parked().parked(), 1u);
   EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
   waiter.join();
   EXPECT_EQ(waited.error_code(), grpc::StatusCode::UNAVAILABLE) << waited.error_message();

@@ -12,8 +12,9 @@ import mmap
 
 FORMAT = "kilokv-history-1"
 OUTCOMES = {"COMMITTED", "GUARD_FAILED", "WAIT_EXPIRED", "OVERFLOW", "TYPE_MISMATCH"}
-# Answers that say that the transaction was never run, if it was sent only once.
-NEVER_RUN = {"INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "UNAUTHENTICATED", "PERMISSION_DENIED"}
+# Answers that say that the transaction was never run, if it was sent only once. RESOURCE_EXHAUSTED does so only with
+# `not_run`: a stream whose answers are too much ends with it after its transactions ran.
+NEVER_RUN = {"INVALID_ARGUMENT", "FAILED_PRECONDITION", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 AFTER_ALL = 1 << 62  # rank of a boundary read: after all of its batch
 INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -129,7 +130,8 @@ class History:
         if cancelled:  # decided, wrote nothing, has no place
             return
         if outcome is None:
-            if line.get("error") not in NEVER_RUN or line["attempts"] > 1:
+            refused = line.get("error") in NEVER_RUN or line.get("not_run") is True
+            if not refused or line["attempts"] > 1:
                 self.unknown.append(line)
             return
         if outcome not in OUTCOMES:

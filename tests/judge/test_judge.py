@@ -275,6 +275,21 @@ class JudgeTest(unittest.TestCase):
         never = {**self.unknown(simulator, 0)[0], "request": 77, "then": [add("a", 1)]}
         self.assert_accepted(simulator, [*simulator.lines, never])
 
+    def test_a_refusal_is_never_run_only_where_it_says_so(self):
+        simulator = Simulator({"a": 1, "b": 1})
+        simulator.run({"then": [add("a", 1)]})
+        simulator.run({"then": [get("a")]})
+        lines = self.unknown(simulator, 0)
+        lines[0]["error"] = "RESOURCE_EXHAUSTED"
+        code, output = self.judge(simulator, lines)  # the read saw 2: it ran all the same
+        self.assertEqual(code, 2, output)
+        lines[0]["not_run"] = True
+        code, output = self.judge(simulator, lines)
+        self.assertEqual(code, 1, output)
+        lines[0]["attempts"] = 2
+        code, output = self.judge(simulator, lines)
+        self.assertEqual(code, 2, output)
+
     def test_unknown_hides_nothing_elsewhere(self):
         simulator = Simulator({"a": 1, "b": 1})
         simulator.run({"then": [add("a", 1)]})

@@ -30,12 +30,12 @@ inline void expect_shown(const Status& refused, const std::string& turn) {
   ASSERT_EQ(refused.code(), StatusCode::resource_exhausted) << refused.message();
   ASSERT_NE(refused.violation(), nullptr) << refused.message();
   const Violation& violation = *refused.violation();
-  const auto met = numbers_in(violation.met), limit = numbers_in(violation.limit);
-  ASSERT_FALSE(met.empty() || limit.empty()) << refused.message();
+  const auto actual = numbers_in(violation.actual), limit = numbers_in(violation.limit);
+  ASSERT_FALSE(actual.empty() || limit.empty()) << refused.message();
   if (violation.limit.starts_with("less than ")) {
-    EXPECT_GE(met[0], limit[0]) << refused.message();
+    EXPECT_GE(actual[0], limit[0]) << refused.message();
   } else {
-    EXPECT_GT(met[0], limit[0]) << refused.message();
+    EXPECT_GT(actual[0], limit[0]) << refused.message();
   }
   EXPECT_FALSE(violation.field.empty()) << refused.message();
   EXPECT_TRUE(refused.retry_after_us().has_value()) << refused.message();

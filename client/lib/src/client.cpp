@@ -16,48 +16,54 @@
 namespace kilokv::client {
 namespace {
 
-const char* state_name(v1::StatusResponse::State state) {
+const char* state_name(v1::ServerSection::State state) {
   switch (state) {
-    case v1::StatusResponse::STATE_RECOVERING: return "recovering";
-    case v1::StatusResponse::STATE_READY: return "ready";
-    case v1::StatusResponse::STATE_DRAINING: return "draining";
-    case v1::StatusResponse::STATE_STOPPED: return "stopped";
+    case v1::ServerSection::STATE_RECOVERING: return "recovering";
+    case v1::ServerSection::STATE_READY: return "ready";
+    case v1::ServerSection::STATE_DRAINING: return "draining";
+    case v1::ServerSection::STATE_STOPPED: return "stopped";
     default: return "unknown";
   }
 }
 
+// Every number of every section, by the name of its field.
+void add_counters(const google::protobuf::Message& message, std::map<std::string, std::uint64_t>* counters) {
+  using google::protobuf::FieldDescriptor;
+  const auto* fields = message.GetDescriptor();
+  for (int i = 0; i < fields->field_count(); ++i) {
+    const FieldDescriptor* field = fields->field(i);
+    if (field->is_repeated()) continue;
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      add_counters(message.GetReflection()->GetMessage(message, field), counters);
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64) {
+      (*counters)[field->name()] = message.GetReflection()->GetUInt64(message, field);
+    }
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> to_texts(
+    const google::protobuf::RepeatedPtrField<v1::NamedText>& texts) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const v1::NamedText& text : texts) out.emplace_back(text.name(), text.text());
+  return out;
+}
+
 ServerStatus to_status(const v1::StatusResponse& response) {
   ServerStatus status;
-  status.version = response.server_version();
-  status.state = state_name(response.state());
-  status.strategy = response.strategy();
-  status.threads = response.threads();
-  status.records_per_lock = response.records_per_lock();
-  status.transactions_per_thread = response.transactions_per_thread();
-  status.shadow_rate = response.shadow_rate();
-  status.strategy_choice = response.strategy_choice();
-  status.commit_units = response.commit_units();
-  status.concurrency_limit = response.concurrency_limit();
-  status.order = response.order();
-  status.staged_records = response.staged_records();
-  status.signature_bits = response.signature_bits();
-  status.stage_blocks = response.stage_blocks();
-  status.validation = response.validation();
-  status.validation_lanes = response.validation_lanes();
-  status.validator_choice = response.validator_choice();
-  status.history = response.history();
-  status.device = response.device();
-  status.device_model = response.device_model();
-  status.device_reason = response.device_reason();
-  status.state_hash = to_hex(response.state_hash());
-  status.uptime_seconds = response.uptime_seconds();
-  status.recovery_seconds = response.recovery_seconds();
-  const auto* fields = v1::StatusResponse::descriptor();
-  for (int i = 0; i < fields->field_count(); ++i) {
-    const auto* field = fields->field(i);
-    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_UINT64) continue;
-    status.counters[field->name()] = response.GetReflection()->GetUInt64(response, field);
-  }
+  status.version = response.server().server_version();
+  status.state = state_name(response.server().state());
+  status.strategy = response.server().strategy();
+  status.threads = response.server().threads();
+  status.uptime_seconds = response.server().uptime_seconds();
+  status.recovery_seconds = response.server().recovery_seconds();
+  status.state_hash = to_hex(response.position().state_hash());
+  status.device = response.device().device();
+  status.device_model = response.device().device_model();
+  status.device_reason = response.device().device_reason();
+  status.shadow_rate = response.checks().shadow_rate();
+  status.settings = to_texts(response.settings());
+  status.details = to_texts(response.details());
+  add_counters(response, &status.counters);
   return status;
 }
 
@@ -160,7 +166,7 @@ class RemoteClient final : public Client {
       if (error) return error;
       for (v1::Read& read : *page.mutable_pairs()) {
         if (visit(to_pair(&read))) continue;
-        if (page.reader() != 0) give_up_boundary(page, options.call, &request);
+        if (!page.reader().empty()) give_up_boundary(page, options.call, &request);
         return position_of(page);
       }
       request.set_boundary(page.boundary());
@@ -224,11 +230,11 @@ class RemoteClient final : public Client {
       const Error error =
           connection_->call("Status", deadline, waits ? Retry::always : Retry::where_someone_listens,
                             [&](auto* stub, auto* context) { return stub->Status(context, {}, &response); });
-      if (error || !waits || response.state() == v1::StatusResponse::STATE_READY) return error;
+      if (error || !waits || response.server().state() == v1::ServerSection::STATE_READY) return error;
       const TimePoint again = Clock::now() + backoff.next();
       if (again >= deadline) {
-        return make_error(ErrorCode::unavailable,
-                          "the server at " + options().endpoint + " is not ready: " + state_name(response.state()));
+        return make_error(ErrorCode::unavailable, "the server at " + options().endpoint +
+                                                      " is not ready: " + state_name(response.server().state()));
       }
       std::this_thread::sleep_until(again);
     }
@@ -289,10 +295,7 @@ class RemoteClient final : public Client {
           v1::ExecuteBatchResponse response;
           while (!malformed && reader->Read(&response)) malformed = add_slice(&response, results);
           if (malformed) context->TryCancel();
-          const grpc::Status status = reader->Finish();
-          // What was refused after a first answer is not sent again: part of it ran.
-          if (status.ok() || results->columns().answered == 0) return status;
-          return grpc::Status(grpc::StatusCode::UNAVAILABLE, status.error_message());
+          return reader->Finish();
         });
     if (malformed) return malformed;
     if (error) return error;

@@ -26,7 +26,7 @@ grpc::ChannelArguments channel_arguments() {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own for each channel
   arguments.SetMaxReceiveMessageSize(-1);                   // the server bounds what it answers
-  arguments.SetMaxSendMessageSize(-1);                      // the server says what is too large, and which knob
+  arguments.SetMaxSendMessageSize(-1);                      // the server says what is too large, and which setting
   return arguments;
 }
 
@@ -112,7 +112,9 @@ Error Connection::describe(Error error) const {
 }
 
 bool Connection::may_retry(const grpc::Status& status, const Error& error, Retry retry) {
-  if (error.code == ErrorCode::resource_exhausted) return error.retry_after_us != 0;
+  if (error.code == ErrorCode::resource_exhausted) {
+    return error.retry_after_us != 0 && (error.not_run || retry != Retry::when_refused);
+  }
   if (error.code != ErrorCode::unavailable || retry == Retry::when_refused) return false;
   return retry == Retry::always || !nothing_listens(status);
 }

@@ -32,7 +32,7 @@ class Backoff {
 };
 
 enum class Retry : std::uint8_t {
-  when_refused,           // the server said that it did not run and when to come again
+  when_refused,           // the server said that nothing of it ran, and when to come again
   always,                 // also when the fate is unknown: the call may be applied twice
   where_someone_listens,  // the same, but not where every address refuses the connection
 };

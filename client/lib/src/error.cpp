@@ -43,14 +43,15 @@ void explain_too_large(Error* error) {
   const std::string sizes = error->message.substr(at + kWords.size());
   const std::size_t middle = sizes.find(" vs. "), end = sizes.find(')');
   error->code = ErrorCode::invalid_argument;
+  error->not_run = true;
   error->field = kMessageField;
   if (middle != std::string::npos && end != std::string::npos && middle < end) {
-    error->met = sizes.substr(0, middle) + " bytes";
-    error->limit = sizes.substr(middle + 5, end - middle - 5) + " bytes (16 times the knob)";
+    error->actual = sizes.substr(0, middle) + " bytes";
+    error->limit = sizes.substr(middle + 5, end - middle - 5) + " bytes (16 times the setting)";
   }
-  error->knob = "--message-bytes-max";
-  error->message = error->message.substr(0, at) + "the message is too large for the server: " + error->met +
-                   ", at most " + error->limit + "; send less at once, or raise " + error->knob;
+  error->setting = "--message-bytes-max";
+  error->message = error->message.substr(0, at) + "the message is too large for the server: " + error->actual +
+                   ", at most " + error->limit + "; send less at once, or raise " + error->setting;
 }
 
 std::string words(const grpc::Status& status) {
@@ -62,9 +63,15 @@ std::string words(const grpc::Status& status) {
 void set_detail(const v1::ErrorDetail& detail, Error* error) {
   error->field = detail.field();
   error->limit = detail.limit();
-  error->met = detail.met();
-  error->knob = detail.knob();
+  error->actual = detail.actual();
+  error->setting = detail.setting();
   error->retry_after_us = detail.retry_after_us();
+  // A newer server may name reasons that this client does not know: they stay empty.
+  const std::string& reason = v1::ErrorReason_Name(detail.reason());
+  if (detail.reason() != v1::ERROR_REASON_UNSPECIFIED && !reason.empty()) {
+    error->reason = reason.substr(std::string_view("ERROR_REASON_").size());
+  }
+  error->not_run = detail.not_run();
 }
 
 }  // namespace
@@ -76,10 +83,12 @@ const char* to_string(ErrorCode code) {
   return "UNKNOWN";
 }
 
-bool never_ran(ErrorCode code) {
-  switch (code) {
+// RESOURCE_EXHAUSTED alone does not tell: a stream of answers that are too much ends with it after its transactions
+// ran.
+bool never_ran(const Error& error) {
+  if (error.not_run) return true;
+  switch (error.code) {
     case ErrorCode::invalid_argument:
-    case ErrorCode::resource_exhausted:
     case ErrorCode::permission_denied:
     case ErrorCode::unauthenticated:
     case ErrorCode::unimplemented: return true;

@@ -235,6 +235,7 @@ void append_history(const Batch& batch, const Results& results, std::size_t inde
   append_transaction(batch.columns(), static_cast<int>(index), out);
   if (index >= results.size() || results.outcome(index) == Outcome::unknown) {
     out->append(", \"outcome\": null, \"error\": \"").append(to_string(context.error)).append("\"");
+    if (context.not_run) out->append(", \"not_run\": true");
   } else if (results.outcome(index) == Outcome::cancelled) {
     out->append(", \"outcome\": null, \"error\": \"CANCELLED\", \"cancelled\": true");
   } else {

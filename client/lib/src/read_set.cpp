@@ -145,7 +145,7 @@ bool needs_upload(const Batch& batch) {
 
 bool is_too_large_to_send(const Error& error) {
   return error.code == ErrorCode::invalid_argument &&
-         (error.knob == "--guards-max" || error.knob == "--message-bytes-max");
+         (error.setting == "--guards-max" || error.setting == "--message-bytes-max");
 }
 
 Expected<RequestResult> commit_with_upload(std::shared_ptr<SessionState> session, std::uint64_t number,

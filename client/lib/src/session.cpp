@@ -97,7 +97,7 @@ Expected<std::uint64_t> cancel_request(Connection* connection, const std::string
   v1::CancelTransactions* target = message.mutable_transactions();
   target->set_session(id);
   target->set_number(request);
-  if (index) target->set_index(*index);
+  if (index) target->add_indices(*index);
   v1::CancelResponse response;
   const Error error =
       connection->call("Cancel", connection->deadline(options), Retry::always,

@@ -41,9 +41,10 @@ Error deadline_error(const PendingRequest& request, bool reached, const std::str
     Error error = request.refusal;
     error.message =
         "gave up at the deadline after " + std::to_string(request.attempts) + " attempts; the last: " + error.message;
-    if (request.lost && never_ran(error.code)) {
+    if (request.may_have_run && never_ran(error)) {
       error.code = ErrorCode::deadline_exceeded;
-      error.message += "; an attempt before it was lost, and may have run";
+      error.not_run = false;
+      error.message += "; an attempt before it may have run";
     }
     return error;
   }
@@ -209,6 +210,7 @@ void SessionState::receive(const RequestPointer& request, v1::SessionResponse* r
 
 void SessionState::refuse(const RequestPointer& request, const Error& error) {
   request->refusal = error;
+  if (!never_ran(error)) request->may_have_run = true;
   request->state = PendingRequest::State::delayed;
   const TimePoint again = Clock::now() + request->backoff.next(error.retry_after_us);
   request->retry_timer = connection_->timers().at(again, [weak = weak_from_this(), number = request->number] {
@@ -254,7 +256,7 @@ void SessionState::on_stream_end(Error error) {
     if (std::find(failed.begin(), failed.end(), request) != failed.end()) continue;
     if (request->state == PendingRequest::State::sent) {
       request->refusal = error;
-      request->lost = true;
+      request->may_have_run = true;
     }
     request->state = PendingRequest::State::queued;
     queue_.push_back(number);

@@ -47,8 +47,8 @@ struct PendingRequest {
   std::uint32_t attempts = 0;
   std::int64_t invoke_us = 0, return_us = 0;
   Backoff backoff;
-  Error refusal;      // why the last attempt gave no answer; tells what was wrong when the deadline passes
-  bool lost = false;  // an attempt ended with its stream, so that it may have run
+  Error refusal;              // why the last attempt gave no answer; tells what was wrong when the deadline passes
+  bool may_have_run = false;  // an attempt ended with its stream, or in a way that does not tell
   bool in_callback = false;
   Error end_error;  // set while in_callback: end with this afterwards
 

@@ -99,6 +99,7 @@ Status Admission::begin_in_session(AdmittedRequest* request) {
 Status Admission::charge(AdmittedRequest* request) {
   Status status = core_->queue.charge(request);
   if (status.ok()) return status;
+  status = status.as_not_run();
   core_->counters.refused.fetch_add(1, std::memory_order_relaxed);
   give_back_upload(request);  // first, because a client that hears of the refusal may send again at once
   if (request->identity.session) {
@@ -118,7 +119,7 @@ void Admission::submit(std::unique_ptr<Request> content) {
   if (request == nullptr) {
     if (!status.ok()) {
       core_->counters.refused.fetch_add(1, std::memory_order_relaxed);
-      sink->fail(status);
+      sink->fail(status.as_not_run());
     }
     return;
   }

@@ -15,7 +15,7 @@ struct Limit {
   const char* field;
   std::uint64_t most;
   const char* unit;
-  const char* knob;
+  const char* setting;
 };
 
 // Adds `amount` unless the sum passes the limit. The error reports the sum that was refused. (A second read of the
@@ -25,8 +25,9 @@ Status charge_counter(std::atomic<std::uint64_t>* counter, std::uint64_t amount,
   if (sum <= limit.most) return {};
   counter->fetch_sub(amount, std::memory_order_relaxed);
   return Status::exhausted({limit.field, std::to_string(limit.most) + " " + limit.unit,
-                            std::to_string(sum) + " " + limit.unit + " with this request", limit.knob},
-                           kRetryAfterUs);
+                            std::to_string(sum) + " " + limit.unit + " with this request", limit.setting},
+                           kRetryAfterUs)
+      .because(ErrorReason::queue_full);
 }
 
 // The size of the largest value that the request may write. The constants of guards do not count, because they are only

@@ -15,7 +15,7 @@ constexpr std::int64_t kRetryAfterUs = 100'000;  // gives a client time to ackno
 struct RoomLimit {
   const char* field;
   const char* unit;
-  const char* knob;
+  const char* setting;
   std::uint64_t most;
   std::uint64_t times;
 };
@@ -27,9 +27,10 @@ Status check_room(std::uint64_t held, std::uint64_t more, const RoomLimit& limit
   if (held < limit.most && sum <= limit.most) return {};
   const bool takes_all = sum <= limit.most;  // it brings nothing: the sum is equal to the limit
   std::string most = (takes_all ? "less than " : "") + std::to_string(limit.most) + limit.unit;
-  if (limit.times != 1) most += ", which is " + std::to_string(limit.times) + " times " + limit.knob;
-  return Status::exhausted({limit.field, most, std::to_string(sum) + limit.unit + " with this request", limit.knob},
-                           kRetryAfterUs);
+  if (limit.times != 1) most += ", which is " + std::to_string(limit.times) + " times " + limit.setting;
+  return Status::exhausted({limit.field, most, std::to_string(sum) + limit.unit + " with this request", limit.setting},
+                           kRetryAfterUs)
+      .because(ErrorReason::session_full);
 }
 
 }  // namespace
@@ -74,7 +75,8 @@ std::vector<std::uint32_t> SessionTable::RequestState::remaining() const {
 Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_through) {
   return Status(StatusCode::failed_precondition, "request number " + std::to_string(number) +
                                                      " is acknowledged already (acknowledged_through " +
-                                                     std::to_string(acknowledged_through) + "): its results are gone");
+                                                     std::to_string(acknowledged_through) + "): its results are gone")
+      .because(ErrorReason::number_acknowledged);
 }
 
 static bool same_content(const UploadedPart& known, const Hash128& digest, std::uint32_t transactions,
@@ -99,7 +101,8 @@ Status SessionTable::enter(Session* session, std::uint64_t number, std::uint64_t
 
 static Status other_content(std::uint64_t number) {
   return Status(StatusCode::invalid_argument, "request number " + std::to_string(number) +
-                                                  " was used before, with other content: a retry must be the same");
+                                                  " was used before, with other content: a retry must be the same")
+      .because(ErrorReason::content_differs);
 }
 
 // Whether results of this size can ever be stored.
@@ -194,7 +197,8 @@ std::optional<SessionAdmission> SessionTable::admit_known(Session* session, Requ
     return SessionAdmission{SessionAdmission::Kind::refused,
                             Status::exhausted({"number", std::to_string(kSinksMax) + " calls that wait for one request",
                                                std::to_string(kSinksMax + 1) + " calls", ""},
-                                              kRetryAfterUs),
+                                              kRetryAfterUs)
+                                .because(ErrorReason::calls_full),
                             false,
                             {},
                             0};

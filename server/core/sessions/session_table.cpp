@@ -17,9 +17,10 @@ static constexpr DurationUs kExpiryStepUs = 250'000;
 
 Status unknown_session() {
   return Status(
-      StatusCode::failed_precondition,
-      "the session is unknown or has expired: open a new one; whether its unanswered requests were applied is "
-      "not known any more");
+             StatusCode::failed_precondition,
+             "the session is unknown or has expired: open a new one; whether its unanswered requests were applied is "
+             "not known any more")
+      .because(ErrorReason::session_unknown);
 }
 
 std::size_t SessionTable::SessionIdHash::operator()(const SessionId& id) const {
@@ -81,7 +82,8 @@ Status SessionTable::open(const SessionId& id, DurationUs lease_us, TimeUs now_u
   if (const auto open = count(); open >= limits_.sessions_max) {
     return Status::exhausted({"session", std::to_string(limits_.sessions_max) + " sessions",
                               std::to_string(open + 1) + " sessions with this one", "--sessions-max"},
-                             limits_.session_lease_us_min);
+                             limits_.session_lease_us_min)
+        .because(ErrorReason::sessions_full);
   }
   insert(std::make_shared<Session>(id, lease_us, now_us, &bytes_), now_us);
   return {};

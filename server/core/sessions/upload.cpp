@@ -40,19 +40,20 @@ std::uint64_t charge_bytes(UploadCounts* counts, std::uint64_t bytes, std::uint6
   return sum;
 }
 
-Status full(const char* whose, std::uint64_t limit, std::uint64_t met, const char* knob) {
+Status full(const char* whose, std::uint64_t limit, std::uint64_t actual, const char* setting) {
   return Status::exhausted({"keys", std::to_string(limit) + " bytes of uploaded read sets of " + whose,
-                            std::to_string(met) + " bytes with this chunk", knob},
-                           kRetryAfterUs);
+                            std::to_string(actual) + " bytes with this chunk", setting},
+                           kRetryAfterUs)
+      .because(ErrorReason::uploads_full);
 }
 
 // The read set as a whole can never be committed.
-Status too_large(const UploadLimits& limits, std::uint64_t limit, std::uint64_t met) {
-  const char* knob = limit == limits.session_uploads_bytes_max ? "--session-uploads-bytes-max"
-                     : limit == limits.uploads_bytes_max       ? "--uploads-bytes-max"
-                                                               : "--queue-bytes-max";
+Status too_large(const UploadLimits& limits, std::uint64_t limit, std::uint64_t actual) {
+  const char* setting = limit == limits.session_uploads_bytes_max ? "--session-uploads-bytes-max"
+                        : limit == limits.uploads_bytes_max       ? "--uploads-bytes-max"
+                                                                  : "--queue-bytes-max";
   return Status::invalid({"keys", std::to_string(limit) + " bytes of one read set in memory",
-                          std::to_string(met) + " bytes with this chunk", knob});
+                          std::to_string(actual) + " bytes with this chunk", setting});
 }
 
 }  // namespace
@@ -60,7 +61,8 @@ Status too_large(const UploadLimits& limits, std::uint64_t limit, std::uint64_t 
 Status missing_upload(std::uint64_t number, std::uint64_t needed, std::uint64_t there) {
   return Status(StatusCode::failed_precondition, "uploaded_keys: request number " + std::to_string(number) + " has " +
                                                      std::to_string(there) + " uploaded keys, not " +
-                                                     std::to_string(needed) + ": upload the read set again");
+                                                     std::to_string(needed) + ": upload the read set again")
+      .because(ErrorReason::upload_missing);
 }
 
 Upload::Upload(const UploadLimits& limits, UploadCounts* of_all, std::shared_ptr<UploadCounts> of_session,
@@ -87,13 +89,15 @@ Result<std::uint64_t> Upload::append(const ReadSetChunk& chunk, const engine::Ke
     return Status(StatusCode::failed_precondition,
                   "offset: " + std::to_string(chunk.offset) + " keys before these, but request number " +
                       std::to_string(chunk.identity.number) + " has " + std::to_string(there) +
-                      " uploaded keys: go on from there, or upload the read set again");
+                      " uploaded keys: go on from there, or upload the read set again")
+        .because(ErrorReason::upload_missing);
   }
   const std::uint64_t repeated = std::min<std::uint64_t>(there - chunk.offset, chunk.keys.size());
   if (!holds(chunk, repeated)) {
     return Status(StatusCode::invalid_argument,
                   "keys: those that were uploaded at offset " + std::to_string(chunk.offset) + " of request number " +
-                      std::to_string(chunk.identity.number) + " have other content: a retry must be the same");
+                      std::to_string(chunk.identity.number) + " have other content: a retry must be the same")
+        .because(ErrorReason::content_differs);
   }
   if (repeated == chunk.keys.size()) return there;
   if (Status status = charge(chunk, repeated); !status.ok()) return status;

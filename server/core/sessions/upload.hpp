@@ -32,7 +32,7 @@
 
 namespace kilokv::server {
 
-// See DatabaseOptions for meanings and flags.
+// See DatabaseOptions for meanings and settings.
 struct UploadLimits {
   std::uint64_t read_set_keys_max = 0;
   std::uint64_t uploads_bytes_max = 0;

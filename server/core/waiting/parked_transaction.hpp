@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/base/types.hpp"
 #include "server/core/request_identity.hpp"
@@ -21,12 +22,12 @@ struct ParkedTransaction {
   TimeUs deadline_us = 0;  // compared with batch stamps
 };
 
-// Names parked or still queued transactions: those of a request (all, or one index), or one parked id.
+// Names parked or still queued transactions: those of a request (all, or some indices), or one parked id.
 struct CancelTarget {
   std::optional<SessionId> session;
   std::uint64_t request = 0;
-  std::optional<std::uint32_t> index;
-  std::uint64_t parked_id = 0;  // used instead of the above if not 0
+  std::vector<std::uint32_t> indices;  // none: all of the request
+  std::uint64_t parked_id = 0;         // used instead of the above if not 0
 };
 
 }  // namespace kilokv::server

@@ -126,12 +126,13 @@ void ParkingLot::due(TimeUs stamp_us, std::size_t max, std::vector<std::uint64_t
 TimeUs ParkingLot::next_deadline_us() const { return heap_.empty() ? kNever : heap_.front()->parked.deadline_us; }
 
 std::vector<std::uint64_t> ParkingLot::of_request(const SessionId& session, std::uint64_t request,
-                                                  std::optional<std::uint32_t> index) const {
+                                                  std::vector<std::uint32_t> indices) const {
+  std::sort(indices.begin(), indices.end());
   std::vector<const Parked*> found;
   const auto it = requests_.find({session, request});
   for (const Entry* entry = it == requests_.end() ? nullptr : it->second; entry != nullptr;
        entry = entry->request_next) {
-    if (!index || entry->parked.index == *index) {
+    if (indices.empty() || std::binary_search(indices.begin(), indices.end(), entry->parked.index)) {
       found.push_back(&entry->parked);
     }
   }
@@ -155,12 +156,14 @@ Status ParkingLot::check_limits(std::uint64_t bytes) const {
   if (entries_.size() >= parked_max_) {
     return Status::exhausted({"wait_timeout", std::to_string(parked_max_) + " parked transactions",
                               std::to_string(entries_.size() + 1) + " parked transactions", "--parked-max"},
-                             kRetryAfterUs);
+                             kRetryAfterUs)
+        .because(ErrorReason::parked_full);
   }
   if (memory_bytes_ + bytes > parked_bytes_max_) {
     return Status::exhausted({"wait_timeout", std::to_string(parked_bytes_max_) + " bytes of parked transactions",
                               std::to_string(memory_bytes_ + bytes) + " bytes", "--parked-bytes-max"},
-                             kRetryAfterUs);
+                             kRetryAfterUs)
+        .because(ErrorReason::parked_full);
   }
   return {};
 }

@@ -76,7 +76,7 @@ class ParkingLot {
 
   // The ids of a request's parked transactions, or of the one with this index, in order of index.
   std::vector<std::uint64_t> of_request(const SessionId& session, std::uint64_t request,
-                                        std::optional<std::uint32_t> index) const;
+                                        std::vector<std::uint32_t> indices) const;
   // At most `limit` parked transactions with ids above `after_id`, in order of id.
   std::vector<const Parked*> list(std::uint64_t after_id, std::size_t limit) const;
 

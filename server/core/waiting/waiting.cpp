@@ -72,7 +72,7 @@ std::vector<std::uint64_t> Waiting::ids_of(const CancelTarget& target) const {
     return {target.parked_id};
   }
   if (!target.session) return {};
-  return lot_.of_request(*target.session, target.request, target.index);
+  return lot_.of_request(*target.session, target.request, target.indices);
 }
 
 std::optional<Waiting::Cancelled> Waiting::take_cancelled(std::uint64_t queue_taken) {

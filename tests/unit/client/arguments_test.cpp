@@ -195,7 +195,7 @@ TEST(ErrorReport, FullIsSaidOnlyWhereAKnobIsNamed) {
   Error error;
   error.code = ErrorCode::resource_exhausted;
   EXPECT_EQ(reported(error).find("full"), std::string::npos);
-  error.knob = "--parked-max";
+  error.setting = "--parked-max";
   EXPECT_NE(reported(error).find("the server is full"), std::string::npos);
   EXPECT_EQ(exit_code(error.code), ExitCode::unavailable);
 }

@@ -49,6 +49,7 @@ TEST_F(ClientTest, WithoutASessionOnlyARefusalIsSentAgain) {
   server_.on_execute = [&](const auto&, auto*, grpc::ServerContext* context) {
     v1::ErrorDetail detail;
     detail.set_retry_after_us(1000);
+    detail.set_not_run(true);
     if (++calls < 3) return FakeServer::with_detail(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", detail, context);
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "lost");
   };
@@ -57,21 +58,37 @@ TEST_F(ClientTest, WithoutASessionOnlyARefusalIsSentAgain) {
   EXPECT_EQ(calls, 3) << "two refusals, and a loss that must not be repeated";
 }
 
+TEST_F(ClientTest, WithoutASessionAFullServerThatMayHaveRunItIsNotAskedAgain) {
+  std::atomic<int> calls = 0;
+  server_.on_execute = [&](const auto&, auto*, grpc::ServerContext* context) {
+    ++calls;
+    v1::ErrorDetail detail;
+    detail.set_retry_after_us(1000);
+    return FakeServer::with_detail(grpc::StatusCode::RESOURCE_EXHAUSTED, "the answers are too much", detail, context);
+  };
+  const Error error = client_->execute(adds(1)).error();
+  EXPECT_EQ(error.code, ErrorCode::resource_exhausted);
+  EXPECT_FALSE(never_ran(error));
+  EXPECT_EQ(calls, 1);
+}
+
 TEST_F(ClientTest, ErrorsCarryTheDetailOfTheServer) {
   server_.on_execute = [](const auto&, auto*, grpc::ServerContext* context) {
     v1::ErrorDetail detail;
     detail.set_field("transaction.then[0].key");
     detail.set_limit("1024 bytes");
-    detail.set_met("2048 bytes");
-    detail.set_knob("--key-bytes-max");
+    detail.set_actual("2048 bytes");
+    detail.set_setting("--key-bytes-max");
+    detail.set_reason(v1::ERROR_REASON_OUT_OF_RANGE);
     return FakeServer::with_detail(grpc::StatusCode::INVALID_ARGUMENT, "too long", detail, context);
   };
   const Error error = client_->execute(adds(1)).error();
   EXPECT_EQ(error.code, ErrorCode::invalid_argument);
   EXPECT_EQ(error.field, "transaction.then[0].key");
   EXPECT_EQ(error.limit, "1024 bytes");
-  EXPECT_EQ(error.met, "2048 bytes");
-  EXPECT_EQ(error.knob, "--key-bytes-max");
+  EXPECT_EQ(error.actual, "2048 bytes");
+  EXPECT_EQ(error.setting, "--key-bytes-max");
+  EXPECT_EQ(error.reason, "OUT_OF_RANGE");
   EXPECT_NE(error.message.find("Execute at 127.0.0.1:"), std::string::npos) << error.message;
 }
 
@@ -82,7 +99,7 @@ TEST_F(ClientTest, AMessageTooLargeForGrpcIsTheCallersMistake) {
   large.end();
   const Error error = client_->execute(large).error();
   EXPECT_EQ(error.code, ErrorCode::invalid_argument) << error.message;
-  EXPECT_EQ(error.knob, "--message-bytes-max");
+  EXPECT_EQ(error.setting, "--message-bytes-max");
   EXPECT_NE(error.message.find("send less at once, or raise --message-bytes-max"), std::string::npos) << error.message;
 }
 
@@ -160,7 +177,7 @@ TEST_F(ClientTest, AScanThatEndsEarlyGivesItsBoundaryUp) {
     response->set_boundary(17);
     response->set_more(more);
     response->set_next_from("b");
-    if (more && request.keep_boundary()) response->set_reader(99);
+    if (more && request.keep_boundary()) response->set_reader("8 random");
     return {};
   };
   const auto position = client_->scan("", "z", [](const Pair&) { return false; });
@@ -170,7 +187,7 @@ TEST_F(ClientTest, AScanThatEndsEarlyGivesItsBoundaryUp) {
   EXPECT_FALSE(requests[1].keep_boundary());
   EXPECT_EQ(requests[1].limit(), 1u);
   EXPECT_EQ(requests[1].boundary(), 17u);
-  EXPECT_EQ(requests[1].reader(), 99u);
+  EXPECT_EQ(requests[1].reader(), "8 random");
   more = false;  // nothing is kept for the last page
   ASSERT_TRUE(client_->scan("", "z", [](const Pair&) { return false; }));
   EXPECT_EQ(requests.size(), 3u);
@@ -280,7 +297,8 @@ TEST(Connect, AServerThatIsWaitedForHasToBeReady) {
   FakeServer server;
   std::atomic<int> asked = 0;
   server.on_status = [&](v1::StatusResponse* response) {
-    response->set_state(++asked < 4 ? v1::StatusResponse::STATE_RECOVERING : v1::StatusResponse::STATE_READY);
+    response->mutable_server()->set_state(++asked < 4 ? v1::ServerSection::STATE_RECOVERING
+                                                      : v1::ServerSection::STATE_READY);
     return grpc::Status();
   };
   ClientOptions options = server.client_options();

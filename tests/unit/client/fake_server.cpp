@@ -172,8 +172,8 @@ grpc::Status FakeServer::Cancel(grpc::ServerContext*, const v1::CancelRequest*, 
 
 grpc::Status FakeServer::Status(grpc::ServerContext*, const v1::StatusRequest*, v1::StatusResponse* response) {
   if (on_status) return on_status(response);
-  response->set_state(v1::StatusResponse::STATE_READY);
-  response->set_committed(42);
+  response->mutable_server()->set_state(v1::ServerSection::STATE_READY);
+  response->mutable_counts()->set_committed(42);
   return {};
 }
 

@@ -93,6 +93,20 @@ TEST(History, ATransactionIsWrittenAsItWasSent) {
     "outcome": null, "error": "UNAVAILABLE"})json"));
 }
 
+TEST(History, ARefusalSaysWhetherItRan) {
+  Batch batch;
+  batch.begin();
+  batch.get(batch.key("k"));
+  batch.end();
+  for (const bool not_run : {false, true}) {
+    std::string out;
+    append_history(batch, Results(), 0, {.error = ErrorCode::resource_exhausted, .not_run = not_run}, &out);
+    const json line = parse_line(out);
+    EXPECT_EQ(line["error"], "RESOURCE_EXHAUSTED");
+    EXPECT_EQ(line.contains("not_run"), not_run);
+  }
+}
+
 TEST(History, AResultIsWrittenWithItsReads) {
   Batch batch;
   batch.begin();

@@ -43,7 +43,8 @@ class SessionTest : public ::testing::Test {
     response.mutable_error()->set_code(static_cast<std::uint32_t>(code));
     response.mutable_error()->set_message("refused");
     response.mutable_error()->mutable_detail()->set_retry_after_us(retry_after_us);
-    response.mutable_error()->mutable_detail()->set_knob("--some-knob");
+    response.mutable_error()->mutable_detail()->set_not_run(true);
+    response.mutable_error()->mutable_detail()->set_setting("--some-setting");
     return response;
   }
 
@@ -138,7 +139,7 @@ TEST_F(SessionTest, ARefusalThatLastsIsToldAtTheDeadline) {
   open();
   const Error error = session_->execute(adds(1), within(200'000)).error();
   EXPECT_EQ(error.code, ErrorCode::resource_exhausted) << error.message;
-  EXPECT_EQ(error.knob, "--some-knob");
+  EXPECT_EQ(error.setting, "--some-setting");
   EXPECT_NE(error.message.find("attempts"), std::string::npos);
 }
 
@@ -153,7 +154,7 @@ TEST_F(SessionTest, ARefusalAfterALossDoesNotClaimThatNothingRan) {
   const Error error = session_->execute(adds(1), within(500'000)).error();
   EXPECT_EQ(attempts, 2);
   EXPECT_EQ(error.code, ErrorCode::deadline_exceeded) << error.message;
-  EXPECT_FALSE(never_ran(error.code));
+  EXPECT_FALSE(never_ran(error));
 }
 
 TEST_F(SessionTest, InvalidArgumentEndsTheRequestAlone) {
@@ -165,7 +166,7 @@ TEST_F(SessionTest, InvalidArgumentEndsTheRequestAlone) {
   open();
   const Error error = session_->execute(adds(1)).error();
   EXPECT_EQ(error.code, ErrorCode::invalid_argument);
-  EXPECT_EQ(error.knob, "--some-knob");
+  EXPECT_EQ(error.setting, "--some-setting");
   expect_acknowledged(2);
 }
 
@@ -395,9 +396,9 @@ TEST_F(SessionTest, AMessageThatIsTooLargeForTheServerFailsAlone) {
   large.end();
   const Error refused = session_->execute(large, within(10'000'000)).error();
   EXPECT_EQ(refused.code, ErrorCode::invalid_argument) << refused.message;
-  EXPECT_EQ(refused.knob, "--message-bytes-max");
-  EXPECT_EQ(refused.limit, "4194304 bytes (16 times the knob)");
-  EXPECT_NE(refused.met, "");
+  EXPECT_EQ(refused.setting, "--message-bytes-max");
+  EXPECT_EQ(refused.limit, "4194304 bytes (16 times the setting)");
+  EXPECT_NE(refused.actual, "");
   const Error error = small.get_future().get();
   EXPECT_FALSE(error) << error.message;
   EXPECT_EQ(times, 2);

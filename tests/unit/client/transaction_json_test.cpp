@@ -53,7 +53,7 @@ TEST(TransactionJson, AStringIsAByteValue) {
 TEST(TransactionJson, ALineOfACancelledTransactionCanBeRead) {
   Batch batch;
   EXPECT_TRUE(append_transaction(
-      R"({"request": 1, "then": [{"op": "get", "key": "k"}], "outcome": null, "error": "CANCELLED", "cancelled": true})",
+      R"({"request": 1, "then": [{"op": "get", "key": "k"}], "outcome": null, "error": "CANCELLED", "not_run": true, "cancelled": true})",
       &batch));
 }
 

@@ -93,7 +93,7 @@ TEST_F(DatabaseLimitsTest, StoredResultsOfAllSessionsAreBoundedAndCountedAfterAC
   const SessionId first = open_session(), second = open_session();
   EXPECT_TRUE(run(add("a", 1), first, 1)->done);
   const auto knob_of = [](const std::shared_ptr<RecordingSink>& sink) {
-    return sink->failure ? sink->failure->violation()->knob : "";
+    return sink->failure ? sink->failure->violation()->setting : "";
   };
   EXPECT_EQ(knob_of(run(add("a", 1), second, 1)), "--session-bytes-total-max");
   reopen();
@@ -129,7 +129,7 @@ TEST_F(DatabaseStoredBytesTest, ARequestThatMayStoreMoreThanASessionMayIsInvalid
   const auto refused = run(gets(8000), session, 1);
   ASSERT_TRUE(refused->failure);
   EXPECT_EQ(refused->failure->code(), StatusCode::invalid_argument);
-  EXPECT_EQ(refused->failure->violation()->knob, "--session-bytes-max");
+  EXPECT_EQ(refused->failure->violation()->setting, "--session-bytes-max");
   EXPECT_TRUE(run(gets(16), session, 1)->done);
   EXPECT_EQ(run(gets(8000))->answers.size(), 8000u);  // without a session nothing is stored
 }

@@ -151,7 +151,7 @@ TEST_F(DatabaseTest, AFullQueueRefusesAndNamesItsKnob) {
   auto second = submit(add("a", 1));
   ASSERT_TRUE(second->failure);
   expect_shown(*second->failure, "raise --queue-transactions-max");
-  EXPECT_EQ(second->failure->violation()->met, "3 transactions with this request");
+  EXPECT_EQ(second->failure->violation()->actual, "3 transactions with this request");
   settle();
   EXPECT_TRUE(first->done);
   EXPECT_TRUE(run(add("a", 1))->done);

@@ -240,13 +240,13 @@ TEST_F(DatabaseUploads, LimitsNameTheirKnobs) {
   options.session_uploads_bytes_max = per_upload + 7 * per_key;
   options.uploads_bytes_max = 2 * per_upload + 9 * per_key;
   reopen();
-  const auto expect = [](const Result<std::uint64_t>& result, StatusCode code, const char* knob) {
+  const auto expect = [](const Result<std::uint64_t>& result, StatusCode code, const char* setting) {
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.status().code(), code) << result.status().message();
     ASSERT_NE(result.status().violation(), nullptr);
-    EXPECT_EQ(result.status().violation()->knob, knob) << result.status().message();
+    EXPECT_EQ(result.status().violation()->setting, setting) << result.status().message();
     EXPECT_EQ(result.status().retry_after_us().has_value(), code == StatusCode::resource_exhausted);
-    if (code == StatusCode::resource_exhausted) expect_shown(result.status(), "raise " + std::string(knob));
+    if (code == StatusCode::resource_exhausted) expect_shown(result.status(), "raise " + std::string(setting));
   };
   expect(upload(1, absent(9), 0, 9), StatusCode::invalid_argument, "--read-set-keys-max");
   expect(upload(1, absent(8), 0, 8), StatusCode::invalid_argument, "--session-uploads-bytes-max");
@@ -270,7 +270,7 @@ TEST_F(DatabaseUploads, WhatTheQueueCouldNeverTakeIsRefused) {
   reopen();
   const auto refused = upload(1, absent(100), 0, 100);
   ASSERT_EQ(refused.status().code(), StatusCode::invalid_argument);
-  EXPECT_EQ(refused.status().violation()->knob, "--queue-bytes-max");
+  EXPECT_EQ(refused.status().violation()->setting, "--queue-bytes-max");
 }
 
 TEST_F(DatabaseUploads, EndWithTheirSessionAndWithTheAcknowledgement) {

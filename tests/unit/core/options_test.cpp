@@ -14,7 +14,7 @@ namespace {
 // Each setting at the most that it may be, and just beyond.
 TEST(DatabaseOptionsTest, EverySettingHasAnUpperLimit) {
   struct Case {
-    const char* knob;
+    const char* setting;
     std::uint64_t most;
     std::function<void(DatabaseOptions*, std::uint64_t)> set;
   };
@@ -51,11 +51,11 @@ TEST(DatabaseOptionsTest, EverySettingHasAnUpperLimit) {
        }) {
     DatabaseOptions options;
     c.set(&options, c.most);
-    EXPECT_TRUE(options.validate().ok()) << c.knob;
+    EXPECT_TRUE(options.validate().ok()) << c.setting;
     c.set(&options, c.most + 1);
     const Status status = options.validate();
-    ASSERT_NE(status.violation(), nullptr) << c.knob;
-    EXPECT_EQ(status.violation()->knob, c.knob);
+    ASSERT_NE(status.violation(), nullptr) << c.setting;
+    EXPECT_EQ(status.violation()->setting, c.setting);
     EXPECT_NE(status.violation()->limit.find(std::to_string(c.most)), std::string::npos);
   }
 }
@@ -66,7 +66,7 @@ TEST(DatabaseOptionsTest, ANegativeDurationIsRefused) {
   const Status status = options.validate();
   EXPECT_EQ(status.code(), StatusCode::invalid_argument);
   ASSERT_NE(status.violation(), nullptr);
-  EXPECT_EQ(status.violation()->met, "-1 us");
+  EXPECT_EQ(status.violation()->actual, "-1 us");
   EXPECT_EQ(status.violation()->limit, "0 to " + std::to_string(kDurationUsMax) + " us");
 }
 
@@ -75,11 +75,11 @@ TEST(DatabaseOptionsTest, TheShadowShareIsChecked) {
     DatabaseOptions wrong;
     wrong.shadow_rate = share;
     ASSERT_FALSE(wrong.validate().ok()) << share;
-    EXPECT_EQ(wrong.validate().violation()->knob, "--shadow-rate");
+    EXPECT_EQ(wrong.validate().violation()->setting, "--shadow-rate");
   }
   DatabaseOptions wrong;
   wrong.shadow_records_max = 0;
-  EXPECT_EQ(wrong.validate().violation()->knob, "--shadow-records-max");
+  EXPECT_EQ(wrong.validate().violation()->setting, "--shadow-records-max");
 }
 
 }  // namespace

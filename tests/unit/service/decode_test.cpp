@@ -36,15 +36,15 @@ Status try_decode(const Message& message) {
   return decode(message, test::kContext, &columns);
 }
 
-// Requires a refusal that names `field` and `knob`.
-void expect_refused(const Status& status, const std::string& field, const std::string& limit, const std::string& met,
-                    const std::string& knob = "") {
+// Requires a refusal that names `field` and `setting`.
+void expect_refused(const Status& status, const std::string& field, const std::string& limit, const std::string& actual,
+                    const std::string& setting = "") {
   ASSERT_EQ(status.code(), StatusCode::invalid_argument) << status.message();
   ASSERT_NE(status.violation(), nullptr);
   EXPECT_EQ(status.violation()->field, field);
   EXPECT_NE(status.violation()->limit.find(limit), std::string::npos) << status.violation()->limit;
-  EXPECT_EQ(status.violation()->met, met);
-  EXPECT_EQ(status.violation()->knob, knob);
+  EXPECT_EQ(status.violation()->actual, actual);
+  EXPECT_EQ(status.violation()->setting, setting);
 }
 
 TEST(DecodeRows, Transfer) {
@@ -213,15 +213,15 @@ TEST(DecodeRows, RefusesWhatIsBeyondALimit) {
   for (int i = 0; i < 10000; ++i) *many.add_then() = with_then(v1::OPERATION_KIND_GET, "k").then(0);
   const Status status = try_decode(many);
   ASSERT_NE(status.violation(), nullptr);
-  EXPECT_EQ(status.violation()->knob, "--operations-max");
-  EXPECT_EQ(status.violation()->met, "10000 operations");
+  EXPECT_EQ(status.violation()->setting, "--operations-max");
+  EXPECT_EQ(status.violation()->actual, "10000 operations");
 
   v1::Transaction transaction = test::transfer("a", "b", 1);
   transaction.set_precedence(256);
   expect_refused(try_decode(transaction), "transactions[0].precedence", "255", "256");
   transaction.set_precedence(255);
   transaction.set_wait_timeout_us(~std::uint64_t{0});
-  EXPECT_EQ(try_decode(transaction).violation()->knob, "--wait-timeout-max");
+  EXPECT_EQ(try_decode(transaction).violation()->setting, "--wait-timeout-max");
 }
 
 TEST(DecodeRows, NamesTheTransaction) {
@@ -229,6 +229,47 @@ TEST(DecodeRows, NamesTheTransaction) {
   for (int i = 0; i < 4; ++i) *rows.add_transactions() = test::transfer("a", "b", 1);
   rows.mutable_transactions(3)->add_else_()->set_kind(v1::OPERATION_KIND_UNSPECIFIED);
   expect_refused(try_decode(rows), "transactions[3].else[0].kind", "1 to 6", "0");
+}
+
+// A newer client may send a part that this server would have to heed.
+TEST(Decode, RefusesPartsThatItDoesNotKnow) {
+  const auto add_unknown = [](google::protobuf::Message* message) {
+    message->GetReflection()->MutableUnknownFields(message)->AddVarint(1000, 1);
+  };
+  const auto expect_refused = [](const auto& message, const std::string& field) {
+    engine::TransactionColumns columns;
+    const Status status = decode(message, test::kContext, &columns);
+    ASSERT_FALSE(status.ok()) << field;
+    EXPECT_EQ(status.reason(), ErrorReason::unknown_field) << status.message();
+    EXPECT_EQ(status.violation()->field, field);
+  };
+  v1::Transaction whole;
+  v1::Guard* guard = whole.add_guards();
+  guard->set_kind(v1::GUARD_KIND_RANGE_UNCHANGED);
+  guard->set_version(1);
+  guard->mutable_range()->set_from("a");
+  v1::Operation* put = whole.add_else_();
+  put->set_kind(v1::OPERATION_KIND_PUT);
+  put->set_key("k");
+  put->mutable_operand()->set_integer(1);
+  engine::TransactionColumns columns;
+  ASSERT_TRUE(decode(whole, test::kContext, &columns).ok());
+  for (const auto& [part, field] :
+       std::vector<std::pair<std::function<google::protobuf::Message*(v1::Transaction*)>, std::string>>{
+           {[](v1::Transaction* t) { return t; }, "transactions[0]"},
+           {[](v1::Transaction* t) { return t->mutable_guards(0); }, "transactions[0].guards[0]"},
+           {[](v1::Transaction* t) { return t->mutable_guards(0)->mutable_range(); },
+            "transactions[0].guards[0].range"},
+           {[](v1::Transaction* t) { return t->mutable_else_(0); }, "transactions[0].else[0]"},
+           {[](v1::Transaction* t) { return t->mutable_else_(0)->mutable_operand(); },
+            "transactions[0].else[0].operand"}}) {
+    v1::Transaction changed = whole;
+    add_unknown(part(&changed));
+    expect_refused(changed, field);
+  }
+  v1::TransactionColumns message = test::to_message(columns);
+  add_unknown(&message);
+  expect_refused(message, "columns");
 }
 
 TEST(DecodeColumns, SayTheSameAsRows) {
@@ -311,7 +352,7 @@ TEST(DecodeColumns, RefusesBadValues) {
   message = compact_columns();
   message.add_wait_timeout_us(~std::uint64_t{0});
   message.add_wait_timeout_us(0);
-  EXPECT_EQ(try_decode(message).violation()->knob, "--wait-timeout-max");
+  EXPECT_EQ(try_decode(message).violation()->setting, "--wait-timeout-max");
 }
 
 TEST(DecodeColumns, AnOperandNamesAnEarlierGetOfItsListAndNothingElse) {

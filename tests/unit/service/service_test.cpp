@@ -2,9 +2,13 @@
 #include "server/service/service.hpp"
 
 #include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "server/service/grpc_server.hpp"
+#include "server/service/status_map.hpp"
 #include "tests/unit/service/fake_database.hpp"
 #include "tests/unit/service/messages.hpp"
 
@@ -15,18 +19,8 @@ constexpr auto kDeadline = std::chrono::seconds(20);
 const ServerInfo kInfo{.version = "1.2.3",
                        .strategy = "lock",
                        .threads = 3,
-                       .records_per_lock = 16,
-                       .transactions_per_thread = 4,
                        .shadow_rate = 0.25,
-                       .commit_units = 2,
-                       .concurrency_limit = 5,
-                       .history = "512B",
-                       .order = "any",
-                       .staged_records = 7,
-                       .signature_bits = 16,
-                       .stage_blocks = 2,
-                       .validation = "alone",
-                       .validation_lanes = "strided"};
+                       .settings = {{"order", "any"}, {"records_per_lock", "16"}}};
 
 class ServiceTest : public testing::Test {
  protected:
@@ -79,36 +73,29 @@ TEST_F(ServiceTest, IsUnavailableWhileRecoveringAndAfterClose) {
   EXPECT_EQ(status.error_message(), "recovering");
   v1::StatusResponse state;
   ASSERT_TRUE(stub_->Status(context().get(), {}, &state).ok());
-  EXPECT_EQ(state.state(), v1::StatusResponse::STATE_RECOVERING);
-  EXPECT_EQ(state.server_version(), "1.2.3");
-  EXPECT_EQ(state.strategy(), "lock");
-  EXPECT_EQ(state.threads(), 3u);
-  EXPECT_EQ(state.records_per_lock(), 16u);
-  EXPECT_EQ(state.transactions_per_thread(), 4u);
-  EXPECT_EQ(state.shadow_rate(), 0.25);
-  EXPECT_EQ(state.commit_units(), 2u);
-  EXPECT_EQ(state.concurrency_limit(), 5u);
-  EXPECT_EQ(state.order(), "any");
-  EXPECT_EQ(state.history(), "512B");
-  EXPECT_EQ(state.staged_records(), 7u);
-  EXPECT_EQ(state.signature_bits(), 16u);
-  EXPECT_EQ(state.stage_blocks(), 2u);
-  EXPECT_EQ(state.validation(), "alone");
-  EXPECT_EQ(state.validation_lanes(), "strided");
-  EXPECT_EQ(state.device(), "");
+  EXPECT_EQ(state.server().state(), v1::ServerSection::STATE_RECOVERING);
+  EXPECT_EQ(state.server().server_version(), "1.2.3");
+  EXPECT_EQ(state.server().strategy(), "lock");
+  EXPECT_EQ(state.server().threads(), 3u);
+  EXPECT_EQ(state.checks().shadow_rate(), 0.25);
+  ASSERT_EQ(state.settings_size(), 2);
+  EXPECT_EQ(state.settings(0).name(), "order");
+  EXPECT_EQ(state.settings(0).text(), "any");
+  EXPECT_EQ(state.settings(1).text(), "16");
+  EXPECT_EQ(state.device().device(), "");
 
   service_.serve(&database_);
   ASSERT_TRUE(stub_->Status(context().get(), {}, &state).ok());
-  EXPECT_EQ(state.state(), v1::StatusResponse::STATE_READY);
-  EXPECT_EQ(state.durable_batch(), 17u);
-  EXPECT_EQ(state.device(), "cpu");
-  EXPECT_EQ(state.device_model(), "a model");
-  EXPECT_EQ(state.device_reason(), "a reason");
-  EXPECT_EQ(state.batches_serial(), 1u);
-  EXPECT_EQ(state.batches_parallel(), 2u);
-  EXPECT_EQ(state.batches_on_device(), 3u);
-  EXPECT_EQ(state.shadow_batches(), 4u);
-  EXPECT_EQ(state.shadow_skipped(), 5u);
+  EXPECT_EQ(state.server().state(), v1::ServerSection::STATE_READY);
+  EXPECT_EQ(state.position().durable_batch(), 17u);
+  EXPECT_EQ(state.device().device(), "cpu");
+  EXPECT_EQ(state.device().device_model(), "a model");
+  EXPECT_EQ(state.device().device_reason(), "a reason");
+  EXPECT_EQ(state.device().batches_serial(), 1u);
+  EXPECT_EQ(state.device().batches_parallel(), 2u);
+  EXPECT_EQ(state.device().batches_on_device(), 3u);
+  EXPECT_EQ(state.checks().shadow_batches(), 4u);
+  EXPECT_EQ(state.checks().shadow_skipped(), 5u);
   service_.close();
   status = stub_->Execute(context().get(), execute_request(), &response);
   EXPECT_EQ(status.error_message(), "draining");
@@ -132,8 +119,9 @@ TEST_F(ServiceTest, ErrorsCarryTheirDetail) {
   auto refused = context();
   v1::ExecuteResponse response;
   EXPECT_EQ(stub_->Execute(refused.get(), request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(detail_of(*refused).knob(), "--key-bytes-max");
+  EXPECT_EQ(detail_of(*refused).setting(), "--key-bytes-max");
   EXPECT_EQ(detail_of(*refused).field(), "transactions[0].then[0].key");
+  EXPECT_TRUE(detail_of(*refused).not_run());
 
   std::thread answerer([this] {
     database_.take()->sink->fail(Status::exhausted({"queue", "5", "6", "--queue-transactions-max"}, 1234));
@@ -143,6 +131,7 @@ TEST_F(ServiceTest, ErrorsCarryTheirDetail) {
             grpc::StatusCode::RESOURCE_EXHAUSTED);
   answerer.join();
   EXPECT_EQ(detail_of(*exhausted).retry_after_us(), 1234u);
+  EXPECT_FALSE(detail_of(*exhausted).not_run()) << "the database did not say so";
 }
 
 TEST_F(ServiceTest, RefusesMalformedIdentities) {
@@ -234,7 +223,8 @@ TEST_F(ServiceTest, OverlongMessageIsRefusedByName) {
   EXPECT_EQ(response.number(), 7u);
   EXPECT_TRUE(response.last());
   EXPECT_EQ(response.error().code(), static_cast<std::uint32_t>(grpc::StatusCode::INVALID_ARGUMENT));
-  EXPECT_EQ(response.error().detail().knob(), "--message-bytes-max");
+  EXPECT_EQ(response.error().detail().setting(), "--message-bytes-max");
+  EXPECT_TRUE(response.error().detail().not_run());
   // The stream goes on.
   ASSERT_TRUE(stream->Write(session_request(8)));
   test::FakeDatabase::commit(database_.take().get());
@@ -396,7 +386,8 @@ TEST_F(SlowReaderTest, IsCutOff) {
   v1::SessionResponse response;
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(detail_of(*call).knob(), "--stream-answer-bytes-max");
+  EXPECT_EQ(detail_of(*call).setting(), "--stream-answer-bytes-max");
+  EXPECT_FALSE(detail_of(*call).not_run()) << "the answer that was cut off is that of a transaction that ran";
   EXPECT_EQ(service_.unsent_answer_bytes(), 0u);
 }
 
@@ -430,6 +421,120 @@ TEST_F(LittleRoomForAllTest, WhatIsTakenGivesItsRoomBackAndWhatDoesNotFitIsCutOf
   EXPECT_EQ(service_.unsent_answer_bytes(), 0u);
 }
 
+// Every method gets bad input, and what it must say.
+TEST_F(ServiceTest, EveryRefusalHasAReason) {
+  service_.serve(&database_);
+  const auto refusal = [&](auto method, const auto& request, auto response) {
+    auto call = context();
+    const grpc::Status status = (stub_.get()->*method)(call.get(), request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << request.GetTypeName();
+    return detail_of(*call).reason();
+  };
+  const auto unary = [](auto method) { return method; };
+  using Stub = v1::KiloKV::Stub;
+  using Context = grpc::ClientContext*;
+#define KILOKV_METHOD(name) \
+  unary(static_cast<grpc::Status (Stub::*)(Context, const v1::name##Request&, v1::name##Response*)>(&Stub::name))
+  v1::ExecuteRequest execute = execute_request();
+  execute.mutable_transaction()->mutable_then(0)->clear_operand();
+  EXPECT_EQ(refusal(KILOKV_METHOD(Execute), execute, v1::ExecuteResponse()), v1::ERROR_REASON_MISSING_FIELD);
+  execute = execute_request();
+  execute.mutable_transaction()->mutable_then(0)->set_limit(1);
+  EXPECT_EQ(refusal(KILOKV_METHOD(Execute), execute, v1::ExecuteResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
+  execute.mutable_transaction()->mutable_then(0)->mutable_range();
+  EXPECT_EQ(refusal(KILOKV_METHOD(Execute), execute, v1::ExecuteResponse()), v1::ERROR_REASON_NOT_ALLOWED);
+  EXPECT_EQ(refusal(KILOKV_METHOD(UploadReadSet), v1::UploadReadSetRequest(), v1::UploadReadSetResponse()),
+            v1::ERROR_REASON_MISSING_FIELD);
+  v1::OpenSessionRequest open;
+  open.set_lease_us(1);
+  EXPECT_EQ(refusal(KILOKV_METHOD(OpenSession), open, v1::OpenSessionResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
+  EXPECT_EQ(refusal(KILOKV_METHOD(KeepSessionAlive), v1::KeepSessionAliveRequest(), v1::KeepSessionAliveResponse()),
+            v1::ERROR_REASON_OUT_OF_RANGE);
+  EXPECT_EQ(refusal(KILOKV_METHOD(CloseSession), v1::CloseSessionRequest(), v1::CloseSessionResponse()),
+            v1::ERROR_REASON_OUT_OF_RANGE);
+  EXPECT_EQ(refusal(KILOKV_METHOD(Get), v1::GetRequest(), v1::GetResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
+  v1::ScanRequest scan;
+  scan.set_reader("short");
+  EXPECT_EQ(refusal(KILOKV_METHOD(Scan), scan, v1::ScanResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
+  v1::ListParkedRequest list;
+  list.set_limit(10'001);
+  EXPECT_EQ(refusal(KILOKV_METHOD(ListParked), list, v1::ListParkedResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
+  EXPECT_EQ(refusal(KILOKV_METHOD(Cancel), v1::CancelRequest(), v1::CancelResponse()), v1::ERROR_REASON_MISSING_FIELD);
+#undef KILOKV_METHOD
+
+  auto batch = context();
+  auto reader = stub_->ExecuteBatch(batch.get(), {});
+  v1::ExecuteBatchResponse slice;
+  EXPECT_FALSE(reader->Read(&slice));
+  EXPECT_FALSE(reader->Finish().ok());
+  EXPECT_EQ(detail_of(*batch).reason(), v1::ERROR_REASON_MISSING_FIELD);
+
+  auto session = context();
+  auto stream = stub_->Session(session.get());
+  v1::SessionResponse response;
+  ASSERT_TRUE(stream->Write({}));
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.error().detail().reason(), v1::ERROR_REASON_MISSING_FIELD);
+  session->TryCancel();
+  stream->Finish();
+}
+
+TEST_F(ServiceTest, MalformedMessagesAndUnknownMethodsAreRefusedInOurWords) {
+  grpc::GenericStub stub(grpc::CreateChannel(server_->endpoint(), grpc::InsecureChannelCredentials()));
+  const auto refusal = [&](const std::string& method, grpc::ClientContext* call) {
+    const grpc::Slice garbage("\xff\xff\xff");
+    grpc::ByteBuffer request(&garbage, 1), response;
+    std::promise<grpc::Status> ended;
+    stub.UnaryCall(call, method, {}, &request, &response, [&](grpc::Status status) { ended.set_value(status); });
+    return ended.get_future().get();
+  };
+  service_.serve(&database_);
+  const auto* methods = v1::ErrorDetail::descriptor()->file()->FindServiceByName("KiloKV");
+  ASSERT_GE(methods->method_count(), 12);
+  for (int i = 0; i < methods->method_count(); ++i) {
+    auto call = context();
+    const grpc::Status status = refusal("/kilokv.v1.KiloKV/" + methods->method(i)->name(), call.get());
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << methods->method(i)->name();
+    EXPECT_EQ(detail_of(*call).reason(), v1::ERROR_REASON_MALFORMED_MESSAGE) << methods->method(i)->name();
+    EXPECT_EQ(detail_of(*call).field(), "message");
+  }
+  auto call = context();
+  const grpc::Status status = refusal("/kilokv.v1.KiloKV/Jump", call.get());
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(status.error_message(), "unknown method /kilokv.v1.KiloKV/Jump");
+  EXPECT_EQ(detail_of(*call).reason(), v1::ERROR_REASON_UNKNOWN_METHOD);
+  EXPECT_TRUE(detail_of(*call).not_run());
+  EXPECT_EQ(database_.submitted(), 0u);
+}
+
+TEST_F(ServiceTest, TheDetailRidesOnEveryCode) {
+  v1::ExecuteResponse response;
+  auto recovering = context();
+  EXPECT_EQ(stub_->Execute(recovering.get(), execute_request(), &response).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(detail_of(*recovering).reason(), v1::ERROR_REASON_RECOVERING);
+  EXPECT_TRUE(detail_of(*recovering).not_run());
+  service_.serve(&database_);
+  const std::pair<Status, v1::ErrorReason> refusals[] = {
+      {Status(StatusCode::failed_precondition, "x").because(ErrorReason::session_unknown),
+       v1::ERROR_REASON_SESSION_UNKNOWN},
+      {Status(StatusCode::aborted, "x").because(ErrorReason::snapshot_too_old), v1::ERROR_REASON_SNAPSHOT_TOO_OLD},
+      {Status(StatusCode::unavailable, "x").because(ErrorReason::draining), v1::ERROR_REASON_DRAINING},
+      {Status(StatusCode::data_loss, "x"), v1::ERROR_REASON_CORRUPT},
+      {Status(StatusCode::internal, "x"), v1::ERROR_REASON_FAILED}};
+  for (const auto& [status, reason] : refusals) {
+    std::thread answerer([this, &status = status] { database_.take()->sink->fail(status); });
+    auto call = context();
+    EXPECT_EQ(stub_->Execute(call.get(), execute_request(), &response).error_code(), to_grpc_code(status.code()));
+    answerer.join();
+    EXPECT_EQ(detail_of(*call).reason(), reason) << to_string(status.code());
+    EXPECT_FALSE(detail_of(*call).not_run());
+  }
+  service_.close();
+  auto draining = context();
+  EXPECT_FALSE(stub_->Execute(draining.get(), execute_request(), &response).ok());
+  EXPECT_EQ(detail_of(*draining).reason(), v1::ERROR_REASON_DRAINING);
+}
+
 TEST_F(ServiceTest, TheOtherCalls) {
   service_.serve(&database_);
   v1::OpenSessionResponse opened;
@@ -440,7 +545,7 @@ TEST_F(ServiceTest, TheOtherCalls) {
   short_lease.set_lease_us(5);
   auto call = context();
   EXPECT_FALSE(stub_->OpenSession(call.get(), short_lease, &opened).ok());
-  EXPECT_EQ(detail_of(*call).knob(), "--session-lease-min");
+  EXPECT_EQ(detail_of(*call).setting(), "--session-lease-min");
 
   v1::KeepSessionAliveRequest keep;
   keep.set_session(std::string(16, 's'));

@@ -18,18 +18,18 @@ TEST(DiskSpace, RefusesWhatWouldNotFitThreeTimesAndNamesTheKnob) {
   ASSERT_EQ(full.code(), StatusCode::resource_exhausted);
   ASSERT_NE(full.violation(), nullptr);
   EXPECT_EQ(full.violation()->field, "disk");
-  EXPECT_EQ(full.violation()->knob, "--disk-reserve");
+  EXPECT_EQ(full.violation()->setting, "--disk-reserve");
   EXPECT_TRUE(full.retry_after_us().has_value());
   EXPECT_EQ(space.reserved_bytes(), 100u);  // what was refused is not held
   space.release(60);
   EXPECT_TRUE(space.reserve(60).ok());
 }
 
-// What a reader sees: met = total = reserve + buffers + a x stored + b x (written + before + wanted); limit = free.
+// What a reader sees: actual = total = reserve + buffers + a x stored + b x (written + before + wanted); limit = free.
 void expect_sum(const Status& refused, const std::vector<std::uint64_t>& parts, std::uint64_t free_bytes) {
   expect_shown(refused, "lower --disk-reserve");
   EXPECT_EQ(refused.violation()->limit, std::to_string(free_bytes) + " bytes free");
-  const std::vector<std::uint64_t> n = numbers_in(refused.violation()->met);
+  const std::vector<std::uint64_t> n = numbers_in(refused.violation()->actual);
   ASSERT_EQ(n.size(), 9u) << refused.message();
   EXPECT_EQ(n[0], n[1] + n[2] + n[3] * n[4] + n[5] * (n[6] + n[7] + n[8])) << refused.message();
   EXPECT_EQ((std::vector<std::uint64_t>{n[1], n[2], n[4], n[6], n[7], n[8]}), parts) << refused.message();

@@ -146,7 +146,7 @@ TEST_F(RocksdbLogTest, OptionsAreChecked) {
   options.log_buffer_bytes = 1;
   const Status status = open_status(options);
   ASSERT_NE(status.violation(), nullptr);
-  EXPECT_EQ(status.violation()->knob, "--log-buffer");
+  EXPECT_EQ(status.violation()->setting, "--log-buffer");
 }
 
 TEST_F(RocksdbLogTest, AMissingParentDirectoryIsRefused) {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -97,23 +98,16 @@ struct ParkedTransaction {
   std::int64_t deadline_us = 0;
 };
 
+// Names are those of the fields of StatusResponse, or of its settings and details, which differ from server to server.
 struct ServerStatus {
   std::string version, state, strategy, state_hash;  // state: recovering, ready, draining, stopped
   // Where batches run: cpu, cuda or emulated; the model of a device; why not the one that the server was told to use.
   std::string device, device_model, device_reason;
-  // How the server was told to run them, as the flags of these names have it.
-  std::uint32_t threads = 0, records_per_lock = 0, transactions_per_thread = 0;
+  std::uint32_t threads = 0;
   double shadow_rate = 0;
-  std::string order;                                      // of auto: fixed or any
-  std::string strategy_choice;                            // of auto: what it chose last, and why
-  std::uint32_t commit_units = 0, concurrency_limit = 0;  // of the strategy kilo
-  std::string history;                                    // the same
-  std::uint32_t staged_records = 0, signature_bits = 0;   // of the strategy local
-  std::uint32_t stage_blocks = 0;                         // the same, of a device
-  std::string validation, validation_lanes;               // of large read sets
-  std::string validator_choice;                           // what checked the last one, and why
   double uptime_seconds = 0, recovery_seconds = 0;
-  std::map<std::string, std::uint64_t> counters;  // by the field names of StatusResponse
+  std::vector<std::pair<std::string, std::string>> settings, details;  // name and text, in the server's order
+  std::map<std::string, std::uint64_t> counters;
 };
 
 class Session;

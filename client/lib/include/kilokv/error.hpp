@@ -12,7 +12,7 @@ namespace kilokv::client {
 enum class ErrorCode : std::uint8_t {
   none,
   cancelled,          // by the caller
-  invalid_argument,   // field, limit, met and knob say what is wrong
+  invalid_argument,   // field, limit, actual and setting say what is wrong
   deadline_exceeded,  // the caller's deadline passed; in a session, send again to learn the results
   not_found,
   permission_denied,
@@ -30,17 +30,19 @@ enum class ErrorCode : std::uint8_t {
 // The name as gRPC writes it, such as INVALID_ARGUMENT.
 const char* to_string(ErrorCode code);
 
-// Of a request that ended with `code`: those of its transactions that have no answer were refused and have not run.
-// With any other code their fate is unknown.
-bool never_ran(ErrorCode code);
-
 struct Error {
   ErrorCode code = ErrorCode::none;
   std::string message;
-  std::string field, limit, met, knob;  // as the server named them; empty if it did not
+  std::string field, limit, actual, setting;  // as the server named them; empty if it did not
   std::uint64_t retry_after_us = 0;
+  std::string reason;    // as the server named it, such as QUEUE_FULL; empty if it did not
+  bool not_run = false;  // the server said: nothing of the request ran, and nothing of it will
   explicit operator bool() const { return code != ErrorCode::none; }
 };
+
+// Of a request that ended with `error`: its transactions that have no answer were refused and have not run. Where this
+// is false their fate is unknown.
+bool never_ran(const Error& error);
 
 // A value or an Error. Nothing in the library throws.
 template <class T>

@@ -31,6 +31,7 @@ struct HistoryContext {
   std::int64_t invoke_us = 0;                  // first send
   std::optional<std::int64_t> return_us = {};  // the answer; none: it never came
   ErrorCode error = ErrorCode::none;           // why there is no answer; told where the outcome is unknown
+  bool not_run = false;                        // with `error`: the server said that nothing of the request ran
 };
 
 // The first line. `config_json`: a JSON object, taken as it is. `initial`: the pairs that were there before.

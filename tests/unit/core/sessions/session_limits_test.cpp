@@ -15,9 +15,9 @@ using Indices = std::vector<std::uint32_t>;
 TEST_F(SessionTableTest, LimitsNameTheirKnobs) {
   const Status short_lease = table_.open(session_id(8), kTestLimits.session_lease_us_min - 1, now_us_);
   EXPECT_EQ(short_lease.code(), StatusCode::invalid_argument);
-  EXPECT_EQ(short_lease.violation()->knob, "--session-lease-min");
+  EXPECT_EQ(short_lease.violation()->setting, "--session-lease-min");
   const Status long_lease = table_.open(session_id(8), kTestLimits.session_lease_us_max + 1, now_us_);
-  EXPECT_EQ(long_lease.violation()->knob, "--session-lease-max");
+  EXPECT_EQ(long_lease.violation()->setting, "--session-lease-max");
   for (unsigned char n = 100; table_.count() < kTestLimits.sessions_max; ++n) {
     EXPECT_TRUE(table_.open(session_id(n), kLeaseUs, now_us_).ok());
   }
@@ -61,10 +61,10 @@ TEST_F(SessionTableTest, ARequestThatHoldsOthersUpGetsInWhereTheSessionIsFull) {
   begin(4, 1, sink());
   table_.deliver(kId, 4, slice, encoded(slice));
   RequestHeader later = header(5, 1, sink());
-  EXPECT_EQ(refusal(later).violation()->knob, "--session-bytes-max");
+  EXPECT_EQ(refusal(later).violation()->setting, "--session-bytes-max");
   RequestHeader other = header(3, 1, sink());  // earlier, too, but 2 comes first
   other.identity.acknowledged_through = 1;
-  EXPECT_EQ(refusal(other).violation()->knob, "--session-bytes-max");
+  EXPECT_EQ(refusal(other).violation()->setting, "--session-bytes-max");
   RequestHeader earlier = header(2, 1, sink());
   earlier.identity.acknowledged_through = 1;
   earlier.stored_bytes_max = kTestLimits.session_bytes_max;
@@ -113,7 +113,7 @@ TEST_F(ManySessionsTest, StoredBytesOfAllAreLimitedUntilSomeAreGivenBack) {
   ASSERT_EQ(full.code(), StatusCode::resource_exhausted);
   EXPECT_EQ(full.violation()->field, "sessions");
   EXPECT_NE(full.violation()->limit.find("1500000 bytes of stored results"), std::string::npos);
-  EXPECT_EQ(full.violation()->met,
+  EXPECT_EQ(full.violation()->actual,
             std::to_string(table_.stored_bytes()) + " bytes of stored results with this request");
   expect_shown(full, "raise --session-bytes-total-max");
   EXPECT_EQ(begin(1, 1, sink()).kind, Kind::answered);  // a retry is welcome all the same
@@ -162,9 +162,9 @@ TEST_F(ManySessionsTest, WhatRecoveryBringsBackIsCountedAndNeverRefused) {
   }
   EXPECT_EQ(restored.stored_bytes(), table_.stored_bytes());
   EXPECT_EQ(restored.begin(header(1, 1, sink()), now_us_).kind, Kind::answered);
-  EXPECT_EQ(restored.begin(header(3, 1, sink()), now_us_).status.violation()->knob, "--session-bytes-max");
+  EXPECT_EQ(restored.begin(header(3, 1, sink()), now_us_).status.violation()->setting, "--session-bytes-max");
   const RequestHeader other{{kSecond, 1, 0, kDigest}, 1, sink()};
-  EXPECT_EQ(restored.begin(other, now_us_).status.violation()->knob, "--session-bytes-total-max");
+  EXPECT_EQ(restored.begin(other, now_us_).status.violation()->setting, "--session-bytes-total-max");
 }
 
 TEST_F(ManySessionsTest, WhatMayBeStoredIsReservedUntilItIsKnown) {

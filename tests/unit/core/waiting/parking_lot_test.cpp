@@ -315,7 +315,7 @@ class RandomRun {
     ASSERT_EQ(lot_.size(), all.size());
     const std::uint64_t request = random_() % 3;
     ASSERT_EQ(
-        lot_.of_request(SessionId{}, request, std::nullopt),
+        lot_.of_request(SessionId{}, request, {}),
         model_.select(
             [&](const Model::Entry& entry) { return entry.parked.session && entry.parked.request == request; }, true));
     compare_list(all);
@@ -361,9 +361,9 @@ TEST(ParkingLotTest, OneOfARequestIsFoundByIndex) {
     what.index = index;
     ids.push_back(park(&lot, {1}, std::move(what)));
   }
-  EXPECT_EQ(lot.of_request(SessionId{}, 6, 1), Ids{ids[1]});
-  EXPECT_EQ(lot.of_request(SessionId{}, 6, std::nullopt), ids);
-  EXPECT_EQ(lot.of_request(SessionId{}, 7, std::nullopt), Ids{});
+  EXPECT_EQ(lot.of_request(SessionId{}, 6, {1}), Ids{ids[1]});
+  EXPECT_EQ(lot.of_request(SessionId{}, 6, {}), ids);
+  EXPECT_EQ(lot.of_request(SessionId{}, 7, {}), Ids{});
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ void expect_refused(const Case& wrong, const TransactionLimits& limits = {}) {
   }
   EXPECT_EQ(status.code(), StatusCode::invalid_argument);
   EXPECT_EQ(status.violation()->field, wrong.field);
-  EXPECT_EQ(status.violation()->knob, wrong.knob);
+  EXPECT_EQ(status.violation()->setting, wrong.knob);
   EXPECT_FALSE(status.violation()->limit.empty());
 }
 
@@ -195,7 +195,7 @@ TEST(an_operand_names_an_earlier_get_of_its_list_and_nothing_else) {
           EXPECT_EQ(status.violation()->field,
                     "transactions[1]." + std::string(in_else ? "else" : "then") + "[7].operand.get");
           EXPECT_EQ(status.violation()->limit, "the index of an earlier GET of the same list");
-          EXPECT_EQ(status.violation()->met, std::to_string(name));
+          EXPECT_EQ(status.violation()->actual, std::to_string(name));
         }
       }
     }
