@@ -27,7 +27,7 @@ class Strategies(unittest.TestCase):
 
     def judge(self, server, folder, load):
         history, final = folder / "history.jsonl", folder / "final.jsonl"
-        report = self.load(server, [*load, "--writer-history", history])
+        report = self.load(server, [*load, "--history", history])
         server.scan_to(final)
         judged = subprocess.run([sys.executable, JUDGE, history, "--final-state", final], capture_output=True, text=True,
                                 stdin=subprocess.DEVNULL, timeout=240)
@@ -77,7 +77,7 @@ class Strategies(unittest.TestCase):
                 Server(folder, "--strategy", "kilo", "--threads", "4", "--commit-units", "1", "--writer-history", "4+8",
                        "--concurrency-limit", "3", "--shadow-rate", "1") as server:
             told = status(server)
-            self.assertEqual([told[name] for name in ("commit_units", "history", "concurrency_limit")], ["1", "4+8", "3"])
+            self.assertEqual([told[name] for name in ("commit_units", "writer_history", "concurrency_limit")], ["1", "4+8", "3"])
             self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
 
     def test_small_stages(self):

@@ -57,7 +57,7 @@ class DeviceStrategy {
   [[nodiscard]] virtual Status reserve(DeviceStream stream, const BatchShape& shape) = 0;
   [[nodiscard]] virtual Status launch(DeviceStream stream, const DeviceBuffer& block,
                                       const BatchArguments<DeviceSpace>& batch, const BatchShape& shape) = 0;
-  // Passes and next version of the results, and the report, from the staging memory behind the run.
+  // Passes and next version of the results, and the report, from the staging memory after the run.
   virtual void report(const BatchHeader& header, const BatchShape& shape, const std::byte* staging,
                       BatchResults* results, ExecutionReport* report) = 0;
 };

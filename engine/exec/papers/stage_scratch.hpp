@@ -21,7 +21,7 @@ class OwnScratch<LocalArguments<HostSpace>> {
   void open(const ResolvedBatch& batch, const BatchRecords& records, std::uint32_t staging, std::uint32_t group_width,
             LocalArguments<HostSpace>* arguments, std::uint32_t part_bits = 0);
 
-  // Behind the run: adds what the threads say where their time went.
+  // After the run: adds what the threads say where their time went.
   void close(ExecutionReport* report) const;
 
   const StagePlan& plan() const { return plan_; }

@@ -30,7 +30,7 @@ class TicketedScratch {
   // and `results`. Requires: at most kTicketedTransactionsMax transactions.
   void open(const ResolvedBatch& batch, std::uint32_t threads, std::uint32_t group_width, BatchRecords* records,
             BatchResults* results, TicketedArguments<HostSpace>* arguments);
-  // Behind the run: passes, next version, and the report.
+  // After the run: passes, next version, and the report.
   void close(const char* strategy, const ResolvedBatch& batch, BatchResults* results, ExecutionReport* report);
 
   std::size_t memory_bytes() const;
@@ -51,7 +51,7 @@ class OwnScratch<TicketedArguments<HostSpace>> {
   // Fills what of the arguments is not filled yet; they point into this.
   void open(const ResolvedBatch&, const BatchRecords&, std::uint32_t /*threads*/, std::uint32_t /*group_width*/,
             TicketedArguments<HostSpace>*) {}
-  // Behind the run.
+  // After the run.
   void close(ExecutionReport*) const {}
   std::size_t memory_bytes() const { return 0; }
 };
