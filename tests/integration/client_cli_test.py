@@ -235,7 +235,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.json("status")[0]["state"], "ready")
         text = self.kilokv("status")[0].decode()
         for line in (r"strategy +\w+", r"threads +0$", r"records_per_lock +1$", r"transactions_per_thread +0$",
-                     r"shadow_rate +0(\.0)?$", r"commit_units +8$", r"history +5kB$",
+                     r"shadow_rate +0(\.0)?$", r"commit_units +8$", r"writer_history +5kB$",
                      r"concurrency_limit +0$", r"staged_records +1024$", r"signature_bits +256$", r"stage_blocks +1$",
                      r"validation +auto$", r"validation_lanes +coalesced$", r"validator_choice ",
                      r"device +\w+", r"device_model ", r"device_reason ",
