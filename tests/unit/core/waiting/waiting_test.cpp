@@ -151,13 +151,15 @@ TEST_F(WaitingTest, ACancelWaitsForWhatWasQueuedBefore) {
   EXPECT_EQ(cancel(target), 0u) << "there is none such any more";
 }
 
-TEST_F(WaitingTest, ACancelNamesARequestOrOneOfItsTransactions) {
+TEST_F(WaitingTest, ACancelNamesARequestOrSomeOfItsTransactions) {
   const SessionId mine{{1}}, other{{2}};
-  for (std::uint32_t i = 0; i < 3; ++i) park("a", i, 1000000, 1, mine, 5, i);
+  for (std::uint32_t i = 0; i < 5; ++i) park("a", i, 1000000, 1, mine, 5, i);
   const std::uint64_t stays = park("a", 10, 1000000, 1, other, 5, 0);
   deposit("a", 10);
-  EXPECT_EQ(waiting.awake(), 4u);
-  EXPECT_EQ(cancel({mine, 5, 1, 0}), 1u);
+  EXPECT_EQ(waiting.awake(), 6u);
+  EXPECT_EQ(cancel({mine, 5, {1}, 0}), 1u);
+  EXPECT_EQ(waiting.awake(), 5u);
+  EXPECT_EQ(cancel({mine, 5, {4, 1, 3}, 0}), 2u) << "in any order, and what is gone does not count";
   EXPECT_EQ(waiting.awake(), 3u);
   EXPECT_EQ(cancel({mine, 5, {}, 0}), 2u);
   EXPECT_EQ(cancel({{}, 5, {}, 0}), 0u) << "without a session a request has no name";
