@@ -98,13 +98,11 @@ void log_wrong_batch(const std::string& batch) {
 ServerInfo info_of(const ServerOptions& options) {
   const engine::EngineOptions& engine = options.engine;
   std::vector<std::pair<std::string, std::string>> settings = {{"order", engine.order}};
-  const std::vector<engine::SettingInfo>& known = engine::strategy_settings();
-  for (auto& [name, text] : engine::effective_settings(engine.settings)) {
-    const auto is_name = [&](const engine::SettingInfo& info) { return info.setting.name == name; };
-    if (std::find_if(known.begin(), known.end(), is_name)->setting.for_measuring) continue;
-    std::string field = name;
+  for (const engine::SettingInfo& info : engine::strategy_settings()) {
+    if (info.setting.for_measuring) continue;
+    std::string field = info.setting.name;
     std::replace(field.begin(), field.end(), '-', '_');
-    settings.emplace_back(std::move(field), std::move(text));
+    settings.emplace_back(std::move(field), engine.settings.at(info.setting.name));
   }
   settings.emplace_back("validation", engine.validation);
   settings.emplace_back("validation_lanes", engine.validation_lanes);

@@ -39,8 +39,8 @@ class JsonStream {
   TextPosition position_;
 };
 
-// Of a text that is no JSON, for a person: what is wrong and where. `at`: the last character that could be read (from
-// 0); the size of the text: it ends too early. `begin`: the position of its first character.
+// Says what is wrong, and where, in a text that is not JSON. `at`: the index of the last character that could be read,
+// or the size of the text if the text ends too early. `begin`: the position of the first character of the text.
 std::string json_problem(std::string_view text, std::size_t at, TextPosition begin);
 
 }  // namespace kilokv::client

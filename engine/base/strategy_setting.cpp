@@ -6,7 +6,7 @@
 namespace kilokv::engine {
 namespace {
 
-// Powers of two are listed one by one while they are so many at most.
+// Up to this number, powers of two are listed one by one. If there are more, their range is named.
 constexpr int kListedMax = 6;
 
 std::optional<std::uint32_t> parse(std::string_view text) {

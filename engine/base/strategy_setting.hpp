@@ -49,7 +49,7 @@ struct SettingOf : StrategySetting {
   void (*assign)(std::string_view text, Tuning* tuning) = nullptr;  // requires: check(text)
 };
 
-// Of a text that check() lets through.
+// The number that the text says. Requires: check() accepts the text.
 std::uint32_t setting_number(std::string_view text);
 
 namespace detail {

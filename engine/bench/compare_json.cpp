@@ -135,7 +135,7 @@ void write_claims(JsonWriter* json, const CompareReport& report) {
     write_place(json, report.results[claim.panel].panel, claim.graph, claim.strategy);
     json->number("limit", claim.limit);
     json->boolean("at_least", claim.at_least);
-    json->number("worst", claim.worst);
+    json->exact("worst", claim.worst);  // it decides whether the claim holds, so it is not rounded
     json->number("worst_at", claim.worst_at);
     json->string("worst_at_name", report.results[claim.panel].panel.value_name(claim.worst_at));
     json->number("median", claim.median);

@@ -16,6 +16,12 @@ void JsonWriter::number(std::string_view name, double value) {
   raw(name, std::isfinite(value) ? text : "null");
 }
 
+void JsonWriter::exact(std::string_view name, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  raw(name, std::isfinite(value) ? text : "null");
+}
+
 void JsonWriter::open(std::string_view name, char bracket) {
   raw(name, {});
   text_ += bracket;

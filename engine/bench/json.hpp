@@ -18,6 +18,7 @@ class JsonWriter {
   void string(std::string_view name, std::string_view value);
   void integer(std::string_view name, std::uint64_t value) { raw(name, std::to_string(value)); }
   void number(std::string_view name, double value);  // four digits after the point; null if not finite
+  void exact(std::string_view name, double value);   // all digits; null if not finite
   void boolean(std::string_view name, bool value) { raw(name, value ? "true" : "false"); }
 
   const std::string& text() const { return text_; }

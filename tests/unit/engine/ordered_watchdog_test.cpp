@@ -2,15 +2,9 @@
 // simulator a mutation stops all lanes. On host threads and on a device, the memory holds reservations that no
 // transaction made.
 
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,11 +16,15 @@
 #include "engine/platform/host.hpp"
 #include "engine/sim/ordered_sim.hpp"
 #include "engine/stm/ordered.hpp"
+#include "tests/unit/engine/child_process.hpp"
 #include "tests/unit/engine/harness.hpp"
 #include "tests/unit/engine/referee/referee_scenario.hpp"
 
 namespace kilokv::engine {
 namespace {
+
+using test::Death;
+using test::run_in_child;
 
 constexpr const char* kGivenUp = "ordered has given a batch up: no transaction got on";
 
@@ -149,38 +147,6 @@ class StalledHost final : public Executor {
   OrderedArguments<HostSpace> arguments_;
 };
 
-struct Death {
-  bool aborted = false;
-  std::string words;
-};
-
-Death run_in_child(const std::function<void()>& body) {
-  std::array<int, 2> pipe_ends{};
-  if (pipe(pipe_ends.data()) != 0) return {};
-  const pid_t child = fork();
-  if (child == 0) {
-    const rlimit no_core{0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
-    dup2(pipe_ends[1], STDERR_FILENO);
-    close(pipe_ends[0]);
-    std::signal(SIGABRT, SIG_DFL);
-    alarm(60);  // a stall must not outlive the test
-    body();
-    _exit(0);
-  }
-  close(pipe_ends[1]);
-  Death death;
-  std::array<char, 256> part{};
-  for (ssize_t got = 0; (got = read(pipe_ends[0], part.data(), part.size())) > 0;) {
-    death.words.append(part.data(), static_cast<std::size_t>(got));
-  }
-  close(pipe_ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  death.aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
-  return death;
-}
-
 void run_on_host(OrderedTuning tuning, RefereeScenario* scenario) {
   scenario->engine = make_engine(std::make_unique<StalledHost>(tuning));
   generate(&scenario->builder);
@@ -193,7 +159,7 @@ TEST(a_stall_on_threads_of_the_host_stops_the_process) {
     RefereeScenario scenario;
     run_on_host({}, &scenario);
   });
-  EXPECT_TRUE(death.aborted);
+  EXPECT_TRUE(death.signal == SIGABRT);
   if (death.words.find(kGivenUp) == std::string::npos) FAIL("it said: " + death.words);
 }
 // Rounds that stand still lead to a tail, where there is one: the first thread runs all, and nothing is given up.

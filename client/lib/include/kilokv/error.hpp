@@ -40,8 +40,8 @@ struct Error {
   explicit operator bool() const { return code != ErrorCode::none; }
 };
 
-// Of a request that ended with `error`: its transactions that have no answer were refused and have not run. Where this
-// is false their fate is unknown.
+// Whether a request that ended with `error` was refused, so that its transactions without an answer have not run. If
+// false, nobody knows whether they ran.
 bool never_ran(const Error& error);
 
 // A value or an Error. Nothing in the library throws.

@@ -1,12 +1,7 @@
 // The emulated device must detect each error that the driver of a device may make: the tests plant them all. Its
 // pointers, atomics, streams and injected errors must also work as their comments say.
 
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
-#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,10 +13,14 @@
 
 #include "engine/base/types.hpp"
 #include "engine/platform/emulated_device.hpp"
+#include "tests/unit/engine/child_process.hpp"
 #include "tests/unit/engine/harness.hpp"
 
 namespace kilokv::engine {
 namespace {
+
+using test::Death;
+using test::run_in_child;
 
 using Word = std::uint64_t;
 constexpr auto kRelaxed = Order::relaxed;
@@ -79,39 +78,6 @@ class Rig {
   EmulatedDevice device;
   DeviceStream stream;
 };
-
-struct Death {
-  bool died = false;
-  std::string words;
-};
-
-Death run_in_child(const std::function<void()>& body) {
-  std::array<int, 2> pipe_ends{};
-  if (pipe(pipe_ends.data()) != 0) return {};
-  const pid_t child = fork();
-  if (child == 0) {
-    const rlimit no_core{0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
-    dup2(pipe_ends[1], STDERR_FILENO);
-    close(pipe_ends[0]);
-    std::signal(SIGSEGV, SIG_DFL);
-    std::signal(SIGBUS, SIG_DFL);
-    std::signal(SIGABRT, SIG_DFL);
-    body();
-    _exit(0);
-  }
-  close(pipe_ends[1]);
-  Death death;
-  std::array<char, 256> part{};
-  for (ssize_t got = 0; (got = read(pipe_ends[0], part.data(), part.size())) > 0;) {
-    death.words.append(part.data(), static_cast<std::size_t>(got));
-  }
-  close(pipe_ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  death.died = WIFSIGNALED(status);
-  return death;
-}
 
 static_assert(std::is_same_v<std::pointer_traits<DevicePointer<const Cell>>::element_type, const Cell>);
 static_assert(std::is_same_v<ElementOf<DevicePointer<const Cell>>, Cell>);
@@ -266,14 +232,14 @@ TEST(a_device_pointer_on_the_host_ends_the_process) {
   Rig rig;
   const auto memory = rig.upload<Word>({1});
   const Death reading = run_in_child([&] { static_cast<void>(DeviceSpace::to_read(memory)); });
-  EXPECT_TRUE(reading.died);
+  EXPECT_TRUE(reading.died());
   EXPECT_TRUE(has(reading.words, "the host uses a pointer of the emulated device"));
   const Death writing = run_in_child([&] { memory[0] = 1; });
-  EXPECT_TRUE(writing.died);
+  EXPECT_TRUE(writing.died());
   const Death raw = run_in_child([&] { *reinterpret_cast<volatile Word*>(memory.address()) = 1; });
-  EXPECT_TRUE(raw.died);
+  EXPECT_TRUE(raw.died());
   const Death nothing = run_in_child([] {});
-  EXPECT_FALSE(nothing.died);
+  EXPECT_FALSE(nothing.died());
 }
 
 TEST(a_read_before_the_write_is_noticed) {
@@ -409,7 +375,7 @@ TEST(a_kernel_that_a_fault_keeps_for_ever_ends_the_process) {
       }
     }));
   });
-  EXPECT_TRUE(death.died);
+  EXPECT_TRUE(death.died());
   EXPECT_TRUE(has(death.words, "waits reads 8 bytes at a null pointer"));
 }
 
