@@ -121,7 +121,7 @@ void write_ratios(JsonWriter* json, const CompareReport& report) {
     write_place(json, report.results[ratio.panel].panel, ratio.graph, ratio.strategy);
     json->number("x", ratio.value);
     json->number("semantic_share", ratio.semantic_share);
-    json->number("ratio", ratio.ratio);
+    json->exact("ratio", ratio.ratio);  // the worst of a claim is one of these
     json->end_object();
   }
   json->end_array();
