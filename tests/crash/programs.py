@@ -29,10 +29,14 @@ def until(condition, what, seconds=30):
 
 
 class Server:
-    """A kilokvd of this test. Starting again after a kill keeps the folder and the port."""
+    """A kilokvd of this test. Starting again after a kill keeps the folder and the port.
 
-    def __init__(self, folder, *flags, environment=None, tracer=()):
+    `programs` is the folder of the built programs.
+    """
+
+    def __init__(self, folder, *flags, environment=None, tracer=(), programs=BIN):
         self.folder = pathlib.Path(folder)
+        self._programs = pathlib.Path(programs)
         self.log = self.folder / "kilokvd.log"
         self.endpoint = None
         self._flags, self._environment, self._tracer = flags, environment or {}, tracer
@@ -43,7 +47,7 @@ class Server:
         assert self._process is None
         self.starts += 1
         listen = self.endpoint or "127.0.0.1:0"
-        command = [*self._tracer, BIN / "kilokvd", "--data-dir", self.folder / "data", "--listen", listen, *self._flags]
+        command = [*self._tracer, self._programs / "kilokvd", "--data-dir", self.folder / "data", "--listen", listen, *self._flags]
         with open(self.log, "ab") as log:
             self._seen = log.tell()
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -93,7 +97,7 @@ class Server:
             print(self.log.read_text(errors="replace")[-4000:])
 
     def command(self, program, *arguments):
-        return [str(part) for part in (BIN / program, *arguments, "--endpoint", self.endpoint)]
+        return [str(part) for part in (self._programs / program, *arguments, "--endpoint", self.endpoint)]
 
     def client(self, *arguments, stdin="", codes=(0,)):
         """Runs `kilokv` with these arguments; returns what it printed."""

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Compares the speed of two builds: has a change made anything slower?
+
+It runs each measure with the old and the new build in turn. Every other pair begins with the new build, so that neither
+build always has the warmer machine. The ratio of a pair is new / old. The script prints every ratio, and their median.
+
+measure        what runs, and what is counted
+engine-serial  the strategy `serial` on the workload `bank`, without a server: committed transactions/s
+columns        a server and the load tester on one machine, columnar batches of 1,024: committed transactions/s
+rows           the same with one message for each transaction
+unary          the same with 64 single calls in flight, without a session
+
+Each build serves its own load tester. Each run has a new server and a new data folder. The load tester checks the books
+after each run, and a run that it finds wrong ends the comparison. Exit codes: 0 the comparison is complete; 1 a run
+failed, or a median is below --least; 2 wrong usage.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "crash"))
+from programs import Server  # noqa: E402
+
+SERVICE = {
+    "columns": ["--encoding", "columns", "--batch-size", "1024", "--connections", "2", "--in-flight", "4"],
+    "rows": ["--encoding", "rows", "--batch-size", "1024", "--connections", "2", "--in-flight", "4"],
+    "unary": ["--unary", "--connections", "2", "--in-flight", "32"],
+}
+MEASURES = ["engine-serial", *SERVICE]
+
+
+def output_of(command):
+    run = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False,
+                         stdin=subprocess.DEVNULL, timeout=900)
+    if run.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))}: exit {run.returncode}: {(run.stderr or run.stdout)[-2000:]}")
+    return run.stdout
+
+
+def engine_serial(programs, options, seed):
+    report = json.loads(output_of([programs / "kilokv-engine-bench", "--strategy", "serial", "--workload", "bank",
+                                   "--duration", f"{options.seconds}s", "--seed", seed, "--json"]))
+    (run,) = report["runs"]
+    return run["committed_per_s"]
+
+
+def service(programs, options, seed, measure):
+    with tempfile.TemporaryDirectory(prefix="kilokv-compare-", dir=options.folder) as folder:
+        with Server(folder, programs=programs) as server:
+            report = json.loads(output_of(server.command(
+                "kilokv-bench", "run", "--workload", "bank", *SERVICE[measure], "--warmup", "2s",
+                "--duration", f"{options.seconds}s", "--seed", seed, "--json", "-")))
+    if report["verified"]["holds"] is not True:
+        raise RuntimeError(f"{programs}, {measure}: the books are wrong: {report['verified']}")
+    return report["committed_per_s"]
+
+
+def rate(programs, measure, options, seed):
+    if measure == "engine-serial":
+        return engine_serial(programs, options, seed)
+    return service(programs, options, seed, measure)
+
+
+def compare(measure, options):
+    """The ratios new / old, pair by pair."""
+    ratios = []
+    for pair in range(options.pairs):
+        order = ("old", "new") if pair % 2 == 0 else ("new", "old")
+        rates = {build: rate(getattr(options, build), measure, options, options.seed + pair) for build in order}
+        ratios.append(rates["new"] / rates["old"])
+        print(f"{measure:14} pair {pair + 1:2}, {order[0]} first: old {rates['old']:13,.0f}/s, "
+              f"new {rates['new']:13,.0f}/s, ratio {ratios[-1]:.3f}", flush=True)
+    return ratios
+
+
+def version(programs):
+    return output_of([programs / "kilokvd", "--version"]).strip()
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as lines:
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return f"{len(os.sched_getaffinity(0))} cores, {names[0] if names else platform.processor()}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", type=pathlib.Path, help="folder with the programs of the old build")
+    parser.add_argument("new", type=pathlib.Path, help="folder with the programs of the new build")
+    parser.add_argument("--measures", default=",".join(MEASURES), help="comma-separated (default: %(default)s)")
+    parser.add_argument("--pairs", type=int, default=12, help="alternating pairs of each measure (default %(default)s)")
+    parser.add_argument("--seconds", type=int, default=15, help="measured part of a run (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first pair's transactions (default %(default)s)")
+    parser.add_argument("--folder", help="where the data folders are made (default: the temporary folder)")
+    parser.add_argument("--least", type=float, default=0.98,
+                        help="smallest median ratio that is not a failure (default %(default)s)")
+    options = parser.parse_args()
+    measures = options.measures.split(",")
+    if unknown := sorted(set(measures) - set(MEASURES)):
+        parser.error(f"--measures: {', '.join(unknown)}: each is one of {', '.join(MEASURES)}")
+    if options.pairs < 1 or options.seconds < 1:
+        parser.error("--pairs and --seconds take at least 1")
+
+    print(f"old: {version(options.old)}\nnew: {version(options.new)}\nmachine: {processor()}, {platform.platform()}")
+    print(f"{options.pairs} pairs, {options.seconds} s each, seeds from {options.seed}", flush=True)
+    medians = {}
+    try:
+        for measure in measures:
+            medians[measure] = statistics.median(compare(measure, options))
+    except (RuntimeError, subprocess.TimeoutExpired, AssertionError) as error:
+        print(f"compare_builds: {error}", file=sys.stderr)
+        return 1
+    slower = [measure for measure in measures if medians[measure] < options.least]
+    for measure in measures:
+        print(f"{measure:14} median of {options.pairs} ratios {medians[measure]:.3f}"
+              f"{f', less than {options.least}' if measure in slower else ''}")
+    return 1 if slower else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
