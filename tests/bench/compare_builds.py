@@ -5,7 +5,7 @@ It runs each measure with the old and the new build in turn. Every other pair be
 build always has the warmer machine. The ratio of a pair is new / old. The script prints every ratio, and their median.
 
 measure        what runs, and what is counted
-engine-serial  the strategy `serial` on the workload `bank`, without a server: committed transactions/s
+engine-serial  the strategy `serial` on the workload `bank`, without a server: transactions/s
 columns        a server and the load tester on one machine, columnar batches of 1,024: committed transactions/s
 rows           the same with one message for each transaction
 unary          the same with 64 single calls in flight, without a session
@@ -47,8 +47,8 @@ def output_of(command):
 def engine_serial(programs, options, seed):
     report = json.loads(output_of([programs / "kilokv-engine-bench", "--strategy", "serial", "--workload", "bank",
                                    "--duration", f"{options.seconds}s", "--seed", seed, "--json"]))
-    (run,) = report["runs"]
-    return run["committed_per_s"]
+    (run,) = report["workloads"]
+    return run["transactions_per_second"]
 
 
 def service(programs, options, seed, measure):
