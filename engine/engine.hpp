@@ -41,20 +41,20 @@ struct EngineOptions {
   SettingTexts settings = {};
   // How large read sets are validated: one of validations().
   std::string validation = "auto";
-  // Which reads of a block a lane of a device checks. coalesced: neighbours check neighbours. strided: each checks a
-  // run of neighbours.
+  // Which reads of a block a lane of a device checks. coalesced: neighbouring lanes check neighbouring reads. strided:
+  // each lane checks a run of neighbouring reads.
   std::string validation_lanes = "coalesced";
   KeyHashSecret secret = {};
   // For tests: the emulated device asks it at each call. True: the call fails.
   std::function<bool()> emulated_device_fails = nullptr;
-  // The table has room for so many from the start.
+  // How many records the table has room for from the start.
   std::size_t expected_records = 0;
-  // A batch that would need more fails with RESOURCE_EXHAUSTED.
+  // The most records. A batch that would need more fails with RESOURCE_EXHAUSTED.
   std::size_t table_records_max = std::size_t{1} << 31;
 
-  // INVALID_ARGUMENT for an unknown strategy, order, device or validation, for an order with a strategy other than
-  // auto, for a number out of its bounds, and for every error of check_settings(). The message names the program's
-  // flag.
+  // INVALID_ARGUMENT for an unknown strategy, order, device or validation, for an order other than fixed with a
+  // strategy other than auto, for a number out of its bounds, and for every error of check_settings(). The message
+  // names the flag that programs have for the option.
   Status validate() const;
 };
 

@@ -43,7 +43,8 @@ const SettingInfo* find_setting_info(std::string_view name);
 const std::vector<std::string>& strategy_counters();
 
 // INVALID_ARGUMENT for an unknown setting, for a text that the setting does not accept, and for a text other than the
-// default if the strategy does not use the setting. `strategy` may be auto. The message names the program's flag.
+// default if the strategy does not use the setting. `strategy` may be auto. The message names the flag that programs
+// have for the setting.
 [[nodiscard]] Status check_settings(std::string_view strategy, const SettingTexts& texts);
 
 // Every setting with its text, or with its default if `texts` does not have it, in the order of strategy_settings().

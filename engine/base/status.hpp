@@ -1,4 +1,4 @@
-// A Status reports a failure that the program does not control: of input, disk, network or limits. The result of a
+// A Status reports a failure whose reason is outside of the program: input, disk, network or limits. The result of a
 // transaction is an outcome, not a Status (txn/program.hpp). A broken invariant is a failed check (base/check.hpp). No
 // exception leaves a module.
 #pragma once

@@ -22,7 +22,7 @@ using SettingTexts = std::map<std::string, std::string, std::less<>>;
 
 enum class SettingKind : std::uint8_t {
   number,        // from low to high
-  power_of_two,  // from low to high, which are powers of two, too
+  power_of_two,  // from low to high; both are powers of two
   on_off,        // "on" or "off"
   form,          // every text that is_form accepts
 };

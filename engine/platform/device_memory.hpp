@@ -17,7 +17,7 @@
 // last of kDeviceFaultsMax faults: a kernel that waits for what a fault has lost waits for ever.
 //
 // Thread safety: only the thread that drives the device calls allocate(), free() and make_undefined(), while no kernel
-// runs. All threads of a kernel may call the rest, without locks but for the report of a fault.
+// runs. All threads of a kernel may call the rest. Only the report of a fault takes a lock.
 #pragma once
 
 #include <atomic>

@@ -41,7 +41,7 @@ class KernelMeeting {
  public:
   explicit KernelMeeting(std::uint32_t threads) : threads_(threads), present_(threads) {}
   void meet();
-  void leave();  // for good
+  void leave();  // the calling thread comes to no further barrier
   // After all threads have ended: whether all of them came to each barrier.
   bool is_even() const { return even_; }
 

@@ -1,4 +1,5 @@
-// A kernel for the emulated device (platform/emulated_device.hpp). A strategy lists its kernels in exec/strategy.hpp.
+// A kernel for the emulated device (platform/emulated_device.hpp). Strategy::kernels (exec/strategy.hpp) lists the
+// kernels of a strategy.
 #pragma once
 
 #include "engine/platform/emulated_device.hpp"

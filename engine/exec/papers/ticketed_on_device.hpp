@@ -42,8 +42,8 @@ class TicketedOnDevice : public DeviceStrategy {
   std::vector<std::uint32_t> class_ends_;
 
  private:
-  static constexpr std::size_t kClockWords =
-      2;  // the second one aligns the locks: a lock's two words share a cache line
+  // The second word only aligns the locks, so that a lock's two words share a cache line.
+  static constexpr std::size_t kClockWords = 2;
 
   const char* strategy_;
   TicketedTuning tuning_;

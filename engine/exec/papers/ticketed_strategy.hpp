@@ -15,7 +15,7 @@
 namespace kilokv::engine {
 
 // Host and Emulated: the protocol over HostPlatform, and over EmulatedPlatform. OnDevice: its DeviceStrategy.
-// `tune(texts, arguments)` fills the tuning in the protocol's arguments, of both types.
+// `tune(texts, arguments)` fills the tuning in the arguments of either protocol.
 template <class Host, class Emulated, class OnDevice = TicketedOnDeviceOf<typename Emulated::Arguments>, class Tune>
 Strategy ticketed_strategy(const char* name, const char* summary, StrategyTraits traits,
                            std::vector<StrategySetting> settings, Tune tune) {

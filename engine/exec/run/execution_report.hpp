@@ -77,8 +77,8 @@ struct ExecutionReport {
 
   std::uint64_t counter(std::string_view name) const { return counters.of(name); }
 
-  // Starts the report of a batch that strategy `of` ran. Clears what is about the batch before, or about an attempt on
-  // a device that failed.
+  // Starts the report of a batch that strategy `of` ran. Clears what belongs to the batch before, or to an attempt on a
+  // device that failed.
   void begin(const char* of) {
     strategy = of;
     any_order = false;
