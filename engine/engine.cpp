@@ -154,7 +154,7 @@ class HostEngine final : public Engine {
   Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
               std::string_view bytes) override {
     forget_batch();
-    if (version == 0) return {};  // a key without a record was never written, too
+    if (version == 0) return {};  // never written, which is the same as no record
     const KeyId id = hash_key(key, store_.secret());
     std::uint32_t slot = store_.table().find(id);
     if (slot == store_.table().absent_slot()) {

@@ -58,7 +58,7 @@ class CooperativeValidator {
 
   Answer validate_together(const RecordStore& store, const ReadSet& set, Executor* executor);
   bool find_other_side(const Executor* executor);
-  std::string reason() const;  // why choice() is not what was asked for; empty: it is
+  std::string reason() const;  // why the last read set was checked so; empty: because it was asked for
   bool is_due(std::size_t records) const;
   Status measure(const RecordStore& store, Executor* executor);
 
