@@ -7,6 +7,7 @@
 
 namespace kilokv::engine {
 
+// The number of bits that are set.
 KILOKV_HOST_DEVICE constexpr std::uint32_t bits_in(std::uint32_t bits) {
   std::uint32_t count = 0;
   for (; bits != 0; bits &= bits - 1) ++count;

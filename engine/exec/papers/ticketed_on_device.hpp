@@ -36,6 +36,7 @@ class TicketedOnDevice : public DeviceStrategy {
             TicketedArguments<DeviceSpace>* arguments) const;
 
   std::uint32_t transactions_per_thread() const { return tuning_.transactions_per_thread; }
+  // Copies a column to its offset in the staging memory.
   static void put(std::byte* staging, std::size_t offset, const std::vector<std::uint32_t>& column);
 
   DeviceKernels& kernels_;

@@ -7,8 +7,7 @@ namespace {
 // So many threads shared a local memory in the paper. Here they share the stage of one block.
 constexpr int kLocalBlockThreads = 256;
 constexpr int kLocalBlocksEachMin = 2;
-// In clusters, a block's part of the stage may fill the shared memory of a multiprocessor. So only one block has to
-// fit.
+// In clusters, a block's part of the stage may fill the shared memory of a multiprocessor. Then only one block fits.
 constexpr int kClusterBlocksEachMin = 1;
 
 __global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_kernel(
