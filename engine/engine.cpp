@@ -1,4 +1,4 @@
-// The engine: records in host memory; batches run there, on one thread or several, or on a device.
+// The engine: records in host memory, and batches that run on one thread, on several threads, or on a device.
 
 #include "engine/engine.hpp"
 
@@ -45,13 +45,14 @@ ValidatorLanes lanes_of(const EngineOptions& options) {
   return options.validation_lanes == "strided" ? ValidatorLanes::strided : ValidatorLanes::coalesced;
 }
 
-// Those that a batch may be given to beside `serial`.
+// The strategies, other than `serial`, that may run a batch.
 std::vector<std::string> parallel_strategies(const EngineOptions& options) {
   if (options.strategy != "auto") return {options.strategy};
   return strategies_of_auto(options.order);
 }
 
-// What runs batches in parallel on the CPU; null: nothing does. One thread has nothing to win.
+// What runs batches in parallel on the CPU. Null: nothing does. With one thread `auto` does not, because a parallel
+// strategy gains nothing there.
 std::unique_ptr<Executor> host_executor(const EngineOptions& options) {
   const std::uint32_t threads = threads_of(options);
   if (options.strategy == "serial" || (options.strategy == "auto" && threads == 1)) return nullptr;
@@ -153,7 +154,7 @@ class HostEngine final : public Engine {
   Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
               std::string_view bytes) override {
     forget_batch();
-    if (version == 0) return {};  // never written is how it starts
+    if (version == 0) return {};  // never written, which is the same as no record
     const KeyId id = hash_key(key, store_.secret());
     std::uint32_t slot = store_.table().find(id);
     if (slot == store_.table().absent_slot()) {
@@ -216,12 +217,16 @@ class HostEngine final : public Engine {
   }
 
  private:
-  // Guards and operations of a batch: fewer take `serial` less time than it takes to start a thread.
+  // Guards and operations of a batch. `serial` runs fewer in less time than it takes to start a thread.
   static constexpr std::size_t kChosenUsesMin = 1024;
-  static constexpr std::size_t kParallelUsesMax = std::size_t{1} << 31;  // the least of what strategies take
+  // Every strategy takes so many. Some take no more.
+  static constexpr std::size_t kParallelUsesMax = std::size_t{1} << 31;
 
-  static Status store_full() {
-    return Status(StatusCode::resource_exhausted, "the table is full: raise --table-records-max");
+  Status store_full() const {
+    return Status(StatusCode::resource_exhausted, "the table is full: it has " + std::to_string(store_.table().size()) +
+                                                      " records; the limit is " +
+                                                      std::to_string(options_.table_records_max) +
+                                                      " records (raise --table-records-max) and 16 GiB of keys");
   }
 
   RecordView record_at(std::uint32_t slot, std::string_view key) const {
@@ -229,7 +234,8 @@ class HostEngine final : public Engine {
     return {key, cell, type_of(cell.tag) == ValueType::bytes ? BlobStore::bytes(cell.word) : std::string_view{}};
   }
 
-  // Ranges name no records: they are for `serial`.
+  // Whether the batch runs in parallel. A batch with ranges does not: a parallel strategy needs to know all records of
+  // a batch before it runs, and a range does not name its records.
   bool runs_in_parallel(const TransactionColumns& columns) {
     if (parallel_ == nullptr || columns.empty() || !columns.range_limit.empty()) return false;
     if (columns.size() > parallel_->transactions_max()) return false;
@@ -242,7 +248,7 @@ class HostEngine final : public Engine {
     if (strategy > 0) parallel_->use(strategy - 1);
     return strategy > 0;
   }
-  // Among `serial` and what the executor has.
+  // Starts to choose anew, among `serial` and the strategies of the executor. Past times do not count any more.
   void choose_anew() {
     names_ = {"serial"};
     if (!chooses_ || parallel_ == nullptr) return;
@@ -253,12 +259,12 @@ class HostEngine final : public Engine {
     if (!chooses_) return {};
     if (parallel_ == nullptr) return "serial: there is one thread, and no device";
     if (choice_.reason().transactions != 0) return choice_.reason().text(names_);
-    return "serial: no batch yet of " + std::to_string(StrategyChoice::kTransactionsMin) + " transactions and " +
-           std::to_string(kChosenUsesMin) + " guards and operations or more";
+    return "serial: no batch yet had at least " + std::to_string(StrategyChoice::kTransactionsMin) +
+           " transactions, and at least " + std::to_string(kChosenUsesMin) + " guards and operations";
   }
 
-  // How many leading guards of the batch's transaction hold: those of its large read set, or all before the first of
-  // them that does not.
+  // How many leading guards of the batch's only transaction are known to hold: all of its large read set, or all before
+  // the first one that does not hold. `read_set`: how many guards are the large read set; 0: it has none.
   std::uint32_t validate(const TransactionColumns& columns, std::uint32_t read_set) {
     if (read_set == 0) return 0;
     const ReadSet set{store_.table(), std::span<const KeyId>(columns.key_id).first(read_set),
@@ -271,7 +277,7 @@ class HostEngine final : public Engine {
     return answer.first_stale;
   }
 
-  // `valid`: leading guards of the first transaction that are known to hold.
+  // `valid`: how many leading guards of the first transaction are known to hold. They are not evaluated again.
   void run_serially(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& expires,
                     std::uint32_t valid, BatchResults* results) {
     const std::size_t n = columns.size();
@@ -296,7 +302,7 @@ class HostEngine final : public Engine {
     for (const SlotImage& image : log_) parallel_->changed(store_.table()[image.slot].id);
   }
 
-  // Of a batch of one transaction.
+  // Takes the leading `valid` guards out of the view. Requires: the batch has one transaction.
   static void cut_guards(std::uint32_t valid, const std::uint32_t* guards_left, BatchView* view) {
     view->guard_end = guards_left;
     view->guard_kind += valid;
@@ -306,23 +312,23 @@ class HostEngine final : public Engine {
     view->guard_operand += valid;
   }
 
-  // False: the batch is for the CPU, and nothing has happened. The device failed, and is given up; or it has no memory
-  // for this batch.
+  // False: the batch must run on the CPU, and the state is unchanged. Either the device has no memory for this batch,
+  // or it failed. A device that failed is not used again.
   bool run_in_parallel(const ResolvedBatch& batch, BatchResults* results) {
     records_.gather(batch.columns, resolver_, store_);
     equal_.collect(batch.columns, resolver_, records_);
     Status status = parallel_->run(batch, &records_, results, &report_);
     if (status.ok()) {
       rank_order_.sort(*results, results->passes <= 1 && order_.empty() && !report_.any_order);
-      // A device is not taken at its word: its writes have to lead to the cells that it left, whatever the strategy.
+      // A device is not trusted. With every strategy, its writes must lead to the cells that it left.
       const bool settles = parallel_->leaves_deltas() || report_.on_device;
       if (settles && !records_.settle_deltas(batch.columns, rank_order_, store_, results)) {
-        status = Status(StatusCode::internal, "the records are not what the batch's results make of them");
+        status = Status(StatusCode::internal, "the writes of the batch do not lead to the records that it left");
       }
     }
     if (!status.ok()) {
       if (parallel_->device() == nullptr) std::fprintf(stderr, "%s\n", status.message().c_str());
-      KILOKV_CHECK(parallel_->device() != nullptr);  // on the CPU it is a bug
+      KILOKV_CHECK(parallel_->device() != nullptr);  // on the CPU, an error is a bug
       if (status.code() != StatusCode::resource_exhausted) give_up_device(status);
       results->reset(batch.columns);
       return false;
@@ -342,7 +348,7 @@ class HostEngine final : public Engine {
     choose_anew();
   }
 
-  // The last batch's slots may move from here on.
+  // Drops what refers to the slots of the last batch, because they may move from here on.
   void forget_batch() {
     log_ = {};
     before_images_.clear();
@@ -352,7 +358,7 @@ class HostEngine final : public Engine {
   void settle(BatchNumber batch) {
     store_.settle(log_, first_version_, batch, summarized_);
     if (!resolver_.has_unwritten(store_)) return;
-    before_images();  // while the slots are where they were
+    before_images();  // now, because forget_unwritten() moves slots
     resolver_.forget_unwritten(&store_);
   }
 
@@ -365,15 +371,16 @@ class HostEngine final : public Engine {
   EqualWords equal_;
   RankOrder rank_order_;
   EngineOptions options_;
-  std::unique_ptr<Executor> parallel_;  // null: `serial` alone
-  bool chooses_;                        // each time anew
-  std::string reason_;                  // why not the device that was asked for
+  std::unique_ptr<Executor> parallel_;  // null: `serial` runs every batch
+  bool chooses_;                        // the strategy is `auto`: each batch gets its own
+  std::string reason_;                  // why batches do not run on the device that was asked for
   StrategyChoice choice_;
-  std::vector<std::string> names_;  // of what it chooses from
+  std::vector<std::string> names_;  // of the strategies that choice_ chooses from
   ContentionSample contention_;
-  bool chosen_ = false;  // for the last batch
+  bool chosen_ = false;  // choice_ chose the strategy of the last batch
   CooperativeValidator validator_;
-  // Of the last batch: its writes with what they replaced, images whose version is the batch's own left out.
+  // The writes of the last batch, with the cells that they replaced. A cell whose version is the batch's own is one
+  // that the batch itself had written before.
   std::span<const SlotImage> log_;
   bool summarized_ = false;
   Version first_version_ = 1;

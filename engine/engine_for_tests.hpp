@@ -1,5 +1,5 @@
-// An engine over an executor of the caller's: for tests that bring the simulator, a fault, or tuning that no option
-// gives. Programs use Engine::create (engine/engine.hpp).
+// Makes an engine over an executor that the caller brings. It is for tests that need the simulator, a fault, or tuning
+// that no option gives. Programs use Engine::create (engine/engine.hpp).
 #pragma once
 
 #include <memory>
@@ -10,8 +10,9 @@
 
 namespace kilokv::engine {
 
-// `parallel` runs what `serial` does not; null: `serial` runs everything. With the strategy `auto` each batch is given
-// to the faster of the two. `reason`: as EngineDevice says. When `parallel` fails, `options` say what takes its place.
+// `parallel` runs all batches that `serial` does not. Null: `serial` runs every batch. With the strategy `auto`, each
+// batch goes to the faster of the two. `reason`: the reason in EngineDevice. If `parallel` fails, the engine replaces
+// it by the executor that `options` ask for on the CPU.
 std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel,
                                            const std::string& reason = {});
 

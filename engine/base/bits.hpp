@@ -1,4 +1,4 @@
-// Bits of a word, in code that runs on devices, too: <bit> is for the host.
+// Functions on the bits of a word. They also run on devices. Those of <bit> are for the host only.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,13 @@
 
 namespace kilokv::engine {
 
+// The number of bits that are set.
 KILOKV_HOST_DEVICE constexpr std::uint32_t bits_in(std::uint32_t bits) {
   std::uint32_t count = 0;
   for (; bits != 0; bits &= bits - 1) ++count;
   return count;
 }
-// Requires: some bit is set.
+// The index of the lowest bit that is set. Requires: at least one bit is set.
 KILOKV_HOST_DEVICE constexpr std::uint32_t lowest_bit(std::uint32_t bits) { return bits_in((bits & -bits) - 1); }
 
 }  // namespace kilokv::engine

@@ -1,5 +1,6 @@
-// KILOKV_CHECK: invariants of the program itself. A failed one is a bug: it prints where and ends the process at once,
-// so that nothing wrong becomes durable or is answered. Input is never checked with it.
+// KILOKV_CHECK checks an invariant of the program itself. A check that fails is a bug. It prints the source file and
+// the line, and ends the process at once. So no wrong data becomes durable, and no wrong answer is sent. Input is never
+// checked with it.
 #pragma once
 
 #include <cstdio>

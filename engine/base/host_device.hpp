@@ -1,4 +1,4 @@
-// KILOKV_HOST_DEVICE marks functions that also run on a CUDA device; empty for every other compiler.
+// KILOKV_HOST_DEVICE marks functions that also run on a CUDA device. For every compiler but nvcc it is empty.
 #pragma once
 
 #if defined(__CUDACC__)

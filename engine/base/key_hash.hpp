@@ -1,5 +1,6 @@
 // Keyed hash of keys: SipHash-1-3 with a 128-bit result (Aumasson and Bernstein, "SipHash: a fast short-input PRF",
-// 2012; 1-3 rounds as in common hash tables). Keyed with a per-database secret: clients cannot construct collisions.
+// 2012; 1-3 rounds as in common hash tables). The hash is keyed with a secret of the database, so that clients cannot
+// construct collisions.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,14 @@
 
 namespace kilokv::engine {
 
-// 128 bits, drawn once per database and kept with it.
+// 128 random bits. They are drawn once for each database, and stored with it.
 struct KeyHashSecret {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
 };
 
-// Never the id of all zeros, which marks an empty slot. Any number of bytes; about 10 ns for 16.
+// The id of a key of any length. It is never all zeros, because that id marks an empty slot. A key of 16 bytes takes
+// about 10 ns.
 KeyId hash_key(std::string_view key, const KeyHashSecret& secret);
 
 }  // namespace kilokv::engine

@@ -1,9 +1,10 @@
-// Hints to the cache. Never faults, whatever the address; without effect where the compiler knows no such hint.
+// Hints to the cache. A hint never faults, whatever the address is. It has no effect if the compiler has no such hint.
 #pragma once
 
 namespace kilokv::engine {
 
-// GCC takes a function that only prefetches for one without effect, and drops calls of it.
+// GCC assumes that a function that only prefetches has no effect, and drops the calls. This empty statement prevents
+// that.
 inline void keep_prefetch() {
 #if defined(__GNUC__)
   asm volatile("");

@@ -3,7 +3,7 @@
 namespace kilokv {
 namespace {
 
-// Which way to turn the setting of a limit that was reached: a maximum goes up, what is kept back goes down.
+// Says whether to raise or to lower the setting of a limit that was reached: raise a maximum, lower a reserve.
 std::string direction(const std::string& setting) {
   if (setting.ends_with("-max")) return "raise ";
   return setting.ends_with("-reserve") ? "lower " : "";

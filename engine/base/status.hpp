@@ -1,5 +1,6 @@
-// What can fail outside of the program's control is a Status; results of transactions are outcomes (txn/results.hpp);
-// a broken invariant is a failed check (base/check.hpp). No exception crosses a module's face.
+// A Status reports a failure whose reason is outside of the program: input, disk, network or limits. The result of a
+// transaction is an outcome, not a Status (txn/program.hpp). A broken invariant is a failed check (base/check.hpp). No
+// exception leaves a module.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace kilokv {
 
-// The meanings are those of the gRPC codes of the same names; service/ maps them one to one.
+// The meanings are those of the gRPC codes of the same names. service/ maps the codes one to one.
 enum class StatusCode : std::uint8_t {
   ok,
   cancelled,
@@ -29,8 +30,8 @@ enum class StatusCode : std::uint8_t {
   unauthenticated,
 };
 
-// Why a request was refused, for programs; the proto says what each means (ErrorReason there), and service/ maps them
-// one to one.
+// Why a request was refused, in a form that programs can read. ErrorReason in the proto says what each reason means.
+// service/ maps the reasons one to one.
 enum class ErrorReason : std::uint8_t {
   unspecified,
   malformed_message,
@@ -63,10 +64,10 @@ enum class ErrorReason : std::uint8_t {
   corrupt,
 };
 
-// The reason of a status that was not given one: what its code says alone.
+// The reason of a status that was made without one. It follows from the code alone.
 ErrorReason usual_reason(StatusCode code);
 
-// Which input broke which limit, and the setting that sets it. Empty strings where one does not apply.
+// Which input broke which limit, and which setting sets this limit. A string is empty if it does not apply.
 struct Violation {
   std::string field;    // path of the field, such as transactions[3].guards[0].key
   std::string limit;    // with its unit, such as "1024 bytes"
@@ -80,20 +81,21 @@ class [[nodiscard]] Status {
   Status(StatusCode code, std::string message)
       : rep_(std::make_shared<Rep>(Rep{code, usual_reason(code), std::move(message), {}, {}, false})) {}
 
-  // INVALID_ARGUMENT whose message names all four parts of `violation`.
+  // INVALID_ARGUMENT. The message names each part of `violation` that is not empty.
   static Status invalid(Violation violation);
-  // RESOURCE_EXHAUSTED with the delay after which a retry is worthwhile, in microseconds.
+  // RESOURCE_EXHAUSTED. A retry is worthwhile after the given delay, in microseconds. The message says whether to raise
+  // or to lower the setting.
   static Status exhausted(Violation violation, std::int64_t retry_after_us);
-  // The same, for this reason. Requires: !ok().
+  // This status with another reason. Requires: !ok().
   Status because(ErrorReason reason) const;
-  // The same, and certain: nothing of the request ran, and nothing of it will. Requires: !ok().
+  // This status with a promise: no part of the request has run, and no part will run. Requires: !ok().
   Status as_not_run() const;
 
   bool ok() const { return rep_ == nullptr; }
   StatusCode code() const { return rep_ ? rep_->code : StatusCode::ok; }
   ErrorReason reason() const { return rep_ ? rep_->reason : ErrorReason::unspecified; }
   const std::string& message() const;
-  // Null unless made by invalid() or exhausted().
+  // Null, unless invalid() or exhausted() made this status.
   const Violation* violation() const { return rep_ && rep_->violation ? &*rep_->violation : nullptr; }
   std::optional<std::int64_t> retry_after_us() const { return rep_ ? rep_->retry_after_us : std::nullopt; }
   bool not_run() const { return rep_ && rep_->not_run; }
@@ -107,13 +109,13 @@ class [[nodiscard]] Status {
     std::optional<std::int64_t> retry_after_us;
     bool not_run;
   };
-  std::shared_ptr<const Rep> rep_;  // null: ok, so the good path never allocates
+  std::shared_ptr<const Rep> rep_;  // null: ok. So a success never allocates
 };
 
 // The name as gRPC writes it, such as INVALID_ARGUMENT.
 const char* to_string(StatusCode code);
 
-// A value or the Status that says why there is none.
+// A value, or the Status that says why there is no value.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -125,7 +127,7 @@ class [[nodiscard]] Result {
     static const Status fine;
     return ok() ? fine : std::get<1>(state_);
   }
-  // Require: ok().
+  // All require: ok().
   T& value() { return std::get<0>(state_); }
   const T& value() const { return std::get<0>(state_); }
   T& operator*() { return value(); }

@@ -6,7 +6,7 @@
 namespace kilokv::engine {
 namespace {
 
-// Up to this number, powers of two are listed one by one. If there are more, their range is named.
+// Up to so many powers of two are listed one by one. If there are more, only the largest is named.
 constexpr int kListedMax = 6;
 
 std::optional<std::uint32_t> parse(std::string_view text) {

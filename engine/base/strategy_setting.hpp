@@ -1,6 +1,7 @@
-// Settings of strategies, as programs take them from flags, files and the environment: a name and a text. A strategy
-// declares its settings beside the tuning that they fill (SettingOf). Programs know only what all of them have in
-// common (StrategySetting), so that a new setting reaches flags, help, checks and documents without further edits.
+// Settings of strategies. A setting is a name and a text, and programs take it from flags, files and the environment. A
+// strategy declares its settings beside its tuning, the struct that the settings fill (SettingOf). Programs know only
+// what all settings have in common (StrategySetting). So a new setting reaches flags, help, checks and documents
+// without further edits.
 //
 // Thread safety: pure functions and constants.
 #pragma once
@@ -16,40 +17,41 @@
 
 namespace kilokv::engine {
 
-// Name, without dashes before it, to text. A setting that is not there has its default.
+// From the name of a setting, without leading dashes, to its text. A setting that is missing here has its default.
 using SettingTexts = std::map<std::string, std::string, std::less<>>;
 
 enum class SettingKind : std::uint8_t {
-  number,        // low to high
-  power_of_two,  // low to high, both powers of two
+  number,        // from low to high
+  power_of_two,  // from low to high; both are powers of two
   on_off,        // "on" or "off"
-  form,          // whatever is_form takes
+  form,          // every text that is_form accepts
 };
 
 struct StrategySetting {
-  const char* name;  // in lower case, with dashes between words: --name is the flag
-  const char* help;  // a plain sentence that can stand alone
+  const char* name;  // in lower case, with dashes between words; the flag is --name
+  const char* help;  // one plain sentence that needs no other
   SettingKind kind = SettingKind::number;
   std::uint32_t low = 0, high = 0;
-  std::uint32_t number = 0;                     // the default; of on_off: 0 or 1
-  const char* form = "";                        // the default of a form
-  const char* forms = "";                       // what a form takes, in words
-  bool (*is_form)(std::string_view) = nullptr;  // whether a text is one
-  bool for_measuring = false;                   // for benches: it costs time, and servers show nothing of it
+  std::uint32_t number = 0;                     // the default; for on_off: 0 or 1
+  const char* form = "";                        // the default of a setting of kind `form`
+  const char* forms = "";                       // which texts is_form accepts, in words
+  bool (*is_form)(std::string_view) = nullptr;  // whether the text is accepted; for the kind `form`
+  bool for_measuring = false;                   // only for benches: it costs time, and servers do not show it
 
   std::string default_text() const;
-  std::string takes() const;  // in words
-  // INVALID_ARGUMENT naming the setting, what it takes, the text, and the flag.
+  std::string takes() const;  // which texts it accepts, in words
+  // INVALID_ARGUMENT if the setting does not accept the text. The message names the setting, what it accepts, the text,
+  // and the flag.
   [[nodiscard]] Status check(std::string_view text) const;
 };
 
-// The same with what it sets.
+// A setting, and how it fills the tuning.
 template <class Tuning>
 struct SettingOf : StrategySetting {
-  void (*assign)(std::string_view text, Tuning* tuning) = nullptr;  // requires: check(text)
+  void (*assign)(std::string_view text, Tuning* tuning) = nullptr;  // requires: check(text) is OK
 };
 
-// The number that the text says. Requires: check() accepts the text.
+// The number in the text. Requires: check() accepts the text.
 std::uint32_t setting_number(std::string_view text);
 
 namespace detail {
@@ -61,7 +63,8 @@ struct MemberOf<Value Owner::*> {
 };
 }  // namespace detail
 
-// Member: of the tuning, such as &KiloTuning::units. Its initial value is the default.
+// A number. `Member` is the member of the tuning that it sets, such as &KiloTuning::units. The initial value of the
+// member is the default.
 template <auto Member>
 constexpr auto number_setting(const char* name, const char* help, std::uint32_t low, std::uint32_t high) {
   using Tuning = typename detail::MemberOf<decltype(Member)>::Tuning;
@@ -83,7 +86,7 @@ constexpr auto switch_setting(const char* name, const char* help) {
   return SettingOf<Tuning>{setting, [](std::string_view text, Tuning* to) { to->*Member = text == "on"; }};
 }
 
-// What setting and tuning have no common member for.
+// A setting that is not simply one member of the tuning. `otherwise`: the default.
 template <class Tuning>
 constexpr SettingOf<Tuning> form_setting(const char* name, const char* help, const char* otherwise, const char* forms,
                                          bool (*is_form)(std::string_view),
@@ -91,7 +94,8 @@ constexpr SettingOf<Tuning> form_setting(const char* name, const char* help, con
   return {{name, help, SettingKind::form, 0, 0, 0, otherwise, forms, is_form}, assign};
 }
 
-// Fills the tuning with the texts that are there. Requires: check() of each.
+// Fills the tuning from the texts. A setting without a text leaves its member as it is. Requires: check() accepts each
+// text.
 template <class Tuning, class Settings>
 void assign_settings(const SettingTexts& texts, const Settings& settings, Tuning* tuning) {
   for (const SettingOf<Tuning>& setting : settings) {

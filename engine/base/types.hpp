@@ -1,5 +1,5 @@
-// Plain types that every layer shares: key ids, value types, versions, batch numbers.
-// No behaviour beyond packing and comparison; std only; usable in device code.
+// Plain types that every layer shares: key ids, value types, versions, batch numbers. They can be packed and compared,
+// and nothing more. They need only the standard library, and device code can use them.
 #pragma once
 
 #include <compare>
@@ -7,29 +7,31 @@
 
 namespace kilokv {
 
-// 128-bit id of a key: the keyed hash of its bytes (base/key_hash.hpp). Two keys of one database are assumed to have
-// different ids; the hash is keyed with a per-database secret, so nobody outside can construct a collision.
+// The 128-bit id of a key: the keyed hash of its bytes (base/key_hash.hpp). The engine assumes that two keys of a
+// database have different ids. The hash is keyed with a secret of the database, so that nobody outside can construct a
+// collision.
 struct KeyId {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
   friend constexpr bool operator==(const KeyId&, const KeyId&) = default;
 };
 
-// Commit version: the position of a write in the one serial order of the database, 1 to kVersionMax. 0: never written.
+// Commit version: the position of a write in the one serial order of the database, from 1 to kVersionMax. 0: the key
+// was never written.
 using Version = std::uint64_t;
 inline constexpr Version kVersionMax = (Version{1} << 60) - 1;
 
-// Number of a batch, from 1. 0: before the first batch.
+// Number of a batch. The first batch has 1. 0: before the first batch.
 using BatchNumber = std::uint64_t;
 
-// Microseconds since the Unix epoch; a batch's stamp. Never decreases from batch to batch.
+// Microseconds since the Unix epoch. The stamp of a batch is such a time. It never decreases from batch to batch.
 using TimeUs = std::int64_t;
 
 // Microseconds.
 using DurationUs = std::int64_t;
 
 enum class ValueType : std::uint8_t {
-  absent = 0,   // never written (version 0) or deleted (version of the delete)
+  absent = 0,   // never written (version 0), or deleted (version of the delete)
   integer = 1,  // the word is a signed 64-bit integer
   bytes = 2,    // the word is a handle to bytes that the host keeps (table/blob_store.hpp)
 };
@@ -40,14 +42,14 @@ constexpr Tag make_tag(Version version, ValueType type) { return version << 4 | 
 constexpr Version version_of(Tag tag) { return tag >> 4; }
 constexpr ValueType type_of(Tag tag) { return static_cast<ValueType>(tag & 0xF); }
 
-// The value half of a record as the table holds it.
+// Value, version and type of a record, as the table holds them.
 struct Cell {
   std::uint64_t word = 0;
   Tag tag = 0;
   friend constexpr bool operator==(const Cell&, const Cell&) = default;
 };
 
-// Additive 128-bit digest of a set (order does not matter): see table/state_hash.hpp.
+// A 128-bit digest of a set. It is a sum, so that the order of the elements does not matter (table/state_hash.hpp).
 struct Hash128 {
   std::uint64_t low = 0;
   std::uint64_t high = 0;

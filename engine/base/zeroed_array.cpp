@@ -27,7 +27,7 @@ void* allocate_zeroed(std::size_t bytes) {
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     KILOKV_CHECK(memory != MAP_FAILED);
 #ifdef MADV_HUGEPAGE
-    ::madvise(memory, bytes, MADV_HUGEPAGE);  // a hint: fine without
+    ::madvise(memory, bytes, MADV_HUGEPAGE);  // a hint: a failure does no harm
 #endif
     return memory;
   }

@@ -1,6 +1,9 @@
-// A fixed array of trivial elements that starts as all zero bits. Large ones are mapped straight from the kernel: pages
-// cost nothing until touched, and huge pages are asked for, because random access to a table of gigabytes is bound by
-// address translation. Not thread-safe; movable.
+// A fixed array of trivial elements. At the start, all bits are zero.
+//
+// The operating system maps the memory of a large array, so that a page costs nothing before its first use. The array
+// asks for huge pages, because address translation limits random access to a table of gigabytes.
+//
+// Not thread-safe. Movable.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +12,10 @@
 
 namespace kilokv::engine {
 
-// Zeroed memory of at least `bytes` bytes, aligned to 64; ends the process when there is none. `bytes` may be 0.
+// Zeroed memory of at least `bytes` bytes, aligned to 64 bytes. `bytes` may be 0. Ends the process if the system gives
+// no memory.
 void* allocate_zeroed(std::size_t bytes);
-// Requires: `memory` is from allocate_zeroed(bytes).
+// Frees it. Requires: `memory` is from allocate_zeroed(bytes).
 void free_zeroed(void* memory, std::size_t bytes);
 
 template <class T>

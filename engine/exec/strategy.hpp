@@ -1,9 +1,9 @@
-// The registry of strategies: all that programs and the engine know of one, in one place.
+// The registry of strategies. It holds, in one place, all that programs and the engine know of a strategy.
 //
-// A strategy has a file of its own here, exec/strategies/NAME.cpp, which defines `const Strategy& NAME_strategy()`, and
-// one for CUDA devices, exec/strategies/NAME.cu, with its kernels (exec/device/cuda_kernel.hpp).
-// engine/strategies.cmake lists the names. From this list the build makes the table behind all_strategies().
-// docs/adding-a-strategy.md goes through it step by step.
+// Each strategy has a file exec/strategies/NAME.cpp, which defines `const Strategy& NAME_strategy()`. If it runs on
+// CUDA devices, its kernels are in a second file, exec/strategies/NAME.cu (exec/device/cuda_kernel.hpp).
+// engine/strategies.cmake lists the names. From that list the build makes the table that all_strategies() returns.
+// docs/adding-a-strategy.md shows the steps.
 //
 // Thread safety: constants.
 #pragma once
@@ -22,46 +22,46 @@
 
 namespace kilokv::engine {
 
-// Which order of a batch's transactions its results are those of.
+// The order of a batch's transactions that the strategy keeps.
 enum class BatchOrder : std::uint8_t {
-  fixed,    // precedence, then arrival: the results are those of `serial`, bit for bit
-  its_own,  // a serial one that it finds while it runs
+  fixed,    // precedence, then arrival: the results equal those of `serial`, bit for bit
+  its_own,  // a serial order that the strategy finds while it runs
 };
 
-// Under which --order `auto` may choose it.
+// With which --order `auto` may choose the strategy. `any`: only with --order any.
 enum class AutoChoice : std::uint8_t { never, any, always };
 
 struct StrategyTraits {
   BatchOrder order = BatchOrder::fixed;
-  bool has_locks = false;      // on records
-  bool takes_tickets = false;  // for its order (stm/papers/ticketed.hpp)
+  bool has_locks = false;      // it locks records
+  bool takes_tickets = false;  // its order is that of tickets (stm/papers/ticketed.hpp)
   AutoChoice auto_choice = AutoChoice::never;
 };
 
 struct Strategy {
   const char* name;
-  const char* summary;  // a plain sentence
+  const char* summary;  // one plain sentence
   StrategyTraits traits;
   std::vector<StrategySetting> settings = {};
-  std::vector<const char*> counters = {};  // of its reports (exec/run/execution_report.hpp)
-  // What the settings cannot be checked for one by one. Null: nothing.
+  std::vector<const char*> counters = {};  // the counters in its reports (exec/run/execution_report.hpp)
+  // Checks rules between settings. Each setting by itself is checked before. Null: there is no such rule.
   Status (*check)(const SettingTexts& texts) = nullptr;
-  // On threads of the host; on a device. Null: `serial`, which the engine runs itself.
+  // Make what runs it on threads of the host, and on a device. Null for `serial`, which the engine runs itself.
   std::function<std::unique_ptr<Executor>(std::uint32_t threads, const SettingTexts& texts)> make_host = nullptr;
   std::function<std::unique_ptr<DeviceStrategy>(const DeviceStrategyPlace& place, const SettingTexts& texts)>
       make_device = nullptr;
-  std::vector<EmulatedKernel> kernels = {};  // of the emulated device
+  std::vector<EmulatedKernel> kernels = {};  // for the emulated device
 };
 
-// In the order in which programs list them.
+// All strategies, in the order in which programs list them.
 std::span<const Strategy* const> all_strategies();
-// Null: there is none of this name.
+// Null: no strategy has this name.
 const Strategy* find_strategy(std::string_view name);
 
-// Of strategies that `auto` chooses from, beside `serial`. `order`: fixed or any.
+// The names of the strategies, other than `serial`, that `auto` chooses from. `order`: fixed or any.
 std::vector<std::string> strategies_of_auto(std::string_view order);
 
-// The settings that people see, of several lists.
+// Joins several lists of settings into one, without the parts that fill the tuning.
 template <class... Settings>
 std::vector<StrategySetting> shown_settings(const Settings&... settings) {
   std::vector<StrategySetting> shown;

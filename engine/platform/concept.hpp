@@ -1,6 +1,7 @@
 // The platform concept: what a strategy is written over. A platform is a grid of threads, their memory, and their
-// barriers. One source runs on four platforms: host threads (host.hpp), the simulator (sim.hpp), a CUDA device
-// (cuda.cuh), and the emulated device, which is host threads over a device's memory (host.hpp over device_pointer.hpp).
+// barriers. One source runs on four platforms: host threads (host.hpp), the simulator (sim/sim_platform.hpp), a CUDA
+// device (cuda.cuh), and the emulated device. The emulated device is host threads over a device's memory (host.hpp over
+// device_pointer.hpp).
 //
 // Threads form groups (a warp: kGroupWidth lanes that may run in lockstep), groups form blocks, blocks form the grid. A
 // platform object belongs to one thread: it is passed by reference, never shared.
@@ -8,12 +9,10 @@
 // Memory. A pointer is Space::Pointer<T>. It is a plain pointer if the thread can access the memory directly; otherwise
 // it is a tagged address that only the space translates. There are three kinds of data:
 //   - written before the launch and then only read: through the pointer itself, p[i];
-//   - written by one thread and read by others in another phase, with a barrier between: get(), put(). If two threads
-//   use
-//     the same datum in one phase, and one of them writes, that is a data race;
-//   - words that threads contend for: load() to fetch_or(), on unsigned words of 32 and 64 bits, each with an order and
-//   a
-//     scope.
+//   - written by one thread and read by others in another phase, with a barrier between: get(), put(). It is a data
+//     race if two threads use the same datum in one phase, and one of them writes;
+//   - words that threads contend for: load() to fetch_or(), on unsigned words of 32 and 64 bits. Each call has an order
+//     and a scope.
 // Barriers order everything: what was written before a barrier is seen after it, by all threads of the barrier. On the
 // host, barriers never spin. Every thread of the group, block or grid must reach the barrier. On a device, a grid
 // barrier needs a cooperative launch.

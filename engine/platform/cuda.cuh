@@ -1,14 +1,14 @@
 // The platform of a CUDA device: groups are warps, memory is the device's, pointers are plain.
 //
-// Requires of a launch: one dimension; blocks of a multiple of 32 threads; all threads of a group or block call its
-// functions together. grid_barrier() also needs a cooperative launch. Orders and scopes are passed as constants, so
+// A launch must have one dimension, and blocks of a multiple of 32 threads. All threads of a group or block must call
+// its functions together. grid_barrier() also needs a cooperative launch. Orders and scopes are passed as constants, so
 // that each call compiles to one instruction.
 //
 // CudaClusterPlatform is the same for blocks that are launched in clusters, on devices of compute capability 9.0 and
 // higher. A block can access the words of the other blocks of its cluster, which are distributed shared memory.
-// Requires of a launch also: cluster_barrier() before the first use of these words and after the last one, because a
-// block's words exist only while it runs. The language has no scope between block and device, so a cluster's scope is
-// the device's.
+// Each thread must call cluster_barrier() before the first use of these words and after the last one, because a block's
+// words exist only while it runs. The language has no scope between block and device, so a cluster uses the device's
+// scope.
 //
 // Thread safety: an object belongs to one thread.
 #pragma once
@@ -165,7 +165,7 @@ class CudaClusterPlatform : public CudaPlatform {
   }
   __device__ void cluster_barrier() const { cooperative_groups::this_cluster().sync(); }
 #else
-  static constexpr bool kIsThere = false;  // in this code: what it is for has a body for that
+  static constexpr bool kIsThere = false;  // this code is for devices without clusters: callers ask before they use it
 
   __device__ std::uint64_t* block_words(std::uint32_t block) const { return CudaPlatform::block_words(block); }
   __device__ void cluster_barrier() const { block_barrier(); }

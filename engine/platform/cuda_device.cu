@@ -13,8 +13,8 @@
 namespace kilokv::engine {
 namespace {
 
-// Uses every function of a platform. It is never launched. That it compiles is a check of cuda.cuh. If a device knows
-// it, this build has code for that device.
+// Uses every function of a platform. It is never launched, but it serves two checks. If it compiles, cuda.cuh has all
+// functions. If the runtime finds it for a device, this build has code for that device.
 template <class P>
 __device__ void use_all(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P, std::uint32_t> half) {
   constexpr Order kOrder = Order::acquire_release;
@@ -159,7 +159,7 @@ class OpenCudaDevice final : public CudaDevice {
     }
     hangs_ = true;
     return Status(StatusCode::internal,
-                  "the device has not come to an end within " + std::to_string(kHangs.count()) + " s");
+                  "the device has not finished its work within " + std::to_string(kHangs.count()) + " s");
   }
 
  private:
@@ -172,7 +172,7 @@ class OpenCudaDevice final : public CudaDevice {
   const DeviceInfo info_;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_;
-  bool hangs_ = false;  // a wait for the device would never return: its memory and streams are left to it
+  bool hangs_ = false;  // the device does not end its work: nothing is freed, because that would wait for it for ever
 };
 
 Result<DeviceInfo> describe(int device) {

@@ -1,5 +1,5 @@
 // A CUDA device: the first one that the driver shows (CUDA_VISIBLE_DEVICES chooses). Without nvcc the interface is the
-// same, and open() reports that there is no device. No CUDA type is visible here. Thread safety: as Device.
+// same, and open() reports that there is no device. No CUDA type is visible here. Thread safety: that of Device.
 #pragma once
 
 #include <memory>

@@ -122,7 +122,7 @@ std::string hexadecimal(std::uint64_t value) {
   return text.data();
 }
 
-// Says what is wrong with the access; empty: nothing. `memory`: the memory whose kernel runs.
+// Says what is wrong with the access. Empty: nothing is wrong. `memory`: the memory of the kernel that runs.
 std::string judge(const DeviceMemory* memory, DeviceAddress address, std::size_t bytes, std::size_t alignment,
                   DeviceAccess access) {
   if (address == 0) return "at a null pointer";
@@ -146,7 +146,8 @@ std::string judge(const DeviceMemory* memory, DeviceAddress address, std::size_t
   return {};
 }
 
-// The same as judge(...).empty(), but without text, because nearly every access is right.
+// The same as judge(...).empty(), but makes no text. So it is fast for the accesses that are right, which are nearly
+// all.
 bool is_fine(const DeviceMemory* memory, DeviceAddress address, std::size_t bytes, std::size_t alignment,
              DeviceAccess access) {
   if (!is_tagged(address)) return false;
@@ -183,11 +184,11 @@ Result<DeviceAddress> DeviceMemory::allocate(std::size_t bytes) {
   };
   if (bytes > bytes_max_ - bytes_) return refuse(std::to_string(bytes_max_ - bytes_) + " are left (memory_bytes_max)");
   auto* memory = static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow));
-  if (memory == nullptr) return refuse("the host has none");
+  if (memory == nullptr) return refuse("the host has no memory for them");
   std::uint32_t number = 0;
   if (!numbers.take(&number)) {
     ::operator delete(memory, kAlignment);
-    return refuse(std::to_string(allocations.size()) + " allocations are alive");
+    return refuse("all " + std::to_string(allocations.size()) + " allocation numbers are in use");
   }
   Allocation& allocation = allocations[number];
   allocation.bytes = memory;
@@ -248,7 +249,7 @@ void DeviceMemory::report(const std::string& text) {
 
 void DeviceMemory::count_fault() {
   if (faults_.fetch_add(1, std::memory_order_relaxed) + 1 < kDeviceFaultsMax) return;
-  std::fprintf(stderr, "%s; a kernel does not end for it\n", fault().message().c_str());
+  std::fprintf(stderr, "%s; more faults followed, so the kernel may never end\n", fault().message().c_str());
   std::abort();
 }
 

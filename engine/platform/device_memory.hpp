@@ -1,13 +1,15 @@
 // The memory of the emulated device. It detects errors that real memory would let pass, or that would corrupt real
 // memory.
 //
-// An address is tag (10 bits), allocation (14 bits) and offset (40 bits, biased: an index may run 512 GiB over either
-// end and still not reach another allocation). Because of its tag, it is never an address of the host: a raw use faults
-// there. Allocations are numbered for the whole process, because a pointer is translated without knowing its device. A
-// freed number is reused as late as possible, so that stale addresses are detected for long.
+// An address has a tag (10 bits), an allocation (14 bits) and an offset (40 bits). The offset is biased: an index may
+// run 512 GiB over either end and still not reach another allocation. Because of the tag, an address is never one of
+// the host, so that a raw use of it faults there. Allocations are numbered for the whole process, because a pointer is
+// translated without knowing its device. A freed number is reused as late as possible, so that a stale address is
+// detected for a long time.
 //
-// Detected are: an address without the tag (a pointer of the host), null, freed, of another device, out of range, not
-// aligned; and a read of a byte that was never written. New memory is poisoned, and no byte of it counts as written.
+// It detects an address without the tag (a pointer of the host), null, and an address that is freed, of another device,
+// out of range, or not aligned. It also detects a read of a byte that was never written. New memory is poisoned, and no
+// byte of it counts as written.
 //
 // A fault does not stop the kernel. The first fault is kept, with the access and its user, for the stream's
 // synchronize(). The access goes to a dummy that belongs to the thread. Two faults end the process, because no stream
@@ -15,7 +17,7 @@
 // last of kDeviceFaultsMax faults: a kernel that waits for what a fault has lost waits for ever.
 //
 // Thread safety: only the thread that drives the device calls allocate(), free() and make_undefined(), while no kernel
-// runs. All threads of a kernel may call the rest, without locks but for the report of a fault.
+// runs. All threads of a kernel may call the rest. Only the report of a fault takes a lock.
 #pragma once
 
 #include <atomic>
@@ -31,7 +33,7 @@
 namespace kilokv::engine {
 
 inline constexpr std::uint8_t kDevicePoison = 0xA5;
-inline constexpr std::size_t kDeviceMemoryBytesMax = std::size_t{1} << 38;  // of one device: the range of offsets
+inline constexpr std::size_t kDeviceMemoryBytesMax = std::size_t{1} << 38;  // of one device, so that every offset fits
 
 inline constexpr std::uint64_t kDeviceFaultsMax = std::uint64_t{1} << 22;
 
@@ -45,7 +47,8 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Aligned to 256 bytes. Errors: RESOURCE_EXHAUSTED: beyond `bytes_max`, or no allocation number is left.
+  // Aligned to 256 bytes. RESOURCE_EXHAUSTED: it would be more than `bytes_max` in all, the host has no memory, or no
+  // allocation number is left.
   [[nodiscard]] Result<DeviceAddress> allocate(std::size_t bytes);
   // 0: does nothing. An address that is not the beginning of a live allocation is a fault.
   void free(DeviceAddress address);

@@ -1,8 +1,9 @@
 // Pointers into the emulated device's memory. They hold only an address, so that they are passed to kernels as plain
 // pointers are. Every use is translated and checked (device_memory.hpp). A use outside of a kernel ends the process.
 //
-// p[i] and *p: for a const T its value; for a T a reference that reads by conversion and writes by assignment. So code
-// over Space::Pointer reads `const Cell cell = p[i];` and writes `p[i] = cell;`, as for plain pointers.
+// For a const T, p[i] and *p are the value. For another T, they are a reference, which reads by conversion and writes
+// by assignment. So code over Space::Pointer reads `const Cell cell = p[i];` and writes `p[i] = cell;`, as for plain
+// pointers.
 //
 // Thread safety: that of plain pointers.
 #pragma once

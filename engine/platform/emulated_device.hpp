@@ -1,5 +1,5 @@
-// A device for machines without one: host threads over separate memory (device_memory.hpp). Its streams run as late as
-// a real device's may, and in an order as odd. It is for tests of the code that drives a device.
+// A device for machines without one: host threads over separate memory (device_memory.hpp). Its streams run as late,
+// and in as unusual an order, as those of a real device may. It is for tests of the code that drives a device.
 //
 // Nothing runs until a thread synchronizes. Then the operations of all streams run, one at a time. The seed picks the
 // order among those that streams and events allow. This ends when the synchronized stream has done all its work; other
@@ -41,7 +41,7 @@ class KernelMeeting {
  public:
   explicit KernelMeeting(std::uint32_t threads) : threads_(threads), present_(threads) {}
   void meet();
-  void leave();  // for good
+  void leave();  // the calling thread comes to no further barrier
   // After all threads have ended: whether all of them came to each barrier.
   bool is_even() const { return even_; }
 
@@ -72,7 +72,7 @@ class EmulatedPlatform : public HostPlatformOver<DeviceSpace> {
                    std::span<const DeviceAddress> block_words)
       : HostPlatformOver(team, thread, shared), meeting_(meeting), block_words_(block_words) {}
   void grid_barrier() const { meeting_->meet(); }
-  // Null, whose use is a fault, if the cluster has no such block or the launch asked for no words.
+  // Null if the cluster has no such block, or if the launch asked for no words. A use of null is a fault.
   Pointer<std::uint64_t> block_words(std::uint32_t block) const {
     return Pointer<std::uint64_t>(block < block_words_.size() ? block_words_[block] : 0);
   }
@@ -87,7 +87,7 @@ static_assert(Platform<EmulatedPlatform>);
 enum class InjectedError : std::uint8_t {
   exhausted,  // RESOURCE_EXHAUSTED, and nothing else happens
   lost,       // INTERNAL, and the device is lost
-  // The call succeeds; the work that it gave its stream fails when it runs. As `lost` if it gives no work.
+  // The call succeeds, but the work that it gave its stream fails when it runs. If it gives no work, this is `lost`.
   asynchronous,
 };
 
@@ -97,7 +97,7 @@ struct EmulatedDeviceOptions {
   std::size_t memory_bytes_max = std::size_t{4} << 30;
   std::uint64_t fail_at_call = 0;  // from 1; 0: never
   InjectedError fail_as = InjectedError::lost;
-  std::function<bool()> fails = nullptr;  // called at each call: whether the call fails, as fail_as says; null: never
+  std::function<bool()> fails = nullptr;  // asked at each call; true: the call fails as fail_as says; null: never
 };
 
 class EmulatedDevice : public Device {
@@ -113,7 +113,7 @@ class EmulatedDevice : public Device {
   void free(DeviceAddress address) override { memory_.free(address); }
   [[nodiscard]] Result<void*> allocate_pinned(std::size_t bytes) override;
   void free_pinned(void* memory) override;
-  // In its own memory, and noted as written: accesses of the host are not checked.
+  // In the device's memory. All bytes count as written, because accesses of the host are not checked.
   [[nodiscard]] Result<SharedMemory> allocate_shared(std::size_t bytes) override;
   void free_shared(SharedMemory memory) override { memory_.free(memory.device); }
   bool runs_by_itself() const override { return false; }
@@ -141,7 +141,7 @@ class EmulatedDevice : public Device {
   void fail_call(std::uint64_t n, InjectedError error);
 
  private:
-  struct Place {  // after this many operations of this stream
+  struct Place {  // the point after this many operations of this stream
     std::size_t stream;
     std::uint64_t operations;
   };
@@ -169,7 +169,7 @@ class EmulatedDevice : public Device {
   std::mt19937_64 random_;
   DeviceAddress shared_ = 0;                 // kSharedWords for each thread
   std::vector<DeviceAddress> block_memory_;  // kBlockWordsMax for each block
-  std::vector<DeviceAddress> block_words_;   // the parts of it that the kernel has
+  std::vector<DeviceAddress> block_words_;   // for each block: the part of it that the current kernel may use
   std::vector<Stream> streams_;
   struct Event {
     Place place;                                 // after its last record()

@@ -13,7 +13,7 @@ ThreadTeam::ThreadTeam(std::uint32_t threads) {
     for (; size_ < threads; ++size_) threads_.emplace_back([this, thread = size_] { work(thread); });
   } catch (const std::system_error&) {
   }
-  meeting_.emplace(static_cast<std::ptrdiff_t>(size_));  // the threads use neither before a launch
+  meeting_.emplace(static_cast<std::ptrdiff_t>(size_));  // the threads use meeting_ and size_ only after a launch
 }
 
 ThreadTeam::~ThreadTeam() {

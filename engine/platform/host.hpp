@@ -43,7 +43,7 @@ class ThreadTeam {
   std::uint32_t size_ = 1;
   std::optional<std::barrier<>> meeting_;
   const std::function<void(std::uint32_t)>* body_ = nullptr;
-  std::atomic<std::uint64_t> launches_{0};  // each starts a run
+  std::atomic<std::uint64_t> launches_{0};  // a change wakes the threads, for a run or for the end
   std::atomic<bool> ends_{false};
   std::vector<std::thread> threads_;
 };
@@ -142,7 +142,7 @@ class HostPlatformOver {
 
   std::uint64_t clock() const {
 #if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();  // takes a third of the other's time, and so disturbs less what it measures
+    return __builtin_ia32_rdtsc();  // three times as fast as steady_clock, so it disturbs less what it measures
 #else
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 #endif

@@ -158,7 +158,7 @@ Status compare_shapes(const Execution& execution) {
       writes.word.size() == writes.size() && ends_fit(writes.key_end, writes.size(), writes.key_bytes.size()) &&
       ends_fit(writes.value_end, bytes_writes, writes.value_bytes.size());
   if (fits) return {};
-  return mismatch(execution, "shape of the result columns", "that of txn/results.hpp", "another");
+  return mismatch(execution, "result columns", "the lengths that txn/results.hpp says", "other lengths");
 }
 
 Status compare_transaction(const Execution& execution, const ExpectedTransaction& expected) {

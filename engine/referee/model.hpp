@@ -1,7 +1,7 @@
 // The referee's own model of the database: an ordered map of values, and an interpreter of one transaction. The
 // interpreter follows docs/transactions.md, sections 3 to 6, as plainly as possible. It shares only the columns that it
 // reads with engine/txn/interpreter.hpp, so that one bug cannot hide in both. Speed does not matter here. Thread
-// safety: as of std::map.
+// safety: that of std::map.
 #pragma once
 
 #include <cstdint>
@@ -63,8 +63,8 @@ struct ModelRun {
   Outcome outcome = Outcome::committed;  // committed, guard_failed, postponed, overflow or type_mismatch
   FailedIn failed_in = FailedIn::none;
   std::uint32_t failed_index = kNone;
-  ModelCell guard;                                         // the deciding guard's key; of a range guard: empty
-  std::uint32_t first_op = 0;                              // of the list that ran
+  ModelCell guard;                                         // the deciding guard's key; empty for a range guard
+  std::uint32_t first_op = 0;                              // the first operation of the list that ran
   std::vector<ModelEffect> effects;                        // by operation of that list; empty when undone
   std::vector<std::pair<std::string, ModelValue>> writes;  // in the order of the operations; monostate: a delete
 };

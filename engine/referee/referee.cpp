@@ -122,7 +122,8 @@ Status Replay::check_order(const Indices& order) const {
     }
     if (i == 0) continue;
     const std::uint32_t before = results_.rank[order[i - 1]];
-    if (rank == before) return mismatch(execution_, where, "a rank of its own", std::to_string(rank));
+    if (rank == before)
+      return mismatch(execution_, where, "a rank that no other transaction has", std::to_string(rank));
     const bool same_pass = rank / n_ == before / n_;
     if (same_pass && columns_.precedence[order[i]] < columns_.precedence[order[i - 1]]) {
       return mismatch(execution_, where, "before the higher precedence classes of its pass", std::to_string(rank));
@@ -135,11 +136,11 @@ Status Replay::check_expired_rank(std::uint32_t t, std::uint32_t position) const
   const std::uint32_t last = results_.passes * n_ + position;
   if (static_cast<Outcome>(results_.outcome[t]) != Outcome::wait_expired || results_.rank[t] == last) return {};
   return mismatch(execution_, "transaction " + std::to_string(t) + ": rank",
-                  "behind the last pass, by its position: " + std::to_string(last), std::to_string(results_.rank[t]));
+                  "passes x n + its position = " + std::to_string(last), std::to_string(results_.rank[t]));
 }
 
-// Transactions that are left over and that no state has explained yet, indexed by the keys that their guards name. A
-// write can change that only if it changes what their guards see.
+// The transactions that are left over and that no state has explained yet. They are indexed by the keys that their
+// guards name. After a write, only the transactions whose guards see the written key have to be looked at again.
 class Unexplained {
  public:
   Unexplained(const TransactionColumns& columns, const Indices& left) : left_(columns.size(), 0) {
@@ -191,7 +192,7 @@ Status Replay::any_order(bool with_waste) {
             [&](std::uint32_t a, std::uint32_t b) { return results_.rank[a] < results_.rank[b]; });
   const std::uint32_t passes = results_.passes;
   if (passes > kWaitPassesMax || (passes == 0) != (n_ == 0)) {
-    return mismatch(execution_, "passes", "1 to 16 (0 of an empty batch)", std::to_string(passes));
+    return mismatch(execution_, "passes", "1 to 16, or 0 for an empty batch", std::to_string(passes));
   }
   if (Status status = check_order(done); !status.ok()) return status;
   // The final state explains what is left over. If the limit of passes cut the batch off, a guard that was false in the

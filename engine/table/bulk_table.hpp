@@ -40,7 +40,7 @@ enum BulkWord : std::uint32_t {
   kBulkSettled,   // inserting items that have their slot, or that found no room
   kBulkInserted,  // new records
   kBulkRemoved,   // records that were removed
-  kBulkFull,      // items that found no room: these have no slot, and the other items keep what they did
+  kBulkFull,      // items that found no room: they have no slot, and the effects of the other items stay
   kBulkRounds,    // out
   kBulkDigest,    // out: sum of cell_digest() of all items that find or insert
   kBulkWords,

@@ -21,7 +21,7 @@ bool RecordStore::insert(KeyId id, std::string_view key) {
   return true;
 }
 
-// The keys of the chunk came from a split: notes for each that this chunk has it. Returns the summary over them.
+// The keys of this chunk came from a split. Notes for each key that it is in this chunk now. Returns their summary.
 RangeSummary RecordStore::take_over(std::uint32_t chunk) {
   RangeSummary sum;
   for (const std::uint32_t ref : index_.keys(chunk)) {
@@ -63,7 +63,7 @@ Wide RecordStore::settle_kind(KeyId id, Cell before, Cell after, BatchNumber bat
   return change;
 }
 
-// Above the bound, the index is updated at once.
+// Marks a record as touched. If kTouchedMax records are touched already, updates the index at once instead.
 void RecordStore::touch(std::uint32_t slot) {
   if (touched_count_ == kTouchedMax) return index_.raise(table_.chunk(slot), version_of(table_[slot].cell.tag));
   table_.touch(slot);
@@ -111,7 +111,7 @@ void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from
   if (!new_tombstones_.empty()) queue_tombstones();
 }
 
-// Sorts by version: a record that was written twice has its place in `images` from its first write.
+// Sorts by version, because a record that was written twice has its place in `images` from its first write.
 void RecordStore::queue_tombstones() {
   const auto older = [](const Tombstone& a, const Tombstone& b) { return a.version < b.version; };
   if (!std::is_sorted(new_tombstones_.begin(), new_tombstones_.end(), older)) {

@@ -51,6 +51,7 @@ class RecordStore {
   // Adds a key that was never written. False: the table or the arena is full, and nothing has changed. Requires: `id`
   // is the key's id and not in the table. Slot indices move.
   bool insert(KeyId id, std::string_view key);
+  std::size_t records_max() const { return records_max_; }
   // Removes a key. Slot indices move. Requires: its record is settled as absent.
   void remove(std::uint32_t slot);
 

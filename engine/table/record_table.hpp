@@ -36,7 +36,7 @@ struct alignas(32) Slot {
 };
 static_assert(sizeof(Slot) == 32);
 
-// Trivially copyable view of the slots; usable on any platform.
+// A trivially copyable view of the slots, for every platform.
 struct TableRef {
   Slot* slots = nullptr;
   std::uint32_t capacity = 0;
@@ -75,8 +75,8 @@ class RecordTable {
   }
   std::uint32_t absent_slot() const { return capacity_; }
 
-  // Adds a record with an all-zero cell; may grow, which moves every slot.
-  // Requires: the id is not in the table and not all zeros.
+  // Adds a record with an all-zero cell. The table may grow, which moves every slot. Requires: the id is not in the
+  // table and not all zeros.
   std::uint32_t insert(KeyId id, std::uint32_t key_ref);
   // Removes a record. Slots after it move. Requires: the slot holds a record.
   void erase(std::uint32_t slot);

@@ -3,9 +3,9 @@
 // columns.
 //
 // Shapes. With n transactions, k keys, g guards, m operations, r ranges, v byte values:
-//   transaction columns  [n]  ends are exclusive and cumulative: transaction t has guards [guard_end[t-1],
-//   guard_end[t]),
-//                             then-operations [else_end[t-1], then_end[t]), else-operations [then_end[t], else_end[t])
+//   transaction columns  [n]  ends are exclusive and cumulative. Transaction t has guards
+//                             [guard_end[t-1], guard_end[t]), then-operations [else_end[t-1], then_end[t]), and
+//                             else-operations [then_end[t], else_end[t])
 //   key columns          [k]  key i has bytes [key_end[i-1], key_end[i]) of key_bytes. A key may occur more than once.
 //   guard columns        [g]  guard_key: index into the key columns; for range_unchanged into the range columns
 //   operation columns    [m]  op_key: index into the key columns; for range operations into the range columns
@@ -18,7 +18,7 @@
 // The columns live in a std::pmr memory resource, so that their memory can be pinned for CUDA. clear() keeps the
 // capacity, so a batch allocates nothing in the steady state.
 //
-// Thread safety: none; const calls may run at the same time.
+// Thread safety: none, but const calls may run at the same time.
 #pragma once
 
 #include <cstddef>
@@ -72,7 +72,7 @@ struct TransactionColumns {
 
   std::size_t size() const { return guard_end.size(); }
   bool empty() const { return guard_end.empty(); }
-  std::size_t memory_bytes() const;  // of the contents, not of the capacity
+  std::size_t memory_bytes() const;  // the size of the contents, not of the capacity
   std::size_t capacity_bytes() const;
   void clear();
 

@@ -1,7 +1,7 @@
 // Runs one transaction. The rules of docs/transactions.md, sections 3 to 6, are written here once, for every strategy
 // and platform. The interpreter allocates nothing, and accesses records only through `Access`.
 //
-// Thread safety: as of the Access.
+// Thread safety: that of Access.
 //
 // Access (a class of the strategy or executor; `key`, `range`, `value` are indices into the batch's columns):
 //   Cell read(key)                     the record for the operation that runs: as this transaction sees it, with
@@ -16,17 +16,17 @@
 //   bool bytes_equal(Cell, value)      compares a bytes value with a constant
 //   uint64_t value_word(value)         the word of a record that holds this constant
 //   bool range_unchanged(range, since) whether no key of the range has a version > since
-//   void range_get(range, own)         returns pairs; those of version `own` are marked as own writes
+//   void range_get(range, own)         returns pairs, and marks the pairs of version `own` as own writes
 //   bool delete_range(range, own)      deletes pairs, with version `own`; returns whether it deleted any
 //
 // Rules that are easily missed (docs/transactions.md, sections 3 and 4):
 //   - Guards see the state before the transaction; they are evaluated even when no operation follows.
 //   - A compare with two keys is a TYPE_MISMATCH when either holds bytes; guard_cell is the first key's.
-//   - ADD checks its operand first, then the record: bytes in either is a TYPE_MISMATCH, absent in either counts as 0.
-//     ADD of 0 to an absent key writes 0. PUT of an equal value is a write, with a new version.
+//   - ADD checks its operand first, then the record. Bytes in one of them is a TYPE_MISMATCH. Absent counts as 0.
+//   - ADD of 0 to an absent key writes 0. PUT of an equal value is a write, with a new version.
 //   - A DELETE after the transaction's own PUT of a key that was never written leaves a tombstone: it wrote.
 //   - If the else-operations of a failed guard overflow or meet the wrong type, that is the outcome, with failed_in
-//     else_ops. The results then say nothing of the guard's failure.
+//     else_ops. The results then do not mention the failed guard.
 //   - RANGE_GET and DELETE_RANGE see the transaction's own writes; their limits count keys that are not deleted.
 //   - `unchanged since v` on a key without a version, with v below the tombstone floor, is false: the key may have been
 //     deleted after v and forgotten.

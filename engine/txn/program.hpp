@@ -29,8 +29,8 @@ enum class OnFalse : std::uint8_t {
 
 enum class OpKind : std::uint8_t {
   get = 1,
-  put = 2,  // with an absent GET as operand: deletes
-  del = 3,  // on an absent key: writes nothing
+  put = 2,  // deletes the key if its operand is a GET of an absent key
+  del = 3,  // writes nothing if the key is absent
   add = 4,
   range_get = 5,     // the first `limit` pairs of [from, to), in key order
   delete_range = 6,  // deletes the first `limit` keys of [from, to), in key order

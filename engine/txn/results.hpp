@@ -10,8 +10,8 @@
 
 namespace kilokv::engine {
 
-// The inputs of a batch beside its transactions. They are recorded with it: the same inputs give the same results, bit
-// for bit.
+// The inputs of a batch beside its transactions. They are recorded with the batch, because the same inputs give the
+// same results, bit for bit.
 struct BatchHeader {
   BatchNumber number = 0;
   TimeUs time_us = 0;         // the stamp of the batch

@@ -10,13 +10,13 @@ namespace {
 
 std::string count_of(std::uint64_t count, const char* unit) { return std::to_string(count) + " " + unit; }
 
-Status invalid(std::string field, std::string limit, std::string met, const char* knob = "") {
-  return Status::invalid({std::move(field), std::move(limit), std::move(met), knob});
+Status invalid(std::string field, std::string limit, std::string actual, const char* setting = "") {
+  return Status::invalid({std::move(field), std::move(limit), std::move(actual), setting});
 }
 
-Status column_length(const char* name, std::size_t expected, std::size_t met) {
-  return invalid(std::string("columns.") + name, count_of(expected, "elements, as its group has"),
-                 count_of(met, "elements"));
+Status column_length(const char* name, std::size_t expected, std::size_t actual) {
+  return invalid(std::string("columns.") + name, count_of(expected, "elements, as in the other columns of its group"),
+                 count_of(actual, "elements"));
 }
 
 // Whether `ends` never decreases and ends at `total`.
@@ -31,7 +31,8 @@ bool ends_cover(const Column<std::uint32_t>& ends, std::size_t total) {
 }
 
 Status ends_broken(const char* name, std::size_t total) {
-  return invalid(std::string("columns.") + name, "ends that never decrease, the last one " + std::to_string(total), "");
+  return invalid(std::string("columns.") + name,
+                 "ends that never decrease, and of which the last is " + std::to_string(total), "");
 }
 
 // Runs the checks in this order: lengths of columns, ends, element sizes, transactions. Each check relies on those
@@ -50,7 +51,7 @@ class Validator {
         return explain(t);
     }
     if (ranges_used_ != c_.range_limit.size()) {
-      return invalid("columns.range_limit", "each range used by one guard or operation",
+      return invalid("columns.range_limit", "a guard or operation for each range",
                      count_of(c_.range_limit.size() - ranges_used_, "unused ranges"));
     }
     return {};
@@ -60,7 +61,7 @@ class Validator {
   Status check_lengths() const {
     struct Length {
       const char* name;
-      std::size_t expected, met;
+      std::size_t expected, actual;
     };
     const std::size_t n = c_.guard_end.size(), k = c_.key_end.size(), g = c_.guard_kind.size(), m = c_.op_kind.size(),
                       r = c_.range_limit.size();
@@ -78,7 +79,7 @@ class Validator {
                             {"operation_value", m, c_.op_value.size()},
                             {"range_from_ends", r, c_.range_from_end.size()},
                             {"range_to_ends", r, c_.range_to_end.size()}}) {
-      if (l.expected != l.met) return column_length(l.name, l.expected, l.met);
+      if (l.expected != l.actual) return column_length(l.name, l.expected, l.actual);
     }
     if (n == 0) return invalid("transactions", "at least 1 transaction", "0 transactions");
     if (n > limits_.request_transactions_max) {
@@ -297,7 +298,7 @@ Status Validator::explain(std::size_t t) const {
                    count_of(operations, "operations"), "--operations-max");
   }
   if (c_.wait_timeout_us[t] < 0 || c_.wait_timeout_us[t] > limits_.wait_timeout_us_max) {
-    return invalid(path + ".wait_timeout_us", count_of(limits_.wait_timeout_us_max, "us"),
+    return invalid(path + ".wait_timeout_us", "0 to " + std::to_string(limits_.wait_timeout_us_max) + " us",
                    std::to_string(c_.wait_timeout_us[t]) + " us", "--wait-timeout-max");
   }
   for (std::uint32_t g = c_.guard_begin(t); g < c_.guard_end[t]; ++g) {
@@ -312,7 +313,7 @@ Status Validator::explain(std::size_t t) const {
                    count_of(range_keys_, "keys"), "--transaction-keys-max");
   }
   // All checks of single uses passed, so the error is a range that is used twice.
-  return invalid(path, "each range used by one guard or operation", "a range used twice");
+  return invalid(path, "one guard or operation for each range", "a range that is used twice");
 }
 
 Status Validator::explain_guard(const std::string& path, std::uint32_t g) const {

@@ -4,8 +4,8 @@
 //
 // `keys` elements (arwk............); element i has the value i at the start. A transaction gets `operations` elements
 // that the distribution draws, at least two. The first two differ. The transaction swaps these two with two PUTs of
-// what it read. read_only_share of the transactions only get. A transaction has at most 1,024 operations, so a read set
-// is far smaller than the paper's 250k elements, which are many transactions here.
+// what it read. read_only_share of the transactions only get. A transaction has at most 1,024 operations, so its read
+// set is far smaller than the paper's 250k elements. So many elements take many transactions here.
 //
 // Invariant: the values are those of the start, each exactly once.
 // Thread safety: one thread for each object.

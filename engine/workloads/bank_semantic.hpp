@@ -6,9 +6,9 @@
 // first, so that it waits for its deposit.
 //
 // If wait_share is below 1, the other transactions are FAIL-guarded transfers between savings accounts. They leave
-// kReserve in the source. Otherwise they would empty some accounts in the long run, and deposits from those would wait
-// for ever. A deposit waits only if many pairs of one customer are open. read_only_share of the transactions get both
-// balances of a customer and write nothing.
+// kReserve in the source. Otherwise they would empty some accounts in the long run, and deposits from these accounts
+// would wait for ever. A deposit waits only if many pairs of one customer are open. read_only_share of the transactions
+// get both balances of a customer and write nothing.
 // Invariant: the total. No balance is below 0.
 // Thread safety: one thread for each object.
 #pragma once

@@ -66,7 +66,7 @@ class TreeAudit : public StateAudit {
 
   std::string problem_of(const Tree& tree, bool is_last) const {
     const bool whole = tree.cells.size() == octree_.cells() && tree.bodies.size() == octree_.bodies();
-    if (!whole && !is_last) return "it is not whole";
+    if (!whole && !is_last) return "it is not complete";
     std::map<std::uint32_t, std::int64_t> children;
     for (const auto& [cell, count] : tree.cells) children[octree_.parent_of[cell]] += cell == 0 ? 0 : 1;
     for (const auto& [body, cell] : tree.bodies) {
@@ -75,7 +75,7 @@ class TreeAudit : public StateAudit {
     }
     for (const auto& [cell, count] : children) {
       const auto found = tree.cells.find(cell);
-      if (found == tree.cells.end()) return "cell " + std::to_string(cell) + " is missing, and has children";
+      if (found == tree.cells.end()) return "cell " + std::to_string(cell) + " is missing, but it has children";
     }
     for (const auto& [cell, count] : tree.cells) {
       const auto found = children.find(cell);

@@ -3,7 +3,7 @@
 // and write 5).
 //
 // `keys` points in grids of 64 by 32. Each grid is a T-shirt with 4,000 constraints: one between each point and its
-// right neighbour, one to the point below. A point has three coordinates (clpo............). A constraint has two
+// right neighbour, and one to the point below. A point has three coordinates (clpo............). A constraint has two
 // numbers on each axis: the distance that was last measured minus the wanted one (cler............), and the sum of the
 // moves that it made (clim............; solvers keep such an impulse). A transaction is one constraint's turn on one
 // axis. If its points are too far apart, both move a step towards each other; otherwise they move a step apart. Then

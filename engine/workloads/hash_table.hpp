@@ -8,9 +8,9 @@
 //
 // The paper's run ends when the 23,040 elements are in. Here the next elements go into a new table, and the table
 // before the last one is deleted: one transaction in 17 deletes 16 elements of it, and their heads. No other
-// transaction touches those. So a run of any length has three tables at most. If a batch holds more than two tables'
-// elements and the strategy chooses the order, a deletion can come before its insertion. The records that this leaves
-// do no harm.
+// transaction touches these records. So a run of any length has three tables at most. If a batch holds more than two
+// tables' elements and the strategy chooses the order, a deletion can come before its insertion. The records that this
+// leaves do no harm.
 //
 // Invariant of the last two tables: each element is in exactly one list, that of its entry. Values are those of their
 // keys. No element up to the last one is missing.

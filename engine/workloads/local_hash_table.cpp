@@ -42,13 +42,13 @@ class BucketAudit : public StateAudit {
     std::array<std::int64_t, LocalHashTable::kItems> found{};
     for (std::uint64_t item = 0; item < LocalHashTable::kItems; ++item) {
       const std::int64_t location = table.locations[item];
-      if (location == 0 && !may_be_open) return "has not item " + std::to_string(item);
+      if (location == 0 && !may_be_open) return "does not have item " + std::to_string(item);
       if (location == 0) continue;
       ++found[item % buckets_];
       for (std::uint64_t other = item % buckets_; other < item; other += buckets_) {
         if (table.locations[other] == location) return "has two items in one location, " + std::to_string(item);
       }
-      if (location > table.counts[item % buckets_]) return "has no such location as item " + std::to_string(item);
+      if (location > table.counts[item % buckets_]) return "has no location for item " + std::to_string(item);
     }
     for (std::uint64_t bucket = 0; bucket < LocalHashTable::kItems; ++bucket) {
       if (found[bucket] == table.counts[bucket]) continue;

@@ -30,7 +30,7 @@ class LibraryAudit : public StateAudit {
       const std::int64_t x = DesignLibrary::x(part), y = DesignLibrary::y(part);
       const auto& [now_x, now_y] = parts_[part];
       if ((now_x == x && now_y == y) || (now_x == y && now_y == x)) continue;
-      return "x and y of atomic part " + std::to_string(part) + " are others than at the start";
+      return "x and y of atomic part " + std::to_string(part) + " are not those of the start";
     }
     for (std::uint64_t composite = 0; composite < library_.composites; ++composite) {
       if (late_[composite] == 0) continue;

@@ -12,7 +12,7 @@ namespace kilokv::engine {
 
 struct TpccOptions {
   std::uint64_t warehouses = 0;        // 0: one for each 30,000 customers
-  double payment_share = 43.0 / 88.0;  // the others are NewOrders; the standard's mix has 43 to 45 of 100
+  double payment_share = 43.0 / 88.0;  // as in the standard: 43 Payments to 45 NewOrders, of 100 transactions in all
 };
 
 struct TpccScale {

@@ -11,7 +11,7 @@
 // holds.
 //
 // The numbers of the types are 100 apart, as in the paper, where one lock covers neighbours. Here keys are hashed, so
-// this tells nothing to a strategy that locks by slot.
+// the distance makes no difference to a strategy that locks by slot.
 //
 // Two pairs for one room in one batch can block each other: the second booking takes the room that the first one waited
 // for, and its cancellation waits for the first booking. Then the first booking and the second cancellation expire.

@@ -1,25 +1,25 @@
 // The workloads, by name: one library for the engine bench, the load tester, the tests and the simulator.
 //
 //   bank            two distinct accounts, FAIL guard source >= amount, two ADDs; conserves the total    (bank.hpp)
-//   bank-semantic   withdrawals with a WAIT guard before the deposits that cover them          (bank_semantic.hpp)
-//   deposits        bank without guards, so that nothing but ADDs meet                                      (bank.hpp)
+//   bank-semantic   withdrawals with a WAIT guard before the deposits that cover them           (bank_semantic.hpp)
+//   deposits        bank without guards, so that all conflicts are between ADDs                          (bank.hpp)
 //   hot             bank in which every transfer touches one account                                     (bank.hpp)
 //   hot-deposits    deposits, all to one account                                                         (bank.hpp)
-//   atm             bank with a PIN to be right, too                                                      (atm.hpp)
+//   atm             bank with a PIN that must be right                                                    (atm.hpp)
 //   vacation        bookings that wait for cancellations                                             (vacation.hpp)
 //   skiplist        inserts, deletes and searches of a list of 5 levels                              (skiplist.hpp)
 //   kmeans          points added to the sums of 16 clusters                                            (kmeans.hpp)
 //   graph           the minimum of the predecessors, edge by edge                                       (graph.hpp)
 //   ht-h, ht-l      insertions into a chained hash table                                           (hash_table.hpp)
 //   cloth           distance constraints between neighbouring points                                    (cloth.hpp)
-//   barnes-hut      an octree is built, level by level                                             (barnes_hut.hpp)
-//   cuda-cuts       excess flow pushed over the grid of an image                                     (cuda_cuts.hpp)
-//   apriori         supports of the pairs of a basket are counted                                      (apriori.hpp)
+//   barnes-hut      an octree that is built level by level                                         (barnes_hut.hpp)
+//   cuda-cuts       excess flow pushed over the grid of an image                                    (cuda_cuts.hpp)
+//   apriori         counts of the pairs of items in baskets                                           (apriori.hpp)
 //   local-ht        insertions into a few buckets                                            (local_hash_table.hpp)
-//   local-km        points added to the sums of a few centers                                           (kmeans.hpp)
-//   local-ga        the worse one of two solutions becomes the better one                              (genetic.hpp)
+//   local-km        points added to the sums of a few centers                                          (kmeans.hpp)
+//   local-ga        the worse one of two solutions becomes the better one                             (genetic.hpp)
 //   array-walk      many loads, two stores                                                         (array_walk.hpp)
-//   stmbench7       long traversals and short operations on a tree of assemblies                  (stm_bench7.hpp)
+//   stmbench7       long traversals and short operations on a tree of assemblies                   (stm_bench7.hpp)
 //   tpcc            NewOrder and Payment                                                                 (tpcc.hpp)
 //   ycsb-a ... f    reads, updates, inserts, scans, read-modify-writes of rows                           (ycsb.hpp)
 //   mixed           everything at random over few keys, for differential tests                          (mixed.hpp)
@@ -73,7 +73,7 @@ struct WorkloadKind {
   std::uint64_t keys_small;  // a small size for daily use
   std::uint64_t keys_paper;  // the size in the paper or benchmark that it comes from
   std::uint64_t keys_max = std::uint64_t{1} << 32;
-  std::uint32_t operations_max = 1024;  // of YcsbOptions, so that a transaction stays within the limits
+  std::uint32_t operations_max = 1024;  // largest YcsbOptions::operations, so that a transaction keeps its limits
   bool has_pairs = false;               // SemanticOptions apply
   bool has_ranges = false;              // transactions have ranges
   bool is_shared = true;     // several generators can load one database, and later ones continue where others ended

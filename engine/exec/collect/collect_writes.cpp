@@ -8,13 +8,13 @@
 namespace kilokv::engine {
 namespace {
 
-// How much of the columns is filled. Handed on by value, so that it stays in registers: a store of a key's byte could
-// have changed whatever has an address, for all that the compiler knows.
+// How much of the columns is filled. It is passed by value, so that it stays in registers. If it had an address, the
+// compiler would have to assume that a store to the bytes of a key changes it.
 struct Filled {
   std::size_t writes = 0, key_bytes = 0;
 };
 
-// Writes through raw pointers into columns that were sized for the worst case, and cuts them when done.
+// Appends writes through raw pointers to columns that have the size of the worst case. end() cuts them to their size.
 class Appender {
  public:
   Appender(const TransactionColumns& columns, const BatchResults& results, WriteColumns* writes)
@@ -94,7 +94,7 @@ class Appender {
     }
     char* const to = key_bytes_ + filled.key_bytes;
     if (key.size() == 16) {
-      std::memcpy(to, key.data(), 16);  // the usual size, inlined
+      std::memcpy(to, key.data(), 16);  // the usual size: the compiler inlines this copy
     } else {
       std::memcpy(to, key.data(), key.size());
     }

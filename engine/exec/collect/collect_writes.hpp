@@ -1,5 +1,5 @@
-// From results to what the log carries: every write of a batch, in rank order, whatever strategy ran it.
-// Stateless.
+// Collects every write of a batch, in rank order, for the log record. It works from the results alone, so that it is
+// the same for every strategy. Stateless.
 #pragma once
 
 #include "engine/exec/collect/rank_order.hpp"
@@ -8,7 +8,7 @@
 
 namespace kilokv::engine {
 
-// Requires: `results` are those of `columns`, and the byte values that they show are readable.
+// Fills `writes`. Requires: `results` are the results of `columns`, and the byte values in them are readable.
 void collect_writes(const TransactionColumns& columns, const BatchResults& results, const RankOrder& order,
                     WriteColumns* writes);
 

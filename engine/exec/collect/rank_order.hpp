@@ -1,5 +1,5 @@
-// The transactions of a batch that wrote, in rank order: what the log, and whatever else follows the serial order,
-// walks. Not thread-safe; keeps its capacity.
+// The transactions of a batch that wrote, in rank order. The log is written in this order, and so is all else that
+// follows the serial order. Not thread-safe. Keeps its capacity.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace kilokv::engine {
 
-// The operations of the list that ran.
+// The operations of one transaction that ran: those of its then-list, or those of its else-list.
 struct OperationRange {
   std::uint32_t begin, end;
 };
@@ -23,9 +23,10 @@ inline OperationRange operations_run(const TransactionColumns& columns, const Ba
 
 class RankOrder {
  public:
-  // `in_order`: ranks are the transactions' own numbers. Requires: `results` are whole, passes included.
+  // `in_order`: the rank of each transaction is its number in the batch. Requires: `results` are complete, the number
+  // of passes included.
   void sort(const BatchResults& results, bool in_order);
-  // Calls f(transaction) for those that wrote.
+  // Calls f(transaction) for each transaction that wrote, in rank order.
   template <class F>
   void for_each(const BatchResults& results, const F& f) const {
     if (!in_order_) {

@@ -1,5 +1,5 @@
-// A kernel for CUDA devices, as a strategy's .cu file lists it: exec/strategies/NAME.cu defines
-// `std::vector<CudaKernel> NAME_cuda_kernels()`. For files that nvcc does not compile, too.
+// A kernel for CUDA devices. Each file exec/strategies/NAME.cu lists its kernels: it defines
+// `std::vector<CudaKernel> NAME_cuda_kernels()`. Files that nvcc does not compile may include this header, too.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@ namespace kilokv::engine {
 
 struct CudaKernel {
   const char* name;
-  const void* function;  // a __global__ one that takes its arguments as one struct, over HostSpace
+  const void* function;  // a __global__ function that takes its arguments as one struct, over HostSpace
   std::uint32_t block_threads;
-  bool takes_shared_words = false;  // of its launch
-  bool runs_in_clusters = false;    // of blocks; from compute capability 9.0 on
+  bool takes_shared_words = false;  // each launch says how many shared words a block gets
+  bool runs_in_clusters = false;    // of blocks; this needs compute capability 9.0 or higher
 };
 
-// Of all strategies: the build makes it from engine/strategies.cmake.
+// The kernels of all strategies. The build makes this function from engine/strategies.cmake.
 std::vector<CudaKernel> all_cuda_kernels();
 
 }  // namespace kilokv::engine

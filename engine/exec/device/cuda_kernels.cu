@@ -32,7 +32,7 @@ __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void scatter_kernel(
   scatter_cells(platform, arguments);
 }
 
-// A DevicePointer of a CUDA device holds the bits of the pointer.
+// The arguments with raw pointers. A DevicePointer of a CUDA device holds the bits of the raw pointer.
 template <template <class> class Arguments>
 Arguments<HostSpace> raw(const Arguments<DeviceSpace>& arguments) {
   return std::bit_cast<Arguments<HostSpace>>(arguments);
@@ -43,7 +43,7 @@ Status to_status(cudaError_t error, const std::string& call) {
   return Status(StatusCode::internal, call + ": " + cudaGetErrorString(error));
 }
 
-// Blocks that a multiprocessor runs at once.
+// Sets `each` to the number of blocks that a multiprocessor runs at once.
 cudaError_t blocks_each(const void* kernel, std::uint32_t block_threads, std::size_t shared_bytes, int* each) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(each, kernel, static_cast<int>(block_threads), shared_bytes);
 }
@@ -52,7 +52,7 @@ class CudaKernels final : public DeviceKernels {
  public:
   explicit CudaKernels(CudaDevice* device) : device_(*device) {}
 
-  // Blocks that run side by side: a cooperative launch takes no more.
+  // Finds out how many blocks of each kernel run at once, because a cooperative launch takes no more.
   Status prepare() {
     int multiprocessors = 0, shared_bytes = 0, has_clusters = 0, bulk_each = 0, validator_each = 0;
     cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
@@ -102,7 +102,7 @@ class CudaKernels final : public DeviceKernels {
     return std::min(blocks_for(wanted, kernel.block_threads), blocks_max) * kernel.block_threads;
   }
 
-  // Clusters are from compute capability 9.0 on, and code for them is in what was compiled for that.
+  // More than 1 only if the device has compute capability 9.0 or higher, and the kernel was compiled for that.
   std::uint32_t cluster_blocks_max(KernelHandle handle, std::uint32_t most) const override {
     const Entry& entry = at(handle);
     std::uint32_t blocks = entry.has_clusters ? std::bit_floor(std::max(most, 1u)) : 1;
@@ -146,7 +146,7 @@ class CudaKernels final : public DeviceKernels {
  private:
   struct Entry {
     CudaKernel kernel;
-    int blocks_each = 1;  // of a multiprocessor, without shared words
+    int blocks_each = 1;  // blocks that a multiprocessor runs at once, without shared words
     bool has_clusters = false;
   };
 
@@ -165,7 +165,7 @@ class CudaKernels final : public DeviceKernels {
                            cudaFuncGetAttributes(&attributes, kernel.function) == cudaSuccess &&
                            attributes.ptxVersion >= 90;
       static_cast<void>(cudaGetLastError());
-      error = cudaSuccess;  // without clusters there are other kernels
+      error = cudaSuccess;  // not an error: without clusters, the strategy uses its other kernels
     } else if (error == cudaSuccess) {
       error = blocks_each(kernel.function, kernel.block_threads, 0, &entry.blocks_each);
     }
@@ -185,7 +185,8 @@ class CudaKernels final : public DeviceKernels {
         std::string("launch of ") + name);
   }
 
-  // A launch of so many blocks, in clusters of `each`. `attributes`: two, which outlive it.
+  // The configuration of a launch of `blocks` blocks, in clusters of `each`. `attributes`: two, which must outlive the
+  // configuration.
   static cudaLaunchConfig_t in_clusters(const CudaKernel& kernel, std::uint32_t blocks, std::uint32_t each,
                                         std::size_t shared_bytes, cudaLaunchAttribute* attributes) {
     attributes[0].id = cudaLaunchAttributeClusterDimension;
@@ -201,7 +202,8 @@ class CudaKernels final : public DeviceKernels {
     config.numAttrs = 2;
     return config;
   }
-  // Clusters that run side by side: a cooperative launch takes no more. 0: the device has none of this size.
+  // How many clusters run at once, because a cooperative launch takes no more. 0: the device has no clusters of this
+  // size.
   static std::uint32_t clusters_at_once(const CudaKernel& kernel, std::uint32_t each, std::size_t shared_bytes) {
     cudaLaunchAttribute attributes[2]{};
     const cudaLaunchConfig_t config = in_clusters(kernel, each, each, shared_bytes, attributes);
@@ -213,11 +215,11 @@ class CudaKernels final : public DeviceKernels {
     return 0;
   }
 
-  // More threads hide no more of the latency of a lookup, and make each of the barriers between blocks slower.
+  // With more blocks, the latency of a lookup is not hidden better, and each barrier between blocks is slower.
   static constexpr int kValidatorBlocksEach = 4;
 
   CudaDevice& device_;
-  std::vector<Entry> kernels_;  // of strategies
+  std::vector<Entry> kernels_;  // the kernels of strategies
   std::uint32_t bulk_blocks_max_ = 1, validator_blocks_ = 1, multiprocessors_ = 1;
   std::size_t shared_bytes_max_ = 0;  // of a block
 };

@@ -1,4 +1,4 @@
-// The kernels of a CUDA device. Without nvcc this is the same face, and open_cuda() says that there is none.
+// The kernels of a CUDA device. In a build without nvcc the interface is the same, and open_cuda() fails.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,21 @@
 
 namespace kilokv::engine {
 
-// UNAVAILABLE, with the reason: no driver, no device, or one that this build has no code for.
+// Opens the CUDA device. UNAVAILABLE: there is no driver or no device, or this build has no code for the device. The
+// message says which.
 Result<OpenedDevice> open_cuda();
 
-// What the compiler made of a kernel, and what that means on the device that is there.
+// What a kernel needs, as the compiler made it, and what follows for this machine's device.
 struct KernelFacts {
   std::string name;
-  int registers = 0;      // of a thread
-  int shared_bytes = 0;   // of a block, static
-  int spilled_bytes = 0;  // of a thread, in local memory
-  int block_threads = 0;  // that it is launched with
+  int registers = 0;      // for each thread
+  int shared_bytes = 0;   // static shared memory of each block
+  int spilled_bytes = 0;  // local memory of each thread, for registers that did not suffice
+  int block_threads = 0;  // threads of a block
   int blocks_each = 0;    // blocks that one multiprocessor runs at once
-  double occupancy = 0;   // share of a multiprocessor's threads that these are
+  double occupancy = 0;   // the threads of these blocks / the most threads that a multiprocessor runs
 };
-// Requires a device.
+// The facts of all kernels. Requires: there is a device.
 std::vector<KernelFacts> kernel_facts();
 
 }  // namespace kilokv::engine

@@ -1,4 +1,4 @@
-// What a strategy's .cu file needs.
+// What the .cu file of a strategy needs.
 #pragma once
 
 #include "engine/exec/device/cuda_kernel.hpp"
@@ -9,10 +9,11 @@
 namespace kilokv::engine {
 
 constexpr int kBlockThreads = 128;
-// Blocks that a multiprocessor must be able to run at once: more would make the compiler spill registers.
+// So many blocks must fit on a multiprocessor at once. With a larger number, the compiler would spill registers.
 constexpr int kBlocksEachMin = 4;
 
-// The host packs arguments over DeviceSpace, whose pointers hold the bits of a CUDA device's.
+// Describes a kernel. The host packs its arguments over DeviceSpace, whose pointers hold the bits of raw CUDA pointers.
+// So both forms must have the same size.
 template <template <class> class Arguments>
 CudaKernel cuda_kernel(const char* name, void (*kernel)(const Arguments<HostSpace>),
                        std::uint32_t block_threads = kBlockThreads) {

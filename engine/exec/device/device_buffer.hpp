@@ -1,5 +1,5 @@
-// Memory of a device, and host memory for copies, that grow as needed and are then kept: no allocation per batch in the
-// steady state. Freed with their owner. Not thread-safe.
+// Buffers in memory of a device, and in host memory for copies. They grow as needed and keep their size, so that in the
+// steady state no batch allocates memory. The destructor frees the memory. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class DeviceBuffer {
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
-  // At least so many bytes; what was there is lost where it grows.
+  // Makes room for at least so many bytes. If the buffer grows, its content is lost.
   [[nodiscard]] Status reserve(std::size_t bytes) {
     if (bytes <= bytes_) return {};
     release();
@@ -30,7 +30,7 @@ class DeviceBuffer {
     bytes_ = wanted;
     return {};
   }
-  // The same, and room for growth.
+  // As reserve(), but a buffer that grows becomes at least half as large again, so that it grows less often.
   [[nodiscard]] Status reserve_growing(std::size_t bytes) {
     return bytes <= bytes_ ? Status() : reserve(std::max(bytes, bytes_ + bytes_ / 2));
   }
@@ -87,7 +87,7 @@ class PinnedBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Memory that host and device use together, while kernels run.
+// Memory that host and device can both use at the same time, while kernels run.
 class SharedBuffer {
  public:
   explicit SharedBuffer(Device* device) : device_(*device) {}
@@ -97,7 +97,7 @@ class SharedBuffer {
   SharedBuffer(const SharedBuffer&) = delete;
   SharedBuffer& operator=(const SharedBuffer&) = delete;
 
-  // Once; all zero then.
+  // Allocates the memory, all zero. Later calls do nothing.
   [[nodiscard]] Status reserve(std::size_t bytes) {
     if (memory_.host != nullptr) return {};
     auto allocated = device_.allocate_shared(bytes);
@@ -122,7 +122,7 @@ class SharedBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Places for columns, one behind the other in one block, so that one copy moves them all.
+// Gives each column an offset in one block of memory, one after another. So one copy moves all columns.
 class BlockLayout {
  public:
   template <class T>

@@ -11,7 +11,7 @@ namespace kilokv::engine {
 
 namespace {
 
-// Whether whoever follows the results can: it indexes by what is here.
+// Whether the results are within their bounds. Later code uses them as indices.
 bool is_plausible(const BatchResults& results) {
   const std::uint64_t n = results.outcome.size();
   if (results.passes == 0 || results.passes > kWaitPassesMax) return false;
@@ -28,8 +28,9 @@ bool is_plausible(const BatchResults& results) {
 
 }  // namespace
 
-// Where a batch's columns are: in the device's block, and, up to `returned_end`, at the same offsets in the staging
-// memory. First what goes there, then what is all zero at the start, out of which a part comes back, then scratch.
+// The offsets of a batch's columns in the device's block. The staging memory has the same offsets, up to
+// `returned_end`. First come the columns that are sent to the device. Then come those that are all zero at the start:
+// first the ones that come back, then the others. Scratch comes last.
 struct DeviceExecutor::BlockOffsets {
   BlockOffsets(const ResolvedBatch& batch, const BatchRecords& records, DeviceStrategy* strategy) {
     const TransactionColumns& c = batch.columns;
@@ -186,7 +187,8 @@ void DeviceExecutor::pack(const BlockOffsets& offsets, const ResolvedBatch& batc
   digest_ = 0;
   for (std::uint32_t i = 0; i < offsets.d; ++i) {
     const Slot& slot = table[records.slots()[i]];
-    // A record without a version is not there: who writes it is sent before the next batch.
+    // The device's table does not have a record without a version. If the batch writes the record, it is sent to that
+    // table before the next batch.
     const bool is_there = slot.cell.tag != 0;
     ids[i] = slot.id;
     actions[i] = static_cast<std::uint8_t>(is_there ? BulkAction::find : BulkAction::none);
@@ -278,7 +280,7 @@ void DeviceExecutor::measure(const BlockOffsets& offsets, ExecutionReport* repor
   double* const seconds[] = {&report->sent_seconds, &report->kernel_seconds, &report->returned_seconds};
   for (std::size_t part = 0; part < std::size(seconds); ++part) {
     const auto taken = opened_.device->seconds_between(marks_[part], marks_[part + 1]);
-    if (taken.ok()) *seconds[part] = *taken;  // else it is not known: no reason to do without the results
+    if (taken.ok()) *seconds[part] = *taken;  // else the time is unknown, but the results are still good
   }
 }
 
@@ -302,9 +304,9 @@ Status DeviceExecutor::unpack(const BlockOffsets& offsets, const ResolvedBatch& 
   report->on_device = true;
   measure(offsets, report);
   if (bulk_words[kBulkDigest] != digest_) {
-    return Status(StatusCode::internal, "the device's table does not have what the host's has");
+    return Status(StatusCode::internal, "the device's table differs from the host's table");
   }
-  if (!is_plausible(*results)) return Status(StatusCode::internal, "the device's results are not those of a batch");
+  if (!is_plausible(*results)) return Status(StatusCode::internal, "the device returned invalid results");
   const RecordTable& table = batch.store.table();
   for (std::size_t i = 0; i < offsets.d; ++i) {
     const Slot& slot = table[records->slots()[i]];

@@ -1,7 +1,9 @@
-// A parallel strategy (device_strategy.hpp) on a device: a CUDA device, or the emulated one. A batch is one copy there,
-// three launches (find the records, run, write them back to the device's table) and one copy back, in one stream.
+// Runs a parallel strategy (device_strategy.hpp) on a CUDA device or on the emulated device. A batch is one copy to the
+// device, three launches, and one copy back, all in one stream. The launches find the records in the device's table,
+// run the batch, and write the records back to that table.
 //
-// Host memory for copies is pinned and, like the device's, kept between batches. Thread safety: one caller at a time.
+// The host memory for copies is pinned. It is kept between batches, and so is the device's memory. Thread safety: one
+// caller at a time.
 #pragma once
 
 #include <array>
@@ -24,7 +26,7 @@ namespace kilokv::engine {
 
 class DeviceExecutor final : public Executor {
  public:
-  // Requires: as HostStrategies.
+  // Requires: what the constructor of HostStrategies requires.
   explicit DeviceExecutor(OpenedDevice opened, std::vector<std::string> strategies = {"ordered"},
                           const SettingTexts& settings = {}, FirstEpochs first = {});
 
@@ -44,34 +46,35 @@ class DeviceExecutor final : public Executor {
 
  private:
   struct BlockOffsets;
-  static constexpr std::size_t kTransactionsMax = std::size_t{1} << 24;  // of a batch: the least of what kernels take
+  // Transactions of a batch. The kernels of every strategy take so many. Some take no more.
+  static constexpr std::size_t kTransactionsMax = std::size_t{1} << 24;
 
   Status reserve(const BlockOffsets& offsets);
   void pack(const BlockOffsets& offsets, const ResolvedBatch& batch, const BatchRecords& records);
   BulkArguments<DeviceSpace> bulk_arguments(const BlockOffsets& offsets) const;
   BatchArguments<DeviceSpace> batch_arguments(const BlockOffsets& offsets, const ResolvedBatch& batch,
                                               const BatchRecords& records) const;
-  // And the marks.
+  // Creates the stream and the marks.
   Status create_stream();
   Status launch(const BlockOffsets& offsets, const ResolvedBatch& batch, const BatchRecords& records);
   Status unpack(const BlockOffsets& offsets, const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                 ExecutionReport* report);
-  // What the batch's copies and kernels have taken.
+  // Reports the bytes of the batch's copies, and the time of its copies and kernels.
   void measure(const BlockOffsets& offsets, ExecutionReport* report);
 
   OpenedDevice opened_;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<DeviceStrategy>> strategies_;
-  DeviceStrategy* strategy_;  // of the next run
+  DeviceStrategy* strategy_;  // runs the next batch
   DeviceStream stream_{};
   bool has_stream_ = false;
-  // Events around the parts of a batch.
+  // Events before and after each part of a batch.
   enum Mark : std::uint8_t { kBegun, kSent, kRan, kReturned, kMarks };
   std::array<DeviceEvent, kMarks> marks_{};
   DeviceRecords table_;
-  PinnedBuffer staging_;      // what goes there, then what comes back
-  DeviceBuffer block_;        // a batch's columns
-  std::uint64_t digest_ = 0;  // of the host's cells of the batch's records
+  PinnedBuffer staging_;      // the columns that are sent, then the columns that come back
+  DeviceBuffer block_;        // the columns of a batch
+  std::uint64_t digest_ = 0;  // of the batch's records, from the cells in the host's table
   DeviceValidator validator_;
 };
 

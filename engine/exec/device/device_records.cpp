@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::size_t kCapacityMin = 1024;
 constexpr std::size_t kCapacityMax = kNoSlot;
-constexpr std::size_t kChangedMin = 4096;  // named before the whole table is sent instead
+constexpr std::size_t kChangedMin = 4096;  // so many changed records, at least, are named one by one
 
-// Load: below 0.6 when built, up to 0.8 before it is built again.
+// The load factor is below 0.6 when the table is built. When it would be above 0.8, the table is built again.
 std::size_t capacity_for(std::size_t records) { return std::max(records * 5 / 3 + 1, kCapacityMin); }
 bool has_room(std::size_t used, std::size_t capacity) { return used <= capacity / 5 * 4; }
 
@@ -49,7 +49,7 @@ void DeviceRecords::changed(KeyId id) {
 }
 
 Status DeviceRecords::update(DeviceStream stream, const RecordStore& store) {
-  // A claim's epoch has 32 bits; a run has fewer rounds than items.
+  // The epoch of a claim has 32 bits. A run has fewer rounds than items.
   const bool epochs_left = epoch_ + changed_.size() < kNoSlot;
   if (must_build_ || !epochs_left || !has_room(used_ + changed_.size(), capacity_)) return build(stream, store);
   if (changed_.empty()) return {};
@@ -76,9 +76,10 @@ Status DeviceRecords::build(DeviceStream stream, const RecordStore& store) {
   changed_.clear();
   if (capacity * sizeof(Slot) > slots_.bytes() || capacity > capacity_) {
     slots_.release();
-    const Status status = capacity < kCapacityMax
-                              ? slots_.reserve(capacity * sizeof(Slot))
-                              : Status(StatusCode::resource_exhausted, "more slots than 32 bits can number");
+    const Status status =
+        capacity < kCapacityMax
+            ? slots_.reserve(capacity * sizeof(Slot))
+            : Status(StatusCode::resource_exhausted, "the limit is " + std::to_string(kCapacityMax - 1) + " slots");
     if (!status.ok()) {
       if (status.code() != StatusCode::resource_exhausted) return status;
       return Status(StatusCode::failed_precondition, "device memory: a table for " + std::to_string(table.size()) +
@@ -101,7 +102,7 @@ Status DeviceRecords::build(DeviceStream stream, const RecordStore& store) {
     if (Status status = send(stream); !status.ok()) return status;
   }
   if (Status status = send(stream); !status.ok()) return status;
-  // Of an empty table nothing was sent, and the slots may be given back before they are filled.
+  // If the table is empty, nothing was sent. Without this wait, the slots could be freed before they are filled.
   if (Status status = device_.synchronize(stream); !status.ok()) return status;
   must_build_ = false;
   return {};

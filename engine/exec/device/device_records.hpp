@@ -1,10 +1,12 @@
-// The record table in a device's memory (table/bulk_table.hpp), and how it is kept equal to the host's: batches that
-// ran on the device have written to both; what changed on the host alone is named here, and sent before the next batch.
+// The record table in a device's memory (table/bulk_table.hpp). This class keeps it equal to the host's table. A batch
+// that runs on the device writes to both tables. If a record changes on the host only, changed() notes its id, and
+// update() sends the record before the next batch.
 //
-// It starts empty, and is built from the host's when it is first needed, when it has no room (with more), or when more
-// has changed than is worth naming. So a device that is lost costs nothing: the host has everything.
+// The device's table starts empty. It is built from the host's table when it is first needed, when it has no room, and
+// when so many records have changed that a new build is cheaper. If it had no room, the new one is larger. The host has
+// all records, so nothing is lost if the device fails.
 //
-// Not thread-safe. A batch in the steady state allocates nothing.
+// Not thread-safe. In the steady state, a batch allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -21,22 +23,26 @@ namespace kilokv::engine {
 
 class DeviceRecords {
  public:
-  // Both outlive it. Behind `first_epoch` it counts each time that it is built: not 0 only in tests.
+  // `device` and `kernels` outlive it. Each time that the table is built, its epochs start again after `first_epoch`,
+  // which is 0 except in tests.
   DeviceRecords(Device* device, DeviceKernels* kernels, std::uint32_t first_epoch = 0);
 
-  // The host's record of this id changed, came or went, other than by a batch on the device.
+  // Notes that the host's record of this id has changed, has appeared or is gone, and that no batch on the device did
+  // this.
   void changed(KeyId id);
 
   // Brings the table up to date.
-  // Errors: FAILED_PRECONDITION naming what the table needs, where the device has no memory for it; of the device.
+  // Errors: FAILED_PRECONDITION if the device has no memory for the table. The message says how much it needs. Also the
+  // errors of the device.
   [[nodiscard]] Status update(DeviceStream stream, const RecordStore& store);
 
-  // The table's part of the arguments of a run that finds. Requires: update().
+  // Fills the part of `arguments` that describes the table, for a run that finds records. Requires: update() was
+  // called.
   void open(BulkArguments<DeviceSpace>* arguments) const;
 
-  std::size_t records() const { return used_; }  // slots in use, those of removed records among them
+  std::size_t records() const { return used_; }  // slots in use, including those of removed records
   std::size_t capacity() const { return capacity_; }
-  std::uint64_t builds() const { return builds_; }  // of the whole table so far
+  std::uint64_t builds() const { return builds_; }  // how many times the whole table was built
 
  private:
   static constexpr std::size_t kChunk = std::size_t{1} << 15;  // records sent at once
@@ -53,11 +59,11 @@ class DeviceRecords {
   std::uint32_t capacity_ = 0;
   std::size_t used_ = 0;
   const std::uint32_t first_epoch_;
-  std::uint64_t epoch_ = 0;  // of the table's rounds so far
+  std::uint64_t epoch_ = 0;  // first_epoch_ + the rounds since the last build
   std::uint64_t builds_ = 0;
   bool must_build_ = true;
   std::vector<KeyId> changed_;
-  // A chunk: ids, actions, cells; on the device also slots, marks and words.
+  // A chunk of records to send: ids, cells, actions. On the device, it also has slots, marks and words.
   PinnedBuffer staging_;
   DeviceBuffer chunk_;
   std::size_t count_ = 0, removing_ = 0;

@@ -1,8 +1,8 @@
-// The part of a parallel strategy in a batch on a device (device_executor.hpp): its own columns beside the batch's, the
-// memory that it keeps between batches, its kernel, and what it reports.
+// What a parallel strategy adds to a batch on a device (device_executor.hpp): its own columns, the memory that it keeps
+// between batches, its kernel, and its report.
 //
-// A batch's columns stand in one block of device memory: first what is sent, then what is all zero at the start, out of
-// which the first part comes back, then scratch. A strategy adds to each of these sections.
+// The columns of a batch are in one block of device memory. The block has four sections (BlockSection), and a strategy
+// may add columns to each of them.
 #pragma once
 
 #include <cstddef>
@@ -19,45 +19,46 @@
 
 namespace kilokv::engine {
 
-// Where a strategy's part is. Both outlive it.
+// The device that a strategy runs on, and its kernels. Both outlive the strategy.
 struct DeviceStrategyPlace {
   Device* device;
   DeviceKernels* kernels;
   FirstEpochs first_epochs = {};
 };
 
-// How much of what a batch has.
+// How many of each a batch has.
 struct BatchShape {
   std::size_t transactions, guards, operations, keys, records;
-  std::uint32_t threads;  // that it is launched with
+  std::uint32_t threads;  // of the launch
 };
 
 enum class BlockSection : std::uint8_t {
-  sent,      // from the host
-  returned,  // all zero at the start; to the host
-  zeroed,    // all zero at the start
+  sent,      // sent from the host
+  returned,  // all zero at the start, and returned to the host
+  zeroed,    // all zero at the start, and not returned
   scratch,   // undefined at the start
 };
 
 class DeviceStrategy {
  public:
   virtual ~DeviceStrategy() = default;
-  // As Executor has it.
+  // See Executor::leaves_deltas().
   virtual bool leaves_deltas() const = 0;
-  // Before all else of a batch.
+  // The first call for each batch.
   virtual void begin(const ResolvedBatch&, const BatchRecords&) {}
-  // Of a launch for so many transactions.
+  // How many threads to launch for so many transactions.
   virtual std::uint32_t threads(std::uint32_t transactions) const = 0;
-  // Adds its columns of this section. All four are asked for, in order, before the rest.
+  // Adds the strategy's columns of this section. It is called once for each of the four sections, in order, before the
+  // functions below.
   virtual void add_columns(const ResolvedBatch& batch, const BatchShape& shape, BlockSection section,
                            BlockLayout* layout) = 0;
-  // Its sent columns into the staging memory, which has the block's offsets.
+  // Copies the strategy's columns of the section `sent` into the staging memory, which has the block's offsets.
   virtual void pack(std::byte*) {}
-  // Makes ready what it keeps on the device. Errors: of the device.
+  // Prepares the memory that the strategy keeps on the device. Errors: those of the device.
   [[nodiscard]] virtual Status reserve(DeviceStream stream, const BatchShape& shape) = 0;
   [[nodiscard]] virtual Status launch(DeviceStream stream, const DeviceBuffer& block,
                                       const BatchArguments<DeviceSpace>& batch, const BatchShape& shape) = 0;
-  // Passes and next version of the results, and the report, from the staging memory after the run.
+  // Fills the passes and the next version of the results, and the report, from the staging memory after the run.
   virtual void report(const BatchHeader& header, const BatchShape& shape, const std::byte* staging,
                       BatchResults* results, ExecutionReport* report) = 0;
 };

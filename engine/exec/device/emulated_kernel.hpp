@@ -1,4 +1,5 @@
-// A kernel for the emulated device (platform/emulated_device.hpp), as a strategy lists it (exec/strategy.hpp).
+// A kernel for the emulated device (platform/emulated_device.hpp). Strategy::kernels (exec/strategy.hpp) lists the
+// kernels of a strategy.
 #pragma once
 
 #include "engine/platform/emulated_device.hpp"
@@ -6,12 +7,12 @@
 namespace kilokv::engine {
 
 struct EmulatedKernel {
-  const char* name;  // that of the CUDA device's
-  // The kernel with these arguments, which are copied.
+  const char* name;  // the kernel for CUDA devices has the same name
+  // Makes a kernel that runs with a copy of these arguments.
   EmulatedDevice::Kernel (*bind)(const void* arguments);
 };
 
-// Run: TicketedRun or the like, over EmulatedPlatform; Arguments: what it takes.
+// Makes the entry of a kernel. Run: a class such as TicketedRun, over EmulatedPlatform. Arguments: what it takes.
 template <class Run, class Arguments>
 EmulatedKernel emulated_kernel(const char* name) {
   return {name, [](const void* arguments) -> EmulatedDevice::Kernel {

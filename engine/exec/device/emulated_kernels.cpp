@@ -32,7 +32,7 @@ class EmulatedKernels final : public DeviceKernels {
     return device_.info().multiprocessors;
   }
   std::uint64_t shared_words_max() const override { return EmulatedDevice::kBlockWordsMax; }
-  // At most half of the threads, each a block, so that some share the words and some do not.
+  // Each thread is a block. A cluster has at most half of them, so that some blocks share the words and others do not.
   std::uint32_t cluster_blocks_max(KernelHandle, std::uint32_t most) const override {
     return std::bit_floor(std::clamp(device_.info().multiprocessors / 2, 1u, most));
   }

@@ -1,4 +1,4 @@
-// The kernels of the emulated device.
+// Opens an emulated device with the kernels of all strategies.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The memory of `kilo` beside that of all strategies with tickets (exec/papers/ticketed_scratch.hpp), where it is the
-// host's own. Not thread-safe. Keeps its capacity: nothing is allocated in the steady state.
+// The host memory that only `kilo` needs, if it runs on the host. What all strategies with tickets need is in
+// exec/papers/ticketed_scratch.hpp. Not thread-safe. Keeps its capacity, so that the steady state allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@ namespace kilokv::engine {
 template <>
 class OwnScratch<KiloArguments<HostSpace>> {
  public:
-  // Fills what of the arguments, whose tuning is there, is kilo's. They point into this.
+  // Fills the part of the arguments that only `kilo` has. It points into this object. Requires: the tuning in the
+  // arguments is filled.
   void open(const ResolvedBatch& batch, const BatchRecords& records, std::uint32_t threads, std::uint32_t group_width,
             KiloArguments<HostSpace>* arguments);
   void close(ExecutionReport*) const {}

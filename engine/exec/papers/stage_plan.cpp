@@ -14,7 +14,8 @@ std::uint64_t room(std::uint32_t positions, std::uint32_t threads, std::uint32_t
 
 }  // namespace
 
-// Calls f(record) for each use of one that is there or may be written.
+// Calls f(record) for each use of a record by the transaction at this position. Leaves out keys that the batch only
+// reads and that have no record.
 template <class F>
 void StagePlan::for_records(const ResolvedBatch& batch, std::uint32_t position, const F& f) const {
   const TransactionColumns& c = batch.columns;
@@ -53,7 +54,7 @@ void StagePlan::make(const ResolvedBatch& batch, const BatchRecords& records, st
   cut(batch);
 }
 
-// As much as any batch of this size can take, so that how it is cut makes no difference.
+// Reserves as much memory as any batch of this size can need. So the memory does not depend on how a batch is cut.
 void StagePlan::reserve(const ResolvedBatch& batch) {
   const std::size_t n = batch.columns.size(), keys = batch.columns.key_id.size();
   class_end_.reserve(2 * whole_class_end_.size());
@@ -76,7 +77,8 @@ void StagePlan::stage_all() {
   }
 }
 
-// A transaction's heat: how often the most wanted of its records is named.
+// Chooses the records for a stage of so many slots. The heat of a transaction is how often the most wanted of its
+// records is named.
 void StagePlan::choose(const ResolvedBatch& batch, std::uint32_t slots) {
   const auto n = static_cast<std::uint32_t>(batch.columns.size());
   mentions_.assign(slot_of_.size(), 0);

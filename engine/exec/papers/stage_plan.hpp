@@ -1,13 +1,19 @@
-// Which records of a batch `local` (stm/papers/local.hpp) puts on its stage, and which transactions run there.
+// Decides which records of a batch `local` (stm/papers/local.hpp) puts on its stage, and which transactions run there.
 //
-// A batch whose records all find room is staged as a whole. Of another one the transactions that name the records that
-// are named most often come first: such a transaction stages all its records, while there is room, or none. Records
-// that nobody else names are not worth a place but for that. Then each precedence class is cut: those all of whose
-// records are staged, and those none of whose are, share nothing and run side by side; the others run behind them
-// (stm/papers/local_arguments.hpp). No cut changes what a batch may come to: within a class of a pass any order will
-// do.
+// If the stage has room for all records of a batch, all are staged. Otherwise the transactions are taken by heat, the
+// hottest first. The heat of a transaction is how often the most wanted of its records is named. Each transaction
+// stages all its records, or none if there is no room for all. A transaction whose records are named only once stages
+// none. So a record that only one transaction names is staged only together with a wanted one.
 //
-// Not thread-safe. Keeps its capacity: nothing is allocated in the steady state.
+// Then each precedence class is cut into parts (stm/papers/local_arguments.hpp):
+//   hot      transactions all of whose records are staged;
+//   beside   transactions none of whose records are staged;
+//   behind   all others.
+// Hot and beside transactions have no record in common, and run at the same time, in the first half of the class. The
+// others run after them, in the second half. A cut changes no guarantee, because any order within a class of a pass is
+// allowed.
+//
+// Not thread-safe. Keeps its capacity, so that the steady state allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -20,22 +26,25 @@ namespace kilokv::engine {
 
 class StagePlan {
  public:
-  // Requires: `records` has gathered the batch.
+  // Makes the plan for a stage of so many slots. Requires: `records` has gathered the batch.
   void make(const ResolvedBatch& batch, const BatchRecords& records, std::uint32_t slots);
 
-  std::uint32_t staged() const { return staged_; }
-  std::uint32_t behind_stage() const { return behind_stage_; }                // transactions
-  std::uint32_t beside_stage() const { return beside_stage_; }                // of them, at most in one half
-  std::uint32_t hot() const { return hot_; }                                  // likewise
-  const std::vector<std::uint32_t>& class_end() const { return class_end_; }  // of halves, as LocalArguments has them
+  std::uint32_t staged() const { return staged_; }  // records
+  // The largest number of transactions of each part in any half.
+  std::uint32_t behind_stage() const { return behind_stage_; }
+  std::uint32_t beside_stage() const { return beside_stage_; }
+  std::uint32_t hot() const { return hot_; }
+  // The columns of LocalArguments, with an entry for each half.
+  const std::vector<std::uint32_t>& class_end() const { return class_end_; }
   const std::vector<std::uint32_t>& hot_end() const { return hot_end_; }
   const std::vector<std::uint32_t>& behind() const { return behind_; }
-  const std::vector<std::uint32_t>& slot_of() const { return slot_of_; }      // empty: staged as a whole
-  const std::vector<std::uint32_t>& record_of() const { return record_of_; }  // the same
-  const std::vector<std::uint32_t>& order() const { return order_; }          // the same
+  // Record to slot, slot to record, and the order of positions. Empty if all records are staged.
+  const std::vector<std::uint32_t>& slot_of() const { return slot_of_; }
+  const std::vector<std::uint32_t>& record_of() const { return record_of_; }
+  const std::vector<std::uint32_t>& order() const { return order_; }
 
-  // Slots for undecided transactions, as Local deals them: for hot ones, and for all, of so many threads of which the
-  // first `staging` share the stage.
+  // How many slots the list of undecided transactions needs: for the hot ones, and for all. `threads`: of the run. The
+  // first `staging` of them share the stage. `each`: transactions that one thread runs as a group.
   std::uint64_t hot_slots(std::uint32_t staging, std::uint32_t group_width, std::uint32_t each) const;
   std::uint64_t slots(std::uint32_t staging, std::uint32_t threads, std::uint32_t group_width,
                       std::uint32_t each) const;
@@ -61,7 +70,7 @@ class StagePlan {
   std::vector<std::uint32_t> class_end_, hot_end_, behind_, slot_of_, record_of_, order_;
   std::vector<std::uint32_t> whole_class_end_, mentions_;
   std::vector<std::uint64_t> by_heat_;
-  std::vector<std::uint8_t> parts_;  // of positions
+  std::vector<std::uint8_t> parts_;  // by position
 };
 
 }  // namespace kilokv::engine

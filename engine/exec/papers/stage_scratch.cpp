@@ -21,8 +21,8 @@ void StageScratch::open(const ResolvedBatch& batch, const BatchRecords& records,
   const std::uint32_t each = a.tuning.transactions_per_thread;
   const LocalTuning& local = a.local_tuning;
   plan_.make(batch, records, local.staged_records);
-  // As much as it can be, however the plan cuts: parts of a batch need not more than its own slots each, and a tile
-  // more.
+  // As many slots as any cut of this batch can need. Each of the parts needs at most as many slots as the whole batch,
+  // rounded up to a tile.
   const std::uint64_t slots = 3 * position_room(a.batch.size, a.threads, group_width, each);
   grow(&stage_, stage_part_words(local.staged_records, local.signature_bits, staging, group_width, part_bits)
                     << part_bits);

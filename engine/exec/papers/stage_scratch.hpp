@@ -1,5 +1,5 @@
-// The memory of `local` beside that of all strategies with tickets (exec/papers/ticketed_scratch.hpp), where it is the
-// host's own. Not thread-safe. Keeps its capacity: nothing is allocated in the steady state.
+// The host memory that only `local` needs, if it runs on the host. What all strategies with tickets need is in
+// exec/papers/ticketed_scratch.hpp. Not thread-safe. Keeps its capacity, so that the steady state allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,13 @@ namespace kilokv::engine {
 template <>
 class OwnScratch<LocalArguments<HostSpace>> {
  public:
-  // Adds to the arguments of the batch, whose tuning and threads are there, what is local's: its stage, shared by the
-  // first `staging` threads, in 2^part_bits parts, and classes as it has them. They point into this.
+  // Fills the part of the batch's arguments that only `local` has, and replaces the classes by its halves. The first
+  // `staging` threads share the stage, which has 2^part_bits parts. The arguments point into this object. Requires: the
+  // tuning and the threads in the arguments are filled.
   void open(const ResolvedBatch& batch, const BatchRecords& records, std::uint32_t staging, std::uint32_t group_width,
             LocalArguments<HostSpace>* arguments, std::uint32_t part_bits = 0);
 
-  // After the run: adds what the threads say where their time went.
+  // Call it after the run. Adds the times that the threads measured to the report.
   void close(ExecutionReport* report) const;
 
   const StagePlan& plan() const { return plan_; }
@@ -34,6 +35,7 @@ class OwnScratch<LocalArguments<HostSpace>> {
   std::vector<LocalTimes> times_;
 };
 
+// Adds up the times of all threads, and reports the sums as counters.
 void add_times(std::span<const LocalTimes> of_threads, ExecutionReport* report);
 
 }  // namespace kilokv::engine

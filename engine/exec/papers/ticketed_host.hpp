@@ -1,4 +1,4 @@
-// A strategy with tickets on threads of the host. Thread safety: one caller at a time; its threads are its own.
+// A strategy with tickets on threads of the host. It has its own threads. Thread safety: one caller at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 
 namespace kilokv::engine {
 
-// Protocol: of HostPlatform.
+// Protocol: the strategy's protocol, over HostPlatform.
 template <class Protocol>
 class TicketedHost final : public Executor {
  public:
   using Arguments = typename Protocol::Arguments;
 
-  // `strategy`: a literal. `tuned`: arguments with their tuning.
+  // `strategy`: its name, a literal. `tuned`: arguments of which only the tuning is filled.
   TicketedHost(const char* strategy, std::uint32_t threads, const Arguments& tuned)
       : strategy_(strategy), team_(threads), arguments_(tuned) {}
 
@@ -28,14 +28,14 @@ class TicketedHost final : public Executor {
     scratch_.open(batch, team_.size(), HostPlatform::kGroupWidth, records, results, &arguments_);
     own_.open(batch, *records, team_.size(), HostPlatform::kGroupWidth, &arguments_);
     team_.run([this](std::uint32_t thread) {
-      HostPlatform platform(&team_, thread, nullptr);  // nothing is shared within a block
+      HostPlatform platform(&team_, thread, nullptr);  // null: no memory is shared within a block
       TicketedRun<HostPlatform, Protocol>(platform, arguments_).run();
     });
     scratch_.close(strategy_, batch, results, report);
     own_.close(report);
     report->on_device = false;
     if (results->passes > 0) return {};
-    return Status(StatusCode::internal, std::string(strategy_) + " has given a batch up: no thread got on");
+    return Status(StatusCode::internal, std::string(strategy_) + " gave up a batch: no thread made progress");
   }
   std::vector<std::string> strategies() const override { return {strategy_}; }
   std::size_t transactions_max() const override { return kTicketedTransactionsMax; }
@@ -47,7 +47,7 @@ class TicketedHost final : public Executor {
   ThreadTeam team_;
   TicketedScratch scratch_;
   OwnScratch<Arguments> own_;
-  Arguments arguments_;  // of the run; the tuning, of all
+  Arguments arguments_;  // of the current run; the tuning is that of all runs
 };
 
 }  // namespace kilokv::engine

@@ -51,8 +51,8 @@ void TicketedOnDevice::put(std::byte* staging, std::size_t offset, const std::ve
 
 void TicketedOnDevice::pack(std::byte* staging) { put(staging, class_end_, class_ends_); }
 
-// Lock words are free and of any version between batches, and unclaimed; new ones are all zero, like the clock before
-// them. A batch that was given up may leave others: then the device is given up, too.
+// Between batches, a lock word is free and unclaimed, with any version. New lock words are all zero, and so is the
+// clock before them. A batch that was given up may leave lock words in another state. Then the device is given up, too.
 Status TicketedOnDevice::reserve(DeviceStream stream, const BatchShape& shape) {
   const std::size_t before = locks_.bytes();
   const std::uint64_t words = kClockWords + lock_words_of(shape.records, tuning_.records_per_lock);

@@ -1,4 +1,4 @@
-// The part of the strategies with tickets in a batch on a device (exec/device/device_strategy.hpp).
+// What the strategies with tickets add to a batch on a device (exec/device/device_strategy.hpp).
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,11 @@
 
 namespace kilokv::engine {
 
-// What all of them have: the columns of TicketedArguments, and the lock words that stay on the device.
+// The part that all of these strategies have: the columns of TicketedArguments, and the lock words, which stay on the
+// device between batches.
 class TicketedOnDevice : public DeviceStrategy {
  public:
-  // `strategy`: a literal.
+  // `strategy`: its name, a literal.
   TicketedOnDevice(const char* strategy, const TicketedTuning& tuning, const DeviceStrategyPlace& place)
       : kernels_(*place.kernels), strategy_(strategy), tuning_(tuning), device_(*place.device), locks_(place.device) {}
 
@@ -28,20 +29,22 @@ class TicketedOnDevice : public DeviceStrategy {
               ExecutionReport* report) override;
 
  protected:
-  // Of transactions that are not decided, in a launch of that many threads.
+  // How many slots the list of undecided transactions needs, for a launch of so many threads.
   virtual std::uint64_t undecided_slots(std::uint32_t transactions, std::uint32_t threads) const;
-  // The part that all of them have.
+  // Fills the part of the arguments that all of these strategies have.
   void fill(const DeviceBuffer& block, const BatchArguments<DeviceSpace>& batch, const BatchShape& shape,
             TicketedArguments<DeviceSpace>* arguments) const;
 
   std::uint32_t transactions_per_thread() const { return tuning_.transactions_per_thread; }
+  // Copies a column to its offset in the staging memory.
   static void put(std::byte* staging, std::size_t offset, const std::vector<std::uint32_t>& column);
 
   DeviceKernels& kernels_;
   std::vector<std::uint32_t> class_ends_;
 
  private:
-  static constexpr std::size_t kClockWords = 2;  // the second for alignment: a lock's two words share a line
+  // The second word only aligns the locks, so that a lock's two words share a cache line.
+  static constexpr std::size_t kClockWords = 2;
 
   const char* strategy_;
   TicketedTuning tuning_;
@@ -53,14 +56,15 @@ class TicketedOnDevice : public DeviceStrategy {
   std::size_t tries_ = 0, pass_of_ = 0, undecided_ = 0;
 };
 
-// With the arguments of one strategy, which are its own.
+// The part of one strategy, which has its own type of arguments.
 template <class Arguments>
 class TicketedOnDeviceOf : public TicketedOnDevice {
  public:
-  // A sweep takes a device some microseconds: the kernel gives up before the host gives the device up.
+  // A sweep takes a device some microseconds. So with this limit, the kernel gives up the batch before the host gives
+  // up the device.
   static constexpr std::uint32_t kIdleSweepsMax = 1u << 20;
 
-  // `tuned`: arguments with their tuning.
+  // `tuned`: arguments of which only the tuning is filled.
   TicketedOnDeviceOf(const char* strategy, const Arguments& tuned, const DeviceStrategyPlace& place)
       : TicketedOnDevice(strategy, tuned.tuning, place), tuned_(tuned), kernel_(place.kernels->find(strategy)) {
     tuned_.tuning.idle_sweeps_max = kIdleSweepsMax;
@@ -78,7 +82,7 @@ class TicketedOnDeviceOf : public TicketedOnDevice {
   }
 
  protected:
-  // What of the arguments only this strategy has.
+  // Fills the part of the arguments that only this strategy has.
   virtual void add_own(const DeviceBuffer&, Arguments*) const {}
   virtual Status launch_kernel(DeviceStream stream, const Arguments& arguments, std::uint32_t threads) {
     return kernels_.launch(stream, kernel_, &arguments, {.threads = threads});

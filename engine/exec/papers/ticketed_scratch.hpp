@@ -1,6 +1,6 @@
-// The memory that the strategies with tickets (stm/papers/ticketed.hpp) work on where it is the host's own: what is
-// kept between batches, lock words above all, and the arguments of one. Not thread-safe. Keeps its capacity: nothing is
-// allocated in the steady state.
+// The host memory that the strategies with tickets (stm/papers/ticketed.hpp) work on, if they run on the host: what
+// they keep between batches, such as the lock words, and the arguments of one batch. Not thread-safe. Keeps its
+// capacity, so that the steady state allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,25 @@
 
 namespace kilokv::engine {
 
-// The ends of the precedence classes of a batch, as positions. Keeps the capacity of `ends`.
+// Fills `ends` with the ends of the batch's precedence classes, as positions. Keeps the capacity of `ends`.
 void find_class_ends(const ResolvedBatch& batch, std::vector<std::uint32_t>* ends);
 
 // The names of the counters that report_ticketed() fills.
 std::vector<const char*> ticketed_counters();
 
-// Passes and next version of the results, and the report, from what a run left: `words` as TicketedWord says, `counts`
-// of each thread.
+// Fills the passes and the next version of the results, and the report, from what a run has left. `words`: as in
+// TicketedWord. `counts`: of each thread, or of each group of a device.
 void report_ticketed(const char* strategy, const BatchHeader& header, std::span<const std::uint64_t> words,
                      std::span<const TicketedCounts> counts, BatchResults* results, ExecutionReport* report);
 
 class TicketedScratch {
  public:
-  // Fills the batch's arguments, whose tuning is there, for so many threads. They point into this, `batch`, `records`
-  // and `results`. Requires: at most kTicketedTransactionsMax transactions.
+  // Fills the batch's arguments, for a run on `threads` threads. They point into this object, `batch`, `records` and
+  // `results`. Requires: the tuning in the arguments is filled; the batch has at most kTicketedTransactionsMax
+  // transactions.
   void open(const ResolvedBatch& batch, std::uint32_t threads, std::uint32_t group_width, BatchRecords* records,
             BatchResults* results, TicketedArguments<HostSpace>* arguments);
-  // After the run: passes, next version, and the report.
+  // Call it after the run. Fills the passes and the next version of the results, and the report.
   void close(const char* strategy, const ResolvedBatch& batch, BatchResults* results, ExecutionReport* report);
 
   std::size_t memory_bytes() const;
@@ -42,16 +43,17 @@ class TicketedScratch {
   std::vector<TicketedCounts> counts_;
 };
 
-// The memory that a strategy has beside this for its own Arguments. Whoever derives some specializes it.
+// The further memory that a strategy needs for its own type of arguments. A strategy that derives a type from
+// TicketedArguments specializes this class for it.
 template <class Arguments>
 class OwnScratch;
 template <>
 class OwnScratch<TicketedArguments<HostSpace>> {
  public:
-  // Fills what of the arguments is not filled yet; they point into this.
+  // Fills what TicketedScratch::open() has not filled. The arguments point into this object.
   void open(const ResolvedBatch&, const BatchRecords&, std::uint32_t /*threads*/, std::uint32_t /*group_width*/,
             TicketedArguments<HostSpace>*) {}
-  // After the run.
+  // Call it after the run.
   void close(ExecutionReport*) const {}
   std::size_t memory_bytes() const { return 0; }
 };

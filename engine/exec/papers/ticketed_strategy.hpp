@@ -1,4 +1,5 @@
-// A strategy with tickets (stm/papers/ticketed.hpp) for the registry (exec/strategy.hpp), made of its protocol.
+// Makes the entry of a strategy with tickets (stm/papers/ticketed.hpp) in the registry (exec/strategy.hpp) from its
+// protocol.
 #pragma once
 
 #include <memory>
@@ -13,8 +14,8 @@
 
 namespace kilokv::engine {
 
-// Host, Emulated: the protocol, over HostPlatform and over EmulatedPlatform. OnDevice: what it has on a device.
-// `tune(texts, arguments)` fills the tuning of the protocol's arguments, over either space.
+// Host and Emulated: the protocol over HostPlatform, and over EmulatedPlatform. OnDevice: its DeviceStrategy.
+// `tune(texts, arguments)` fills the tuning in the arguments of either protocol.
 template <class Host, class Emulated, class OnDevice = TicketedOnDeviceOf<typename Emulated::Arguments>, class Tune>
 Strategy ticketed_strategy(const char* name, const char* summary, StrategyTraits traits,
                            std::vector<StrategySetting> settings, Tune tune) {
@@ -37,7 +38,7 @@ Strategy ticketed_strategy(const char* name, const char* summary, StrategyTraits
   return strategy;
 }
 
-// One whose arguments and settings are those of all that have locks.
+// A strategy that needs no other arguments and settings than those of all strategies with locks.
 template <class Host, class Emulated>
 Strategy locking_strategy(const char* name, const char* summary, AutoChoice auto_choice) {
   return ticketed_strategy<Host, Emulated>(

@@ -31,7 +31,7 @@ void BatchRecords::gather(const TransactionColumns& columns, const BatchResolver
   if (entries_.size() < 2 * keys || ++epoch_ == 0) {
     entries_.assign(std::bit_ceil(std::max(2 * keys, kEntriesMin)), Entry{0, 0});
     shift_ = 64 - static_cast<std::uint32_t>(std::countr_zero(entries_.size()));
-    epoch_ = std::max(epoch_, std::uint32_t{1});  // the entries are all of epoch 0
+    epoch_ = std::max(epoch_, std::uint32_t{1});  // the entries have epoch 0, so that they are free
   }
   record_of_key_.resize(keys);
   slots_.clear();
@@ -86,7 +86,7 @@ void BatchRecords::scatter(RecordStore* store, std::vector<SlotImage>* log) cons
   for (std::size_t d = 0; d < slots_.size(); ++d) {
     if (d + kPrefetchAhead < slots_.size()) prefetch_for_write(slots + slots_[d + kPrefetchAhead]);
     Cell& cell = slots[slots_[d]].cell;
-    if (cell.tag == cells_[2 * d + 1]) continue;  // a write has its own version
+    if (cell.tag == cells_[2 * d + 1]) continue;  // not written: each write gives a new version
     log->push_back({slots_[d], cell});
     cell = {cells_[2 * d], cells_[2 * d + 1]};
   }

@@ -1,8 +1,8 @@
-// The records that a batch names, each once, numbered from 0 in the order in which its keys first name them: what a
-// parallel strategy works on (stm/ordered.hpp), close together and apart from the table. Their cells are gathered
-// before the batch and scattered behind it.
+// The records that a batch names, each once. They are numbered from 0, in the order in which the keys of the batch
+// first name them. A parallel strategy (stm/ordered.hpp) works on copies of their cells, which are close together and
+// apart from the table. gather() copies the cells from the table before the batch. scatter() writes them back after it.
 //
-// Not thread-safe. Keeps its capacity: nothing is allocated in the steady state.
+// Not thread-safe. Keeps its capacity, so that the steady state allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ namespace kilokv::engine {
 
 class BatchRecords {
  public:
-  // Counts its batches behind `first_epoch`: not 0 only in tests of what happens when epochs run out.
+  // The first batch has the epoch after `first_epoch`. Only tests of what happens when epochs run out pass another
+  // value than 0.
   explicit BatchRecords(std::uint32_t first_epoch = 0) : epoch_(first_epoch) {}
 
   // Numbers the records and gathers their cells. Requires: `resolver` has resolved `columns`, which have no ranges.
@@ -29,38 +30,39 @@ class BatchRecords {
 
   std::size_t size() const { return slots_.size(); }
   const std::vector<std::uint32_t>& record_of_key() const { return record_of_key_; }  // [k]
-  // The record that stands for all keys that are only read and not there; kNone: there is none such.
+  // The one record of all keys that the batch only reads and that have no record. kNone: there is no such key.
   std::uint32_t absent_record() const { return absent_record_; }
-  const std::vector<std::uint32_t>& slots() const { return slots_; }  // [d] of the table
+  const std::vector<std::uint32_t>& slots() const { return slots_; }  // [d] slot in the table
   std::vector<std::uint64_t>& cells() { return cells_; }              // [2d] word and tag
   const std::vector<std::uint64_t>& cells() const { return cells_; }
 
-  // Turns the deltas among the results (BatchResults::kDelta) into what each ADD left, by replaying all writes in rank
-  // order over the table's cells. False: they do not lead to the cells that the strategy left, so that one of the two
-  // is wrong. Before scatter().
+  // Replays all writes in rank order over the table's cells. In this way it replaces each delta among the results
+  // (BatchResults::kDelta) by the value that the ADD left. False: the writes do not lead to the cells that the strategy
+  // left, so that either the writes or the cells are wrong. Call it before scatter().
   [[nodiscard]] bool settle_deltas(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
                                    BatchResults* results);
 
-  // Writes the cells that changed to the table; appends the slots and what they held to `log`. Requires: settled.
+  // Writes the cells that changed to the table. Appends their slots, with the cells before, to `log`. Requires: the
+  // results have no deltas, or settle_deltas() has returned true.
   void scatter(RecordStore* store, std::vector<SlotImage>* log) const;
 
   std::size_t memory_bytes() const;
 
  private:
-  // A number in a hash table by slot; of another batch if the epoch differs.
+  // An entry of a hash table from slot to record number. It is free if its epoch is not that of this batch.
   struct Entry {
     std::uint32_t epoch, record;
   };
 
   std::uint32_t number(std::uint32_t slot);
 
-  std::vector<Entry> entries_;  // a power of 2, at least twice the keys
+  std::vector<Entry> entries_;  // the size is a power of 2, and at least twice the number of keys
   std::uint32_t epoch_;
   std::uint32_t shift_ = 0;
   std::vector<std::uint32_t> record_of_key_;
   std::vector<std::uint32_t> slots_;
   std::vector<std::uint64_t> cells_;
-  std::vector<Cell> running_;  // [d] of settle_deltas
+  std::vector<Cell> running_;  // [d] the cells during settle_deltas()
   std::uint32_t absent_record_ = kNone;
 };
 

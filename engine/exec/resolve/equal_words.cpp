@@ -11,14 +11,14 @@
 namespace kilokv::engine {
 namespace {
 
-// Contents are looked up by hash and size, and compared once for each word that has both.
+// The key to look up a content. A word whose content has the same key is then compared byte by byte, once.
 using ContentKey = std::tuple<std::uint64_t, std::uint64_t, std::size_t>;
 ContentKey key_of(Hash128 hash, std::size_t size) { return {hash.high, hash.low, size}; }
 
 struct Content {
   std::string_view bytes;
   std::vector<std::uint64_t> words;
-  std::uint32_t begin = 0;  // in words_
+  std::uint32_t begin = 0;  // of its words in words_
 };
 
 }  // namespace
@@ -28,7 +28,7 @@ void EqualWords::collect(const TransactionColumns& columns, const BatchResolver&
   words_.clear();
   begin_.assign(columns.value_end.size(), 0);
   end_.assign(columns.value_end.size(), 0);
-  std::map<ContentKey, Content> contents;  // that are asked for
+  std::map<ContentKey, Content> contents;  // those that a guard compares with
   const auto for_guards = [&](const auto& f) {
     for (std::size_t g = 0; g < columns.guard_kind.size(); ++g) {
       if (columns.guard_kind[g] != static_cast<std::uint8_t>(GuardKind::bytes_equal)) continue;

@@ -1,9 +1,11 @@
-// `bytes equal` without bytes: for each constant that such a guard of the batch compares with, the words of all byte
-// values in the batch that have its content. A strategy then compares words (stm/ordered.hpp), wherever it runs.
-// The values that a record can come to hold within a batch are those that its records hold before it, and its
-// constants.
+// Lets a strategy evaluate the guard `bytes equal` without the bytes. For each constant that such a guard of the batch
+// compares with, this class finds the words of all byte values in the batch that have the same content. A strategy
+// (stm/ordered.hpp) then compares words only, so that it can do so on every platform.
 //
-// Not thread-safe. Costs nothing where the batch has no such guard. Keeps its capacity but for a map of contents.
+// The words are complete: within a batch, a record can only hold a value that one of the batch's records held before
+// the batch, or a constant of the batch.
+//
+// Not thread-safe. Costs nothing if the batch has no such guard. Keeps its capacity, except for a map of contents.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,8 @@ class EqualWords {
   // Requires: `records` has gathered the batch.
   void collect(const TransactionColumns& columns, const BatchResolver& resolver, const BatchRecords& records);
 
-  // Value i: words [begin[i], end[i]), ascending; empty where no guard asks for it.
+  // The words of value i are [begin[i], end[i]) of words(), in ascending order. There are none if no guard compares
+  // with the value.
   const std::vector<std::uint32_t>& begin() const { return begin_; }  // [v]
   const std::vector<std::uint32_t>& end() const { return end_; }      // [v]
   const std::vector<std::uint64_t>& words() const { return words_; }

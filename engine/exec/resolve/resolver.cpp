@@ -16,7 +16,7 @@ bool creates(std::uint8_t kind) {
 }  // namespace
 
 bool BatchResolver::insert_missing(const TransactionColumns& columns, RecordStore* store) {
-  const std::uint32_t absent = store->table().absent_slot();  // as find_all saw it: inserts may change it
+  const std::uint32_t absent = store->table().absent_slot();  // as find_all() saw it, because inserts may change it
   for (std::size_t i = 0; i < columns.op_kind.size(); ++i) {
     const std::uint32_t key = columns.op_key[i];
     if (!creates(columns.op_kind[i]) || slot_of_key_[key] != absent) continue;
@@ -69,8 +69,8 @@ Status BatchResolver::resolve(const TransactionColumns& columns, BatchNumber bat
       const std::size_t records = store->table().size() - inserted_.size();
       forget_unwritten(store);
       return Status::exhausted(
-          {"records", "--table-records-max, and 16 GiB of key bytes",
-           std::to_string(records) + " records and the new keys of a batch", "--table-records-max"},
+          {"records", std::to_string(store->records_max()) + " records and 16 GiB of keys",
+           std::to_string(records) + " records before the new keys of a batch", "--table-records-max"},
           kRetryAfterUs);
     }
     if (!inserted_.empty()) find_all(columns, *store, read_set);

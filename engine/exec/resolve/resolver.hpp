@@ -1,16 +1,16 @@
-// Resolving a batch: from key ids to slots, before it runs. After it, execution needs no hash lookups, and its memory
-// accesses are known ahead.
+// Resolves a batch before it runs: finds the slot of each key id. After that, execution needs no hash lookups, and the
+// memory accesses of the batch are known in advance.
 //
-// Keys that the batch may write and that have no record get one first (never written, all zero), so that every reader
-// in the batch finds it; those that nobody wrote in the end are removed by forget_unwritten(). Keys that are only read
-// and have no record resolve to the table's absent slot.
+// A key that the batch may write, and that has no record, gets a record first. The record is all zero, like one that
+// was never written. So every reader in the batch finds it. After the batch, forget_unwritten() removes the records
+// that were not written. A key that the batch only reads, and that has no record, resolves to the table's absent slot.
 //
-// Byte constants of the batch become blobs here, each with a reference that the batch gives up.
+// The byte constants of the batch become blobs here. The batch holds a reference to each blob, and gives it up later.
 //
-// This is the seam for data that is not resident: a key that is missing from the table would be fetched from storage at
-// the place where it is found missing, before anything runs.
+// If the table one day holds only a part of the data, this is the place for the change: a key that is missing in the
+// table would be fetched from storage here, before any transaction runs.
 //
-// Not thread-safe. Keeps its capacity: nothing is allocated in the steady state.
+// Not thread-safe. Keeps its capacity, so that the steady state allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -26,21 +26,22 @@ namespace kilokv::engine {
 
 class BatchResolver {
  public:
-  // RESOURCE_EXHAUSTED when the store cannot take the new keys; it is then as it was.
-  // `read_set`: so many leading keys are those of as many leading guards, which are checked elsewhere
-  // (exec/validate/read_set.hpp): they are resolved only if something else names them.
+  // RESOURCE_EXHAUSTED if the store has no room for the new keys. The store is then as it was.
+  // `read_set`: so many leading keys belong to the large read set (exec/validate/read_set.hpp), which is checked
+  // elsewhere. Such a key is resolved only if another guard or an operation names it, too.
   Status resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store, std::uint32_t read_set = 0);
-  // One of these after all. Requires: resolve().
+  // Resolves one key, such as one of the large read set. Requires: resolve() was called.
   void resolve_key(const TransactionColumns& columns, std::uint32_t key, const RecordStore& store) {
     slot_of_key_[key] = store.table().find(columns.key_id[key]);
   }
 
-  // Whether forget_unwritten() has something to do: then slots move.
+  // Whether forget_unwritten() would remove records. If it does, slots move.
   bool has_unwritten(const RecordStore& store) const;
+  // Removes the records that resolve() inserted and that the batch did not write.
   void forget_unwritten(RecordStore* store);
 
   const std::uint32_t* slot_of_key() const { return slot_of_key_.data(); }  // [k]
-  const std::uint64_t* value_word() const { return value_word_.data(); }    // [v]; 0: not written by an operation
+  const std::uint64_t* value_word() const { return value_word_.data(); }    // [v] 0: no operation writes the value
 
  private:
   bool find_all(const TransactionColumns& columns, const RecordStore& store, std::uint32_t read_set);

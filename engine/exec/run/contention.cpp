@@ -20,7 +20,7 @@ const char* to_string(Contention contention) {
 }
 
 Contention ContentionSample::look_at(const TransactionColumns& columns, const BatchResolver& resolver) {
-  if (++epoch_ == 0) records_.fill({});  // nobody's
+  if (++epoch_ == 0) records_.fill({});  // the epochs start again: all entries become free
   epoch_ += epoch_ == 0 ? 1 : 0;
   hottest_ = 0;
   const std::size_t n = columns.size();
@@ -53,7 +53,8 @@ Contention ContentionSample::look_at(const TransactionColumns& columns, const Ba
   return hottest_ * 4 < sampled ? Contention::some : Contention::high;
 }
 
-// A place for each slot: there are twice as many as uses.
+// Notes one use of a slot in the hash table, which has twice as many places as there are uses. `by`: the number of the
+// transaction in the sample, from 1.
 void ContentionSample::use(std::uint32_t slot, std::uint16_t by, bool changes, bool observes) {
   std::size_t at = slot * std::uint64_t{0x9E3779B97F4A7C15} >> kHashShift;
   while (records_[at].epoch == epoch_ && records_[at].slot != slot) at = (at + 1) % kPlaces;

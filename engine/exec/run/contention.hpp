@@ -1,13 +1,14 @@
-// How much the transactions of a batch stand in each other's way, from a sample of them: cheap enough to be asked
-// before every batch.
+// Estimates the contention of a batch: how many of its transactions conflict. It looks only at a sample of them, so
+// that it is cheap enough to be asked before every batch.
 //
-// What orders transactions is a record that several of them touch and one of them changes; additions to a record that
-// nobody else reads or sets commute, and count for nothing. A strategy's rounds, retries and waits grow with the
-// share of the transactions that meet at the hottest such record.
+// Transactions conflict at a record if several of them touch it and one of them changes it. ADDs to a record that no
+// transaction of the sample reads or sets commute, so they do not count. The rounds, retries and waits of a strategy
+// grow with the share of the transactions that meet at the hottest such record.
 //
-// Where it has been the same for a while, only one batch in a few is looked at: the others are taken for what it was.
+// If the contention was the same for some batches in a row, only one batch in a few is sampled. The batches between get
+// the last value.
 //
-// Not thread-safe. Nothing is allocated.
+// Not thread-safe. Allocates nothing.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@
 
 namespace kilokv::engine {
 
-// By the share of the sampled transactions that meet at the hottest record.
+// The share of the sampled transactions that meet at the hottest record.
 enum class Contention : std::uint8_t {
   low,   // below 1 in 32
   some,  // below 1 in 4
@@ -29,14 +30,17 @@ const char* to_string(Contention contention);
 
 class ContentionSample {
  public:
-  // Looked at, in runs of neighbours, which cost few cache lines; runs are spread evenly over the batch. What meets
-  // within one run alone is one client's, and counts for nothing.
+  // The sample is made of runs. A run is so many neighbours, which cost few cache lines. The runs are spread evenly
+  // over the batch. If only transactions of one run meet at a record, they are probably those of one client, and do not
+  // count.
   static constexpr std::size_t kRun = 8;
-  static constexpr std::size_t kTransactions = 128;  // at most
+  // The sample is 1 in kBatchShare of the transactions, but at least kTransactionsMin and at most kTransactions. It
+  // ends when it has seen kUses guards and operations.
+  static constexpr std::size_t kTransactions = 128;
   static constexpr std::size_t kTransactionsMin = 2 * kRun;
-  static constexpr std::size_t kBatchShare = 32;  // and 1 in so many
-  static constexpr std::size_t kUses = 512;       // and at most so many guards and operations of theirs
-  // Alike in a row, before so many are taken for like them.
+  static constexpr std::size_t kBatchShare = 32;
+  static constexpr std::size_t kUses = 512;
+  // After kAlikeMin equal samples in a row, kUnseen batches between two samples are not sampled.
   static constexpr std::uint32_t kAlikeMin = 16, kUnseen = 3;
 
   // Requires: `resolver` has resolved `columns`, which have no ranges.
@@ -56,19 +60,19 @@ class ContentionSample {
   static constexpr std::size_t kPlaces = 2 * kUses;
 
   struct Record {
-    std::uint32_t epoch = 0, slot = 0;       // of another batch if the epoch differs
-    std::uint16_t touched = 0, last = 0;     // by so many transactions, by this one last (from 1; 0: nobody)
-    bool spread = false;                     // over several runs
-    bool changed = false, observed = false;  // observed: read, or set to something that is not an addition to it
+    std::uint32_t epoch = 0, slot = 0;       // the entry is free if the epoch is not that of this batch
+    std::uint16_t touched = 0, last = 0;     // how many transactions touch it; the last one's number, from 1; 0: none
+    bool spread = false;                     // transactions of several runs touch it
+    bool changed = false, observed = false;  // observed: read, or written by an operation other than ADD
   };
 
   Contention look_at(const TransactionColumns& columns, const BatchResolver& resolver);
   void use(std::uint32_t slot, std::uint16_t by, bool changes, bool observes);
 
-  static_assert(kPlaces == 1024);  // as the hash has it
+  static_assert(kPlaces == 1024);  // use() takes 10 bits of its hash
 
   std::array<Record, kPlaces> records_{};
-  std::uint32_t epoch_ = 0;  // of the batch
+  std::uint32_t epoch_ = 0;  // of the last batch that was sampled
   std::uint16_t hottest_ = 0;
   Contention last_ = Contention::low;
   std::uint32_t alike_ = 0, unseen_ = 0;

@@ -1,8 +1,8 @@
-// How the last batch was executed: for the bench's report, the server's status, and tests. Not results: two strategies
-// that agree on these may differ here.
+// How the last batch was executed, for the bench's report, the server's status, and tests. A report is not a result:
+// two strategies with the same results may have different reports.
 //
-// It knows no strategy. What one strategy tells beside what all of them tell is a list of named numbers, so that a new
-// strategy changes nothing for those who read reports.
+// This file knows no strategy. What only one strategy reports is a list of named numbers. So a new strategy changes
+// nothing in the code that reads reports.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace kilokv::engine {
 
-// How the numbers of several batches make one: their sum, or the largest of them.
+// How the values of several batches become one value: their sum, or the largest of them.
 enum class CounterKind : std::uint8_t { sum, largest };
 
 struct Counter {
@@ -24,18 +24,18 @@ struct Counter {
   void add(std::uint64_t more) { value = kind == CounterKind::sum ? value + more : std::max(value, more); }
 };
 
-// Not thread-safe. Keeps its capacity: nothing is allocated in the steady state.
+// Not thread-safe. Keeps its capacity, so that the steady state allocates nothing.
 class Counters {
  public:
   void clear() { list_.clear(); }
-  // Adds to the counter of this name; one that is new comes last.
+  // Adds to the counter of this name. If there is none, appends it.
   void add(const char* name, std::uint64_t value, CounterKind kind = CounterKind::sum) {
     for (Counter& counter : list_) {
       if (std::string_view(counter.name) == name) return counter.add(value);
     }
     list_.push_back({name, value, kind});
   }
-  // 0: it is not there.
+  // 0 if there is no counter of this name.
   std::uint64_t of(std::string_view name) const {
     for (const Counter& counter : list_) {
       if (counter.name == name) return counter.value;
@@ -50,25 +50,35 @@ class Counters {
 };
 
 struct ExecutionReport {
-  const char* strategy = "serial";  // that ran it
-  bool any_order = false;           // in an order of its own, which the ranks give; else in that of the specification
-  bool on_device = false;           // by the device's kernels
-  std::uint32_t devices_lost = 0;   // since the engine began: given up for an error
-  std::uint32_t validated = 0;      // reads of a large read set that were checked ahead (exec/validate/read_set.hpp)
-  std::uint32_t validated_beside = 0;  // of these, not by the caller's thread: by another, a device, or nobody any more
-  // Of a device:
-  std::uint64_t sent_bytes = 0, returned_bytes = 0;  // the batch's columns there, what came of it back
-  // By its clock: these copies, and all between them.
+  // The strategy that ran the batch.
+  const char* strategy = "serial";
+  // True: in an order that the strategy found, which the ranks tell. False: in the order of the specification.
+  bool any_order = false;
+  // Whether the device's kernels ran the batch.
+  bool on_device = false;
+  // How many devices were given up because of an error, since the engine began.
+  std::uint32_t devices_lost = 0;
+  // How many reads of a large read set were checked before the transaction ran (exec/validate/read_set.hpp).
+  std::uint32_t validated = 0;
+  // How many of these the caller's thread did not check. Another thread or a device did, or the check ended early.
+  std::uint32_t validated_beside = 0;
+
+  // For batches on a device. The bytes of the columns that were sent, and of those that came back.
+  std::uint64_t sent_bytes = 0, returned_bytes = 0;
+  // By the device's clock: the time of the two copies, and of all between them.
   double sent_seconds = 0, kernel_seconds = 0, returned_seconds = 0;
-  // Of all parallel ones:
-  std::uint64_t postponed = 0;                 // times that a WAIT guard postponed one
-  std::vector<std::uint64_t> decided_by = {};  // [threads, or a device's groups] transactions by who decided them
-  // What only this strategy tells. Where it uses up ranks for nothing, it says how many as "wasted_tickets".
+
+  // For all parallel strategies. How many times a WAIT guard postponed a transaction.
+  std::uint64_t postponed = 0;
+  // [threads, or groups of a device] how many transactions each of them decided.
+  std::vector<std::uint64_t> decided_by = {};
+  // What only this strategy reports. If it leaves ranks unused, "wasted_tickets" says how many.
   Counters counters = {};
 
   std::uint64_t counter(std::string_view name) const { return counters.of(name); }
 
-  // Of a batch that this strategy ran: nothing of the one before, nor of one that a device gave up.
+  // Starts the report of a batch that strategy `of` ran. Clears what belongs to the batch before, or to an attempt on a
+  // device that failed.
   void begin(const char* of) {
     strategy = of;
     any_order = false;
@@ -83,8 +93,8 @@ struct ExecutionReport {
 // Where batches run now.
 struct EngineDevice {
   std::string name = "cpu";  // cpu, cuda or emulated
-  std::string model;         // of the device, such as "NVIDIA H200"
-  std::string reason;        // why not the device that was asked for; empty: it is the one
+  std::string model;         // the model of the device, such as "NVIDIA H200"
+  std::string reason;        // why it is not the device that was asked for; empty: it is
 };
 
 }  // namespace kilokv::engine

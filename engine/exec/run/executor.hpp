@@ -1,4 +1,4 @@
-// The face of what runs a resolved batch in parallel: on host threads (ordered_host.hpp), on a device
+// The interface of what runs a resolved batch in parallel: on threads of the host (ordered_host.hpp), on a device
 // (device_executor.hpp), or in the simulator.
 #pragma once
 
@@ -20,12 +20,12 @@
 
 namespace kilokv::engine {
 
-// A batch without ranges, ready to run. By reference: everything outlives the run.
+// A batch without ranges, ready to run. It holds references, so everything must outlive the run.
 struct ResolvedBatch {
   const BatchHeader& header;
   const TransactionColumns& columns;
   const Column<std::uint8_t>& expires;
-  const std::vector<std::uint32_t>& order;  // position -> transaction; empty: the same
+  const std::vector<std::uint32_t>& order;  // position -> transaction; empty: both are equal
   Version tombstone_floor;
   const RecordStore& store;
   const BatchResolver& resolver;
@@ -36,36 +36,36 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // The names of the strategies that it has, at least one, and which of them run() takes from now on; the first to
-  // begin with.
+  // The names of the strategies that it has, at least one. use(i) makes run() take strategy i from now on. Before that,
+  // run() takes the first.
   virtual std::vector<std::string> strategies() const { return {"ordered"}; }
   virtual void use(std::size_t) {}
 
-  // Brings what it keeps of the store up to date; run() does so, too. Errors: of a device; it is not used again.
+  // Brings its copy of the store up to date, if it has one. run() does the same. Fails only on a device. The executor
+  // is then not used again.
   [[nodiscard]] virtual Status prepare(const RecordStore&) { return {}; }
 
-  // Runs the batch: fills `results` (which are reset; with deltas, if it leaves_deltas()), passes included, and the
-  // records' cells as they are behind it.
-  // Errors, of a device; results and cells are then unspecified. RESOURCE_EXHAUSTED: it has no memory for this batch,
-  // and is as it was. Any other: the executor is not used again.
+  // Runs the batch. Fills `results`, which are reset before, and writes the cells that the batch leaves to `records`.
+  // The results include the number of passes. They have deltas if leaves_deltas(). Fails only on a device. Results and
+  // cells are then unspecified. RESOURCE_EXHAUSTED: the device has no memory for this batch, and the executor can be
+  // used again. After any other error, it is not used again.
   [[nodiscard]] virtual Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                                    ExecutionReport* report) = 0;
-  // Whether the strategy in use leaves deltas among the results, which are yet to be settled
-  // (BatchRecords::settle_deltas).
+  // Whether the strategy in use leaves deltas in the results. BatchRecords::settle_deltas() must then replace them.
   virtual bool leaves_deltas() const = 0;
-  // Of a batch.
+  // The largest number of transactions in a batch.
   virtual std::size_t transactions_max() const { return SIZE_MAX; }
-  // The record of this id was changed by something else than run(). For who runs on a device.
+  // Tells an executor on a device that something other than run() has changed the record of this id.
   virtual void changed(KeyId) {}
-  // Checks a large read set together with the caller's thread. Errors: as of run().
-  // Requires: device().
+  // Checks a large read set. The device and the caller's thread share the work. Errors: as for run().
+  // Requires: device() is not null.
   [[nodiscard]] virtual Status validate(const RecordStore&, const ReadSet&, ValidatorLanes, ValidatorResult* result) {
     *result = {.is_complete = false};
     return {};
   }
   // The device that it runs on; null: the host.
   virtual const DeviceInfo* device() const { return nullptr; }
-  virtual std::size_t memory_bytes() const = 0;  // of the host
+  virtual std::size_t memory_bytes() const = 0;  // in memory of the host
 };
 
 }  // namespace kilokv::engine

@@ -25,7 +25,7 @@ void HostAccess::open(const TransactionColumns& columns, const BatchResolver& re
   op_kind_ = columns.op_kind.data();
   op_key_ = columns.op_key.data();
   operations_ = static_cast<std::uint32_t>(columns.op_kind.size());
-  // An assignment of {} would keep their memory.
+  // An assignment of {} would keep the memory of a large batch.
   if (log_.size() > std::max<std::size_t>(kLogKeptMax, operations_)) log_ = std::vector<SlotImage>();
   if (replaced_.capacity() > kLogKeptMax) replaced_ = std::vector<OrderedIndex::Newest>();
   if (log_.size() < operations_) log_.resize(operations_);
@@ -92,8 +92,7 @@ bool HostAccess::delete_range(std::uint32_t range, Version own) {
                       const Cell cell = slots_[slot].cell;
                       if (type_of(cell.tag) == ValueType::absent) return true;
                       add_pair(key, cell, own);
-                      // The deletes so far may have taken the room of the operations that follow: each of these has one
-                      // write.
+                      // The deletes so far may have used up the room of later operations. Each of these writes once.
                       if (log_.size() - log_size_ <= operations_) log_.resize(2 * log_.size());
                       write_slot(slot, Cell{0, make_tag(own, ValueType::absent)});
                       return --left > 0;

@@ -1,10 +1,10 @@
-// The host's access to records for the interpreter (txn/interpreter.hpp): reads and writes slots in place.
+// Gives the interpreter (txn/interpreter.hpp) access to records on the host. It reads and writes slots in place.
 //
-// Every write is logged with the cell that it replaced. The entries since begin() undo a transaction. Those that
-// replaced a version from before the batch are, one for each record that was written, the batch's before-images. A
-// batch that has ranges keeps the index's summaries at its own writes, so that its later ranges see them.
+// Every write is logged with the cell that it replaced. The entries since begin() serve to undo a transaction. The
+// entries that replaced a version from before the batch are the before-images: one for each record that was written. If
+// a batch has ranges, each write also updates the summaries of the index, so that the later ranges of the batch see it.
 //
-// One thread. Keeps its capacity: nothing is allocated in the steady state.
+// For one thread. Keeps its capacity, so that the steady state allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@
 
 namespace kilokv::engine {
 
-// Whether no key of range i has a version above `since`.
+// Whether no key of the range has a version above `since`.
 bool range_unchanged(const RecordStore& store, const TransactionColumns& columns, std::uint32_t range, Version since);
 
 class HostAccess {
  public:
-  // Prepares for a batch. Requires: `resolver` has resolved `columns`; all arguments outlive the batch.
+  // Prepares for a batch. Requires: `resolver` has resolved `columns`, and all arguments outlive the batch.
   void open(const TransactionColumns& columns, const BatchResolver& resolver, RecordStore* store,
             BatchResults* results);
 
@@ -48,7 +48,7 @@ class HostAccess {
   bool delete_range(std::uint32_t range, Version own);
 
   static constexpr bool defers(std::uint32_t) { return false; }
-  // The operation with this index in the columns is about to run: asks for what a later one needs.
+  // The operation with this index in the columns runs next. Prefetches the record of a later one.
   void ahead(std::uint32_t operation) const {
     const std::uint32_t later = operation + kPrefetchAhead;
     if (later < operations_ && op_kind_[later] < static_cast<std::uint8_t>(OpKind::range_get)) {
@@ -56,17 +56,18 @@ class HostAccess {
     }
   }
 
-  // The writes of the batch, in order, with the cells that they replaced; the before-images are those whose version is
-  // below the batch's first.
+  // The writes of the batch, in order, with the cells that they replaced. A replaced cell is a before-image if its
+  // version is below the first version of the batch.
   std::span<const SlotImage> log() const { return {log_.data(), log_size_}; }
-  bool summarized() const { return summarized_; }  // all of them were told to the index
+  bool summarized() const { return summarized_; }  // the summaries of the index have all writes of the log
   std::size_t memory_bytes() const {
     return log_.capacity() * sizeof(SlotImage) + replaced_.capacity() * sizeof(OrderedIndex::Newest);
   }
 
  private:
-  static constexpr std::uint32_t kPrefetchAhead = 16;                                      // operations
-  static constexpr std::size_t kLogKeptMax = (std::size_t{64} << 20) / sizeof(SlotImage);  // beyond it, as needed
+  static constexpr std::uint32_t kPrefetchAhead = 16;  // operations
+  // Images. A log with more keeps its memory only as long as batches need it.
+  static constexpr std::size_t kLogKeptMax = (std::size_t{64} << 20) / sizeof(SlotImage);
 
   // Requires: room in the log.
   void write_slot(std::uint32_t slot, Cell cell) {
@@ -89,15 +90,15 @@ class HostAccess {
   const std::uint8_t* op_kind_ = nullptr;
   const std::uint32_t* op_key_ = nullptr;
   std::uint32_t operations_ = 0;
-  std::vector<SlotImage> log_;  // room for every operation's write; the deletes of ranges add their own
+  std::vector<SlotImage> log_;  // has room for one write of each operation; DELETE_RANGE makes more room
   std::size_t log_size_ = 0;
   bool summarized_ = false;
-  std::vector<OrderedIndex::Newest> replaced_;  // for each write of the log, if summarized
+  std::vector<OrderedIndex::Newest> replaced_;  // for each write of the log, if summarized_: what summarize() replaced
   std::size_t undo_begin_ = 0;
-  std::vector<std::uint32_t> ranges_run_;  // by the running transaction
+  std::vector<std::uint32_t> ranges_run_;  // ranges that the current transaction has run
 };
 
-// Access for evaluating a guard outside of a batch: looks every key up.
+// Gives access to records outside of a batch, to evaluate a guard. It looks up every key.
 class LookupAccess {
  public:
   LookupAccess(const RecordStore& store, const TransactionColumns& columns) : store_(store), columns_(columns) {}

@@ -1,4 +1,5 @@
-// What every parallel strategy is given of a batch, where its memory is the host's own. Also for the simulator.
+// The arguments that every parallel strategy gets for a batch, if it works in the host's memory. The simulator uses
+// them, too.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +11,11 @@
 
 namespace kilokv::engine {
 
-// They point into `batch`, `records` and `results`.
+// Fills `arguments`. They point into `batch`, `records` and `results`.
 void set_batch_arguments(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                          BatchArguments<HostSpace>* arguments);
 
-// At least so many elements, new ones of this value; what is there stays.
+// Gives the column at least `size` elements. New elements get `value`. The others stay as they are.
 template <class T>
 void grow(std::vector<T>* column, std::size_t size, T value = {}) {
   if (column->size() < size) column->resize(size, value);

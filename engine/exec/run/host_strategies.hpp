@@ -1,5 +1,5 @@
-// Several strategies on threads of the host, one of which runs the next batch. Each has threads and memory of its own;
-// threads without a batch are parked. Thread safety: one caller at a time.
+// Several strategies on threads of the host. use() chooses the one that runs the next batch. Each strategy has its own
+// threads and memory. Threads without a batch are parked. Thread safety: one caller at a time.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace kilokv::engine {
 
 class HostStrategies final : public Executor {
  public:
-  // Requires: `strategies`, at least one, are of the registry (exec/strategy.hpp), and not `serial`; `settings` are
-  // checked.
+  // Requires: `strategies` has at least one name; all are in the registry (exec/strategy.hpp), and none is `serial`;
+  // check_settings() accepts `settings`.
   HostStrategies(std::vector<std::string> strategies, std::uint32_t threads, const SettingTexts& settings = {});
 
   std::vector<std::string> strategies() const override { return names_; }
@@ -25,7 +25,7 @@ class HostStrategies final : public Executor {
     return used_->run(batch, records, results, report);
   }
   bool leaves_deltas() const override { return used_->leaves_deltas(); }
-  std::size_t transactions_max() const override;  // of all: who asks has not chosen yet
+  std::size_t transactions_max() const override;  // what all of them take: the caller has not chosen one yet
   std::size_t memory_bytes() const override;
 
  private:

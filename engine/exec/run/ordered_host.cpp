@@ -8,7 +8,7 @@ Status OrderedHost::run(const ResolvedBatch& batch, BatchRecords* records, Batch
                         ExecutionReport* report) {
   arguments_ = scratch_.open(batch, tuning_, team_.size(), HostPlatform::kGroupWidth, records, results);
   team_.run([this](std::uint32_t thread) {
-    HostPlatform platform(&team_, thread, nullptr);  // `ordered` shares nothing within a block
+    HostPlatform platform(&team_, thread, nullptr);  // null: `ordered` shares no memory within a block
     OrderedRun<HostPlatform>(platform, arguments_).run();
   });
   const Status status = scratch_.close(batch, results, report);

@@ -1,4 +1,4 @@
-// `ordered` on threads of the host. Thread safety: one caller at a time; its threads are its own.
+// `ordered` on threads of the host. It has its own threads. Thread safety: one caller at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@ namespace kilokv::engine {
 
 class OrderedHost final : public Executor {
  public:
-  // A round costs each undecided transaction about as much as running it does, and a barrier: an only thread has
-  // nothing of it. Walked chains: on two threads, to find them took longer than they saved (0.6 to 0.75 of the
-  // throughput, of hot records and of Zipf's).
+  // A round costs a barrier. It also costs, for each undecided transaction, about as much time as to run it. So one
+  // thread alone gains nothing from rounds (kOneByOne). Chains are not walked: on two threads, it took longer to find
+  // chains than they saved. With them, the throughput was 0.6 to 0.75 times as high, for hot records and for a Zipf
+  // distribution.
   static constexpr OrderedTuning kTuning{.decided_min = 64, .divisor = 8};
   static constexpr OrderedTuning kOneByOne{.decided_min = kNone};
 
@@ -31,7 +32,7 @@ class OrderedHost final : public Executor {
   ThreadTeam team_;
   OrderedTuning tuning_;
   OrderedScratch scratch_;
-  OrderedArguments<HostSpace> arguments_;  // of the run
+  OrderedArguments<HostSpace> arguments_;  // of the current run
 };
 
 }  // namespace kilokv::engine

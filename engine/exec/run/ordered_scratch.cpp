@@ -42,7 +42,7 @@ Status OrderedScratch::close(const ResolvedBatch& batch, BatchResults* results, 
   epochs_.use(ordered_epochs_used(words_[kWordRounds]));
   report_ordered(batch.header, words_, counts_, results, report);
   if (results->passes > 0) return {};
-  return Status(StatusCode::internal, "ordered has given a batch up: no transaction got on");
+  return Status(StatusCode::internal, "ordered gave up a batch: no transaction made progress");
 }
 
 std::size_t OrderedScratch::memory_bytes() const {

@@ -1,5 +1,5 @@
-// The memory that `ordered` works on where it is the host's own: what is kept between batches, and the arguments of
-// one. Not thread-safe. Keeps its capacity: nothing is allocated in the steady state.
+// The host memory that `ordered` works on, if it runs on the host: what it keeps between batches, and the arguments of
+// one batch. Not thread-safe. Keeps its capacity, so that the steady state allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,12 @@ class OrderedScratch {
  public:
   explicit OrderedScratch(FirstEpochs first = {}) : epochs_(first.reservations) {}
 
-  // The batch's arguments for so many threads. They point into this, `batch`, `records` and `results`.
+  // The arguments of the batch, for a run on `threads` threads. They point into this object, `batch`, `records` and
+  // `results`.
   OrderedArguments<HostSpace> open(const ResolvedBatch& batch, OrderedTuning tuning, std::uint32_t threads,
                                    std::uint32_t group_width, BatchRecords* records, BatchResults* results);
-  // After the run: passes, next version, and the report. Errors: INTERNAL, the run has given the batch up.
+  // Call it after the run. Fills the passes and the next version of the results, and the report. INTERNAL: the run has
+  // given up the batch.
   [[nodiscard]] Status close(const ResolvedBatch& batch, BatchResults* results, ExecutionReport* report);
 
   std::size_t memory_bytes() const;

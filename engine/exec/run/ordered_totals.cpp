@@ -3,7 +3,7 @@
 namespace kilokv::engine {
 namespace {
 
-constexpr const char* kRounds = "rounds";  // of all passes
+constexpr const char* kRounds = "rounds";  // the rounds of all passes
 
 struct NamedCount {
   const char* name;

@@ -1,4 +1,4 @@
-// What the executors of `ordered` share, wherever its memory is: the epochs of batches, and what a run says of itself.
+// What the executors of `ordered` on the host and on a device share: the epochs of batches, and the report of a run.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ class EpochCounter {
  public:
   explicit EpochCounter(std::uint32_t first = 0) : last_(first) {}
 
-  // Whether the epochs do not suffice for a batch of n transactions: then all reservations are to be set to ~0, and
-  // counting starts again.
+  // True: too few epochs are left for a batch of n transactions. Counting then starts again, and the caller must set
+  // all reservations to ~0.
   bool must_restart(std::uint64_t n) {
     if (last_ + ordered_epochs_max(n) <= UINT32_MAX) return false;
     last_ = 0;
@@ -34,8 +34,8 @@ class EpochCounter {
 // The names of the counters that report_ordered() fills.
 std::vector<const char*> ordered_counters();
 
-// Passes and next version of the results, and the report, from what a run left: `words` as OrderedWord says, `counts`
-// of each thread.
+// Fills the passes and the next version of the results, and the report, from what a run has left. `words`: as in
+// OrderedWord. `counts`: of each thread, or of each group of a device.
 void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> words,
                     std::span<const OrderedCounts> counts, BatchResults* results, ExecutionReport* report);
 

@@ -1,8 +1,14 @@
-// `auto`: which of a few strategies runs the next batch; strategy 0 is what small batches get. For batches of each
-// size, by powers of two, and each contention, it times all, by the transaction, and takes the fastest. Another one is
-// tried now and then, the ones that were not timed yet first, then in turn, ever more rarely while it stays slower, and
-// so rarely that trying costs about a hundredth of the time: two batches in a row, of which the second counts, for the
-// first may pay for memory, caches, or what has changed elsewhere meanwhile. Not thread-safe.
+// `auto`: chooses the strategy that runs the next batch. Small batches get strategy 0.
+//
+// Batches are of one kind if they have the same size, by powers of two, and the same contention. For each kind, this
+// class measures the time per transaction of every strategy, and takes the fastest.
+//
+// Now and then it tries another strategy: first those that were not timed yet, then all others in turn. While the
+// others stay slower, tries become rarer. They are so rare that they cost about a hundredth of the time. A try is two
+// batches in a row, of which only the second is timed. The first one may have to pay for memory, for caches, or for
+// what has changed elsewhere in the meantime.
+//
+// Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -20,19 +26,19 @@ namespace kilokv::engine {
 
 class StrategyChoice {
  public:
-  // Batches of fewer are for strategy 0, untimed: there is nothing to win.
+  // Batches with fewer transactions go to strategy 0, and are not timed: another strategy would gain nothing.
   static constexpr std::size_t kTransactionsMin = 64;
   static constexpr std::size_t kStrategiesMax = 8;
 
-  // What it knew when it chose.
+  // What was known when the last choice was made.
   struct Reason {
-    std::size_t transactions = 0;  // of the batch; 0: none was asked for yet
+    std::size_t transactions = 0;  // of the batch; 0: there was no choice yet
     Contention contention = Contention::low;
-    std::array<double, kStrategiesMax> seconds_each{};  // of batches like it, by strategy; 0: not timed yet
-    bool tries = false;                                 // one that may have become the fastest
+    std::array<double, kStrategiesMax> seconds_each{};  // by strategy, for batches of this kind; 0: not timed yet
+    bool tries = false;                                 // this batch tries a strategy
     std::size_t chosen = 0;
 
-    // With the strategies' names.
+    // The reason in words. `names`: of the strategies.
     std::string text(const std::vector<std::string>& names) const;
   };
 
@@ -40,7 +46,7 @@ class StrategyChoice {
     KILOKV_CHECK(strategies >= 2 && strategies <= kStrategiesMax);
   }
 
-  // Which one is to run a batch of n transactions.
+  // The strategy that is to run a batch of n transactions.
   std::size_t next(std::size_t n, Contention contention) {
     reason_ = {n, contention, {}, false, 0};
     if (n < kTransactionsMin) return 0;
@@ -53,8 +59,8 @@ class StrategyChoice {
     return reason_.chosen;
   }
   const Reason& reason() const { return reason_; }
-  // The batch that next() was asked for was run by this strategy, and took so long. Another one than was chosen: the
-  // chosen one could not run it, which counts as if it had been much slower, so that it is tried again, but rarely.
+  // `strategy` ran the batch of the last next(), in so many seconds. If it is not the chosen one, the chosen one could
+  // not run the batch. This counts as if the chosen one had been much slower, so that it is still tried, but rarely.
   void took(std::size_t strategy, double seconds) {
     const std::size_t n = reason_.transactions;
     if (n < kTransactionsMin) return;
@@ -63,24 +69,30 @@ class StrategyChoice {
     if (reason_.tries && --kind.try_left > 0) return;
     double& mean = kind.seconds_each[reason_.chosen];
     const double each = seconds / static_cast<double>(n) * (strategy == reason_.chosen ? 1 : kFailedFactor);
-    // One that was interrupted hardly counts; tries are rare, so what became faster is believed at once.
+    // A very slow batch may have been interrupted, so it counts as at most twice the mean. Tries are rare, so a try
+    // that is faster replaces the mean at once.
     const bool is_news = mean == 0 || (reason_.tries && each < mean);
     mean = is_news ? each : mean + (std::min(each, 2 * mean) - mean) * kWeight;
     if (reason_.tries) plan_try(&kind, before, mean);
   }
 
  private:
-  static constexpr double kWeight = 0.25;
-  static constexpr std::uint32_t kTryBatches = 2, kIntervalMin = 64, kIntervalMax = 8192;  // batches
-  static constexpr std::uint32_t kFirstInterval = 2;        // before one that was not timed yet
-  static constexpr double kTryShare = 0.01;                 // of the time
-  static constexpr std::uint32_t kAffordableMax = 1 << 20;  // batches, between tries of what is dearer than all else
+  static constexpr double kWeight = 0.25;  // of a new time in the mean
+  // In batches: the length of a try, and the shortest and longest interval between tries.
+  static constexpr std::uint32_t kTryBatches = 2, kIntervalMin = 64, kIntervalMax = 8192;
+  // The interval before the try of a strategy that was not timed yet, in batches.
+  static constexpr std::uint32_t kFirstInterval = 2;
+  // The share of the time that tries may cost. The interval grows until they cost no more, but not beyond
+  // kAffordableMax batches.
+  static constexpr double kTryShare = 0.01;
+  static constexpr std::uint32_t kAffordableMax = 1 << 20;
+  // A strategy that could not run a batch counts as so many times slower than the one that ran it.
   static constexpr double kFailedFactor = 10;
 
   struct Kind {
     std::array<double, kStrategiesMax> seconds_each{};
     std::uint32_t until_try = kFirstInterval, interval = kIntervalMin, try_left = kTryBatches;
-    std::size_t tried = 0;  // last
+    std::size_t tried = 0;  // the strategy of the last try
     std::size_t fastest() const {
       std::size_t fastest = 0;
       for (std::size_t i = 1; i < kStrategiesMax; ++i) {
@@ -90,7 +102,8 @@ class StrategyChoice {
     }
   };
 
-  // Behind the try of one that took `seconds` a transaction.
+  // Plans the next try, after the try of a strategy that took `seconds` for each transaction. `before`: the strategy
+  // that was the fastest before this try.
   void plan_try(Kind* kind, std::size_t before, double seconds) {
     const std::size_t fastest = kind->fastest();
     kind->try_left = kTryBatches;
@@ -116,7 +129,7 @@ class StrategyChoice {
 
   std::size_t strategies_;
   std::array<std::array<Kind, kContentions>, 32> kinds_{};
-  Reason reason_;  // of the batch at hand
+  Reason reason_;  // of the current batch
 };
 
 }  // namespace kilokv::engine

@@ -12,7 +12,7 @@ namespace {
 constexpr const char *kName = "local", *kInClusters = "local in clusters";
 constexpr const char *kTimed = "local with times", *kTimedInClusters = "local in clusters with times";
 
-// Its stage is in the words of a block, or of the blocks of a cluster together.
+// Its stage is in the shared words of one block, or is spread over those of all blocks of a cluster.
 class LocalOnDevice final : public TicketedOnDeviceOf<LocalArguments<DeviceSpace>> {
  public:
   LocalOnDevice(const char* strategy, const LocalArguments<DeviceSpace>& tuned, const DeviceStrategyPlace& place)
@@ -66,7 +66,7 @@ class LocalOnDevice final : public TicketedOnDeviceOf<LocalArguments<DeviceSpace
     add_times({reinterpret_cast<const LocalTimes*>(staging + times_), timed_threads()}, report);
   }
 
-  static constexpr const char* kStageBlocks = "stage_blocks";  // in whose memory the stage was
+  static constexpr const char* kStageBlocks = "stage_blocks";  // the number of blocks that held the stage
 
  private:
   std::uint64_t undecided_slots(std::uint32_t, std::uint32_t threads) const override {
@@ -98,7 +98,7 @@ class LocalOnDevice final : public TicketedOnDeviceOf<LocalArguments<DeviceSpace
 
   const LocalTuning& tuning() const { return tuned_.local_tuning; }
   KernelHandle kernel() const { return part_bits_ > 0 ? in_clusters_ : in_block_; }
-  // That share the stage.
+  // How many threads share the stage.
   std::uint32_t stage_threads(std::uint32_t part_bits) const { return kernels_.block_threads(kernel()) << part_bits; }
   std::uint32_t timed_threads() const { return tuning().times ? stage_threads(part_bits_) : 0; }
   std::uint64_t part_words() const {
@@ -109,8 +109,9 @@ class LocalOnDevice final : public TicketedOnDeviceOf<LocalArguments<DeviceSpace
     return stage_slots_max(kernels_.shared_words_max(), tuning().signature_bits, stage_threads(part_bits),
                            kernels_.group_width(), part_bits);
   }
-  // Whether a stage in 2^part_bits blocks has room for the plan's records, and threads for its transactions: more
-  // blocks make each access slower, and each lane's look at the others longer.
+  // Whether a stage in 2^part_bits blocks has room for the plan's records, and enough threads for its transactions. The
+  // smallest number of blocks that is enough is best. With more blocks, each access is slower, and each lane looks at
+  // more other lanes.
   bool is_enough(std::uint32_t part_bits) const {
     const std::uint64_t each = std::max(transactions_per_thread(), 1u);
     return plan_.staged() <= slots_max(part_bits) && plan_.hot() <= each * stage_threads(part_bits);
@@ -136,7 +137,7 @@ Status check(const SettingTexts& texts) {
   return Status::invalid({"stage-times", "off where --staged-records is 0: there is no stage", "on", "--stage-times"});
 }
 
-// Reading the clock takes registers: the timed protocol is another one.
+// Makes the timed protocol only if times are wanted, because reading the clock takes registers.
 std::unique_ptr<Executor> make_host(std::uint32_t threads, const SettingTexts& texts) {
   LocalArguments<HostSpace> tuned;
   tune(texts, &tuned.tuning, &tuned.local_tuning);

@@ -4,10 +4,10 @@
 namespace kilokv::engine {
 namespace {
 
-// As many as shared a local memory in its paper. The stage is a block's.
+// So many threads shared a local memory in the paper. Here they share the stage of one block.
 constexpr int kLocalBlockThreads = 256;
 constexpr int kLocalBlocksEachMin = 2;
-// In clusters its stage is as large as a multiprocessor's memory.
+// In clusters, a block's part of the stage may fill the shared memory of a multiprocessor. Then only one block fits.
 constexpr int kClusterBlocksEachMin = 1;
 
 __global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_kernel(
@@ -16,14 +16,15 @@ __global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local
   TicketedRun<CudaPlatform, Local<CudaPlatform>>(platform, arguments).run();
 }
 
-// Tells where the time goes, which takes registers.
+// As local_kernel, but also measures where the time goes. That takes registers.
 __global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_times_kernel(
     const __grid_constant__ LocalArguments<HostSpace> arguments) {
   CudaPlatform platform;
   TicketedRun<CudaPlatform, Local<CudaPlatform, TimedLocalRules>>(platform, arguments).run();
 }
 
-// Its stage is in the memory of a cluster's blocks. A block's is there while the block runs: hence the barriers.
+// The stage is in the shared memory of a cluster's blocks. The memory of a block exists only while the block runs. So
+// the barriers make sure that all blocks have started before one reads it, and that none ends too early.
 template <class Rules>
 __device__ void run_local_in_clusters(const LocalArguments<HostSpace>& arguments) {
   if constexpr (CudaClusterPlatform::kIsThere) {

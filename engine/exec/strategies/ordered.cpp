@@ -9,10 +9,11 @@ namespace {
 
 constexpr const char* kName = "ordered";
 
-// A round costs a grid barrier, some microseconds, and about a nanosecond for each of those that it had; one thread
-// alone runs a transaction in one microsecond or a few, and looks at a position in some tens of nanoseconds.
+// These follow from costs on a device. A round costs a grid barrier of some microseconds, and about a nanosecond for
+// each transaction in it. One thread alone takes one to a few microseconds for a transaction, and some tens of
+// nanoseconds to look at a position.
 constexpr OrderedTuning kOnDevice{.decided_min = 8, .divisor = 1024, .walks = true, .few_of_max = 256};
-// So that all ways are used.
+// On the emulated device the limits are lower, so that tests reach all paths.
 constexpr OrderedTuning kEmulated{.decided_min = 4, .divisor = 32, .walks = true, .few_of_max = 64};
 
 class OrderedOnDevice final : public DeviceStrategy {
@@ -53,7 +54,7 @@ class OrderedOnDevice final : public DeviceStrategy {
     if (!status.ok()) return status;
     const bool restart = epochs_.must_restart(shape.transactions);
     if (reservations_.bytes() == before && !restart) return {};
-    // ~0 is of no epoch.
+    // ~0 belongs to no epoch.
     return device_.fill(stream, reservations_.address(), 0xFF, reservations_.bytes());
   }
 

@@ -2,7 +2,7 @@
 
 namespace kilokv::engine {
 
-// The engine runs it itself, on the records in place (stm/serial.hpp).
+// The engine runs `serial` itself, on the records in place (stm/serial.hpp).
 const Strategy& serial_strategy() {
   static const Strategy kStrategy{
       .name = "serial",

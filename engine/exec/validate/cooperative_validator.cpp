@@ -11,12 +11,12 @@ namespace kilokv::engine {
 namespace {
 
 constexpr std::array<std::uint32_t, 5> kSizes = {1024, 4096, 16384, 65536, 262144};
-constexpr std::size_t kRounds = 5;             // of each size; the median counts
-constexpr double kGainMin = 1.05;              // less is not worth it
-constexpr std::size_t kGrowth = 4;             // of the table: then it is measured anew
+constexpr std::size_t kRounds = 5;             // of each size; their median counts
+constexpr double kGainMin = 1.05;              // two sides are used only if they are so many times as fast
+constexpr std::size_t kGrowth = 4;             // a table that has grown so many times is measured again
 constexpr std::uint64_t kStride = 2654435761;  // spreads the sample over the table
 
-// Records of the table, as a read set that holds.
+// Records of the table, as a read set in which no read is stale.
 struct Sample {
   Sample(const RecordTable& table, std::uint32_t size) {
     ids.reserve(size);
@@ -68,7 +68,7 @@ CooperativeValidator::Answer CooperativeValidator::validate(const RecordStore& s
     on_device_ = on_device;
     answer.device = measure(store, executor);
   }
-  last_together_ = false;  // behind the measurement, which has read sets of its own
+  last_together_ = false;  // after the measurement, which sets it for its own read sets
   if (has_other_side_ && answer.device.ok() && (kind_ == Validation::cooperative || set.size() >= threshold_)) {
     answer = validate_together(store, set, executor);
     if (last_together_) return answer;
@@ -78,7 +78,7 @@ CooperativeValidator::Answer CooperativeValidator::validate(const RecordStore& s
   return answer;
 }
 
-// The device failed, or did not answer, where last_together_ is false: nothing is known.
+// Sets last_together_. False: the device failed or did not answer, so that nothing is known.
 CooperativeValidator::Answer CooperativeValidator::validate_together(const RecordStore& store, const ReadSet& set,
                                                                      Executor* executor) {
   Answer answer;
@@ -94,17 +94,18 @@ CooperativeValidator::Answer CooperativeValidator::validate_together(const Recor
   }
   answer.first_stale = result.first_stale;
   answer.beside = set.size() - result.own;
-  // Who goes by the answer relies on it that this one is stale: a device is not taken at its word.
+  // A device is not trusted. The caller relies on the answer, so check here that this read is really stale.
   if (!last_together_ || result.first_stale == kAllValid) return answer;
   if (result.first_stale >= set.size() ||
       set.first_stale(result.first_stale, result.first_stale + 1) != result.first_stale) {
-    answer.device = Status(StatusCode::internal, "the device found a stale read that is not");
+    answer.device = Status(StatusCode::internal, "the device reported a read as stale that is not stale");
     last_together_ = false;
   }
   return answer;
 }
 
-// One measurement may have met a busy machine: it is made again, at a cost of one or two hundredths of the time.
+// Whether to measure again. The machine may have been busy during the last measurement, so it is repeated after so many
+// reads that this costs one or two hundredths of the time.
 bool CooperativeValidator::is_due(std::size_t records) const {
   constexpr std::uint64_t kReads = 2 * kRounds * std::accumulate(kSizes.begin(), kSizes.end(), std::uint64_t{0});
   return measured_records_ == 0 || records / kGrowth >= measured_records_ ||
@@ -153,10 +154,10 @@ std::string CooperativeValidator::reason() const {
   std::array<char, 32> gain{}, least{};
   static_cast<void>(std::snprintf(gain.data(), gain.size(), "%.2f", gain_));
   static_cast<void>(std::snprintf(least.data(), least.size(), "%.2f", kGainMin));
-  return (threshold_ == kNever ? "two sides are worth it at no size"
-                               : "two sides are worth it from " + std::to_string(threshold_) + " reads on") +
-         " (" + gain.data() + " times as fast as one thread at " + std::to_string(kSizes.back()) + " reads; at least " +
-         least.data() + " is worth it)";
+  return (threshold_ == kNever ? "two sides are used for no size"
+                               : "two sides are used from " + std::to_string(threshold_) + " reads on") +
+         " (they were " + gain.data() + " times as fast as one thread with " + std::to_string(kSizes.back()) +
+         " reads; they must be at least " + least.data() + " times as fast)";
 }
 
 }  // namespace kilokv::engine

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kSlots = 8;
 constexpr std::uint32_t kBlockMin = 1024, kBlockMax = 65536;  // checks
-constexpr std::uint32_t kBlocksWanted = 16;                   // of a read set, at least
+constexpr std::uint32_t kBlocksWanted = 16;                   // in a read set, at least, unless blocks become too small
 constexpr std::uint32_t kFrontBlock = 1024;
 constexpr std::chrono::seconds kPatience{2};
 
@@ -30,7 +30,7 @@ struct Places {
   std::size_t words, entries, ids, versions, bytes;
 };
 
-// Blocks are copied to their slots.
+// The front's source of blocks. It copies each block to its slot.
 struct Copied {
   const ReadSet& set;
   KeyId* ids;
@@ -53,7 +53,7 @@ struct Copied {
   }
 };
 
-// Lets the stream run beside the caller.
+// Lets the stream run while the caller works.
 class Runner {
  public:
   Runner(Device* device, DeviceStream stream) : device_(*device), stream_(stream) {
@@ -64,10 +64,10 @@ class Runner {
         has_ended_.store(true, std::memory_order_relaxed);
       });
     } catch (const std::system_error&) {
-      has_ended_.store(true, std::memory_order_relaxed);  // it runs in join(), too late for anything
+      has_ended_.store(true, std::memory_order_relaxed);  // the stream will run in join(), too late to help
     }
   }
-  // Until the stream has done all.
+  // Waits until the stream has done everything.
   Status join() {
     if (!thread_.joinable()) return device_.synchronize(stream_);
     thread_.join();
@@ -126,7 +126,7 @@ Status DeviceValidator::run(DeviceStream stream, const DeviceRecords& table, con
   position_ = front.position();
   const Status status = runner.join();
   if (status.code() != StatusCode::resource_exhausted) return status;
-  return Status(StatusCode::internal, status.message());  // the kernel was launched, and may run yet
+  return Status(StatusCode::internal, status.message());  // the kernel was launched, and may still run
 }
 
 }  // namespace kilokv::engine

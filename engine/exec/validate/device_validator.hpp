@@ -1,12 +1,13 @@
-// The cooperative validator (stm/validator.hpp) with a device as the back: a persistent kernel, which polls a ring in
-// memory of the host for blocks. The front copies each block that it hands over into a slot of that memory, from which
-// the kernel reads it in place; both look keys up in tables of their own.
+// The cooperative validator (stm/validator.hpp) with a device as its back. The back is a persistent kernel. It polls a
+// ring in host memory for blocks. The front copies each block that it hands over into a slot of that memory, and the
+// kernel reads it there. Both sides look up keys, each in its own table.
 //
-// The kernel is launched for a read set, and ends with it: whatever comes next on the device, bringing its table up to
-// date behind this transaction's writes to begin with, needs the device for itself. On an emulated device, on which
-// nothing runs unless somebody synchronizes, a thread does that meanwhile.
+// The kernel is launched for one read set and ends with it. The next work on the device, such as an update of its table
+// with this transaction's writes, could not run beside the kernel. On an emulated device, nothing runs before a thread
+// synchronizes. So there a second thread synchronizes while the front works.
 //
-// A kernel that does not answer is given up after kPatience, told to end, and waited for by the device's watchdog.
+// If the kernel does not answer within kPatience, the front gives it up and tells it to end. The device's watchdog then
+// waits for its end.
 //
 // Thread safety: one caller at a time.
 #pragma once
@@ -27,8 +28,8 @@ class DeviceValidator {
   DeviceValidator(Device* device, DeviceKernels* kernels)
       : device_(*device), kernels_(*kernels), shared_(device), grid_(device) {}
 
-  // Requires: the table is up to date, and nothing else runs in the stream. Errors: of the device; it is not used
-  // again.
+  // Requires: the table is up to date, and nothing else runs in the stream. Errors: those of the device, which is then
+  // not used again.
   [[nodiscard]] Status run(DeviceStream stream, const DeviceRecords& table, const ReadSet& set, ValidatorLanes lanes,
                            ValidatorResult* result);
   std::size_t memory_bytes() const { return shared_.bytes(); }
@@ -38,9 +39,9 @@ class DeviceValidator {
 
   Device& device_;
   DeviceKernels& kernels_;
-  SharedBuffer shared_;  // the ring, then the slots' ids and versions
+  SharedBuffer shared_;  // the ring, then ids and versions of the slots
   DeviceBuffer grid_;
-  std::uint64_t position_ = 0;  // of the ring
+  std::uint64_t position_ = 0;  // in the ring
 };
 
 }  // namespace kilokv::engine

@@ -5,10 +5,10 @@
 namespace kilokv::engine {
 namespace {
 
-constexpr std::uint32_t kBlockMin = 512, kBlockMax = 4096;  // checks, of a thread
-constexpr std::uint32_t kBlocksWanted = 16;                 // of a read set, at least
+constexpr std::uint32_t kBlockMin = 512, kBlockMax = 4096;  // checks for one thread
+constexpr std::uint32_t kBlocksWanted = 16;  // for each thread in a read set, at least, unless blocks become too small
 
-// The team but for its thread 0, as a grid.
+// All threads of the team except thread 0, as a grid.
 class BackPlatform : public HostPlatform {
  public:
   BackPlatform(ThreadTeam* team, std::uint32_t thread, std::barrier<>* meeting)
@@ -24,7 +24,7 @@ class BackPlatform : public HostPlatform {
 };
 static_assert(Platform<BackPlatform>);
 
-// The read set is there already: nothing is copied.
+// The front's source of blocks. The threads read the read set in place, so that nothing is copied.
 struct InPlace {
   const ReadSet& set;
   std::uint32_t first_stale(std::uint32_t begin, std::uint32_t end) const { return set.first_stale(begin, end); }

@@ -1,5 +1,5 @@
-// The cooperative validator (stm/validator.hpp) on threads of the host: the caller's is the front, the others are the
-// back. They park between read sets. Thread safety: one caller at a time.
+// The cooperative validator (stm/validator.hpp) on threads of the host. The caller's thread is the front. The other
+// threads are the back, and park between read sets. Thread safety: one caller at a time.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ namespace kilokv::engine {
 
 class HostValidator {
  public:
-  // The caller's own among them.
+  // `threads`: how many are wanted, including the caller's.
   explicit HostValidator(std::uint32_t threads);
 
-  std::uint32_t threads() const { return team_.size(); }  // as many as the system gives: 1: there is no back
-  // Requires: two threads or more.
+  std::uint32_t threads() const { return team_.size(); }  // as many as the system gave; 1: there is no back
+  // Requires: threads() is at least 2.
   ValidatorResult run(const ReadSet& set);
   std::size_t memory_bytes() const { return entries_.capacity() * sizeof(std::uint64_t); }
 
@@ -28,7 +28,7 @@ class HostValidator {
   static constexpr std::uint32_t kSlots = 16;
 
   ThreadTeam team_;
-  std::optional<std::barrier<>> meeting_;  // of the back
+  std::optional<std::barrier<>> meeting_;  // the barrier of the back's threads
   alignas(sizeof(std::uint64_t) * kRingLineWords) std::array<std::uint64_t, kRingWords> words_{};
   alignas(sizeof(std::uint64_t) * kRingLineWords) std::array<std::uint64_t, kGridWords> grid_{};
   std::vector<std::uint64_t> entries_;

@@ -6,7 +6,8 @@
 namespace kilokv::engine {
 
 std::uint32_t ReadSet::first_stale(std::uint32_t begin, std::uint32_t end) const {
-  constexpr std::uint32_t kChunk = 512;  // looked up side by side: their slots stay in the caches for the comparison
+  // So many keys are looked up together. Their slots are then still in the caches when their versions are compared.
+  constexpr std::uint32_t kChunk = 512;
   std::array<std::uint32_t, kChunk> slots;
   for (std::uint32_t at = begin; at < end;) {
     const std::uint32_t count = std::min(kChunk, end - at);

@@ -1,6 +1,7 @@
-// The large read set of an interactive transaction: the leading guards `version ==` that fail, each with a key of its
-// own, of a batch that is this one transaction. They are checked all together ahead of it
-// (exec/validate/cooperative_validator), and not resolved one by one: their keys have no part in the rest.
+// The large read set of an interactive transaction. Its batch has no other transaction. The read set is made of the
+// leading guards of kind `version ==` that FAIL when they are false, each with its own key.
+// exec/validate/cooperative_validator.hpp checks these guards together, before the transaction runs. Their keys are not
+// resolved one by one, because the rest of the transaction usually does not use them.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +14,23 @@
 
 namespace kilokv::engine {
 
-// Check i: the key's version is this one. Spans of one size; the table does not change meanwhile.
+// Check i: key ids[i] has the version versions[i]. Both spans have the same size. The table does not change while
+// checks run.
 struct ReadSet {
   const RecordTable& table;
   std::span<const KeyId> ids;
   std::span<const std::int64_t> versions;
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(ids.size()); }
-  // The first of the checks [begin, end) that fails; kAllValid: none. From any thread.
+  // The first of the checks [begin, end) that fails. kAllValid: none fails. Any thread may call it.
   std::uint32_t first_stale(std::uint32_t begin, std::uint32_t end) const;
 };
 
-// How many guards make the read set: guard i names key i and is a `version ==` that fails. 0: no batch of one.
+// How many leading guards make the read set: guard i names key i, has the kind `version ==`, and FAILs when it is
+// false. 0 if the batch does not have exactly one transaction.
 std::uint32_t count_read_set(const TransactionColumns& columns);
 
-// For the back (stm/validator.hpp) on threads of the host: a thread's share of a block is a run of neighbours.
+// How the back (stm/validator.hpp) checks a block on threads of the host. Each thread checks a run of neighbours.
 class ReadSetCheck {
  public:
   explicit ReadSetCheck(const ReadSet& set) : set_(set) {}

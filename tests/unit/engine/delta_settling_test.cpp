@@ -120,7 +120,7 @@ TEST(cells_of_a_device_that_its_writes_do_not_explain_give_it_up) {
     rig.observer->use(i);
     rig.observer->tamper();
     rig.scenario.execute();
-    EXPECT_EQ(rig.scenario.engine->device().reason, "the records are not what the batch's results make of them");
+    EXPECT_EQ(rig.scenario.engine->device().reason, "the writes of the batch do not lead to the records that it left");
     EXPECT_EQ(rig.scenario.check(RefereeMode::deterministic).message(), "");
   }
 }

@@ -26,7 +26,7 @@ namespace {
 using test::Death;
 using test::run_in_child;
 
-constexpr const char* kGivenUp = "ordered has given a batch up: no transaction got on";
+constexpr const char* kGivenUp = "ordered gave up a batch: no transaction made progress";
 
 std::unique_ptr<Engine> make_engine(std::unique_ptr<Executor> executor) {
   EngineOptions options;
@@ -108,7 +108,7 @@ TEST(a_stall_on_a_device_ends_and_the_batch_runs_on_the_cpu) {
   RefereeScenario scenario;
   run_on_device(true, &scenario);
   EXPECT_EQ(scenario.engine->device().name, "cpu");
-  EXPECT_EQ(scenario.engine->device().reason, "the device's results are not those of a batch");
+  EXPECT_EQ(scenario.engine->device().reason, "the device returned invalid results");
   EXPECT_FALSE(scenario.engine->execution().on_device);
   expect_right(scenario);
 }

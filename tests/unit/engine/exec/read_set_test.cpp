@@ -265,7 +265,7 @@ void expect_told_as_done(Engine* engine, std::uint32_t reads, BatchNumber batch)
   const bool was_alone = choice.find("on one thread: ") != std::string::npos;
   EXPECT_EQ(engine->execution().validated, reads);
   if (was_alone) EXPECT_EQ(engine->execution().validated_beside, 0u);
-  const std::string from = "worth it from ";
+  const std::string from = "two sides are used from ";
   const std::size_t at = choice.find(from);
   const bool is_worth_it = at != std::string::npos && reads >= std::stoul(choice.substr(at + from.size()));
   if (was_alone == is_worth_it) FAIL(choice);

@@ -553,7 +553,7 @@ TEST(shared_rank_and_mixed_precedence_are_caught_in_any_order_mode) {
   make_swapped(&scenario);
   scenario.results.rank[0] = 0;
   EXPECT_EQ(scenario.check(RefereeMode::any_order).message(),
-            "batch 1, transaction 1: rank: expected a rank of its own, got 0");
+            "batch 1, transaction 1: rank: expected a rank that no other transaction has, got 0");
   scenario.results.rank[0] = 1;
   scenario.columns.precedence[1] = 1;
   EXPECT_EQ(scenario.check(RefereeMode::any_order).message(),

@@ -44,7 +44,7 @@ TransactionColumns valid() {
 
 struct Case {
   std::string field;
-  std::string knob;
+  std::string setting;
   std::function<void(TransactionColumns&)> spoil;
 };
 
@@ -58,7 +58,7 @@ void expect_refused(const Case& wrong, const TransactionLimits& limits = {}) {
   }
   EXPECT_EQ(status.code(), StatusCode::invalid_argument);
   EXPECT_EQ(status.violation()->field, wrong.field);
-  EXPECT_EQ(status.violation()->setting, wrong.knob);
+  EXPECT_EQ(status.violation()->setting, wrong.setting);
   EXPECT_FALSE(status.violation()->limit.empty());
 }
 
@@ -109,7 +109,7 @@ TEST(each_invariant_is_checked) {
   }
 }
 
-TEST(each_limit_names_its_knob) {
+TEST(each_limit_names_its_setting) {
   TransactionLimits limits;
   limits.key_bytes_max = 4;
   expect_refused({"transactions[3].guards[0].other_key", "--key-bytes-max", [](auto&) {}}, limits);

@@ -70,7 +70,7 @@ TEST(two_items_in_one_location_are_noticed) {
 TEST(an_item_beyond_its_bucket_is_noticed) {
   Played played("local-ht", 4, 128);
   played.at("lhtp", 4) = 65;
-  EXPECT_EQ(played.violation(), "table 0 has no such location as item 4");
+  EXPECT_EQ(played.violation(), "table 0 has no location for item 4");
 }
 
 TEST(a_solution_that_is_lost_or_worse_is_noticed) {
@@ -117,11 +117,11 @@ TEST(a_cell_that_counts_wrongly_or_is_not_there_is_noticed) {
   EXPECT_TRUE(played.violation().starts_with("tree 0: children of cell 0: expected "));
   --played.at("bhce", 0);
   played.lose("bhbo", 7);
-  EXPECT_EQ(played.violation(), "tree 0: it is not whole");
+  EXPECT_EQ(played.violation(), "tree 0: it is not complete");
   Played first("barnes-hut", 50, 30);
   EXPECT_EQ(first.violation(), "");
   first.lose("bhce", 0);
-  EXPECT_EQ(first.violation(), "tree 0: cell 0 is missing, and has children");
+  EXPECT_EQ(first.violation(), "tree 0: cell 0 is missing, but it has children");
 }
 
 TEST(flow_from_nowhere_is_noticed) {
@@ -170,7 +170,7 @@ TEST(a_library_that_disagrees_with_itself_is_noticed) {
   Played played("stmbench7", 1000, 300);
   const State good = played.state;
   played.at("s7ax", 3) = played.at("s7ay", 3);
-  EXPECT_EQ(played.violation(), "x and y of atomic part 3 are others than at the start");
+  EXPECT_EQ(played.violation(), "x and y of atomic part 3 are not those of the start");
   played.state = good;
   std::swap(played.at("s7ax", 3), played.at("s7ay", 3));
   EXPECT_EQ(played.violation(), "");
