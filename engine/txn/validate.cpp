@@ -81,7 +81,9 @@ class Validator {
                             {"range_to_ends", r, c_.range_to_end.size()}}) {
       if (l.expected != l.actual) return column_length(l.name, l.expected, l.actual);
     }
-    if (n == 0) return invalid("transactions", "at least 1 transaction", "0 transactions");
+    if (n == 0) {
+      return invalid("transactions", "at least 1 transaction", "0 transactions").because(ErrorReason::missing_field);
+    }
     if (n > limits_.request_transactions_max) {
       return invalid("transactions", count_of(limits_.request_transactions_max, "transactions"),
                      count_of(n, "transactions"), "--request-transactions-max");
@@ -288,7 +290,9 @@ Status Validator::explain(std::size_t t) const {
   const std::string path = "transactions[" + std::to_string(t) + "]";
   const std::uint32_t guards = c_.guard_end[t] - c_.guard_begin(t);
   const std::uint32_t operations = c_.else_end[t] - c_.then_begin(t);
-  if (guards + operations == 0) return invalid(path, "at least 1 guard or operation", "empty");
+  if (guards + operations == 0) {
+    return invalid(path, "at least 1 guard or operation", "empty").because(ErrorReason::missing_field);
+  }
   if (guards > limits_.guards_max) {
     return invalid(path + ".guards", count_of(limits_.guards_max, "guards"), count_of(guards, "guards"),
                    "--guards-max");
@@ -313,7 +317,8 @@ Status Validator::explain(std::size_t t) const {
                    count_of(range_keys_, "keys"), "--transaction-keys-max");
   }
   // All checks of single uses passed, so the error is a range that is used twice.
-  return invalid(path, "one guard or operation for each range", "a range that is used twice");
+  return invalid(path, "one guard or operation for each range", "a range that is used twice")
+      .because(ErrorReason::not_allowed);
 }
 
 Status Validator::explain_guard(const std::string& path, std::uint32_t g) const {
@@ -332,9 +337,12 @@ Status Validator::explain_guard(const std::string& path, std::uint32_t g) const 
   }
   const bool compares = kind >= static_cast<std::uint8_t>(GuardKind::equal) &&
                         kind <= static_cast<std::uint8_t>(GuardKind::greater_equal);
-  if (c_.guard_other[g] != kNone && !(compares && key_ok(c_.guard_other[g]))) {
-    return invalid(path + ".other_key",
-                   compares ? "an index below " + count_of(c_.key_end.size(), "keys") : "none for this kind",
+  if (c_.guard_other[g] != kNone && !compares) {
+    return invalid(path + ".other_key", "none for this kind", std::to_string(c_.guard_other[g]))
+        .because(ErrorReason::not_allowed);
+  }
+  if (c_.guard_other[g] != kNone && !key_ok(c_.guard_other[g])) {
+    return invalid(path + ".other_key", "an index below " + count_of(c_.key_end.size(), "keys"),
                    std::to_string(c_.guard_other[g]));
   }
   const std::int64_t operand = c_.guard_operand[g];
@@ -369,7 +377,8 @@ Status Validator::explain_operation(const std::string& path, std::uint32_t list_
   }
   if (kind != static_cast<std::uint8_t>(OpKind::put) && kind != static_cast<std::uint8_t>(OpKind::add)) {
     if (c_.op_operand[i] != 0) {
-      return invalid(path + ".operand", "none for this kind", std::to_string(c_.op_operand[i]));
+      return invalid(path + ".operand", "none for this kind", std::to_string(c_.op_operand[i]))
+          .because(ErrorReason::not_allowed);
     }
     return ranged ? explain_range(path, c_.op_key[i], false) : Status{};
   }
@@ -377,7 +386,8 @@ Status Validator::explain_operation(const std::string& path, std::uint32_t list_
   switch (static_cast<Operand>(c_.op_operand[i])) {
     case Operand::bytes:
       if (kind == static_cast<std::uint8_t>(OpKind::add)) {
-        return invalid(path + ".operand.bytes", "an integer operand for ADD", "bytes");
+        return invalid(path + ".operand.bytes", "an integer operand for ADD", "bytes")
+            .because(ErrorReason::not_allowed);
       }
       return invalid(path + ".operand.bytes", "an index below " + count_of(c_.value_end.size(), "values"),
                      std::to_string(value));
@@ -401,7 +411,9 @@ Status Validator::explain_range(const std::string& path, std::uint32_t i, bool i
   }
   if (!to.empty() && from >= to) return invalid(path + ".range.to", "empty or greater than `from`", "not greater");
   const std::uint32_t limit = c_.range_limit[i];
-  if (in_guard && limit != 0) return invalid(path + ".limit", "0 in a guard", std::to_string(limit));
+  if (in_guard && limit != 0) {
+    return invalid(path + ".limit", "0 in a guard", std::to_string(limit)).because(ErrorReason::not_allowed);
+  }
   if (!in_guard && (limit == 0 || limit > limits_.range_keys_max)) {
     return invalid(path + ".limit", "1 to " + count_of(limits_.range_keys_max, "keys"), count_of(limit, "keys"),
                    "--range-keys-max");

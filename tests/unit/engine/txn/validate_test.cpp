@@ -109,6 +109,30 @@ TEST(each_invariant_is_checked) {
   }
 }
 
+// A client can tell a limit from a field that is missing, and from one that does not go together with another one.
+TEST(a_refusal_has_its_own_reason) {
+  struct Refusal {
+    ErrorReason reason;
+    std::function<void(TransactionColumns&)> spoil;
+  };
+  for (const Refusal& refusal : {
+           Refusal{ErrorReason::missing_field, [](auto& c) { c.clear(); }},
+           {ErrorReason::missing_field, [](auto& c) { c.else_end[0] = c.then_end[0] = 0; }},
+           {ErrorReason::not_allowed, [](auto& c) { c.guard_other[1] = 0; }},
+           {ErrorReason::out_of_range, [](auto& c) { c.guard_other[0] = 99; }},
+           {ErrorReason::not_allowed, [](auto& c) { c.op_operand[0] = 1; }},
+           {ErrorReason::not_allowed, [](auto& c) { c.op_operand[3] = 1; }},
+           {ErrorReason::not_allowed, [](auto& c) { c.range_limit[0] = 1; }},
+           {ErrorReason::out_of_range, [](auto& c) { c.range_limit[1] = 0; }},
+       }) {
+    TransactionColumns columns = valid();
+    refusal.spoil(columns);
+    const Status status = validate(columns, {});
+    EXPECT_FALSE(status.ok());
+    EXPECT_EQ(status.reason(), refusal.reason);
+  }
+}
+
 TEST(each_limit_names_its_setting) {
   TransactionLimits limits;
   limits.key_bytes_max = 4;
