@@ -25,6 +25,9 @@ CORE_TYPES = [f"server/core/{name}" for name in (
     "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "in_flight", "options",
     "position", "request", "request_identity", "threads")]
 CORE_ROOMS = ["server/core/sessions", "server/core/waiting", "server/core/reads"]
+# What the server's other rooms see of core: the types that cross its border, and for the service the database itself.
+CORE_FACE = [*CORE_TYPES, "server/core/database", "server/core/reads/scan.hpp", "server/core/sessions/upload.hpp",
+             "server/core/waiting/parked_transaction.hpp"]
 FACADE = "engine/engine.hpp"
 # What the facade may not drag along, and what of it it may.
 BEHIND_THE_FACADE, REPORTS = ["engine/stm", "engine/exec", "engine/sim"], ["engine/exec/run/execution_report.hpp"]
@@ -48,8 +51,8 @@ MAY_INCLUDE = {
     "server/core/checkpoint": [*ENGINE_FACE, *CORE_TYPES, "server/core/sessions", "server/core/reads",
                                "server/core/pipeline"],
     "server/core/database": [*ENGINE_FACE, *CORE_TYPES, *CORE_ROOMS, "server/core/pipeline", "server/core/checkpoint"],
-    "server/storage": [*ENGINE_FACE, "server/core"],
-    "server/service": [*ENGINE_FACE, "server/core", PROTOCOL],
+    "server/storage": [*ENGINE_FACE, *CORE_TYPES],
+    "server/service": [*ENGINE_FACE, *CORE_FACE, PROTOCOL],
     "server": [*ENGINE_FACE, "server/core", "server/storage", "server/service"],
     "client/lib/include": [],
     "client/lib/src": [CLIENT_FACE, PROTOCOL],

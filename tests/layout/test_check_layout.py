@@ -16,7 +16,8 @@ class LayoutTest(unittest.TestCase):
             headers = ["engine/base/types.hpp", "engine/table/table.hpp", "engine/txn/program.hpp",
                        "engine/stm/serial.hpp", "engine/engine.hpp", "engine/referee/referee.hpp",
                        "engine/workloads/workload.hpp",
-                       "server/core/database.hpp", "server/core/options.hpp", "server/core/sessions/session_table.hpp",
+                       "server/core/database.hpp", "server/core/options.hpp", "server/core/commit_log.hpp",
+                       "server/core/sessions/session_table.hpp",
                        "server/core/waiting/waiting.hpp", "server/core/reads/reader.hpp",
                        "server/core/pipeline/batcher.hpp", "server/core/checkpoint/recovery.hpp",
                        "server/storage/rocksdb_log.hpp", "server/service/service.hpp",
@@ -38,7 +39,7 @@ class LayoutTest(unittest.TestCase):
             "engine/bench/clock.cpp": "#include <chrono>\n",
             "server/core/a.cpp": '#include "engine/engine.hpp"\n#include "engine/base/types.hpp"\n',
             "server/core/threads.cpp": "#include <thread>\n",
-            "server/storage/a.cpp": '#include <rocksdb/db.h>\n#include "server/core/database.hpp"\n',
+            "server/storage/a.cpp": '#include <rocksdb/db.h>\n#include "server/core/commit_log.hpp"\n',
             "server/service/a.cpp": '#include <grpcpp/grpcpp.h>\n#include "kilokv/v1/kilokv.pb.h"\n',
             "server/main.cpp": '#include "server/storage/rocksdb_log.hpp"\n#include "server/service/service.hpp"\n',
             "client/lib/src/a.cpp": '#include "kilokv/client.hpp"\n#include "kilokv/v1/kilokv.grpc.pb.h"\n',
@@ -88,6 +89,17 @@ class LayoutTest(unittest.TestCase):
                     rule = f'{path}:1: {layer} may not include "{included}"'
                     found = [] if other == room or other in below else [rule]
                     self.assertEqual(self.check({path: f'#include "{included}"\n'}), found)
+
+    def test_the_server_sees_the_types_of_core(self):
+        for path, included in [
+                ("server/storage/a.cpp", "server/core/database.hpp"),
+                ("server/storage/a.cpp", "server/core/sessions/session_table.hpp"),
+                ("server/service/a.cpp", "server/core/waiting/waiting.hpp"),
+                ("server/service/a.cpp", "server/core/pipeline/batcher.hpp")]:
+            layer = path.rsplit("/", 1)[0]
+            with self.subTest(path=path, included=included):
+                self.assert_found(path, f'#include "{included}"', f'{layer} may not include "{included}"')
+        self.assertEqual(self.check({"server/service/a.cpp": '#include "server/core/database.hpp"\n'}), [])
 
     def test_referee_is_for_the_pipeline_alone(self):
         for room in ["sessions", "waiting", "reads", "checkpoint"]:
