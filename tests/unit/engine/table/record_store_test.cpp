@@ -5,7 +5,7 @@
 // ranges then ask what changed. After each batch: the referee's verdict, before-images, counts; now and then all
 // records, dirty ones, and the hash. A failure prints the command that replays its chain.
 //
-// KILOKV_TEST_SEED=N runs chain N alone; then nothing is said of how often rare things happened.
+// KILOKV_TEST_SEED=N runs only chain N. Then the test does not check how often rare things happened.
 
 #include "engine/table/record_store.hpp"
 
