@@ -2,8 +2,8 @@
 // orders. So a missing fence or a too weak order shows in a run, even if all data are contended words.
 //
 // A word keeps its last values, oldest to newest. A view tells for each word the oldest value that may still be read. A
-// lane has three views: what it has seen; what its relaxed loads met, which an acquire fence adds to what it has seen;
-// and what its last release fence saw. A value carries the view that it releases.
+// lane has three views. The first is what it has seen. The second is what its relaxed loads met: an acquire fence adds
+// it to the first. The third is what its last release fence saw. A value carries the view that it releases.
 //   - A load reads any value that is not older than the lane's view, and raises the view to it: no lane ever goes back.
 //     An acquire load adds the view that the value carries.
 //   - A store adds a newest value. A release store carries the lane's view. A relaxed store carries the view of the

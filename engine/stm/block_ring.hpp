@@ -21,9 +21,9 @@
 //       when it goes on. Therefore both take at most one common entry between one open() and the next. The entry at
 //       `head` belongs to the consumer, and the producer leaves it alone.
 //
-// Orders: tail and head are stored with release and loaded with acquire. tail carries the entry, and what belongs to
-// the entry, to the consumer. head carries `found` and the slot back to the producer. cut carries no other data, so it
-// is relaxed.
+// Orders: tail and head are stored with release and loaded with acquire. With tail, the consumer gets the entry and
+// what belongs to it. With head, the producer gets `found`, and the slot back. cut carries no other data, so it is
+// relaxed.
 //
 // Thread safety: one producer and one consumer, and each writes only the words of its side. Progress: neither side
 // waits in this file, except that take() waits for an entry.

@@ -23,11 +23,11 @@
 // transaction stops them. So the passes are those of the specification, which end when a pass finishes none.
 //
 // ADDs. An ADD counts as an adder if its delta is known before it runs, and if its transaction uses the record only
-// once. Adders of one record run at the same time and in any order, as atomic additions, if the record is an integer or
-// absent, and if its value and the sum of all the batch's deltas, taken by size, cannot overflow. Then no partial sum
-// can overflow, in any order. Otherwise they are chained: an adder waits for the older ones. The value that an adder
-// leaves is computed after the batch, in rank order (BatchResults::kDelta). A transaction that needs the value is a
-// reader. It waits for the older adders, and younger adders wait for it.
+// once. Adders of one record run at the same time and in any order, as atomic additions. This needs two conditions: the
+// record is an integer or absent, and its value plus the sum of all the batch's deltas, each by its absolute value,
+// cannot overflow. Then no partial sum can overflow, in any order. Otherwise the adders are chained: each waits for the
+// older ones. The value that an adder leaves is computed after the batch, in rank order (BatchResults::kDelta). A
+// transaction that needs the value is a reader. It waits for the older adders, and younger adders wait for it.
 //
 // Tail. Where a round decides few transactions (chains on hot records), those that may run in this round are cut into
 // chains. Two chains have no record in common that a transaction of one of them may change. One group walks each chain,

@@ -3,8 +3,10 @@
 //
 // The transactions have positions 0 to n - 1 by (precedence, arrival). Pass 0 runs them one by one. A transaction whose
 // deciding guard is a false WAIT guard is postponed, and has no effect. Each further pass runs the postponed ones
-// again, in the same order. The passes end when no transaction is postponed, when a pass has finished none (if pass 0
-// finishes none, there is no second pass), or after kWaitPassesMax passes, pass 0 included.
+// again, in the same order. A pass is the last one
+//   - if no transaction is postponed after it;
+//   - if it has finished none (so if pass 0 finishes none, there is no second pass);
+//   - if it is pass number kWaitPassesMax, pass 0 included.
 //
 // The rank of a finished transaction is pass x n + position. The rank of one that is still postponed is passes x n +
 // position.

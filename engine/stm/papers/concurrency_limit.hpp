@@ -1,7 +1,7 @@
 // Limits how many transactions of `kilo` may be between their start and their end. The limit is a number, or it adapts.
 // To adapt it, each group of lanes looks at its own last few attempts. If half of them failed, it halves the limit. If
-// hardly one failed, it raises the limit by a quarter. It changes the limit only if no group has changed it since the
-// first of these attempts. So when many groups see the same, the limit changes once. A lowered limit applies to
+// at most one in 8 failed, it raises the limit by a quarter. It changes the limit only if no group has changed it since
+// the first of these attempts. So when many groups see the same, the limit changes once. A lowered limit applies to
 // transactions that start from then on.
 //
 // While the limit is at least the number of threads, nothing is counted, because each thread has at most one

@@ -1,10 +1,10 @@
 // `gpustm`: GPU-STM, as far as the PR-STM paper describes it, to compare with. It has sorted locks, and validation by
 // timestamps and then by value. A semantic conflict is retried at once, up to 100 times, before it is given up.
 //
-// A transaction notes the clock when it begins: this is its time. When it reads under a lock whose timestamp is later,
-// it validates all reads so far by value, and moves its time on to the present. To commit, it locks all that it has
-// read or will write, in ascending order. If a lock is busy, it gives all of them back and tries again. Under the locks
-// it compares timestamps. Where a timestamp is later than its own time, it compares values. Then it takes its ticket,
+// A transaction notes the clock when it begins: this is its time. When it reads under a lock with a later timestamp, it
+// validates all reads so far by value, and sets its time to the present clock. To commit, it locks all that it has read
+// or will write, in ascending order. If a lock is busy, it gives all of them back and tries again. Under the locks it
+// compares timestamps. Where a timestamp is later than its own time, it compares values. Then it takes its ticket,
 // writes back, and frees what it wrote with the next time of the clock.
 //
 // Lock word: timestamp << 1 | locked. A value is compared by its tag. No two writes have the same tag, because the tag

@@ -1,24 +1,29 @@
-// `kilo`: KILO TM in software. Transactions run on invisible reads, take a commit ID, and commit in the order of these
-// IDs. They are validated by value. The last writer history says for which transactions one has to wait.
+// `kilo`: KILO TM in software. Transactions run on invisible reads, which change nothing in shared memory. They take a
+// commit ID, and commit in the order of these IDs. They are validated by value. The last writer history says for which
+// transactions one has to wait.
 //
 // The commit ID is the ticket. The lanes of a group that come to this point together take theirs by one addition. An
-// attempt
-//   begins      if the concurrency limit allows it (stm/papers/concurrency_limit.hpp);
-//   runs        into its log, and compares what it read with what is there. This ends most conflicts before they cost
-//               an ID;
-//   takes       its ID, announces what it has read and will write, and enters the commit units
+// attempt has these steps:
+//   begin       The concurrency limit must allow it (stm/papers/concurrency_limit.hpp).
+//   run         The transaction runs into its log, and compares what it read with what is there. This ends most
+//               conflicts before they cost an ID.
+//   enter       It takes its ID, announces what it has read and will write, and enters the commit units
 //               (stm/papers/commit_units.hpp). There it learns its hazard: the youngest earlier transaction that may
-//               have written one of its records;
-//   waits       until all transactions up to the hazard have ended;
-//   validates   everything that it read by value, word and tag;
-//   writes back, ends, and leaves. A transaction that fails has wasted its ID, and is tried again.
-// It does not wait within an attempt, because in lockstep no lane would make progress. It returns to the sweep, and
-// goes on in the next one. A transaction that only reads, fails, or is postponed takes the same steps, and writes
-// nothing (docs/papers.md, gap 5).
+//               have written one of its records.
+//   wait        It waits until all transactions up to the hazard have ended.
+//   validate    It compares everything that it read with what is there, by value: word and tag. If this fails, the ID
+//               is wasted, and the transaction is tried again.
+//   write back  It writes, ends, and leaves.
+// The transaction does not block a thread while it waits, because in lockstep no lane would make progress then. Its
+// attempt returns to the sweep, and goes on in the next one. A transaction that only reads, fails, or is postponed
+// takes the same steps, and writes nothing (docs/papers.md, gap 5).
 //
-// A transaction takes its ID first in three cases: after a few failed tries, where no ticket may be wasted, or where it
-// uses its own commit version. It announces all that it may touch as written, waits for its hazard, and then runs.
-// Nothing can come between. So it needs no validation, and it cannot fail.
+// A transaction takes its ID first in three cases:
+//   - after a few failed tries;
+//   - where no ticket may be wasted;
+//   - where it uses its own commit version.
+// It announces all that it may touch as written, waits for its hazard, and then runs. Nothing can come between. So it
+// needs no validation, and it cannot fail.
 //
 // Why the order is serial. Let K have an ID and touch a record.
 //   (1) A transaction that has an earlier ID and writes the record has entered before K. K's hazard is not older than

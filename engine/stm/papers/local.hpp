@@ -3,12 +3,12 @@
 // staged records. They find conflicts at each access by signatures, write in place, and keep shadows of the old values.
 // The rest of the batch runs as in `prstm`.
 //
-// An attempt of a staged transaction
-//   runs        in place. It claims each record at the first access, and owns the records that it may write. If it
-//               finds a record claimed by another lane, this is a conflict: it restores what it wrote, gives its claims
-//               back, and is tried again;
-//   takes       its ticket, together with the other lanes of the group, while it has all its claims;
-//   commits:    it puts its version into what it wrote, and gives its claims back.
+// An attempt of a staged transaction has these steps:
+//   run     The transaction runs in place. It claims each record at the first access, and owns the records that it may
+//           write. If another lane has claimed a record, this is a conflict: it restores what it wrote, gives its
+//           claims back, and is tried again.
+//   ticket  It takes its ticket, together with the other lanes of the group, while it has all its claims.
+//   commit  It puts its version into what it wrote, and gives its claims back.
 // It never waits within an attempt. A transaction that is postponed gives its claims back without a ticket. A
 // transaction that uses its own commit version claims its whole footprint first, and runs when it has its ticket.
 //

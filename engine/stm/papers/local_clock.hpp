@@ -10,9 +10,9 @@
 //   Mem. Overheads    claiming: conflict detection. shadowing and restoring: version management
 //   TX Begin, Commit  ending: opening an attempt, putting the version into what it wrote, and giving its claims back
 //
-// The paper counts transactions that were serialized (figures 3c to 5c). Here this is time, and it is taken out of the
-// parts above. in_group and in_block are all that a lane does while it is alone in its group or in its block, or while
-// it holds back for a lane that is.
+// The paper counts transactions that were serialized (figures 3c to 5c). Here their time is measured, and is taken out
+// of the parts above. in_group is all the time that a lane spends alone in its group, or holding back for such a lane.
+// in_block is the same for the block.
 //
 // Thread safety: each object belongs to one thread.
 #pragma once

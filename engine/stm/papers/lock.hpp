@@ -57,7 +57,7 @@ class Locking {
     log_.open(t);
     if (!lock_all()) return Attempt::conflict;
     ++counts_.attempts;
-    const std::uint32_t rank = take_rank(p_, a_, place.range, Order::relaxed);  // each pass has a rank for each
+    const std::uint32_t rank = take_rank(p_, a_, place.range, Order::relaxed);  // always there: a pass has one for each
     LoggedAccess<P, Locking, Rules> access(a_, &log_, this);
     const Outcome outcome = run_transaction(a_.batch, a_.results, access, t, rank);
     write_back();

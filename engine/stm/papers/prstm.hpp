@@ -1,20 +1,23 @@
 // `prstm`: PR-STM, priority rule based software transactional memory, with semantic postponement.
 //
-// An attempt runs the transaction on invisible reads. Then it
-//   pre-locks   the locks of what it writes. Until a pre-lock is locked, a transaction of higher priority (a lower
-//               position) may steal it;
-//   locks       them. This fails where a pre-lock was stolen;
-//   validates   that no lock under which it read has changed or is locked. This ends most conflicts before they cost a
-//               ticket;
-//   takes       its ticket, and validates again;
-//   writes back, and frees each lock with its next version.
+// An attempt has these steps:
+//   run         The transaction reads invisibly: its reads change nothing in shared memory. Its writes stay in its log.
+//   pre-lock    It pre-locks the locks of what it writes. Until a pre-lock is locked, a transaction of higher priority
+//               (a lower position) may steal it.
+//   lock        It locks them. This fails where a pre-lock was stolen.
+//   validate    It checks that no lock under which it read has changed or is locked. This ends most conflicts before
+//               they cost a ticket.
+//   ticket      It takes its ticket, and validates again.
+//   write back  It writes, and frees each lock with its next version.
 // A transaction that writes nothing takes no lock. A transaction that is postponed needs only a validation, and no
 // ticket.
 //
-// A transaction locks all that it may touch, reads included, by the same rule and before it runs, in three cases: after
-// a few failed tries, where no ticket may be wasted, or where it uses its own commit version. Then nothing can come
-// between its reads and its writes. So transactions that conflict again and again are decided by priority, also in
-// lockstep.
+// A transaction locks all that it may touch before it runs, in three cases:
+//   - after a few failed tries;
+//   - where no ticket may be wasted;
+//   - where it uses its own commit version.
+// It locks reads too, by the same rule. Then nothing can come between its reads and its writes. So transactions that
+// conflict again and again are decided by priority, also in lockstep.
 //
 // Why the order is serial.
 //   (1) Writers of one lock exclude each other. Freeing and locking order their tickets.

@@ -18,10 +18,10 @@
 // before. The owner is needed for two records with the same bit: it tells the record that the lane has already taken
 // from the other one, which has no shadow yet.
 //
-// Orders. Words of rows are changed by read-modify-writes only. So a lane that sees a bit gone, at whatever value of
-// the word, has acquired what that bit's lane released: for its own word by the fence, for other words by the loads
-// that look at them. One fence serves all these loads, because on a GPU each sequential load is a fence. Cells and
-// shadows are plain data, protected by claims. Other lanes look at owners only to count aliases.
+// Orders. Words of rows are changed by read-modify-writes only. So a lane that sees a bit gone has acquired what that
+// bit's lane released, whatever the value of the word is. For its own word, the fence acquires it. For other words, the
+// loads do. One fence comes before all these loads. Sequential loads would do the same, but on a GPU each of them is a
+// fence. Cells and shadows are plain data, protected by claims. Other lanes look at owners only to count aliases.
 //
 // Thread safety: each object belongs to one thread.
 //

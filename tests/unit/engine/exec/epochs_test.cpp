@@ -1,5 +1,5 @@
-// What happens when epochs run out: those of reservations (on the host, in the simulator and on a device), those of a
-// device's table, and those of the numbers that a batch gives its records. Executors start shortly before the end. They
+// What happens when epochs run out. There are epochs of reservations (on the host, in the simulator and on a device),
+// of a device's table, and of the numbers that a batch gives its records. Executors start shortly before the end. They
 // must give the same as others that start at the beginning, in as many rounds.
 
 #include <cstdint>
