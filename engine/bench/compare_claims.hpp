@@ -1,7 +1,7 @@
 // What the points of `compare` say about claims. Claims of the PR-STM paper, and a promise of this database:
 //   prstm/gpustm     above 1 wherever 5% or more of the transactions are semantic (figures 7 to 9)
-//   gpustm collapse  unsorted, a few semantic transactions leave gpustm at most half of its throughput without them
-//                    (figure 9)
+//   gpustm collapse  unsorted, a few semantic transactions leave gpustm at most half of the throughput that it has
+//                    without them (figure 9)
 //   unsorted/sorted  at least 0.85 for prstm and ordered: applications do not have to sort
 // Claims of the KILO TM and GPU-LocalTM papers, and targets that this database has set itself:
 //   kilo/lock        at least 1 on average over the workloads, by the geometric mean (figure 6)

@@ -1,6 +1,6 @@
-// A ring of entries from one producer to one consumer. It uses loads and stores only: across PCIe a host has no
-// read-modify-write on the memory of a device, nor a device on the host's. The producer may take back entries that the
-// consumer has not begun.
+// A ring of entries from one producer to one consumer. It uses loads and stores only. Across PCIe a host has no
+// read-modify-write on the memory of a device, and a device has none on the memory of the host. The producer may take
+// back entries that the consumer has not begun.
 //
 // Positions count entries forever. Entry i has position i and slot i % slots. There are four words, and each has one
 // writer:
@@ -17,8 +17,8 @@
 //       No entry is left out by both sides. The next open() raises cut when head is at tail, and before anything is
 //       published. So no new entry meets an old cut.
 //   (3) The consumer looks at cut after its last store of head. The producer looks at head after its last store of cut.
-//       Each side has a sequential fence in between. So if both sides take one entry, at least one of them knows this
-//       when it goes on. Therefore both take at most one common entry between one open() and the next. The entry at
+//       Each side has a sequential fence in between. So if both sides take the same entry, at least one of them knows
+//       this when it goes on. Therefore this happens to at most one entry between one open() and the next. The entry at
 //       `head` belongs to the consumer, and the producer leaves it alone.
 //
 // Orders: tail and head are stored with release and loaded with acquire. With tail, the consumer gets the entry and
@@ -29,7 +29,8 @@
 // waits in this file, except that take() waits for an entry.
 //
 // Source: Tarlovskyy's validation paper, section 5.1 ("cooperative validation": each side polls the other's position).
-// To take back, with stores and loads only, what may be done twice is idempotent work stealing (Michael et al., 2009).
+// Entries may be done twice, and are taken back with stores and loads only: this is idempotent work stealing (Michael
+// et al., 2009).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The commit units of `kilo` (stm/papers/kilo.hpp). Each unit has a part of the records and the last writer history of
 // these. It lets every transaction enter, in the order of the ranks. When a transaction enters a unit, it learns its
-// hazard there, which is the youngest earlier writer of one of its records, and its own writes are noted.
+// hazard there: the youngest earlier writer of one of its records. Then its own writes are noted.
 //
 // A transaction that has a rank announces, in the slot of its ticket, which units it touches. It leaves its records
 // beside the slot. No thread belongs to a unit. A thread that waits for a unit and finds it free takes it. It passes
@@ -17,6 +17,7 @@
 //
 // Thread safety: each object belongs to one thread, and to one transaction at a time. Memory: the content of slots of
 // earlier ranges does not count any more, because a range ends only when all its transactions have ended.
+//
 // Source: KILO TM, section 4.5. Deviations: units are words that threads take in turn. A transaction that does not
 // touch a unit is passed over by a bit of its slot. What does not fit a slot's buffer is read where it spilled to.
 #pragma once

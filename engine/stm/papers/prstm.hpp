@@ -45,8 +45,8 @@
 // drops a claim when it has pre-locked the lock. Before that it is neither decided nor postponed, so a batch leaves no
 // claims.
 //
-// Source: PR-STM, sections 3.1 to 3.3, Algorithms 1 and 2. Deviations, each with the gap of docs/papers.md, section 1,
-// that it closes:
+// Source: PR-STM, sections 3.1 to 3.3, Algorithms 1 and 2. Deviations that close gaps (docs/papers.md, section 1; the
+// numbers of the gaps are in brackets):
 //   - Reads load the lock word before the value. The validations check the word again (1).
 //   - Reads are validated while the write locks are held, after the ticket was taken. A locked read is a conflict. On a
 //     later try, when reads are locked too, priority decides it (2).

@@ -15,8 +15,8 @@
 // conflict.
 //
 // A lane that has claimed a record to write it owns the record. The slot says so, and its shadow keeps the value from
-// before. The owner is needed for two records with the same bit: it tells the record that the lane has already taken
-// from the other one, which has no shadow yet.
+// before. The owner is needed where two records have the same bit. It distinguishes the record that the lane has
+// already taken, which has a shadow, from the other one, which has no shadow yet.
 //
 // Orders. Words of rows are changed by read-modify-writes only. So a lane that sees a bit gone has acquired what that
 // bit's lane released, whatever the value of the word is. For its own word, the fence acquires it. For other words, the
