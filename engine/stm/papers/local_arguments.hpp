@@ -13,7 +13,7 @@
 // of one block of a cluster. Slot i, and bit i of a signature, is in part i modulo the number of parts. So a record is
 // in one part together with its shadow and its owner, as with the banks of the paper's memory. If there are at least as
 // many bits as parts, its signatures are in this part too. Each part has a token, then its rows of the signatures, then
-// five columns with one word for each of its slots. The token says who runs alone among the threads that share the
+// five columns with one word for each of its slots. The token names the group that runs alone, of those that share the
 // stage. Only the token of the first part is used.
 #pragma once
 
