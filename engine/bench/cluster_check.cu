@@ -1,10 +1,10 @@
-// kilokv-cluster-check: whether the memory that the blocks of a cluster share does on this device what `local` expects
-// of it (engine/platform/cuda.cuh, CudaClusterPlatform): stores, atomics and plain data in the memory of another block,
-// grid barriers in a cooperative launch of clusters, and a lock. It knows nothing of strategies: where it passes and
-// `local` with a stage in several blocks fails, the strategy is wrong; where it fails, the platform is.
+// kilokv-cluster-check: checks whether the memory that the blocks of a cluster share works on this device as `local`
+// expects (engine/platform/cuda.cuh, CudaClusterPlatform). It checks stores, atomics and plain data in the memory of
+// another block, grid barriers in a cooperative launch of clusters, and a lock. It knows nothing of strategies. If it
+// passes, and `local` with a stage in several blocks fails, the strategy is wrong. If it fails, the platform is wrong.
 //
-// Prints one line for each size of a cluster. Exit codes: 0 all is right, or the device has no clusters; 1 something is
-// not.
+// It prints one line for each size of a cluster. Exit codes: 0: everything is right, or the device has no clusters. 1:
+// something is wrong.
 #include <cuda_runtime.h>
 
 #include <array>
@@ -20,7 +20,8 @@ constexpr std::uint32_t kBlockThreads = 256, kWords = 4096, kRows = 64, kRounds 
 constexpr std::uint32_t kLockWord = 2000, kGuardedWord = 2001;
 constexpr std::uint64_t kSpinsMax = 50'000'000;
 
-// How often something was not as it has to be. `counted` and `expected`: what the lock guarded.
+// Each counts how often something was wrong, except `counted` and `expected`: these are the increments that the lock
+// guarded.
 enum Finding : std::uint32_t { kNotZero, kNotPut, kBitMissing, kBitLeft, kStuck, kCounted, kExpected, kFindings };
 
 using P = CudaClusterPlatform;
@@ -29,7 +30,7 @@ __device__ void find(std::uint64_t* findings, Finding finding, std::uint64_t cou
   atomicAdd(reinterpret_cast<unsigned long long*>(findings + finding), static_cast<unsigned long long>(count));
 }
 
-// The word of a row that belongs to a group: rows are spread over the blocks, as the stage's are.
+// The word of a row that belongs to a group. Rows are spread over the blocks, as those of the stage are.
 __device__ std::uint64_t* row_word(P& p, std::uint32_t row, std::uint32_t blocks, std::uint32_t group) {
   return p.block_words(row % blocks) + 1 + (row / blocks) * (p.threads() / P::kGroupWidth) + group;
 }
@@ -133,7 +134,7 @@ cudaError_t launch(std::uint64_t* findings, std::uint32_t blocks) {
   return cudaLaunchKernelEx(&config, cluster_check_kernel, findings, blocks);
 }
 
-// Whether all is right in clusters of so many blocks.
+// Whether everything is right in clusters of this many blocks.
 bool check(std::uint32_t blocks) {
   std::array<std::uint64_t, kFindings> found{};
   std::uint64_t* findings = nullptr;
@@ -150,8 +151,8 @@ bool check(std::uint32_t blocks) {
   const bool is_right = found[kNotZero] + found[kNotPut] + found[kBitMissing] + found[kBitLeft] + found[kStuck] == 0 &&
                         found[kExpected] != 0 && found[kCounted] == found[kExpected];
   std::printf(
-      "clusters of %u blocks: %s; words not zero %llu, not as put %llu; bits missing %llu, left %llu; lock: "
-      "%llu of %llu, threads stuck %llu\n",
+      "clusters of %u blocks: %s; words not zero %llu, with another value than was put %llu; bits missing %llu, left "
+      "over %llu; additions under the lock %llu of %llu, threads stuck %llu\n",
       blocks, is_right ? "right" : "WRONG", static_cast<unsigned long long>(found[kNotZero]),
       static_cast<unsigned long long>(found[kNotPut]), static_cast<unsigned long long>(found[kBitMissing]),
       static_cast<unsigned long long>(found[kBitLeft]), static_cast<unsigned long long>(found[kCounted]),

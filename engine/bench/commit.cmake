@@ -1,4 +1,4 @@
-# Writes OUTPUT, a header with VERSION, the commit of SOURCE and BUILD_TYPE; leaves it alone where nothing changed.
+# Writes OUTPUT, a header with VERSION, the commit of SOURCE, and BUILD_TYPE. Does not touch it if nothing changed.
 cmake_minimum_required(VERSION 3.25)
 execute_process(
   COMMAND git -C ${SOURCE} describe --always --abbrev=12 --dirty --exclude=*

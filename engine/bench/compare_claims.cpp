@@ -40,7 +40,7 @@ double ratio_of(const ComparePoint& numerator, const ComparePoint& denominator) 
   return median_of(std::move(ratios));
 }
 
-// What the point is set against, by the kind of the ratio; null: nothing.
+// What the point is compared with, by the kind of the ratio; null: nothing.
 const ComparePoint* other_side(const PanelResult& result, const ComparePoint& point, std::string_view kind) {
   const auto against = [&](const char* strategy, const char* other) {
     return point.strategy == strategy ? find_point(result, point.value, point.graph.letter, other) : nullptr;
@@ -70,7 +70,7 @@ bool belongs(const CompareRatio& ratio, const CompareClaim& claim, std::string_v
          ratio.strategy == claim.strategy && (!is_semantic(kind) || ratio.semantic_share >= kSemanticShareMin);
 }
 
-// Twice as fast and half as fast make 1.
+// The mean of "twice as fast" and "half as fast" is 1.
 double geometric_mean_of(const std::vector<double>& values) {
   double logarithms = 0;
   for (const double value : values) logarithms += std::log(value);
@@ -94,7 +94,7 @@ void add_worst(const std::vector<CompareRatio>& ratios, const char* kind, Compar
   claims->push_back(claim);
 }
 
-// From no semantic transactions to the first few.
+// Compares the point without semantic transactions with the point that has the first few.
 void add_collapse(const PanelResult& result, std::size_t panel, std::vector<CompareClaim>* claims) {
   const auto& values = result.panel.values;
   const auto few = std::find_if(values.begin(), values.end(), [](double share) { return share >= kSemanticShareMin; });
@@ -104,7 +104,7 @@ void add_collapse(const PanelResult& result, std::size_t panel, std::vector<Comp
     const ComparePoint* const some = find_point(result, *few, graph.letter, "gpustm");
     if (graph.kind == Kind::sorted || none == nullptr || median_of(none->per_second) == 0) continue;
     const double left = median_of(some->per_second) / median_of(none->per_second);
-    claims->push_back({.claim = "what a few semantic transactions leave of its throughput",
+    claims->push_back({.claim = "throughput with a few semantic transactions, divided by that without",
                        .panel = panel,
                        .graph = graph.letter,
                        .strategy = "gpustm",
@@ -117,7 +117,7 @@ void add_collapse(const PanelResult& result, std::size_t panel, std::vector<Comp
   }
 }
 
-// A claim of every graph.
+// Adds a claim for every graph.
 void add_for_graphs(const std::vector<PanelResult>& results, const std::vector<CompareRatio>& ratios, const char* kind,
                     const CompareClaim& claim, std::vector<CompareClaim>* claims) {
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -167,20 +167,23 @@ std::vector<CompareClaim> claims_of(const std::string& figures, const std::vecto
   };
   for (const char* const kind : kinds_of(figures)) {
     if (kind == kAgainstGpustm) {
-      add(kind, {.claim = "throughput, of gpustm's", .strategy = "prstm", .limit = 1});
+      add(kind, {.claim = "throughput divided by that of gpustm", .strategy = "prstm", .limit = 1});
       for (std::size_t i = 0; i < results.size(); ++i) add_collapse(results[i], i, &claims);
     } else if (kind == kAgainstSorted) {
       for (const char* strategy : {"prstm", "ordered"}) {
-        add(kind, {.claim = "throughput unsorted, of that sorted", .strategy = strategy, .limit = kUnsortedRatioMin});
+        add(kind,
+            {.claim = "throughput unsorted, divided by that sorted", .strategy = strategy, .limit = kUnsortedRatioMin});
       }
     } else if (kind == kKiloAgainstLock) {
-      add(kind, {.claim = "throughput, of lock's", .strategy = "kilo", .limit = 1, .on_average = true});
+      add(kind, {.claim = "throughput divided by that of lock", .strategy = "kilo", .limit = 1, .on_average = true});
     } else if (kind == kLocalAgainstLock) {
-      add(kind, {.claim = "throughput, of lock's", .strategy = "local", .limit = 1});
+      add(kind, {.claim = "throughput divided by that of lock", .strategy = "local", .limit = 1});
     } else if (kind == kAgainstBest) {
-      add(kind, {.claim = "throughput, of the best other strategy's", .strategy = "auto", .limit = kAgainstBestMin});
+      add(kind, {.claim = "throughput divided by that of the best other strategy",
+                 .strategy = "auto",
+                 .limit = kAgainstBestMin});
     } else {
-      add(kind, {.claim = "throughput with one hot account, of that without", .strategy = "auto"});
+      add(kind, {.claim = "throughput with one hot account, divided by that without", .strategy = "auto"});
     }
   }
   return claims;

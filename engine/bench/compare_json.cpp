@@ -21,11 +21,11 @@ void write_options(JsonWriter* json, const CompareReport& report) {
   for (const std::string& strategy : options.strategies) json->string({}, strategy);
   json->end_array();
   json->string("throughput",
-               "transactions a second that ended in an outcome of their own (expired ones not), of execution alone; "
-               "median, min and max over the repeats");
+               "transactions a second that ended in an outcome of their own, without expired ones; the time is that of "
+               "execution only; median, min and max over the repeats");
   json->string("verified",
                "before each point, on its engine: verify_batches batches by the referee, with every record "
-               "that they name; behind it: the invariant");
+               "that they name; after it: the invariant");
 }
 
 void write_setting(JsonWriter* json, const CompareSetting& setting) {
@@ -100,7 +100,7 @@ void write_panels(JsonWriter* json, const std::vector<PanelResult>& results) {
   json->end_array();
 }
 
-// Which graph of which figure; the same for ratios and claims.
+// Says which graph of which figure it is about. Ratios and claims begin alike.
 void write_place(JsonWriter* json, const ComparePanel& panel, char letter, const std::string& strategy) {
   json->string("figure", panel.figure);
   json->string("graph", std::string(1, letter));
@@ -121,7 +121,7 @@ void write_ratios(JsonWriter* json, const CompareReport& report) {
     write_place(json, report.results[ratio.panel].panel, ratio.graph, ratio.strategy);
     json->number("x", ratio.value);
     json->number("semantic_share", ratio.semantic_share);
-    json->exact("ratio", ratio.ratio);  // the worst of a claim is one of these
+    json->exact("ratio", ratio.ratio);  // the worst of a claim is one of these numbers
     json->end_object();
   }
   json->end_array();

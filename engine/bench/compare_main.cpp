@@ -20,10 +20,9 @@ constexpr int kExitFailed = 1, kExitUsage = 2;
 constexpr const char* kStandardOutput = "-";
 constexpr const char* kUsage =
     "Usage: kilokv-engine-bench compare [FLAGS]\n"
-    "Measures strategies against each other on the figures of papers, or along sweeps, verified, and says which "
-    "claims\n"
-    "hold. Tables go to the standard output, or to the error output where a document or page goes there;\n"
-    "progress goes to the error output.\n\n";
+    "Compares strategies on the figures of papers, or along sweeps. Every engine is verified. The report says which\n"
+    "claims hold. Tables go to the standard output, or to the error output if a document or page goes to the\n"
+    "standard output. Progress goes to the error output.\n\n";
 
 int complain(const Status& status, int exit_code) {
   std::fprintf(stderr, "kilokv-engine-bench compare: %s\n", status.message().c_str());
@@ -44,7 +43,7 @@ std::string command_of(const std::vector<std::string>& arguments) {
   return command;
 }
 
-// A path that cannot be written is found before the measurement. Leaves no file where there was none.
+// Finds a path that cannot be written, before the measurement. Leaves no file where there was none.
 Status try_file(const std::string& flag, const std::string& path) {
   if (path.empty() || path == kStandardOutput) return {};
   std::error_code unknown;
@@ -64,7 +63,7 @@ Status write_file(const std::string& path, const std::string& text) {
   return file ? Status() : Status(StatusCode::unavailable, "cannot write " + path);
 }
 
-// Whoever reads it meanwhile, or afterwards, finds a whole one.
+// Replaces the file as a whole, so that a reader never finds a part of it.
 Status replace_file(const std::string& path, const std::string& text) {
   const std::string whole = path + ".new";
   if (Status status = write_file(whole, text); !status.ok()) return status;
@@ -83,14 +82,15 @@ Status page_from(const CompareOptions& options) {
   return write_page(options.html, std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
-// Ratios and claims of what has been measured so far.
+// Computes ratios and claims of what was measured so far.
 void conclude(const Stopwatch& watch, CompareReport* report) {
   report->ratios = ratios_of(report->options.figures, report->results);
   report->claims = claims_of(report->options.figures, report->results, report->ratios);
   report->seconds = watch.seconds();
 }
 
-// The document in a file is written behind each panel: a run that is ended early leaves those that it has measured.
+// Writes the document to its file after each panel, so that a run that is ended early leaves the panels that it has
+// measured.
 Status measure(CompareReport* report) {
   const Stopwatch watch;
   const std::vector<ComparePanel> panels = compare_panels(report->options);

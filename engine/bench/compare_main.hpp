@@ -1,4 +1,4 @@
-// The subcommand: kilokv-engine-bench compare.
+// The subcommand `kilokv-engine-bench compare`.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace kilokv::engine::bench {
 
-// Returns the exit code, as main.cpp says. A claim of the paper that does not hold is a result, not a failure.
+// Returns the exit code; main.cpp lists them. A claim of a paper that does not hold is a result, not a failure.
 int compare_main(const std::vector<std::string>& arguments);
 
 }  // namespace kilokv::engine::bench

@@ -10,14 +10,13 @@ namespace kilokv::engine::bench {
 
 namespace {
 
-// What belongs to a set of figures: which workloads it has, whom it compares, and which flags mean something to it
-// alone.
+// A set of figures: its workloads, the strategies that it compares, and the flags that only it has.
 struct FigureSet {
   const char* name;
   std::vector<std::string> workloads, strategies, flags;
 };
 
-// Those that every strategy runs, in parallel, too.
+// The workloads that every strategy runs, also in parallel.
 std::vector<std::string> workloads_without_ranges() {
   std::vector<std::string> names;
   for (const WorkloadKind& kind : Workload::kinds()) {
@@ -60,7 +59,7 @@ std::vector<std::string> workloads_of_all_sets() {
   return names;
 }
 
-// One that takes minutes on 2 cores, and one with the sizes and ranges of the papers.
+// The values of a preset. small takes minutes on 2 cores. paper has the sizes and ranges of the papers.
 CompareOptions preset_values(const std::string& name) {
   CompareOptions values;
   if (name == "paper") {
@@ -83,7 +82,7 @@ CompareOptions preset_values(const std::string& name) {
     values.thetas = {0, 0.5, 0.8, 0.99, 1.2, 10};
     values.update_shares = {0, 0.2, 0.5, 1};
     values.operations = {1, 4, 16, 64};
-    values.batch_transactions = 8192;  // fewer, and what a pass costs however small it is would be what is compared
+    values.batch_transactions = 8192;  // in smaller batches, the fixed cost of a pass would hide the differences
     values.repeats = 3;
     values.verify_batches = 1;
     values.duration_seconds = 0.04;
@@ -91,7 +90,7 @@ CompareOptions preset_values(const std::string& name) {
   return values;
 }
 
-// 1, 2, 4 ... and the number of cores; 2 at least, for one thread has no conflicts.
+// 1, 2, 4 and so on, and the number of cores; at least 2, because one thread has no conflicts.
 std::vector<std::uint64_t> threads_of_machine() {
   const std::uint64_t cores = std::max(std::thread::hardware_concurrency(), 2u);
   std::vector<std::uint64_t> threads;
@@ -105,7 +104,7 @@ void fill_in(T* value, const T& otherwise) {
   if (*value == T{}) *value = otherwise;
 }
 
-// What means something to other figures would be ignored.
+// Refuses what would be ignored because only other figures use it.
 Status check_figures(const CompareOptions& options) {
   const FigureSet& chosen = figure_set(options.figures);
   for (const std::string& workload : options.workloads) {
@@ -115,26 +114,28 @@ Status check_figures(const CompareOptions& options) {
     return Status::invalid({"workloads", "with --figures " + options.figures + ": " + names, workload, "--workloads"});
   }
   if (options.figures == "local" && options.keys != 0) {
-    return {StatusCode::invalid_argument, "--keys is not of --figures local: --sizes says how large its workloads are"};
+    return {StatusCode::invalid_argument,
+            "--keys does not belong to --figures local: --sizes says how large its workloads are"};
   }
   for (const FigureSet& set : all_figure_sets()) {
     if (&set == &chosen) continue;
     for (const std::string& flag : options.given) {
       if (std::find(set.flags.begin(), set.flags.end(), flag) == set.flags.end()) continue;
-      return {StatusCode::invalid_argument, "--" + flag + " is of --figures " + set.name + ", not of " + chosen.name};
+      return {StatusCode::invalid_argument,
+              "--" + flag + " belongs to --figures " + set.name + ", not to " + chosen.name};
     }
   }
   return {};
 }
 
-// What says how to measure would be ignored.
+// Refuses flags that would be ignored because nothing is measured.
 Status check_from(const CompareOptions& options) {
   for (const std::string& flag : options.given) {
     if (flag == "from" || flag == "html") continue;
     return {StatusCode::invalid_argument, "--from takes no --" + flag + ": it measures nothing"};
   }
   if (!options.html.empty()) return {};
-  return {StatusCode::invalid_argument, "--from writes the page of a document: --html says where"};
+  return {StatusCode::invalid_argument, "--from needs --html, the file for the page"};
 }
 
 Status check_outputs(const CompareOptions& options) {
@@ -142,7 +143,7 @@ Status check_outputs(const CompareOptions& options) {
     if (Status status = check_from(options); !status.ok()) return status;
   }
   if (options.html.empty() || (options.html != options.from && options.html != options.json)) return {};
-  return {StatusCode::invalid_argument, "--html is \"" + options.html + "\": the document is there"};
+  return {StatusCode::invalid_argument, "--html is \"" + options.html + "\": this is the file of the JSON document"};
 }
 
 std::uint64_t most_of_setting(const char* name) { return find_setting_info(name)->setting.high; }
@@ -156,48 +157,60 @@ std::vector<std::string> figure_sets() {
 }
 
 std::vector<Flag> compare_flags(CompareOptions* options) {
-  const std::string by_preset = "as the preset has it";
+  const std::string by_preset = "those of the preset";
   return {
-      choice_flag("figures", figure_sets(),
-                  "those of the papers of PR-STM, KILO TM, GPU-LocalTM; a sweep of contention; all workloads",
-                  &options->figures),
-      choice_flag("preset", {"small", "paper"}, "small takes minutes; paper has the sizes of the papers",
+      choice_flag(
+          "figures", figure_sets(),
+          "what to measure: the figures of the PR-STM, KILO TM or GPU-LocalTM paper, a sweep of contention, or all "
+          "workloads",
+          &options->figures),
+      choice_flag("preset", {"small", "paper"},
+                  "sizes and ranges of the measurements: small takes minutes; paper has the sizes of the papers",
                   &options->preset),
-      choice_list_flag("strategies", Engine::strategies(), "as the figures have it", "which ones take turns",
+      choice_list_flag("strategies", Engine::strategies(), "those of the figures", "strategies to compare",
                        &options->strategies),
-      choice_list_flag("workloads", workloads_of_all_sets(), "all of the figures", "which of the figures'",
-                       &options->workloads),
-      choice_flag("device", Engine::devices(), "where batches run; auto: a CUDA device where there is one",
-                  &options->device),
+      choice_list_flag("workloads", workloads_of_all_sets(), "all of the figures",
+                       "workloads of the figures to measure", &options->workloads),
+      choice_flag("device", Engine::devices(),
+                  "where batches run; auto: on a CUDA device if there is one, else on the CPU", &options->device),
       number_list_flag("threads", "1, 2, 4 ... and one for each core",
-                       "of the figures by threads; others have the most", 1, EngineOptions::kThreadsMax,
-                       &options->threads),
-      number_list_flag("records-per-lock", by_preset, "of the figures by records per lock; others have 1", 1,
+                       "threads, in figures by threads; other figures use the largest number", 1,
+                       EngineOptions::kThreadsMax, &options->threads),
+      number_list_flag("records-per-lock", by_preset,
+                       "records per lock, in figures by records per lock; other figures use 1", 1,
                        most_of_setting("records-per-lock"), &options->records_per_lock),
-      real_list_flag("semantic-shares", by_preset, "of the figures by semantic share; others have 1", 0, 1,
+      real_list_flag("semantic-shares", by_preset,
+                     "share of semantic transactions, in figures by this share; other figures use 1", 0, 1,
                      &options->semantic_shares),
-      number_list_flag("concurrency-limits", by_preset, "kilo: of the figures by limit; 0: it adapts, as in others", 0,
+      number_list_flag("concurrency-limits", by_preset,
+                       "kilo: limits of concurrency, in figures by limit; 0: the limit adapts, as in other figures", 0,
                        most_of_setting("concurrency-limit"), &options->concurrency_limits),
-      number_list_flag("sizes", by_preset, "local: buckets, centers, solutions", 2, 256, &options->sizes),
-      real_list_flag("thetas", by_preset, "contention: of Zipf's distribution; 0: uniform, 10: one hot row", 0, 10,
-                     &options->thetas),
-      real_list_flag("update-shares", by_preset, "contention: of operations that write", 0, 1, &options->update_shares),
-      number_list_flag("operations", by_preset, "contention: operations of a transaction, each on a row drawn anew", 1,
-                       256, &options->operations),
-      number_flag("keys", "keys", "of every workload; 0: as the preset has it for each", 0, std::uint64_t{1} << 32,
-                  &options->keys),
-      number_flag("batch", "transactions", "of each batch; 0: as the preset has it", 0, 1'000'000,
+      number_list_flag("sizes", by_preset, "local: size of the workloads: number of buckets, centers or solutions", 2,
+                       256, &options->sizes),
+      real_list_flag("thetas", by_preset, "contention: theta of Zipf's distribution; 0: uniform, 10: one hot row", 0,
+                     10, &options->thetas),
+      real_list_flag("update-shares", by_preset, "contention: share of operations that write", 0, 1,
+                     &options->update_shares),
+      number_list_flag("operations", by_preset, "contention: number of operations in a transaction; each draws a row",
+                       1, 256, &options->operations),
+      number_flag("keys", "keys", "number of keys of every workload; 0: the preset's number for each workload", 0,
+                  std::uint64_t{1} << 32, &options->keys),
+      number_flag("batch", "transactions", "number of transactions in a batch; 0: the preset's number", 0, 1'000'000,
                   &options->batch_transactions),
-      number_flag("repeats", "times", "that each point is measured, in turn; 0: as the preset has it", 0, 1000,
-                  &options->repeats),
-      duration_flag("duration", "of each measurement; 0s: as the preset has it", &options->duration_seconds),
-      number_flag("verify", "batches", "that the referee checks before each point; 0: as the preset has it", 0,
-                  1'000'000, &options->verify_batches),
-      number_flag("seed", "(a number)", "of the generators; the same seed gives the same transactions", 0, ~0ull,
+      number_flag("repeats", "times", "how often each point is measured; the points take turns; 0: the preset's number",
+                  0, 1000, &options->repeats),
+      duration_flag("duration", "how long each measurement lasts; 0s: the preset's duration",
+                    &options->duration_seconds),
+      number_flag("verify", "batches",
+                  "number of batches that the referee checks before each point; 0: the preset's number", 0, 1'000'000,
+                  &options->verify_batches),
+      number_flag("seed", "(a number)", "seed of the workloads; the same seed makes the same transactions", 0, ~0ull,
                   &options->seed),
-      text_flag("json", "FILE", "where the document goes; -: standard output", &options->json),
-      text_flag("html", "FILE", "where the page with plots goes; -: standard output", &options->html),
-      text_flag("from", "FILE", "a document of an earlier run: measure nothing, write its page", &options->from),
+      text_flag("json", "FILE", "file for the JSON document; -: standard output", &options->json),
+      text_flag("html", "FILE", "file for the page with plots; -: standard output", &options->html),
+      text_flag("from", "FILE",
+                "JSON document of an earlier run: nothing is measured, and its page is written to --html",
+                &options->from),
       switch_flag("help", "print this and exit", &options->help),
   };
 }

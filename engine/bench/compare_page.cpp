@@ -11,7 +11,7 @@ void put_in_place(std::string* page, std::string_view mark, std::string_view tex
   if (at != std::string::npos) page->replace(at, mark.size(), text);
 }
 
-// So that no string in it can end the element that holds it. A '<' stands in strings alone.
+// Makes sure that no string of the document can end the HTML element that holds it. A '<' can only be in a string.
 std::string inert(std::string_view document) {
   std::string text;
   for (const char c : document) {
@@ -24,7 +24,7 @@ std::string inert(std::string_view document) {
   return text;
 }
 
-// Whether what was opened is closed: else it was cut off.
+// Whether every bracket that was opened is closed. If not, the document was cut off.
 bool is_whole(std::string_view document) {
   std::int64_t open = 0;
   bool in_string = false;

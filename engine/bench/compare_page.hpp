@@ -1,6 +1,6 @@
-// The page of `compare`: one HTML file that needs nothing else, with the plots, the document that they are drawn from,
-// and the chart library. The library is found when this program is built (bench/CMakeLists.txt); a program that was
-// built without writes no page, but one built elsewhere can, from the document.
+// The page of `compare`. It is one HTML file that needs no other file: it holds the plots, the document that they are
+// drawn from, and the chart library. The library is looked for when this program is built (bench/CMakeLists.txt). A
+// program that was built without it cannot write a page. Another program can write the page later, from the document.
 #pragma once
 
 #include <string>
@@ -10,14 +10,15 @@
 
 namespace kilokv::engine::bench {
 
-// Of embed.cmake: compare_page.html, and Chart.js, or nothing.
+// From embed.cmake: compare_page.html, and Chart.js (empty if it was not found).
 extern const std::string_view kPageTemplate;
 extern const std::string_view kChartLibrary;
 
-// UNAVAILABLE where this program was built without the library.
+// Returns UNAVAILABLE if this program was built without the library.
 Status can_write_page();
 
-// The page of a document of compare_json(). INVALID_ARGUMENT for anything else; UNAVAILABLE as above.
+// Makes the page of a document of compare_json(). Errors: INVALID_ARGUMENT for any other text; UNAVAILABLE as
+// can_write_page().
 Result<std::string> compare_page(std::string_view document);
 
 }  // namespace kilokv::engine::bench

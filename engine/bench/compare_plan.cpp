@@ -17,7 +17,7 @@ struct Figure {
   const char* number;
   const char* workload;
   CompareAxis axis;
-  bool has_read_only;  // a second panel
+  bool has_read_only;  // it has a second panel, 20% read-only
   char first_letter;
 };
 constexpr Figure kPrstmFigures[] = {
@@ -59,7 +59,7 @@ bool is_chosen(const CompareOptions& options, const std::string& workload) {
   return std::find(options.workloads.begin(), options.workloads.end(), workload) != options.workloads.end();
 }
 
-// A and B are unsorted, C and D sorted; B and D are 20% read-only.
+// Graphs A and B are unsorted, C and D are sorted. B and D are 20% read-only.
 ComparePanel prstm_panel(const CompareOptions& options, const Figure& figure, bool read_only) {
   const char letter = static_cast<char>(figure.first_letter + (read_only ? 1 : 0));
   const bool has_pairs = Workload::kind(figure.workload).has_pairs;
@@ -91,7 +91,8 @@ ComparePanel panel_of_all(const CompareOptions& options, const std::string& figu
           .values = values_of(options, CompareAxis::workload)};
 }
 
-// Figure 6, by workload; figures 7 and 8, by limits, of `kilo` alone and what it is set against.
+// Figure 6 is by workload. Figures 7 and 8 are by limits, and have only `kilo` and the strategy that it is compared
+// with.
 std::vector<ComparePanel> kilo_panels(const CompareOptions& options) {
   std::vector<ComparePanel> panels = {panel_of_all(options, "6")};
   for (const std::string& workload : options.workloads) {
@@ -120,7 +121,8 @@ std::vector<ComparePanel> local_panels(const CompareOptions& options) {
   return panels;
 }
 
-// Rows that are read, and read and changed; transfers; and what one hot account leaves of transfers and deposits.
+// Rows that are read, and rows that are read and changed; transfers; and what one hot account leaves of the throughput
+// of transfers and deposits.
 std::vector<ComparePanel> contention_panels(const CompareOptions& options) {
   std::vector<ComparePanel> panels;
   for (const std::uint64_t operations : options.operations) {

@@ -29,7 +29,7 @@ std::string place(const ComparePanel& panel, char letter) {
 
 std::string best_name(const ComparePoint* best) { return best == nullptr ? "" : best->strategy; }
 
-// Millions a second, by value and strategy; the best but `auto` has a star.
+// Millions of transactions a second, by value and strategy. The best strategy except `auto` has a star.
 std::string graph_table(const CompareOptions& options, const PanelResult& result, const CompareGraph& graph) {
   std::string text = place(result.panel, graph.letter) + "\n" + format("%18s", to_string(result.panel.axis));
   for (const std::string& strategy : options.strategies) {
@@ -50,7 +50,7 @@ std::string graph_table(const CompareOptions& options, const PanelResult& result
   return text + "\n\n";
 }
 
-// Shares of each of the stage's times, by value.
+// The share of each of the stage's times, by value.
 std::string times_table(const PanelResult& result) {
   std::string text, names;
   for (const ComparePoint& point : result.points) {
@@ -78,7 +78,7 @@ std::string claim_line(const CompareReport& report, const CompareClaim& claim) {
                 claim.at_least ? "at least" : "at most", claim.limit, claim.on_average ? " on average" : "");
 }
 
-// Claims of one kind stand together.
+// Claims of one kind follow each other under one title.
 std::string claim_lines(const CompareReport& report) {
   std::string text;
   std::string title;
@@ -113,18 +113,19 @@ std::string compare_table(const CompareReport& report) {
       options.duration_seconds, static_cast<unsigned long long>(options.seed), machine.cpu.c_str(), machine.cores,
       machine.compiler.c_str(), machine.build_type.c_str(), machine.commit.c_str());
   text +=
-      "millions of transactions a second: median, least and most of the repeats; *: the best but auto; every engine "
-      "verified\n\n";
+      "millions of transactions a second: median, smallest..largest of the repeats; *: the best strategy except auto;\n"
+      "every engine is verified\n\n";
   for (const PanelResult& result : report.results) {
     for (const CompareGraph& graph : result.panel.graphs) text += graph_table(options, result, graph);
     text += times_table(result);
   }
-  text += options.figures == "prstm"
-              ? format("Claims, where %g%% or more of the transactions are semantic; the worst of each graph:\n",
-                       kSemanticShareMin * 100)
-              : "Claims; the worst of each graph:\n";
+  text += options.figures == "prstm" ? format(
+                                           "Claims, where %g%% or more of the transactions are semantic; each line is "
+                                           "the worst point of a graph:\n",
+                                           kSemanticShareMin * 100)
+                                     : "Claims; each line is the worst point of a graph:\n";
   text += claim_lines(report);
-  if (report.claims.empty()) text += "none: the workloads or strategies of them are missing\n";
+  if (report.claims.empty()) text += "none: the workloads or strategies that the claims are about are missing\n";
   return text;
 }
 

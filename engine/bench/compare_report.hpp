@@ -8,14 +8,14 @@
 
 namespace kilokv::engine::bench {
 
-// The opening of the document, by which --from knows it.
+// The format that the document names at its beginning. --from recognizes it by this.
 inline constexpr const char* kCompareFormat = "kilokv-engine-compare-2";
 
 struct CompareReport {
   CompareOptions options;
   std::string command;  // as it was given
   std::string date;     // UTC
-  double seconds = 0;   // that it took
+  double seconds = 0;   // how long the run took
   std::vector<PanelResult> results;
   std::vector<CompareRatio> ratios;
   std::vector<CompareClaim> claims;

@@ -9,12 +9,13 @@ namespace kilokv::engine::bench {
 
 namespace {
 
-// `auto` times both of what it chooses from twice. Those that it is set against begin as late, at the same batch.
+// The first batches are not measured, because `auto` tries each of its two choices twice in them. The strategies that
+// it is compared with also begin after these batches, at the same batch.
 constexpr std::uint64_t kWarmUpBatches = 6;
 
-constexpr const char* kTimes = "stage-times";  // the setting that makes a strategy tell where its time goes
+constexpr const char* kTimes = "stage-times";  // the setting that makes a strategy measure where its time goes
 
-// Of a repeat: one of few is as slow as its slowest.
+// Batches in a repeat. In a repeat of fewer batches, one slow batch would count too much.
 constexpr std::uint64_t kBatchesMin = 5;
 
 std::uint64_t warm_up_batches(const CompareOptions& options, std::uint64_t batches) {

@@ -1,11 +1,12 @@
-// Measures a panel of `compare`: at each value of its axis, every strategy on every graph, each with an engine of its
-// own. All of these take turns, once in each repeat, beginning with another one each time, so that a machine that is
-// slow for a while is slow for all of them.
+// Measures a panel of `compare`. At each value of its axis it measures every strategy on every graph, each with an
+// engine of its own. All of these take turns, once in each repeat, and each repeat begins with another one. So when the
+// machine is slow for a while, it is slow for all of them.
 //
-// Where the time of `local` goes is measured behind all repeats, on an engine of its own: reading the clock costs.
+// Where the time of `local` goes is measured after all repeats, on an engine of its own, because reading the clock
+// costs time.
 //
-// On each engine the referee checks some batches before, and the workload's invariant is checked behind: only between
-// is measured. Memory: the tables of all engines of a point at once, strategies x graphs.
+// On each engine the referee checks some batches before the measurement, and the workload's invariant is checked after
+// it. Memory: the tables of all engines of a point at once, which are strategies x graphs.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +21,21 @@
 namespace kilokv::engine::bench {
 
 struct ComparePoint {
-  double value = 0;  // along the axis
+  double value = 0;  // on the axis
   CompareGraph graph;
   std::string strategy;
   CompareSetting setting;
   WorkloadReport report;           // all repeats together
-  ExecutionTotals timed;           // of local in its figures: of one more run, which tells where the time goes
-  std::uint64_t warmed_up = 0;     // transactions before all else
+  ExecutionTotals timed;           // `local` in its figures: one more run, which measures where the time goes
+  std::uint64_t warmed_up = 0;     // transactions before the verified ones
   std::uint64_t verified = 0;      // transactions
   std::vector<double> per_second;  // by repeat: transactions that ended in an outcome of their own
 };
 
-// Whether the strategy is one that the panel has.
+// Whether the panel has the strategy.
 bool measures(const ComparePanel& panel, const std::string& strategy);
 
-// 0 of none.
+// Each is 0 for no values.
 double median_of(std::vector<double> values);
 double least_of(const std::vector<double>& values);
 double most_of(const std::vector<double>& values);

@@ -1,4 +1,4 @@
-# Writes OUTPUT, a source with the files that the page of `compare` is made of: PAGE, and LIBRARY, which may be missing.
+# Writes OUTPUT, a source with the files that make the page of `compare`: PAGE, and LIBRARY, which may be missing.
 cmake_minimum_required(VERSION 3.25)
 file(READ ${PAGE} page)
 set(library "")

@@ -38,7 +38,7 @@ std::string joined(const std::vector<std::string>& words, const std::string& sep
   return all;
 }
 
-// At least one part, which may be empty.
+// Returns at least one part. It may be empty.
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> parts;
   for (;;) {
@@ -49,7 +49,7 @@ std::vector<std::string_view> split(std::string_view text) {
   }
 }
 
-// `value` as another one of the list; nothing stands twice, for it would only be measured twice.
+// Appends `value` to the list. A value that is there already is refused, because it would only be measured twice.
 template <class T, class Value>
 Status add_once(const std::string& name, std::string_view met, const Value& value, std::vector<T>* list) {
   if (std::find(list->begin(), list->end(), value) != list->end()) return invalid(name, "each once", met);

@@ -1,5 +1,5 @@
-// Command line flags by a table: --name VALUE or --name=VALUE; switches take no value. Small on purpose: the engine
-// builds with nothing but a compiler.
+// Command line flags by a table: --name VALUE or --name=VALUE. Switches take no value. It is small on purpose, because
+// the engine builds with a compiler and CMake and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,14 @@ namespace kilokv::engine::bench {
 
 struct Flag {
   std::string name;           // without the dashes
-  std::string value;          // what stands for the value in --help; empty: a switch
+  std::string value;          // what --help shows for the value; empty: the flag is a switch
   std::string default_value;  // with its unit, for --help
   std::string help;
-  std::function<Status(std::string_view)> set;  // of a switch: called with an empty string
+  std::function<Status(std::string_view)> set;  // a switch gets an empty string
 };
 
-// Setters for the common types. Errors: INVALID_ARGUMENT naming the flag, what it takes and the value met.
+// Flags of the common types. Errors: INVALID_ARGUMENT, which names the flag, what it takes, and the value that was
+// given.
 Flag number_flag(const std::string& name, const std::string& unit, const std::string& help, std::uint64_t low,
                  std::uint64_t high, std::uint64_t* target);
 Flag share_flag(const std::string& name, const std::string& help, double* target);             // 0 to 1
@@ -30,8 +31,8 @@ Flag choice_flag(const std::string& name, const std::vector<std::string>& choice
 Flag text_flag(const std::string& name, const std::string& value, const std::string& help, std::string* target);
 Flag switch_flag(const std::string& name, const std::string& help, bool* target);
 
-// The same for lists: values separated by commas, at least one, none twice. The default that --help shows is given as
-// text.
+// The same for lists of values. Commas separate the values. There is at least one, and none is there twice. --help
+// shows the default as this text.
 Flag number_list_flag(const std::string& name, const std::string& default_value, const std::string& help,
                       std::uint64_t low, std::uint64_t high, std::vector<std::uint64_t>* target);
 Flag real_list_flag(const std::string& name, const std::string& default_value, const std::string& help, double low,
@@ -39,8 +40,8 @@ Flag real_list_flag(const std::string& name, const std::string& default_value, c
 Flag choice_list_flag(const std::string& name, const std::vector<std::string>& choices,
                       const std::string& default_value, const std::string& help, std::vector<std::string>* target);
 
-// Sets what the arguments name; `given` gets the names. Errors: INVALID_ARGUMENT for an unknown flag, a missing value,
-// or what a setter says.
+// Sets what the arguments name. `given` gets the names of the flags. Errors: INVALID_ARGUMENT for an unknown flag, a
+// missing value, or what a setter refuses.
 Status parse_flags(const std::vector<Flag>& flags, const std::vector<std::string>& arguments,
                    std::vector<std::string>* given = nullptr);
 // One line or more for each flag, with its default.

@@ -13,7 +13,7 @@ namespace kilokv::engine::bench {
 
 namespace {
 
-// A transfer as the loop wants it.
+// A transfer in the form that the loop needs.
 struct KeyedTransfer {
   KeyId source;
   KeyId target;
@@ -30,7 +30,7 @@ class HandWrittenBank {
     });
   }
 
-  // Transactions per second of processor time, over one duration.
+  // Runs for one duration. Returns transactions per second of processor time.
   double measure() {
     double seconds = 0;
     std::uint64_t transactions = 0;
@@ -71,7 +71,7 @@ class HandWrittenBank {
     }
   }
 
-  // One line for each account: what the engine asks for is its own matter, and asking for the next line too costs this
+  // Prefetches one cache line for each account. The engine may prefetch more. To prefetch the next line too costs this
   // loop a third of its throughput at 10M accounts.
   static void prefetch(const TableRef& table, const KeyedTransfer& transfer) {
     prefetch_for_write(table.slots + table.home(transfer.source.high));

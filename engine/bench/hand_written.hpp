@@ -1,7 +1,8 @@
-// The yardstick of --baseline: bank transfers as a loop written by hand over the engine's record table, with nothing
-// of the engine around it: one thread, key ids known before, random access prefetched; it reports nothing, checks the
-// balance, moves the amount and stamps the versions. The engine runs transfers of the same generator, in turn with it.
-// Both are measured by the processor time of their thread, so that what else runs on the machine disturbs them less.
+// What --baseline compares the engine with: bank transfers as a loop that is written by hand over the engine's record
+// table, with nothing of the engine around it. It has one thread, knows the key ids before, and prefetches random
+// accesses. It reports nothing: it checks the balance, moves the amount, and stamps the versions. The engine runs
+// transfers of the same generator, in turn with the loop. Both are measured by the processor time of their thread, so
+// that other programs on the machine disturb them less.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,12 @@ struct BaselinePair {
 
 struct BaselineReport {
   std::vector<BaselinePair> pairs;
-  BaselinePair median() const;  // of each figure alone
+  BaselinePair median() const;  // of each number by itself
   double median_ratio() const;  // of the pairs' ratios
 };
 
-// Alternates strategy and loop, options.pairs times. Errors: those of the engine; INTERNAL when one of them broke the
-// bank's invariant.
+// Runs strategy and loop in turn, options.pairs times. Errors: those of the engine; INTERNAL when one of the two broke
+// the bank's invariant.
 Result<BaselineReport> measure_baseline(const BenchOptions& options);
 
 }  // namespace kilokv::engine::bench

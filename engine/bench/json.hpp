@@ -1,4 +1,5 @@
-// Writes one JSON document, field by field. Commas and escapes are its own business; nesting is the caller's.
+// Writes one JSON document, field by field. It writes commas and escapes by itself. The caller takes care of the
+// nesting.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ class JsonWriter {
   void begin_array(std::string_view name) { open(name, '['); }
   void end_array() { close(']'); }
 
-  // In an object; with an empty name: an element of an array.
+  // Each writes a field of an object, or, with an empty name, an element of an array.
   void string(std::string_view name, std::string_view value);
   void integer(std::string_view name, std::uint64_t value) { raw(name, std::to_string(value)); }
   void number(std::string_view name, double value);  // four digits after the point; null if not finite

@@ -1,4 +1,4 @@
-// What a measurement was taken with: hardware, compiler, commit.
+// What a measurement was made with: hardware, compiler, commit.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ struct Machine {
   unsigned cores = 0;
   std::string compiler;
   std::string build_type;
-  std::string commit;  // of the sources, with -dirty where they were changed; or "unknown"
+  std::string commit;  // of the sources, with -dirty if they were changed; or "unknown"
 };
 
 Machine this_machine();
-// Of the project: 0.1.0.
+// The version of the project, such as 0.1.0.
 std::string version();
-// This one, as the object "machine" of a document.
+// Writes this machine as the object "machine" of a document.
 void write_machine(JsonWriter* json);
 
 }  // namespace kilokv::engine::bench

@@ -1,7 +1,9 @@
-// kilokv-engine-bench: the engine alone, no server: throughput of the workloads, the referee's verdict with --verify,
-// the ratio to a hand-written loop with --baseline, or (compare) the strategies against each other, or (validate) the
-// ways to check a large read set. `strategies` lists the strategies and their settings. Exit codes: 0 done and
-// everything checked holds; 1 a check failed or the run could not be done; 2 wrong usage.
+// kilokv-engine-bench: measures the engine alone, without a server. It prints the throughput of workloads, the
+// referee's verdict (--verify), or the ratio to a hand-written loop (--baseline). `compare` compares the strategies.
+// `validate` compares the ways to check a large read set. `strategies` lists the strategies and their settings.
+//
+// Exit codes: 0: done, and everything that was checked holds. 1: a check failed, or the run could not be done. 2: wrong
+// usage.
 
 #include <cstdio>
 #include <string>
@@ -45,7 +47,7 @@ int run_workloads(const BenchOptions& options) {
   std::vector<WorkloadReport> reports;
   const std::vector<WorkloadOptions> workloads = selected_workloads(options);
   for (const WorkloadOptions& workload : workloads) {
-    // Whoever ends a run that hangs sees where.
+    // Shows where a run hangs to the person who ends it.
     std::fprintf(stderr, "[%zu/%zu] %s\n", reports.size() + 1, workloads.size(), workload.name.c_str());
     auto run = WorkloadRun::create(options, workload);
     if (!run.ok()) return complain(run.status(), kExitFailed);
@@ -75,8 +77,7 @@ int main(int argc, char** argv) {
     std::printf(
         "Usage: kilokv-engine-bench [FLAGS]\n       kilokv-engine-bench compare [FLAGS]\n"
         "       kilokv-engine-bench validate [FLAGS]\n       kilokv-engine-bench strategies [FLAGS]\nRuns workloads on "
-        "the engine "
-        "alone, in this process.\n\n%s\n%s"
+        "the engine alone, in this process, without a server.\n\n%s\n%s"
         "\nWorkloads, what --keys counts, and the presets small and paper:\n\n%s",
         describe_flags(flags).c_str(), describe_strategies().c_str(), Workload::describe_sizes(false).c_str());
     return 0;

@@ -9,25 +9,28 @@ namespace kilokv::engine::bench {
 namespace {
 
 Flag wait_order_flag(PairOrder* target) {
-  return {"wait-order", "ORDER", "withdrawals-first",
-          "bank-semantic, vacation: withdrawals-first, precedence (so sent, sorted by the engine) or deposits-first",
-          [=](std::string_view text) {
-            if (text == "withdrawals-first") {
-              *target = PairOrder::withdrawals_first;
-            } else if (text == "precedence") {
-              *target = PairOrder::precedence;
-            } else if (text == "deposits-first") {
-              *target = PairOrder::deposits_first;
-            } else {
-              return Status::invalid(
-                  {"wait-order", "withdrawals-first, precedence or deposits-first", std::string(text), "--wait-order"});
-            }
-            return Status();
-          }};
+  return {
+      "wait-order", "ORDER", "withdrawals-first",
+      "bank-semantic, vacation: order of a pair. withdrawals-first: the one that waits is sent first. precedence: the "
+      "same, but the engine sorts them by precedence. deposits-first: sent in the order that needs no wait",
+      [=](std::string_view text) {
+        if (text == "withdrawals-first") {
+          *target = PairOrder::withdrawals_first;
+        } else if (text == "precedence") {
+          *target = PairOrder::precedence;
+        } else if (text == "deposits-first") {
+          *target = PairOrder::deposits_first;
+        } else {
+          return Status::invalid(
+              {"wait-order", "withdrawals-first, precedence or deposits-first", std::string(text), "--wait-order"});
+        }
+        return Status();
+      }};
 }
 
 Flag distribution_flag(DistributionOptions* target) {
-  return {"distribution", "NAME", to_string(*target), "which keys: uniform, zipf:THETA or zipf-ordered:THETA",
+  return {"distribution", "NAME", to_string(*target),
+          "distribution by which keys are drawn: uniform, zipf:THETA or zipf-ordered:THETA",
           [=](std::string_view text) {
             auto parsed = parse_distribution(text);
             if (parsed.ok()) *target = *parsed;
@@ -35,7 +38,7 @@ Flag distribution_flag(DistributionOptions* target) {
           }};
 }
 
-// Whether the text is one that the setting takes is checked with all the other options (check_options).
+// check_options() checks whether the setting takes the text, together with all other options.
 Flag setting_flag(const SettingInfo& info, SettingTexts* target) {
   const StrategySetting& setting = info.setting;
   const bool is_switch = setting.kind == SettingKind::on_off;
@@ -58,56 +61,66 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
   std::vector<std::string> workloads = Workload::names();
   workloads.push_back("all");
   std::vector<Flag> flags = {
-      choice_flag("device", Engine::devices(), "where batches run; auto: a CUDA device where there is one",
-                  &options->device),
-      choice_flag("strategy", Engine::strategies(), "how batches run, see below", &options->strategy),
-      choice_flag("order", Engine::orders(),
-                  "auto: in which order a batch may run: fixed: by precedence and place in the batch; any: also in one "
-                  "that a strategy finds",
-                  &options->order),
-      choice_flag("workload", workloads, "what to run; all: each, bank also under zipf:0.99", &options->workload),
-      choice_flag("preset", {"small", "paper"}, "how large the workloads are, see below", &options->preset),
-      number_flag("keys", "keys", "accounts, customers, rows (see below); 0: as the preset has it", 0,
+      choice_flag("device", Engine::devices(),
+                  "where batches run; auto: on a CUDA device if there is one, else on the CPU", &options->device),
+      choice_flag("strategy", Engine::strategies(), "strategy that runs the batches; see below", &options->strategy),
+      choice_flag(
+          "order", Engine::orders(),
+          "order that the strategy auto must keep. fixed: by precedence, then by place in the batch. any: any serial "
+          "order, also one that a strategy finds",
+          &options->order),
+      choice_flag("workload", workloads, "workload to run; all: every workload, and bank also under zipf:0.99",
+                  &options->workload),
+      choice_flag("preset", {"small", "paper"}, "size of the workloads; see below", &options->preset),
+      number_flag("keys", "keys",
+                  "number of accounts, customers or rows of the workload (see below); 0: the preset's number", 0,
                   std::uint64_t{1} << 32, &options->keys),
       distribution_flag(&options->distribution),
-      number_flag("threads", "threads", "of all strategies but serial, on the CPU; 0: one for each core", 0,
+      number_flag("threads", "threads", "threads on the CPU for all strategies except serial; 0: one for each core", 0,
                   EngineOptions::kThreadsMax, &options->threads),
   };
   for (const SettingInfo& info : strategy_settings()) flags.push_back(setting_flag(info, &options->settings));
   const std::vector<Flag> others = {
-      number_flag("batch", "transactions", "of each batch", 1, 1'000'000, &options->batch_transactions),
-      number_flag("batches", "batches", "to run per workload; 0: as many as --duration allows", 0, 1'000'000'000,
-                  &options->batches),
-      number_flag("warmup", "batches", "to run before, per workload: executed and verified, not reported", 0, 1'000'000,
-                  &options->warmup_batches),
-      duration_flag("duration", "of execution per workload, while --batches is 0", &options->duration_seconds),
-      number_flag("seed", "",
-                  "that the random choices of the workloads start from: the same seed makes the same transactions", 0,
-                  ~0ull, &options->seed),
+      number_flag("batch", "transactions", "number of transactions in a batch", 1, 1'000'000,
+                  &options->batch_transactions),
+      number_flag("batches", "batches", "batches to run for each workload; 0: as many as --duration allows", 0,
+                  1'000'000'000, &options->batches),
+      number_flag("warmup", "batches",
+                  "batches to run before the measured ones, for each workload; they are verified if --verify is given, "
+                  "but not reported",
+                  0, 1'000'000, &options->warmup_batches),
+      duration_flag("duration", "how long the batches of a workload execute, if --batches is 0",
+                    &options->duration_seconds),
+      number_flag("seed", "", "seed of all random choices of the workloads; the same seed makes the same transactions",
+                  0, ~0ull, &options->seed),
       share_flag("wait-share", "bank-semantic, vacation: share of transactions in pairs, one of which waits",
                  &options->semantic.wait_share),
       share_flag("read-only-share",
                  "bank-semantic, vacation, skiplist, array-walk: share of transactions that only read",
                  &options->semantic.read_only_share),
-      number_flag("wait-lag", "transactions", "bank-semantic, vacation: sent between the halves of a pair", 1, 65'536,
+      number_flag("wait-lag", "transactions",
+                  "bank-semantic, vacation: number of transactions between the two of a pair", 1, 65'536,
                   &options->wait_lag),
       wait_order_flag(&options->semantic.order),
-      number_flag("payload", "bytes", "ycsb: size of a value", 0, 1 << 20, &options->payload_bytes),
-      number_flag("operations", "operations", "ycsb: of each transaction; array-walk: its loads, at least 2", 1, 1024,
+      number_flag("payload", "bytes", "ycsb: size of a value in bytes", 0, 1 << 20, &options->payload_bytes),
+      number_flag("operations", "operations",
+                  "ycsb: operations in a transaction; array-walk: loads in a transaction, at least 2", 1, 1024,
                   &options->operations),
-      share_flag("update-share", "ycsb-a, ycsb-f: share of operations that write; stmbench7: of transactions",
+      share_flag("update-share",
+                 "ycsb-a, ycsb-f: share of operations that write; stmbench7: share of transactions that write",
                  &options->update_share),
-      number_flag("warehouses", "warehouses", "tpcc: 0: one for each 30000 customers", 0, 100'000,
+      number_flag("warehouses", "warehouses", "tpcc: number of warehouses; 0: one for each 30000 customers", 0, 100'000,
                   &options->tpcc.warehouses),
       share_flag("payment-share", "tpcc: share of transactions that are Payments; the rest are NewOrders",
                  &options->tpcc.payment_share),
-      switch_flag("no-ranges", "mixed without ranges, which serial alone runs; all without ycsb-e",
+      switch_flag("no-ranges", "leave ranges out of mixed, and ycsb-e out of all; only serial runs batches with ranges",
                   &options->no_ranges),
-      switch_flag("verify", "check every batch with the referee; no throughput is reported", &options->verify),
-      switch_flag("baseline", "bank against a hand-written loop over the same table, in turn", &options->baseline),
-      number_flag("pairs", "pairs", "of alternating runs of --baseline, each as long as --duration", 1, 1000,
+      switch_flag("verify", "check every batch with the referee, and report no throughput", &options->verify),
+      switch_flag("baseline", "compare bank with a hand-written loop over the same table; the two run in turn",
+                  &options->baseline),
+      number_flag("pairs", "pairs", "--baseline: number of pairs of runs; each run is as long as --duration", 1, 1000,
                   &options->pairs),
-      switch_flag("json", "one JSON document on the standard output; the table goes to the error output",
+      switch_flag("json", "print one JSON document on the standard output; the table goes to the error output",
                   &options->json),
       switch_flag("version", "print version and commit and exit", &options->version),
       switch_flag("help", "print this and exit", &options->help),

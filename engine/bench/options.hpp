@@ -16,15 +16,15 @@ struct BenchOptions {
   std::string device = "cpu";
   std::string strategy = "auto";
   std::string order = "fixed";
-  std::string workload = "bank";  // or all
+  std::string workload = "bank";  // a name, or all
   std::string preset = "small";   // the sizes of Workload::kinds(): small or paper
-  std::uint64_t keys = 0;         // 0: as many as the preset has
+  std::uint64_t keys = 0;         // 0: the preset's number
   DistributionOptions distribution;
   std::uint64_t threads = 0;  // 0: one for each core
-  SettingTexts settings;      // of strategies
+  SettingTexts settings;      // of the strategies
   std::uint64_t batch_transactions = 1024;
   std::uint64_t batches = 0;      // 0: by duration
-  std::uint64_t batches_min = 1;  // that a run takes however long they last
+  std::uint64_t batches_min = 1;  // a run takes at least this many, however long they last
   double duration_seconds = 2;
   std::uint64_t warmup_batches = 0;
   std::uint64_t seed = 1;
@@ -37,27 +37,27 @@ struct BenchOptions {
   bool no_ranges = false;
   bool verify = false;
   bool baseline = false;
-  std::uint64_t pairs = 5;  // of the baseline
+  std::uint64_t pairs = 5;  // for --baseline
   bool json = false;
   bool version = false;
   bool help = false;
 };
 
-// The flags that set `options`; their defaults are the values that stand there now.
+// The flags that set `options`. Their defaults are the current values of `options`.
 std::vector<Flag> bench_flags(BenchOptions* options);
 
 // For --help: a line for each strategy.
 std::string describe_strategies();
 
-// What the engine is told.
+// The options of the engine that follow from these.
 EngineOptions engine_options_of(const BenchOptions& options);
 
-// INVALID_ARGUMENT for what the flags cannot check one by one.
+// Errors: INVALID_ARGUMENT for what the flags cannot check one by one.
 Status check_options(const BenchOptions& options);
 
-// The workloads to run: one, or with `all` every one, bank under uniform and under zipf:0.99. Of `all`, one that takes
-// fewer keys or operations than asked for gets as many as it takes, and those that are nothing without ranges go with
-// no_ranges.
+// The workloads to run. With `all` this is every workload, and bank twice: under uniform and under zipf:0.99. If one of
+// `all` takes fewer keys or operations than were asked for, it gets as many as it takes. With no_ranges, workloads that
+// need ranges are left out.
 std::vector<WorkloadOptions> selected_workloads(const BenchOptions& options);
 
 }  // namespace kilokv::engine::bench

@@ -66,7 +66,7 @@ std::string execution_line(const WorkloadReport& report) {
   }
   if (of.ordered_batches + of.ticketed_batches > 0) {
     text += format("; %llu postponed; ", wide(of.postponed));
-    // A device has too many for a line.
+    // A device has too many groups for one line.
     const char* const who = of.device_batches > 0 ? "group of threads" : "thread";
     text += of.decided_by.size() <= 32 ? format("decided by %s: ", who) + shares(of.decided_by)
                                        : format("decided by %zu, each a %s", of.decided_by.size(), who);
@@ -75,7 +75,7 @@ std::string execution_line(const WorkloadReport& report) {
   return text + "\n";
 }
 
-// As they hold, by their names with an underscore for each dash.
+// The settings as they apply. Their names have an underscore for each dash.
 void write_settings(JsonWriter* json, const SettingTexts& texts) {
   const auto settings = effective_settings(texts);
   for (std::size_t i = 0; i < settings.size(); ++i) {
@@ -90,7 +90,7 @@ void write_settings(JsonWriter* json, const SettingTexts& texts) {
   }
 }
 
-// The opening fields of every document; the caller closes the object.
+// Writes the first fields of every document. The caller closes the object.
 void open_document(JsonWriter* json, const BenchOptions& options) {
   json->begin_object();
   json->string("format", "kilokv-engine-bench-1");
@@ -124,7 +124,7 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->number("aborts_per_commit", report.aborts_per_commit());
   json->integer("postponed", of.postponed);
   json->integer("deciding_threads", of.decided_by.size());
-  json->begin_array("decided_by_thread");  // a device's: by group; empty where they are many
+  json->begin_array("decided_by_thread");  // on a device: by group; empty if they are too many
   if (of.decided_by.size() <= kThreadsShownMax) {
     for (const std::uint64_t count : of.decided_by) json->integer({}, count);
   }

@@ -1,4 +1,4 @@
-// How results are shown: a table for people, one JSON document for programs.
+// How results are shown: a table for people, and one JSON document for programs.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace kilokv::engine::bench {
 
-// Where the time of local's stage goes, as an object of shares in percent; nothing where it was not asked for.
-// The counters of all strategies; 0: of others.
+// write_counters(): the counters of all strategies; a strategy that lacks a counter has 0. write_times(): where the
+// time of local's stage goes, as an object of shares in percent; nothing if it was not measured.
 void write_counters(JsonWriter* json, const ExecutionTotals& of);
 void write_times(JsonWriter* json, const ExecutionTotals& of);
 

@@ -14,13 +14,13 @@
 namespace kilokv::engine::bench {
 namespace {
 
-constexpr std::uint32_t kBlockThreads = 128;  // as the engine's kernels
-constexpr std::uint32_t kBlocksEach = 16;     // of a multiprocessor: all the threads that it takes
+constexpr std::uint32_t kBlockThreads = 128;  // as in the engine's kernels
+constexpr std::uint32_t kBlocksEach = 16;     // for a multiprocessor: as many threads as it can hold
 constexpr std::uint32_t kHotBits = 20;        // 2^20 accesses of one address
 constexpr std::uint32_t kLaunches = 1000, kGraphKernels = 100, kGraphReplays = 10, kBarriers = 1000;
 constexpr std::size_t kLinkBytes = std::size_t{256} << 20;
 
-// The first error of CUDA; what comes behind it changes nothing.
+// Keeps the first error of CUDA. Later errors do not change it.
 class Failure {
  public:
   bool check(cudaError_t error, const char* call) {
@@ -78,7 +78,8 @@ class Streams {
   cudaStream_t first() const { return streams_[0]; }
   cudaStream_t second() const { return streams_[1]; }
 
-  // Seconds of what `work` puts on the first stream; what it puts on the second one it joins itself.
+  // Returns the seconds that the first stream needs for what `work` puts on it. `work` itself joins what it puts on the
+  // second stream.
   template <class Work>
   double time(const Work& work) {
     failure_.check(cudaEventRecord(events_[0], first()), "cudaEventRecord");
@@ -90,7 +91,7 @@ class Streams {
     failure_.check(cudaEventElapsedTime(&milliseconds, events_[0], events_[1]), "cudaEventElapsedTime");
     return static_cast<double>(milliseconds) / 1e3;
   }
-  // The second stream goes on behind what the first has so far, and the other way round.
+  // fork(): the second stream waits for what the first one has so far. join(): the other way round.
   void fork() { order(first(), second(), events_[2]); }
   void join() { order(second(), first(), events_[3]); }
 
@@ -113,7 +114,7 @@ std::uint64_t attribute(Failure& failure, cudaDeviceAttr attribute) {
 
 class Roofline {
  public:
-  // A memory of `table_bytes`, a power of two, is free.
+  // Requires: `table_bytes`, a power of two, are free.
   Roofline(const RooflineOptions& options, std::size_t table_bytes, std::uint64_t multiprocessors)
       : options_(options),
         table_bytes_(table_bytes),
@@ -130,7 +131,7 @@ class Roofline {
   Result<std::vector<RooflineMeasure>> run();
 
  private:
-  // One repetition, as the number that is reported.
+  // Runs one repetition, and returns the number that is reported.
   using Repetition = double (Roofline::*)();
   struct Probe {
     const char* name;
@@ -145,7 +146,7 @@ class Roofline {
     return static_cast<std::uint32_t>(std::countr_zero(table_bytes_ / sizeof(RooflineRecord)));
   }
   std::size_t link_bytes() const { return std::min(kLinkBytes, table_bytes_ / 2); }
-  // Another order for each repetition.
+  // Each repetition has another order.
   Permutation order(std::uint32_t bits) { return {bits, (options_.seed + ++repetition_) * 0x9E37'79B9'7F4A'7C15}; }
   static double per_second(std::uint32_t bits, double seconds) {
     return static_cast<double>(std::uint64_t{1} << bits) / seconds / 1e6;
@@ -253,7 +254,7 @@ double Roofline::graph_replay() {
   failure_.check(cudaStreamEndCapture(streams_.first(), &graph), "cudaStreamEndCapture");
   if (!failure_.check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate")) return 0;
   const auto replay = [&] { failure_.check(cudaGraphLaunch(executable, streams_.first()), "cudaGraphLaunch"); };
-  replay();  // the first one brings the graph to the device
+  replay();  // the first replay brings the graph to the device
   const double seconds = streams_.time([&] {
     for (std::uint32_t i = 0; i < kGraphReplays; ++i) replay();
   });
@@ -360,7 +361,7 @@ Result<RooflineReport> measure_roofline(const RooflineOptions& options) {
   if (!device.ok()) return device.status();
   RooflineReport report;
   report.device = *device;
-  // A tenth is left for what else the device holds.
+  // A tenth of the memory is left for other uses of the device.
   report.table_bytes = std::bit_floor(std::min(options.table_bytes_max, device->memory_free_bytes / 10 * 9));
   auto measures = Roofline(options, report.table_bytes, device->multiprocessors).run();
   if (!measures.ok()) return measures.status();

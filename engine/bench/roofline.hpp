@@ -1,8 +1,8 @@
-// What a CUDA device can do at most, with nothing of the engine on it: random access, atomics, copies, launches and
-// barriers. Results of the engine are read beside these.
+// Measures what a CUDA device can do at most, with nothing of the engine on it: random access, atomics, copies,
+// launches and barriers. The engine's results are compared with these numbers.
 //
 // Each measure runs once to warm up, and then `repetitions` times. Random access visits every record of a table once,
-// in an order that the seed chooses: nothing is hit twice, so hot addresses are measures of their own.
+// in an order that the seed chooses. No record is visited twice, so hot addresses have measures of their own.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 namespace kilokv::engine::bench {
 
 struct RooflineOptions {
-  std::uint64_t table_bytes_max = std::uint64_t{4} << 30;  // cut to what is free, and to a power of two
+  std::uint64_t table_bytes_max = std::uint64_t{4} << 30;  // reduced to what is free, and to a power of two
   std::uint64_t repetitions = 7;
   std::uint64_t seed = 1;
 };
@@ -24,7 +24,7 @@ struct RooflineOptions {
 struct RooflineDevice {
   std::string model;
   std::string capability;  // such as 9.0
-  std::string driver;      // the kernel module's own line, or "unknown"
+  std::string driver;      // the line that the kernel module prints, or "unknown"
   std::string driver_cuda;
   std::string runtime_cuda;
   std::uint64_t multiprocessors = 0;
@@ -36,7 +36,7 @@ struct RooflineDevice {
 struct RooflineMeasure {
   std::string name;
   std::string unit;
-  std::string what;             // is measured
+  std::string what;             // what is measured
   std::vector<double> samples;  // one for each repetition, ascending
   double minimum() const { return samples.front(); }
   double maximum() const { return samples.back(); }
@@ -47,10 +47,10 @@ struct RooflineReport {
   RooflineDevice device;
   std::uint64_t table_bytes = 0;
   std::vector<RooflineMeasure> measures;
-  std::vector<KernelFacts> kernels;  // of the engine
+  std::vector<KernelFacts> kernels;  // the engine's kernels
 };
 
-// Errors: UNAVAILABLE where there is no device; INTERNAL, naming the call, for what CUDA reports.
+// Errors: UNAVAILABLE if there is no device; INTERNAL, which names the call, for errors of CUDA.
 Result<RooflineReport> measure_roofline(const RooflineOptions& options);
 
 }  // namespace kilokv::engine::bench

@@ -1,4 +1,4 @@
-// The kernels of the roofline. Each takes what it works on, and a permutation that says in which order.
+// The kernels of the roofline. Each gets the memory that it works on, and a permutation that says in which order.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -7,12 +7,12 @@
 
 namespace kilokv::engine::bench {
 
-// Of the size of the engine's records in device memory.
+// It has the size of the engine's records in device memory.
 struct alignas(32) RooflineRecord {
   unsigned long long words[4];
 };
 
-// A permutation of the numbers below 2^bits: steps that can each be undone.
+// A permutation of the numbers below 2^bits. It is one because each step can be undone.
 struct Permutation {
   std::uint32_t bits;
   std::uint64_t key;
@@ -39,7 +39,7 @@ __device__ void visit_all(Permutation order, Visit visit) {
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < end; i += stride) visit(order(i));
 }
 
-// A store that the compiler cannot know to be left out keeps what was read alive.
+// Keeps the reads: the compiler cannot remove them, because it cannot know that this store never happens.
 __device__ inline void keep(unsigned long long read, unsigned long long* sink) {
   if (read == 0x1BAD'5EED'1BAD'5EED) *sink = read;
 }
@@ -63,14 +63,14 @@ __global__ void update_kernel(RooflineRecord* table, Permutation order) {
   });
 }
 
-// `spread` 0: all on the first record.
+// `spread` 0: all accesses go to the first record.
 __global__ void compare_exchange_kernel(RooflineRecord* table, Permutation order, std::uint64_t spread,
                                         unsigned long long* sink) {
   unsigned long long read = 0;
   visit_all(order, [&](std::uint64_t i) { read ^= atomicCAS(&table[i * spread].words[0], 0ull, i); });
   keep(read, sink);
 }
-// What was there before is not asked for.
+// The old values are not used.
 __global__ void minimum_kernel(RooflineRecord* table, Permutation order, std::uint64_t spread) {
   visit_all(order, [&](std::uint64_t i) { atomicMin(&table[i * spread].words[1], i); });
 }

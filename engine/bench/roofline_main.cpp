@@ -1,5 +1,5 @@
-// kilokv-roofline: what the CUDA device of this machine can do at most. Exit codes: 0 measured; 1 there is no device,
-// or it failed; 2 wrong usage.
+// kilokv-roofline: measures what the CUDA device of this machine can do at most. Exit codes: 0: measured. 1: there is
+// no device, or it failed. 2: wrong usage.
 
 #include <cstdio>
 #include <string>
@@ -115,12 +115,14 @@ int main(int argc, char** argv) {
   RooflineOptions options;
   bool as_json = false, help = false;
   const std::vector<Flag> flags = {
-      number_flag("bytes", "bytes", "of the table that is accessed at random, at most; a power of two is used", 1 << 20,
+      number_flag("bytes", "bytes",
+                  "largest size of the table that is accessed at random, in bytes; a power of two is used", 1 << 20,
                   std::uint64_t{1} << 40, &options.table_bytes_max),
-      number_flag("repetitions", "times", "that each measure is taken, after one to warm up", 1, 1000,
+      number_flag("repetitions", "times", "how often each measure runs, after one run to warm up", 1, 1000,
                   &options.repetitions),
-      number_flag("seed", "(a number)", "of the order in which the table is accessed", 0, ~0ull, &options.seed),
-      switch_flag("json", "one JSON document on the standard output; the table goes to the error output", &as_json),
+      number_flag("seed", "(a number)", "seed of the order in which the table is accessed", 0, ~0ull, &options.seed),
+      switch_flag("json", "print one JSON document on the standard output; the table goes to the error output",
+                  &as_json),
       switch_flag("help", "print this and exit", &help)};
   if (Status status = parse_flags(flags, std::vector<std::string>(argv + 1, argv + argc)); !status.ok()) {
     return complain(status, kExitUsage);

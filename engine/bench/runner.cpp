@@ -10,9 +10,9 @@ namespace kilokv::engine::bench {
 
 namespace {
 
-constexpr TimeUs kFirstStampUs = 1'000'000;  // stamps are a part of the input, so they come from no clock
+constexpr TimeUs kFirstStampUs = 1'000'000;  // stamps are part of the input, so they come from no clock
 constexpr Version kLoadVersion = 1;
-constexpr std::string_view kTimePrefix = "time_";  // of counters that are times
+constexpr std::string_view kTimePrefix = "time_";  // prefix of the counters that are times
 
 }  // namespace
 
@@ -127,7 +127,7 @@ Status WorkloadRun::load() {
   return status;
 }
 
-// The first batches pay for memory, and for what `auto` tries.
+// The first batches are slow: memory is allocated, and `auto` tries strategies.
 Status WorkloadRun::warm_up() {
   while (report_.counts.batches < options_.warmup_batches) {
     if (Status status = run_batch(next_batch()); !status.ok()) return status;
@@ -150,7 +150,7 @@ void WorkloadRun::generate_chunk() {
   }
 }
 
-// Every batch that is generated runs, in order: a generator may count on it.
+// Every generated batch runs, in order, because a generator may depend on this.
 const TransactionColumns& WorkloadRun::next_batch() {
   if (next_in_chunk_ == chunk_.size()) generate_chunk();
   return chunk_[next_in_chunk_++];
@@ -196,7 +196,8 @@ Status WorkloadRun::verify(std::uint64_t batches) {
 Status WorkloadRun::run_batch(const TransactionColumns& columns) {
   ++header_.number;
   header_.time_us += 1000;
-  // Nothing is parked here: who waits for its batch only expires, the others are counted as postponed and dropped.
+  // Nothing is parked here. A transaction whose wait timeout is 0 expires. The other postponed ones are counted and
+  // dropped.
   expires_.resize(columns.size());
   for (std::size_t t = 0; t < columns.size(); ++t) expires_[t] = columns.wait_timeout_us[t] == 0 ? 1 : 0;
 
@@ -216,7 +217,7 @@ Status WorkloadRun::run_batch(const TransactionColumns& columns) {
   return {};
 }
 
-// What is measured, or checked, on a device that was named is of that device: the engine would go on without it.
+// If a device was named, what is measured or checked must run on this device. The engine would go on without it.
 Status WorkloadRun::check_device(const TransactionColumns& columns) const {
   if (!needs_device_) return {};
   const ExecutionReport& execution = engine_->execution();

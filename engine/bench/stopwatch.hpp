@@ -1,5 +1,5 @@
-// Measures wall time and the calling thread's processor time together. The second is what two single-threaded loops on
-// a machine that others use too are compared by.
+// Measures wall time and the calling thread's processor time together. Processor time is for comparing two
+// single-threaded loops on a machine that runs other programs too.
 #pragma once
 
 #include <time.h>

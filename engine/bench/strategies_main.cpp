@@ -43,7 +43,7 @@ std::string strategies_markdown() {
     const StrategySetting& setting = info.setting;
     text += std::string("| `--") + setting.name + "` | `" + setting.default_text() + "` | " + setting.takes() + " | " +
             quoted(info.strategies) + " | " + setting.help +
-            (setting.for_measuring ? " `kilokv-engine-bench` alone has it." : "") + " |\n";
+            (setting.for_measuring ? " Only `kilokv-engine-bench` has it." : "") + " |\n";
   }
   return text;
 }
@@ -51,8 +51,8 @@ std::string strategies_markdown() {
 int strategies_main(const std::vector<std::string>& arguments) {
   bool as_markdown = false, help = false;
   const std::vector<Flag> flags = {
-      switch_flag("markdown", "Print the tables that docs/configuration.md holds.", &as_markdown),
-      switch_flag("help", "Print this and exit.", &help),
+      switch_flag("markdown", "print the tables of docs/configuration.md", &as_markdown),
+      switch_flag("help", "print this and exit", &help),
   };
   if (const Status status = parse_flags(flags, arguments); !status.ok()) {
     std::fprintf(stderr, "kilokv-engine-bench strategies: %s\n", status.message().c_str());

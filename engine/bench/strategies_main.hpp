@@ -1,4 +1,4 @@
-// `kilokv-engine-bench strategies`: which strategies there are, and what settings they have.
+// `kilokv-engine-bench strategies`: lists the strategies and their settings.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace kilokv::engine::bench {
 // The tables of docs/configuration.md.
 std::string strategies_markdown();
 
-// `arguments`: after the word strategies. Returns the exit code, as main has them.
+// `arguments`: what comes after the word strategies. Returns the exit code; main.cpp lists them.
 int strategies_main(const std::vector<std::string>& arguments);
 
 }  // namespace kilokv::engine::bench

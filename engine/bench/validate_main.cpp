@@ -17,8 +17,10 @@ constexpr const char* kFormat = "kilokv-validate-1";
 constexpr const char* kStandardOutput = "-";
 constexpr const char* kUsage =
     "Usage: kilokv-engine-bench validate [FLAGS]\n"
-    "Measures interactive transactions with large read sets: guard by guard, checked ahead by one thread (alone), and\n"
-    "by two sides (cooperative), or as the engine chooses (auto). Every size is verified before it is measured.\n\n";
+    "Measures interactive transactions with large read sets. A read set is checked guard by guard, ahead by one "
+    "thread\n"
+    "(alone), ahead by two sides (cooperative), or as the engine chooses (auto). Every size is verified before it is\n"
+    "measured.\n\n";
 
 int complain(const Status& status, int exit_code) {
   std::fprintf(stderr, "kilokv-engine-bench validate: %s\n", status.message().c_str());
@@ -51,8 +53,9 @@ std::string head_of(const ValidateOptions& options) {
                 static_cast<unsigned long long>(options.repeats), options.duration_seconds,
                 static_cast<unsigned long long>(options.seed), machine.cpu.c_str(), machine.cores,
                 machine.compiler.c_str(), machine.build_type.c_str(), machine.commit.c_str()) +
-         "millions of reads validated a second, median and spread of the repeats; transactions a second; share of the\n"
-         "reads that the calling thread did not look at; ratio to one thread alone, repeat by repeat\n" +
+         "M reads/s and spread: millions of reads validated a second, median and range of the repeats; commits/s:\n"
+         "transactions a second; beside: share of the reads that the calling thread did not check; ratio: to one\n"
+         "thread alone, repeat by repeat\n" +
          format("%9s %-8s %-12s %3s %-8s %10s %18s %12s %6s %7s\n", "reads", "conflict", "validation", "thr", "on",
                 "M reads/s", "spread", "commits/s", "beside", "ratio");
 }

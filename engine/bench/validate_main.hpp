@@ -1,4 +1,4 @@
-// `kilokv-engine-bench validate`: what checks a large read set fastest.
+// `kilokv-engine-bench validate`: measures which way to check a large read set is the fastest.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace kilokv::engine::bench {
 
-// `arguments`: behind the word validate. Returns the exit code, as main has them.
+// `arguments`: what comes after the word validate. Returns the exit code; main.cpp lists them.
 int validate_main(const std::vector<std::string>& arguments);
 
 }  // namespace kilokv::engine::bench

@@ -30,7 +30,7 @@ struct Contender {
   WriteColumns writes;
   Column<std::uint8_t> expires = Column<std::uint8_t>(1, 0);
 
-  // Seconds that it took; below 0: it failed.
+  // Returns the seconds that it took; below 0: it failed.
   double execute(const TransactionColumns& columns) {
     ++header.number;
     const auto begin = std::chrono::steady_clock::now();
@@ -69,7 +69,7 @@ Result<Contender> make_contender(const ValidateOptions& options, const std::stri
   return Result<Contender>(std::move(contender));
 }
 
-// A transaction that reads that many records, as they were loaded, and writes another.
+// Makes a transaction that reads that many records, as they were loaded, and writes another one.
 TransactionColumns make_transaction(const ValidateOptions& options, std::uint64_t reads, Random* random) {
   TransactionColumns columns;
   ColumnsBuilder builder(&columns, kSecret);
@@ -92,7 +92,7 @@ bool is_equal(const Contender& a, const Contender& b) {
          a.engine->state_hash() == b.engine->state_hash();
 }
 
-// One size, with or without a conflict.
+// Measures one size, with or without a conflict.
 class Round {
  public:
   Round(const ValidateOptions& options, std::uint64_t reads, bool conflict, std::vector<Contender>* contenders)
@@ -111,7 +111,7 @@ class Round {
     for (std::uint64_t repeat = 0; repeat < options_.repeats; ++repeat) {
       for (std::size_t i = 0; i < contenders_.size(); ++i) {
         const std::size_t at = (repeat + i) % contenders_.size();
-        places_ = Random(options_.seed + repeat);  // the same for all
+        places_ = Random(options_.seed + repeat);  // the same for all contenders
         if (Status status = measure(&contenders_[at], &points_[at]); !status.ok()) return status;
       }
     }
@@ -121,7 +121,7 @@ class Round {
  private:
   static constexpr int kVerified = 3;
 
-  // The next transaction: how many of its reads count.
+  // Makes the next transaction. Returns how many of its reads count.
   std::uint64_t prepare() {
     if (!conflict_) return reads_;
     columns_.guard_operand[stale_] = 1;
@@ -129,7 +129,7 @@ class Round {
     columns_.guard_operand[stale_] = 0;
     return stale_ + 1;
   }
-  // All contenders have run the same transactions in rounds like this one, but not as many: before they are compared
+  // All contenders have run the same transactions in such rounds, but not equally many. So before they are compared,
   // the record that was written is set to one value.
   Status verify() {
     prepare();
@@ -193,7 +193,7 @@ class Round {
   Status differs(const Contender& contender) const {
     return Status(StatusCode::internal, contender.validation + " on " + std::to_string(contender.threads) +
                                             " threads, " + std::to_string(reads_) +
-                                            " reads: not the results of guard by guard");
+                                            " reads: the results differ from those of guard by guard");
   }
 
   const ValidateOptions& options_;
@@ -210,18 +210,25 @@ class Round {
 
 std::vector<Flag> validate_flags(ValidateOptions* options) {
   return {
-      number_list_flag("reads", "10, 1000 ... 1000000", "sizes of the read sets", 1, 10'000'000, &options->reads),
-      number_flag("records", "records", "in the table, of which each read set takes some at random", 1,
+      number_list_flag("reads", "10, 1000 ... 1000000", "numbers of reads in a read set; each is measured", 1,
+                       10'000'000, &options->reads),
+      number_flag("records", "records", "records in the table; each read set takes some of them at random", 1,
                   std::uint64_t{1} << 30, &options->records),
-      number_list_flag("threads", "one for each core, 2 at least", "of two sides on the host; each is measured", 2,
+      number_list_flag("threads", "one for each core, 2 at least",
+                       "threads of both sides together, where both are on the host; each number is measured", 2,
                        EngineOptions::kThreadsMax, &options->threads),
-      choice_flag("device", Engine::devices(), "the other side; auto: a CUDA device where there is one",
+      choice_flag("device", Engine::devices(),
+                  "where the second side runs; auto: on a CUDA device if there is one, else on the CPU",
                   &options->device),
-      choice_flag("lanes", {"coalesced", "strided"}, "which reads of a block a device's threads take", &options->lanes),
-      number_flag("repeats", "times", "that each point is measured, in turn", 1, 1000, &options->repeats),
-      duration_flag("duration", "of each measurement", &options->duration_seconds),
-      number_flag("seed", "", "that the read sets and conflicts are drawn from", 0, ~0ull, &options->seed),
-      text_flag("json", "FILE", "where the document goes; -: standard output", &options->json),
+      choice_flag(
+          "lanes", {"coalesced", "strided"},
+          "which reads of a block a thread of the device checks: every n-th (coalesced) or neighbours (strided)",
+          &options->lanes),
+      number_flag("repeats", "times", "how often each point is measured; the points take turns", 1, 1000,
+                  &options->repeats),
+      duration_flag("duration", "how long each measurement lasts", &options->duration_seconds),
+      number_flag("seed", "", "seed of the random choice of read sets and conflicts", 0, ~0ull, &options->seed),
+      text_flag("json", "FILE", "file for the JSON document; -: standard output", &options->json),
       switch_flag("help", "print this and exit", &options->help),
   };
 }
@@ -229,8 +236,8 @@ std::vector<Flag> validate_flags(ValidateOptions* options) {
 Status complete(ValidateOptions* options) {
   const std::uint64_t most = *std::max_element(options->reads.begin(), options->reads.end());
   if (most > options->records) {
-    return Status::invalid(
-        {"reads", "as many as --records has, " + std::to_string(options->records), std::to_string(most), "--records"});
+    return Status::invalid({"reads", "at most as many as --records, " + std::to_string(options->records),
+                            std::to_string(most), "--records"});
   }
   if (options->threads.empty()) options->threads = {std::max(std::thread::hardware_concurrency(), 2u)};
   std::sort(options->reads.begin(), options->reads.end());

@@ -30,7 +30,7 @@ class Fiber {
  public:
   // The calling thread, as it runs.
   Fiber();
-  // A fiber that runs `body` when it is first switched to. The body never returns, but it may switch away for ever.
+  // A fiber that runs `body` when it is first switched to. The body never returns, but it may switch away forever.
   Fiber(std::size_t stack_bytes, std::function<void()> body);
   ~Fiber();  // Requires: never run, or reset.
   Fiber(const Fiber&) = delete;
@@ -52,7 +52,7 @@ class Fiber {
   std::size_t bytes_ = 0;
   bool runs_ = false;           // it has frames on its stack
   Fiber* came_from_ = nullptr;  // the fiber that switched here last
-  Fiber* reset_by_ = nullptr;   // the fiber to switch to for ever
+  Fiber* reset_by_ = nullptr;   // the fiber to switch to, without coming back
   FiberContext context_{};
 
   // For the sanitizers.

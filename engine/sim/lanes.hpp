@@ -1,13 +1,12 @@
 // The simulator's machine: a whole grid of threads ("lanes") on one thread. Each lane is a fiber. Every access to
 // shared memory is a step. A seeded schedule decides which lane goes next. The same schedule and body give the same
-// run. So a failure can be replayed by its seed, or by its decisions (schedule.hpp); shrink.hpp finds the few decisions
+// run. So a failure can be replayed by its seed, or by its decisions (schedule.hpp). shrink.hpp finds the few decisions
 // that matter.
 //
 // A run ends
 //   - well, when every lane's body has returned;
 //   - with an error, when it takes more than steps_max steps (no progress), when lanes wait and no lane can release
-//   them
-//     (a barrier that not all reach), or when two accesses race (race_detector.hpp).
+//     them (a barrier that not all reach), or when two accesses race (race_detector.hpp).
 // After an error, lanes are left where they are and forgotten. Therefore bodies hold only locals that need no
 // destructor.
 //

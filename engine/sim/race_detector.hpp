@@ -7,7 +7,7 @@
 // fences work as in C++20. Order::sequential counts as acquire_release. Not checked: scopes, accesses through a pointer
 // itself, and two data that overlap at different addresses.
 //
-// Thread safety: one thread for each object. Source: FastTrack (Flanagan and Freund, 2009), with whole clocks in place
+// Thread safety: one thread for each object. Source: FastTrack (Flanagan and Freund, 2009), with whole clocks instead
 // of epochs; releases and fences as in tsan11 (Lidbury and Donaldson, 2017).
 #pragma once
 

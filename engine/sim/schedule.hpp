@@ -66,7 +66,7 @@ struct RunReport {
   std::uint64_t preemptions = 0;  // how often a lane that could continue had to let another lane go first
   std::uint64_t stale_loads = 0;  // loads that read an older value than the newest
   std::uint64_t trace = 0;        // digest of all choices, step by step: different traces have different digests
-  std::array<std::uint64_t, kProbes> probes{};  // how often each was reached
+  std::array<std::uint64_t, kProbes> probes{};  // how often each probe was reached
   std::vector<Decision> decisions;              // if they are recorded; their replay is the same run
 };
 

@@ -12,8 +12,8 @@ std::string to_text(const Decision& decision) {
   const std::string value = std::to_string(decision.value);
   switch (decision.kind) {
     case Decision::Kind::lane:
-      if (decision.step != 0 && decision.value == decision.lane) return "behind " + step + " it goes on";
-      return decision.step == 0 ? "lane " + value + " begins" : "behind " + step + " lane " + value + " comes";
+      if (decision.step != 0 && decision.value == decision.lane) return "after " + step + " it goes on";
+      return decision.step == 0 ? "lane " + value + " begins" : "after " + step + " lane " + value + " runs";
     case Decision::Kind::age:
       return step + " reads " +
              (decision.value == 1 ? "the value before the newest" : "the value " + value + " before the newest");

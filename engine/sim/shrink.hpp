@@ -29,7 +29,7 @@ struct ShrunkSchedule {
 ShrunkSchedule shrink(const Schedule& schedule, const std::vector<Decision>& decisions,
                       const std::function<bool(const Schedule&)>& fails, std::uint64_t runs_max);
 
-// The decisions as text, such as: "lane 2 begins; behind step 17 of lane 2 lane 0 comes".
+// The decisions as text, such as: "lane 2 begins; after step 17 of lane 2 lane 0 runs".
 std::string to_text(const std::vector<Decision>& decisions);
 
 }  // namespace kilokv::engine

@@ -17,13 +17,13 @@
 
 namespace kilokv::engine {
 
-// The tuning of any of them.
+// The tuning of any of these strategies.
 struct SimTuning : TicketedTuning {
   KiloTuning kilo;
   LocalTuning local;
 };
 
-// What the runs of an executor are made of, and what the last one gave: its owner's, who outlives the executor.
+// The settings of an executor's runs, and the results of the last one. Its owner keeps it longer than the executor.
 struct TicketedSimRuns {
   GridShape shape;
   SimTuning tuning;

@@ -2,29 +2,27 @@
 // orders. So a missing fence or a too weak order shows in a run, even if all data are contended words.
 //
 // A word keeps its last values, oldest to newest. A view tells for each word the oldest value that may still be read. A
-// lane has three views: what it has seen; what its relaxed loads met, which an acquire fence adds to what it has seen;
-// and what its last release fence saw. A value carries the view that it releases.
+// lane has three views. The first is what it has seen. The second is what its relaxed loads met: an acquire fence adds
+// it to the first. The third is what its last release fence saw. A value carries the view that it releases.
 //   - A load reads any value that is not older than the lane's view, and raises the view to it: no lane ever goes back.
-//   An
-//     acquire load adds the view that the value carries.
-//   - A store adds a newest value. A release store carries the lane's view, a relaxed store the view of the lane's last
-//     release fence.
+//     An acquire load adds the view that the value carries.
+//   - A store adds a newest value. A release store carries the lane's view. A relaxed store carries the view of the
+//     lane's last release fence.
 //   - A change reads the newest value, and also carries what that value released. A change that changes nothing is a
-//   load
-//     of the newest value.
+//     load of the newest value.
 //   - Barriers join the views of the lanes that meet.
-//   - Sequential loads, stores and changes of one word see each other in the order of the run; sequential fences share
+//   - Sequential loads, stores and changes of one word see each other in the order of the run. Sequential fences share
 //     one view. They are also acquire and release.
 //
 // This allows less than C++20. The stores of a word have the order of the run. No load reads what is stored later. A
-// word keeps kValues values. A lane that has read older values of a word kStaleMax times in a row reads the newest, so
-// that a lane that waits for a value gets it. Not checked: scopes, and words that overlap at different addresses. The
-// race detector checks plain data (get, put): a get reads the newest value.
+// word keeps kValues values. A lane that has read older values of a word kStaleMax times in a row reads the newest one,
+// so that a lane that waits for a value gets it. Not checked: scopes, and words that overlap at different addresses.
+// The race detector checks plain data (get, put): a get reads the newest value.
 //
 // The values in memory are the newest ones: the caller writes them there.
 //
 // Thread safety: one thread for each object. Source: "A promising semantics for relaxed-memory concurrency" (Kang et
-// al., 2017), its views without promises; older values are chosen by chance as in tsan11 (Lidbury and Donaldson, 2017).
+// al., 2017), its views without promises. Older values are chosen by chance as in tsan11 (Lidbury and Donaldson, 2017).
 #pragma once
 
 #include <array>

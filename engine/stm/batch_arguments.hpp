@@ -1,5 +1,7 @@
-// What every parallel strategy is given of a batch: its columns, its results, and its records, each once
-// (exec/resolve/batch_records.hpp). Trivially copyable. With n transactions, k keys, v byte values and d records:
+// What every parallel strategy gets of a batch: the batch's columns, its results, and each of its records once
+// (exec/resolve/batch_records.hpp). Trivially copyable.
+//
+// In the comments on the columns, the batch has n transactions, k keys, v byte values and d records.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +21,20 @@ struct BatchArguments {
   BatchViewIn<Space> batch;
   ResultViewIn<Space> results;
   Pointer<const std::uint8_t> expires = {};         // [n]
-  Pointer<const std::uint32_t> order = {};          // [n] position -> transaction, or null: the same
+  Pointer<const std::uint32_t> order = {};          // [n] position -> transaction; null: they are equal
   Pointer<const std::uint32_t> record_of_key = {};  // [k] key -> record
-  Pointer<const std::uint64_t> value_word = {};     // [v]
-  Pointer<const std::uint32_t> equal_begin = {};    // [v] byte value i equals those of the words
-  Pointer<const std::uint32_t> equal_end = {};      // [v]   [equal_begin[i], equal_end[i])
+  Pointer<const std::uint64_t> value_word = {};     // [v] the word of each byte value
+  Pointer<const std::uint32_t> equal_begin = {};    // [v] byte value i equals the values whose words are
+  Pointer<const std::uint32_t> equal_end = {};      // [v]   equal_word[equal_begin[i], equal_end[i])
   Pointer<const std::uint64_t> equal_word = {};     // ascending for each value
-  Pointer<std::uint64_t> cells = {};                // [2d] word and tag; in: before the batch, out: behind it
-  std::uint32_t absent_record = kNone;              // the record of all keys that are only read and not there
+  Pointer<std::uint64_t> cells = {};                // [2d] word and tag; in: before the batch, out: after it
+  std::uint32_t absent_record = kNone;              // the one record of all keys that are absent and only read
 
   KILOKV_HOST_DEVICE std::uint32_t transaction_at(std::uint32_t position) const {
     return order != nullptr ? order[position] : position;
   }
-  // Byte values are words that the host gave out; it also says which of those in this batch have which content.
+  // Whether the cell holds the same bytes as this byte value. A cell holds byte values as words that the host gave out.
+  // For each value of the batch the host lists the words that have the same content.
   KILOKV_HOST_DEVICE bool bytes_equal(Cell cell, std::uint32_t value) const {
     std::uint32_t low = equal_begin[value];
     std::uint32_t high = equal_end[value];
@@ -49,8 +52,9 @@ struct BatchArguments {
   }
 };
 
-// Positions are dealt in tiles, so that a host thread has neighbours and a group's lanes have neighbours, too.
-// `wanted`: so many in a tile of a host thread (0: as is fair).
+// The number of neighbouring positions that a thread gets at once (a tile). A host thread gets neighbours. Lanes of a
+// group get one position each, so that the lanes of a group have neighbours. `wanted`: the tile of a host thread; 0:
+// automatic, for a fair share.
 KILOKV_HOST_DEVICE inline std::uint32_t position_tile(std::uint32_t positions, std::uint32_t threads,
                                                       std::uint32_t group_width, std::uint32_t wanted = 0) {
   if (group_width > 1) return 1;
@@ -59,7 +63,8 @@ KILOKV_HOST_DEVICE inline std::uint32_t position_tile(std::uint32_t positions, s
   return fair < 1 ? 1 : (fair > 64 ? 64 : fair);
 }
 
-// Slots for every thread's share of so many positions: a thread's i-th is in slot thread + i x threads.
+// The number of slots that hold every thread's share of the positions. The i-th position of a thread is in slot thread
+// + i x threads.
 KILOKV_HOST_DEVICE inline std::uint64_t position_room(std::uint32_t positions, std::uint32_t threads,
                                                       std::uint32_t group_width, std::uint32_t wanted = 0) {
   const std::uint64_t stride = std::uint64_t{position_tile(positions, threads, group_width, wanted)} * threads;

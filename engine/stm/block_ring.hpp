@@ -1,29 +1,36 @@
-// A ring of entries from one producer to one consumer, of loads and stores alone: a host has no read-modify-write on
-// the memory of a device behind PCIe, nor the device on the host's. The producer may take back what the consumer has
-// not begun.
+// A ring of entries from one producer to one consumer. It uses loads and stores only. Across PCIe a host has no
+// read-modify-write on the memory of a device, and a device has none on the memory of the host. The producer may take
+// back entries that the consumer has not begun.
 //
-// Positions count entries for ever; that of entry i is i, its slot i % slots. Four words, each with one writer:
-//   tail   the producer's: entries before it are there
-//   cut    the producer's: entries from it on are taken back
-//   head   the consumer's: entries before it are done, or were passed over
-//   found  the consumer's: what it has to tell of the entries so far (stm/validator.hpp); published by head
+// Positions count entries forever. Entry i has position i and slot i % slots. There are four words, and each has one
+// writer:
+//   tail   Written by the producer: entries before it have been published.
+//   cut    Written by the producer: entries from it on are taken back.
+//   head   Written by the consumer: entries before it are done, or were passed over.
+//   found  Written by the consumer: what it has found in the entries so far (stm/validator.hpp). head publishes it.
 //
 // Invariants:
-//   (1) A slot is written when the entry that had it is done: tail - head is at most the number of slots. Blocks leave
-//       one of these free, for the entry that ends the service: it never waits.
-//   (2) From open() to the next one, cut only falls, and all entries are published before it falls for the first time.
-//       So what the consumer passes over, whatever cut it saw, the producer has taken back: no entry is nobody's. The
-//       next open() raises cut when head is at tail, before it publishes anything, so that no entry meets an old cut.
-//   (3) The consumer looks at cut behind its last store of head, the producer at head behind its last store of cut, a
-//       sequential fence between: of an entry that both take, one of them knows of the other when it goes on. So both
-//       take one entry at most, between two open(); and entry `head` is the consumer's, the producer leaves it alone.
+//   (1) A slot is written only when the entry that had it is done. So tail - head is at most the number of slots.
+//       Blocks leave one slot free, for the entry that ends the service. So that entry never waits.
+//   (2) From one open() to the next, cut only falls, and all entries are published before it falls for the first time.
+//       So an entry that the consumer passes over has been taken back by the producer, whichever cut the consumer saw.
+//       No entry is left out by both sides. The next open() raises cut when head is at tail, and before anything is
+//       published. So no new entry meets an old cut.
+//   (3) The consumer looks at cut after its last store of head. The producer looks at head after its last store of cut.
+//       Each side has a sequential fence in between. So if both sides take the same entry, at least one of them knows
+//       this when it goes on. Therefore this happens to at most one entry between one open() and the next. The entry at
+//       `head` belongs to the consumer, and the producer leaves it alone.
 //
-// Orders: tail and head are released and acquired, and carry the entry and what belongs to it there, and `found` and
-// the slot back. cut carries nothing.
+// Orders: tail and head are stored with release and loaded with acquire. With tail, the consumer gets the entry and
+// what belongs to it. With head, the producer gets `found`, and the slot back. cut carries no other data, so it is
+// relaxed.
 //
-// Thread safety: one producer, one consumer; each of the words of its side is its own. Progress: neither side waits
-// here. Source: Tarlovskyy's validation paper, section 5.1 ("cooperative validation": each side polls the other's
-// position); taking back what may be done twice by stores and loads is idempotent work stealing (Michael et al., 2009).
+// Thread safety: one producer and one consumer, and each writes only the words of its side. Progress: neither side
+// waits in this file, except that take() waits for an entry.
+//
+// Source: Tarlovskyy's validation paper, section 5.1 ("cooperative validation": each side polls the other's position).
+// Entries may be done twice, and are taken back with stores and loads only: this is idempotent work stealing (Michael
+// et al., 2009).
 #pragma once
 
 #include <cstdint>
@@ -44,16 +51,16 @@ enum RingWord : std::uint32_t {
 inline constexpr std::uint64_t kNoCut = ~std::uint64_t{0};
 inline constexpr std::uint32_t kNothingFound = 0xFFFFFFFFu;
 
-// An entry: a block of checks. Without any it ends the consumer's service.
+// An entry: a block of checks. An entry without checks ends the consumer's service.
 struct RingEntry {
-  std::uint64_t first = 0;   // its first check, of the read set's
-  std::uint64_t offset = 0;  // where that one stands
+  std::uint64_t first = 0;   // its first check, as a number in the read set
+  std::uint64_t offset = 0;  // where the data of that check are
   std::uint32_t count = 0;
-  bool opens = false;  // the first one behind open()
+  bool opens = false;  // it is the first entry after open()
 };
 inline constexpr std::uint32_t kRingEntryWords = 4;
 
-// All zero but for cut at the start: kNoCut.
+// At the start all words are zero, except cut: it is kNoCut.
 template <class Space>
 struct RingArguments {
   template <class T>
@@ -65,10 +72,10 @@ struct RingArguments {
 
 enum class RingProbe : std::uint32_t { full, empty, passed_over, taken_back, left_to_consumer, probes };
 
-// What a planted bug takes away or puts in, for the tests of the tests.
+// The rules. A mutation (docs/papers.md, section 1) is this struct with one constant changed.
 struct RingRules {
   static constexpr bool kKeepsUndone = true;     // invariant 1
-  static constexpr bool kTakesOneBack = true;    // cut falls by the entry that the producer gets, no further
+  static constexpr bool kTakesOneBack = true;    // cut falls to the entry that the producer gets, not further
   static constexpr bool kResetsCutFirst = true;  // invariant 2
   static constexpr bool kLooksAtCut = true;
   static constexpr bool kPassesOverAtCut = true;  // the entry before cut is not taken back
@@ -84,14 +91,14 @@ template <Platform P, class Rules = RingRules>
 class RingProducer {
  public:
   using Space = typename P::Space;
-  // `at`: where the last producer of this ring ended.
+  // `at`: the position at which the last producer of this ring ended.
   KILOKV_HOST_DEVICE RingProducer(P& platform, const RingArguments<Space>& ring, std::uint64_t at = 0)
       : p_(platform), a_(ring), tail_(at), cut_(at) {}
 
   KILOKV_HOST_DEVICE std::uint64_t tail() const { return tail_; }
   KILOKV_HOST_DEVICE std::uint64_t cut() const { return cut_; }
 
-  // Begins anew. Requires: everything before is done.
+  // Begins anew. Requires: all earlier entries are done.
   KILOKV_HOST_DEVICE void open() {
     opens_ = true;
     if (Rules::kResetsCutFirst) store_cut(kNoCut);
@@ -103,7 +110,8 @@ class RingProducer {
     return false;
   }
   KILOKV_HOST_DEVICE std::uint32_t slot() const { return static_cast<std::uint32_t>(tail_ % a_.slots); }
-  // Requires: has_room(), or nothing of the entry: that is the last one. What belongs to it is written.
+  // Requires: what belongs to the entry is written, and has_room() holds. The entry that ends the service needs no
+  // has_room().
   KILOKV_HOST_DEVICE void publish(const RingEntry& entry) {
     const auto to = a_.entries + std::uint64_t{kRingEntryWords} * slot();
     p_.put(to, entry.first);
@@ -115,8 +123,8 @@ class RingProducer {
     opens_ = false;
     cut_ = tail_;
   }
-  // Takes the newest entry back: whether it is the producer's now. If not, there is none that the consumer has not
-  // done, or may not be at.
+  // Takes back the newest entry that was not taken back before. Returns whether it belongs to the producer now. If not,
+  // the consumer has done every such entry, or may be at it.
   KILOKV_HOST_DEVICE bool take_back() {
     const std::uint64_t done = head();
     if (cut_ <= done + 1) {
@@ -129,12 +137,12 @@ class RingProducer {
     p_.probe(static_cast<std::uint32_t>(RingProbe::taken_back));
     return true;
   }
-  // Takes all back that the consumer has not begun.
+  // Takes back all entries that the consumer has not begun.
   KILOKV_HOST_DEVICE void take_all_back() { store_cut(0); }
   KILOKV_HOST_DEVICE std::uint64_t head() {
     return p_.load(a_.words + kRingHead, Rules::kHeadSeenOrder, Scope::system);
   }
-  // Requires: head() has told that the first entry since open() is done, or was passed over.
+  // Requires: head() has shown that the first entry since open() is done, or was passed over.
   KILOKV_HOST_DEVICE std::uint64_t found() { return p_.load(a_.words + kRingFound, Order::relaxed, Scope::system); }
 
  private:
@@ -144,7 +152,7 @@ class RingProducer {
 
   P& p_;
   const RingArguments<Space>& a_;
-  std::uint64_t tail_, cut_;  // of cut what it was lowered to by take_back(); else the tail
+  std::uint64_t tail_, cut_;  // cut_: what take_back() has lowered cut to; before that, the tail
   bool opens_ = false;
 };
 
@@ -155,7 +163,7 @@ class RingConsumer {
   KILOKV_HOST_DEVICE RingConsumer(P& platform, const RingArguments<Space>& ring, std::uint64_t at = 0)
       : p_(platform), a_(ring), head_(at) {}
 
-  // The next entry that was not taken back, waiting for one.
+  // Waits for the next entry that was not taken back, and returns it.
   KILOKV_HOST_DEVICE RingEntry take() {
     for (;;) {
       if (p_.load(a_.words + kRingTail, Rules::kTailSeenOrder, Scope::system) == head_) {
@@ -170,7 +178,7 @@ class RingConsumer {
       pass();
     }
   }
-  // The entry is done, and its slot the producer's again.
+  // The entry is done, and its slot belongs to the producer again.
   KILOKV_HOST_DEVICE void done(std::uint64_t found) {
     tell(found);
     pass();

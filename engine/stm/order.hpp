@@ -1,5 +1,5 @@
-// The order of a batch: by precedence, lower first, then by arrival. Stable counting sort; only when precedences
-// differ.
+// The order of a batch: by precedence, lower first, and then by arrival. It is a stable counting sort, and it sorts
+// only when precedences differ.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace kilokv::engine {
 
-// Fills order[position] = transaction; leaves it empty when positions are the transactions' own numbers.
+// Fills order[position] = transaction. Leaves it empty when each position is the transaction's own number.
 inline void order_by_precedence(const std::uint8_t* precedence, std::size_t n, std::vector<std::uint32_t>* order) {
   order->clear();
   if (n == 0 || std::all_of(precedence, precedence + n, [&](std::uint8_t p) { return p == precedence[0]; })) return;

@@ -1,45 +1,52 @@
-// `ordered`: the specification of a batch (docs/transactions.md, section 7) in parallel, bit for bit what `serial`
-// gives, on any number of threads. Deterministic rounds, after deterministic reservations (Lu et al., "Aria", VLDB
-// 2020; docs/papers.md, section 8):
+// `ordered`: runs the specification of a batch (docs/transactions.md, section 7) in parallel, on any number of threads.
+// Its results are those of `serial`, bit for bit. It works in deterministic rounds, like deterministic reservations (Lu
+// et al., "Aria", VLDB 2020; docs/papers.md, section 8):
 //
-//   reserve  every undecided transaction enters its place at each record that it may read, write or add to: the lowest
-//            place stays
-//   decide   one runs, in place, when no older undecided one may write what it reads or writes, or may read what it
-//            writes. ADDs to a record commute: older adders do not stop an adder
+//   reserve  Every undecided transaction enters its place at each record that it may read, write or add to. The record
+//            keeps the lowest place.
+//   decide   A transaction runs, in place, if no older undecided transaction may write what it reads or writes, or may
+//            read what it writes. ADDs to a record commute: older adders do not stop an adder.
 //
-// Who is left reserves for the next round at once, in words of its own, so that one barrier a round is enough.
-// Deviations from Aria: who must wait stays in the batch and goes on in the next round; the order is the batch's,
-// fixed; the rule of the older reader (without it T2 could overtake a T1 that reads what T2 writes, while T1 waits for
-// T0: docs/papers.md, gap 10); ADDs; passes.
+// A transaction that is still undecided reserves for the next round at once, in a second set of words. So one barrier
+// for each round is enough.
 //
-// Passes overlap. A transaction's place is pass x n + position, as its rank: one that is postponed moves to a later
-// place. The next pass opens when one transaction of the last open one was decided; those that wait for it reserve in
-// the round behind, and may run from the next one on, as soon as what is before them leaves them alone. So the passes
-// are those of the specification, which end when one finishes none.
+// Deviations from Aria:
+//   - A transaction that must wait stays in the batch and goes on in the next round.
+//   - The order is fixed. It is the order of the batch.
+//   - A transaction waits for older readers of what it writes. Otherwise T2 could overtake a T1 that reads what T2
+//     writes, while T1 waits for T0 (docs/papers.md, gap 10).
+//   - ADDs, and passes.
 //
-// ADDs. One counts as an adder where its delta is known before it runs, and its record stands once in the transaction.
-// Adders of one record run in any order and at once, as atomic additions, when the record is an integer or absent and
-// base and sum of all the batch's deltas, taken by size, cannot overflow: then no partial sum can, in any order.
-// Otherwise they are chained: an adder waits for the older ones. What an adder leaves is settled behind the batch
-// (BatchResults::kDelta), in rank order; who asks for the value is a reader, and waits for the older adders, while
-// younger ones wait for it.
+// Passes overlap. The place of a transaction is pass x n + position, as its rank is. A transaction that is postponed
+// moves to a later place. The next pass opens when one transaction of the last open pass was decided. The transactions
+// of the new pass reserve in the following round, and may run from the round after that on, as soon as no older
+// transaction stops them. So the passes are those of the specification, which end when a pass finishes none.
 //
-// Tail: where a round decides few (chains on hot records), those that may run in this round are cut up into chains,
-// which have no record in common that one of them may change. Each chain is walked by one group, pass by pass, place by
-// place; all at once. Whoever shares such a record with somebody takes over the lower number of the two chains, in
-// sweeps with a barrier between, until nothing changes. Where that takes too many sweeps, few are left, or the platform
-// is better off without (OrderedTuning), the first thread runs all of them, one by one.
+// ADDs. An ADD counts as an adder if its delta is known before it runs, and if its transaction uses the record only
+// once. Adders of one record run at the same time and in any order, as atomic additions. This needs two conditions: the
+// record is an integer or absent, and its value plus the sum of all the batch's deltas, each by its absolute value,
+// cannot overflow. Then no partial sum can overflow, in any order. Otherwise the adders are chained: each waits for the
+// older ones. The value that an adder leaves is computed after the batch, in rank order (BatchResults::kDelta). A
+// transaction that needs the value is a reader. It waits for the older adders, and younger adders wait for it.
 //
-// Watchdog: each round decides or postpones a transaction, or opens a pass. Rounds that do nothing of this could only
-// follow from a bug, or from memory that does not hold what was stored there. They must not go on for ever: after a few
-// of them in a row (OrderedTuning) all threads give the batch up.
+// Tail. Where a round decides few transactions (chains on hot records), those that may run in this round are cut into
+// chains. Two chains have no record in common that a transaction of one of them may change. One group walks each chain,
+// pass by pass and place by place. All chains are walked at the same time. Two transactions that share such a record
+// take over the lower of their two chain numbers. This is done in sweeps with a barrier between them, until nothing
+// changes. The first thread runs all of them one by one instead, if there would be too many sweeps, if few transactions
+// are left, or if the tuning says so (OrderedTuning).
 //
-// Reservations are tagged by epoch (a round), later ones lower, so that nothing is cleared between rounds or batches.
-// Rounds use two sets of words by turns: one is decided by, while the other is reserved in.
-// Memory is that of OrderedArguments; nothing is allocated. Ranges are not for it: they name no records.
+// Watchdog. Each round decides or postpones a transaction, or opens a pass. A round that does none of this can only
+// come from a bug, or from memory that does not hold what was stored there. Such rounds must not go on forever: after a
+// few of them in a row (OrderedTuning) all threads give the batch up.
 //
-// Thread safety: each thread of the grid makes one OrderedRun and calls run() once; nothing else may touch the
-// arguments' memory meanwhile.
+// Reservations are tagged with their epoch (the number of the round). Later epochs have lower tags, so nothing is
+// cleared between rounds or batches. Rounds use two sets of words in turn: one decides the round, while reservations
+// are made in the other. All memory is that of OrderedArguments, and nothing is allocated. Batches with ranges do not
+// run here, because ranges do not name records.
+//
+// Thread safety: each thread of the grid makes one OrderedRun and calls run() once. Nothing else may touch the memory
+// of the arguments meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -54,25 +61,25 @@
 
 namespace kilokv::engine {
 
-// What a planted bug takes away, for the tests of the tests.
+// The rules. A mutation (docs/papers.md, section 1) is this struct with one rule taken away.
 struct OrderedRules {
-  static constexpr bool kOlderReader = true;          // who writes waits for older readers
-  static constexpr bool kTagsReads = true;            // readers' reservations carry their epoch
-  static constexpr bool kBarrierBeforeDecide = true;  // all have reserved before anybody decides
-  static constexpr bool kBarrierBehindRound = true;   // and have decided, and reserved again, before the next round
-  static constexpr bool kTwoSets = true;              // nobody reserves in words that others decide by
+  static constexpr bool kOlderReader = true;          // a writer waits for older readers (gap 10)
+  static constexpr bool kTagsReads = true;            // reservations of readers carry their epoch
+  static constexpr bool kBarrierBeforeDecide = true;  // all have reserved before any transaction is decided
+  static constexpr bool kBarrierBehindRound = true;   // all have decided and reserved again before the next round
+  static constexpr bool kTwoSets = true;              // no thread reserves in the words that decide the round
   static constexpr bool kJoinsFirst = true;           // the transactions of a pass reserve before they run
-  static constexpr bool kPlacesByPass = true;         // who was postponed comes behind its pass
+  static constexpr bool kPlacesByPass = true;         // a transaction that is postponed gets a place in the next pass
   static constexpr bool kBoundsDeltas = true;         // adders of a record that could overflow are chained
-  static constexpr bool kReadersJoin = true;          // the chain of who changes what they read
-  static constexpr bool kAddersJoin = true;           // the chain of those whose additions theirs do not commute with
+  static constexpr bool kReadersJoin = true;          // readers join the chain of those that change what they read
+  static constexpr bool kAddersJoin = true;           // adders that do not commute at a record join one chain
   static constexpr bool kJoinsUntilStill = true;      // chains that have a record in common become one
-  static constexpr bool kWalksByPass = true;          // a chain's earlier passes first
-  static constexpr bool kMeetsBeforeWalk = true;      // the lanes of a group, having looked who is to be walked
-  static constexpr bool kMeetsBehindWalk = true;      // and before they look again
+  static constexpr bool kWalksByPass = true;          // earlier passes of a chain are walked first
+  static constexpr bool kMeetsBeforeWalk = true;      // a group's lanes meet after they looked for positions to walk
+  static constexpr bool kMeetsBehindWalk = true;      // and meet again before they look the next time
 };
 
-// One transaction's way to the records, as the interpreter wants it (txn/interpreter.hpp).
+// How one transaction reads and writes records. This is the Access of the interpreter (txn/interpreter.hpp).
 template <Platform P>
 class OrderedAccess {
  public:
@@ -96,7 +103,8 @@ class OrderedAccess {
     p_.put(at + 1, cell.tag);
   }
   KILOKV_HOST_DEVICE void begin() {}
-  // Backwards, so that of a record that was written twice the older image stays. The operation that runs wrote nothing.
+  // Goes backwards, so that a record that was written twice gets its oldest image back. The operation that runs has
+  // written nothing.
   KILOKV_HOST_DEVICE void undo() {
     for (std::uint32_t i = operation_; i-- > first_;) {
       if ((a_.results.op_flags[i] & (BatchResults::kWrote | BatchResults::kDelta)) != BatchResults::kWrote) continue;
@@ -114,7 +122,7 @@ class OrderedAccess {
   KILOKV_HOST_DEVICE bool defers(std::uint32_t operation) const { return a_.op_adds[operation] != 0; }
   KILOKV_HOST_DEVICE std::uint64_t value_word(std::uint32_t value) const { return a_.value_word[value]; }
   KILOKV_HOST_DEVICE bool bytes_equal(Cell cell, std::uint32_t value) const { return a_.bytes_equal(cell, value); }
-  // Batches with ranges do not come here.
+  // Batches with ranges do not run here.
   KILOKV_HOST_DEVICE bool range_unchanged(std::uint32_t, Version) const { return false; }
   KILOKV_HOST_DEVICE void range_get(std::uint32_t, Version) {}
   KILOKV_HOST_DEVICE bool delete_range(std::uint32_t, Version) { return false; }
@@ -122,9 +130,9 @@ class OrderedAccess {
  private:
   P& p_;
   const OrderedArguments<Space>& a_;
-  std::uint32_t first_ = kNone;  // operation of the list that runs
-  std::uint32_t operation_ = 0;  // that runs
-  bool adds_ = false;            // it is an adder: others may add at the same time
+  std::uint32_t first_ = kNone;  // the first operation of the list that runs
+  std::uint32_t operation_ = 0;  // the operation that runs
+  bool adds_ = false;            // the operation is an adder: others may add at the same time
 };
 
 template <Platform P, class Rules = OrderedRules>
@@ -138,8 +146,8 @@ class OrderedRun {
         tile_(position_tile(size_, platform.threads(), P::kGroupWidth)),
         epoch_(arguments.first_epoch) {}
 
-  // Fills every column of the results that it views, but for the cells of adders; the cells; words and counts. A batch
-  // that it gives up has no passes, and the rest is unspecified.
+  // Fills every column of the results, except the cells of adders. Fills the cells, words and counts. If it gives the
+  // batch up, the number of passes is 0, and everything else is unspecified.
   KILOKV_HOST_DEVICE void run() {
     Round round{.ready = size_, .open = size_};
     bool few = size_ < a_.tuning.decided_min;
@@ -154,7 +162,7 @@ class OrderedRun {
       const std::uint32_t opened = runs_ + reserves_;
       round = run_round(before, few);
       idle_ = stood_still(before, round, opened) ? idle_ + 1 : 0;
-      if (idle_ > a_.tuning.idle_rounds_max) return;  // all threads do: they have learned the same
+      if (idle_ > a_.tuning.idle_rounds_max) return;  // all threads return: they have learned the same
       few = is_few(before, round, few);
     }
     const std::uint32_t passes = round.waiting > 0 ? open() + 1 : finished_;
@@ -168,10 +176,10 @@ class OrderedRun {
 
  private:
   static constexpr std::uint32_t kDone = kNone;
-  static constexpr std::uint32_t kUsesMax =
-      64;  // of a transaction that may have adders: each use is compared with each
-  static constexpr std::uint32_t kJoinSweepsMax = 16;  // until chains stand still
-  static constexpr std::uint32_t kWalkersMax = 1024;   // each looks at every position
+  // Uses of a transaction that may have adders. The limit keeps the search for them short: it compares all pairs.
+  static constexpr std::uint32_t kUsesMax = 64;
+  static constexpr std::uint32_t kJoinSweepsMax = 16;  // to join chains
+  static constexpr std::uint32_t kWalkersMax = 1024;   // because each walker looks at every position
 
   struct Operations {
     std::uint32_t begin, end;
@@ -190,8 +198,8 @@ class OrderedRun {
   }
   KILOKV_HOST_DEVICE std::uint32_t record_of(std::uint32_t key) const { return a_.record_of_key[key]; }
 
-  // Calls f(role, record) for what transaction t may read, write or add to, until it returns false; whether all did
-  // not.
+  // Calls f(role, record) for everything that transaction t may read, write or add to, until f returns false. Returns
+  // whether f never returned false.
   template <class F>
   KILOKV_HOST_DEVICE bool for_uses(std::uint32_t t, const F& f) const {
     for (std::uint32_t g = t == 0 ? 0 : a_.batch.guard_end[t - 1]; g < a_.batch.guard_end[t]; ++g) {
@@ -206,14 +214,15 @@ class OrderedRun {
     }
     return true;
   }
-  // A DELETE of what is not there, and which nobody may create, writes nothing.
+  // The absent record stands for keys that are absent and that no operation of the batch may create. A DELETE of such a
+  // key writes nothing, so it counts as a read.
   KILOKV_HOST_DEVICE Role role_of(std::uint32_t operation, std::uint32_t record) const {
     if (a_.batch.op_kind[operation] == static_cast<std::uint8_t>(OpKind::get)) return Role::read;
     if (record == a_.absent_record) return Role::read;
     return a_.op_adds[operation] != 0 ? Role::add : Role::write;
   }
 
-  // Before the first round.
+  // Finds the adders of one transaction, before the first round.
   KILOKV_HOST_DEVICE void prepare(std::uint32_t position) {
     const std::uint32_t t = transaction_at(position);
     const Operations operations = operations_of(t);
@@ -231,7 +240,7 @@ class OrderedRun {
     p_.put(a_.pass_of + position, 0);
     p_.put(a_.chain_of + position, 0);
   }
-  // The most that the ADD may change its record by; above any limit where that is not known.
+  // The size of the ADD's delta, or an upper bound of it. It is above any limit if it is not known before the ADD runs.
   KILOKV_HOST_DEVICE std::uint64_t delta_size(std::uint32_t operation) const {
     std::int64_t delta = 0;
     switch (static_cast<Operand>(static_cast<std::uint8_t>(a_.batch.op_operand[operation]))) {
@@ -254,12 +263,12 @@ class OrderedRun {
   // What all threads learn at the end of a round.
   struct Round {
     std::uint32_t moved = 0;    // decided or postponed
-    std::uint32_t ready = 0;    // undecided that may run in the next one
-    std::uint32_t waiting = 0;  // undecided that may not
-    std::uint32_t open = 0;     // undecided of passes that are open
+    std::uint32_t ready = 0;    // undecided, and may run in the next round
+    std::uint32_t waiting = 0;  // undecided, and may not run in the next round
+    std::uint32_t open = 0;     // undecided, of passes that are open
   };
 
-  // Runs those of the thread's undecided ones that may run, or the tail; who is left reserves for the next round.
+  // Runs the thread's undecided transactions that may run, or the tail. Those that are left reserve for the next round.
   KILOKV_HOST_DEVICE Round run_round(const Round& before, bool in_tail) {
     ++epoch_;
     Round own;
@@ -290,8 +299,8 @@ class OrderedRun {
     undecided_ = left;
     return end_round(own, finished);
   }
-  // All threads meet. Three sets of words in turn: whoever adds to one, in the round behind the barrier, does so when
-  // nobody reads it any more and it was cleared.
+  // All threads meet. Three sets of words are used in turn. A thread that is already in the next round adds to the next
+  // set. That set was cleared before the barrier, and no thread reads it from its last use any more.
   KILOKV_HOST_DEVICE Round end_round(const Round& own, std::uint32_t finished) {
     const auto words = words_of(epoch_);
     const auto next = words_of(epoch_ + 1);
@@ -319,8 +328,8 @@ class OrderedRun {
   KILOKV_HOST_DEVICE auto words_of(std::uint32_t epoch) const {
     return a_.words + (kWordRoundOf + (epoch - a_.first_epoch) % 3 * kRoundWords);
   }
-  // Tells the others, and learns behind a barrier, what was finished in this round. One lane of the group tells it for
-  // those that have finished the same.
+  // Tells the other threads 1 + the latest pass of which a transaction was finished in this round. They learn it after
+  // a barrier (learn_open()). One lane of the group tells it for all lanes that have the same number.
   KILOKV_HOST_DEVICE void finish(std::uint32_t finished) {
     const std::uint32_t lanes = p_.ballot(finished > finished_);
     if (lanes == 0) return;
@@ -334,7 +343,8 @@ class OrderedRun {
     return open();
   }
   KILOKV_HOST_DEVICE static std::uint32_t later(std::uint32_t a, std::uint32_t b) { return a < b ? b : a; }
-  // The last pass that may run. If some wait behind it, it is not the last one of the batch: that one finishes none.
+  // The last pass that may run. It is the one after the latest pass that has finished a transaction. If the batch ends
+  // while some wait for a later pass, this pass has run and is counted, though it finished none.
   KILOKV_HOST_DEVICE std::uint32_t open() const { return finished_ < kWaitPassesMax ? finished_ : kWaitPassesMax - 1; }
   KILOKV_HOST_DEVICE std::uint32_t own_slot(std::uint32_t i) const { return p_.thread() + i * p_.threads(); }
   KILOKV_HOST_DEVICE bool is_few(const Round& before, const Round& round, bool was_tail) const {
@@ -346,9 +356,10 @@ class OrderedRun {
            (a_.tuning.divisor != 0 && round.moved < before.ready / a_.tuning.divisor);
   }
 
-  // Whether the round has neither decided nor postponed a transaction, nor opened a pass. `opened`: runs_ + reserves_
-  // before it. Only the last round of a batch may be so: else the oldest transaction of those that may run has nobody
-  // before it. (A tail counts nobody as moved: where it has postponed all, no pass opens, and the batch ends.)
+  // Whether the round has neither decided nor postponed a transaction, nor opened a pass, though the batch must go on.
+  // `opened`: runs_ + reserves_ before the round. This must not happen: of the transactions that may run, nothing can
+  // stop the oldest. (A tail does not count transactions as moved. If it has postponed all, no pass opens, and the
+  // batch ends.)
   KILOKV_HOST_DEVICE bool stood_still(const Round& before, const Round& round, std::uint32_t opened) const {
     return round.open > 0 && round.moved == 0 && round.ready + round.waiting == before.ready + before.waiting &&
            runs_ + reserves_ == opened;
@@ -365,7 +376,7 @@ class OrderedRun {
     const std::uint32_t word = set * kRoles + static_cast<std::uint32_t>(role);
     return a_.reservations + (static_cast<std::uint64_t>(record) * kReservationWords + word);
   }
-  // For the next round.
+  // Reserves for the next round.
   KILOKV_HOST_DEVICE void reserve(std::uint32_t position, std::uint32_t pass) {
     const std::uint32_t epoch = epoch_ + 1;
     const std::uint32_t place = place_of(position, pass);
@@ -396,8 +407,8 @@ class OrderedRun {
       return false;
     });
   }
-  // Whether no sum of any of the batch's deltas leaves the record's range. Other adders may be at it: then the sum
-  // still covers what they have added, and what they will.
+  // Whether no sum of the batch's deltas can take the record out of its range. Other adders may be changing the record
+  // meanwhile. The check is still right: delta_sums covers what they have added and what they will add.
   KILOKV_HOST_DEVICE bool commutes(std::uint32_t record) const {
     const auto cell = a_.cells + 2 * static_cast<std::uint64_t>(record);
     if (type_of(p_.load(cell + 1, Order::relaxed, Scope::device)) == ValueType::bytes) return false;
@@ -407,7 +418,7 @@ class OrderedRun {
     return size + p_.load(a_.delta_sums + record, Order::relaxed, Scope::device) < std::uint64_t{1} << 63;
   }
 
-  // Whether it is decided; else it was postponed.
+  // Returns whether the transaction is decided. If not, it was postponed.
   KILOKV_HOST_DEVICE bool run_one(std::uint32_t position, std::uint32_t pass) {
     const std::uint32_t t = transaction_at(position);
     OrderedAccess<P> access(p_, a_);
@@ -435,14 +446,15 @@ class OrderedRun {
       p_.fetch_max(cell + 1, delta.tag, Order::relaxed, Scope::device);
     }
   }
-  // Whether those that may run are cut up into chains now. All threads say the same.
+  // Cuts the transactions that may run into chains. Returns whether they can be walked now. All threads return the
+  // same.
   KILOKV_HOST_DEVICE bool is_walked(const Round& before) {
     if (!a_.tuning.walks || walkers() == 1 || before.ready + before.waiting < a_.tuning.decided_min) return false;
     for (std::uint32_t i = 0; i < kJoinSweepsMax; ++i) {
       ++sweep_;
       if (join_chains()) p_.fetch_max(a_.words + kWordJoined, sweep_, Order::relaxed, Scope::device);
       p_.grid_barrier();
-      // Who is ahead may be in the next sweep already: then this one was not the last, either.
+      // A thread that is ahead may already have noted the next sweep. Then this sweep was not the last one either.
       if (p_.load(a_.words + kWordJoined, Order::relaxed, Scope::device) < sweep_) return true;
       if (!Rules::kJoinsUntilStill) return true;
     }
@@ -453,13 +465,13 @@ class OrderedRun {
     const std::uint32_t groups = p_.threads() / p_.block_threads() * each;
     return groups < kWalkersMax ? groups : kWalkersMax;
   }
-  // One sweep over the thread's own: each takes over the lowest chain of its records, and they its; whether that
-  // changed any.
+  // One sweep over the thread's own transactions. Each takes over the lowest chain number of its records, and its
+  // records take over this number. Returns whether any record changed its number.
   KILOKV_HOST_DEVICE bool join_chains() {
     bool changed = false;
     for (std::uint32_t i = 0; i < undecided_; ++i) {
       const std::uint32_t position = a_.undecided[own_slot(i)];
-      if (p_.get(a_.pass_of + position) > runs_) continue;  // kDone, too
+      if (p_.get(a_.pass_of + position) > runs_) continue;  // also if it is kDone
       const std::uint32_t t = transaction_at(position);
       std::uint64_t lowest = tag(position, epoch_);
       for_uses(t, [&](Role role, std::uint32_t record) {
@@ -480,7 +492,8 @@ class OrderedRun {
   KILOKV_HOST_DEVICE auto chain_word(std::uint32_t record) const {
     return a_.reservations + (static_cast<std::uint64_t>(record) * kReservationWords + kChainWord);
   }
-  // Whether it matters in which order those that may run come to the record: all have reserved for this round.
+  // Whether the order matters in which the transactions that may run come to the record. All of them have reserved for
+  // this round.
   KILOKV_HOST_DEVICE bool is_chained(Role role, std::uint32_t record) const {
     if (!Rules::kReadersJoin && role == Role::read) return false;
     if (is_reserved(record, Role::write)) return true;
@@ -490,7 +503,8 @@ class OrderedRun {
   KILOKV_HOST_DEVICE bool is_reserved(std::uint32_t record, Role role) const {
     return has_older(record, role, tag(kNone, epoch_));
   }
-  // Walks the group's chains: each lane looks at another position, the first one runs. Returns as run_tail() does.
+  // Walks the group's chains. Each lane looks at another position, and the first lane runs what they find. Returns the
+  // same as run_tail().
   KILOKV_HOST_DEVICE std::uint32_t walk_chains() {
     std::uint32_t finished = 0;
     if (p_.group() >= walkers()) return finished;
@@ -508,11 +522,11 @@ class OrderedRun {
         }
       }
       if (!Rules::kWalksByPass) break;
-      if (Rules::kMeetsBehindWalk) p_.group_barrier();  // and they look at what it has postponed
+      if (Rules::kMeetsBehindWalk) p_.group_barrier();  // then they look at what it has postponed
     }
     return finished;
   }
-  // Of a position in the group's own chains.
+  // Whether to walk a position of the group's own chains in this pass.
   KILOKV_HOST_DEVICE bool is_walked_in(std::uint32_t position, std::uint32_t pass) const {
     const std::uint32_t own = p_.get(a_.pass_of + position);
     return Rules::kWalksByPass ? own == pass : own <= runs_;
@@ -524,8 +538,8 @@ class OrderedRun {
     return run_one(position, pass) ? pass + 1 : 0;
   }
 
-  // By the first thread, pass by pass: those that may run, and where few are left, all. Returns 1 + the latest pass of
-  // which one was decided, 0: of none.
+  // The first thread runs the transactions that may run, pass by pass. If few are left, it runs all of them. Returns 1
+  // + the latest pass of which it decided one; 0 if it decided none.
   KILOKV_HOST_DEVICE std::uint32_t run_tail(const Round& before) {
     if (p_.thread() != 0) return 0;
     std::uint32_t left = before.ready + before.waiting;
@@ -559,13 +573,13 @@ class OrderedRun {
   const OrderedArguments<Space>& a_;
   const std::uint32_t size_;
   const std::uint32_t tile_;
-  std::uint32_t epoch_;          // of the round
-  std::uint32_t undecided_ = 0;  // of the thread
-  std::uint32_t finished_ = 0;   // 1 + the latest pass that has finished one, as far as all threads have seen
+  std::uint32_t epoch_;          // the number of the round
+  std::uint32_t undecided_ = 0;  // how many transactions of the thread are undecided
+  std::uint32_t finished_ = 0;   // 1 + the latest pass that has finished one, as all threads know it
   std::uint32_t runs_ = 0;       // the last pass whose transactions have reserved, and may run
-  std::uint32_t reserves_ = 0;   // the last one whose transactions reserve for the next round
-  std::uint32_t idle_ = 0;       // rounds in a row that stood still
-  std::uint64_t sweep_ = 0;      // of those that join chains, in this batch
+  std::uint32_t reserves_ = 0;   // the last pass whose transactions reserve for the next round
+  std::uint32_t idle_ = 0;       // rounds in a row without progress
+  std::uint64_t sweep_ = 0;      // sweeps that join chains, counted over this batch
   OrderedCounts counts_;
 };
 

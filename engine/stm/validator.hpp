@@ -1,29 +1,34 @@
-// The cooperative validator: whether a large read set is still what was read, checked from both ends. Two sides work on
-// it: the front is one thread of the host, the back a grid: other threads of the host, or a persistent kernel of a
-// device, which polls for blocks until it is told to end.
+// The cooperative validator. It checks from both ends whether a large read set is still what was read. Two sides work
+// on it. The front is one thread of the host. The back is a grid: other threads of the host, or a persistent kernel of
+// a device, which polls for blocks until it is told to end.
 //
-// A check is a key id and a version: the key's record (its version; 0: there is none) has to have that one. Asked for
-// is the first check, in order, that fails, for it decides the transaction.
+// A check is a key id and a version: the key's record must have this version (0: there is no record). The result is the
+// first check, in their order, that fails, because this check decides the transaction.
 //
-// The front hands blocks over in a ring (stm/block_ring.hpp), from the end of the read set downwards, as far ahead as
-// the ring has room, and checks small blocks of its own, from the beginning upwards, meanwhile. When nothing is left
-// between, it takes handed blocks back, the lowest first, but for the one that the back is at. So the partition follows
-// the speed of both sides, whatever it is.
+// The front hands blocks to the back in a ring (stm/block_ring.hpp), from the end of the read set downwards, as far
+// ahead as the ring has room. Meanwhile the front checks small blocks of its own, from the beginning upwards. When
+// nothing is left between the two sides, it takes handed blocks back, the lowest first, except the one that the back is
+// at. So the read set is divided by the speed of the two sides.
 //
-// Which check is the first. The front checks in order: what it finds is the first, and everything stops. The back finds
-// the last ones first. It does not end the search: everything above it is done already, and what lies between the front
-// and it has to be searched in any case, for a lower one; nobody searches that faster than both together. The lowest of
-// what the back found is the first when the two have met and the front found nothing.
+// Which failed check is the first? The front checks in order. So what it finds is the first one, and everything stops.
+// The back finds the last ones first, and its find does not end the search. Everything above its find is done already.
+// The part between the front and the find must be searched in any case, for a lower find, and nothing searches it
+// faster than both sides together. When the two sides have met and the front has found nothing, the lowest find of the
+// back is the first failed check.
 //
-// Correct for: every check below the answer was made, by somebody. No block is nobody's (block_ring.hpp, invariant 2);
-// blocks go to the front in ascending order; and of the back's, which all lie above, the lowest find counts.
+// Why it is correct: every check below the answer was made by one side. No block is left out by both sides
+// (block_ring.hpp, invariant 2). Blocks come back to the front in ascending order. The blocks of the back are all above
+// those, and its lowest find counts.
 //
-// Thread safety: the front is one thread, each thread of the back's grid makes one ValidatorBack; the table does not
-// change meanwhile. Progress: the front waits for the block that the back is at, and no longer; a back that never
-// answers is given up by the Source (waits()). Source: Tarlovskyy's validation paper, section 5. Deviations: the front
-// gives the blocks, so that no block is checked twice but at the meeting, and the read set can be copied to a device
-// piece by piece; a mismatch of the back does not stop the front, for the contract names the first; versions are
-// compared, not values (a version is never used twice).
+// Thread safety: the front is one thread. Each thread of the back's grid makes one ValidatorBack. The table does not
+// change meanwhile. Progress: the front waits only for the block that the back is at. A back that never answers is
+// given up by the Source (waits()).
+//
+// Source: Tarlovskyy's validation paper, section 5. Deviations:
+//   - The front hands out the blocks. So no block is checked twice, except where the sides meet, and the read set can
+//     be copied to a device piece by piece.
+//   - A mismatch that the back finds does not stop the front, because the contract names the first one.
+//   - Versions are compared, not values. A version is never used twice.
 #pragma once
 
 #include <cstdint>
@@ -38,13 +43,13 @@ namespace kilokv::engine {
 
 inline constexpr std::uint32_t kAllValid = kNothingFound;
 
-// Which checks of a block a thread of the grid makes.
+// Which checks of a block each thread of the grid makes.
 enum class ValidatorLanes : std::uint8_t {
-  coalesced,  // neighbours those of neighbours: thread t has t, t + threads ...
-  strided,    // each a run of neighbours
+  coalesced,  // neighbouring threads make neighbouring checks: thread t makes t, t + threads and so on
+  strided,    // each thread makes a run of neighbouring checks
 };
 
-// Words that the back's threads share.
+// Words that the threads of the back share.
 enum ValidatorGridWord : std::uint32_t { kGridFirst, kGridOffset, kGridCount, kGridFound, kGridWords };
 
 template <class Space>
@@ -52,23 +57,23 @@ struct ValidatorArguments {
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
   RingArguments<Space> ring = {};
-  std::uint64_t position = 0;                  // where the ring stands
+  std::uint64_t position = 0;                  // where the ring begins: the position of its next entry
   Pointer<std::uint64_t> grid = {};            // [kGridWords]
-  Pointer<const std::uint64_t> ids = {};       // [2 each] id low, id high, by offset
-  Pointer<const std::uint64_t> versions = {};  // [] by offset
-  Pointer<const std::uint64_t> slots = {};     // [4 capacity] the table's: id low, id high, word, tag
+  Pointer<const std::uint64_t> ids = {};       // [2 for each check] id low, id high; by offset
+  Pointer<const std::uint64_t> versions = {};  // [1 for each check] by offset
+  Pointer<const std::uint64_t> slots = {};     // [4 x capacity] the table's: id low, id high, word, tag
   std::uint32_t capacity = 0;
   ValidatorLanes lanes = ValidatorLanes::coalesced;
 };
 
-// What a planted bug takes away or puts in, for the tests of the tests.
+// The rules. A mutation (docs/papers.md, section 1) is this struct with one constant changed.
 struct ValidatorRules : RingRules {
-  static constexpr bool kKeepsLowest = true;       // of what the back finds
-  static constexpr bool kResetsFound = true;       // by the entry that opens
-  static constexpr bool kMeetsBehindBlock = true;  // the back's threads
+  static constexpr bool kKeepsLowest = true;       // of what the back finds, the lowest counts
+  static constexpr bool kResetsFound = true;       // the entry that opens resets `found`
+  static constexpr bool kMeetsBehindBlock = true;  // the back's threads meet after each block
   static constexpr bool kSeesEnd = true;
-  static constexpr bool kWaitsForLast = true;  // before the back's find is read
-  static constexpr bool kNamesFirst = true;    // the front's find, before the back's
+  static constexpr bool kWaitsForLast = true;  // the front waits for the back before it reads the back's find
+  static constexpr bool kNamesFirst = true;    // the front's find comes before the back's
   static constexpr bool kChecksTakenBack = true;
 };
 
@@ -80,14 +85,14 @@ enum class ValidatorProbe : std::uint32_t {
   probes
 };
 
-// Lookups by the lanes of any platform, for the back's Check.
+// The back's Check: lookups by the lanes of any platform.
 template <Platform P>
 class LaneCheck {
  public:
   using Space = typename P::Space;
   KILOKV_HOST_DEVICE explicit LaneCheck(const ValidatorArguments<Space>& arguments) : a_(arguments) {}
 
-  // The first of this thread's checks of the block that fails, by its place in it; kAllValid: none.
+  // The first failed check of this thread's checks of the block, as an index in the block; kAllValid: none failed.
   KILOKV_HOST_DEVICE std::uint32_t first_stale(P& p, std::uint64_t offset, std::uint32_t count) const {
     const std::uint32_t threads = p.threads();
     std::uint32_t begin = p.thread(), end = count, step = threads;
@@ -120,7 +125,7 @@ class LaneCheck {
   const ValidatorArguments<Space>& a_;
 };
 
-// The back: serves until it is told to end. Check: first_stale() as LaneCheck has it.
+// The back. It serves until it is told to end. Check has a first_stale() as LaneCheck has it.
 template <Platform P, class Check, class Rules = ValidatorRules>
 class ValidatorBack {
  public:
@@ -171,20 +176,21 @@ class ValidatorBack {
 struct ValidatorResult {
   std::uint32_t first_stale = kAllValid;
   std::uint32_t own = 0;    // checks that the front made
-  bool is_complete = true;  // false: the back was given up; then nothing else says anything
+  bool is_complete = true;  // false: the back was given up, and the other fields mean nothing
 };
 
-// The front. Source, of the front's own thread:
-//   uint32_t first_stale(begin, end)       the first of these checks that fails; kAllValid: none
-//   uint64_t stage(slot, begin, end)       makes them ready for the back, in that slot; their offset
-//   bool waits()                           asked again and again while the back is waited for: false gives it up
+// The front. Source is called by the front's own thread only:
+//   uint32_t first_stale(begin, end)  the first of these checks that fails; kAllValid: none
+//   uint64_t stage(slot, begin, end)  makes these checks ready for the back, in this slot; returns their offset
+//   bool waits()                      is asked again and again while the front waits for the back; false gives the back
+//                                     up
 template <Platform P, class Source, class Rules = ValidatorRules>
 class ValidatorFront {
  public:
   using Space = typename P::Space;
   struct Tuning {
-    std::uint32_t block = 4096;        // checks that are handed over at once
-    std::uint32_t front_block = 1024;  // that the front makes at once
+    std::uint32_t block = 4096;        // checks that are handed over in one block
+    std::uint32_t front_block = 1024;  // checks in one block of the front's own
   };
 
   KILOKV_HOST_DEVICE ValidatorFront(P& platform, const RingArguments<Space>& ring, std::uint64_t position,
@@ -210,7 +216,7 @@ class ValidatorFront {
     if (!Rules::kWaitsForLast || wait()) take_over_find();
     return result_;
   }
-  // Ends the back's service, whatever it is at.
+  // Ends the back's service, whatever the back is doing.
   KILOKV_HOST_DEVICE void end() {
     ring_.take_all_back();
     ring_.publish({});
@@ -227,7 +233,7 @@ class ValidatorFront {
       to_ = begin;
     }
   }
-  // Moves from_ behind the front's next block. False: there is none.
+  // Moves from_ to the end of the front's next block. Returns false if there is no such block.
   KILOKV_HOST_DEVICE bool next() {
     if (from_ < to_) {
       const std::uint32_t left = to_ - from_;
@@ -235,12 +241,12 @@ class ValidatorFront {
       return true;
     }
     if (!ring_.take_back()) return false;
-    // Blocks below the newest one are full ones.
+    // Only the newest block can be short. All earlier ones are full.
     from_ = to_ = newest_end_;
     newest_end_ = count_ - to_ < tuning_.block ? count_ : to_ + tuning_.block;
     return true;
   }
-  // Until the back is done with everything.
+  // Waits until the back is done with everything. Returns false if the back was given up.
   KILOKV_HOST_DEVICE bool wait() {
     while (ring_.head() < ring_.tail()) {
       if (!source_.waits()) {

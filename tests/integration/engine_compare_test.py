@@ -222,7 +222,7 @@ class EngineCompare(unittest.TestCase):
         self.assertEqual([(panel["figure"], panel["workload"]) for panel in document["panels"]], [("12", "kmeans")] * 2)
         self.assertEqual({point["strategy"] for point in points_of(document, "12", "kmeans")}, {"serial", "auto"})
         self.assertEqual((document["ratios"], document["claims"]), ([], []))
-        self.assertIn("none: the workloads or strategies of them are missing", done.stdout)
+        self.assertIn("none: the workloads or strategies that the claims are about are missing", done.stdout)
 
     def figures(self, name, *arguments):
         small = SMALL[2:] if name == "local" else SMALL  # without --keys
@@ -334,9 +334,9 @@ class EngineCompare(unittest.TestCase):
                                  (["--strategies", ""], "--strategies"), (["--workloads", "bank"], "--workloads"),
                                  (["--threads", "1,0"], "--threads"), (["--threads", "2,"], "--threads"),
                                  (["--figures", "all"], "--figures"), (["--thetas", "11"], "0 to 10"),
-                                 (["--thetas", "1"], "--thetas is of --figures contention, not of prstm"),
-                                 (["--figures", "kilo", "--semantic-shares", "1"], "--figures prstm, not of kilo"),
-                                 (["--figures", "local", "--keys", "8"], "--keys is not of --figures local"),
+                                 (["--thetas", "1"], "--thetas belongs to --figures contention, not to prstm"),
+                                 (["--figures", "kilo", "--semantic-shares", "1"], "--figures prstm, not to kilo"),
+                                 (["--figures", "local", "--keys", "8"], "--keys does not belong to --figures local"),
                                  (["--figures", "local", "--workloads", "bank"], "local-ht, local-km, local-ga"),
                                  (["--records-per-lock", "1;2"], "--records-per-lock"),
                                  (["--semantic-shares", "0,5"], "--semantic-shares"), (["--keys", "1"], "--keys"),

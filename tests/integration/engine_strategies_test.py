@@ -38,7 +38,7 @@ class StrategiesTest(unittest.TestCase):
         tables = self.markdown().split("\n\n")
         strategies, settings = map(first_cells, tables)
         of_the_bench_alone = first_cells("".join(line for line in tables[1].splitlines(keepends=True)
-                                                 if "`kilokv-engine-bench` alone" in line))
+                                                 if "Only `kilokv-engine-bench`" in line))
         self.assertEqual(of_the_bench_alone, ["--stage-times"])
         self.assertIn("serial", strategies)
         self.assertIn("--records-per-lock", settings)

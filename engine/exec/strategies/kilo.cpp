@@ -49,7 +49,7 @@ class KiloOnDevice final : public TicketedOnDeviceOf<KiloArguments<DeviceSpace>>
 const Strategy& kilo_strategy() {
   static const Strategy kStrategy = ticketed_strategy<Kilo<HostPlatform>, Kilo<EmulatedPlatform>, KiloOnDevice>(
       "kilo",
-      "Finds an order of its own (KILO TM): validation is by value, and commits follow the order of commit IDs.",
+      "Finds an order of its own (KILO TM). Validation is by value, and commits follow the order of commit IDs.",
       {.auto_choice = AutoChoice::any}, shown_settings(kTicketedSettings, kKiloSettings),
       [](const SettingTexts& texts, auto* arguments) {
         assign_settings(texts, kTicketedSettings, &arguments->tuning);

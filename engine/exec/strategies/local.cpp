@@ -153,8 +153,8 @@ Strategy make_strategy() {
   using Arguments = LocalArguments<DeviceSpace>;
   Strategy strategy = ticketed_strategy<Local<HostPlatform>, Untimed, LocalOnDevice>(
       kName,
-      "Finds an order of its own (GPU-LocalTM): transactions on the most wanted records run on a stage in fast memory, "
-      "the others as in prstm.",
+      "Finds an order of its own (GPU-LocalTM). Transactions on the most wanted records run on a stage in fast "
+      "memory. The others run as in prstm.",
       {.has_locks = true, .auto_choice = AutoChoice::any}, shown_settings(kLockingSettings, kLocalSettings),
       [](const SettingTexts& texts, auto* arguments) { tune(texts, &arguments->tuning, &arguments->local_tuning); });
   strategy.counters.push_back(LocalOnDevice::kStageBlocks);

@@ -6,7 +6,7 @@ namespace kilokv::engine {
 
 const Strategy& lock_strategy() {
   static const Strategy kStrategy = locking_strategy<Locking<HostPlatform>, Locking<EmulatedPlatform>>(
-      "lock", "Finds an order of its own: every transaction first locks all records that it may touch.",
+      "lock", "Finds an order of its own. Every transaction first locks all records that it may touch.",
       AutoChoice::never);
   return kStrategy;
 }

@@ -103,7 +103,7 @@ class OrderedOnDevice final : public DeviceStrategy {
 const Strategy& ordered_strategy() {
   static const Strategy kStrategy{
       .name = kName,
-      .summary = "Runs on several threads, with the results of serial, bit for bit.",
+      .summary = "Runs a batch on several threads. The results are those of serial, bit for bit.",
       .traits = {.auto_choice = AutoChoice::always},
       .settings = {},
       .counters = ordered_counters(),

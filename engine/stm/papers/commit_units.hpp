@@ -1,22 +1,25 @@
-// The commit units of `kilo` (stm/papers/kilo.hpp): each has a part of the records and its last writer history, and
-// lets every transaction enter, in the order of their ranks. To enter is to learn the youngest earlier writer of each
-// of one's records there, the hazard, and to note one's own writes.
+// The commit units of `kilo` (stm/papers/kilo.hpp). Each unit has a part of the records and the last writer history of
+// these. It lets every transaction enter, in the order of the ranks. When a transaction enters a unit, it learns its
+// hazard there: the youngest earlier writer of one of its records. Then its own writes are noted.
 //
-// A transaction that has a rank announces, in the slot of its ticket, which units it touches, and leaves its records
-// beside it. Nobody is a unit's thread: whoever waits for a unit and finds it free takes it, passes through the slots
-// in order, its own or not, up to the first that is not announced yet, and frees it. So nobody waits for a thread that
-// has nothing to do with it, and what is announced is entered by the next who comes.
+// A transaction that has a rank announces, in the slot of its ticket, which units it touches. It leaves its records
+// beside the slot. No thread belongs to a unit. A thread that waits for a unit and finds it free takes it. It passes
+// through the slots in order, its own and others', up to the first one that is not announced yet. Then it frees the
+// unit. So no thread waits for one that has nothing to do with it, and the next thread that comes lets in all that is
+// announced.
 //
-// Ended transactions mark their slots. `retired` is the rank below which all have ended; who waits for a hazard, and
-// who ends as the oldest, moves it on.
+// Transactions that have ended mark their slots. All transactions below the rank `retired` have ended. A thread moves
+// `retired` on when it waits for a hazard, or when its transaction ends as the oldest.
 //
-// Orders. Who passes a slot acquires what was announced with it. A unit's word hands its history over, and tells those
-// whom it has passed that their hazards are noted. Slots that say "ended", and `retired`, carry what was written.
+// Orders. A thread that passes a slot acquires what was announced with it. A unit's word hands its history over. It
+// also tells the transactions that it has passed that their hazards are noted. Slots that say "ended", and `retired`,
+// carry what was written.
 //
-// Thread safety: an object is one thread's, for one transaction at a time. Memory: what is in slots of earlier ranges
-// is over, for a range ends when all its ranks have.
-// Source: KILO TM, section 4.5. Deviations: units are words that threads take in turn; a transaction that does not
-// touch a unit is passed over by a bit of its slot; what does not fit a slot's buffer is read where it spilled.
+// Thread safety: each object belongs to one thread, and to one transaction at a time. Memory: the content of slots of
+// earlier ranges does not count any more, because a range ends only when all its transactions have ended.
+//
+// Source: KILO TM, section 4.5. Deviations: units are words that threads take in turn. A transaction that does not
+// touch a unit is passed over by a bit of its slot. What does not fit a slot's buffer is read where it spilled to.
 #pragma once
 
 #include <cstdint>
@@ -31,20 +34,20 @@ namespace kilokv::engine {
 
 // Rare places, for the simulator (platform/concept.hpp).
 enum class KiloProbe : std::uint32_t {
-  hazard_deferred,          // a possible earlier writer had not ended
-  revalidation_failed,      // what was read had changed when it had
-  early_validation_failed,  // or before there was a rank
-  table_evicted,            // a live entry, into the filter
-  filter_answered,          // somebody who may have written, with nothing exact
-  filter_aliased,           // the buckets differ: some are others'
-  unit_taken,               // a unit that another thread was at
+  hazard_deferred,          // a possible earlier writer had not ended yet
+  revalidation_failed,      // what was read had changed when the hazard had ended
+  early_validation_failed,  // what was read had changed before there was a rank
+  table_evicted,            // a live entry went into the filter
+  filter_answered,          // the filter named a possible writer, and nothing was known exactly
+  filter_aliased,           // the buckets differ: some belong to other records
+  unit_taken,               // another thread had the unit
   entered_for_another,
   log_spilled,
   limit_reached,
   limit_lowered,
   limit_raised,
   read_only_commit,
-  claimed_all,  // before it ran
+  claimed_all,  // everything was announced as written before it ran
   probes,
 };
 static_assert(kProtocolProbes + static_cast<std::uint32_t>(KiloProbe::probes) <= kProbes);
@@ -55,14 +58,14 @@ class CommitUnits {
   using Space = typename P::Space;
   KILOKV_HOST_DEVICE CommitUnits(P& platform, const KiloArguments<Space>& arguments) : p_(platform), a_(arguments) {}
 
-  // For the transaction of this rank; `spill`: where it has room for all its records.
+  // Begins the transaction of this rank. `spill`: where it has room for all its records.
   KILOKV_HOST_DEVICE void open(std::uint32_t range, std::uint32_t rank, std::uint32_t spill) {
     base_ = range * a_.batch.size;
     rank_ = rank;
     spill_ = spill;
     slot_ = std::uint64_t{range + 1} << kRangeShift;
   }
-  // One of its records, each once.
+  // Adds one of its records. Each record is added once.
   KILOKV_HOST_DEVICE void add(std::uint32_t record, bool writes) {
     const std::uint32_t i = count_of(slot_);
     const std::uint32_t access = record << 1 | (writes ? 1 : 0);
@@ -82,7 +85,8 @@ class CommitUnits {
     p_.store(a_.kilo.slots + ticket(), slot_, Rules::kAnnounceOrder, Scope::device);
   }
 
-  // Whether all its units have let it in. Then hazard() is the stamp that it has to wait for; 0: none.
+  // Returns whether all its units have let the transaction in. Then hazard() is the stamp that it has to wait for; 0:
+  // none.
   KILOKV_HOST_DEVICE bool enter() {
     for (; left_ != 0; left_ &= left_ - 1) {
       const std::uint32_t unit = lowest_bit(left_);
@@ -95,7 +99,7 @@ class CommitUnits {
   }
   KILOKV_HOST_DEVICE std::uint32_t hazard() const { return hazard_; }
 
-  // Whether that one and all before it have ended. What they wrote is seen then.
+  // Whether the transaction of this stamp and all before it have ended. If so, what they wrote is visible.
   KILOKV_HOST_DEVICE bool has_retired(std::uint32_t stamp) const {
     return retired() >= stamp || advance(stamp) >= stamp;
   }
@@ -105,7 +109,8 @@ class CommitUnits {
   }
 
  private:
-  // A slot: the range plus one | ended | how many records | a bit for each unit.
+  // A slot, from the highest bit down: the range plus one (7 bits), ended (1 bit), the number of records (24 bits), a
+  // bit for each unit (32 bits).
   static constexpr unsigned kCountShift = 32, kEndedShift = 56, kRangeShift = 57;
   static constexpr std::uint64_t kEnded = std::uint64_t{1} << kEndedShift;
   static_assert(kCommitUnitsMax <= kCountShift);
@@ -119,8 +124,8 @@ class CommitUnits {
 
   KILOKV_HOST_DEVICE std::uint32_t ticket() const { return rank_ - base_; }
   KILOKV_HOST_DEVICE std::uint32_t unit_of(std::uint32_t record) const { return record & (a_.kilo_tuning.units - 1); }
-  // Lanes of a group have neighbouring tickets, and come to it together: what they touch at once lies side by side.
-  // Threads that are alone keep out of each other's cache lines.
+  // Lanes of a group have neighbouring tickets and come here together. So what they touch at one time is in
+  // neighbouring words. Other threads run alone, and stay out of each other's cache lines.
   KILOKV_HOST_DEVICE auto at(std::uint32_t i, std::uint32_t ticket) const {
     const bool by_place = P::kGroupWidth > 1;
     return a_.kilo.accesses + (by_place ? std::uint64_t{i} * a_.batch.size + ticket
@@ -134,7 +139,7 @@ class CommitUnits {
   KILOKV_HOST_DEVICE bool has_passed(std::uint32_t unit) const {
     return p_.load(unit_word(unit), Rules::kPassedOrder, Scope::device) >> 1 > rank_;
   }
-  // Takes the unit, if it is free, through all that are announced.
+  // If the unit is free, takes it through all slots that are announced.
   KILOKV_HOST_DEVICE void pass(std::uint32_t unit) const {
     const auto word = unit_word(unit);
     const std::uint64_t free = p_.load(word, Order::relaxed, Scope::device);
@@ -151,7 +156,7 @@ class CommitUnits {
     }
     p_.store(word, std::uint64_t{rank} << 1, Rules::kLeaveOrder, Scope::device);
   }
-  // Who asks is never told of itself: it is noted when all its records are looked up.
+  // A transaction never learns itself as its hazard: its writes are noted after all its records were looked up.
   KILOKV_HOST_DEVICE void let_in(std::uint32_t unit, std::uint32_t rank, std::uint64_t slot) const {
     if (rank != rank_) probe(KiloProbe::entered_for_another);
     LastWriterHistory<P, Rules> history(p_, a_, unit);
@@ -168,7 +173,7 @@ class CommitUnits {
       if (writes && history.note(record, rank + 1, retired())) probe(KiloProbe::table_evicted);
     });
   }
-  // Calls f(record, writes) for those of the unit.
+  // Calls f(record, writes) for the records that belong to the unit.
   template <class F>
   KILOKV_HOST_DEVICE void for_accesses(std::uint32_t unit, std::uint32_t ticket, std::uint32_t count,
                                        const F& f) const {
@@ -180,12 +185,12 @@ class CommitUnits {
     }
   }
 
-  // No less than the range's first rank: earlier ranges are over.
+  // At least the first rank of the range, because earlier ranges are over.
   KILOKV_HOST_DEVICE std::uint32_t retired() const {
     const std::uint64_t rank = p_.load(retired_word(), Rules::kRetiredOrder, Scope::device);
     return rank < base_ ? base_ : static_cast<std::uint32_t>(rank);
   }
-  // Moves `retired` on, to `end` at most; returns where it is.
+  // Moves `retired` on, at most to `end`. Returns where it is.
   KILOKV_HOST_DEVICE std::uint32_t advance(std::uint32_t end) const {
     std::uint32_t rank = retired();
     const std::uint32_t before = rank;
@@ -203,10 +208,10 @@ class CommitUnits {
 
   P& p_;
   const KiloArguments<Space>& a_;
-  // Of the transaction.
-  std::uint32_t base_ = 0;  // its range's first rank
+  // Of the current transaction:
+  std::uint32_t base_ = 0;  // the first rank of its range
   std::uint32_t rank_ = 0, spill_ = 0;
-  std::uint32_t left_ = 0;  // units that have not let it in
+  std::uint32_t left_ = 0;  // units that have not let it in yet
   std::uint32_t hazard_ = 0;
   std::uint64_t slot_ = 0;
 };

@@ -1,13 +1,15 @@
-// How many transactions of `kilo` may be between their start and their end: a number, or one that adapts. Each group of
-// lanes looks at its own last few attempts; where half of them failed it halves the limit, where hardly one did it
-// raises it by a quarter, but only if nobody has changed it since the first of them: many groups that saw the same are
-// heard once. A lowered limit holds for those who start from then on.
+// Limits how many transactions of `kilo` may be between their start and their end. The limit is a number, or it adapts.
+// To adapt it, each group of lanes looks at its own last few attempts. If half of them failed, it halves the limit. If
+// at most one in 8 failed, it raises the limit by a quarter. It changes the limit only if no group has changed it since
+// the first of these attempts. So when many groups see the same, the limit changes once. A lowered limit applies to
+// transactions that start from then on.
 //
-// While the limit is not below the number of threads nothing is counted, for each thread has one transaction at most.
-// Who is refused holds nothing and waits for nobody in particular; those who are let in wait only for others who are.
+// While the limit is at least the number of threads, nothing is counted, because each thread has at most one
+// transaction. A transaction that is refused holds nothing, and waits for no other one in particular. Transactions that
+// are let in wait only for others that are let in.
 //
-// Thread safety: an object is one thread's. Source: KILO TM, section 4.6; the adaptive limit is what it leaves to
-// future work.
+// Thread safety: each object belongs to one thread. Source: KILO TM, section 4.6. The paper leaves the adaptive limit
+// to future work.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +47,8 @@ class ConcurrencyLimit {
   KILOKV_HOST_DEVICE void end() {
     if (is_counted_) p_.fetch_add(word(kKiloActive), ~std::uint64_t{0}, Rules::kLeaveLimitOrder, Scope::device);
   }
-  // Whether an attempt of this lane has ended just now, and failed. Every lane of the group calls, in step.
+  // `ended`, `failed`: whether an attempt of this lane has ended just now, and whether it failed. Every lane of the
+  // group calls this, in step.
   KILOKV_HOST_DEVICE LimitChange learn(bool ended, bool failed) {
     if (a_.kilo_tuning.concurrency_limit != 0) return LimitChange::none;
     attempts_ += bits_in(p_.ballot(ended));
@@ -58,7 +61,7 @@ class ConcurrencyLimit {
   }
 
  private:
-  static constexpr std::uint32_t kWindow = 8;  // attempts, at least
+  static constexpr std::uint32_t kWindow = 8;  // the smallest number of attempts to adapt by
 
   KILOKV_HOST_DEVICE auto word(KiloWord i) const { return a_.kilo.words + std::uint64_t{kKiloStride} * i; }
   KILOKV_HOST_DEVICE std::uint64_t now() const {
@@ -80,8 +83,8 @@ class ConcurrencyLimit {
 
   P& p_;
   const KiloArguments<Space>& a_;
-  bool is_counted_ = false;  // the transaction at hand
-  std::uint64_t seen_ = 0;   // the limit's word, when these attempts began
+  bool is_counted_ = false;  // the current transaction is counted
+  std::uint64_t seen_ = 0;   // the limit's word when these attempts began
   std::uint32_t attempts_ = 0, failures_ = 0;
 };
 

@@ -1,21 +1,26 @@
-// `gpustm`: GPU-STM, as far as the PR-STM paper describes it, as a comparator: sorted locks, validation by timestamps
-// and then by value, and a semantic conflict that is retried at once, up to 100 times, before it is given up.
+// `gpustm`: GPU-STM, as far as the PR-STM paper describes it, to compare with. It has sorted locks, and validation by
+// timestamps and then by value. A semantic conflict is retried at once, up to 100 times, before it is given up.
 //
-// A transaction notes the clock when it begins. A read under a lock whose timestamp is later validates all reads so far
-// by value, and moves on to the present. To commit, it locks all that it has read or will write in ascending order;
-// where one is busy it gives all back and tries again. Under the locks it compares timestamps, and where one is later
-// than its own time, values; then it takes its ticket, writes back, and frees what it wrote with the clock's next time.
+// A transaction notes the clock when it begins: this is its time. When it reads under a lock with a later timestamp, it
+// validates all reads so far by value, and sets its time to the present clock. To commit, it locks all that it has read
+// or will write, in ascending order. If a lock is busy, it gives all of them back and tries again. Under the locks it
+// compares timestamps. Where a timestamp is later than its own time, it compares values. Then it takes its ticket,
+// writes back, and frees what it wrote with the next time of the clock.
 //
-// Lock word: timestamp << 1 | locked. A value is compared by its tag, which no two writes share: versions are seen by
-// clients, so that two values of different versions are not the same.
+// Lock word: timestamp << 1 | locked. A value is compared by its tag. No two writes have the same tag, because the tag
+// has the version. Clients see versions, so two equal values of different versions are not the same.
 //
-// Deadlock-free and livelock-free: who fails to lock holds nothing, and of those who are at a lock the first gets on.
+// Deadlock-free and livelock-free: a transaction that fails to lock holds nothing, and of those that compete for a lock
+// the first one gets it.
 //
 // Source: Xu et al., "Software Transactional Memory for GPU Architectures" (CGO 2014), as PR-STM's sections 2 and 4.1
-// describe it. Deviations, all in its favour: locks ascend without sorting in each attempt, for footprints are static
-// and sorted once; what was only read keeps its timestamp; what writes nothing commits by a ticket and a validation,
-// without locks; values are compared where a lock covers more than what was read. One that was given up is tried again
-// in the next pass, if the pass has finished others, for nothing may be left that could run.
+// describe it. Deviations, all in its favour:
+//   - Locks ascend without sorting in each attempt, because footprints are static and are sorted once.
+//   - A record that was only read keeps its timestamp.
+//   - A transaction that writes nothing commits by a ticket and a validation, without locks.
+//   - Values are compared where a lock covers more than what was read.
+//   - A transaction that was given up is tried again in the next pass, if the pass has finished others, because nothing
+//     may be left that could run.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +36,16 @@
 namespace kilokv::engine {
 
 enum class GpustmProbe : std::uint32_t {
-  busy,                // a lock that another transaction has
+  busy,                // another transaction has the lock
   read_found_changed,  // the lock word changed while the record was read
-  moved_on,            // a later timestamp, but the values are those that were read
-  values_differ,       // and are not
+  moved_on,            // the timestamp is later, but the values are those that were read
+  values_differ,       // the timestamp is later, and a value has changed
   late_read_only,      // a read was invalidated between the ticket and the validation
-  gave_up,             // after all its tries
+  gave_up,             // it has used all its tries
   probes,
 };
 
-// What a planted bug takes away, for the tests of the tests.
+// The rules. A mutation (docs/papers.md, section 1) is this struct with one constant changed.
 struct GpustmRules : LogRules {
   static constexpr bool kValidatesByTime = true;  // under the locks
   static constexpr bool kValidatesReadOnly = true;
@@ -90,15 +95,16 @@ class Gpustm {
     return attempt;
   }
 
-  // For the access: a record, read for the first time.
+  // For LoggedAccess: reads a record for the first time.
   KILOKV_HOST_DEVICE Cell fetch(std::uint32_t e) {
     if (under_locks_ || log_.record(e) == a_.absent_record) return log_.load(p_, e);
     const auto lock = lock_at(e);
-    // The clock orders what is read: a lock whose time has come was freed before, and later ones are not accepted.
+    // The loads of the clock order these reads. A lock with a timestamp up to time_ was freed before time_ was loaded.
+    // Later timestamps are not accepted.
     std::uint64_t word = p_.load(lock, Order::relaxed, Scope::device);
     while (!is_locked(word) && time_of(word) > time_) {
       if (!move_on()) return stop(GpustmProbe::values_differ);
-      word = p_.load(lock, Order::relaxed, Scope::device);  // in the new time it may have changed once more
+      word = p_.load(lock, Order::relaxed, Scope::device);  // meanwhile it may have changed once more
     }
     if (is_locked(word)) return stop(GpustmProbe::busy);
     const Cell cell = log_.load(p_, e);
@@ -110,7 +116,7 @@ class Gpustm {
   }
   KILOKV_HOST_DEVICE bool stopped() const { return stopped_; }
 
-  // What the thread has counted, beside what TicketedRun does.
+  // What the thread has counted, in addition to what TicketedRun counts.
   KILOKV_HOST_DEVICE const TicketedCounts& counts() const { return counts_; }
 
  private:
@@ -120,12 +126,12 @@ class Gpustm {
   KILOKV_HOST_DEVICE static constexpr std::uint64_t time_of(std::uint64_t word) { return word >> 1; }
 
   KILOKV_HOST_DEVICE Attempt run_optimistically() {
-    const std::uint32_t no_rank = kWaitPassesMax * a_.batch.size;  // of no transaction of the batch
+    const std::uint32_t no_rank = kWaitPassesMax * a_.batch.size;  // the rank of no transaction of the batch
     time_ = p_.load(a_.clock, Rules::kClockOrder, Scope::device);
     Access access(a_, &log_, this);
     const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), no_rank);
     if (stopped_) return Attempt::conflict;
-    if (outcome == Outcome::postponed) return Attempt::postponed;  // the reads are those of one time
+    if (outcome == Outcome::postponed) return Attempt::postponed;  // all reads are of one time
     if (a_.results.wrote[log_.transaction()] == 0) return commit_read_only(outcome, no_rank);
     if (!lock_all(kHeadVersion | kHeadWrites)) return Attempt::conflict;
     if (Rules::kValidatesByTime && !has_same_values_where_later()) {
@@ -176,7 +182,7 @@ class Gpustm {
   }
   KILOKV_HOST_DEVICE auto lock_at(std::uint32_t e) const { return a_.locks + log_.lock_of(e); }
 
-  // The reads so far stand now, too: then that is the transaction's time.
+  // Moves the transaction's time on to the present, if all reads so far still hold. Returns whether they do.
   KILOKV_HOST_DEVICE bool move_on() {
     const std::uint64_t now = p_.load(a_.clock, Rules::kClockOrder, Scope::device);
     if (!has_same_values()) return false;
@@ -184,17 +190,17 @@ class Gpustm {
     probe(GpustmProbe::moved_on);
     return true;
   }
-  // Without locks: of all that was read.
+  // Whether all that was read is unchanged. For a transaction without locks.
   KILOKV_HOST_DEVICE bool has_same_values() const {
     for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
       if (!was_read(e)) continue;
-      // What is found is not older than the lock word, and if it is newer, it is another.
+      // The tag that is found is not older than the lock word. If it is newer, it is another tag.
       if (is_locked(p_.load(lock_at(e), Rules::kCompareOrder, Scope::device)) || tag_at(e) != a_.entry_tag[e])
         return false;
     }
     return true;
   }
-  // Under the locks.
+  // The same under the locks, where a timestamp is later than the transaction's time.
   KILOKV_HOST_DEVICE bool has_same_values_where_later() const {
     for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
       if (was_read(e) && log_.version(log_.head(e)) > time_ && tag_at(e) != a_.entry_tag[e]) return false;
@@ -208,7 +214,8 @@ class Gpustm {
     return p_.load(a_.cells + (2 * std::uint64_t{log_.record(e)} + 1), Order::relaxed, Scope::device);
   }
 
-  // Locks every lock with one of the flags (0: all that need it). False: it has none of them.
+  // Locks every lock that has one of the flags (0: all that need it). If it returns false, the transaction has none of
+  // them.
   KILOKV_HOST_DEVICE bool lock_all(std::uint8_t flags) {
     const bool has_all = log_.for_heads(0, [&](std::uint32_t head) {
       return log_.is_idle(head) || (flags != 0 && !log_.has(head, flags)) || lock(head);
@@ -234,7 +241,7 @@ class Gpustm {
     const bool wrote = a_.results.wrote[log_.transaction()] != 0;
     free_all(wrote ? p_.fetch_add(a_.clock, std::uint64_t{1}, Rules::kTimeOrder, Scope::device) + 1 : 0);
   }
-  // Frees all that it has; what was written has this time.
+  // Frees all locks. Those of written records get this time.
   KILOKV_HOST_DEVICE void free_all(std::uint64_t time) {
     log_.for_heads(kHeadLocked, [&](std::uint32_t head) {
       const std::uint64_t kept = time != 0 && log_.has(head, kHeadWrites) ? time : log_.version(head);
@@ -251,10 +258,10 @@ class Gpustm {
   const Arguments& a_;
   TicketedCounts counts_;
   TransactionLog<P> log_;
-  // Of the attempt.
+  // Of the current attempt:
   AttemptPlace place_;
   std::uint64_t time_ = 0;
-  bool under_locks_ = false;  // it has all locks before it runs
+  bool under_locks_ = false;  // the transaction has all locks before it runs
   bool stopped_ = false;
 };
 

@@ -1,5 +1,5 @@
-// The size of the last writer histories of `kilo`, as people write it: a preset of the KILO TM paper (section 6.3.2),
-// or the number of entries in each table, a plus, and that of buckets in each filter.
+// The size of the last writer histories of `kilo`, as people write it. It is a preset of the KILO TM paper (section
+// 6.3.2), or ENTRIES+BUCKETS: the entries of each table, a plus, and the buckets of each filter.
 #pragma once
 
 #include <charconv>
@@ -19,7 +19,7 @@ struct HistorySize {
   std::uint32_t entries, buckets;
 };
 
-// Nothing: it is none of these forms.
+// Returns nothing if the text has none of these forms.
 inline std::optional<HistorySize> parse_history_size(std::string_view text) {
   if (text == "5kB") return HistorySize{512, 1024};
   if (text == "512B") return HistorySize{64, 64};

@@ -1,14 +1,15 @@
-// The last writer history of one commit unit (stm/papers/commit_units.hpp): who, of those that have entered, may be the
-// last to write a record. A set-associative table has the last writers of some records exactly; what it evicts goes
-// into a recency Bloom filter, whose buckets keep the youngest stamp that was put there.
+// The last writer history of one commit unit (stm/papers/commit_units.hpp). It says which transaction, of those that
+// have entered, may be the last one to write a record. A set-associative table has the last writers of some records
+// exactly. What the table evicts goes into a recency Bloom filter. Its buckets keep the youngest stamp that was put
+// there.
 //
-// The answer is never older than the true last writer, unless that one has retired: a record's entry is replaced by
-// younger writers alone, an evicted one leaves its stamp, or an younger one, in a bucket of every array, and so the
-// least of the record's buckets is not below it. Aliasing makes it younger: the asker waits longer, no more
-// (docs/papers.md, gap 9).
+// The answer is never older than the true last writer, unless that one has retired. A record's entry is replaced only
+// by younger writers. An evicted entry leaves its stamp, or a younger one, in a bucket of every array. So the least
+// stamp of the record's buckets is not below it. Aliasing can make the answer younger. Then the asker waits longer, and
+// nothing else changes (docs/papers.md, gap 9).
 //
-// Thread safety: of whoever has the unit; the unit's word hands over.
-// Source: KILO TM, section 4.5.2. Deviation: what has retired when it is evicted is dropped.
+// Thread safety: only the thread that has the unit uses the object. The unit's word hands the history over.
+// Source: KILO TM, section 4.5.2. Deviation: an entry whose writer has retired is dropped when it is evicted.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace kilokv::engine {
 
-// What a lookup met, for the simulator's probes.
+// Where an answer comes from, for the simulator's probes.
 enum class HistoryAnswer : std::uint8_t { exact, filtered, aliased };
 
 template <Platform P, class Rules>
@@ -33,7 +34,7 @@ class LastWriterHistory {
         table_(a.kilo.table + std::uint64_t{unit} * entries_),
         filter_(a.kilo.filter + std::uint64_t{unit} * a.kilo_tuning.filter_buckets) {}
 
-  // The stamp of the youngest that may have written the record; 0: nobody has.
+  // The stamp of the youngest transaction that may have written the record; 0: none has.
   KILOKV_HOST_DEVICE std::uint32_t find(std::uint32_t record, HistoryAnswer* answer) const {
     const Set set = set_of(record);
     for (std::uint32_t way = 0; way < set.ways; ++way) {
@@ -54,8 +55,8 @@ class LastWriterHistory {
     return Rules::kAliasesDelay || least == most ? least : 0;
   }
 
-  // Later than all that it was told before. `retired`: the rank that all have ended below. Returns whether the filter
-  // took one that was evicted.
+  // Notes a writer. Its stamp is greater than all earlier ones. `retired`: all transactions below this rank have ended.
+  // Returns whether the filter took an evicted entry.
   KILOKV_HOST_DEVICE bool note(std::uint32_t record, std::uint32_t stamp, std::uint32_t retired) {
     const Set set = set_of(record);
     std::uint32_t victim = 0;
@@ -93,7 +94,7 @@ class LastWriterHistory {
     const std::uint32_t mixed = (record + 1) * factor;
     return array * array_ + scaled(mixed ^ mixed >> 15, array_);
   }
-  // A hash of 32 bits as a number below `size`.
+  // Maps a hash of 32 bits to a number below `size`.
   KILOKV_HOST_DEVICE static constexpr std::uint32_t scaled(std::uint32_t hash, std::uint32_t size) {
     return static_cast<std::uint32_t>(std::uint64_t{hash} * size >> 32);
   }
@@ -109,7 +110,7 @@ class LastWriterHistory {
 
   P& p_;
   std::uint32_t entries_;
-  std::uint32_t array_;  // buckets of each
+  std::uint32_t array_;  // buckets in each array
   PointerOf<P, std::uint64_t> table_;
   PointerOf<P, std::uint32_t> filter_;
 };

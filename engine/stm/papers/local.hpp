@@ -1,32 +1,35 @@
 // `local`: GPU-LocalTM in software. The records that a batch contends for are on a stage (stm/papers/stage.hpp), in the
-// memory of one block, or of a cluster's together, whose lanes run the transactions that touch nothing else: they find
-// conflicts at each access, by signatures, and write in place, with shadows to go back to. The rest of the batch runs
-// as in `prstm`.
+// memory of one block, or of all blocks of a cluster. The lanes of these blocks run the transactions that touch only
+// staged records. They find conflicts at each access by signatures, write in place, and keep shadows of the old values.
+// The rest of the batch runs as in `prstm`.
 //
-// An attempt of a staged transaction
-//   runs       in place. It claims each record at the first access, and owns what it may write. Who finds a record
-//              claimed has a conflict: it restores what it wrote, gives its claims back, and is to be tried again;
-//   takes its ticket, the lanes of a group together, while it has all its claims;
-//   commits    puts its version into what it wrote, and gives its claims back.
-// It waits for nobody within an attempt. One that is postponed gives its claims back without a ticket; one that uses
-// its own commit version claims its whole footprint first, and runs when it has its ticket.
+// An attempt of a staged transaction has these steps:
+//   run     The transaction runs in place. It claims each record at the first access, and owns the records that it may
+//           write. If another lane has claimed a record, this is a conflict: it restores what it wrote, gives its
+//           claims back, and is tried again.
+//   ticket  It takes its ticket, together with the other lanes of the group, while it has all its claims.
+//   commit  It puts its version into what it wrote, and gives its claims back.
+// It never waits within an attempt. A transaction that is postponed gives its claims back without a ticket. A
+// transaction that uses its own commit version claims its whole footprint first, and runs when it has its ticket.
 //
-// Why the order is serial. Claims are kept from the access to the end, so that of two transactions in conflict one has
-// given its claims back before the other one has got them, and so has the earlier ticket. Outcomes that write nothing
-// have claims, too, until they have their ticket, or, postponed, have ended (docs/papers.md, gap 5). Staged
-// transactions and those that run beside them share no record that is written; where they would, the latter are behind
-// (stm/papers/local_arguments.hpp), with a barrier on either side.
+// Why the order is serial. Claims are kept from the access to the end. So of two transactions in conflict, one has
+// given its claims back before the other has got them, and the first one has the earlier ticket. Outcomes that write
+// nothing have claims too. They keep them until they have their ticket, or, if postponed, until they end
+// (docs/papers.md, gap 5). Staged transactions and those that run at the same time beside them share no record that is
+// written. Transactions that would share one run later, with a barrier before and after them (the halves `beside` and
+// `behind` of stm/papers/local_arguments.hpp).
 //
-// Progress is that of serialization (stm/papers/warp_serialization.hpp): who meets conflicts again and again is alone
-// in its group, and then in the block, where nothing is in its way (docs/papers.md, gap 8).
+// Progress comes from serialization (stm/papers/warp_serialization.hpp). A lane that meets conflicts again and again
+// runs alone in its group, and then alone in the block, where nothing is in its way (docs/papers.md, gap 8).
 //
-// The rest: Prstm, on records that are not on the stage, one transaction of a thread at a time. A thread that has both
-// kinds tries the staged ones first; these end whatever others do, and so its next one is tried.
+// The rest of the batch is run by Prstm, on records that are not on the stage. A thread tries one transaction at a
+// time. If it has both kinds, it tries the staged ones first. These end whatever other threads do, so the thread comes
+// to the others.
 //
 // Source: GPU-LocalTM, sections 3.1 to 3.3. Deviations, beside those of stm/papers/stage.hpp and
 // stm/papers/warp_serialization.hpp:
-//   - registers are not saved: a transaction's program is run again from its start
-//   - a ticket, and with it the version, is taken at the end
+//   - Registers are not saved. A transaction's program is run again from its start.
+//   - A ticket, and with it the version, is taken at the end.
 #pragma once
 
 #include <cstdint>
@@ -45,30 +48,30 @@
 
 namespace kilokv::engine {
 
-// What a planted bug takes away, for the tests of the tests.
+// The rules. A mutation (docs/papers.md, section 1) is this struct with one rule taken away.
 struct LocalRules : PrstmRules {
-  static constexpr bool kSetsBits = true;            // of signatures
-  static constexpr bool kClaimsReads = true;         // of what no operation may write
-  static constexpr bool kLooksAtOtherGroups = true;  // a claim
-  static constexpr bool kChecksOwner = true;         // a shadow is made once
-  static constexpr bool kRestores = true;            // what a conflict ends
+  static constexpr bool kSetsBits = true;            // a claim sets its bit in the signature
+  static constexpr bool kClaimsReads = true;         // records that no operation may write are claimed too
+  static constexpr bool kLooksAtOtherGroups = true;  // a claim looks at the bits of other groups
+  static constexpr bool kChecksOwner = true;         // a shadow is made only once
+  static constexpr bool kRestores = true;            // a conflict restores what was written
   static constexpr bool kSerializesWarps = true;
   static constexpr bool kSerializesBlock = true;  // gap 8
   static constexpr bool kRespectsToken = true;
   static constexpr bool kGivesTokenBack = true;
   static constexpr bool kWritesBack = true;
-  static constexpr bool kWritesBackAtEnd = true;    // of a half, not with each commit
-  static constexpr bool kWaitsForStage = true;      // to be read in, before it is used
-  static constexpr bool kWaitsForWriteBack = true;  // before others use the records
-  static constexpr bool kStraddlersBehind = true;   // else they are staged as far as it goes
-  static constexpr bool kTellsPartsApart = true;    // of the stage
-  static constexpr bool kTimes = false;             // whether LocalTuning::times is as it says: no bug, but a choice
+  static constexpr bool kWritesBackAtEnd = true;    // the stage is written back after a half, not with each commit
+  static constexpr bool kWaitsForStage = true;      // a barrier after the records were read into the stage
+  static constexpr bool kWaitsForWriteBack = true;  // a barrier before others use the records
+  static constexpr bool kStraddlersBehind = true;   // transactions that touch both kinds of records run after the stage
+  static constexpr bool kTellsPartsApart = true;    // the parts of the stage are different memory
+  static constexpr bool kTimes = false;             // whether times can be measured: a choice, and not a rule
   static constexpr Order kClaimFence = Order::sequential;
   static constexpr Order kLookOrder = Order::acquire;
   static constexpr Order kReleaseOrder = Order::release;
 };
 
-// Tells where the time goes.
+// Measures where the time goes.
 struct TimedLocalRules : LocalRules {
   static constexpr bool kTimes = true;
 };
@@ -81,7 +84,7 @@ class Local {
   using Rules = RulesOf;
   static constexpr Window kWindow = Window::one;
   static constexpr bool kRanksTogether = true;
-  static constexpr bool kHasStage = true;  // and deals its transactions by what is there
+  static constexpr bool kHasStage = true;  // it deals transactions by what is on the stage
 
   KILOKV_HOST_DEVICE Local(P& platform, const Arguments& arguments)
       : p_(platform),
@@ -92,7 +95,7 @@ class Local {
         clock_(platform),
         rest_(platform, arguments) {}
 
-  // Before a half of a class, and behind the last one: for all threads.
+  // Called by all threads, before each half of a class. finish() is called by all threads after the last half.
   KILOKV_HOST_DEVICE void begin_half(std::uint32_t c) {
     is_behind_ = a_.local.behind[c] != 0;
     if (a_.local.staged == 0 || is_behind_ != is_staged_) return;
@@ -111,7 +114,8 @@ class Local {
       if (p_.thread() < a_.local.threads) a_.local.times[p_.thread()] = clock_.times();
     }
   }
-  // Calls f(position) for those of the half that are this thread's; their i-th has that slot among the undecided ones.
+  // Calls f(position) for this thread's transactions of the half. The i-th has the slot own_slot(i) among the undecided
+  // ones.
   template <class F>
   KILOKV_HOST_DEVICE void for_own(std::uint32_t c, const F& f) {
     const std::uint32_t begin = c == 0 ? 0 : a_.class_end[c - 1];
@@ -176,7 +180,7 @@ class Local {
     return Attempt::decided;
   }
 
-  // What came of the group's attempts; of a lane that made none: held_back.
+  // The result of each lane's attempt; held_back for a lane that made none.
   KILOKV_HOST_DEVICE void swept(Attempt attempt) {
     const bool failed = is_called_ && attempt == Attempt::conflict;
     const bool held_back = is_called_ && attempt == Attempt::held_back;
@@ -189,7 +193,7 @@ class Local {
     probe(in_block ? LocalProbe::block_serialized : LocalProbe::warp_serialized);
   }
 
-  // What the thread has counted, beside what TicketedRun does.
+  // What the thread has counted, in addition to what TicketedRun counts.
   KILOKV_HOST_DEVICE TicketedCounts counts() const {
     TicketedCounts all = counts_;
     all.add(rest_.counts());
@@ -200,7 +204,7 @@ class Local {
   using Clock = LocalClock<P, Rules::kTimes>;
   using Span = LocalSpan<Clock>;
 
-  // The interpreter's way to the stage.
+  // How the interpreter reads and writes the stage (the Access of txn/interpreter.hpp).
   class Access {
    public:
     KILOKV_HOST_DEVICE explicit Access(Local* local) : l_(*local) {}
@@ -218,14 +222,14 @@ class Local {
     KILOKV_HOST_DEVICE static constexpr bool defers(std::uint32_t) { return false; }
     KILOKV_HOST_DEVICE std::uint64_t value_word(std::uint32_t value) const { return l_.a_.value_word[value]; }
     KILOKV_HOST_DEVICE bool bytes_equal(Cell cell, std::uint32_t value) const { return l_.a_.bytes_equal(cell, value); }
-    // Batches with ranges do not come here.
+    // Batches with ranges do not run here.
     KILOKV_HOST_DEVICE bool range_unchanged(std::uint32_t, Version) const { return false; }
     KILOKV_HOST_DEVICE void range_get(std::uint32_t, Version) {}
     KILOKV_HOST_DEVICE bool delete_range(std::uint32_t, Version) { return false; }
 
    private:
     Local& l_;
-    std::uint32_t operation_ = 0;  // that runs
+    std::uint32_t operation_ = 0;  // the operation that runs
   };
 
   enum ClaimFlag : std::uint8_t { kClaimedToRead = kHeadPrelocked, kClaimedToWrite = kHeadLocked };  // of entries
@@ -234,7 +238,8 @@ class Local {
   struct Slots {
     std::uint32_t first, step;
   };
-  // Places [begin, end) to the threads that `to` counts.
+  // Deals the places [begin, end) to threads. `to`: the number of this thread among them (first), and how many they are
+  // (step).
   template <class F>
   KILOKV_HOST_DEVICE void deal(std::uint32_t begin, std::uint32_t end, Slots to, const F& f) const {
     const std::uint32_t count = end - begin;
@@ -250,7 +255,7 @@ class Local {
   KILOKV_HOST_DEVICE std::uint32_t slot_of(std::uint32_t e) const {
     return log_.record(e) == a_.absent_record ? kNone : stage_.slot_of(log_.record(e));
   }
-  // Beside the stage all of a transaction's records are on it, or none is.
+  // In the half `beside`, either all of a transaction's records are on the stage, or none.
   KILOKV_HOST_DEVICE bool runs_on_stage() const {
     if (a_.local.staged == 0 || (is_behind_ && Rules::kStraddlersBehind)) return false;
     for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
@@ -272,13 +277,13 @@ class Local {
     Access access(this);
     return run_transaction(a_.batch, a_.results, access, log_.transaction(), rank);
   }
-  // Of no transaction of the batch.
+  // The rank of no transaction of the batch.
   KILOKV_HOST_DEVICE std::uint32_t no_rank() const { return kWaitPassesMax * a_.batch.size; }
 
   KILOKV_HOST_DEVICE Cell read_entry(std::uint32_t e) {
     const std::uint32_t slot = slot_of(e);
     if (stopped_) return {};
-    if (slot == kNone) {  // nobody writes it
+    if (slot == kNone) {  // no transaction writes it
       const auto at = a_.cells + 2 * std::uint64_t{log_.record(e)};
       return {p_.get(at), p_.get(at + 1)};
     }
@@ -298,7 +303,7 @@ class Local {
     }
     return true;
   }
-  // Before each access. False: another lane is in the way, and the attempt stops.
+  // Called before each access. Returns false if another lane is in the way. Then the attempt stops.
   KILOKV_HOST_DEVICE bool claim(std::uint32_t e, std::uint32_t slot) {
     const Span span(&clock_, LocalTime::claiming);
     const bool writes = log_.has(log_.head(e), kHeadMayWrite);
@@ -321,7 +326,7 @@ class Local {
     return true;
   }
 
-  // What was written is as it was.
+  // Restores everything that was written.
   KILOKV_HOST_DEVICE void restore() {
     const Span span(&clock_, LocalTime::restoring);
     for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
@@ -342,7 +347,7 @@ class Local {
     if (!Rules::kWritesBackAtEnd) stage_.write_back();
     end(false);
   }
-  // Gives all claims back, restored or not.
+  // Gives all claims back. Restores what was written first, if `restores`.
   KILOKV_HOST_DEVICE void end(bool restores) {
     if (restores) restore();
     for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
@@ -381,15 +386,15 @@ class Local {
   Serialization<P, Rules> turns_;
   Clock clock_;
   Prstm<P, Rules> rest_;
-  // Of the half.
+  // Of the current half:
   bool is_behind_ = false;
-  bool is_staged_ = false;  // the stage has the records
+  bool is_staged_ = false;  // the stage holds the records
   Slots slots_{0, 1};
-  // Of the attempt.
+  // Of the current attempt:
   std::uint32_t position_ = 0;
   Outcome outcome_ = Outcome::undecided;
-  bool is_called_ = false;     // on the stage, in this sweep
-  bool claims_first_ = false;  // before it runs
+  bool is_called_ = false;     // it is on the stage, in this sweep
+  bool claims_first_ = false;  // it claims everything before it runs
   bool stopped_ = false;
 };
 

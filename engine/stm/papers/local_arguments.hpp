@@ -1,17 +1,20 @@
-// What `local` (stm/papers/local.hpp) is given beside a batch and its logs: its stage, and which transactions run
+// What `local` (stm/papers/local.hpp) gets in addition to a batch and its logs: its stage, and which transactions run
 // there. Trivially copyable.
 //
-// The stage holds some of the batch's records, each in a slot. The batch's classes are cut in two, where there is a
-// reason to (exec/papers/stage_plan.hpp):
-//   beside   transactions all of whose records are on the stage, the hot ones, and such as touch none of these: nothing
-//            that one of them writes is touched by one of the others, and so they run side by side;
-//   behind   those that touch some that are on the stage and some that are not. They run when the stage was written
-//            back, and before it is read in again.
-// The stage is words, in parts, a power of two of them: on a device, each in the memory of one block of a cluster. What
-// has number i, a slot or a signature's bit, is in part i modulo their number, so that a record is in one part with its
-// shadow, its owner and, where there are as many bits as parts, its signatures, as with the banks of the paper's
-// memory. Each part has the token of who runs alone among the sharing threads, of which the first one counts; its rows
-// of the signatures; then five columns of a word for each of its slots.
+// The stage holds some of the batch's records, each in a slot. Where it is necessary, each class of the batch is cut
+// into two halves (exec/papers/stage_plan.hpp):
+//   beside  Transactions whose records are all on the stage (the hot ones), and transactions that touch no staged
+//           record. Nothing that a transaction of one kind writes is touched by one of the other kind. So both kinds
+//           run at the same time.
+//   behind  Transactions that touch some staged records and some others. They run after the stage was written back, and
+//           before it is read in again.
+//
+// The stage consists of words, in parts. The number of parts is a power of two. On a device, each part is in the memory
+// of one block of a cluster. Slot i, and bit i of a signature, is in part i modulo the number of parts. So a record is
+// in one part together with its shadow and its owner, as with the banks of the paper's memory. If there are at least as
+// many bits as parts, its signatures are in this part too. Each part has a token, then its rows of the signatures, then
+// five columns with one word for each of its slots. The token names the group that runs alone, of those that share the
+// stage. Only the token of the first part is used.
 #pragma once
 
 #include <cstdint>
@@ -24,24 +27,26 @@
 namespace kilokv::engine {
 
 struct LocalTuning {
-  std::uint32_t staged_records = 1024;  // at most; to kStagedRecordsMax
-  std::uint32_t signature_bits = 256;   // of a lane: a power of two, to kSignatureBitsMax
-  std::uint32_t stage_blocks = 1;       // of a device, at most: a power of two, to kStageBlocksMax
-  bool times = false;                   // adds up where the time goes
+  std::uint32_t staged_records = 1024;  // the largest number, up to kStagedRecordsMax
+  std::uint32_t signature_bits = 256;   // for each lane: a power of two, up to kSignatureBitsMax
+  std::uint32_t stage_blocks = 1;       // the largest number on a device: a power of two, up to kStageBlocksMax
+  bool times = false;                   // measure where the time goes
 };
 inline constexpr std::uint32_t kStagedRecordsMax = 32768, kSignatureBitsMax = 1024, kStageBlocksMax = 8;
 
 inline constexpr SettingOf<LocalTuning> kLocalSettings[] = {
     number_setting<&LocalTuning::staged_records>(
-        "staged-records", "Number of records that the stage has room for; 0 means that there is no stage.", 0,
+        "staged-records", "Number of records that the stage in fast memory has room for; 0 turns the stage off.", 0,
         kStagedRecordsMax),
     power_of_two_setting<&LocalTuning::signature_bits>(
-        "signature-bits", "Number of bits in the signature of each lane that shares the stage.", 1, kSignatureBitsMax),
+        "signature-bits", "Number of bits in the signature by which each lane of the stage finds conflicts.", 1,
+        kSignatureBitsMax),
     power_of_two_setting<&LocalTuning::stage_blocks>(
-        "stage-blocks", "Largest number of a device's blocks in whose memory the stage may be.", 1, kStageBlocksMax),
+        "stage-blocks", "Largest number of device blocks whose memory the stage may use.", 1, kStageBlocksMax),
     [] {
       auto times = switch_setting<&LocalTuning::times>(
-          "stage-times", "Whether the report tells where the time of the stage's threads goes, which costs some.");
+          "stage-times",
+          "Whether the report shows where the stage's threads spend their time. Measuring costs some time.");
       times.for_measuring = true;
       return times;
     }(),
@@ -49,14 +54,15 @@ inline constexpr SettingOf<LocalTuning> kLocalSettings[] = {
 
 enum StageColumn : std::uint32_t { kStageWord, kStageTag, kShadowWord, kShadowTag, kStageOwner, kStageColumns };
 
-// Lanes that share a word of a signature's row: those of a group, so that one change of that word decides among them.
+// The number of lanes that share a word of a signature's row. The lanes of a group share one, so that one change of
+// this word decides among them.
 constexpr std::uint32_t stage_lanes_per_word(std::uint32_t group_width) { return group_width > 1 ? group_width : 32; }
 constexpr std::uint32_t stage_row_words(std::uint32_t threads, std::uint32_t group_width) {
   const std::uint32_t lanes = stage_lanes_per_word(group_width);
   return (threads + lanes - 1) / lanes;
 }
-inline constexpr std::uint32_t kStageToken = 0, kStageRows = 1;  // words
-// Of so many slots or bits, the most that one of 2^part_bits parts has.
+inline constexpr std::uint32_t kStageToken = 0, kStageRows = 1;  // offsets in a part, in words
+// The largest number of `count` slots or bits that one of 2^part_bits parts holds.
 KILOKV_HOST_DEVICE constexpr std::uint32_t stage_share(std::uint32_t count, std::uint32_t part_bits) {
   return (count + (std::uint32_t{1} << part_bits) - 1) >> part_bits;
 }
@@ -65,7 +71,7 @@ constexpr std::uint64_t stage_part_words(std::uint32_t slots, std::uint32_t sign
   return kStageRows + std::uint64_t{stage_share(signature_bits, part_bits)} * stage_row_words(threads, group_width) +
          std::uint64_t{kStageColumns} * stage_share(slots, part_bits);
 }
-// Slots for which parts of so many words each have room.
+// The number of slots for which parts of `part_words` words each have room.
 constexpr std::uint32_t stage_slots_max(std::uint64_t part_words, std::uint32_t signature_bits, std::uint32_t threads,
                                         std::uint32_t group_width, std::uint32_t part_bits) {
   const std::uint64_t others = stage_part_words(0, signature_bits, threads, group_width, part_bits);
@@ -87,7 +93,7 @@ enum class LocalTime : std::uint8_t {
   in_block,
 };
 inline constexpr std::uint32_t kLocalTimes = 10;
-// In the report of a batch (exec/run/execution_report.hpp): ticks of all threads.
+// The names in the report of a batch (exec/run/execution_report.hpp). The values are ticks, summed over all threads.
 constexpr const char* counter_name_of(LocalTime time) {
   constexpr const char* kNames[kLocalTimes] = {"time_outside",  "time_unstaged",  "time_moving",    "time_running",
                                                "time_claiming", "time_shadowing", "time_restoring", "time_ending",
@@ -98,25 +104,26 @@ struct LocalTimes {
   std::uint64_t ticks[kLocalTimes] = {};
 };
 
-// With n transactions, d records and c halves of classes:
+// In the comments on the columns, the batch has n transactions, d records and c halves of classes.
 template <class Space>
 struct LocalColumns {
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
-  Pointer<std::uint64_t> stage = {};            // the parts, one behind the other, where no block's memory is it
-  Pointer<const std::uint32_t> slot_of = {};    // [d] or kNone; null: each record's own number
-  Pointer<const std::uint32_t> record_of = {};  // [staged]; null: the same
-  Pointer<const std::uint32_t> order = {};      // [n] place -> position, null: the same; halves end at places
-  Pointer<const std::uint32_t> hot_end = {};    // [c] the places of the hot ones of each half
-  Pointer<const std::uint32_t> behind = {};     // [c] whether it is one behind the stage
-  Pointer<LocalTimes> times = {};               // [threads] out, where they are asked for
+  Pointer<std::uint64_t> stage = {};            // all parts in a row, where they are not in the memory of blocks
+  Pointer<const std::uint32_t> slot_of = {};    // [d] the slot or kNone; null: slot and record are equal
+  Pointer<const std::uint32_t> record_of = {};  // [staged]; null: slot and record are equal
+  Pointer<const std::uint32_t> order = {};      // [n] place -> position; null: equal. Halves end at places
+  Pointer<const std::uint32_t> hot_end = {};    // [c] where the places of the hot transactions of each half end
+  Pointer<const std::uint32_t> behind = {};     // [c] whether the half is `behind`
+  Pointer<LocalTimes> times = {};               // [threads] out, if times are measured
   std::uint32_t staged = 0;                     // slots that are used
   std::uint32_t part_bits = 0;                  // the stage has 2^part_bits parts
-  std::uint32_t threads = 1;                    // that share the stage: the grid's first ones; on a device, a cluster
-  std::uint32_t hot_slots = 0;                  // of the undecided ones: where those of other threads begin
+  // The grid's first threads, which share the stage; on a device, a cluster.
+  std::uint32_t threads = 1;
+  std::uint32_t hot_slots = 0;  // where the slots of the other threads' undecided transactions begin
 };
 
-// Its classes are halves of the batch's classes.
+// The classes of these arguments are halves of the batch's classes.
 template <class Space>
 struct LocalArguments : TicketedArguments<Space> {
   LocalColumns<Space> local;

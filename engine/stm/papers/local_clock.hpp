@@ -1,17 +1,20 @@
-// Where the time of `local` (stm/papers/local.hpp) goes, as the breakdown of GPU-LocalTM's figures 3b to 5b: a clock of
-// each thread that shares the stage, which is told what the thread turns to, and adds up the ticks until the next turn.
-// No other thread looks on. Off, it is nothing: the code is that without it.
+// Measures where the time of `local` (stm/papers/local.hpp) goes, as in the breakdown of GPU-LocalTM's figures 3b to
+// 5b. Each thread that shares the stage has a clock. The thread tells its clock what it turns to, and the clock adds up
+// the ticks until the next turn. No other thread reads the clock. If times are off, the class is empty and the kernel
+// is the same as without it.
 //
-// What the paper tells apart, and what that is here:
-//   Non-TX Code       outside: footprints, sweeps, barriers; unstaged: attempts at what is not on the stage;
-//                     moving: the stage read in, and written back
+// The parts of the paper, and the times that they are here (LocalTime):
+//   Non-TX Code       outside: footprints, sweeps, barriers. unstaged: attempts of transactions that are not on the
+//                     stage. moving: reading the records into the stage, and writing them back
 //   TX Code           running: a transaction, in place
-//   Mem. Overheads    claiming: conflict detection; shadowing, restoring: version management
-//   TX Begin, Commit  ending: what opens an attempt, stamps its versions, and gives its claims back
-// What is serialized (figures 3c to 5c), it counts by transactions: here it is time, taken out of the above. in_group
-// and in_block are all that a lane does while it is alone in its group, or in its block, or holds back for one that is.
+//   Mem. Overheads    claiming: conflict detection. shadowing and restoring: version management
+//   TX Begin, Commit  ending: opening an attempt, putting the version into what it wrote, and giving its claims back
 //
-// Thread safety: an object is one thread's.
+// The paper counts transactions that were serialized (figures 3c to 5c). Here their time is measured, and is taken out
+// of the parts above. in_group is all the time that a lane spends alone in its group, or holding back for such a lane.
+// in_block is the same for the block.
+//
+// Thread safety: each object belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +30,14 @@ class LocalClock {
  public:
   KILOKV_HOST_DEVICE explicit LocalClock(P& platform) : p_(platform), last_(platform.clock()) {}
 
-  // From now on the thread's time is this; returns what it was.
+  // From now on the thread's time counts as `next`. Returns what it counted as before.
   KILOKV_HOST_DEVICE LocalTime turn_to(LocalTime next) {
     add();
     const LocalTime before = now_;
     now_ = next;
     return before;
   }
-  // From now on all of it counts as that; outside: as what it is.
+  // From now on all time counts as `all`. If `all` is `outside`, time counts as what turn_to() says.
   KILOKV_HOST_DEVICE void count_as(LocalTime all) {
     add();
     all_ = all;
@@ -65,7 +68,7 @@ class LocalClock<P, false> {
   KILOKV_HOST_DEVICE void count_as(LocalTime) {}
 };
 
-// While it lives.
+// The clock counts as `time` while this object lives.
 template <class Clock>
 class LocalSpan {
  public:

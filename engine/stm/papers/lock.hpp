@@ -1,16 +1,17 @@
-// `lock`: fine-grained locks in key order, as somebody would write them by hand: the yardstick for the transactional
-// memories. A transaction locks its whole footprint, which is known before it runs, then takes its ticket, runs in
-// place, and frees the locks.
+// `lock`: fine-grained locks in key order, as somebody would write them by hand. It is what the transactional memories
+// are measured against. A transaction locks its whole footprint, which is known before it runs. Then it takes its
+// ticket, runs in place, and frees the locks.
 //
-// The lock word counts readers; kWriter is set instead while a writer has it. Records that no operation may write are
-// locked as a reader.
+// The lock word counts readers. While a writer has the lock, the word is kWriter instead. A transaction locks as a
+// reader where none of its operations may write a record of the lock.
 //
-// Deadlock-free: every transaction takes its locks in ascending order, and a thread has one transaction at a time. In
-// lockstep, too: a lock that is busy ends the attempt, which keeps what it has and goes on from there in the next one;
-// so no lane waits within an iteration, and the lane that has the lock gets on in the same one.
+// Deadlock-free: every transaction takes its locks in ascending order, and a thread has one transaction at a time. This
+// also holds in lockstep. A lock that is busy ends the attempt. The transaction keeps the locks that it has, and goes
+// on from there in its next attempt. So no lane waits within an iteration, and the lane that has the lock makes
+// progress in the same iteration.
 //
-// Source: the fine-grained locking that KILO TM is measured against (KILO TM, section 6), in software. Deviations:
-// readers share; key order is that of the batch's records.
+// Source: the fine-grained locking that KILO TM is compared with (KILO TM, section 6), in software. Deviations: readers
+// share a lock. The key order is the order of the batch's records.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +27,13 @@
 namespace kilokv::engine {
 
 enum class LockProbe : std::uint32_t {
-  busy,         // a lock that another transaction has
-  shared,       // a reader beside another
-  kept_others,  // went on with locks of an earlier attempt
+  busy,         // another transaction has the lock
+  shared,       // a reader came beside another reader
+  kept_others,  // went on with the locks of an earlier attempt
   probes,
 };
 
-// What a planted bug takes away, for the tests of the tests.
+// The rules. A mutation (docs/papers.md, section 1) is this struct with one rule taken away.
 struct LockRules : LogRules {
   static constexpr bool kInOrder = true;  // locks are taken in ascending order
   static constexpr bool kReadersLock = true;
@@ -56,7 +57,7 @@ class Locking {
     log_.open(t);
     if (!lock_all()) return Attempt::conflict;
     ++counts_.attempts;
-    const std::uint32_t rank = take_rank(p_, a_, place.range, Order::relaxed);  // there is one for each in each pass
+    const std::uint32_t rank = take_rank(p_, a_, place.range, Order::relaxed);  // always there: a pass has one for each
     LoggedAccess<P, Locking, Rules> access(a_, &log_, this);
     const Outcome outcome = run_transaction(a_.batch, a_.results, access, t, rank);
     write_back();
@@ -65,14 +66,14 @@ class Locking {
     return outcome == Outcome::postponed ? Attempt::postponed : Attempt::decided;
   }
 
-  // For the access: a record, read for the first time.
+  // For LoggedAccess: reads a record for the first time.
   KILOKV_HOST_DEVICE Cell fetch(std::uint32_t e) {
     const auto at = a_.cells + 2 * std::uint64_t{log_.record(e)};
     return {p_.get(at), p_.get(at + 1)};
   }
   KILOKV_HOST_DEVICE static constexpr bool stopped() { return false; }
 
-  // What the thread has counted, beside what TicketedRun does.
+  // What the thread has counted, in addition to what TicketedRun counts.
   KILOKV_HOST_DEVICE const TicketedCounts& counts() const { return counts_; }
 
  private:
@@ -80,7 +81,7 @@ class Locking {
 
   KILOKV_HOST_DEVICE auto lock_at(std::uint32_t e) const { return a_.locks + log_.lock_of(e); }
 
-  // Goes on where the last attempt came to.
+  // Goes on from where the last attempt ended.
   KILOKV_HOST_DEVICE bool lock_all() {
     if (!Rules::kInOrder && log_.transaction() % 2 != 0) {
       for (std::uint32_t e = log_.end(); e-- > log_.begin();) {

@@ -1,15 +1,23 @@
-// The lock word of `prstm`: version | owner | pre-locked | locked, from the top down, in 64 bits.
+// The lock word of `prstm`, and its claim.
 //
-//   free        version, 0, 0, 0         anybody may read under it, or pre-lock it
-//   pre-locked  version, owner, 1, 0     may be read, and stolen by an owner of higher priority (a lower number)
-//   locked      version, owner, 0, 1     until the owner frees it: nobody reads, nobody steals, nobody changes the word
+// The word has 64 bits. From the highest bit down they are: version (38), owner (24), pre-locked (1), locked (1). The
+// owner is the position of the transaction that has the lock.
+//
+//   free        version, 0, 0, 0      Any transaction may read under it, and any may take it.
+//   pre-locked  version, owner, 1, 0  Any transaction may read under it. One of higher priority (a lower position) may
+//                                     steal it.
+//   locked      version, owner, 0, 1  No other transaction reads under it, steals it or changes the word, until the
+//                                     owner frees it.
 //
 // The version changes whenever a record of the lock was written, and at no other time.
 //
-// Beside it, in the same cache line, stands its claim: the position of the transaction that is to have the lock next.
-// Source: PR-STM, section 3.1. Deviation: 38 bits of version in place of 11, so that none comes round while somebody
-// reads under it, and 24 bits of owner in place of 19, so that all transactions of a batch have their own
-// (docs/papers.md, gap 3).
+// The claim is the next word, in the same cache line. It names the transaction that is to have the lock next, by its
+// position.
+//
+// Source: PR-STM, section 3.1. Deviations (docs/papers.md, gap 3):
+//   - The version has 38 bits instead of 11, so that it does not come round to the same number while a transaction
+//     reads under it.
+//   - The owner has 24 bits instead of 19, so that each transaction of a batch has a number of its own.
 #pragma once
 
 #include <cstdint>
@@ -48,12 +56,12 @@ struct LockWordOf {
 
 using LockWord = LockWordOf<38, 24>;
 
-// The higher the priority, the greater the claim: the maximum of two is that which counts.
+// A claim of higher priority is the greater number. So the maximum of two claims is the one that counts.
 struct LockClaim {
   static constexpr std::uint64_t kNone = 0;
 
   KILOKV_HOST_DEVICE static constexpr std::uint64_t of(std::uint64_t position) { return ~position; }
-  // Whether it is of higher priority than this position.
+  // Whether the claim has a higher priority than this position.
   KILOKV_HOST_DEVICE static constexpr bool is_before(std::uint64_t claim, std::uint64_t position) {
     return claim > of(position);
   }

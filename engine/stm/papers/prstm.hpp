@@ -1,54 +1,66 @@
 // `prstm`: PR-STM, priority rule based software transactional memory, with semantic postponement.
 //
-// An attempt runs the transaction on invisible reads, then
-//   pre-locks  the locks of what it writes. A pre-lock may be stolen by a transaction of higher priority (a lower
-//              position), until it is locked;
-//   locks      them: fails where one was stolen;
-//   validates  that no lock under which it read has changed or is locked, which ends most conflicts before they cost
-//              a ticket;
-//   takes its ticket, and validates again;
-//   writes back, and frees each lock with its next version.
-// One that writes nothing needs only the ticket and what follows; one that is postponed only the validation.
+// An attempt has these steps:
+//   run         The transaction reads invisibly: its reads change nothing in shared memory. Its writes stay in its log.
+//   pre-lock    It pre-locks the locks of what it writes. Until a pre-lock is locked, a transaction of higher priority
+//               (a lower position) may steal it.
+//   lock        It locks them. This fails where a pre-lock was stolen.
+//   validate    It checks that no lock under which it read has changed or is locked. This ends most conflicts before
+//               they cost a ticket.
+//   ticket      It takes its ticket, and validates again.
+//   write back  It writes, and frees each lock with its next version.
+// A transaction that writes nothing takes no lock. A transaction that is postponed needs only a validation, and no
+// ticket.
 //
-// After a few such tries, where no ticket may be wasted, or where it uses its own commit version, a transaction locks
-// all that it may touch, reads too, by the same rule, and then runs: nothing can come between. So the transactions that
+// A transaction locks all that it may touch before it runs, in three cases:
+//   - after a few failed tries;
+//   - where no ticket may be wasted;
+//   - where it uses its own commit version.
+// It locks reads too, by the same rule. Then nothing can come between its reads and its writes. So transactions that
 // conflict again and again are decided by priority, also in lockstep.
 //
-// Why the order is serial. (1) Writers of one lock exclude each other; freeing and locking order their tickets. (2) Who
-// reads what another wrote has seen its lock freed, hence its ticket. (3) Let R read under a lock and W write there,
-// W's ticket before R's. W had locked before its ticket, R validates after its own, and each ticket is an acquire and a
-// release on one word: so R sees W's lock, or what W left, and fails. Whoever stays is ordered by its ticket.
+// Why the order is serial.
+//   (1) Writers of one lock exclude each other. Freeing and locking order their tickets.
+//   (2) A transaction that reads what another one wrote has seen the writer's lock freed. So it has seen the writer's
+//       ticket too, and its own ticket is later.
+//   (3) Let R read under a lock that W writes under, let R miss W's write, and let W's ticket be before R's. W locked
+//       before it took its ticket. R validates after it took its own. Each ticket is an acquire and a release on one
+//       word. So R sees W's lock, or what W left there, and fails. The transactions that do not fail are therefore
+//       ordered by their tickets.
 //
 // Why stealing is safe: a pre-lock protects nothing. It is taken, stolen, locked and given back by compare-and-swap
-// alone, so that who lost it can neither lock nor free it.
+// only. So a transaction that has lost a pre-lock can neither lock nor free it.
 //
-// Progress: of the transactions that lock everything, the first keeps its pre-locks, for nobody may steal them, and
-// claims what it finds locked; lower priorities look at the claim before each swap, and let the lock alone. A thread
-// that looked before the claim was made may still come in between, but once: before its next swap it looks again. So a
-// second look behind the swap is not needed. Whoever has the lock waits for nobody. So the first commits once the
-// holder of each of its locks, and those that came in between, have made their last few steps, whatever the others do,
-// also in lockstep. Lower priorities wait for higher ones alone, and keep their pre-locks meanwhile: given back and
-// taken again, they could make the swaps of a higher priority fail for ever.
+// Progress. Take the transaction of highest priority among those that lock everything. It keeps its pre-locks, because
+// no transaction may steal them, and it claims what it finds locked. Transactions of lower priority look at the claim
+// before each swap, and leave the lock alone. A thread that looked before the claim was made can still take the lock,
+// but only once: before its next swap it looks again. So no second look after the swap is needed. A transaction that
+// has a lock waits for nothing. So the first transaction commits when the holder of each of its locks, and those that
+// came in between, have made their last few steps. This holds whatever the others do, also in lockstep. Otherwise
+// transactions wait only for those of higher priority. They keep their pre-locks meanwhile. If they gave them back and
+// took them again, they could make the swaps of a higher priority fail forever.
 //
-// Claims are hints, for progress and never for safety: all their accesses are relaxed. A higher priority's claim
-// replaces a lower one's, never the other way round. Only who locks everything claims; it drops the claim when it has
-// pre-locked the lock, and before that it is neither decided nor postponed, so that a batch leaves none.
+// Claims are hints, for progress and never for safety: all their accesses are relaxed. A claim of higher priority
+// replaces one of lower priority, never the other way round. Only a transaction that locks everything makes claims. It
+// drops a claim when it has pre-locked the lock. Before that it is neither decided nor postponed, so a batch leaves no
+// claims.
 //
-// Source: PR-STM, sections 3.1 to 3.3, Algorithms 1 and 2. Deviations, with the gaps of docs/papers.md, section 1, that
-// they close:
-//   - reads load the lock word before the value; the validations check it again (1)
-//   - reads are validated while the write locks are held, behind the ticket; a locked read is a conflict, decided by
-//     priority on a later try, when reads are locked, too (2)
-//   - lock words of 64 bits (3, stm/papers/lock_word.hpp); one log, each record and each lock once (4, 7,
-//     stm/papers/transaction_log.hpp)
-//   - every outcome is validated, a semantic conflict as well (5)
-//   - a locked lock can be claimed, for else the highest priority could find it locked again and again; the claim is a
-//     word of its own, so that a lock is freed by a store
-//   - a free lock is pre-locked and locked in one step, but by those that lock everything: half the swaps where nobody
-//     competes
-//   - the priority is the transaction's, not the thread's
-//   - locks are taken in ascending order, which costs nothing here and saves thefts
-//   - writes stay in the log until the commit, as in the paper, and bear the version of the ticket
+// Source: PR-STM, sections 3.1 to 3.3, Algorithms 1 and 2. Deviations that close gaps (docs/papers.md, section 1; the
+// numbers of the gaps are in brackets):
+//   - Reads load the lock word before the value. The validations check the word again (1).
+//   - Reads are validated while the write locks are held, after the ticket was taken. A locked read is a conflict. On a
+//     later try, when reads are locked too, priority decides it (2).
+//   - Lock words have 64 bits (3, stm/papers/lock_word.hpp). There is one log, with each record and each lock once (4,
+//     7, stm/papers/transaction_log.hpp).
+//   - Every outcome is validated, a semantic conflict too (5).
+// Deviations that close no gap:
+//   - A locked lock can be claimed. Otherwise the highest priority could find it locked again and again. The claim is a
+//     word of its own, so that a lock is freed by a store.
+//   - A free lock is pre-locked and locked in one step, except by transactions that lock everything. This halves the
+//     swaps where nothing competes.
+//   - The priority is the transaction's, not the thread's.
+//   - Locks are taken in ascending order. This costs nothing here, and fewer pre-locks are stolen.
+//   - Writes stay in the log until the commit, as in the paper, and have the version of the ticket.
 #pragma once
 
 #include <cstdint>
@@ -67,41 +79,43 @@ namespace kilokv::engine {
 // Rare places, for the simulator (platform/concept.hpp).
 enum class PrstmProbe : std::uint32_t {
   prelock_stolen,        // from a lower priority
-  prelock_refused,       // a higher priority has it
-  prelock_kept,          // from an earlier attempt that waited
-  claim_refused,         // a higher priority is to have it next
+  prelock_refused,       // a higher priority has the pre-lock
+  prelock_kept,          // the pre-lock is from an earlier attempt that waited
+  claim_refused,         // a higher priority is to have the lock next
   claim_taken_over,      // from a lower priority
-  lock_held_by_lower,    // by one of lower priority, which cannot be stolen from any more
+  lock_held_by_lower,    // a lower priority has locked it, which cannot be stolen
   lock_found_stolen,     // a pre-lock was gone when it was to be locked
-  release_found_stolen,  // or when it was to be given back
+  release_found_stolen,  // a pre-lock was gone when it was to be given back
   read_found_locked,
   reread_other_version,     // another record of a lock was read at another version
   early_validation_failed,  // a read was invalidated before the ticket
-  late_validation_failed,   // and between the validation and the commit
+  late_validation_failed,   // a read was invalidated between the early validation and the late one
   probes,
 };
 static_assert(kProtocolProbes + static_cast<std::uint32_t>(PrstmProbe::probes) <= kProbes);
 
-// What a planted bug takes away or puts in, for the tests of the tests.
+// The rules. A mutation (docs/papers.md, section 1) is this struct with one constant changed. Numbers in brackets are
+// gaps.
 struct PrstmRules : LogRules {
   using Word = LockWord;
   static constexpr bool kLockFirst = true;              // (1) the lock word is loaded before the value
-  static constexpr bool kLockedReadConflicts = true;    // (2)
-  static constexpr bool kValidatesBehindTicket = true;  // (2)
-  static constexpr bool kValidatesEveryOutcome = true;  // (5)
-  static constexpr bool kWastesTickets = false;         // every optimistic one's
-  static constexpr bool kRunsOnce = true;               // (6)
-  static constexpr bool kLocksOnce = true;              // (7)
+  static constexpr bool kLockedReadConflicts = true;    // (2) a locked read is a conflict
+  static constexpr bool kValidatesBehindTicket = true;  // (2) reads are validated after the ticket was taken
+  static constexpr bool kValidatesEveryOutcome = true;  // (5) every outcome is validated
+  static constexpr bool kWastesTickets = false;         // true: every ticket of an optimistic attempt is wasted
+  static constexpr bool kRunsOnce = true;               // (6) an attempt runs the transaction once
+  static constexpr bool kLocksOnce = true;              // (7) a lock that covers several records is taken once
   static constexpr bool kFreesBySwap = true;            // a pre-lock is given back only if it is still there
-  static constexpr bool kStealsPrelocksOnly = true;     // never what is locked
-  static constexpr bool kClaims = true;                 // what is locked, to have it next
-  static constexpr bool kRespectsClaims = true;         // what a higher priority claimed is let alone
+  static constexpr bool kStealsPrelocksOnly = true;     // what is locked is never stolen
+  static constexpr bool kClaims = true;                 // what is locked is claimed
+  static constexpr bool kRespectsClaims = true;         // what a higher priority has claimed is left alone
   static constexpr bool kClaimsByPriority = true;       // no claim replaces that of a higher priority
-  static constexpr bool kDropsClaims = true;            // when it has what it claimed
-  static constexpr bool kHasPriorities = true;          // else whoever comes first keeps a pre-lock
+  static constexpr bool kDropsClaims = true;            // a claim is dropped when the lock is pre-locked
+  static constexpr bool kHasPriorities = true;          // false: the transaction that comes first keeps a pre-lock
   static constexpr Order kReadOrder = Order::acquire;   // of the lock word, before the value
-  static constexpr Order kWaitFence = Order::acquire;   // between the values and the validation of one that waits
-  static constexpr Order kLockOrder = Order::acquire;   // of the swap that locks
+  // Between the values and the validation of one that is postponed.
+  static constexpr Order kWaitFence = Order::acquire;
+  static constexpr Order kLockOrder = Order::acquire;  // of the swap that locks
   static constexpr Order kTicketOrder = Order::acquire_release;
   static constexpr Order kWriteFence = Order::release;  // between the lock and the values
   static constexpr Order kFreeOrder = Order::release;   // of the store that frees
@@ -143,12 +157,12 @@ class Prstm {
     return attempt;
   }
 
-  // For the access: a record, read for the first time.
+  // For LoggedAccess: reads a record for the first time.
   KILOKV_HOST_DEVICE Cell fetch(std::uint32_t e) {
     if (under_locks_ || log_.record(e) == a_.absent_record) return log_.load(p_, e);
     const auto lock = lock_at(e);
     const std::uint32_t head = log_.head(e);
-    if (!Rules::kLockFirst) {  // as Algorithm 1 has it
+    if (!Rules::kLockFirst) {  // as in Algorithm 1
       const Cell cell = log_.load(p_, e);
       log_.set_version(head, Word::version(p_.load(lock, Order::acquire, Scope::device)));
       log_.add(head, kHeadVersion);
@@ -169,7 +183,7 @@ class Prstm {
   }
   KILOKV_HOST_DEVICE bool stopped() const { return stopped_; }
 
-  // What the thread has counted, beside what TicketedRun does.
+  // What the thread has counted, in addition to what TicketedRun counts.
   KILOKV_HOST_DEVICE const TicketedCounts& counts() const { return counts_; }
 
  private:
@@ -177,7 +191,7 @@ class Prstm {
   static constexpr std::uint8_t kTriesMax = 255;
 
   KILOKV_HOST_DEVICE Attempt run_optimistically() {
-    const std::uint32_t no_rank = kWaitPassesMax * a_.batch.size;  // of no transaction of the batch
+    const std::uint32_t no_rank = kWaitPassesMax * a_.batch.size;  // the rank of no transaction of the batch
     Access access(a_, &log_, this);
     const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), no_rank);
     if (stopped_) return Attempt::conflict;
@@ -224,8 +238,8 @@ class Prstm {
     return lock + 1;
   }
 
-  // Pre-locks, then locks, all locks with these flags (0: all that need it). False: it has none of them, or, if it
-  // locks everything and waits for one, only pre-locks.
+  // Pre-locks, and then locks, all locks with these flags (0: all that need it). Returns false if it failed. Then the
+  // transaction has none of these locks. But if it locks everything and must wait, it keeps its pre-locks.
   KILOKV_HOST_DEVICE bool lock_all(std::uint8_t flags) {
     const bool has_all = for_locks(flags, [&](std::uint32_t head) { return prelock(head); });
     if (!has_all && under_locks_) return false;
@@ -235,7 +249,7 @@ class Prstm {
   }
   template <class F>
   KILOKV_HOST_DEVICE bool for_locks(std::uint8_t flags, const F& f) {
-    if (!Rules::kLocksOnce) {  // one for each record that is written
+    if (!Rules::kLocksOnce) {  // once for each record that is written
       for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
         if (!log_.has(e, kEntryWritten) && flags != 0) continue;
         if (!f(log_.head(e))) return false;
@@ -245,7 +259,7 @@ class Prstm {
     return log_.for_heads(flags, [&](std::uint32_t head) { return log_.is_idle(head) || f(head); });
   }
 
-  // False: refused, or claimed at most.
+  // Returns false if it has no pre-lock. Then it may have claimed the lock.
   KILOKV_HOST_DEVICE bool prelock(std::uint32_t head) {
     const auto at = lock_at(head);
     for (;;) {
@@ -269,7 +283,7 @@ class Prstm {
           return false;
         }
         if (!under_locks_ && !Word::is_prelocked(word)) {
-          // Nobody competes for it: both steps in one.
+          // The lock is free: pre-lock and lock in one step.
           const std::uint64_t locked = Word::locked(version, position_);
           if (p_.compare_exchange(at, word, locked, Rules::kLockOrder, Scope::device) != word) continue;
           log_.set_version(head, version);
@@ -288,7 +302,7 @@ class Prstm {
       return true;
     }
   }
-  // To have what is locked next.
+  // Claims a lock that is locked, to have it next.
   template <class Pointer>
   KILOKV_HOST_DEVICE void claim(Pointer lock) const {
     const auto at = claim_at(lock);
@@ -321,7 +335,7 @@ class Prstm {
   KILOKV_HOST_DEVICE bool reads_unlocked() const {
     return !log_.for_heads(kHeadVersion, [&](std::uint32_t head) { return log_.has(head, kHeadLocked); });
   }
-  // Whether everything that was read without a lock of one's own is as it was, and nobody is at it.
+  // Whether everything that was read without an own lock is unchanged and not locked.
   KILOKV_HOST_DEVICE bool is_valid() const {
     return log_.for_heads(kHeadVersion, [&](std::uint32_t head) {
       if (log_.has(head, kHeadLocked)) return true;
@@ -331,7 +345,8 @@ class Prstm {
     });
   }
 
-  // The same of one that takes no ticket, which would order its reads before this.
+  // The same for a transaction that takes no ticket. A ticket would order its reads before this check; here a fence
+  // does.
   KILOKV_HOST_DEVICE bool is_valid_now() const {
     if (Rules::kWaitFence != Order::relaxed) p_.fence(Rules::kWaitFence, Scope::device);
     return is_valid();
@@ -346,7 +361,7 @@ class Prstm {
     free_all(0);
     return attempt;
   }
-  // Frees all that it has; what was written steps to the next version.
+  // Frees all locks and gives back all pre-locks. The versions of locks whose records were written grow by `step`.
   KILOKV_HOST_DEVICE void free_all(std::uint64_t step) {
     log_.for_heads(0, [&](std::uint32_t head) {
       if (log_.has(head, kHeadLocked)) {
@@ -374,10 +389,10 @@ class Prstm {
   const Arguments& a_;
   TicketedCounts counts_;
   TransactionLog<P> log_;
-  // Of the attempt.
+  // Of the current attempt:
   std::uint32_t position_ = 0;
   AttemptPlace place_;
-  bool under_locks_ = false;  // it has all locks before it runs
+  bool under_locks_ = false;  // the transaction has all locks before it runs
   bool stopped_ = false;
 };
 

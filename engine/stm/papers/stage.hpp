@@ -1,37 +1,42 @@
-// The stage of `local` (stm/papers/local.hpp): records in the memory of one block, or of a cluster's blocks together
-// (distributed shared memory), with a shadow and an owner each, and the signatures of the lanes, by which they find out
-// that they are in each other's way.
+// The stage of `local` (stm/papers/local.hpp). It holds records in the memory of one block, or of all blocks of a
+// cluster (distributed shared memory). Each record has a shadow and an owner. The stage also holds the signatures of
+// the lanes, by which lanes find out that they are in each other's way.
 //
-// Signatures. A record stands for one bit of a signature: its slot modulo their number. They are stored by bit, not by
-// lane: a row for each bit, a word in it for each group, in which every lane has one bit for "reads" and one for
-// "writes". So a group's word of a row is its conflict mask there, one change of it decides among its lanes who came
-// first, and one load shows all lanes of another group.
+// Signatures. A record stands for one bit of a signature: its slot modulo the number of bits. Signatures are stored by
+// bit, not by lane. There is a row for each bit, and a word of the row for each group. In this word every lane of the
+// group has one bit for "reads" and one for "writes". So a group's word of a row is its conflict mask for this bit. One
+// change of the word decides which of its lanes came first, and one load shows all lanes of another group.
 //
-// A claim sets the lane's own bit, then looks at the others'. Of two lanes of a group one has changed the word first;
-// of two of different groups at least one sees the other, for both have a sequential fence in between. It may be
-// both: then both have to begin again, and serialization (stm/papers/local.hpp) ends it. Who finds somebody in the way
-// takes its bit back. A false conflict, where two records have one bit, is a conflict like any other; one's own bits
-// are none.
+// A claim sets the lane's own bit, and then looks at the bits of others. Of two lanes of one group, one has changed the
+// word first. Of two lanes of different groups at least one sees the other, because each has a sequential fence between
+// setting and looking. Both may see each other. Then both have to begin again, and serialization
+// (stm/papers/warp_serialization.hpp) ends this. A lane that finds another one in the way takes its own bit back. Two
+// records may have the same bit. This makes a false conflict, which is treated like any other. A lane's own bits are no
+// conflict.
 //
-// Who has claimed a record to write it owns it: the slot says so, and its shadow has what was there before. The owner
-// tells a record that one has already taken from another one with the same bit, whose shadow is still to be made.
+// A lane that has claimed a record to write it owns the record. The slot says so, and its shadow keeps the value from
+// before. The owner is needed where two records have the same bit. It distinguishes the record that the lane has
+// already taken, which has a shadow, from the other one, which has no shadow yet.
 //
-// Orders. Words of rows are only changed by reading and writing at once, so that who sees a bit gone, at whatever value
-// of the word, has acquired what its lane released: in the own word by the fence, in others by looking. One fence for
-// all looks: to a GPU each sequential load is a fence. Cells and shadows are plain data under claims. Owners are looked
-// at by others for a count alone.
+// Orders. Words of rows are changed by read-modify-writes only. So a lane that sees a bit gone has acquired what that
+// bit's lane released, whatever the value of the word is. For its own word, the fence acquires it. For other words, the
+// loads do. One fence comes before all these loads. Sequential loads would do the same, but on a GPU each of them is a
+// fence. Cells and shadows are plain data, protected by claims. Other lanes look at owners only to count aliases.
 //
-// Thread safety: an object is one thread's. Source: GPU-LocalTM, sections 3.2 and 3.3. Deviations:
-//   - signatures are words of the block's memory, not registers of each lane that all banks look into; a lane has as
-//     many bits as there with all 32 banks' eight
-//   - reads and writes have bits of their own, so that readers of a record are not in each other's way. What a
-//     transaction may write, its footprint tells, is claimed to be written from the beginning: no lane has to go from
-//     reading to writing, which no two could at once
-//   - banks let one lane in at a time; here the change of a word does, or the sequential fences
-//   - several blocks of a device may share a stage, each with a part of it (stm/papers/local_arguments.hpp) in its
-//   memory: the
-//     paper's is of one work-group. No rule changes: what was the block's is the cluster's, in scopes, too
-//   - a shadow is made of what may be written only, in words of 64 bits, two to a record; an owner is a word
+// Thread safety: each object belongs to one thread.
+//
+// Source: GPU-LocalTM, sections 3.2 and 3.3. Deviations:
+//   - Signatures are words of the block's memory. In the paper they are registers of each lane, which all banks look
+//     into. A lane has as many bits as it has in the paper with 32 banks of eight bits each.
+//   - Reads and writes have bits of their own, so that readers of a record are not in each other's way. The footprint
+//     says what a transaction may write, and this is claimed for writing from the beginning. So no lane has to change
+//     from reading to writing. Two lanes could never both do that at one record.
+//   - In the paper a bank lets one lane in at a time. Here the change of a word decides, or the sequential fences.
+//   - Several blocks of a device may share a stage, each with a part of it in its memory
+//     (stm/papers/local_arguments.hpp). The paper's stage belongs to one work-group. No rule changes: where the rules
+//     say block, it is the cluster, also for memory scopes.
+//   - Only records that may be written have shadows. A shadow is two words of 64 bits for each record, and an owner is
+//     one word.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +51,9 @@ namespace kilokv::engine {
 
 enum class StageClaim : std::uint8_t {
   taken,    // the bit is set now
-  kept,     // it was already
+  kept,     // the bit was set before
   refused,  // another lane is in the way
-  aliased,  // the same; but it writes no record of this number, as far as the owner tells
+  aliased,  // the same, but as far as the owner tells, that lane does not write this record
 };
 
 template <Platform P, class Rules>
@@ -66,7 +71,8 @@ class Stage {
         my_word_(platform.thread() / kLanesPerWord),
         my_bit_(std::uint64_t{1} << platform.thread() % kLanesPerWord) {}
 
-  // Reads the records in; nobody has claimed any. For all threads that share the stage; a barrier must follow.
+  // Reads the records into the stage. No record is claimed then. All threads that share the stage call this, and a
+  // barrier must follow.
   KILOKV_HOST_DEVICE void read_in() const {
     if (p_.thread() >= a_.local.threads) return;
     for (std::uint32_t part = 0; part < std::uint32_t{1} << part_bits(); ++part) {
@@ -81,7 +87,7 @@ class Stage {
       p_.store(at(kStageOwner, slot), kNobody, Order::relaxed, kScope);
     }
   }
-  // Writes them back. For the same, behind a barrier.
+  // Writes the records back. All threads that share the stage call this, after a barrier.
   KILOKV_HOST_DEVICE void write_back() const {
     if (p_.thread() >= a_.local.threads) return;
     for (std::uint32_t slot = p_.thread(); slot < a_.local.staged; slot += a_.local.threads) {
@@ -91,7 +97,7 @@ class Stage {
     }
   }
 
-  // kNone: it is not on the stage.
+  // Returns kNone if the record is not on the stage.
   KILOKV_HOST_DEVICE std::uint32_t slot_of(std::uint32_t record) const {
     return a_.local.slot_of != nullptr ? a_.local.slot_of[record] : record;
   }
@@ -106,7 +112,7 @@ class Stage {
   KILOKV_HOST_DEVICE StageClaim claim(std::uint32_t slot, bool writes) const {
     const auto row = row_of(slot);
     const std::uint64_t mine = bit_to(writes);
-    // Nobody but this lane changes its own bits.
+    // Only this lane changes its own bits.
     const std::uint64_t word = p_.load(row + my_word_, Order::relaxed, kScope);
     if ((word & (mine | bit_to(true))) != 0) return StageClaim::kept;
     if (is_in_way(word & ~my_bits(), writes)) return refuse(slot, word);
@@ -124,7 +130,7 @@ class Stage {
     p_.fetch_add(row + my_word_, ~mine + 1, Order::relaxed, kScope);
     return refuse(slot, met);
   }
-  // Gives back what was `taken`.
+  // Gives back a claim that was `taken`.
   KILOKV_HOST_DEVICE void release(std::uint32_t slot, bool wrote) const {
     if (!Rules::kSetsBits) return;
     p_.fetch_add(row_of(slot) + my_word_, ~bit_to(wrote) + 1, Rules::kReleaseOrder, kScope);
@@ -133,7 +139,7 @@ class Stage {
   KILOKV_HOST_DEVICE bool owns(std::uint32_t slot) const {
     return p_.load(at(kStageOwner, slot), Order::relaxed, kScope) == p_.thread() + 1;
   }
-  // What is there is what there was before. Requires: claimed to write.
+  // Makes this lane the owner, and copies the cell into the shadow. Requires: the record is claimed for writing.
   KILOKV_HOST_DEVICE void own(std::uint32_t slot) const {
     p_.put(at(kShadowWord, slot), p_.get(at(kStageWord, slot)));
     p_.put(at(kShadowTag, slot), p_.get(at(kStageTag, slot)));
@@ -147,7 +153,7 @@ class Stage {
     p_.store(at(kStageOwner, slot), kNobody, Order::relaxed, kScope);
   }
 
-  // The token: 0, or the number of a group plus one.
+  // The token: the number of the group that has it plus one, or 0.
   KILOKV_HOST_DEVICE std::uint64_t token() const { return p_.load(part_of(0) + kStageToken, Order::relaxed, kScope); }
   KILOKV_HOST_DEVICE bool take_token(std::uint64_t mine) const {
     return p_.compare_exchange(part_of(0) + kStageToken, 0, mine, Order::relaxed, kScope) == 0;
@@ -173,7 +179,7 @@ class Stage {
       return 0;
     }
   }
-  // Where the part begins that has what has this number.
+  // Where the part begins that holds the slot or the bit of this number.
   KILOKV_HOST_DEVICE Pointer part_of(std::uint32_t number) const {
     const std::uint32_t part = Rules::kTellsPartsApart ? number & ((std::uint32_t{1} << part_bits()) - 1) : 0;
     if constexpr (!P::kHasClusters) {

@@ -1,39 +1,45 @@
 // The frame of the strategies that find their order while they run (`prstm`, `lock`, `gpustm`, `kilo`, `local`):
-// passes, precedence classes, tickets, the transaction table, and the promise that it ends.
+// passes, precedence classes, tickets, the transaction table, and the end of a batch.
 //
-// Tickets. A transaction takes one when nothing can come before it any more of what it depends on; ticket k of the
-// batch's r-th range has rank r x n + k, so that ranks follow the one serial order, and the version is known before
-// anything is written. What is decided always needs a ticket; an attempt that takes one and then fails has wasted it.
-// When the n of a range are spent, the pass goes on in the next range, as soon as all who have one have ended. In the
-// last range no ticket is wasted: there transactions lock all that they may touch before they take theirs.
+// Tickets. A transaction takes a ticket when nothing that it depends on can come before it any more. Ticket k of the
+// batch's r-th range has rank r x n + k. So ranks follow the one serial order, and a transaction's version is known
+// before it writes anything. Every decided transaction needs a ticket. An attempt that takes a ticket and then fails
+// has wasted the ticket. When the n tickets of a range are used up, the pass goes on in the next range, as soon as all
+// transactions that have a ticket have ended. In the last range no ticket is wasted: there, a transaction locks all
+// that it may touch before it takes its ticket.
 //
 // Passes. Postponed transactions wait for the next pass, as in the specification (docs/transactions.md, sections 7.2
-// and 7.5); a pass finishes one precedence class before the next, with a barrier between. It ends when nobody waits,
-// when a pass has finished none, or when the ranges are used up; ranges that wasted tickets took are missing then.
-// Where a pass has finished none, nothing was written in it, so that the guards that postponed are still false behind
-// it.
+// and 7.5). A pass finishes one precedence class before it begins the next, with a barrier in between. The passes end
+// when no transaction waits, when a pass has finished none, or when the ranges are used up. Each range that wasted
+// tickets have used up leaves one pass less. If a pass has finished none, nothing was written in it. So the guards that
+// postponed transactions are still false after it.
 //
-// Progress is the protocol's: threads try their own undecided transactions in turn until all are decided, and the
-// protocol sees to it that somebody's attempt succeeds.
+// Progress depends on the protocol. Threads try their own undecided transactions in turn until all are decided. The
+// protocol makes sure that some attempt succeeds.
 //
-// Protocol<P>, one for each thread:
-//   Arguments    what it is given: TicketedArguments, or more (stm/papers/ticketed_arguments.hpp)
-//   kWindow      how many of its transactions a thread tries in turn: all, or one until it is decided
-//   prepare(position, t)         once a batch, before its first attempt
-//   attempt(position, t, place)  an Attempt
-//   counts()     what it has counted, beside what TicketedRun does; its own, for nothing in a run points to another
-//   part
-//                of it: an object whose address is kept is one that a GPU cannot have in registers
-//   kRanksTogether, if it has it: lanes of a group sweep in step, a transaction each, and those that want a rank get
-//                theirs by one addition; go_on(rank), kNone if there is none left, is the rest of the attempt, and
-//                swept(what came of it) follows, of each lane
-//   kHasStage, if it has it: it deals transactions to threads itself, for_own(class, f) and own_slot(i), and is told of
-//                each class, begin_half(class), and of the end, finish(): barriers stand before both
-// Thread safety: each thread of the grid makes one TicketedRun and calls run() once; nothing else may touch the
-// arguments' memory meanwhile.
-// Source: PR-STM, section 3.4 and Algorithm 3 (the global transaction table); deviations: a thread owns positions, not
-// a block of the table, so that a batch spreads over any number of threads; passes are those of the specification, so
-// that postponement ends (docs/papers.md, gap 11); an attempt is made once an iteration (gap 6).
+// Protocol<P> is the part of one strategy. Each thread has one. Its members:
+//   Arguments                    what it gets: TicketedArguments, or more (stm/papers/ticketed_arguments.hpp)
+//   kWindow                      how many of its transactions a thread tries in turn: all of them, or one until it is
+//                                decided
+//   prepare(position, t)         called once in a batch, before the first attempt of transaction t
+//   attempt(position, t, place)  makes one attempt, and returns an Attempt
+//   counts()                     what it has counted, in addition to TicketedRun. It has counters of its own. If it
+//                                kept a pointer to those of TicketedRun, a GPU could not hold that object in registers
+//   kRanksTogether (optional)    The lanes of a group sweep in step, with one transaction each. The lanes that want a
+//                                rank get theirs by one addition. go_on(rank) makes the rest of the attempt; the rank
+//                                is kNone if none is left. Then swept(attempt) is called for each lane, with the result
+//                                of its attempt.
+//   kHasStage (optional)         It deals transactions to threads itself, with for_own(class, f) and own_slot(i). It is
+//                                told when each class begins, begin_half(class), and when all have ended, finish(). A
+//                                barrier separates these calls from the attempts before them.
+//
+// Thread safety: each thread of the grid makes one TicketedRun and calls run() once. Nothing else may touch the memory
+// of the arguments meanwhile.
+//
+// Source: PR-STM, section 3.4 and Algorithm 3 (the global transaction table). Deviations:
+//   - A thread owns positions, not a block of the table, so that a batch spreads over any number of threads.
+//   - Passes are those of the specification, so that postponement ends (docs/papers.md, gap 11).
+//   - An attempt is made once in an iteration (docs/papers.md, gap 6).
 #pragma once
 
 #include <cstdint>
@@ -48,44 +54,44 @@ namespace kilokv::engine {
 
 enum class Attempt : std::uint8_t {
   decided,
-  postponed,   // its WAIT guard was false on a state that was there
-  conflict,    // another transaction is in the way: to be tried again
-  held_back,   // the same, before it began
-  in_flight,   // it has a ticket, and waits for one with an earlier ticket: to be gone on with, whatever the range has
+  postponed,   // its WAIT guard was false, on a state that was really there
+  conflict,    // another transaction is in the way: try again
+  held_back,   // another transaction is in the way, and it did not begin
+  in_flight,   // it has a ticket and waits for an earlier ticket: it goes on, also if the range has none left
   exhausted,   // the range has no ticket left
-  again,       // to be tried again at once
-  wants_rank,  // and goes on with it at once: only where kRanksTogether
+  again,       // try again at once
+  wants_rank,  // it wants a rank and goes on with it at once: only with kRanksTogether
 };
 
 KILOKV_HOST_DEVICE constexpr bool has_ended(Attempt attempt) {
   return attempt == Attempt::decided || attempt == Attempt::postponed;
 }
 
-// What a planted bug takes away or puts in, for the tests of the tests.
+// The rules. A mutation (docs/papers.md, section 1) is this struct with one constant changed.
 struct TicketedRules {
-  static constexpr bool kSeesEndOfRange = true;  // who stands still looks whether others have met it
-  static constexpr bool kLastRangeLocks = true;  // no ticket is wasted there
-  static constexpr bool kInFlightStays = true;   // who has a ticket ends in its range
-  static constexpr bool kStopsWhenIdle = true;   // gap 11: a pass that has finished none is the last
+  static constexpr bool kSeesEndOfRange = true;  // a thread without progress looks whether the range is used up
+  static constexpr bool kLastRangeLocks = true;  // no ticket is wasted in the last range
+  static constexpr bool kInFlightStays = true;   // a transaction that has a ticket ends in its range
+  static constexpr bool kStopsWhenIdle = true;   // a pass that has finished none is the last one (gap 11)
 };
 
-// Rare places, for the simulator (platform/concept.hpp); those of protocols are numbered from kProtocolProbes.
+// Rare places, for the simulator (platform/concept.hpp). The numbers of protocols' own probes begin at kProtocolProbes.
 enum class TicketedProbe : std::uint32_t {
-  class_boundary,   // a class begins, and one before it has run
+  class_boundary,   // a class begins after an earlier class has run
   range_exhausted,  // a pass goes on in the next range
-  ranks_together,   // several lanes took theirs by one addition
+  ranks_together,   // several lanes took their ranks by one addition
 };
 inline constexpr std::uint32_t kProtocolProbes = 3;
 
 enum class Window : std::uint8_t { one, all };
 
-// Where an attempt is made.
+// The place of an attempt.
 struct AttemptPlace {
   std::uint32_t range = 0;
   bool must_lock = false;  // no ticket may be wasted
 };
 
-// The rank that the range's next ticket gives; kNone: it has none left. Taken with this order.
+// Takes the next ticket of the range, with this memory order. Returns its rank; kNone: the range has no ticket left.
 template <Platform P>
 KILOKV_HOST_DEVICE std::uint32_t take_rank(P& p, const TicketedArguments<typename P::Space>& a, std::uint32_t range,
                                            Order order) {
@@ -94,7 +100,7 @@ KILOKV_HOST_DEVICE std::uint32_t take_rank(P& p, const TicketedArguments<typenam
   return ticket < a.batch.size ? range * a.batch.size + static_cast<std::uint32_t>(ticket) : kNone;
 }
 
-// The same for those lanes of the group that want one, side by side. Every lane of the group must call.
+// The same for the lanes of the group that want a rank, by one addition. Every lane of the group must call this.
 template <Platform P>
 KILOKV_HOST_DEVICE std::uint32_t take_ranks(P& p, const TicketedArguments<typename P::Space>& a, std::uint32_t range,
                                             bool wants) {
@@ -120,7 +126,7 @@ class TicketedRun {
   KILOKV_HOST_DEVICE TicketedRun(P& platform, const Arguments& arguments)
       : p_(platform), a_(arguments), size_(arguments.batch.size), protocol_(platform, arguments) {}
 
-  // Fills every column of the results that it views; the cells; words and counts.
+  // Fills every column of the results, the cells, the words and the counts.
   KILOKV_HOST_DEVICE void run() {
     std::uint32_t waiting = size_;
     for (std::uint32_t pass = 0; waiting > 0 && range_ < kWaitPassesMax; ++pass) {
@@ -149,7 +155,7 @@ class TicketedRun {
   static constexpr std::uint32_t kDone = kNone;
   static constexpr bool kDealsItself = requires { Protocol::kHasStage; };
 
-  // Of the class.
+  // Calls f for the thread's own positions in class c.
   template <class F>
   KILOKV_HOST_DEVICE void for_own_positions(std::uint32_t c, const F& f) {
     if constexpr (kDealsItself) return protocol_.for_own(c, f);
@@ -162,7 +168,8 @@ class TicketedRun {
     }
   }
 
-  // Runs those of the class that wait for this pass; returns how many of all threads' were postponed.
+  // Runs the transactions of the class that wait for this pass. Returns how many of them, over all threads, were
+  // postponed.
   KILOKV_HOST_DEVICE std::uint32_t run_class(std::uint32_t c, std::uint32_t pass) {
     std::uint32_t left = 0;
     for_own_positions(c, [&](std::uint32_t position) {
@@ -183,7 +190,7 @@ class TicketedRun {
       if (phase.left == 0 || stopped_) return postponed;
       probe(TicketedProbe::range_exhausted);
       if (++range_ < kWaitPassesMax) continue;
-      stopped_ = true;  // a ticket was wasted in the last one: only a bug does so
+      stopped_ = true;  // a ticket was wasted in the last range: only a bug does this
       return postponed;
     }
   }
@@ -192,10 +199,10 @@ class TicketedRun {
     return p_.thread() + i * p_.threads();
   }
 
-  // Tries own transactions until none is left or the range is exhausted; returns how many are left.
+  // Tries the thread's own transactions until none is left or the range has no ticket left. Returns how many are left.
   KILOKV_HOST_DEVICE std::uint32_t sweep(std::uint32_t pass, std::uint32_t left) {
     if constexpr (requires { Protocol::kRanksTogether; }) return sweep_together(pass, left);
-    std::uint32_t begin = 0;  // with a window of one: those before are decided
+    std::uint32_t begin = 0;  // with a window of one: those before it are decided
     idle_ = 0;
     bool exhausted = false;
     while (begin < left && !exhausted) {
@@ -230,7 +237,7 @@ class TicketedRun {
     return left - begin;
   }
 
-  // The same, the group's lanes in step: each as long as any of them has something to try.
+  // The same with the lanes of the group in step. Each lane goes on as long as any of them has something to try.
   KILOKV_HOST_DEVICE std::uint32_t sweep_together(std::uint32_t pass, std::uint32_t left) {
     std::uint32_t begin = 0;
     idle_ = 0;
@@ -256,7 +263,9 @@ class TicketedRun {
     }
   }
 
-  // Those in the way may have met the end of the range: then they wait at the barrier. Or nobody gets on any more.
+  // Called after an attempt without progress. Returns whether the thread must go to the barrier. The transactions in
+  // its way may have met the end of the range. Then their threads wait at the barrier. Or no thread makes progress any
+  // more.
   KILOKV_HOST_DEVICE bool stands_still(bool in_flight) {
     const std::uint64_t tickets = p_.load(a_.words + (kTicketedTickets + range_), Order::relaxed, Scope::device);
     if (tickets != tickets_seen_) idle_ = 0;
@@ -295,8 +304,9 @@ class TicketedRun {
   struct Phase {
     std::uint32_t left, postponed;
   };
-  // All threads meet, and each learns what all have. Three sets of words in turn: whoever adds to one, in the phase
-  // behind the barrier, does so when nobody reads it any more and it was cleared.
+  // All threads meet, and each learns the sums over all. Three sets of words are used in turn. A thread that is already
+  // in the next phase adds to the next set. That set was cleared before the barrier, and no thread reads it from its
+  // last use any more.
   KILOKV_HOST_DEVICE Phase end_phase(std::uint32_t left) {
     const auto words = a_.words + (kTicketedPhases + phase_ % 3 * kPhaseWords);
     const auto next = a_.words + (kTicketedPhases + (phase_ + 1) % 3 * kPhaseWords);
@@ -332,7 +342,7 @@ class TicketedRun {
   Protocol protocol_;
   std::uint32_t range_ = 0;
   std::uint32_t phase_ = 0;
-  std::uint32_t idle_ = 0;  // sweeps in a row without a decision of its own, or a ticket of anybody
+  std::uint32_t idle_ = 0;  // sweeps in a row in which it decided nothing, and no thread took a ticket
   std::uint64_t tickets_seen_ = 0;
   bool stopped_ = false;         // all threads know that the batch is given up
   std::uint32_t postponed_ = 0;  // since the last phase

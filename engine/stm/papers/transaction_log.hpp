@@ -1,13 +1,13 @@
-// The log of one transaction: the records that it may touch (its footprint is static, so they are known before it
-// runs), and what it has read and will write of each. Reads that are repeated come from here, with the version of the
-// first; a second write finds the first one's entry; locks that cover several records stand once (docs/papers.md, gaps
-// 4 and 7).
+// The log of one transaction: the records that it may touch, and what it has read and will write of each. The footprint
+// of a transaction is static, so the records are known before it runs. A repeated read comes from the log, with the
+// version of the first read. A second write changes the entry of the first one. A lock that covers several records is
+// in the log once (docs/papers.md, gaps 4 and 7).
 //
-// Entries ascend by record, so that those of one lock are neighbours, and locks ascend, too. The first of them, the
-// head, keeps what is known of the lock.
+// Entries ascend by record. So the entries of one lock are neighbours, and locks ascend too. The first entry of a lock
+// is its head. The head keeps what is known of the lock.
 //
-// Thread safety: a transaction's entries are used by the thread that runs it; another one may take over behind a
-// barrier. Source: PR-STM, section 3.1 (read set, write set, lock set); deviation: one log for the three.
+// Thread safety: only the thread that runs a transaction uses its entries. After a barrier, another thread may take
+// over. Source: PR-STM, section 3.1 (read set, write set, lock set). Deviation: one log for the three.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@
 
 namespace kilokv::engine {
 
-// Of an entry; those of the second line are kept at the head, for its lock.
+// Flags of an entry. The kHead flags describe a lock, and are kept at the head of its entries.
 enum EntryFlag : std::uint8_t {
-  kEntryRead = 1,       // the cell is what was read, or was since written
+  kEntryRead = 1,       // the cell is what was read, or what was written since then
   kEntryWritten = 2,    // the cell is to be written
-  kHeadMayWrite = 4,    // some operation of some list writes a record of the lock
-  kHeadVersion = 8,     // the version counts: somebody read under it
+  kHeadMayWrite = 4,    // an operation, of any list, may write a record of the lock
+  kHeadVersion = 8,     // the version counts: the transaction read under it
   kHeadWrites = 16,     // a record of the lock is to be written
   kHeadPrelocked = 32,  // by this transaction
   kHeadLocked = 64,     // by this transaction
@@ -39,7 +39,7 @@ class TransactionLog {
   using Space = typename P::Space;
   KILOKV_HOST_DEVICE explicit TransactionLog(const TicketedArguments<Space>& arguments) : a_(arguments) {}
 
-  // The log of transaction t from here on.
+  // From now on this is the log of transaction t.
   KILOKV_HOST_DEVICE void open(std::uint32_t t) {
     transaction_ = t;
     guard_begin_ = t == 0 ? 0 : a_.batch.guard_end[t - 1];
@@ -48,7 +48,7 @@ class TransactionLog {
     begin_ = 2 * guard_begin_ + operation_begin_;
     end_ = begin_ + a_.entry_count[t];
   }
-  // Makes the entries; once a batch.
+  // Makes the entries. Called once in each batch.
   KILOKV_HOST_DEVICE void build(std::uint32_t t) {
     a_.entry_count[t] = 0;
     open(t);
@@ -67,7 +67,7 @@ class TransactionLog {
       if (writes && record(e) != a_.absent_record) add(head(e), kHeadMayWrite);
     }
   }
-  // Forgets what a run left.
+  // Forgets what a run left in the log.
   KILOKV_HOST_DEVICE void clear() {
     for (std::uint32_t e = begin_; e < end_; ++e) remove(e, static_cast<std::uint8_t>(~kHeadMayWrite));
   }
@@ -76,7 +76,7 @@ class TransactionLog {
   KILOKV_HOST_DEVICE std::uint32_t begin() const { return begin_; }
   KILOKV_HOST_DEVICE std::uint32_t end() const { return end_; }
   KILOKV_HOST_DEVICE std::uint32_t operation_end() const { return a_.batch.else_end[transaction_]; }
-  // `use`: as the interpreter names it, of the batch's guards.
+  // `use`: the number that the interpreter gives to a use of a record by a guard, counted over the batch.
   KILOKV_HOST_DEVICE std::uint32_t entry_of_guard(std::uint32_t use) const {
     return a_.use_entry[operation_begin_ + use];
   }
@@ -105,7 +105,8 @@ class TransactionLog {
     a_.entry_cell[2 * std::uint64_t{e} + 1] = cell.tag;
   }
 
-  // Calls f(head) for each lock that has all the flags, in ascending order, until it returns false; whether none did.
+  // Calls f(head) for each lock that has all the flags, in ascending order, until f returns false. Returns whether f
+  // never returned false.
   template <class F>
   KILOKV_HOST_DEVICE bool for_heads(std::uint8_t flags, const F& f) const {
     for (std::uint32_t e = begin_; e < end_; ++e) {
@@ -113,12 +114,14 @@ class TransactionLog {
     }
     return true;
   }
-  // Whether the lock covers nothing but keys that are not there and that nobody may create: it need not be taken.
+  // Whether all the transaction's records under this lock are absent keys that no operation of the batch may create.
+  // Then the lock need not be taken.
   KILOKV_HOST_DEVICE bool is_idle(std::uint32_t head) const {
     return record(head) == a_.absent_record && (head + 1 == end_ || a_.entry_head[head + 1] != head);
   }
 
-  // Whether some operation's operand is the transaction's own commit version: then it can run only once that is known.
+  // Whether an operand is the transaction's own commit version. Then the transaction can run only when this version is
+  // known.
   KILOKV_HOST_DEVICE bool uses_commit_version() const {
     for (std::uint32_t i = operation_begin_; i < operation_end(); ++i) {
       if (a_.batch.op_operand[i] == static_cast<std::uint8_t>(Operand::commit_version)) return true;
@@ -126,12 +129,12 @@ class TransactionLog {
     return false;
   }
 
-  // The record as it is in memory, where others may be at it.
+  // Loads the record from memory. Other threads may change it at the same time.
   KILOKV_HOST_DEVICE Cell load(P& p, std::uint32_t e) const {
     const auto at = a_.cells + 2 * std::uint64_t{record(e)};
     return {p.load(at, Order::relaxed, Scope::device), p.load(at + 1, Order::relaxed, Scope::device)};
   }
-  // All that is to be written, where others may read it meanwhile.
+  // Stores all that is to be written. Other threads may read it at the same time.
   KILOKV_HOST_DEVICE void store_written(P& p) const {
     for (std::uint32_t e = begin_; e < end_; ++e) {
       if (!has(e, kEntryWritten)) continue;
@@ -142,8 +145,8 @@ class TransactionLog {
     }
   }
 
-  // The transaction ran as if its commit version were that of `ran_as`: puts that of `rank` into its results and its
-  // entries to be written.
+  // The transaction ran as if its rank were `ran_as`. Replaces the commit version of `ran_as` by that of `rank`, in its
+  // results and in its entries to be written.
   KILOKV_HOST_DEVICE void stamp(Outcome outcome, std::uint32_t ran_as, std::uint32_t rank) {
     stamp_results(outcome, ran_as, rank);
     const Version version = a_.batch.first_version + rank;
@@ -153,7 +156,7 @@ class TransactionLog {
       set_cell(e, {written.word, make_tag(version, type_of(written.tag))});
     }
   }
-  // The same, but for the entries.
+  // The same for the results only.
   KILOKV_HOST_DEVICE void stamp_results(Outcome outcome, std::uint32_t ran_as, std::uint32_t rank) {
     a_.results.rank[transaction_] = rank;
     const Version before = a_.batch.first_version + ran_as;
@@ -167,7 +170,7 @@ class TransactionLog {
   }
 
  private:
-  // Calls f(use, record) for each.
+  // Calls f(use, record) for each use of a record.
   template <class F>
   KILOKV_HOST_DEVICE void for_uses(const F& f) const {
     for (std::uint32_t g = guard_begin_; g < guard_end_; ++g) {
@@ -209,7 +212,7 @@ class TransactionLog {
     }
     a_.entry_record[begin_ + at] = record;
   }
-  // Returns the end.
+  // Removes equal neighbours. Returns the new end.
   KILOKV_HOST_DEVICE std::uint32_t unique() {
     std::uint32_t kept = begin_;
     for (std::uint32_t e = begin_; e < end_; ++e) {
@@ -232,7 +235,7 @@ class TransactionLog {
     return low;
   }
 
-  static constexpr std::uint32_t kInsertionMax = 24;  // uses
+  static constexpr std::uint32_t kInsertionMax = 24;  // uses; more are sorted by heap sort
 
   const TicketedArguments<Space>& a_;
   std::uint32_t transaction_ = 0;
@@ -240,15 +243,16 @@ class TransactionLog {
   std::uint32_t begin_ = 0, end_ = 0;  // entries
 };
 
-// What a planted bug takes away, for the tests of the tests.
+// The rules. A mutation (docs/papers.md, section 1) is this struct with one rule taken away.
 struct LogRules : TicketedRules {
   static constexpr bool kFindsOwnWrites = true;  // a read sees the transaction's own write
-  static constexpr bool kLogsReads = true;       // a second read gives what the first gave
+  static constexpr bool kLogsReads = true;       // a second read gives what the first read gave
 };
 
-// A transaction's way to the records, as the interpreter wants it (txn/interpreter.hpp), through its log. Reader:
-//   Cell fetch(entry)  the record, read for the first time
-//   bool stopped()     it could not be read
+// How a transaction reads and writes records, through its log. This is the Access of the interpreter
+// (txn/interpreter.hpp). Reader has:
+//   Cell fetch(entry)  reads the record of the entry for the first time
+//   bool stopped()     whether a record could not be read
 template <Platform P, class Reader, class Rules = LogRules>
 class LoggedAccess {
  public:
@@ -268,7 +272,7 @@ class LoggedAccess {
     log_->add(log_->head(e), kHeadWrites);
   }
   KILOKV_HOST_DEVICE void begin() {}
-  // The transaction ends with this: what it read before it wrote is not asked for any more.
+  // The transaction ends with this. So nothing asks any more for what it read before it wrote.
   KILOKV_HOST_DEVICE void undo() {
     for (std::uint32_t e = log_->begin(); e < log_->end(); ++e) log_->remove(e, kEntryWritten | kHeadWrites);
   }
@@ -276,7 +280,7 @@ class LoggedAccess {
   KILOKV_HOST_DEVICE static constexpr bool defers(std::uint32_t) { return false; }
   KILOKV_HOST_DEVICE std::uint64_t value_word(std::uint32_t value) const { return a_.value_word[value]; }
   KILOKV_HOST_DEVICE bool bytes_equal(Cell cell, std::uint32_t value) const { return a_.bytes_equal(cell, value); }
-  // Batches with ranges do not come here.
+  // Batches with ranges do not run here.
   KILOKV_HOST_DEVICE bool range_unchanged(std::uint32_t, Version) const { return false; }
   KILOKV_HOST_DEVICE void range_get(std::uint32_t, Version) {}
   KILOKV_HOST_DEVICE bool delete_range(std::uint32_t, Version) { return false; }
@@ -296,7 +300,7 @@ class LoggedAccess {
   const TicketedArguments<Space>& a_;
   TransactionLog<P>* log_;
   Reader* reader_;
-  std::uint32_t operation_ = 0;  // that runs
+  std::uint32_t operation_ = 0;  // the operation that runs
 };
 
 }  // namespace kilokv::engine

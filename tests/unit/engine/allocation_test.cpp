@@ -1,4 +1,5 @@
-// In the steady state a batch allocates nothing, whatever runs it: every call of operator new is counted.
+// In the steady state a batch allocates nothing, whatever strategy or platform runs it. The test counts every call of
+// operator new.
 
 #include <atomic>
 #include <cstdlib>

@@ -1,10 +1,10 @@
-// Differential: random batches at the edges (edge_batches.hpp) under the strategies that find an order of their own, on
-// threads and on a device, against the referee, which replays the order that they report: outcomes, reads, versions,
-// writes, final state, and that nothing was left waiting that could run. A failure prints the command that replays its
-// chain; where threads race, it need not fail again.
+// Differential test: random batches at the edges (edge_batches.hpp) under the strategies that find an order of their
+// own, on threads and on a device. The referee replays the order that they report. It compares outcomes, reads,
+// versions, writes and the final state, and checks that no transaction was left waiting that could run. A failure
+// prints the command that replays its chain. Where threads race, the chain need not fail again.
 //
-// KILOKV_TEST_SEED=N runs chain N alone, KILOKV_TEST_CHAINS=N the first N. KILOKV_TEST_DEVICE=cuda adds the ground of
-// that device, which must be there: a batch that ran on the CPU instead is a failure.
+// KILOKV_TEST_SEED=N runs only chain N. KILOKV_TEST_CHAINS=N runs the first N chains. KILOKV_TEST_DEVICE=cuda adds the
+// platform of that device, which must be there: a batch that ran on the CPU instead is a failure.
 
 #include <algorithm>
 #include <cstdio>

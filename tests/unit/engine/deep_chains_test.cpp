@@ -1,5 +1,5 @@
-// `ordered` with batches whose passes go on to their limit, on each tuning, against the referee; and with as many
-// rounds as a batch can have, behind the last epoch that leaves room for them.
+// `ordered` with batches whose passes go on to their limit, on each tuning, against the referee. Also with as many
+// rounds as a batch can have, right after the last epoch that leaves room for them.
 
 #include <cstdint>
 #include <limits>

@@ -1,6 +1,6 @@
-// Deltas are settled for those strategies that leave them, and for no other: what a strategy says of itself is what it
-// does, on the host and on a device, and the engine goes by it. A device's cells are compared with its writes all the
-// same.
+// Deltas are settled for the strategies that leave them, and for no other. What a strategy says of itself is what it
+// does, on the host and on a device, and the engine acts on it. A device's cells are compared with its writes in either
+// case.
 
 #include <algorithm>
 #include <cstdint>

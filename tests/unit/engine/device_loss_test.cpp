@@ -1,5 +1,5 @@
-// A device that fails, at each of its calls in turn, costs nothing: the batch at hand runs on the CPU, and every
-// batch's results, and the state in the end, are the referee's.
+// A device that fails costs nothing, at whichever of its calls it fails. The current batch runs on the CPU. Every
+// batch's results, and the state at the end, equal those of the referee.
 
 #include <cstdio>
 #include <memory>

@@ -1,10 +1,10 @@
-// Differential: random batches at the edges (edge_batches.hpp) on each ground against `serial`, bit for bit: outcomes,
-// cells, flags, ranks, writes, before-images, guards that would wait, hashes, dirty records. Batches come in chains
-// over one state, with loads and drops of tombstones between them; some chains have a table that refuses batches. A
-// failure prints the command that replays its chain.
+// Differential test: random batches at the edges (edge_batches.hpp) on each platform against `serial`, bit for bit:
+// outcomes, cells, flags, ranks, writes, before-images, guards that would wait, hashes, dirty records. Batches come in
+// chains over one state. Between them are loads, and tombstones are dropped. Some chains have a table that refuses
+// batches. A failure prints the command that replays its chain.
 //
-// KILOKV_TEST_SEED=N runs chain N alone, KILOKV_TEST_CHAINS=N the first N; then nothing is said of how often rare
-// things happened.
+// KILOKV_TEST_SEED=N runs only chain N. KILOKV_TEST_CHAINS=N runs the first N chains. With either, the test does not
+// check how often rare things happened.
 
 #include <algorithm>
 #include <cstdio>

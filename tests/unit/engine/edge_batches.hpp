@@ -1,6 +1,10 @@
-// Random batches at the limits, without ranges, for tests: integers at the ends of 64 bits and at the largest delta of
-// an adder; records that change their type; deltas from commit versions and stamps; lists longer than an adder's
-// transaction may have; waits; many precedences. The same source gives the same batches. Thread safety: none.
+// Random batches at the limits, without ranges, for tests:
+//   - integers at the ends of 64 bits, and at the largest delta of an adder;
+//   - records that change their type;
+//   - deltas from commit versions and stamps;
+//   - lists that are too long for a transaction with adders;
+//   - waits, and many precedences.
+// The same source of random numbers gives the same batches. Thread safety: none.
 #pragma once
 
 #include <algorithm>

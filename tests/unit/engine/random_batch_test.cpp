@@ -1,10 +1,10 @@
-// Differential: random batches of everything (workloads/mixed.hpp) on each ground against the referee, which replays
-// them serially, in chains over one state: outcomes, reads, versions, writes, final state. A failure prints the command
-// that replays its chain.
+// Differential test: random batches of everything (workloads/mixed.hpp) on each platform against the referee, which
+// replays them serially, in chains over one state. It compares outcomes, reads, versions, writes and the final state. A
+// failure prints the command that replays its chain.
 //
-// KILOKV_TEST_SEED=N runs chain N alone, KILOKV_TEST_CHAINS=N the first N; then nothing is said of how often rare
-// things happened. KILOKV_TEST_DEVICE=cuda adds the ground of that device, which must be there: a batch that ran on the
-// CPU instead is a failure.
+// KILOKV_TEST_SEED=N runs only chain N. KILOKV_TEST_CHAINS=N runs the first N chains. With either, the test does not
+// check how often rare things happened. KILOKV_TEST_DEVICE=cuda adds the platform of that device, which must be there:
+// a batch that ran on the CPU instead is a failure.
 
 #include <algorithm>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Ranges over many chunks of the ordered index: what they find, against a model; and how many records they look at,
-// which must not grow with the range.
+// Ranges over many chunks of the ordered index. What they find is compared with a model. The number of records that
+// they look at must not grow with the range.
 
 #include <cstdio>
 #include <cstdlib>

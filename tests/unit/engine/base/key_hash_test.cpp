@@ -1,4 +1,4 @@
-// SipHash-1-3-128 against a byte-by-byte reference, and what the table relies on.
+// Compares SipHash-1-3-128 with a byte-by-byte reference, and checks the properties that the table relies on.
 
 #include "engine/base/key_hash.hpp"
 

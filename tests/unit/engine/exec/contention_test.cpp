@@ -1,5 +1,5 @@
-// What the sample of a batch makes of its contention: nothing where transactions commute or only read, more the more of
-// them meet at one record.
+// The contention that the sample of a batch finds. It is nothing where transactions commute or only read. It is the
+// greater, the more of them meet at one record.
 
 #include "engine/exec/run/contention.hpp"
 

@@ -1,6 +1,6 @@
-// What changes on the host alone reaches the device's table: loads, batches on `serial`, dropped tombstones, in every
-// amount: below and above the bound at which the table is built anew, and more than is sent at once. Behind each, the
-// device reads what the host holds.
+// What changes only on the host reaches the device's table: loads, batches on `serial`, and dropped tombstones. The
+// amounts are below and above the limit at which the table is built anew, and more than is sent at once. After each
+// change, the device reads what the host holds.
 
 #include <algorithm>
 #include <cstdint>

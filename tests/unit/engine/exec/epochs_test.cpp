@@ -1,6 +1,6 @@
-// What happens when epochs run out: of reservations, on the host, in the simulator and on a device; of a device's
-// table; of the numbers that a batch gives its records. Executors start shortly before the end, and must give what
-// others give that start at the beginning, in as many rounds.
+// What happens when epochs run out. There are epochs of reservations (on the host, in the simulator and on a device),
+// of a device's table, and of the numbers that a batch gives its records. Executors start shortly before the end. They
+// must give the same as others that start at the beginning, in as many rounds.
 
 #include <cstdint>
 #include <functional>

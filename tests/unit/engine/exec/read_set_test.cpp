@@ -1,5 +1,6 @@
-// Large read sets of interactive transactions, checked ahead of the transaction, alone and together, against the same
-// transactions guard by guard: results, writes and states are the same, bit for bit.
+// Large read sets of interactive transactions are checked ahead of the transaction, by one thread and by two sides.
+// They are compared with the same transactions checked guard by guard: results, writes and states are equal, bit for
+// bit.
 
 #include "engine/exec/validate/read_set.hpp"
 

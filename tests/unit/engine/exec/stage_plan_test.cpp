@@ -1,5 +1,6 @@
-// Which records of a batch are staged, and how its classes are cut: the parts are what they are said to be, whatever
-// the batch; what is named most often comes first, with all that its transactions name.
+// Which records of a batch are staged, and how its classes are cut. Whatever the batch, each part holds the
+// transactions that it is for. The records that are named most often come first, together with all records that their
+// transactions name.
 
 #include "engine/exec/papers/stage_plan.hpp"
 

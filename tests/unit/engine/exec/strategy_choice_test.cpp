@@ -1,4 +1,4 @@
-// What `auto` chooses, by costs that the test makes up: the faster strategy at each size, for nearly all batches.
+// What `auto` chooses, with costs that the test makes up: the faster strategy at each size, for nearly all batches.
 
 #include "engine/exec/run/strategy_choice.hpp"
 

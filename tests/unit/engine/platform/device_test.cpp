@@ -1,5 +1,5 @@
-// What every device holds: the emulated one, and a CUDA device where there is one; where there is none, that it says
-// so. KILOKV_TEST_DEVICE=cuda: there has to be one.
+// What must hold for every device: the emulated one, and a CUDA device if there is one. If there is none, the engine
+// must say so. With KILOKV_TEST_DEVICE=cuda there must be one.
 
 #include <cstdint>
 #include <cstdlib>

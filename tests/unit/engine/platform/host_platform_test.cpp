@@ -1,5 +1,5 @@
-// The platform of host threads: barriers separate phases, and words that threads contend for lose nothing. Worth most
-// under the thread sanitizer, for data between barriers are plain.
+// The platform of host threads: barriers separate phases, and no change of a contended word is lost. The test is worth
+// most under the thread sanitizer, because data between barriers are plain.
 
 #include <algorithm>
 #include <array>

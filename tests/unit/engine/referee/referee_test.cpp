@@ -1,4 +1,4 @@
-// The referee accepts a right execution and catches every planted error.
+// The referee accepts a right execution and finds every planted error.
 
 #include "engine/referee/referee.hpp"
 

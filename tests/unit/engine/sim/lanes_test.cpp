@@ -1,5 +1,5 @@
-// The simulator's machine: its schedules, their replay, what it finds in bodies that never end, and that it leaves the
-// caller's stack alone. A failure names the seed that replays it.
+// The simulator's machine: its schedules and their replay, the errors that it finds in bodies that never end, and that
+// it leaves the caller's stack alone. A failure names the seed that replays it.
 
 #include "engine/sim/lanes.hpp"
 

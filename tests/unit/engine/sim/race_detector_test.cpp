@@ -1,4 +1,5 @@
-// Data races: each is found in every schedule in which both accesses happen, and what is ordered is none.
+// Data races: each race is found in every schedule in which both accesses happen. Accesses that are ordered are no
+// race.
 
 #include "engine/sim/race_detector.hpp"
 

@@ -1,4 +1,4 @@
-// Failing runs shrunk: what is left is short, fails again, and is minimal; and the text that tells it.
+// Shrinking of failing runs: what is left is short, fails again, and is minimal. Also the text that describes it.
 
 #include "engine/sim/shrink.hpp"
 
@@ -197,7 +197,7 @@ TEST(a_schedule_is_told_in_words) {
   EXPECT_EQ(
       to_text(decisions),
       std::string(
-          "lane 2 begins; behind step 17 of lane 2 lane 0 comes; behind step 9 of lane 0 it goes on; step 5 of lane 1 "
+          "lane 2 begins; after step 17 of lane 2 lane 0 runs; after step 9 of lane 0 it goes on; step 5 of lane 1 "
           "reads the value before the newest; step 6 of lane 1 reads the value 3 "
           "before the newest"));
 }

@@ -1,5 +1,6 @@
-// Weak memory of the simulator: litmus tests, each with orders under which an outcome must show in some schedule, and
-// with orders under which it must show in none; and a seqlock, whole and with one order or fence taken away.
+// Weak memory of the simulator. There are litmus tests. Each has orders under which an outcome must show in some
+// schedule, and orders under which it must show in none. There is also a seqlock, whole and with one order or fence
+// taken away.
 
 #include "engine/sim/weak_memory.hpp"
 

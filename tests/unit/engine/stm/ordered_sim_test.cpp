@@ -1,6 +1,7 @@
-// `ordered` under thousands of seeded schedules of the simulator: every batch equals the referee's replay, nobody waits
-// for ever, and no two threads race. Then the same with one rule taken away at a time: each such bug is found. A
-// failure prints the command that replays its schedule, and the few decisions that make it fail.
+// `ordered` under thousands of seeded schedules of the simulator: every batch equals the referee's replay, every
+// transaction is decided or postponed, and no two threads race. Then the same with mutations, each of which takes one
+// rule away. Each must be found. A failure prints the command that replays its schedule, and the few decisions that
+// make it fail.
 
 #include <cstdio>
 #include <limits>

@@ -1,4 +1,4 @@
-// The specification of a batch: order, passes, ranks and versions, exactly.
+// The specification of a batch, exactly: order, passes, ranks and versions.
 
 #include "tests/unit/engine/fixture.hpp"
 #include "tests/unit/engine/harness.hpp"

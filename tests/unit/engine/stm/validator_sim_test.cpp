@@ -1,7 +1,9 @@
 // The cooperative validator and its ring under thousands of seeded schedules of the simulator, half of them in weak
-// memory, with the rare paths that they must have gone; then the same with one rule or order taken away at a time: each
-// such bug is found. What is judged: that the first stale read is named, that every read before it was looked at, that
-// both sides looked at one block of a read set at most, and, by the simulator, races and progress.
+// memory. The runs must come through all the rare places (probes). Then the same with mutations, each of which takes
+// one rule or memory order away. Each must be found.
+//
+// What is checked: the first stale read is named. Every read before it was checked. Both sides checked at most one
+// common block of a read set. The simulator checks for races and progress.
 
 #include "engine/stm/validator.hpp"
 

@@ -1,9 +1,11 @@
-// `prstm`, `lock` and `gpustm` in weak memory (sim/weak_memory.hpp): they hold, and each order or fence that is
-// taken away from one is found, though it does not show where memory is strong. A failure prints the command that
-// replays it, and the decisions that make it fail.
+// `prstm`, `lock` and `gpustm` in weak memory (sim/weak_memory.hpp). They are correct there. A mutation takes one
+// memory order or fence away, and must be found, though it does no harm in strong memory. A failure prints the command
+// that replays it, and the decisions that make it fail.
 //
-// A validation behind the ticket finds whatever a reader of `prstm` saw too early, so that its fences concern only who
-// takes none: one that is postponed. Those have a scenario of their own, in which a false WAIT guard was never true.
+// In `prstm`, a validation after the ticket finds everything that a reader saw too early. So its fences matter only to
+// a transaction that takes no ticket: one that is postponed. Such transactions have a scenario of their own. Its WAIT
+// guards compare keys that are equal in every state, so a transaction that is postponed has seen a state that never
+// was.
 
 #include "engine/stm/papers/gpustm.hpp"
 #include "engine/stm/papers/lock.hpp"

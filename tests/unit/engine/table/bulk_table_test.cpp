@@ -1,5 +1,6 @@
 // The record table that a grid works on: lookup, insertion and removal in bulk against a map, on several threads; ids
-// that stand twice; a full table. And the device's copy of the host's table: built, kept up to date, grown, refused.
+// that are there twice; a full table. Also the device's copy of the host's table: it is built, kept up to date,
+// enlarged, and refused.
 
 #include <array>
 #include <map>

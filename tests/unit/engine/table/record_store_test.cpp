@@ -1,11 +1,12 @@
-// The record store while thousands of keys come and go: random batches on each platform against a model, a std::map
-// (engine/referee/model.hpp) that lives as long as the chain and is never read from the engine. A chain has phases in
-// which the table grows and phases in which most keys are deleted and forgotten. Batches without ranges run in parallel
-// where the platform does so; they write few keys, so that most chunks of the index stay as they are. Batches with
-// ranges then ask what changed. After each batch: the referee's verdict, before-images, counts; now and then all
-// records, dirty ones, and the hash. A failure prints the command that replays its chain.
+// The record store while thousands of keys come and go: random batches on each platform against a model. The model is a
+// std::map (engine/referee/model.hpp). It lives as long as the chain, and is never read from the engine. A chain has
+// phases in which the table grows, and phases in which most keys are deleted and forgotten. Batches without ranges run
+// in parallel where the platform can do so. They write few keys, so that most chunks of the index stay as they are.
+// Batches with ranges then ask what changed. After each batch the test checks the referee's verdict, before-images and
+// counts. Now and then it checks all records, the dirty ones, and the hash. A failure prints the command that replays
+// its chain.
 //
-// KILOKV_TEST_SEED=N runs chain N alone; then nothing is said of how often rare things happened.
+// KILOKV_TEST_SEED=N runs only chain N. Then the test does not check how often rare things happened.
 
 #include "engine/table/record_store.hpp"
 

@@ -1,5 +1,5 @@
-// Validation: every limit by name, and hostile columns, which must be refused without a read out of bounds (run with
-// the address sanitizer: -DKILOKV_SANITIZE=address,undefined).
+// Validation: every limit by its name. Also hostile columns, which must be refused without a read out of bounds (run it
+// with the address sanitizer: -DKILOKV_SANITIZE=address,undefined).
 
 #include "engine/txn/validate.hpp"
 

@@ -1,4 +1,4 @@
-// The workloads of the papers and benchmarks: that they are what their headers say, and do what they are for.
+// The workloads of the papers and benchmarks: they are what their headers say, and they test what they are for.
 
 #include <algorithm>
 #include <cmath>

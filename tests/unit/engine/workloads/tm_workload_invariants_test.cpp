@@ -1,5 +1,5 @@
-// What no single record shows of the workloads of KILO TM, GPU-LocalTM and the validator paper: that their invariants
-// notice what a broken transaction leaves.
+// The workloads of KILO TM, GPU-LocalTM and the validator paper: their invariants notice what a broken transaction
+// leaves, where no single record shows it.
 
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
-// The workloads of KILO TM, GPU-LocalTM and the validator paper: that they are what their headers say, and do what they
-// are for.
+// The workloads of KILO TM, GPU-LocalTM and the validator paper: they are what their headers say, and they test what
+// they are for.
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// Every workload's invariant: it holds after batches on each strategy, and no record can be lost, changed or of another
-// type without a complaint.
+// Every workload's invariant. It holds after batches on each strategy. It complains about any record that is lost,
+// changed, or of another type.
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,5 @@
-// The generators: shapes, distributions, determinism, and that what they conserve is conserved by the engine.
+// The generators: shapes, distributions and determinism. The engine conserves what the generators' transactions
+// conserve.
 
 #include "engine/workloads/workload.hpp"
 

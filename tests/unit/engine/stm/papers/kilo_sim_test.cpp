@@ -1,6 +1,6 @@
-// `kilo` under thousands of seeded schedules of the simulator, with the rare paths that they must have gone; then the
-// same with one rule taken away at a time: each such bug is found. Likewise in weak memory (sim/weak_memory.hpp),
-// each order.
+// `kilo` under thousands of seeded schedules of the simulator. The runs must come through all its rare places (probes).
+// Then the same with mutations, each of which takes one rule away. Each must be found. In weak memory
+// (sim/weak_memory.hpp), mutations take one memory order away at a time.
 
 #include "engine/stm/papers/kilo.hpp"
 

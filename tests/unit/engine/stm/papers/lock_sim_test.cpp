@@ -1,5 +1,5 @@
-// `lock` under thousands of seeded schedules of the simulator, with the rare paths that they must have gone; then the
-// same with one rule taken away at a time: each such bug is found.
+// `lock` under thousands of seeded schedules of the simulator. The runs must come through all its rare places (probes).
+// Then the same with mutations, each of which takes one rule away. Each must be found.
 
 #include "engine/stm/papers/lock.hpp"
 

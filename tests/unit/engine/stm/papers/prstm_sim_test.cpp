@@ -1,5 +1,6 @@
-// `prstm` under thousands of seeded schedules of the simulator, with the rare paths that they must have gone; then the
-// same with one rule taken away at a time, among them each gap of the printed algorithms: each such bug is found.
+// `prstm` under thousands of seeded schedules of the simulator. The runs must come through all its rare places
+// (probes). Then the same with mutations, each of which takes one rule away. Each must be found. The gaps of the
+// printed algorithms are among them.
 
 #include "engine/stm/papers/prstm.hpp"
 
