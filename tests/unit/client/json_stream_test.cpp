@@ -68,7 +68,7 @@ TEST(JsonProblem, SaysWhatAndWhere) {
       {"{\"a\xff\": 1}", "line 1, column 4: this is not JSON: a byte that is not UTF-8"},
       {"{\"a\x01\": 1}", "line 1, column 4: this is not JSON: unexpected control character"},
       {"{\"abc}\n", "line 1, column 7: this is not JSON: the line ends inside a string"},
-      {"{\"then\": [\n", "line 2, column 1: this is not JSON: it ends too early: a bracket or a quote is not closed"},
+      {"{\"then\": [\n", "line 2, column 1: this is not JSON: the text ends too early: a bracket or a quote is not closed"},
       {"{\"then\": [}", "line 1, column 11: this is not JSON: unexpected }"},
       {"{\"then\": [{\"op\": \"add\", \"key\": \"a\", \"delta\": 1e999}]}",
        "line 1, column 1: a number of this transaction is too large"},
