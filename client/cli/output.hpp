@@ -18,7 +18,7 @@ enum class OutputFormat : std::uint8_t { text, json };
 std::string value_text(const ValueView& value);
 // A printable key as it is, another key with the escapes of C.
 std::string key_text(std::string_view key);
-// {"key": ..., "value": ..., "version": ...}; A null version means the transaction's own write.
+// {"key": ..., "value": ..., "version": ...}. A null version means the transaction's own write.
 std::string read_json(std::string_view key, const ValueView& value, std::optional<std::uint64_t> version);
 
 ValueView view_of(const Pair& pair);

@@ -99,6 +99,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   static constexpr std::size_t kAttemptsKept = 4096;
 
   // Functions without a Lock argument require that mutex_ is held. Functions with one release it while a listener runs.
+
   // Opens a stream if there is something to send and no stream. Starts the next write if none is in progress.
   void pump();
   void pump_at(TimePoint time);
