@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Configures (once) and builds. Programs land in build/<preset>/bin.
+# Configures (once) and builds. The programs are then in build/<preset>/bin.
 #
 #   deploy/build.sh [--preset release] [TARGET ...]    default: everything
 set -euo pipefail
@@ -16,7 +16,7 @@ if [ "${1:-}" = --preset ]; then
   shift 2
 fi
 
-# One compiler for each core, as long as each has about 1.5 GiB of memory.
+# Runs one compiler for each core, but only as many as have about 1.5 GiB of memory each.
 jobs=$(nproc)
 memory_kib=$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo 2>/dev/null || true)
 if [ -n "$memory_kib" ] && [ $((memory_kib / 1572864)) -lt "$jobs" ]; then

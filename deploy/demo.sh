@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The bank demo, from nothing: installs what is missing, builds what the demo needs, starts a server on a temporary
-# folder, runs the bank against it, kills and restarts the server in the middle, and audits the books.
+# Runs the bank demo from a fresh checkout. Installs missing packages, and builds what the demo needs. The demo starts a
+# server on a temporary folder, and runs the bank on it. In the middle it kills and restarts the server. At the end it
+# audits the books.
 #
-#   deploy/demo.sh [OPTION ...]    options go to `kilokv-bank demo`; see kilokv-bank demo --help
+#   deploy/demo.sh [OPTION ...]    options of `kilokv-bank demo`; kilokv-bank demo --help lists them
 #
-# A second run starts at once. Exits 0 only if the audit proves that nothing was lost.
+# A second run builds nothing, so it starts at once. The exit code is 0 only if the audit proves that nothing was lost.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

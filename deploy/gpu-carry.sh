@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Gathers what a machine with a GPU needs to run gpu-check.sh, in one folder: the programs, without their debug
-# information, and the script. Nothing else has to be there but the driver, bash, coreutils, grep and sed.
+# Collects in one folder what a machine with a GPU needs to run gpu-check.sh: the programs, without their debug
+# information, and the script. Apart from these, that machine needs only the driver, bash, coreutils, grep and sed.
 #
 #   deploy/gpu-carry.sh [--build DIR] [--to DIR]
 #
-#   --build DIR   a build folder (default: build/release), made where nvcc was found, of the commit that is checked out
-#   --to DIR      default: build/gpu-carry; what an earlier call has put there (its file `carried` tells) is replaced
+#   --build DIR   build folder of the commit that is checked out, built with nvcc (default: build/release)
+#   --to DIR      folder for the files (default: build/gpu-carry); replaces the files of an earlier call, which the
+#                 file `carried` lists
 #
-#   build/gpu-carry/gpu-check.sh     on that machine
+# Then run on that machine:
+#
+#   build/gpu-carry/gpu-check.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,18 +36,18 @@ programs=(bin/kilokv-engine-bench bin/kilokv-roofline bin/kilokv-cluster-check t
   tests/bin/engine_any_order_test tests/bin/engine_read_set_test tests/bin/engine_device_test)
 for program in "${programs[@]}"; do
   if [ ! -x "$build/$program" ]; then
-    echo "$0: no $build/$program; deploy/build.sh makes it, where nvcc is found" >&2
+    echo "$0: $build/$program is missing; deploy/build.sh makes it on a machine with nvcc" >&2
     exit 1
   fi
 done
 
-# Figures of another commit than the one they are read as are worse than none.
+# Refuses a build of another commit, because its figures would be taken for those of this commit.
 version=$("$build/bin/kilokv-engine-bench" --version)
 commit=$(git describe --always --abbrev=12 --dirty --exclude='*' 2>/dev/null) || commit=''
 if [ -z "$commit" ]; then
-  echo "$0: this is no checkout: carrying $version" >&2
+  echo "$0: this folder is not a checkout, so the commit is not compared: carrying $version" >&2
 elif [[ $version != *"commit $commit)" ]]; then
-  echo "$0: $build is stale: $version, and the checkout is at $commit; deploy/build.sh makes it" >&2
+  echo "$0: $build is stale: $version, and the checkout is at $commit; deploy/build.sh builds it again" >&2
   exit 1
 fi
 

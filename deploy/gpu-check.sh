@@ -1,22 +1,29 @@
 #!/usr/bin/env bash
-# Everything to run on a machine with a GPU, which needs a driver, bash, coreutils, grep and sed: what the device can
-# do at most, whether the engine is right on it, and how fast it is there and on the CPU.
+# Runs all checks and measurements on a machine with a GPU. The machine needs a driver, bash, coreutils, grep and sed.
+# The script measures the limits of the device. It checks that the engine gives right results on it. It measures how
+# fast the engine is on the device and on the CPU.
 #
 #   deploy/gpu-check.sh [--quick] [--parts LIST] [--device cuda|emulated] [--bin DIR] [--out DIR] [--budget SECONDS]
 #
-#   --quick           a short form of everything
-#   --parts LIST      of checks,sanitizers,figures,rates (default: all): is it right; is it so under compute-sanitizer;
-#                     the strategies in the figures of the papers; how many transactions a second, there and on the CPU
-#   --device NAME     cuda (default), or emulated: a rehearsal where there is no GPU
-#   --bin DIR         the programs (default: beside this script, else build/gpu-carry, else build/release/bin); the
-#                     tests are looked for there and in DIR/../tests/bin
-#   --out DIR         for summary.md, report.json, compare-*.json and raw.log (default: $OUT, else build/gpu-check)
-#   --budget SECONDS  of all; a step that it does not suffice for is cut, and listed so (default 1500; 100 with --quick)
+#   --quick           runs a short form of every part
+#   --parts LIST      parts to run, separated by commas (default: all of them):
+#                       checks      compares the results on the device with the referee
+#                       sanitizers  runs short checks under compute-sanitizer
+#                       figures     compares the strategies, in the figures of their papers
+#                       rates       measures transactions a second, on the device and on the CPU
+#   --device NAME     cuda (default), or emulated for a rehearsal without a GPU
+#   --bin DIR         folder of the programs (default: the folder of this script, else build/gpu-carry, else
+#                     build/release/bin); the tests are searched there and in DIR/../tests/bin
+#   --out DIR         folder for summary.md, report.json, compare-*.json and raw.log (default: $OUT, else
+#                     build/gpu-check)
+#   --budget SECONDS  longest time of the whole run (default: 1500; with --quick 100); a step that does not fit is cut,
+#                     and the summary lists it
 #
-# summary.md and report.json are written behind every step: a run that is ended from outside leaves what it has so far.
+# summary.md and report.json are written after every step. So a run that is ended from outside leaves its results so
+# far.
 #
-# Exit codes: 0 every check passed; 1 a check failed, or was cut; 2 wrong usage, or a program is missing; 143 the run
-# was ended by a signal.
+# Exit codes: 0 every check passed; 1 a check failed or was cut, or a measurement failed; 2 wrong usage, or a program is
+# missing; 143 a signal ended the run.
 set -euo pipefail
 
 usage() {
@@ -45,8 +52,8 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 wrong=''
-if [[ ! $device =~ ^(cuda|emulated)$ ]]; then wrong="--device $device: cuda or emulated"; fi
-if [[ ! ${budget:-1} =~ ^[1-9][0-9]*$ ]]; then wrong="--budget $budget: a number of seconds"; fi
+if [[ ! $device =~ ^(cuda|emulated)$ ]]; then wrong="--device $device: it must be cuda or emulated"; fi
+if [[ ! ${budget:-1} =~ ^[1-9][0-9]*$ ]]; then wrong="--budget $budget: it must be a number of seconds"; fi
 IFS=, read -ra named <<<"$parts"
 for part in "${named[@]:-}"; do
   if [[ ! $part =~ ^(checks|sanitizers|figures|rates)$ ]]; then wrong="--parts: no part is called '$part'"; fi
@@ -78,7 +85,7 @@ else
   roofline_bytes=4294967296 roofline_repetitions=7
   validate=(--repeats 5 --duration 50ms)
 fi
-# What matters most is measured first; tables have it in order.
+# The most important rows are measured first. The tables are in sorted order.
 mapfile -t size_rows < <(printf 'batch %s\n' "${sizes[@]}" | LC_ALL=C sort -k 2 -n)
 mapfile -t theta_rows < <(printf 'zipf %s\n' "${thetas[@]}" | LC_ALL=C sort -k 2 -n)
 small_bytes=134217728  # as large as the records of 2.5 million accounts
@@ -110,7 +117,7 @@ for needed in kilokv-engine-bench engine_random_batch_test engine_any_order_test
 done
 bench=$(program kilokv-engine-bench)
 
-# Of the step that runs: its output, so that a run that is killed leaves it.
+# The output of the step that runs. It is in a folder of the results, so that a run that is killed leaves it.
 work=$out/running
 mkdir -p "$work"
 raw=$out/raw.log
@@ -131,7 +138,7 @@ json_string() {
 }
 
 # note NAME KIND STATUS SECONDS REASON COMMAND JSON: one step of the report. KIND: check or measurement. STATUS: passed,
-# failed, cut or left out. Only checks decide the exit code, and a measurement that fails.
+# failed, cut or left out. A check that did not pass, and a measurement that failed, decide the exit code.
 note() {
   {
     if [ "$steps" -gt 0 ]; then printf ,; fi
@@ -157,8 +164,8 @@ leave_out() {
   note "$1" "$2" 'left out' 0 "$3" '' ''
 }
 
-# attempt SECONDS_MAX COMMAND...: runs it, its output in $work/out and $work/err, its exit code in `code`, its start in
-# `begin`. In the background, since a signal that comes is heeded at once only in `wait`.
+# attempt SECONDS_MAX COMMAND...: runs the command. Its output is in $work/out and $work/err, its exit code in `code`,
+# and its start in `begin`. It runs in the background, because bash handles a signal at once only in `wait`.
 attempt() {
   local limit=$1
   shift
@@ -169,7 +176,8 @@ attempt() {
   child=''
 }
 
-# Into raw.log: what is about to run, and, behind it, what it printed. A run that is killed leaves the first.
+# Write to raw.log: first the command that is about to run, and after its end what it printed. So the log of a run that
+# is killed has the last command.
 log_start() {
   printf '== %s\n$ %s\n' "$1" "$2" >>"$raw"
 }
@@ -177,7 +185,8 @@ log_end() {
   { cat "$work/out" "$work/err"; printf '== %s\n\n' "$1"; } >>"$raw"
 }
 
-# Ends the step that runs (timeout has a process group of its own, with all in it), and tells how far the run came.
+# Ends the step that runs, and writes down how far the run came. timeout and all that it runs have their own process
+# group.
 ended() {
   trap '' TERM INT HUP
   set +e
@@ -195,18 +204,18 @@ ended() {
   rmdir "$work" 2>/dev/null
 }
 
-# Prints how far a program came: the last of its lines of progress, as [3/27] hot.
+# Prints how far a program came: the last of its lines of progress, such as [3/27] hot.
 progress() {
   grep '^\[[0-9]' "$work/err" | tail -n 1 | cut -c1-300 || true
 }
 
-# Prints the first lines of what a program said of its failure.
+# Prints the first lines that a program printed about its failure.
 complaint() {
   { progress; grep -v -h '^ok \|^\[[0-9]' "$work/err" "$work/out" | head -n 3 | cut -c1-300; } | tr '\n' ' ' || true
 }
 
 # how_it_ended SECONDS SECONDS_MAX: sets `status` and `reason` by the exit code. timeout ends with 124, and with 137
-# where it had to kill; so does a program that something else has killed, before its time was over.
+# if it had to kill the program. A program that something else has killed also ends with 137, before its time is over.
 how_it_ended() {
   case "$code" in
     0) status=passed reason='' ;;
@@ -223,7 +232,8 @@ how_it_ended() {
   esac
 }
 
-# Prints which batches of a document of kilokv-engine-bench did not run on the device; nothing where all of them did.
+# Prints which batches of a document of kilokv-engine-bench did not run on the device. Prints nothing if all of them
+# did.
 not_on_device() {
   local text=$1 one batches=none
   while [[ $text =~ \"batches\":([0-9]+)(.*) ]]; do
@@ -239,14 +249,14 @@ not_on_device() {
   if [ "$batches" != equal ]; then echo 'the program does not tell where batches ran'; fi
 }
 
-# Prints why the engine gave the device up, or did not find it; nothing where it has it.
+# Prints why the engine stopped using the device, or did not find it. Prints nothing if it uses the device.
 without_device() {
   if [[ $1 =~ \"execution\":\{\"device\":\"$device\" && ! $1 =~ \"device\":\"cpu\" ]]; then return; fi
   [[ $1 =~ \"device_reason\":\"([^\"]+)\" ]] || true
   echo "the device is not in use: ${BASH_REMATCH[1]:-no reason told}"
 }
 
-# Prints what is wrong with a step that has ended well, or nothing. $1: WHERE, $2: the JSON document.
+# Prints what is wrong with a step whose exit code was 0, or nothing. $1: WHERE, $2: the JSON document.
 what_is_missing() {
   local text=''
   case "$1" in
@@ -261,8 +271,9 @@ what_is_missing() {
 }
 
 # [verdict=TEXT] [document=FILE] step NAME KIND SECONDS_MAX WHERE COMMAND...: runs one step. Its output goes to raw.log,
-# and into the report where it is a JSON document, which is one line. WHERE: device, if every batch has to run there;
-# found, if batches may run there; else any. verdict: what its output has to hold; document: what it has to write.
+# and also into the report if it is a JSON document, which has one line. WHERE: device, if every batch must run there;
+# found, if batches may run there; any otherwise. verdict: a line that its output must have; document: a file that it
+# must write.
 step() {
   local name=$1 kind=$2 limit=$3 where=$4
   shift 4
@@ -292,9 +303,9 @@ step() {
   if [ "$status" = passed ]; then json_out=$json; fi
 }
 
-# --- what the machine is
+# --- the facts about the machine
 
-# Prints the first line of a field that nvidia-smi knows.
+# Prints the first line of a field of nvidia-smi.
 of_driver() {
   attempt 10 nvidia-smi --query-gpu="$1" --format=csv,noheader
   [ "$code" = 0 ] && head -n 1 "$work/out" >"$work/field" && [ -s "$work/field" ]
@@ -331,7 +342,7 @@ print_facts() {
 
 # --- the steps
 
-# Without the device nothing below says anything. The first kernel of all: it may take long to get there.
+# Without the device, the steps below have no meaning. This is the first kernel of all, so its start may take long.
 require_device() {
   step 'a batch on the device' check 60 device "$bench" --device "$device" --strategy ordered --keys 16 --batch 16 \
     --batches 1 --json
@@ -344,7 +355,8 @@ require_device() {
   fi
 }
 
-# In tables of two sizes: as large as the accounts that targets are set for, and much larger than a device's caches.
+# Measures tables of two sizes. One has the size of the accounts for which targets are set. The other is much larger
+# than the caches of a device.
 measure_roofline() {
   local bytes path
   path=$(program kilokv-roofline)
@@ -401,7 +413,7 @@ verify() {
   step "verify, $name" check "$limit" "$where" "$bench" --device "$device" --strategy "$strategy" --verify "$@" --json
 }
 
-# What takes longest comes last: it is what a short budget cuts.
+# The longest steps come last, because a short budget cuts the last steps.
 check_workloads() {
   local strategy
   local few=(--no-ranges --workload all --keys 64 --batches "$verify_batches")
@@ -428,7 +440,7 @@ find_sanitizer() {
   done
 }
 
-# Sets `trouble`: why the sanitizer cannot be used; empty: it can. There are machines whose devices it does not support.
+# Sets `trouble` to the reason why the sanitizer cannot be used. Empty: it can be used. It does not support all devices.
 try_sanitizer() {
   local remaining=$((deadline - SECONDS)) flags=(--tool memcheck)
   trouble=''
@@ -447,21 +459,21 @@ try_sanitizer() {
   fi
 }
 
-# under TOOL NAME WHERE COMMAND...: a short run (the tools slow a kernel down a hundredfold), which has to end with the
-# tool's verdict that nothing was found: without it the tool has not seen the run to its end.
+# under TOOL NAME WHERE COMMAND...: makes a short run, because the tools slow a kernel down a hundredfold. The run must
+# end with the line of the tool that says that nothing was found. Without this line, the tool did not see the whole run.
 under() {
   local tool=$1 name=$2 where=$3 flags=() verdict='ERROR SUMMARY: 0 errors'
   shift 3
   if [ "$tool" = racecheck ]; then
-    # It follows barriers, but no locks: what a claim guards, it warns of.
+    # It follows barriers, but not locks, so it warns about accesses that only a claim orders.
     flags=(--racecheck-detect-level error) verdict='RACECHECK SUMMARY: 0 hazards displayed'
   fi
   step "compute-sanitizer $tool, $name" check 40 "$where" env KILOKV_TEST_DEVICE="$device" KILOKV_TEST_CHAINS=2 \
     "$sanitizer" --tool "$tool" "${flags[@]}" --error-exitcode 9 "$@"
 }
 
-# memcheck: accesses to memory that is not there; initcheck: reads of what was never written; synccheck: barriers;
-# racecheck: races in shared memory, which the stage of `local` alone has.
+# memcheck finds accesses outside of memory, initcheck reads of memory that was never written, and synccheck wrong
+# barriers. racecheck finds races in shared memory, which only the stage of `local` uses.
 check_with_sanitizer() {
   local sanitizer trouble tool
   local any_order short=(--batch 2048 --batches 2 --verify --json)
@@ -489,7 +501,7 @@ check_with_sanitizer() {
   done
 }
 
-# keep_ratios LANES DOCUMENT: rows of the summary, of what one thread alone is set against.
+# keep_ratios LANES DOCUMENT: makes rows of the summary that compare each way with one thread alone.
 keep_ratios() {
   local text=$2 one
   while [[ $text =~ \{(\"reads\":[^{}]*)\}(.*) ]]; do
@@ -502,7 +514,7 @@ keep_ratios() {
   done
 }
 
-# The figures 7, 10 and 11 of the validation paper.
+# Measures figures 7, 10 and 11 of the validation paper.
 measure_read_sets() {
   local lanes
   for lanes in coalesced strided; do
@@ -512,8 +524,8 @@ measure_read_sets() {
   done
 }
 
-# compare_figures SET SECONDS_MAX FLAGS...: the strategies in a set of figures; a page is made of the document elsewhere
-# (kilokv-engine-bench compare --from). Its claims are kept as rows of the summary.
+# compare_figures SET SECONDS_MAX FLAGS...: compares the strategies in a set of figures, and keeps the claims as rows of
+# the summary. A page can be made from the document on another machine (kilokv-engine-bench compare --from).
 compare_figures() {
   local figures=$1 limit=$2 line claim=''
   shift 2
@@ -537,23 +549,24 @@ compare_strategies() {
   compare_figures contention 180 "${contention[@]}"
 }
 
-# What no program here measures.
+# Lists the targets that no program here measures.
 leave_out_figures() {
   leave_out 'best strategy against serial on the device' measurement \
-    'serial runs on the CPU alone; compare-kilo.json has it there'
+    'serial runs on the CPU only; compare-kilo.json has its rates there'
 }
 leave_out_rates() {
-  leave_out 'the whole server' measurement 'its programs are not carried; kilokv-bench measures it where they are'
+  leave_out 'the whole server' measurement \
+    'its programs are not in the folder; kilokv-bench measures it on a machine that has them'
 }
 
-# --- numbers: bash has integers alone
+# --- numbers: bash has only integers
 
-# value DOCUMENT NAME: prints what the first field of this name holds; - where there is none.
+# value DOCUMENT NAME: prints the value of the first field with this name, or - if there is none.
 value() {
   if [[ $1 =~ \"$2\":\"?([^\",}]*) ]]; then echo "${BASH_REMATCH[1]}"; else echo -; fi
 }
 
-# Prints a decimal number in ten-thousandths; 0 for what is none.
+# Prints a decimal number in ten-thousandths, or 0 for any other text.
 fixed() {
   local digits
   if [[ $1 =~ ^([0-9]{1,14})(\.([0-9]*))?$ ]]; then
@@ -564,7 +577,7 @@ fixed() {
   fi
 }
 
-# quotient A B UNITS: prints A / (B * UNITS) with three digits behind the point; - where one of them is missing.
+# quotient A B UNITS: prints A / (B * UNITS) with three digits after the point, or - if one of them is missing.
 quotient() {
   if [ "$1" = 0 ] || [ "$2" = 0 ]; then
     echo -
@@ -573,14 +586,15 @@ quotient() {
   fi
 }
 
-# each_second COUNT SECONDS: both as in a document; prints an integer, 0 where there is none.
+# each_second COUNT SECONDS: prints the count in one second as an integer, or 0 if a number is missing. Both arguments
+# have the form that documents have.
 each_second() {
   local seconds
   seconds=$(fixed "$2")
   if [ "$seconds" = 0 ]; then echo 0; else echo $(($(fixed "$1") / seconds)); fi
 }
 
-# at_most BYTES MEASURE: prints that of the roofline, in ten-thousandths of its unit; 0 where it was not measured.
+# at_most BYTES MEASURE: prints the value of the roofline, in ten-thousandths of its unit, or 0 if it was not measured.
 at_most() {
   if [[ ${roofline_json[$1]:-} =~ \"name\":\"$2\",[^{}]*\"median\":([0-9.]+) ]]; then
     fixed "${BASH_REMATCH[1]}"
@@ -591,8 +605,8 @@ at_most() {
 
 # --- rates
 
-# measure_target ROW STRATEGY SECONDS_MAX FLAGS...: a row of the table of targets. A transfer accesses four records at
-# random; what goes over the link goes both ways.
+# measure_target ROW STRATEGY SECONDS_MAX FLAGS...: measures a row of the table of targets. A transfer makes four random
+# accesses to records. Bytes on the link count in both directions.
 measure_target() {
   local row=$1 strategy=$2 limit=$3 where=device doc rate_there per_second bytes cells='' order=() before=2
   shift 3
@@ -602,7 +616,7 @@ measure_target() {
   doc=$json_out
   target_rows+=("$row|$strategy")
   per_second=$(each_second "$(value "$doc" committed)" "$(value "$doc" seconds)")
-  # Where the CPU ran some of the batches, what the device did of them is not known.
+  # If the CPU ran some of the batches, the share of the device is not known.
   rate_there=0 bytes=0
   if [ -n "$doc" ] && [ -z "$(not_on_device "$doc")" ]; then
     rate_there=$(each_second "$(value "$doc" committed)" "$(value "$doc" kernel_seconds)")
@@ -641,7 +655,8 @@ measure_targets() {
 
 strategies=(serial ordered-cpu "ordered-$device" "auto-$device")
 
-# measure TABLE ROW WORKLOAD BATCH FLAGS...: one rate for each strategy, into rate[TABLE|ROW|STRATEGY].
+# measure TABLE ROW WORKLOAD BATCH FLAGS...: measures a rate for each strategy, and stores it in
+# rate[TABLE|ROW|STRATEGY].
 measure() {
   local table=$1 row=$2 workload=$3 batch=$4 strategy where on before=$warmup
   shift 4
@@ -698,11 +713,12 @@ print_rates() {
 print_targets() {
   local row
   local one=${target['payment, warehouses: 1|auto']:-0} many=${target["payment, warehouses: $warehouses|auto"]:-0}
-  printf '\n## Targets\n\nCommitted transactions, in millions a second: by the clock, fed from the host, results '
-  printf 'back; and by the clock of the device, of its kernels alone, as it were of a batch that is there already. '
-  printf 'Shares: of a quarter of the random reads a second of the roofline, in a table of %s bytes and in one ' \
-    "$small_bytes"
-  printf 'of %s; and of the host link both ways at once.\n\n' "$roofline_bytes"
+  printf '\n## Targets\n\nThe rates are millions of committed transactions a second. The first one is by the clock. It '
+  printf 'includes the columns from the host, and the results back. The second one is by the clock of the device, for '
+  printf 'its kernels alone, as if the batch were on the device already. The shares compare it with a quarter of the '
+  printf 'random reads a second of the roofline, in a table of %s bytes and in one of %s bytes. The column of the ' \
+    "$small_bytes" "$roofline_bytes"
+  printf 'link is the share of the host link in both directions at once.\n\n'
   printf '| workload | strategy | by the clock | on the device | share, small table | share, large table | GB/s | '
   printf 'of the link | postponed | expired |\n| --- | --- |'
   printf ' ---: |%.0s' {1..8}
@@ -714,12 +730,12 @@ print_targets() {
 print_figures() {
   local figures lanes
   if [ "${#claims[@]}" -gt 0 ]; then
-    printf '\n## Claims of the comparisons\n\n| figures | holds | claim | the worst of it |\n'
+    printf '\n## Claims of the comparisons\n\n| figures | holds | claim | worst ratio |\n'
     printf '| --- | --- | --- | --- |\n'
     for figures in local kilo prstm contention workloads; do printf '%s' "${claims[$figures]:-}"; done
   fi
   if [ "${#validated[@]}" -gt 0 ]; then
-    printf '\n## Large read sets\n\n| lanes | reads | conflict | validation | on | commits/s | to one thread alone |\n'
+    printf '\n## Large read sets\n\n| lanes | reads | conflict | validation | on | commits/s | ratio to one thread |\n'
     printf '| --- | ---: | --- | --- | --- | ---: | ---: |\n'
     for lanes in coalesced strided; do printf '%s' "${validated[$lanes]:-}"; done
   fi
@@ -727,7 +743,7 @@ print_figures() {
 
 print_summary() {
   local line bytes table result=passed undone=("${left[@]}")
-  # The first check is that there is a device.
+  # The first check is only that there is a device.
   if [ "${#checks[@]}" -le 1 ] || [[ "${checks[*]:1}" != *passed:* ]]; then result='nothing was checked'; fi
   if [ "$failed" = yes ]; then result=FAILED; fi
   if [ "$finished" = no ]; then result="not finished${problems[0]:+, FAILED}"; fi
@@ -736,18 +752,18 @@ print_summary() {
   printf '\n## Problems\n\n'
   for line in "${problems[@]:-none}"; do printf -- '- %s\n' "$line"; done
   printf '\n## Not done\n\n'
-  if [ "$finished" = no ]; then undone+=('what comes behind the last step: the run goes on, or was ended'); fi
+  if [ "$finished" = no ]; then undone+=('the steps after the last one here: the run goes on, or was ended'); fi
   for line in "${undone[@]:-none}"; do printf -- '- %s\n' "$line"; done
   printf '\n## Checks\n\n'
   for line in "${checks[@]:-none}"; do printf -- '- %s\n' "$line"; done
   for bytes in "${!roofline_text[@]}"; do
-    printf '\n## What the device can do at most, in a table of %s bytes\n\n```\n%s\n```\n' "$bytes" \
+    printf '\n## Limits of the device, in a table of %s bytes\n\n```\n%s\n```\n' "$bytes" \
       "${roofline_text[$bytes]}"
   done
   if [ "${#target_rows[@]}" -gt 0 ]; then print_targets; fi
   print_figures
   if ! has_part rates || [ "${#rate[@]}" -eq 0 ]; then return 0; fi
-  printf '\n## Rates\n\n%s keys where nothing else is said, seed 1, %s of execution each, after %s batches (2 of ' \
+  printf '\n## Rates\n\n%s keys unless a row says otherwise, seed 1, %s of execution each, after %s batches (2 of ' \
     "$keys" "$duration" "$warmup"
   printf '1000000).\n'
   for table in "bank, $large_accounts accounts" 'bank uniform' 'bank zipf 0.99' hot hot-deposits bank-semantic \
@@ -773,7 +789,7 @@ print_json() {
   printf ']}\n'
 }
 
-# Each whole, or as it was: a run may be killed while it writes.
+# Each file is replaced as a whole, because a run may be killed while it writes.
 write_documents() {
   print_summary >"$out/summary.md.new"
   mv "$out/summary.md.new" "$out/summary.md"

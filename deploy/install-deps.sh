@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that KiloKV needs. Does nothing, quickly, when all of them are there.
+# Installs the Debian 12 packages that KiloKV needs. Ends at once if all of them are installed.
 #
 #   deploy/install-deps.sh          to build, test and check
 #   deploy/install-deps.sh build    to build only
 #
-# Uses sudo when not root. The CUDA toolkit is optional and never installed: where nvcc is found, it is used.
+# Uses sudo if not root. Never installs the CUDA toolkit, which is optional: the build uses nvcc if it finds it.
 set -euo pipefail
 
 build_packages=(
@@ -25,7 +25,8 @@ case "${1:-all}" in
 esac
 
 if ! command -v dpkg-query >/dev/null; then
-  echo "$0: needs Debian 12 (or a system with its packages); elsewhere install the like of: ${wanted[*]}" >&2
+  echo "$0: needs Debian 12, or a system with its packages" >&2
+  echo "$0: on another system, install the packages that match these: ${wanted[*]}" >&2
   exit 1
 fi
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Everything that has to hold before a change goes in: installs what is missing, checks the formatting, builds, and runs
-# the tests (the check of the layers is one of them). At the end it prints the minutes of each step.
+# Checks everything that must hold before a change is merged: installs missing packages, checks the formatting, builds,
+# and runs the tests. One of the tests checks the layers. At the end it prints the minutes of each step.
 #
 #   deploy/test.sh [--preset NAME] [--label REGEX] [--quick] [--tidy] [--sanitize] [--no-install] [-j JOBS]
 #
-#   --preset NAME   build preset (default: release); asan and tsan for the sanitizers
-#   --label REGEX   only tests with such a label: unit, integration, crash, model
-#   --quick         only the unit tests; builds only them and what they need
-#   --tidy          clang-tidy over the engine and the server's core, too (minutes)
-#   --sanitize      first the engine alone and the server's core with their tests, under the preset asan
-#   --no-install    installs nothing: the packages are there, or the build says what is missing
-#   -j JOBS         tests at a time (default, and at most: the number of cores)
+#   --preset NAME   build preset (default: release); asan and tsan build with sanitizers
+#   --label REGEX   runs only tests with this label: unit, integration, crash or model
+#   --quick         runs only the unit tests, and builds only them and what they need
+#   --tidy          also runs clang-tidy over the engine and the server's core (takes minutes)
+#   --sanitize      first builds and tests the engine alone, and the server's core, under the preset asan
+#   --no-install    installs nothing; if a package is missing, the build says which
+#   -j JOBS         tests that run at a time (default and maximum: the number of cores)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,7 +33,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# step NAME COMMAND ...: runs the command and keeps the time. A failure ends the script, as set -e has it.
+# step NAME COMMAND ...: runs the command and records its time. A failure ends the script (set -e).
 summary= step= began=0 mounted=no
 closing=$(mktemp)
 step() {
@@ -49,7 +49,7 @@ note() {
   summary+=$(printf '%6d.%d min  %s%s' $((tenths / 10)) $((tenths % 10)) "$step" "$1")$'\n'
 }
 
-# Whatever ends the script. The closing lines of ctest, which say what failed, are the last ones.
+# Runs at every end of the script. The last lines of ctest, which say what failed, come last.
 finish() {
   [ -z "$step" ] || note "  FAILED"
   [ -z "$summary" ] || printf '\nMinutes of each step:\n%s\n' "$summary"
@@ -61,7 +61,7 @@ trap finish EXIT
 
 [ "$install" = no ] || step "packages" deploy/install-deps.sh
 
-# A bare folder of Debian (debootstrap, chroot) has none; strace looks into it, and so do some tests.
+# A bare folder of Debian (debootstrap, chroot) has no /proc, but strace and some tests read it.
 if [ ! -e /proc/self ]; then
   if ! mount -t proc proc /proc; then
     echo "$0: the tests need /proc; as root: mount -t proc proc /proc" >&2
@@ -73,15 +73,16 @@ fi
 check_format() {
   find engine server client tests -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' |
     xargs clang-format --dry-run --Werror
-  echo "formatting: as .clang-format says"
+  echo "formatting: no difference from .clang-format"
 }
 step "formatting" check_format
 
-# Two builds compile much of the engine alike: the second finds it, wherever it lies.
+# Two builds compile many of the same files of the engine. With these settings, the second build finds the objects of
+# the first one in the cache of ccache, although its folder is another one.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
-# The engine alone needs a compiler and CMake, and nothing else. The same tests run without sanitizers, and at their
-# full length, after the whole build.
+# The engine alone needs only a compiler and CMake. After the whole build, the same tests run without sanitizers and at
+# their full length.
 build_engine_alone() {
   cmake -S engine --preset asan -B build/engine-alone -Wno-dev
   cmake --build build/engine-alone --parallel "$(nproc)"

@@ -1,4 +1,4 @@
-// 380 lines: the table of all settings is most of it, and belongs in one place.
+// This file is long because it holds the table of all settings, which belongs in one place.
 #include "server/config.hpp"
 
 #include <CLI/App.hpp>
@@ -23,7 +23,7 @@ namespace {
 
 enum class Unit { text, count, size, duration, share };
 
-// The limits are 32 bits wide in the columns, the rest 64.
+// Where the value of a setting goes. Limits of a transaction have 32 bits, because columns do. Other numbers have 64.
 using Target = std::variant<std::string*, std::uint32_t*, std::uint64_t*, DurationUs*, double*>;
 
 struct Setting {
@@ -34,7 +34,7 @@ struct Setting {
   std::string help;
 };
 
-// What auto may choose under --order any alone.
+// The strategies that auto may choose only with --order any.
 std::vector<std::string> strategies_in_any_order() {
   std::vector<std::string> names;
   for (const engine::StrategyInfo& info : engine::strategy_infos()) {
@@ -43,7 +43,7 @@ std::vector<std::string> strategies_in_any_order() {
   return names;
 }
 
-// Settings of strategies stay texts: the engine checks them, and fills in what is not there.
+// Settings of strategies stay texts. The engine checks them, and uses the default of a setting that is not given.
 void add_strategies(engine::EngineOptions* o, std::vector<Setting>* s) {
   for (const engine::SettingInfo& info : engine::strategy_settings()) {
     const engine::StrategySetting& setting = info.setting;
@@ -58,36 +58,42 @@ void add_strategies(engine::EngineOptions* o, std::vector<Setting>* s) {
 
 void add_program(ServerOptions* o, std::vector<Setting>* s) {
   constexpr auto kGroup = "Server";
-  s->insert(s->end(),
-            {{kGroup, "data-dir", Unit::text, &o->storage.data_dir, "directory of the database; created when missing"},
-             {kGroup, "listen", Unit::text, &o->listen, "HOST:PORT of the gRPC service; port 0 picks a free one"},
-             {kGroup, "port-file", Unit::text, &o->port_file, "write the port to this file when ready"},
-             {kGroup, "strategy", Unit::text, &o->engine.strategy,
-              "how the engine executes a batch: " + engine::listed(engine::Engine::strategies())},
-             {kGroup, "order", Unit::text, &o->engine.order,
-              "order that auto must keep: fixed is by precedence, then by arrival; any is any serial order, and " +
-                  engine::listed(strategies_in_any_order(), " and ") + " may run a batch, too"},
-             {kGroup, "device", Unit::text, &o->engine.device,
-              "where the engine runs: auto, cpu, cuda or emulated (for tests: a device in host memory, slow)"},
-             {kGroup, "threads", Unit::count, &o->engine.threads,
-              "threads of the engine's parallel strategy on the CPU; 0: one for each core"},
-             {kGroup, "validation", Unit::text, &o->engine.validation,
-              "of large read sets: auto, alone (one thread), cooperative (from both ends) or by-guard"},
-             {kGroup, "validation-lanes", Unit::text, &o->engine.validation_lanes,
-              "how a device's lanes share a block of a read set: coalesced or strided"},
-             {kGroup, "shadow-rate", Unit::share, &o->database.shadow_rate,
-              "share of the batches that the referee runs again; the server stops where the two differ"},
-             {kGroup, "shadow-records-max", Unit::count, &o->database.shadow_records_max,
-              "keys, and records in ranges, of a batch that the referee runs again; one that names more is left out"},
-             {kGroup, "shadow-bytes-max", Unit::size, &o->database.shadow_bytes_max, "the same in bytes"},
-             {kGroup, "expected-records", Unit::count, &o->engine.expected_records,
-              "records to make room for at the start, so that the table need not grow under load"},
-             {kGroup, "table-records-max", Unit::count, &o->engine.table_records_max,
-              "records in memory, deleted ones included; new keys are refused beyond it"},
-             {kGroup, "drain-timeout", Unit::duration, &o->drain_timeout_us,
-              "after SIGTERM or SIGINT, how long to finish what was accepted; a second signal ends at once"},
-             {kGroup, "log-level", Unit::text, &o->log_level, "trace, debug, info, warning, error, critical or off"},
-             {kGroup, "log-file", Unit::text, &o->log_file, "append log lines to this file; empty: standard error"}});
+  s->insert(
+      s->end(),
+      {{kGroup, "data-dir", Unit::text, &o->storage.data_dir, "directory of the database; created if it is missing"},
+       {kGroup, "listen", Unit::text, &o->listen,
+        "address of the gRPC service, as HOST:PORT; port 0 picks a free port"},
+       {kGroup, "port-file", Unit::text, &o->port_file,
+        "file to which the server writes its port when it is ready; empty: none"},
+       {kGroup, "strategy", Unit::text, &o->engine.strategy,
+        "how the engine executes a batch: " + engine::listed(engine::Engine::strategies())},
+       {kGroup, "order", Unit::text, &o->engine.order,
+        "order that auto must keep: fixed is by precedence, then by arrival; any is any serial order, and then " +
+            engine::listed(strategies_in_any_order(), " and ") + " may also run a batch"},
+       {kGroup, "device", Unit::text, &o->engine.device,
+        "where the engine runs: auto, cpu, cuda or emulated (for tests: a device in host memory, slow)"},
+       {kGroup, "threads", Unit::count, &o->engine.threads,
+        "threads that the engine's parallel strategy uses on the CPU; 0: one for each core"},
+       {kGroup, "validation", Unit::text, &o->engine.validation,
+        "how large read sets are checked: auto, alone (by one thread), cooperative (by two sides, from both ends) or "
+        "by-guard"},
+       {kGroup, "validation-lanes", Unit::text, &o->engine.validation_lanes,
+        "how the lanes of a device share a block of a read set: coalesced or strided"},
+       {kGroup, "shadow-rate", Unit::share, &o->database.shadow_rate,
+        "share of the batches that the referee replays; the server ends when the results differ; 0: none"},
+       {kGroup, "shadow-records-max", Unit::count, &o->database.shadow_records_max,
+        "keys, and records in ranges, of a batch that the referee replays; a batch that names more is not replayed"},
+       {kGroup, "shadow-bytes-max", Unit::size, &o->database.shadow_bytes_max,
+        "bytes of the records of a batch that the referee replays; a batch that needs more is not replayed"},
+       {kGroup, "expected-records", Unit::count, &o->engine.expected_records,
+        "records for which the table has room from the start, so that it need not grow under load"},
+       {kGroup, "table-records-max", Unit::count, &o->engine.table_records_max,
+        "records in memory, deleted records included; when it is reached, new keys are refused"},
+       {kGroup, "drain-timeout", Unit::duration, &o->drain_timeout_us,
+        "time to finish accepted work after SIGTERM or SIGINT; a second signal ends the server at once"},
+       {kGroup, "log-level", Unit::text, &o->log_level,
+        "least severe lines that are logged: trace, debug, info, warning, error, critical or off"},
+       {kGroup, "log-file", Unit::text, &o->log_file, "file to which log lines are appended; empty: standard error"}});
 }
 
 void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
@@ -95,21 +101,24 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
   constexpr auto kAdmission = "Admission and waiting";
   s->insert(
       s->end(),
-      {{kBatches, "batch-max-transactions", Unit::count, &o->batch_max_transactions, "transactions in one batch"},
+      {{kBatches, "batch-max-transactions", Unit::count, &o->batch_max_transactions, "most transactions in one batch"},
        {kBatches, "batch-max-delay", Unit::duration, &o->batch_max_delay_us,
-        "how long a batch may wait for more, while an earlier one is in flight; an idle server does not wait"},
+        "longest time that a batch waits for more transactions while another batch is in flight; an idle server does "
+        "not wait"},
        {kBatches, "batch-max-bytes", Unit::size, &o->batch_max_bytes,
         "longest log record that a batch may need; a single transaction may exceed it"},
        {kBatches, "batch-max-reads", Unit::count, &o->batch_max_reads,
-        "keys that the guards, reads and ranges of a batch may look at; a single transaction may exceed it"},
-       {kBatches, "batch-in-flight-max", Unit::count, &o->batch_in_flight_max, "batches executed, not yet durable"},
+        "most keys that the guards, reads and ranges of a batch may look at; a single transaction may exceed it"},
+       {kBatches, "batch-in-flight-max", Unit::count, &o->batch_in_flight_max,
+        "most batches that were executed and are not yet durable"},
        {kAdmission, "queue-transactions-max", Unit::count, &o->queue_transactions_max,
-        "transactions accepted, not yet in a batch; beyond it RESOURCE_EXHAUSTED"},
-       {kAdmission, "queue-bytes-max", Unit::size, &o->queue_bytes_max, "the same in bytes"},
-       {kAdmission, "parked-max", Unit::count, &o->parked_max, "transactions that wait for a guard"},
-       {kAdmission, "parked-bytes-max", Unit::size, &o->parked_bytes_max, "the same in bytes"},
+        "most transactions that were accepted and are not yet in a batch; more get RESOURCE_EXHAUSTED"},
+       {kAdmission, "queue-bytes-max", Unit::size, &o->queue_bytes_max,
+        "most bytes of transactions that were accepted and are not yet in a batch; more get RESOURCE_EXHAUSTED"},
+       {kAdmission, "parked-max", Unit::count, &o->parked_max, "most parked transactions: they wait for their guards"},
+       {kAdmission, "parked-bytes-max", Unit::size, &o->parked_bytes_max, "most bytes of parked transactions"},
        {kAdmission, "commands-in-flight-max", Unit::count, &o->commands_in_flight_max,
-        "sessions opened and closed, cancels and lists of what waits, on their way"}});
+        "most commands in flight: opens and closes of sessions, cancels, and lists of parked transactions"}});
 }
 
 void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {
@@ -117,32 +126,36 @@ void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {
   constexpr auto kUploads = "Uploaded read sets";
   constexpr auto kReads = "Snapshots and scans";
   s->insert(s->end(),
-            {{kSessions, "sessions-max", Unit::count, &o->sessions_max, "sessions open at once"},
+            {{kSessions, "sessions-max", Unit::count, &o->sessions_max, "most sessions that are open at once"},
              {kSessions, "session-lease-min", Unit::duration, &o->session_lease_us_min,
-              "shortest lease a client may ask for"},
+              "shortest lease that a client may ask for"},
              {kSessions, "session-lease-default", Unit::duration, &o->session_lease_us_default,
-              "lease when the client asks for none"},
-             {kSessions, "session-lease-max", Unit::duration, &o->session_lease_us_max, "longest lease"},
+              "lease of a session whose client asks for none"},
+             {kSessions, "session-lease-max", Unit::duration, &o->session_lease_us_max,
+              "longest lease that a client may ask for"},
              {kSessions, "session-requests-max", Unit::count, &o->session_requests_max,
-              "requests of one session, in flight or with stored results"},
+              "most requests of one session that are in flight or have stored results"},
              {kSessions, "session-bytes-max", Unit::size, &o->session_bytes_max,
-              "stored results of one session, and the most that requests in flight may add"},
+              "most bytes of stored results of one session, with what its requests in flight may add"},
              {kSessions, "session-bytes-total-max", Unit::size, &o->session_bytes_total_max,
-              "the same of all sessions; new requests in sessions are refused beyond it"},
+              "most bytes of stored results of all sessions; when it is reached, new requests in sessions are refused"},
              {kSessions, "result-bytes-max", Unit::size, &o->result_bytes_max,
-              "stored result of one transaction; beyond it version and outcome only"},
-             {kUploads, "read-set-keys-max", Unit::count, &o->read_set_keys_max, "keys of one read set"},
+              "longest stored result of one transaction; a longer one keeps only its version and outcome"},
+             {kUploads, "read-set-keys-max", Unit::count, &o->read_set_keys_max, "most keys in one uploaded read set"},
              {kUploads, "uploads-bytes-max", Unit::size, &o->uploads_bytes_max,
-              "read sets in memory that are not committed yet, of all sessions"},
+              "most bytes of uploaded read sets that are not yet committed, over all sessions"},
              {kUploads, "session-uploads-bytes-max", Unit::size, &o->session_uploads_bytes_max,
-              "the same of one session; a read set that needs more is refused"},
+              "most bytes of uploaded read sets of one session; a read set that needs more is refused"},
              {kUploads, "upload-idle-max", Unit::duration, &o->upload_idle_us_max,
-              "a read set to which nothing is added for so long is dropped; the client uploads it again"},
-             {kReads, "snapshot-bytes-max", Unit::size, &o->snapshot_bytes_max, "before-images kept for scans"},
-             {kReads, "snapshot-age-max", Unit::duration, &o->snapshot_age_us_max, "age of the oldest boundary kept"},
-             {kReads, "scan-pairs-max", Unit::count, &o->scan_pairs_max, "pairs in one page"},
-             {kReads, "scan-bytes-max", Unit::size, &o->scan_bytes_max, "bytes in one page"},
-             {kReads, "scans-in-flight-max", Unit::count, &o->scans_in_flight_max, "pages read at once"}});
+              "time without a new chunk before an uploaded read set is dropped; the client uploads it again"},
+             {kReads, "snapshot-bytes-max", Unit::size, &o->snapshot_bytes_max,
+              "most bytes of before-images that are kept for scans"},
+             {kReads, "snapshot-age-max", Unit::duration, &o->snapshot_age_us_max,
+              "greatest age of a boundary that is kept for scans"},
+             {kReads, "scan-pairs-max", Unit::count, &o->scan_pairs_max, "most pairs in one page of a scan"},
+             {kReads, "scan-bytes-max", Unit::size, &o->scan_bytes_max, "most bytes in one page of a scan"},
+             {kReads, "scans-in-flight-max", Unit::count, &o->scans_in_flight_max,
+              "most pages of scans that are read at once"}});
 }
 
 void add_storage(ServerOptions* options, std::vector<Setting>* s) {
@@ -150,22 +163,24 @@ void add_storage(ServerOptions* options, std::vector<Setting>* s) {
   constexpr auto kStorage = "Storage";
   DatabaseOptions* o = &options->database;
   StorageOptions* storage = &options->storage;
-  s->insert(s->end(),
-            {{kCheckpoints, "checkpoint-log-bytes", Unit::size, &o->checkpoint_log_bytes,
-              "log written since the last checkpoint that starts the next"},
-             {kCheckpoints, "checkpoint-interval", Unit::duration, &o->checkpoint_interval_us,
-              "time since the last checkpoint that starts the next"},
-             {kCheckpoints, "tombstone-retention", Unit::duration, &o->tombstone_retention_us,
-              "how long the version of a deleted key is kept"},
-             {kStorage, "history-retention", Unit::duration, &storage->history_retention_us,
-              "how long log records behind the checkpoint are kept"},
-             {kStorage, "history-bytes-max", Unit::size, &storage->history_bytes_max, "at most so much of them"},
-             {kStorage, "disk-reserve", Unit::size, &storage->disk_reserve_bytes,
-              "free space of the file system that new work may not use"},
-             {kStorage, "log-buffer", Unit::size, &storage->log_buffer_bytes, "one memory buffer of the log"},
-             {kStorage, "state-buffer", Unit::size, &storage->state_buffer_bytes, "one memory buffer of the state"},
-             {kStorage, "write-ahead-log-max", Unit::size, &storage->write_ahead_log_bytes_max,
-              "write-ahead log that is read again at start-up"}});
+  s->insert(
+      s->end(),
+      {{kCheckpoints, "checkpoint-log-bytes", Unit::size, &o->checkpoint_log_bytes,
+        "bytes of log since the last checkpoint that start the next one"},
+       {kCheckpoints, "checkpoint-interval", Unit::duration, &o->checkpoint_interval_us,
+        "time since the last checkpoint that starts the next one"},
+       {kCheckpoints, "tombstone-retention", Unit::duration, &o->tombstone_retention_us,
+        "time for which the version of a deleted key is kept"},
+       {kStorage, "history-retention", Unit::duration, &storage->history_retention_us,
+        "time for which log records before the checkpoint are kept"},
+       {kStorage, "history-bytes-max", Unit::size, &storage->history_bytes_max,
+        "most bytes of log records before the checkpoint"},
+       {kStorage, "disk-reserve", Unit::size, &storage->disk_reserve_bytes,
+        "free space of the file system that new work may not use"},
+       {kStorage, "log-buffer", Unit::size, &storage->log_buffer_bytes, "size of one memory buffer of the log"},
+       {kStorage, "state-buffer", Unit::size, &storage->state_buffer_bytes, "size of one memory buffer of the state"},
+       {kStorage, "write-ahead-log-max", Unit::size, &storage->write_ahead_log_bytes_max,
+        "most bytes of write-ahead log that the next start reads again"}});
 }
 
 void add_limits(ServerOptions* options, std::vector<Setting>* s) {
@@ -173,29 +188,34 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
   constexpr auto kLimits = "Limits of a transaction";
   ServiceOptions* o = &options->service;
   engine::TransactionLimits* limits = &o->limits;
-  s->insert(s->end(),
-            {{kMessages, "message-bytes-max", Unit::size, &o->message_bytes_max,
-              "one message, request or answer; clients of gRPC take 4MiB unless told otherwise"},
-             {kMessages, "grpc-memory-max", Unit::size, &o->grpc_memory_max,
-              "what gRPC may take for calls and messages on their way; beyond it calls fail"},
-             {kMessages, "request-transactions-max", Unit::count, &limits->request_transactions_max,
-              "transactions in one request"},
-             {kMessages, "stream-requests-max", Unit::count, &o->stream_requests_max,
-              "requests in flight on one stream; reading pauses at it"},
-             {kMessages, "stream-bytes-max", Unit::size, &o->stream_bytes_max,
-              "bytes in flight on one stream; reading pauses at it"},
-             {kMessages, "stream-answer-bytes-max", Unit::size, &o->stream_answer_bytes_max,
-              "answers that a client has not taken; beyond it its stream is cut"},
-             {kMessages, "answers-bytes-max", Unit::size, &o->answers_bytes_max,
-              "the same of all clients; the stream whose answer would exceed it is cut"},
-             {kLimits, "key-bytes-max", Unit::size, &limits->key_bytes_max, "one key"},
-             {kLimits, "value-bytes-max", Unit::size, &limits->value_bytes_max, "one value"},
-             {kLimits, "guards-max", Unit::count, &limits->guards_max, "guards that are not uploaded"},
-             {kLimits, "operations-max", Unit::count, &limits->operations_max, "operations, both lists together"},
-             {kLimits, "range-keys-max", Unit::count, &limits->range_keys_max, "keys of one range operation"},
-             {kLimits, "transaction-keys-max", Unit::count, &limits->transaction_keys_max,
-              "keys of all range operations of a transaction together"},
-             {kLimits, "wait-timeout-max", Unit::duration, &options->database.wait_timeout_us_max, "wait_timeout"}});
+  s->insert(
+      s->end(),
+      {{kMessages, "message-bytes-max", Unit::size, &o->message_bytes_max,
+        "longest message, request or answer; gRPC clients accept 4MiB by default"},
+       {kMessages, "grpc-memory-max", Unit::size, &o->grpc_memory_max,
+        "most memory that gRPC may use for calls and for messages in flight; beyond it calls fail"},
+       {kMessages, "request-transactions-max", Unit::count, &limits->request_transactions_max,
+        "most transactions in one request"},
+       {kMessages, "stream-requests-max", Unit::count, &o->stream_requests_max,
+        "requests in flight on one stream at which the server stops reading it for a while"},
+       {kMessages, "stream-bytes-max", Unit::size, &o->stream_bytes_max,
+        "bytes in flight on one stream at which the server stops reading it for a while"},
+       {kMessages, "stream-answer-bytes-max", Unit::size, &o->stream_answer_bytes_max,
+        "most bytes of answers that the client of one stream has not taken; beyond it the server cuts the stream"},
+       {kMessages, "answers-bytes-max", Unit::size, &o->answers_bytes_max,
+        "most bytes of answers that all clients have not taken; beyond it the server cuts the stream that adds to "
+        "them"},
+       {kLimits, "key-bytes-max", Unit::size, &limits->key_bytes_max, "longest key"},
+       {kLimits, "value-bytes-max", Unit::size, &limits->value_bytes_max, "longest value"},
+       {kLimits, "guards-max", Unit::count, &limits->guards_max,
+        "most guards of a transaction, uploaded guards not counted"},
+       {kLimits, "operations-max", Unit::count, &limits->operations_max,
+        "most operations of a transaction, both lists together"},
+       {kLimits, "range-keys-max", Unit::count, &limits->range_keys_max, "most keys of one range operation"},
+       {kLimits, "transaction-keys-max", Unit::count, &limits->transaction_keys_max,
+        "most keys of all range operations of a transaction together"},
+       {kLimits, "wait-timeout-max", Unit::duration, &options->database.wait_timeout_us_max,
+        "longest wait_timeout of a transaction"}});
 }
 
 std::vector<Setting> settings_of(ServerOptions* options) {
@@ -242,7 +262,7 @@ std::string format(const Setting& setting) {
   return setting.unit == Unit::size ? format_size(value) : std::to_string(value);
 }
 
-// Whether `text` is of the setting's kind; then its target holds it.
+// Parses `text` and stores it in the setting's target. False if it does not fit the kind of the setting.
 bool assign(const Setting& setting, const std::string& text) {
   if (auto* target = std::get_if<std::string*>(&setting.target)) {
     **target = text;
@@ -271,7 +291,7 @@ bool assign(const Setting& setting, const std::string& text) {
 
 Status invalid(std::string message) { return Status(StatusCode::invalid_argument, std::move(message)); }
 
-// A value and where it comes from, such as kilokvd.toml:3:1: batch-max-delay.
+// A value, and the place that it comes from, such as kilokvd.toml:3:1: batch-max-delay.
 struct Given {
   std::string text;
   std::string source;
@@ -299,7 +319,10 @@ Status read_file(const std::string& path, const std::vector<Setting>& settings, 
   for (FileValue& value : *values) {
     const bool known =
         std::any_of(settings.begin(), settings.end(), [&](const Setting& s) { return value.name == s.name; });
-    if (!known) return invalid(value.source + ": unknown key; kilokvd --help lists the flags, which are the keys");
+    if (!known) {
+      return invalid(value.source +
+                     ": unknown key; a key is a flag without its dashes, and kilokvd --help lists the flags");
+    }
     (*given)[value.name] = {std::move(value.text), std::move(value.source)};
   }
   return {};
@@ -314,14 +337,14 @@ Status assign_all(const std::vector<Setting>& settings, const GivenByName& given
   return {};
 }
 
-// The message with the source of each setting that it names by its flag. What it names twice keeps the flag, too.
+// Replaces each flag in the message by the source of its value. Only the first mention of a flag is replaced.
 std::string with_sources(const std::string& message, GivenByName given) {
   constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyz-";
   std::string text;
   std::size_t told = 0;
   for (std::size_t dashes = 0; (dashes = message.find("--", dashes)) != std::string::npos;) {
     if (std::count(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(dashes), '"') % 2 != 0) {
-      dashes += 2;  // in a value that is quoted
+      dashes += 2;  // skips dashes inside a quoted value
       continue;
     }
     const std::size_t end = std::min(message.find_first_not_of(kNameCharacters, dashes), message.size());
@@ -333,19 +356,19 @@ std::string with_sources(const std::string& message, GivenByName given) {
   return text + message.substr(told);
 }
 
-// The flags as CLI11 sees them: texts, so that all sources are parsed in one way.
+// The flags for CLI11. All are texts, so that values from all sources are parsed in the same way.
 struct Flags {
   CLI::App app{"kilokvd: transactional key-value database service", "kilokvd"};
-  std::map<std::string, std::string> texts;  // by name; nodes stay where CLI11 writes to
+  std::map<std::string, std::string> texts;  // by name; CLI11 keeps pointers to them, and a map never moves its nodes
   std::string config_file;
   bool check_config = false;
 
   explicit Flags(const std::vector<Setting>& settings) {
-    app.set_help_flag("-h,--help", "print this and exit");
+    app.set_help_flag("-h,--help", "print this help and exit");
     app.set_version_flag("--version", std::string("kilokvd ") + kVersion + " (commit " + kCommit + ")",
-                         "print version and commit and exit");
+                         "print the version and the commit, and exit");
     app.add_option("--config", config_file, "read settings from this TOML file")->type_name("FILE");
-    app.add_flag("--check-config", check_config, "check all settings, say whether they are good, and exit");
+    app.add_flag("--check-config", check_config, "check all settings, print the result, and exit");
     for (const Setting& setting : settings) {
       const std::string text = format(setting);
       app.add_option("--" + std::string(setting.name), texts[setting.name], setting.help)
@@ -353,15 +376,15 @@ struct Flags {
           ->option_text(std::string(placeholder(setting.unit)) + (text.empty() ? "" : " [" + text + "]"));
     }
     app.footer(
-        "Brackets hold defaults. SIZE: bytes, or with KiB, MiB, GiB, TiB. DURATION: with us, ms, s, m or h.\n"
-        "SHARE: from 0 to 1.\n"
-        "Every --some-name is also the environment variable KILOKV_SOME_NAME and the key some-name of the\n"
-        "--config file; a flag wins over the environment, the environment over the file.");
+        "Brackets hold defaults. SIZE is a number of bytes, or a number with KiB, MiB, GiB or TiB.\n"
+        "DURATION is a number with us, ms, s, m or h. SHARE is a number from 0 to 1.\n"
+        "Every flag --some-name is also the environment variable KILOKV_SOME_NAME, and the key some-name in the\n"
+        "--config file. A flag wins over the environment, and the environment wins over the file.");
     app.get_formatter()->column_width(44);
   }
 };
 
-// What is wrong with the command line. CLI11's own words speak of its types and counts.
+// Says what is wrong with the command line. CLI11's own messages are about its types and counts, so users see these.
 std::string usage_problem(const Flags& flags, int argc, const char* const* argv) {
   const std::vector<std::string> left = flags.app.remaining();
   const auto is_flag = [](const std::string& word) { return word.size() > 1 && word.front() == '-'; };
@@ -380,7 +403,7 @@ std::string usage_problem(const Flags& flags, int argc, const char* const* argv)
     if (++times[name] > 1) return name + " is given twice";
     if (takes_value && (has_value ? name.size() + 1 == word.size() : ++i == argc)) return name + " needs a value";
   }
-  return "it cannot be read";
+  return "the command line cannot be read";
 }
 
 Status check_choice(const char* setting, const std::string& actual, const std::vector<std::string>& allowed) {
@@ -390,7 +413,7 @@ Status check_choice(const char* setting, const std::string& actual, const std::v
   return invalid(std::string(setting) + " is \"" + actual + "\": it must be one of " + list);
 }
 
-// `set_by`: the flag that sets the limit, where one does.
+// `set_by` names the flag that sets the limit, if there is one.
 Status check_most(const char* setting, std::uint64_t actual, std::uint64_t most, const std::string& set_by = {}) {
   if (actual <= most) return {};
   return Status::invalid({setting, "0 to " + std::to_string(most) + set_by, std::to_string(actual), setting});
@@ -419,7 +442,7 @@ Status ServerOptions::validate() const {
     status = check_choice("--log-level", log_level, {"trace", "debug", "info", "warning", "error", "critical", "off"});
   }
   if (status.ok()) status = check_longest("--drain-timeout", drain_timeout_us, kDurationUsMax);
-  // A slot of the table has a number of 32 bits.
+  // A slot number of the table has 32 bits.
   if (status.ok()) status = check_most("--table-records-max", engine.table_records_max, std::uint64_t{1} << 31);
   if (status.ok()) {
     status =

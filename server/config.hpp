@@ -1,6 +1,6 @@
-// The one options struct of kilokvd, and where its values come from: a flag, else the environment, else the file that
-// --config names, else the default. --some-name is also KILOKV_SOME_NAME and the key some-name in the file.
-// Thread safety: used by main alone, before it starts threads.
+// The one options struct of kilokvd, and the sources of its values. A flag wins over the environment. The environment
+// wins over the file that --config names. The file wins over the default. The flag --some-name is also the variable
+// KILOKV_SOME_NAME, and the key some-name in the file. Thread safety: only main() uses it, before it starts threads.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ struct ServerOptions {
   StorageOptions storage{.data_dir = "kilokv-data", .free_bytes = {}};
   ServiceOptions service;
 
-  // Every value against what is allowed. INVALID_ARGUMENT names flag, actual value and limit.
+  // Compares every value with its limits. INVALID_ARGUMENT names the flag, the actual value and the limit.
   Status validate() const;
 };
 
@@ -36,14 +36,14 @@ struct CommandLine {
   ServerOptions options;
 };
 
-// Reads a variable of the environment; null where it is not set.
+// Reads a variable of the environment. Null if it is not set.
 using ReadEnvironment = std::function<const char*(const char* name)>;
 
-// INVALID_ARGUMENT for an unknown flag or key, or a value that is not of its kind or not allowed; it says which, from
-// where (flag, variable, or file and line), and what is allowed.
+// INVALID_ARGUMENT for an unknown flag or key, and for a value that is malformed or not allowed. The message names the
+// setting, its place (the flag, the variable, or the file and line), and what is allowed.
 Result<CommandLine> parse_command_line(int argc, const char* const* argv, const ReadEnvironment& environment);
 
-// What --help prints.
+// The text that --help prints.
 std::string help_text();
 
 }  // namespace kilokv::server

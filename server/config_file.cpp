@@ -32,7 +32,7 @@ std::string trimmed(std::string_view text) {
   return std::string(text);
 }
 
-// For a message of one line: what is not printable ASCII is a question mark.
+// For a message of one line: replaces every character that is not printable ASCII by a question mark.
 std::string printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
@@ -48,7 +48,7 @@ struct Line {
   std::string key, value;
 };
 
-// Nothing where it does not have the form "key = value". The value is all that follows, a comment too.
+// Empty if the line does not have the form "key = value". The value is the rest of the line, a comment included.
 std::optional<Line> parse_line(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) return {};
@@ -56,25 +56,26 @@ std::optional<Line> parse_line(const std::string& text) {
   return is_key(line.key) ? std::optional(line) : std::nullopt;
 }
 
-// What is wrong in the line where the parser gave up. It looks at the line itself: the parser's own words speak of
-// integers and control characters where somebody has left out the quotes.
+// Says what is wrong in the line where the parser stopped. It looks at the line itself, because the parser's messages
+// mislead: for missing quotes they mention integers and control characters.
 std::string explain(const std::vector<std::string>& lines, std::size_t number) {
   const std::string text = number < lines.size() ? lines[number] : std::string();
   const std::optional<Line> line = parse_line(text);
   if (!line) {
-    return '"' + printable(trimmed(text)) + "\" is not of the form key = value; a key is a flag without its dashes";
+    return '"' + printable(trimmed(text)) + "\" does not have the form key = value; a key is a flag without its dashes";
   }
   for (std::size_t earlier = 0; earlier < number; ++earlier) {
     const std::optional<Line> other = parse_line(lines[earlier]);
     if (other && other->key == line->key) {
-      return line->key + " is set twice; the first time in line " + std::to_string(earlier + 1);
+      return line->key + " is set twice; it is first set in line " + std::to_string(earlier + 1);
     }
   }
   const std::string value = printable(trimmed(std::string_view(line->value).substr(0, line->value.find('#'))));
   if (value.empty()) return line->key + " has no value; write a number, or a text in quotes";
   if (value.front() == '"' || value.front() == '\'') {
     return line->key + ": the text " + value +
-           " cannot be read; a text stands between two quotes in one line, and a backslash in it is written twice";
+           " cannot be read; a text has a quote before and after it in one line, and a backslash in it is written "
+           "twice";
   }
   return line->key + " is " + value + ", which is neither a number nor a text in quotes; a text is written as " +
          line->key + " = \"" + value + '"';
@@ -90,7 +91,7 @@ Result<std::string> contents(const std::string& path) {
   return text;
 }
 
-// Nothing where it is neither a string, nor a number, nor true or false.
+// Empty if the value is not a string, a number, true or false.
 std::optional<std::string> text_of(const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) return *text;
   if (const auto number = node.value_exact<std::int64_t>()) return std::to_string(*number);
@@ -119,7 +120,7 @@ Result<std::vector<FileValue>> read_config_file(const std::string& path) {
     const std::string name(key.str());
     const std::string source = place(path, key.source().begin) + name;
     if (node.is_table() || node.is_array_of_tables()) {
-      return invalid(source + " is a table; there are no tables here: each setting is a line key = value");
+      return invalid(source + " is a table; this file must have no tables: each setting is a line key = value");
     }
     const std::optional<std::string> value = text_of(node);
     if (!value) return invalid(source + ": the value must be a string, a number, or true or false");

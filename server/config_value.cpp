@@ -12,7 +12,7 @@ struct UnitName {
   std::uint64_t factor;
 };
 
-// From small to large.
+// From the smallest unit to the largest.
 constexpr UnitName kSizes[] = {{"B", 1},
                                {"KiB", std::uint64_t{1} << 10},
                                {"MiB", std::uint64_t{1} << 20},
@@ -80,7 +80,7 @@ std::string format_duration(DurationUs duration_us) {
 }
 
 std::string format_share(double share) {
-  char digits[512];  // the largest double has 309 of them
+  char digits[512];  // enough for the largest double, which has 309
   const auto end = std::to_chars(digits, digits + sizeof digits, share, std::chars_format::fixed).ptr;
   return {digits, end};
 }

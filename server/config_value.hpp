@@ -1,4 +1,5 @@
-// Durations, sizes and shares as people write them: 500us, 1ms, 3s, 2m, 24h; 4096, 64KiB, 1MiB, 2GiB, 1TiB; 0.05.
+// Durations, sizes and shares in the forms that people write. Durations: 500us, 1ms, 3s, 2m, 24h. Sizes: 4096, 64KiB,
+// 1MiB, 2GiB, 1TiB. Shares: 0.05.
 // Thread safety: pure functions.
 #pragma once
 
@@ -11,13 +12,13 @@
 
 namespace kilokv::server {
 
-// Nothing where the text is not one, or does not fit.
+// Parsers. The result is empty if the text is malformed, or if its value does not fit the type.
 std::optional<std::uint64_t> parse_count(std::string_view text);
 std::optional<std::uint64_t> parse_size(std::string_view text);
 std::optional<DurationUs> parse_duration(std::string_view text);
-std::optional<double> parse_share(std::string_view text);  // digits and a point; of any size
+std::optional<double> parse_share(std::string_view text);  // digits, with or without a point; not limited to 1
 
-// In the largest unit that is exact; the parsers read it back.
+// Writes in the largest unit that is exact. The parsers read the text back.
 std::string format_size(std::uint64_t bytes);
 std::string format_duration(DurationUs duration_us);
 std::string format_share(double share);

@@ -13,7 +13,7 @@ namespace kilokv::server {
 namespace {
 
 Result<int> open_to_append(const std::string& path) {
-  std::error_code ignored;  // open() says what is wrong
+  std::error_code ignored;  // if this fails, the error of open() below is reported
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor >= 0) return descriptor;
@@ -44,8 +44,8 @@ void LogFile::sink_it_(const spdlog::details::log_msg& message) {
   for (std::size_t written = 0; written < line.size();) {
     const ssize_t count = ::write(descriptor_, line.data() + written, line.size() - written);
     if (count < 0 && errno == EINTR) continue;
-    // The logger says so on standard error, once a second at most. The server goes on: a full disk refuses work by
-    // itself.
+    // The logger prints the error on standard error, at most once a second. The server goes on. If the disk is full,
+    // admission refuses new work by itself.
     if (count < 0) throw spdlog::spdlog_ex("cannot write to " + path_ + ": " + std::strerror(errno));
     written += static_cast<std::size_t>(count);
   }

@@ -1,7 +1,7 @@
-// The log file as a sink of spdlog. It can be opened again while the server runs, so that logrotate may move it away:
-// each line is whole in the file that was open when it was written. A line is one write(), so nothing is lost in a
-// buffer when the process ends.
-// Thread safety: all of it.
+// The log file as a sink of spdlog. The file can be opened again while the server runs, so that logrotate can move it.
+// Each line is whole in the file that was open when the line was written. A line is one write(), so no buffer loses
+// lines when the process ends.
+// Thread safety: all members.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
@@ -16,11 +16,11 @@ namespace kilokv::server {
 
 class LogFile final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  // Appends to the file; creates it, and its folder, where they are missing. Errors: INVALID_ARGUMENT.
+  // Opens the file to append to it. Creates the file and its folder if they are missing. Errors: INVALID_ARGUMENT.
   static Result<std::shared_ptr<LogFile>> open(const std::string& path);
   ~LogFile() override;
 
-  // Closes the file and opens what has the same path now. On an error lines go on to the old file.
+  // Closes the file, and opens the file that has the same path now. After an error, lines still go to the old file.
   Status reopen();
   const std::string& path() const { return path_; }
 

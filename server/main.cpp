@@ -1,7 +1,7 @@
-// kilokvd: wires options, log, storage, engine, database and service; the one place that knows every part.
+// kilokvd: connects options, log, storage, engine, database and service. Only this file knows every part.
 //
-// Life: open the port (UNAVAILABLE, "recovering") -> recover -> ready -> signal -> drain -> end. When durability is
-// lost the process ends at once and answers nothing more.
+// The steps of a run: open the port (requests get UNAVAILABLE, "recovering") -> recover -> ready -> signal -> drain ->
+// end. When durability is lost, the process ends at once and sends no more answers.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -33,11 +33,11 @@ namespace {
 
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
-// For answers that are on their way when draining has ended. It always passes in full where a client keeps an idle
-// connection and does not look at it.
+// Time for gRPC to send the last answers after draining. The server waits the whole time if a client keeps an idle
+// connection open and does not read from it.
 constexpr std::chrono::milliseconds kSendGrace{1000};
 
-// Null where the log goes to standard error.
+// Returns the log file, or null if the log goes to standard error.
 Result<std::shared_ptr<LogFile>> start_logging(const ServerOptions& options) {
   std::shared_ptr<LogFile> file;
   if (!options.log_file.empty()) {
@@ -54,14 +54,17 @@ Result<std::shared_ptr<LogFile>> start_logging(const ServerOptions& options) {
   return file;
 }
 
-// The signals that do not end the process. Holds the logger, because it may be called while main() ends.
+// What to do on signals that do not end the process. The function holds the logger, because it may run while main()
+// ends.
 std::function<void(int)> other_signals(std::shared_ptr<LogFile> file) {
   return [file = std::move(file), logger = spdlog::default_logger()](int signal) {
     if (signal != SIGHUP) {
-      logger->info("kilokvd ignores signal={}: it has no meaning here; SIGHUP opens the log file again, SIGTERM ends",
-                   signal);
+      logger->info(
+          "kilokvd ignores signal={}: it has no meaning here; SIGHUP opens the log file again, SIGTERM ends kilokvd",
+          signal);
     } else if (file == nullptr) {
-      logger->info("kilokvd ignores SIGHUP: the log goes to standard error; with --log-file it opens that file again");
+      logger->info(
+          "kilokvd ignores SIGHUP: the log goes to standard error; with --log-file, SIGHUP opens that file again");
     } else if (const Status status = file->reopen(); status.ok()) {
       logger->info("kilokvd has opened its log file again log_file={}", file->path());
     } else {
@@ -70,7 +73,7 @@ std::function<void(int)> other_signals(std::shared_ptr<LogFile> file) {
   };
 }
 
-// Whole or not at all: whoever sees the file reads a port.
+// Writes a draft and renames it, so that a reader of the file always finds a whole port number.
 Status write_port_file(const std::string& path, int port) {
   const std::string draft = path + ".new";
   std::ofstream file(draft);
@@ -92,7 +95,7 @@ void warn_of_lost_device(const engine::EngineDevice& now) {
 }
 
 void log_wrong_batch(const std::string& batch) {
-  spdlog::critical("kilokvd executed a batch wrongly; the state before it, and the batch:\n{}", batch);
+  spdlog::critical("kilokvd executed a batch wrongly; here are the state before the batch, and the batch:\n{}", batch);
 }
 
 ServerInfo info_of(const ServerOptions& options) {
@@ -118,7 +121,8 @@ class Server {
   explicit Server(const ServerOptions& options) : options_(options), service_(options.service, info_of(options)) {}
 
   Status open() {
-    if (!options_.port_file.empty()) std::remove(options_.port_file.c_str());  // that of an earlier run would mislead
+    if (!options_.port_file.empty())
+      std::remove(options_.port_file.c_str());  // a file of an earlier run would name a wrong port
     Result<std::unique_ptr<GrpcServer>> grpc = GrpcServer::start(options_.listen, &service_, options_.service);
     if (!grpc.ok()) return grpc.status();
     grpc_ = std::move(*grpc);
@@ -126,7 +130,7 @@ class Server {
                  options_.storage.data_dir, kVersion, kCommit);
     StorageOptions storage = options_.storage;
     storage.on_checkpoint_put_off = [](const Status& why) {
-      spdlog::warn("kilokvd puts checkpoints off until the disk has room reason=\"{}\"", why.message());
+      spdlog::warn("kilokvd makes no checkpoints until the disk has room reason=\"{}\"", why.message());
     };
     Result<std::unique_ptr<CommitLog>> log = open_rocksdb_log(storage);
     if (!log.ok()) return log.status();
@@ -134,7 +138,7 @@ class Server {
     return open_database();
   }
 
-  // Ready from here on: what is accepted has to be finished before the end.
+  // From here on the server is ready: it must finish all accepted work before it ends.
   Status serve() {
     service_.serve(database_.get());
     grpc_->set_serving(true);
@@ -144,9 +148,9 @@ class Server {
     return status;
   }
 
-  // Finishes what was accepted. UNAVAILABLE when that takes longer than the drain timeout: then not every RPC has
-  // ended, and the process must end without destroying what they use. A checkpoint that is not finished by then is only
-  // work for the next start.
+  // Finishes the accepted work. UNAVAILABLE if this takes longer than the drain timeout. Then some RPCs have not ended,
+  // and the process must end without destroying the objects that they use. If only the checkpoint is not finished in
+  // time, drain() succeeds: the next start then replays more of the log.
   Status drain() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(options_.drain_timeout_us);
     grpc_->set_serving(false);
@@ -162,7 +166,8 @@ class Server {
     service_.close();
     grpc_->shut_down(kSendGrace);
     if (done.wait_until(end) != std::future_status::ready) {
-      spdlog::warn("kilokvd ends without a checkpoint, as --drain-timeout has passed: the next start replays the log");
+      spdlog::warn(
+          "kilokvd ends without a checkpoint because --drain-timeout has passed: the next start replays the log");
     }
     return {};
   }
@@ -202,7 +207,8 @@ class Server {
   SystemClock clock_;
   SystemRandom random_;
   ThreadScheduler scheduler_;
-  // Destroyed from the bottom up: first the port, so that no RPC is left, then what the RPCs use.
+  // C++ destroys these from the last to the first. The port comes first, so that no RPC is left when the objects that
+  // RPCs use are destroyed.
   std::unique_ptr<CommitLog> log_;
   std::unique_ptr<Database> database_;
   KiloKvService service_;
@@ -230,7 +236,7 @@ int run(const ServerOptions& options) {
   spdlog::info("kilokvd draining signal={} timeout_us={}", signal, options.drain_timeout_us);
   status = server.drain();
   if (!status.ok()) {
-    spdlog::warn("kilokvd ended before all was answered reason=\"{}\"", status.message());
+    spdlog::warn("kilokvd ended before all accepted work was answered reason=\"{}\"", status.message());
     std::_Exit(kExitFailure);
   }
   spdlog::info("kilokvd stopped");
@@ -251,7 +257,7 @@ int main(int argc, char** argv) {
   }
   switch (line->action) {
     case CommandLine::Action::print: std::fputs(line->text.c_str(), stdout); return 0;
-    case CommandLine::Action::check_config: std::puts("kilokvd: the settings are good"); return 0;
+    case CommandLine::Action::check_config: std::puts("kilokvd: all settings are valid"); return 0;
     case CommandLine::Action::run: break;
   }
   return kilokv::server::run(line->options);

@@ -12,7 +12,7 @@
 namespace kilokv::server {
 namespace {
 
-constexpr int kExitedBySignal = 128;  // as shells count it
+constexpr int kExitedBySignal = 128;  // plus the number of the signal, as in shells
 
 sigset_t watched_signals() {
   sigset_t signals;

@@ -1,4 +1,4 @@
-# Writes OUTPUT with VERSION and the commit of SOURCE_DIR; leaves it alone when nothing has changed. Run with cmake -P.
+# Writes OUTPUT with VERSION and the commit of SOURCE_DIR. Does not touch it if nothing has changed. Run with cmake -P.
 cmake_minimum_required(VERSION 3.25)
 execute_process(
   COMMAND git -C ${SOURCE_DIR} describe --always --dirty=+ --abbrev=12 --exclude=*

@@ -3,7 +3,7 @@
 // that both halves of every transfer are there.
 //
 // The accounts of the load tester (keys acct............) do not belong to the bank. They have balances and no
-// statements. The audit checks that none is below zero, and reports their total apart.
+// statements. The audit checks that none is below zero, and reports their total in its own line.
 //
 // Thread safety: any thread, with its own client.
 #pragma once

@@ -94,7 +94,7 @@ client::Error Demo::start_server() {
   auto server = ServerProcess::start(options_.server, folder_);
   if (!server) return server.error();
   server_ = std::move(*server);
-  tell("started a server of our own at " + server_->endpoint());
+  tell("started a server for the demo at " + server_->endpoint());
   return {};
 }
 
@@ -184,7 +184,7 @@ client::Error Demo::trade() {
 client::Error Demo::kill_and_restart() {
   const std::int64_t killed_us = bench::steady_now_us();
   server_->kill();
-  tell("killed the server (SIGKILL) while " + std::to_string(options_.clients) + " clients were at it");
+  tell("killed the server (SIGKILL) while " + std::to_string(options_.clients) + " clients were using it");
   if (client::Error error = server_->start_again()) return error;
   report_.kill.killed = true;
   report_.kill.at_us = killed_us - began_us_;

@@ -148,23 +148,23 @@ void add_movements(CLI::App* app, Flags* flags, std::function<ExitCode()>* chose
     return command;
   };
   CLI::App* open = movement("open", "Open an account", bank::Kind::opened);
-  add_amount(open, "--balance", &flags->amount, "what it starts with; default 0.00");
+  add_amount(open, "--balance", &flags->amount, "balance at the start; default 0.00");
   CLI::App* deposit = movement("deposit", "Pay money in", bank::Kind::deposit);
   CLI::App* withdraw = movement("withdraw", "Take money out", bank::Kind::withdrawal);
   CLI::App* transfer = movement("transfer", "Move money between two accounts", bank::Kind::transfer);
   for (CLI::App* command : {deposit, withdraw, transfer}) {
-    add_amount(command, "amount", &flags->amount, "such as 12.34")->required();
+    add_amount(command, "amount", &flags->amount, "amount of money, such as 12.34")->required();
   }
   for (CLI::App* command : {withdraw, transfer}) {
     add_duration(command, "--wait", &flags->wait_us, 0,
-                 "wait on the server for the money, such as 3s; default: refuse at once");
+                 "longest time to wait on the server for the money, such as 3s; default: refuse at once");
   }
 }
 
 void add_reports(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen) {
-  CLI::App* statement = app->add_subcommand("statement", "The last entries of an account, and its balance");
+  CLI::App* statement = app->add_subcommand("statement", "Print the last entries of an account, and its balance");
   add_account(statement, "account", &flags->account);
-  statement->add_option("--lines", flags->lines, "entries shown")
+  statement->add_option("--lines", flags->lines, "most entries that are printed")
       ->capture_default_str()
       ->transform(client::whole_number(1, 1'000'000));
   statement->callback([=] {
@@ -175,7 +175,7 @@ void add_reports(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen)
   });
   CLI::App* audit = app->add_subcommand("audit", "Check all books at one moment: balances, statements, transfers");
   add_amount(audit, "--expect", &flags->expected,
-             "fail unless the accounts of the bank hold this in total; those of the load tester do not count");
+             "fail unless the accounts of the bank hold this sum; accounts of the load tester do not count");
   audit->callback([=] {
     *chosen = [=] {
       return with_client(flags, [=](client::Client* c) { return bank::print_audit(c, flags->expected); });
@@ -185,29 +185,30 @@ void add_reports(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen)
 
 void add_demo(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen) {
   CLI::App* command = app->add_subcommand(
-      "demo", "Many clients, a server that is killed in the middle, and an audit that proves that not a cent was lost");
+      "demo", "Run many clients, kill the server in the middle, and prove by an audit that not a cent was lost");
   bank::DemoOptions& options = flags->demo;
   command->footer(
-      "It starts a server of its own, and kills that one. Only with --endpoint HOST:PORT it uses a running server, "
-      "which\n"
-      "it does not kill; the environment variable KILOKV_ENDPOINT does not count here.");
-  command->add_option("--server", options.server, "kilokvd to start; default: the one beside this program");
+      "The demo starts its own server, and kills it. With --endpoint HOST:PORT it uses a running server instead, and\n"
+      "does not kill it. The demo ignores the environment variable KILOKV_ENDPOINT.");
+  command->add_option("--server", options.server,
+                      "path of the kilokvd to start; default: kilokvd in the folder of this program");
   command->add_option("--data-dir", options.data_dir,
-                      "where the server that it starts keeps its data; default: a temporary folder");
-  add_duration(command, "--duration", &options.duration_us, 1, "how long clients work; default 10s");
-  command->add_option("--clients", options.clients, "clients, each with its session")
+                      "data folder of the server that the demo starts; default: a temporary folder");
+  add_duration(command, "--duration", &options.duration_us, 1, "time for which the clients work; default 10s");
+  command->add_option("--clients", options.clients, "number of clients, each with its own session")
       ->capture_default_str()
       ->transform(client::whole_number(1, 1024));
-  command->add_option("--accounts", options.accounts, "customers")
+  command->add_option("--accounts", options.accounts, "number of customers, each with one account")
       ->capture_default_str()
       ->transform(client::whole_number(2, 1'000'000));
-  command->add_option("--batch-size", options.request_transactions, "transactions of a request")
+  command->add_option("--batch-size", options.request_transactions, "number of transactions in each request")
       ->capture_default_str()
       ->transform(client::whole_number(4, 1024));
-  command->add_option("--seed", options.seed, "of what clients do")
+  command->add_option("--seed", options.seed, "seed of the random choices that clients make")
       ->transform(client::whole_number())
       ->capture_default_str();
-  command->add_flag("--kill,!--no-kill", options.kill, "kill and restart the server at half time (the default)");
+  command->add_flag("--kill,!--no-kill", options.kill,
+                    "kill and restart the server after half of the duration (the default)");
   command->add_option("--json", flags->json_path,
                       "write the report as JSON to this file; -: standard output, instead of the table");
   command->callback([=] { *chosen = [=] { return demo(flags); }; });
@@ -224,10 +225,10 @@ int main(int argc, char** argv) {
   app.fallthrough();
   const client::ServerFlags server(&app, "--wait-for-server");  // --wait is for money
   flags.server = &server;
-  add_duration(&app, "--timeout", &flags.timeout_us, 1, "of a call, retries included; default 10s");
+  add_duration(&app, "--timeout", &flags.timeout_us, 1, "longest time for a call, retries included; default 10s");
   app.footer(
       "Exit codes: 0 done; 1 refused, or the books are wrong; 2 wrong usage; 3 the server refused the input;\n"
-      "4 no server, no answer in time, or it is full; 5 anything else.\n"
+      "4 no server, no answer in time, or a full server; 5 any other error.\n"
       "Example: kilokv-bank open alice --balance 100.00 && kilokv-bank withdraw alice 12.34 --wait 3s");
   add_movements(&app, &flags, &chosen);
   add_reports(&app, &flags, &chosen);
@@ -236,6 +237,6 @@ int main(int argc, char** argv) {
   if (const auto code = client::parse_arguments(&app, argc, argv)) return *code;
   const int code = static_cast<int>(chosen());
   if (std::cout.flush()) return code;
-  std::cerr << "kilokv-bank: cannot write to standard output: what was to be printed is lost\n";
+  std::cerr << "kilokv-bank: cannot write to standard output: the output is lost\n";
   return static_cast<int>(ExitCode::other);
 }

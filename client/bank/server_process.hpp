@@ -1,5 +1,5 @@
-// A kilokvd of the demo's own: started, killed and started again on the same folder and port. It ends with this
-// process, even if this process is killed. Thread safety: none; start and end it from the thread that lives longest.
+// The server that the demo starts, kills, and starts again on the same folder and port. It ends with this process, even
+// if this process is killed. Thread safety: none; start and end it from the thread that lives longest.
 #pragma once
 
 #include <sys/types.h>

@@ -1,8 +1,7 @@
 // One client of the demo, with its own session and thread. In each round it does two things:
 //   1. It sends a withdrawal from its pocket account that has to wait, and does not wait for the answer.
 //   2. It sends a request and waits for all of its answers. The request has transfers, payments, salaries, attempts
-//   that
-//      must be refused, and the deposit that covers the withdrawal of the round before.
+//      that must be refused, and the deposit that covers the withdrawal of the round before.
 // It records every answer of the server in its books.
 //
 // Thread safety: none; one thread calls run().

@@ -27,7 +27,7 @@ void on_signal(int signal) {
   }
   int none = 0;
   if (noted.compare_exchange_strong(none, signal)) {
-    say("\nkilokv-bench: ending early: waits for the last answers and checks the state; a second signal ends at "
+    say("\nkilokv-bench: ending early: waits for the last answers and checks the state; a second signal ends it at "
         "once\n");
     return;
   }

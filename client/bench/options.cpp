@@ -61,14 +61,14 @@ void fit_pairs(RunOptions* options) {
 
 client::Error check(const RunOptions& options) {
   if (options.unary && !options.history_path.empty()) {
-    return refuse("--history needs sessions, so that the fate of every transaction is learnt: leave --unary out");
+    return refuse("--history needs sessions, which tell the fate of every transaction: leave out --unary");
   }
   const bool waits_for_itself = engine::Workload::kind(options.workload.name).has_pairs && options.batch_size == 1 &&
                                 (options.in_flight < 2 || options.unary);
   if (waits_for_itself) {
     return refuse(options.workload.name +
-                  " with --batch-size 1 needs --in-flight 2 or more on one session's stream: what one half of a pair " +
-                  "waits for has to be sent while it waits");
+                  " with --batch-size 1 needs --in-flight 2 or more on one session's stream: one transaction " +
+                  "of a pair waits, and the other one has to be sent while it waits");
   }
   const auto workload = engine::Workload::create(options.workload);
   return workload.ok() ? client::Error{} : refuse(workload.status().message());
@@ -130,7 +130,7 @@ client::Error Flags::check_meaning() const {
 }
 
 Flags::Flags(CLI::App* command, bool lists) : command_(command), server_(command) {
-  command->footer("Workloads, what --keys counts, and sizes for every day and of the paper or benchmark:\n" +
+  command->footer("Workloads, what --keys counts in each, its default, and its value in the paper or benchmark:\n" +
                   engine::Workload::describe_sizes(true));
   add_axes(command, lists);
   add_settings(command);
@@ -144,58 +144,63 @@ void Flags::add_axes(CLI::App* command, bool lists) {
     if (!lists) option->expected(1);
     return option;
   };
-  axis("--workload", &workloads_, client::one_of(shared_workloads()), "what to run: a name from the list below");
+  axis("--workload", &workloads_, client::one_of(shared_workloads()),
+       "transactions to run: a name from the list below");
   axis("--keys", &keys_, client::whole_number(0, std::uint64_t{1} << 32),
-       "accounts, rows, what the list below says; 2 to 2^32; 0: the size for every day that stands there");
-  axis("--distribution", &distributions_, distribution(), "uniform or zipf:THETA, such as zipf:0.99");
-  axis("--encoding", &encodings_, client::one_of({"columns", "rows"}), "how batches travel: columns or rows");
+       "size of the data: what the list below counts, such as accounts; 2 to 2^32; 0: the default from that list");
+  axis("--distribution", &distributions_, distribution(),
+       "how keys are chosen: uniform, or zipf:THETA, such as zipf:0.99");
+  axis("--encoding", &encodings_, client::one_of({"columns", "rows"}),
+       "form of a batch on the network: columns or rows");
   axis("--batch-size", &batch_sizes_, client::whole_number(1, 65'536),
-       "transactions of a request, 1 to 65536; the server takes as many as fit in its --message-bytes-max");
+       "transactions in each request, 1 to 65536; a request must fit into the server's --message-bytes-max");
   axis("--connections", &connections_, client::whole_number(1, 1024),
-       "HTTP/2 connections, with a session on each, 1 to 1024");
+       "HTTP/2 connections, each with one session, 1 to 1024");
   axis("--in-flight", &in_flight_, client::whole_number(1, 65'536),
        "requests in flight on each connection, 1 to 65536");
   axis("--rate", &rates_, client::real_number(0, std::numeric_limits<double>::infinity()),
-       "transactions per second of all connections together, latency from the intended start (open loop); 0: closed "
-       "loop");
+       "transactions per second that all connections together start (open loop: latency counts from the intended "
+       "start); 0: closed loop");
 }
 
 void Flags::add_settings(CLI::App* command) {
-  command->add_flag("--unary", base_.unary, "one transaction a call, without batches and without a session");
-  add_duration(command, "--duration", &base_.duration_us, 1, "of the measured part");
-  add_duration(command, "--warmup", &base_.warmup_us, 0, "load before the measured part");
+  command->add_flag("--unary", base_.unary, "send one transaction in each call, without batches and without a session");
+  add_duration(command, "--duration", &base_.duration_us, 1, "time that is measured");
+  add_duration(command, "--warmup", &base_.warmup_us, 0, "time of load before the measurement");
   add_duration(command, "--give-up-after", &base_.give_up_after_us, 1,
-               "how long a request is sent again through restarts of the server");
-  command->add_option("--seed", base_.workload.seed, "of the transactions")
+               "time for which a request is sent again while the server restarts");
+  command->add_option("--seed", base_.workload.seed, "seed of the random choices in the transactions")
       ->transform(client::whole_number())
       ->capture_default_str();
   command
       ->add_option("--wait-share", base_.workload.semantic.wait_share,
-                   "bank-semantic: the share of transactions that are in pairs, one of which waits")
+                   "bank-semantic: share of the transactions that come in pairs, in which one waits for the other")
       ->transform(client::real_number(0, 1))
       ->capture_default_str();
   command
       ->add_option("--read-only-share", base_.workload.semantic.read_only_share,
-                   "bank-semantic and array-walk: the share of transactions that only read")
+                   "bank-semantic and array-walk: share of the transactions that only read")
       ->transform(client::real_number(0, 1))
       ->capture_default_str();
   base_.workload.semantic.wait_timeout_us = 10'000'000;
   add_duration(command, "--wait-timeout", &base_.workload.semantic.wait_timeout_us, 0,
-               "bank-semantic: how long one half of a pair waits for the other");
+               "bank-semantic: longest time that one transaction of a pair waits for the other");
   command
-      ->add_option("--pair-order", pair_order_,
-                   "bank-semantic: withdrawals-first, precedence (sent first, but with the higher "
-                   "precedence) or deposits-first")
+      ->add_option(
+          "--pair-order", pair_order_,
+          "bank-semantic: order in a pair: withdrawals-first, deposits-first, or precedence (the withdrawal is "
+          "sent first, with the higher precedence number, so that it runs last)")
       ->transform(client::one_of({"withdrawals-first", "precedence", "deposits-first"}))
       ->capture_default_str();
   command
       ->add_option("--value-size", base_.workload.ycsb.payload_bytes,
-                   "ycsb-a to ycsb-e: bytes of a value, such as 100 or 4KiB")
+                   "ycsb-a to ycsb-e: size of a value, such as 100 or 4KiB")
       ->transform(client::size_in_bytes(1, std::numeric_limits<std::uint32_t>::max()))
       ->capture_default_str();
-  command->add_flag("--load,!--no-load", base_.load, "load the initial records that are not there (the default)");
+  command->add_flag("--load,!--no-load", base_.load, "write the missing initial records before the run (the default)");
   command->add_option("--json", json_path_, "write the report as JSON to this file; -: standard output");
-  command->add_option("--history", base_.history_path, "write every transaction as a JSON line to this file");
+  command->add_option("--history", base_.history_path,
+                      "write every transaction to this file, as one line of JSON each");
 }
 
 client::Expected<std::vector<RunOptions>> Flags::runs() const {

@@ -114,9 +114,9 @@ client::Error Runner::check_before() {
   if (!state) return state.error();
   if (state->violation.empty()) return {};
   return make_error(client::ErrorCode::failed_precondition,
-                    "the database is not one of workload " + options_.workload.name +
-                        " with these options, before the run (" + state->violation +
-                        "): use the --keys and options that filled it, or a fresh one");
+                    "the database does not hold the data of workload " + options_.workload.name +
+                        " with these options: before the run, " + state->violation +
+                        ". Use the --keys and options that filled it, or a fresh database");
 }
 
 client::Error Runner::open_history() {

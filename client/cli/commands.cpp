@@ -1,4 +1,4 @@
-// The commands of kilokv (commands.hpp); txn is in txn_command.cpp.
+// The commands of kilokv (commands.hpp), except txn, which is in txn_command.cpp.
 #include "client/cli/commands.hpp"
 
 #include <charconv>
@@ -13,8 +13,8 @@
 namespace kilokv::client {
 namespace {
 
-// What `put` stores for a word: an integer if it is written as integers are printed, so that 007 or +5 keep their
-// characters. None if it is one that no value can hold.
+// The value that `put` stores for a text. It is an integer only if the text is written as integers are printed, so that
+// 007 and +5 keep their characters. Empty if it is an integer outside the range.
 std::optional<std::variant<std::int64_t, std::string_view>> parse_value(std::string_view text, bool as_bytes) {
   if (as_bytes) return text;
   std::int64_t value = 0;
@@ -24,7 +24,7 @@ std::optional<std::variant<std::int64_t, std::string_view>> parse_value(std::str
   return text;
 }
 
-// Sends one transaction in a session, so that it is applied once however often it has to be sent. Prints nothing.
+// Sends one transaction in a session, so that it is applied once, however often it is sent. Prints nothing.
 Expected<RequestResult> send(const CommonOptions& common, const Batch& batch) {
   auto client = connect(common);
   if (!client) return client.error();
@@ -33,7 +33,8 @@ Expected<RequestResult> send(const CommonOptions& common, const Batch& batch) {
   return (*session)->execute(batch);
 }
 
-// Reports what did not commit; else prints `text` or, as JSON, outcome and version with the `extra` fields.
+// Reports a transaction that did not commit. Otherwise prints `text`, or outcome and version with the `extra` fields as
+// JSON.
 ExitCode print_outcome(const CommonOptions& common, const RequestResult& sent, const std::string& text,
                        const nlohmann::json& extra = nlohmann::json::object()) {
   const ResultView result = sent.results.at(0);
@@ -56,7 +57,7 @@ std::string version_text(const RequestResult& sent) {
   return version ? "version " + std::to_string(*version) : "nothing to write";
 }
 
-// Of an add: why there is no sum. Other outcomes are not its business.
+// Says why an `add` has no sum. Handles only the outcomes that are particular to `add`.
 ExitCode report_sum(const ResultView& result, const std::string& key, std::int64_t delta) {
   if (result.outcome == Outcome::type_mismatch) {
     std::cerr << "kilokv: " << key_text(key) << " holds bytes; add needs an integer (TYPE_MISMATCH)\n";
@@ -64,7 +65,7 @@ ExitCode report_sum(const ResultView& result, const std::string& key, std::int64
   }
   if (result.outcome == Outcome::overflow) {
     std::cerr << "kilokv: " << key_text(key) << " plus " << delta
-              << " is outside of the signed 64-bit range; the integer stays as it is (OVERFLOW)\n";
+              << " is outside the signed 64-bit range; the integer stays as it is (OVERFLOW)\n";
     return ExitCode::not_done;
   }
   return ExitCode::ok;
@@ -115,7 +116,7 @@ ExitCode run_put(const CommonOptions& common, const std::string& key, const std:
   if (value == "-") text.assign(std::istreambuf_iterator<char>(std::cin), {});
   const auto parsed = parse_value(text, as_bytes);
   if (!parsed) {
-    std::cerr << "kilokv: " << text << " is outside of the signed 64-bit range; --bytes stores its digits as bytes\n";
+    std::cerr << "kilokv: " << text << " is outside the signed 64-bit range; --bytes stores its digits as bytes\n";
     return ExitCode::usage;
   }
   Batch batch;
@@ -164,7 +165,7 @@ ExitCode run_add(const CommonOptions& common, const std::string& key, std::int64
   batch.begin();
   const Key at = batch.key(key);
   batch.add(at, delta);
-  batch.get(at);  // what it has become
+  batch.get(at);  // reads the sum
   batch.end();
   const auto sent = send(common, batch);
   if (!sent) return report(sent.error());

@@ -1,5 +1,5 @@
-// The commands of kilokv, apart from how the command line names their arguments (main.cpp). Each connects, does its
-// work, prints, and returns the code to exit with.
+// The commands of kilokv. (main.cpp names their arguments.) Each command connects, does its work, prints, and returns
+// the exit code.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 namespace kilokv::client {
 
 struct CommonOptions {
-  ClientOptions server;                  // where it is, and how long to wait for it
-  std::uint64_t timeout_us = 5'000'000;  // of connecting, and of each request
+  ClientOptions server;                  // its endpoint, and how long to wait for it
+  std::uint64_t timeout_us = 5'000'000;  // for connecting, and for each request
   OutputFormat output = OutputFormat::text;
 };
 
 struct ScanArguments {
-  std::string from, to;  // to empty: no upper bound
+  std::string from, to;  // an empty `to` means no upper bound
   std::optional<std::string> prefix;
   std::uint64_t limit = 0;  // pairs; 0: all
 };
 
 struct CancelArguments {
-  std::uint64_t parked_id = 0;  // or, when 0:
+  std::uint64_t parked_id = 0;  // if 0, the fields below name the request
   std::string session;
   std::uint64_t request = 0;
   std::optional<std::uint32_t> index;
@@ -33,10 +33,10 @@ struct CancelArguments {
 
 struct TxnArguments {
   std::string file = "-";  // -: standard input
-  bool batch = false;      // all lines as one request
+  bool batch = false;      // sends all transactions as one request
 };
 
-// `value` "-" is read from standard input; an integer if it is written as one, unless `as_bytes`.
+// If `value` is "-", reads it from standard input. Stores an integer if the value is written as one, unless `as_bytes`.
 ExitCode run_put(const CommonOptions& common, const std::string& key, const std::string& value, bool as_bytes);
 ExitCode run_get(const CommonOptions& common, const std::vector<std::string>& keys);
 ExitCode run_del(const CommonOptions& common, const std::vector<std::string>& keys);
@@ -49,7 +49,7 @@ ExitCode run_txn(const CommonOptions& common, const TxnArguments& arguments);
 
 Expected<std::unique_ptr<Client>> connect(const CommonOptions& common);
 
-// The first key after all that begin with `prefix`; empty: there is none.
+// The first key after all keys that begin with `prefix`. Empty: there is none.
 std::string prefix_end(std::string prefix);
 
 }  // namespace kilokv::client

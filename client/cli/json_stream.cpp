@@ -14,7 +14,7 @@ bool is_space(int c) { return c >= 0 && kSpace.find(static_cast<char>(c)) != std
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// A whole character of UTF-8 at the start of `text`; empty if there is none.
+// The UTF-8 character at the start of `text`. Empty if there is none.
 std::string_view character(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   const std::size_t size = first < 0x80 ? 1 : first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
@@ -23,7 +23,8 @@ std::string_view character(std::string_view text) {
   return std::all_of(whole.begin() + 1, whole.end(), continues_character) ? whole : std::string_view();
 }
 
-// The end of the token that begins at `begin`: a string with its quotes, a bracket or the like, or a run of the rest.
+// The end of the token that begins at `begin`. A token is a string with its quotes, a punctuation character, or a run
+// of other characters.
 std::size_t token_end(std::string_view text, std::size_t begin) {
   if (kPunctuation.find(text[begin]) != std::string_view::npos) return begin + 1;
   std::size_t end = begin + 1;
@@ -42,8 +43,8 @@ struct Part {
   std::size_t begin, end;
 };
 
-// What of the text is wrong, where reading it stopped at the character `at`: a token as a whole, of which the last
-// character or the one after it was read last, or inside of a string a single character.
+// The part of the text that is wrong. The parser stopped at the character `at`. The part is a whole token if the parser
+// stopped at its last character or just after it. It is a single character if the parser stopped inside a string.
 Part wrong_part(std::string_view text, std::size_t at) {
   for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end) {
     end = begin + 1;
@@ -116,7 +117,7 @@ std::optional<JsonText> JsonStream::next() {
     const auto c = static_cast<char>(get());
     value.text.push_back(c);
     if (c == '"' && !read_string(&value.text)) {
-      if (input_->peek() == '\n') value.text.push_back('\n');  // this is what is wrong
+      if (input_->peek() == '\n') value.text.push_back('\n');  // so that the error shows the newline in the string
       break;
     }
     if (c == '{' || c == '[') ++depth;
@@ -131,7 +132,7 @@ std::string json_problem(std::string_view text, std::size_t at, TextPosition beg
   TextPosition position = begin;
   for (const char c : text.substr(0, wrong.begin)) position.advance(c);
   const std::string where = to_string(position) + ": this is not JSON: ";
-  if (wrong.begin == text.size()) return where + "it ends too early: a bracket or a quote is not closed";
+  if (wrong.begin == text.size()) return where + "the text ends too early: a bracket or a quote is not closed";
   const std::string_view part = text.substr(wrong.begin, wrong.end - wrong.begin);
   if (part == "\n") return where + "the line ends inside a string";
   if (static_cast<unsigned char>(part.front()) < ' ') return where + "unexpected control character";

@@ -1,5 +1,6 @@
-// JSON values one after the other, each on as many lines as it likes: where each begins, and where one is wrong. A
-// value is complete with its last bracket, so that a program that writes transactions into a pipe need not close it.
+// Reads JSON values one after the other, each on one or more lines. Knows where each value begins, and where a value is
+// wrong. A value is complete with its last bracket. So a program that writes transactions into a pipe need not close
+// it.
 //
 // Thread safety: none.
 #pragma once
@@ -14,10 +15,10 @@
 namespace kilokv::client {
 
 struct TextPosition {
-  std::uint64_t line = 1, column = 1;  // columns count characters of UTF-8
+  std::uint64_t line = 1, column = 1;  // a column is a UTF-8 character
   void advance(char c);
 };
-std::string to_string(TextPosition position);  // line 3, column 7
+std::string to_string(TextPosition position);  // such as: line 3, column 7
 
 struct JsonText {
   std::string text;
@@ -27,13 +28,14 @@ struct JsonText {
 class JsonStream {
  public:
   explicit JsonStream(std::istream* input) : input_(input) {}
-  // The text of the next value, which may be no JSON; none at the end. A line that ends inside a string ends the value.
+  // The text of the next value, which may be malformed JSON. Empty at the end of the input. A line that ends inside a
+  // string ends the value.
   std::optional<JsonText> next();
 
  private:
   static constexpr int kEnd = std::char_traits<char>::eof();
   int get();                            // the next character, or kEnd
-  bool read_string(std::string* text);  // whose opening quote is read; false: its line or the input ends before it
+  bool read_string(std::string* text);  // after its opening quote; false: the line or the input ended first
 
   std::istream* const input_;
   TextPosition position_;

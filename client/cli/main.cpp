@@ -1,4 +1,4 @@
-// kilokv: the command line client. Names the arguments of each command (commands.hpp) and says what they mean.
+// kilokv: the command line client. This file names the arguments of each command (commands.hpp), with their help.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -15,16 +15,18 @@ namespace {
 
 constexpr const char* kFooter =
     "Exit codes: 0 done; 1 a guard failed, a transaction did not commit, or a key is absent; 2 wrong usage; 3 the "
-    "server\nrefused the input; 4 no server, no answer in time, or it is full; 5 anything else.";
+    "server\nrefused the input; 4 no server, no answer in time, or a full server; 5 any other error.";
 
-// What the chosen command does, once the command line is read.
+// What the chosen command does. It runs after the command line has been parsed.
 using Action = std::function<ExitCode()>;
 
 CLI::Validator session_id() {
   const auto check = [](const std::string& text) {
     const auto is_digit = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
     const bool good = !text.empty() && text.size() % 2 == 0 && std::all_of(text.begin(), text.end(), is_digit);
-    return good ? std::string() : "\"" + text + "\" is not a session id, hexadecimal digits as parked list shows them";
+    return good ? std::string()
+                : "\"" + text +
+                      "\" is not a session id, which has the hexadecimal digits that `kilokv parked list` prints";
   };
   return {check, ""};
 }
@@ -37,12 +39,13 @@ CLI::App* add_command(CLI::App* app, const char* name, const char* description, 
 
 void add_common(CLI::App* app, CommonOptions* common) {
   const std::map<std::string, OutputFormat> formats = {{"text", OutputFormat::text}, {"json", OutputFormat::json}};
-  app->add_option("--output", common->output, "text or json (one object a line); default text")
+  app->add_option("--output", common->output,
+                  "form of the output: text, or json with one object in each line; default text")
       ->transform(CLI::Transformer(formats))
       ->transform(one_of({"text", "json"}))
       ->option_text("text|json");
   app->add_option("--timeout", common->timeout_us,
-                  "longest time to connect, and for each request apart from its waits; default 5s")
+                  "longest time to connect, and for each request without its waits; default 5s")
       ->transform(duration(1))
       ->option_text("DURATION, such as 500ms or 5s");
 }
@@ -56,24 +59,25 @@ void add_writes(CLI::App* app, const CommonOptions* common, Action* action) {
   };
   const auto a = std::make_shared<Arguments>();
   CLI::App* put =
-      add_command(app, "put", "Write a value; prints its version",
+      add_command(app, "put", "Write a value, and print its version",
                   "  kilokv put stock:42 100\n  kilokv put name --string 100\n  kilokv put page - <page.html");
   put->add_option("key", a->key)->required();
-  put->add_option("value", a->value, "an integer if it is written as one, else bytes; -: read from standard input")
+  put->add_option("value", a->value, "stored as an integer if it is written as one, else as bytes; -: standard input")
       ->required();
-  put->add_flag("--bytes,--string", a->as_bytes, "bytes, even if it looks like an integer");
+  put->add_flag("--bytes,--string", a->as_bytes, "store the value as bytes, even if it looks like an integer");
   put->callback([=] { *action = [=] { return run_put(*common, a->key, a->value, a->as_bytes); }; });
 
-  CLI::App* get =
-      add_command(app, "get", "Read keys at one moment", "  kilokv get stock:42\n  kilokv --output json get alice bob");
+  CLI::App* get = add_command(app, "get", "Print the values of keys, all as of one moment",
+                              "  kilokv get stock:42\n  kilokv --output json get alice bob");
   get->add_option("key", a->keys)->required();
   get->callback([=] { *action = [=] { return run_get(*common, a->keys); }; });
 
-  CLI::App* del = add_command(app, "del", "Delete keys, all at once; prints the version", "  kilokv del stock:42");
+  CLI::App* del =
+      add_command(app, "del", "Delete keys in one transaction, and print its version", "  kilokv del stock:42");
   del->add_option("key", a->keys)->required();
   del->callback([=] { *action = [=] { return run_del(*common, a->keys); }; });
 
-  CLI::App* add = add_command(app, "add", "Add to an integer (absent counts as 0); prints what it has become",
+  CLI::App* add = add_command(app, "add", "Add to an integer, and print the sum; an absent key counts as 0",
                               "  kilokv add stock:42 10\n  kilokv add stock:42 -3");
   add->add_option("key", a->key)->required();
   add->add_option("delta", a->delta)->required()->transform(signed_number());
@@ -84,10 +88,10 @@ void add_scan(CLI::App* app, const CommonOptions* common, Action* action) {
   const auto a = std::make_shared<ScanArguments>();
   CLI::App* scan = add_command(app, "scan", "Print pairs in key order, all as of one moment",
                                "  kilokv scan\n  kilokv scan a m --limit 10\n  kilokv scan --prefix stock:");
-  CLI::Option* from = scan->add_option("from", a->from, "first key");
-  scan->add_option("to", a->to, "end, not included; none: to the last key");
-  scan->add_option("--prefix", a->prefix, "all keys that begin with it")->excludes(from);
-  scan->add_option("--limit", a->limit, "stop after so many pairs; 0: all")
+  CLI::Option* from = scan->add_option("from", a->from, "first key of the range; default: the first key of all");
+  scan->add_option("to", a->to, "end of the range, not included; default: after the last key");
+  scan->add_option("--prefix", a->prefix, "print only keys that begin with this text")->excludes(from);
+  scan->add_option("--limit", a->limit, "most pairs that are printed; 0: all")
       ->transform(whole_number())
       ->capture_default_str();
   scan->callback([=] { *action = [=] { return run_scan(*common, *a); }; });
@@ -95,22 +99,26 @@ void add_scan(CLI::App* app, const CommonOptions* common, Action* action) {
 
 void add_parked(CLI::App* app, const CommonOptions* common, Action* action) {
   const auto a = std::make_shared<CancelArguments>();
-  CLI::App* parked = add_command(app, "parked", "Transactions that wait on the server",
+  CLI::App* parked = add_command(app, "parked", "List or cancel parked transactions: they wait on the server",
                                  "  kilokv parked list\n  kilokv parked cancel 17");
   parked->require_subcommand(1);
-  CLI::App* list = add_command(parked, "list", "List them, the oldest first", "  kilokv --output json parked list");
+  CLI::App* list = add_command(parked, "list", "List the parked transactions, the oldest first",
+                               "  kilokv --output json parked list");
   list->callback([=] { *action = [=] { return run_parked_list(*common); }; });
-  CLI::App* cancel = add_command(parked, "cancel", "Cancel one, or what a request still has open; exit 1 if none was",
-                                 "  kilokv parked cancel 17\n  kilokv parked cancel --session 5f...a1 --request 3");
-  CLI::Option* id = cancel->add_option("id", a->parked_id, "as parked list shows it")->transform(whole_number(1));
-  CLI::Option* session = cancel->add_option("--session", a->session, "session id, as parked list shows it")
-                             ->transform(session_id())
-                             ->excludes(id);
-  CLI::Option* request = cancel->add_option("--request", a->request, "its number in the session")
+  CLI::App* cancel = add_command(
+      parked, "cancel", "Cancel one parked transaction, or all that a request still has; exit code 1 if none was",
+      "  kilokv parked cancel 17\n  kilokv parked cancel --session 5f...a1 --request 3");
+  CLI::Option* id = cancel->add_option("id", a->parked_id, "id of a parked transaction, as `parked list` prints it")
+                        ->transform(whole_number(1));
+  CLI::Option* session =
+      cancel->add_option("--session", a->session, "id of the request's session, as `parked list` prints it")
+          ->transform(session_id())
+          ->excludes(id);
+  CLI::Option* request = cancel->add_option("--request", a->request, "number of the request in its session")
                              ->transform(whole_number(1))
                              ->needs(session);
   session->needs(request);
-  cancel->add_option("--index", a->index, "one transaction of it; none: all")
+  cancel->add_option("--index", a->index, "index of one transaction in the request; default: all of them")
       ->transform(whole_number(0, std::numeric_limits<std::uint32_t>::max()))
       ->needs(request);
   cancel->callback([=] {
@@ -121,17 +129,16 @@ void add_parked(CLI::App* app, const CommonOptions* common, Action* action) {
 
 void add_txn(CLI::App* app, const CommonOptions* common, Action* action) {
   const auto a = std::make_shared<TxnArguments>();
-  CLI::App* txn =
-      add_command(app, "txn", "Run transactions: JSON objects in, one history line out for each (docs/history.md)",
-                  "  echo '{\"guards\": [{\"key\": \"alice\", \"is\": \"ge\", \"value\": 10}],\n"
-                  "         \"then\": [{\"op\": \"add\", \"key\": \"alice\", \"delta\": -10},\n"
-                  "                  {\"op\": \"add\", \"key\": \"bob\", \"delta\": 10}]}' | kilokv txn\n"
-                  "  kilokv txn --batch transfers.jsonl");
-  txn->add_option("file", a->file,
-                  "JSON objects, one after the other, on as many lines as they need; -: standard input")
+  CLI::App* txn = add_command(
+      app, "txn", "Run transactions: read JSON objects, and print a history line for each (docs/history.md)",
+      "  echo '{\"guards\": [{\"key\": \"alice\", \"is\": \"ge\", \"value\": 10}],\n"
+      "         \"then\": [{\"op\": \"add\", \"key\": \"alice\", \"delta\": -10},\n"
+      "                  {\"op\": \"add\", \"key\": \"bob\", \"delta\": 10}]}' | kilokv txn\n"
+      "  kilokv txn --batch transfers.jsonl");
+  txn->add_option("file", a->file, "file of JSON objects, each on one or more lines; -: standard input")
       ->capture_default_str();
   txn->add_flag("--batch", a->batch,
-                "send all of them as one request; they have no order among themselves, and are refused together");
+                "send all transactions as one request: they may run in any order, and are refused together");
   txn->callback([=] { *action = [=] { return run_txn(*common, *a); }; });
 }
 
@@ -149,7 +156,8 @@ int run(int argc, char** argv) {
   add_scan(&app, &common, &action);
   add_parked(&app, &common, &action);
   add_txn(&app, &common, &action);
-  CLI::App* status = add_command(&app, "status", "What the server is doing", "  kilokv --output json status");
+  CLI::App* status = add_command(&app, "status", "Print the state of the server, its settings and its counters",
+                                 "  kilokv --output json status");
   status->callback([&] { action = [&] { return run_status(common); }; });
   add_help_command(&app);
   if (const auto code = parse_arguments(&app, argc, argv)) return *code;
@@ -159,7 +167,7 @@ int run(int argc, char** argv) {
   }
   const ExitCode code = action();
   const bool written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (!written) std::cerr << "kilokv: cannot write to standard output: what was to be printed is lost\n";
+  if (!written) std::cerr << "kilokv: cannot write to standard output: the output is lost\n";
   return static_cast<int>(written ? code : ExitCode::other);
 }
 

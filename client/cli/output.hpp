@@ -1,4 +1,4 @@
-// What kilokv prints: values and pairs as text or JSON lines on standard output, errors on standard error.
+// What kilokv prints: values and pairs as text or as JSON lines on standard output, and errors on standard error.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace kilokv::client {
 
 enum class OutputFormat : std::uint8_t { text, json };
 
-// Integers as digits; bytes in double quotes, escaped as in C; absent as "(absent)".
+// An integer as digits, bytes in double quotes with the escapes of C, and an absent value as "(absent)".
 std::string value_text(const ValueView& value);
-// Printable keys as they are, others escaped as in C.
+// A printable key as it is, another key with the escapes of C.
 std::string key_text(std::string_view key);
-// {"key": ..., "value": ..., "version": ...}; version null: the transaction's own write.
+// {"key": ..., "value": ..., "version": ...}. A null version means the transaction's own write.
 std::string read_json(std::string_view key, const ValueView& value, std::optional<std::uint64_t> version);
 
 ValueView view_of(const Pair& pair);
 
-// What happened, where, and what to do; returns the code to exit with.
+// Prints what happened, where, and what to do. Returns the exit code.
 ExitCode report(const Error& error);
-// A transaction that did not commit.
+// The same for a transaction that did not commit.
 ExitCode report(const ResultView& result);
 
 }  // namespace kilokv::client

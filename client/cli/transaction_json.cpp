@@ -1,4 +1,5 @@
-// Reading transactions from JSON (transaction_json.hpp). Inside, a wrong field is an exception; none leaves the file.
+// Reads transactions from JSON (transaction_json.hpp). Inside this file a wrong field throws an exception. No exception
+// leaves the file.
 #include "client/cli/transaction_json.hpp"
 
 #include <absl/strings/escaping.h>
@@ -22,7 +23,7 @@ using Json = nlohmann::json;
 
 [[noreturn]] void fail(const std::string& what) { throw std::invalid_argument(what); }
 
-// A value of the input in a message.
+// A value of the input, as messages show it.
 std::string shown(const Json& field) {
   constexpr std::size_t kBytesMax = 60;
   const std::string text = field.dump(-1, ' ', true);  // ASCII, so that it can be cut anywhere
@@ -41,7 +42,8 @@ std::string joined(const std::vector<std::string>& names) {
   return all;
 }
 
-// A misspelt field must not be taken for an absent one: "when_flase" would make a WAIT guard FAIL.
+// A misspelt field must not count as an absent one. With "when_flase", for example, a WAIT guard would become a FAIL
+// guard.
 void check_fields(const Json& object, const std::vector<std::string>& known) {
   for (const auto& item : object.items()) {
     if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
@@ -151,7 +153,7 @@ bool flag(const Json& object, const char* name) {
   return found->get<bool>();
 }
 
-// The operations of one list.
+// Reads the operations of one list.
 class OperationReader {
  public:
   void operator()(const Json& operation, Batch* batch) {
@@ -196,7 +198,7 @@ class OperationReader {
     }
   }
 
-  // Bytes point into held_, until the next call.
+  // Bytes point into held_, and are valid until the next call.
   Operand operand(const Json& field, const char* name) {
     if (field.is_number()) return integer<std::int64_t>(field, name);
     if (!field.is_object() || field.contains("b64")) {
@@ -210,8 +212,7 @@ class OperationReader {
     check_fields(field, {"commit_version", "batch_time"});
     if (field.size() == 1 && flag(field, "commit_version")) return CommitVersion{};
     if (field.size() == 1 && flag(field, "batch_time")) return BatchTime{};
-    fail(std::string("\"") + name +
-         "\" is none of an integer, bytes, get, commit_version or batch_time: " + shown(field));
+    fail(std::string("\"") + name + "\" must be an integer, bytes, get, commit_version or batch_time: " + shown(field));
   }
 
   Op earlier_get(const Json& field) const {
@@ -286,7 +287,7 @@ Expected<bool> append_transaction(std::string_view text, Batch* batch, TextPosit
     return append_line(Json::parse(text), batch);
   } catch (const Json::parse_error& error) {
     wrong.message = json_problem(text, error.byte == 0 ? 0 : error.byte - 1, begin);
-  } catch (const Json::out_of_range&) {  // the only one that parse() throws
+  } catch (const Json::out_of_range&) {  // parse() throws no other exception here
     wrong.message = to_string(begin) + ": a number of this transaction is too large";
   } catch (const std::exception& error) {
     wrong.message = to_string(begin) + ": " + error.what();

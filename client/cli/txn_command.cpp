@@ -1,4 +1,4 @@
-// kilokv txn: JSON objects in, history lines out.
+// kilokv txn: reads JSON objects, and prints history lines.
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -22,7 +22,7 @@ class TxnRun {
     context_.began_us = monotonic_us();
   }
 
-  // With `one_request` all is sent at the end, else each transaction as soon as it is read.
+  // With `one_request`, sends all transactions at the end. Otherwise sends each transaction as soon as it is read.
   ExitCode run(std::istream& input, bool one_request) {
     one_request_ = one_request;
     JsonStream stream(&input);
@@ -40,11 +40,11 @@ class TxnRun {
 
  private:
   ExitCode stop(const std::string& why) const {
-    std::cerr << "kilokv: " << why << (any_sent_ ? "; what came before it was sent\n" : "; nothing was sent\n");
+    std::cerr << "kilokv: " << why << (any_sent_ ? "; everything before it was sent\n" : "; nothing was sent\n");
     return ExitCode::usage;
   }
 
-  // Sends the batch and prints its lines. False: there is no point in going on.
+  // Sends the batch and prints its lines. False: the next transactions cannot succeed either.
   bool send() {
     any_sent_ = true;
     std::promise<Error> ended;
@@ -67,7 +67,8 @@ class TxnRun {
   void tell(Error error, std::string* lines) {
     if (error.setting == "--guards-max") {
       error.message +=
-          "; the version guards that a transaction begins with do not count if it is alone and nothing of it waits";
+          "; the version guards that a transaction begins with do not count if it is alone in its request and has no "
+          "WAIT guard";
     }
     if (const auto begin = begin_of(error)) error.message.insert(0, to_string(*begin) + ": ");
     raise(report(error));
@@ -76,7 +77,7 @@ class TxnRun {
     std::cerr << "  hint: the request was refused as a whole: none of its " << batch_.size() << " transactions ran\n";
   }
 
-  // Where the transaction begins that the error is about, if it is about one.
+  // The place of the transaction that the error names, if it names one.
   std::optional<TextPosition> begin_of(const Error& error) const {
     if (!one_request_) return begins_.front();
     constexpr std::string_view kList = "transactions[";
@@ -92,7 +93,7 @@ class TxnRun {
            (error.setting == "--guards-max" || error.setting == "--message-bytes-max");
   }
 
-  // A transaction with more guards than fit in a request: execute() uploads what it can of them.
+  // For a transaction with more guards than fit into a request: execute() uploads as many of them as it can.
   Error send_with_upload(std::string* lines) {
     lines->clear();
     HistoryContext context = context_;
@@ -110,7 +111,7 @@ class TxnRun {
     return {};
   }
 
-  // What was answered before an error is told, too.
+  // Also writes the lines of transactions that were answered before an error.
   void append_lines(const Progress& progress, std::string* lines) {
     answered_any_ = false;
     HistoryContext context = context_;
@@ -136,9 +137,9 @@ class TxnRun {
   std::vector<TextPosition> begins_;  // of the transactions in batch_
   bool one_request_ = false;
   bool any_sent_ = false;
-  bool answered_any_ = false;  // of the transactions that were sent last
+  bool answered_any_ = false;  // whether any transaction of the last send was answered
   ExitCode code_ = ExitCode::ok;
-  ExitCode code_before_ = ExitCode::ok;  // the send at hand
+  ExitCode code_before_ = ExitCode::ok;  // before the current send
 };
 
 }  // namespace

@@ -19,13 +19,13 @@ struct UnitName {
   std::string_view name;
   std::uint64_t factor;
 };
-// From small to large.
+// From the smallest unit to the largest.
 constexpr std::array<UnitName, 5> kDurations = {
     {{"us", 1}, {"ms", 1'000}, {"s", 1'000'000}, {"m", 60'000'000}, {"h", 3'600'000'000}}};
 constexpr std::array<UnitName, 5> kSizes = {
     {{"", 1}, {"B", 1}, {"KiB", 1u << 10}, {"MiB", 1u << 20}, {"GiB", 1u << 30}}};
 
-// The number at the start of the text, and what follows it; none if there is no number, or none that fits.
+// The number at the start of the text, and the text after it. Empty if there is no number, or if it does not fit.
 template <class T>
 std::optional<std::pair<T, std::string_view>> leading_number(std::string_view text) {
   T number{};
@@ -52,7 +52,8 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   return std::nullopt;
 }
 
-// A transform that replaces the text by what `read` makes of it, or says that it is not `wanted`.
+// A transform that replaces the text by the result of `read`. If there is none, the error says that the text is not
+// `wanted`.
 CLI::Validator reader(std::string wanted, std::function<std::optional<std::string>(std::string_view)> read) {
   const auto replace = [wanted = std::move(wanted), read = std::move(read)](std::string& text) {
     const auto value = read(text);
@@ -70,7 +71,7 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return meant ? "; did you mean " + quoted(*meant) + "?" : "";
 }
 
-// The command that the command line chose, and how it is called.
+// The command that the command line chose, and its path: the program's name and the commands down to it.
 struct Chosen {
   explicit Chosen(const CLI::App& root) : app(&root), path(root.get_name()) {
     while (!app->get_subcommands().empty()) {
@@ -118,11 +119,11 @@ std::string unknown_flag(const Chosen& chosen, const std::string& word) {
   const std::string typed = word.substr(0, word.find('='));
   const std::string start = "unknown flag " + quoted(typed);
   if (has_flag(*chosen.app, typed)) {
-    return start + " before the command; it goes after it: " + chosen.path + " " + typed;
+    return start + " before the command; write it after the command: " + chosen.path + " " + typed;
   }
   for (const CLI::App* command : commands_of(*chosen.app)) {
     if (!has_flag(*command, typed)) continue;
-    return start + " here; it goes after a command: " + chosen.path + " " + command->get_name() + " " + typed;
+    return start + " here; write it after a command: " + chosen.path + " " + command->get_name() + " " + typed;
   }
   std::vector<std::string> known;
   for (const CLI::App* app = chosen.app; app != nullptr; app = app->get_fallthrough() ? app->get_parent() : nullptr) {
@@ -134,7 +135,7 @@ std::string unknown_flag(const Chosen& chosen, const std::string& word) {
   return start + (meant.empty() ? "; " + chosen.path + " --help lists the flags" : meant);
 }
 
-// What is wrong where words are left over that nothing takes, or something is missing.
+// Says what is wrong if words are left over that no argument takes, or if something is missing.
 std::string misfit(const CLI::App& app, const CLI::ParseError& error) {
   const Chosen chosen(app);
   const std::vector<std::string> left = app.remaining(true);
@@ -145,15 +146,16 @@ std::string misfit(const CLI::App& app, const CLI::ParseError& error) {
   return (left.empty() ? error.what() : "unexpected " + quoted(first)) + advice;
 }
 
-// What is wrong with how often a flag was given, or with its value: CLI11 names the flag first.
+// Says what is wrong if a flag is given too often, or has a wrong value. CLI11's message begins with the flag.
 std::string wrong_count(const CLI::App& root, const CLI::ParseError& error) {
   const std::string text = error.what();
   for (const CLI::App* app = Chosen(root).app; app != nullptr; app = app->get_parent()) {
     for (const CLI::Option* option : app->get_options()) {
       const std::string name = option->get_name();
       if (text.find(name) == std::string::npos) continue;
-      if (option->get_items_expected_max() == 0) return name + " takes no value: leave out what follows the \"=\"";
-      if (option->count() > 1) return name + " is there " + std::to_string(option->count()) + " times: give it once";
+      if (option->get_items_expected_max() == 0)
+        return name + " takes no value: leave out the \"=\" and the text after it";
+      if (option->count() > 1) return name + " is given " + std::to_string(option->count()) + " times: give it once";
       return name + " needs a value";
     }
   }
@@ -168,8 +170,8 @@ std::string exclusion(const CLI::ExcludesError& error) {
   return text + " exclude each other: give one of them";
 }
 
-// As CLI11 takes them: the last one first. A flag that may go without a value takes one only after "=", so that
-// `--wait 5s` becomes `--wait=5s`; where a value is required that means the same.
+// The words in the order that CLI11 takes: the last one first. CLI11 gives a flag with an optional value its value only
+// after "=". So `--wait 5s` becomes `--wait=5s`. If the value is required, both forms mean the same.
 std::vector<std::string> words_of(int argc, const char* const* argv) {
   std::vector<std::string> words;
   bool flags_ended = false;
@@ -277,13 +279,13 @@ const char* const kCommit = KILOKV_COMMIT;
 
 void add_version_flag(CLI::App* app) {
   app->set_version_flag("--version", app->get_name() + " " + KILOKV_VERSION + " (commit " + kCommit + ")",
-                        "print version and commit and exit");
+                        "print the version and the commit, and exit");
 }
 
 void add_help_command(CLI::App* app) {
   const auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* help = app->add_subcommand("help", "Say what the program does, or a command: the same as its --help");
-  help->add_option("command", *words, "such as " + command_names(*app).front());
+  CLI::App* help = app->add_subcommand("help", "Print the help of the program or of a command, as --help does");
+  help->add_option("command", *words, "the command, such as " + command_names(*app).front());
   help->callback([app, words] {
     const CLI::App* told = app;
     std::string path = app->get_name();

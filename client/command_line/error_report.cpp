@@ -13,11 +13,12 @@ std::string advice(const Error& error, const std::string& timeout_flag) {
   switch (error.code) {
     case ErrorCode::unavailable:
       return std::string("start kilokvd there, or check --endpoint and ") + kEndpointVariable +
-             "; --wait-for-server waits for a server that starts, a longer " + timeout_flag + " for one that restarts";
+             "; --wait-for-server waits for a server that starts; a longer " + timeout_flag +
+             " waits for a server that restarts";
     case ErrorCode::deadline_exceeded:
-      return "a longer " + timeout_flag + " waits longer; what was sent may still be applied";
+      return "the server may still apply what was sent; a longer " + timeout_flag + " waits longer";
     case ErrorCode::resource_exhausted:
-      return error.setting.empty() ? "" : "the server is full: try again later, or raise the setting it names";
+      return error.setting.empty() ? "" : "the server is full: try again later, or raise the setting that it names";
     case ErrorCode::unimplemented: return "the server is older than this client, or not KiloKV";
     default: return "";
   }

@@ -1,4 +1,4 @@
-// What the programs say of an Error, and how they end: the same in all of them.
+// How all programs print an Error, and with which code they exit.
 #pragma once
 
 #include "client/command_line/exit_code.hpp"
@@ -6,7 +6,8 @@
 
 namespace kilokv::client {
 
-// What happened, where, and what to do, on standard error. `timeout_flag` is that of the program, such as --timeout.
+// Prints the error, its place and what to do, on standard error. `timeout_flag` is the name of the program's flag for
+// timeouts, such as --timeout.
 ExitCode report_error(const char* program, const char* timeout_flag, const Error& error);
 
 }  // namespace kilokv::client

@@ -7,10 +7,10 @@ namespace kilokv::client {
 
 enum class ExitCode : int {
   ok = 0,
-  not_done = 1,          // it was tried and not done: a guard failed, the bank refused, an invariant does not hold
-  usage = 2,             // the command line or an input line is wrong; nothing was sent for it
+  not_done = 1,  // it was tried, and did not succeed: a guard failed, the bank refused, an invariant does not hold
+  usage = 2,     // the command line or an input line is wrong; nothing was sent for it
   invalid_argument = 3,  // the server refused the input
-  unavailable = 4,       // no server, no answer in time, or it is full
+  unavailable = 4,       // no server, no answer in time, or a full server
   other = 5,
 };
 

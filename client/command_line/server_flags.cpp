@@ -8,7 +8,7 @@
 namespace kilokv::client {
 namespace {
 
-// CLI11 gives "true" for a flag without a value.
+// Accepts "true" as no value, because CLI11 passes "true" for a flag without a value.
 CLI::Validator optional_duration(std::int64_t without_value_us) {
   CLI::Validator given = duration(0);
   const auto read = [=](std::string& text) {
@@ -28,8 +28,8 @@ ServerFlags::ServerFlags(CLI::App* app, const std::string& wait_names) {
                        ->transform(endpoint())
                        ->option_text("HOST:PORT");
   app->add_flag(wait_names, wait_us_,
-                "wait for a server that does not listen yet or still recovers; without DURATION " +
-                    format_duration(kDefaultWaitUs) + "; default: do not wait, end with exit code 4")
+                "longest time to wait until the server listens and has recovered; without DURATION: " +
+                    format_duration(kDefaultWaitUs) + "; default: do not wait, and end with exit code 4")
       ->transform(optional_duration(kDefaultWaitUs))
       ->option_text("[DURATION]");
 }

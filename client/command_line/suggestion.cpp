@@ -7,7 +7,7 @@
 namespace kilokv::client {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // Row i of the table: the distances of the first i letters of `a` to each beginning of `b`.
+  // Row i of the table has the distances from the first i letters of `a` to each beginning of `b`.
   std::vector<std::size_t> before_last, last, row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {

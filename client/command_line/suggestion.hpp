@@ -1,4 +1,4 @@
-// What a person may have meant who typed a name that is not known: a command, or a flag. Thread safety: pure functions.
+// Suggests the name that a person may have meant after an unknown command or flag. Thread safety: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace kilokv::client {
 
-// How many letters have to be put in, left out, replaced, or swapped with their neighbour to get from `a` to `b`; no
-// letter is touched twice ("optimal string alignment").
+// The smallest number of edits that turn `a` into `b`. An edit inserts, removes or replaces a letter, or swaps two
+// neighbours. No letter is edited twice ("optimal string alignment").
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The known name that is nearest to `word`, or one that begins with it; the first of equals. None is near enough if
-// more than a third of the letters differ, but one may.
+// The known name that is most similar to `word`, or one that begins with it. If several are equally similar, the first
+// one. Empty if more than a third of the letters differ, but one letter may always differ.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace kilokv::client

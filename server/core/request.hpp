@@ -1,12 +1,11 @@
-// A client's request inside the server, and the sink that gets its answers. No gRPC here.
+// A client's request inside the server, and the sink that gets its answers. This file does not depend on gRPC.
 //
 // Life of a request: the service decodes and validates it into a Request from the pool, and passes it to
 // Database::submit. From then on core owns it. Its transactions finish in one batch, or in several if some WAIT. For
 // each batch the sink gets one ResultSlice; the last one has `last` set. A request that ends without results (refused,
-// unavailable, cancelled by a drain) gets exactly one fail() instead, or after some slices.
+// unavailable, cancelled by a drain) gets exactly one fail() instead of its last slice.
 //
-// Thread safety: plain data, but for ResponseSink.
-// results (refused, unavailable, cancelled by drain) gets exactly one fail() instead, or after some slices.
+// Thread safety: plain data, except ResponseSink, whose comment says more.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the service holds of answers that clients have not taken yet, over all streams.
-// Thread safety: all of it.
+// Counts the bytes of answers that clients have not taken yet, over all streams of the service.
+// Thread safety: all members.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@ class AnswerAccount {
  public:
   explicit AnswerAccount(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // Adds `bytes`, unless that would be more than the maximum. Returns the sum: nothing was added where it is more than
-  // bytes_max().
+  // Adds `bytes` if the sum is at most bytes_max(). Returns the sum in both cases: a sum above bytes_max() was not
+  // kept.
   std::uint64_t charge(std::uint64_t bytes) {
     const std::uint64_t sum = unsent_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     if (sum > bytes_max_) release(bytes);

@@ -1,14 +1,14 @@
-// The write side of a stream of answers: at most one write is under way, the rest wait in order, and the RPC is
-// finished once, after them. Whoever still owes answers holds the stream by shared_ptr, so it survives the RPC's end:
-// what comes then is dropped.
+// The write side of a stream of answers. At most one write is in progress. The other answers wait in order. The RPC is
+// finished once, after the last answer. Code that still has to write an answer holds the stream by shared_ptr, so the
+// stream can outlive the RPC. Answers that are written after the end of the RPC are dropped.
 //
-// Unsent answers are bounded, for each stream and for the service (AnswerAccount): the stream whose next answer would
-// be too much is cut. Where it has nothing unsent it ends with RESOURCE_EXHAUSTED and the setting; where a write is
-// under way, nothing more can be said to a client that does not read, and it ends as CANCELLED.
+// Unsent answers have a limit for each stream, and one for the service (AnswerAccount). The stream whose next answer
+// would exceed a limit is cut. If no write is in progress, the stream ends with RESOURCE_EXHAUSTED and names the
+// setting. Otherwise it ends with CANCELLED, because a client that does not read cannot get a message.
 //
 // States: open -> (finish_when_sent) closing -> finished; open or closing -> (client gone, or cut) finished.
-// Thread safety: all members; gRPC may run reactions of one RPC at the same time.
-// gRPC calls no reaction from within StartWrite, StartRead or Finish, so they may be called with the mutex held.
+// Thread safety: all members, because gRPC may run several reactions of one RPC at the same time. StartWrite, StartRead
+// and Finish may be called with the mutex held, because gRPC calls no reaction inside them.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -28,11 +28,11 @@
 
 namespace kilokv::server {
 
-// Reactor: grpc::ServerWriteReactor<ByteBuffer> or grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>.
+// Reactor is grpc::ServerWriteReactor<ByteBuffer> or grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>.
 template <class Reactor>
 class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerStream<Reactor>> {
  public:
-  // Keeps the stream alive until gRPC has let go of it. Requires: called once, before gRPC sees the reactor.
+  // Keeps the stream alive until gRPC no longer uses it. Requires: called once, before gRPC sees the reactor.
   AnswerStream* adopted_by_rpc() {
     self_ = this->shared_from_this();
     return this;
@@ -43,7 +43,7 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   AnswerStream(grpc::CallbackServerContext* context, std::uint64_t answer_bytes_max, AnswerAccount* account)
       : context_(context), answer_bytes_max_(answer_bytes_max), account_(account) {}
 
-  // For subclasses; each is called with mutex_ held, but for ended().
+  // For subclasses. The caller holds mutex_, except for ended().
   void write(grpc::ByteBuffer answer) {
     if (closing() || finished_) return;
     const std::uint64_t bytes = answer.Length();
@@ -64,7 +64,7 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
     if (!writing_ && queue_.empty()) finish_now();
   }
 
-  // The client is gone: ends the RPC without waiting for anything.
+  // For a client that has gone. Ends the RPC at once.
   void abandon() {
     drop_unsent();
     if (finished_) return;
@@ -72,10 +72,10 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
     finish_now();
   }
 
-  // An answer left the queue.
+  // Called after an answer has left the queue.
   virtual void on_sent() {}
 
-  // Nothing that is written from now on reaches the client. Without the mutex.
+  // Whether nothing more can reach the client. Called without the mutex.
   bool ended() const {
     const std::lock_guard lock(mutex_);
     return finished_ || cut_;
@@ -112,11 +112,11 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   }
 
   void OnDone() override {
-    const std::shared_ptr<void> self = std::move(self_);  // the last of gRPC's use; may destroy this on return
+    const std::shared_ptr<void> self = std::move(self_);  // gRPC uses the stream no more; the return may destroy it
   }
 
   void cut(std::uint64_t limit, std::uint64_t actual, const char* setting) {
-    constexpr std::int64_t kRetryAfterUs = 1000000;  // until others may have taken theirs
+    constexpr std::int64_t kRetryAfterUs = 1000000;  // by then, other clients may have taken their answers
     if (!writing_) {
       return finish_when_sent(
           to_grpc(Status::exhausted({"answers", std::to_string(limit) + " bytes unsent",
@@ -130,7 +130,7 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
     context_->TryCancel();
   }
 
-  // All but the one that gRPC holds, which does not count any more.
+  // Drops all unsent answers except the one that gRPC is sending. Counts that one as dropped, too.
   void drop_unsent() {
     while (queue_.size() > (writing_ ? 1 : 0)) queue_.pop_back();
     account_->release(unsent_bytes_);
@@ -150,12 +150,12 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   grpc::CallbackServerContext* const context_;
   const std::uint64_t answer_bytes_max_;
   AnswerAccount* const account_;
-  std::deque<grpc::ByteBuffer> queue_;  // the front is being written while writing_
-  std::uint64_t unsent_bytes_ = 0;      // of queue_, until it is dropped
+  std::deque<grpc::ByteBuffer> queue_;  // while writing_, gRPC writes the front
+  std::uint64_t unsent_bytes_ = 0;      // of the answers in queue_; 0 after drop_unsent()
   bool writing_ = false;
   bool cut_ = false;  // cancelled: nothing more reaches the client
   bool finished_ = false;
-  std::optional<grpc::Status> finish_;  // how to end once the queue is empty
+  std::optional<grpc::Status> finish_;  // the status to end with when the queue is empty
   std::shared_ptr<void> self_;
 };
 

@@ -1,4 +1,4 @@
-// ExecuteBatch: one request of many transactions, answered as they finish.
+// ExecuteBatch: one request of many transactions. The server streams their results as they finish.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ class BatchCall final : public AnswerStream<grpc::ServerWriteReactor<grpc::ByteB
   BatchCall(grpc::CallbackServerContext* context, const ServiceOptions* options, AnswerAccount* account)
       : AnswerStream(context, options->stream_answer_bytes_max, account), options_(options) {}
 
-  // Decodes `message` and submits it; the call ends with its last answer or its error.
+  // Decodes `message` and submits it. The call ends after its last answer, or with an error.
   void submit(const DatabaseGate& gate, const grpc::ByteBuffer& message);
 
   void results(const ResultSlice& slice, bool last) override;

@@ -1,9 +1,9 @@
-// Decoders: transactions as they came over the wire, rows or columns, into the one in-memory form, validated.
+// Decoders: they turn transactions from the wire, as rows or columns, into the one form in memory, and validate them.
 //
-// Whatever the bytes, a decoder reads nothing out of bounds and either leaves columns that the engine may rely on or
-// returns INVALID_ARGUMENT that names the field, the limit, the actual value and the setting; then the columns are to
-// be thrown away. Columnar messages are copied column by column: the only work per element is the check of its value
-// and the hash of a key. Thread safety: pure functions; any number of threads, each with its own columns.
+// A decoder reads nothing out of bounds, whatever the bytes are. On success it leaves columns that the engine can rely
+// on. Otherwise it returns INVALID_ARGUMENT with the field, the limit, the actual value and the setting, and the caller
+// must throw the columns away. Columnar messages are copied column by column: the only work for each element is the
+// check of its value, and the hash if it is a key. Thread safety: pure functions; each thread uses its own columns.
 #pragma once
 
 #include "engine/base/key_hash.hpp"
@@ -16,8 +16,8 @@
 
 namespace kilokv::server {
 
-// Whether the message has fields that this server does not know. A part of a transaction that has some is refused: to
-// ignore a guard would run something else than was asked.
+// Whether the message has fields that this server does not know. A part of a transaction with such a field is refused.
+// If the server ignored an unknown kind of guard, for example, it would run another transaction than the client sent.
 inline bool has_unknown_fields(const google::protobuf::Message& message) {
   return !message.GetReflection()->GetUnknownFields(message).empty();
 }
@@ -32,7 +32,7 @@ Status decode(const v1::Transaction& transaction, const DecodeContext& context, 
 Status decode(const v1::TransactionRows& rows, const DecodeContext& context, engine::TransactionColumns* columns);
 Status decode(const v1::TransactionColumns& message, const DecodeContext& context, engine::TransactionColumns* columns);
 
-// ExecuteBatchRequest and SessionRequest: whichever form the message holds.
+// For ExecuteBatchRequest and SessionRequest: decodes the form that the message holds, rows or columns.
 template <class Message>
 Status decode_transactions(const Message& message, const DecodeContext& context, engine::TransactionColumns* columns) {
   switch (message.transactions_case()) {

@@ -9,7 +9,7 @@ namespace {
 
 using engine::Column;
 
-// Lengths, ends and indices are not looked at here: engine::validate checks the copies before anything relies on them.
+// Does not check lengths, ends and indices. engine::validate checks the copies before other code relies on them.
 template <class T, class U>
 void copy(const google::protobuf::RepeatedField<U>& from, Column<T>* to) {
   static_assert(sizeof(T) == sizeof(U));
@@ -19,7 +19,7 @@ void copy(const google::protobuf::RepeatedField<U>& from, Column<T>* to) {
 void copy(const std::string& from, Column<std::uint8_t>* to) { to->assign(from.begin(), from.end()); }
 void copy(const std::string& from, Column<char>* to) { to->assign(from.begin(), from.end()); }
 
-// A column that may be left out, which means `value` for every element.
+// A column that the client may leave out. Then every element is `value`.
 template <class T, class Field>
 void copy_or_fill(const Field& from, std::size_t size, T value, Column<T>* to) {
   if (from.empty()) {
@@ -36,7 +36,7 @@ void copy_transactions(const v1::TransactionColumns& m, engine::TransactionColum
   copy(m.else_ends().empty() ? m.then_ends() : m.else_ends(), &columns->else_end);
   copy_or_fill(m.precedence(), n, std::uint8_t{0}, &columns->precedence);
   copy_or_fill(m.wait_timeout_us(), n, DurationUs{0}, &columns->wait_timeout_us);
-  // Beyond the signed range is beyond every limit: the largest value is refused in its place.
+  // A value beyond the signed range exceeds every limit. It becomes the largest value, which validation refuses.
   for (DurationUs& timeout_us : columns->wait_timeout_us) {
     if (timeout_us < 0) timeout_us = std::numeric_limits<DurationUs>::max();
   }
@@ -50,7 +50,7 @@ Status copy_keys(const v1::TransactionColumns& m, engine::TransactionColumns* co
   } else {
     if (!m.key_ends().empty()) {
       return Status::invalid({.field = "columns.key_ends",
-                              .limit = "no elements beside key_length",
+                              .limit = "no elements together with key_length",
                               .actual = std::to_string(m.key_ends_size()) + " elements",
                               .setting = ""})
           .because(ErrorReason::not_allowed);
@@ -105,7 +105,7 @@ Status decode(const v1::TransactionColumns& message, const DecodeContext& contex
   copy_program(message, columns);
   status = engine::validate(*columns, context.limits);
   if (!status.ok()) return status;
-  // Only now are the ends of the keys known to be good.
+  // The keys are hashed only here, because only now the ends of the keys are validated.
   for (std::size_t i = 0; i < columns->key_id.size(); ++i) {
     columns->key_id[i] = engine::hash_key(columns->key(i), context.secret);
   }

@@ -1,5 +1,5 @@
-// What only rows can get wrong is checked here: oneofs that are not set, parts that do not belong together, numbers
-// wider than their column. Everything else is checked once for both forms, by engine::validate.
+// This file checks the errors that only rows can have: a oneof that is not set, parts that do not belong together, and
+// numbers that are wider than their column. engine::validate checks everything else, for rows and for columns.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -16,10 +16,10 @@ using engine::OnFalse;
 using engine::Operand;
 using engine::OpKind;
 
-// Where a message stands in its request; spelled out only when an error needs it.
+// The place of a message in its request. It becomes text only when an error needs it.
 struct Path {
   int transaction = 0;
-  const char* list = nullptr;  // guards, then, else; null: the transaction itself
+  const char* list = nullptr;  // guards, then or else; null: the transaction itself
   int index = 0;
   Path in(const char* name, int i) const { return {transaction, name, i}; }
   std::string field(const char* name) const {
@@ -38,7 +38,7 @@ Status refuse(const Path& path, const char* field, std::string limit, std::strin
       .because(reason);
 }
 
-// A part that is not set, or that does not belong to the kind.
+// For a part that is not set, or that the kind does not have.
 Status refuse_part(const Path& path, const char* field, std::string limit, std::string actual) {
   const ErrorReason reason = actual == "not set" ? ErrorReason::missing_field : ErrorReason::not_allowed;
   return refuse(path, field, std::move(limit), std::move(actual), reason);
@@ -76,14 +76,14 @@ Status check_known(const Path& path, const char* field, const google::protobuf::
   return refuse(path, field, "fields that this server knows", "an unknown field", ErrorReason::unknown_field);
 }
 
-// Of a guard or an operation.
+// For the parts of a guard or of an operation.
 template <class Message>
 Status check_parts_known(const Path& path, const Message& message) {
   Status status = check_known(path, "", message);
   return status.ok() && message.has_range() ? check_known(path, "range", message.range()) : status;
 }
 
-// A key or a range, as the kind needs it: exactly one of them.
+// Checks that the message has exactly what its kind needs: a key or a range.
 template <class Message>
 Status check_target(const Path& path, const Message& message, bool needs_range) {
   if (needs_range == message.has_range() && (!needs_range || message.key().empty())) return {};
@@ -155,7 +155,7 @@ Status add_guard(const Path& path, const v1::Guard& guard, ColumnsBuilder* build
       builder->guard(GuardKind::bytes_equal, on_false, key, builder->value(guard.bytes()));
       return {};
     }
-    default: break;  // open enum: any number can arrive
+    default: break;  // the enum is open: any number can arrive
   }
   return refuse(path, "kind", "a GuardKind, 1 to 12", std::to_string(guard.kind()));
 }
@@ -167,7 +167,7 @@ Status check_guard_target(const Path& path, const v1::Guard& guard) {
   return check_target(path, guard, guard.kind() == v1::GUARD_KIND_RANGE_UNCHANGED);
 }
 
-// PUT or ADD: the operation with its operand.
+// Adds a PUT or an ADD with its operand.
 Status add_write(const Path& path, const v1::Operation& operation, OpKind kind, ColumnsBuilder* builder) {
   const v1::Operand& operand = operation.operand();
   const std::uint32_t key = builder->key(operation.key());
@@ -206,12 +206,12 @@ Status add_operation(const Path& path, const v1::Operation& operation, ColumnsBu
       builder->range_op(static_cast<OpKind>(operation.kind()), operation.range().from(), operation.range().to(),
                         operation.limit());
       return {};
-    default: break;  // open enum: any number can arrive
+    default: break;  // the enum is open: any number can arrive
   }
   return refuse(path, "kind", "an OperationKind, 1 to 6", std::to_string(operation.kind()));
 }
 
-// Parts of an operation that its kind does not have, or lacks.
+// Refuses parts that the kind of the operation does not have, and parts that are missing.
 Status check_operation_parts(const Path& path, const v1::Operation& operation) {
   Status known = check_parts_known(path, operation);
   if (known.ok() && operation.has_operand()) known = check_known(path, "operand", operation.operand());
@@ -247,7 +247,7 @@ Status add_transaction(const Path& path, const v1::Transaction& transaction, Col
   if (transaction.precedence() > 255) {
     return refuse(path, "precedence", "255", std::to_string(transaction.precedence()));
   }
-  // Beyond the signed range is beyond every limit: the largest value is refused in its place.
+  // A value beyond the signed range exceeds every limit. It becomes the largest value, which validation refuses.
   constexpr auto kTimeoutMax = static_cast<std::uint64_t>(std::numeric_limits<DurationUs>::max());
   builder->begin(static_cast<std::uint8_t>(transaction.precedence()),
                  static_cast<DurationUs>(std::min<std::uint64_t>(transaction.wait_timeout_us(), kTimeoutMax)));

@@ -9,8 +9,8 @@ void ResultsEncoder::transaction(const TransactionResult& result) {
   gathering_ = true;
 }
 
-// Whether the transaction with this value still fits in a message of its own. After the first that does not, none does:
-// the reads that are there are the first ones.
+// Whether the transaction still fits in a message of its own with this value. After the first value that does not fit,
+// all later values are dropped, so that the values that remain are the first ones.
 bool ResultsEncoder::take(const ReadValue& value) {
   TransactionResult& result = transaction_.result;
   const std::uint64_t bytes = transaction_bytes_ + read_bytes_bound(value);

@@ -1,9 +1,9 @@
-// Encoders: results as core visits them, into row or columnar messages.
+// Encoders: they turn results, as core visits them, into messages of rows or columns.
 //
-// No message is longer than `message_bytes_max`: what a client receives stays bounded, and within the limit that gRPC
-// clients have by default, 4 MiB. Bytes are counted by upper bounds, before anything is written. A transaction is never
-// split: one that does not fit behind the others begins the next message; one that does not fit in a message of its own
-// keeps the first of its reads and gets `reads_dropped`. Columns that would carry nothing are left out, as
+// No message is longer than `message_bytes_max`. So a client can bound what it receives. The default is the limit that
+// gRPC clients have by default, 4 MiB. Before a result is written, its bytes are estimated from above. A transaction is
+// never split. If it does not fit into the current message, it begins the next one. If it does not fit into a message
+// of its own, it keeps only its first reads and gets `reads_dropped`. Columns without information are left out, as
 // columns.proto says. Thread safety: one thread at a time.
 #pragma once
 
@@ -24,8 +24,8 @@
 
 namespace kilokv::server {
 
-// Upper bounds of what stands in a message beside keys and values: around the results, for one transaction, for one
-// read; in either form.
+// Upper bounds of the bytes in a message that are neither keys nor values, in both forms: those around the results,
+// those of one transaction, and those of one read.
 inline constexpr std::uint64_t kMessageBytesBound = 256;
 inline constexpr std::uint64_t kTransactionBytesBound = 96;
 inline constexpr std::uint64_t kReadBytesBound = 48;
@@ -37,22 +37,22 @@ inline std::uint64_t read_bytes_bound(const ReadValue& value) {
 void fill_result(const TransactionResult& result, v1::TransactionResult* message);
 void fill_read(const ReadValue& value, v1::Read* message);
 void fill_page(const ScanPage& page, v1::ScanResponse* message);
-// The first `limit` of them, or fewer where the message would be too long; one at least.
+// Lists the first `limit` transactions, or fewer if the message would be too long, but at least one.
 void fill_list(const std::vector<ParkedTransaction>& parked, std::uint32_t limit, std::uint64_t message_bytes_max,
                v1::ListParkedResponse* message);
-// Every section; of `server` and `checks` what the database knows.
+// Fills every section. In `server` and `checks` it fills only the fields that the database knows.
 void fill_status(const DatabaseStatus& status, v1::StatusResponse* message);
 void add_text(const std::string& name, const std::string& text,
               google::protobuf::RepeatedPtrField<v1::NamedText>* texts);
 
-// Gathers what belongs to one transaction, so that its length is known before it is written.
-// Requires: what is visited lives until finish(), as core/request.hpp promises for one call of results().
+// Collects all parts of one transaction, so that their length is known before they are written.
+// Requires: the visited values live until finish(). core/request.hpp promises this for one call of results().
 class ResultsEncoder : public ResultVisitor {
  public:
   void transaction(const TransactionResult& result) final;
   void guard_value(const ReadValue& value) final;
   void read(std::uint32_t operation, const ReadValue& value) final;
-  // Writes what is left. Requires: called once, after the last visit.
+  // Writes the last transaction. Requires: called once, after the last visit.
   void finish();
 
  protected:
@@ -68,9 +68,9 @@ class ResultsEncoder : public ResultVisitor {
 
   explicit ResultsEncoder(std::uint64_t message_bytes_max) : bytes_max_(message_bytes_max) {}
 
-  // Whether the message at hand can take results of `batch`.
+  // Whether the current message can take results of `batch`.
   virtual bool open_for(BatchNumber batch) const = 0;
-  // Ends the message at hand, if there is one, and begins the next.
+  // Ends the current message, if there is one, and begins the next.
   virtual void begin_message(const TransactionResult& first) = 0;
   virtual void put(const Transaction& transaction) = 0;
   virtual void end_message() {}
@@ -80,15 +80,15 @@ class ResultsEncoder : public ResultVisitor {
   void flush();
 
   const std::uint64_t bytes_max_;
-  std::uint64_t message_bytes_ = 0;      // bound, of the message at hand
-  std::uint64_t transaction_bytes_ = 0;  // bound, of transaction_
+  std::uint64_t message_bytes_ = 0;      // upper bound for the current message
+  std::uint64_t transaction_bytes_ = 0;  // upper bound for transaction_
   bool gathering_ = false;
   Transaction transaction_;
 };
 
 class RowsEncoder final : public ResultsEncoder {
  public:
-  // `next` returns the message that takes the results from here on.
+  // `next` returns the message that takes the next results.
   RowsEncoder(std::function<v1::ResultRows*()> next, std::uint64_t message_bytes_max)
       : ResultsEncoder(message_bytes_max), next_(std::move(next)) {}
 
@@ -107,7 +107,7 @@ class ColumnsEncoder final : public ResultsEncoder {
       : ResultsEncoder(message_bytes_max), next_(std::move(next)) {}
 
  private:
-  // A message speaks of one batch; what a session has stored can come from several.
+  // All results in a message are of one batch. The stored results of a session can be of several batches.
   bool open_for(BatchNumber batch) const override { return columns_ != nullptr && columns_->batch() == batch; }
   void begin_message(const TransactionResult& first) override;
   void put(const Transaction& transaction) override;
@@ -116,11 +116,11 @@ class ColumnsEncoder final : public ResultsEncoder {
 
   std::function<v1::ResultColumns*()> next_;
   v1::ResultColumns* columns_ = nullptr;
-  // Whether a column that may be left out carries something in the message at hand.
+  // Whether the current message needs a column that can be left out.
   bool has_index_ = false, has_wrote_ = false, has_admitted_ = false, has_failed_ = false, has_dropped_ = false;
 };
 
-// The results of `slice` as messages of type Response (ExecuteBatchResponse or SessionResponse), at least one.
+// Encodes the results of `slice` as messages of type Response (ExecuteBatchResponse or SessionResponse), at least one.
 template <class Response>
 std::deque<Response> encode_slice(const ResultSlice& slice, bool as_columns, std::uint64_t message_bytes_max) {
   std::deque<Response> messages;

@@ -9,7 +9,8 @@ void add_read(const ReadValue& value, v1::ReadColumns* columns) {
   columns->add_version(value.version.value_or(0));
   std::string* own_write = columns->mutable_own_write();
   if (!value.version.has_value()) {
-    own_write->resize(columns->type().size() - 1, 0);  // catches up: left out while nobody read its own write
+    own_write->resize(columns->type().size() - 1,
+                      0);  // fills in the elements so far: there was no column until a transaction read its own write
     own_write->push_back(1);
   } else if (!own_write->empty()) {
     own_write->push_back(0);
@@ -37,7 +38,7 @@ void ColumnsEncoder::put(const Transaction& transaction) {
   put_result(transaction.result);
   if (transaction.guard_value) {
     add_read(*transaction.guard_value, columns_->mutable_guard_values());
-  } else if (by_guard(transaction.result)) {  // an empty one keeps guard_values in step with the transactions
+  } else if (by_guard(transaction.result)) {  // an empty value keeps guard_values as long as the transactions
     ReadValue nothing;
     nothing.version = 0;
     add_read(nothing, columns_->mutable_guard_values());

@@ -1,5 +1,6 @@
-// Which database the handlers serve, if any: the port is open before recovery has ended and after draining has begun.
-// Thread safety: all of it. The owner keeps the database alive until every RPC has ended.
+// The database that the handlers serve. There is none before recovery has ended and after draining has begun, but the
+// port is open at these times, too. Thread safety: all members. The owner keeps the database alive until every RPC has
+// ended.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,7 @@ namespace kilokv::server {
 
 class DatabaseGate {
  public:
-  // UNAVAILABLE: RECOVERING before open(), DRAINING after close().
+  // Errors: UNAVAILABLE, with the reason RECOVERING before open(), and DRAINING after close().
   Result<Database*> get() const {
     if (closed_.load(std::memory_order_acquire))
       return Status(StatusCode::unavailable, "draining").because(ErrorReason::draining);

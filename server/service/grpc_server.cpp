@@ -38,7 +38,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   quota.Resize(options.grpc_memory_max);
   builder.SetResourceQuota(quota);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnectionMax);
-  // Otherwise a second server on the same port would quietly take half of the connections.
+  // Without this, a second server could open the same port, and would silently take half of the connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {

@@ -1,5 +1,5 @@
 // The gRPC server around the service: port, health, reflection, shutdown.
-// Thread safety: one thread at a time; set_serving() any thread.
+// Thread safety: one thread at a time, but any thread may call set_serving().
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -14,24 +14,24 @@
 
 namespace kilokv::server {
 
-// Refuses what no service has, and names it.
+// Refuses calls of methods that no service has, and names the method.
 class UnknownMethods final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
 };
 
 class GrpcServer {
  public:
-  // Opens the port; health says NOT_SERVING until set_serving(true). `listen` is HOST:PORT, port 0 picks a free one.
-  // Requires: `service` outlives the server. Errors: UNAVAILABLE when the port cannot be had.
+  // Opens the port. The health check answers NOT_SERVING until set_serving(true). `listen` is HOST:PORT; port 0 picks a
+  // free port. Requires: `service` outlives the server. Errors: UNAVAILABLE if the port cannot be opened.
   static Result<std::unique_ptr<GrpcServer>> start(const std::string& listen, KiloKvService* service,
                                                    const ServiceOptions& options);
   ~GrpcServer();
 
   int port() const { return port_; }
-  const std::string& endpoint() const { return endpoint_; }  // HOST:PORT as clients reach it
+  const std::string& endpoint() const { return endpoint_; }  // HOST:PORT that clients connect to
   void set_serving(bool serving);
-  // Accepts nothing more, gives RPCs under way `grace` to end, cancels the rest, and returns when all have ended.
-  // Requires: every request submitted has been answered, or will be.
+  // Accepts no new RPCs. Waits up to `grace` for the running RPCs, then cancels the rest. Returns when all have ended.
+  // Requires: every submitted request has been answered, or will be.
   void shut_down(std::chrono::milliseconds grace);
 
  private:

@@ -1,4 +1,4 @@
-// Who sends a request: session, number, acknowledgement.
+// The identity of a request: session, number, acknowledgement.
 // Thread safety: pure functions.
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace kilokv::server {
 
-// INVALID_ARGUMENT that names `field` unless `bytes` has the 16 bytes of a session.
+// INVALID_ARGUMENT that names `field`, unless `bytes` has the length of a session ID, 16.
 Result<SessionId> parse_session(const std::string& bytes, const char* field);
 
-// Without the digest. INVALID_ARGUMENT for a malformed session, or one without a request number.
+// Fills all but the digest. INVALID_ARGUMENT for a malformed session, or for a session without a request number.
 Result<RequestIdentity> parse_identity(const v1::RequestId& id);
 
 }  // namespace kilokv::server

@@ -1,6 +1,6 @@
-// Messages as gRPC carries them. They are parsed and serialized here instead of by gRPC, so that an over-long one is
-// measured before it is parsed, a malformed one is refused in our words, a parsed one can live in an arena, and an
-// answer's bytes are known before it is queued.
+// Messages as bytes. This file parses and serializes them instead of gRPC, for four reasons. A message that is too long
+// is found before it is parsed. A malformed message is refused with our own error. A parsed message can be in an arena.
+// The bytes of an answer are known before it is queued.
 #pragma once
 
 #include <grpcpp/impl/codegen/proto_utils.h>
@@ -13,7 +13,7 @@
 
 namespace kilokv::server {
 
-// Whether a message of `bytes` is within --message-bytes-max.
+// Checks that a message of `bytes` is within --message-bytes-max.
 inline Status check_message_bytes(std::uint64_t bytes, std::uint64_t bytes_max) {
   if (bytes <= bytes_max) return {};
   return Status::invalid({.field = "message",
@@ -23,7 +23,7 @@ inline Status check_message_bytes(std::uint64_t bytes, std::uint64_t bytes_max) 
       .because(ErrorReason::message_too_large);
 }
 
-// INVALID_ARGUMENT when the bytes are not such a message.
+// INVALID_ARGUMENT if the bytes are not a message of this type.
 template <class Message>
 Status parse_message(grpc::ByteBuffer* buffer, Message* message) {
   grpc::ProtoBufferReader reader(buffer);
@@ -38,7 +38,7 @@ grpc::ByteBuffer serialize_message(const Message& message) {
   grpc::ByteBuffer buffer;
   bool own_buffer = false;
   const grpc::Status status = grpc::SerializationTraits<Message>::Serialize(message, &buffer, &own_buffer);
-  KILOKV_CHECK(status.ok());  // fails only beyond 2 GiB, which the answer limits exclude
+  KILOKV_CHECK(status.ok());  // fails only beyond 2 GiB; the limits of answers are lower
   return buffer;
 }
 

@@ -16,7 +16,7 @@ Status check_range(const char* setting, std::uint64_t actual, std::uint64_t min,
 }  // namespace
 
 Status ServiceOptions::validate() const {
-  // gRPC measures messages with an int, and takes some that are kMessageSlack times as long.
+  // gRPC measures messages with an int, and accepts messages of up to kMessageSlack times this length.
   constexpr std::uint64_t kMessageBytesMax = std::uint64_t{64} << 20;
   struct Setting {
     const char* name;
@@ -39,7 +39,7 @@ Status ServiceOptions::validate() const {
     Status status = check_range(setting.name, setting.value, setting.min, setting.max);
     if (!status.ok()) return status;
   }
-  // A transaction can write the largest value with each operation, and that must fit in a log record.
+  // Each operation of a transaction can write a value of the largest length. All of them must fit into a log record.
   return check_range("--value-bytes-max x --operations-max",
                      std::uint64_t{limits.value_bytes_max} * limits.operations_max, 1, std::uint64_t{1} << 31);
 }

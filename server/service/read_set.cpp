@@ -45,11 +45,11 @@ Status check_keys(const v1::UploadReadSetRequest& message, std::size_t key_bytes
                           .setting = ""});
 }
 
-// A transaction with a large read set does not wait: each time it is looked at costs all of it.
+// A transaction with a large read set must not wait. Each time it is tried, the whole read set is checked.
 Status check_no_wait(const v1::Transaction& transaction) {
   if (transaction.wait_timeout_us() != 0) {
     return Status::invalid({.field = "transactions[0].wait_timeout_us",
-                            .limit = "0 beside uploaded keys",
+                            .limit = "0 together with uploaded keys",
                             .actual = std::to_string(transaction.wait_timeout_us()) + " us",
                             .setting = ""})
         .because(ErrorReason::not_allowed);
@@ -57,7 +57,7 @@ Status check_no_wait(const v1::Transaction& transaction) {
   for (int i = 0; i < transaction.guards_size(); ++i) {
     if (transaction.guards(i).on_false() != v1::ON_FALSE_WAIT) continue;
     return Status::invalid({.field = "transactions[0].guards[" + std::to_string(i) + "].on_false",
-                            .limit = "ON_FALSE_FAIL (0) beside uploaded keys",
+                            .limit = "ON_FALSE_FAIL (0) together with uploaded keys",
                             .actual = "ON_FALSE_WAIT (1)",
                             .setting = ""})
         .because(ErrorReason::not_allowed);
@@ -91,7 +91,7 @@ Status decode_beside_uploaded(const v1::ExecuteRequest& message, const DecodeCon
   if (transaction.guards_size() + transaction.then_size() + transaction.else__size() > 0) {
     return decode(transaction, context, columns);
   }
-  // The read set alone: what the decoder refuses as empty.
+  // The transaction has only the read set. The decoder would refuse it as empty.
   if (transaction.precedence() > 255) {
     return Status::invalid({.field = "transactions[0].precedence",
                             .limit = "255",

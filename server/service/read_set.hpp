@@ -1,6 +1,6 @@
-// Uploaded read sets as they come over the wire: chunks of keys, and the transaction that is committed beside them.
+// Decoders for uploaded read sets: chunks of keys, and the transaction that commits together with them.
 //
-// Whatever the bytes, INVALID_ARGUMENT names the field, the limit, the actual value and the setting. Thread safety:
+// They accept any bytes. INVALID_ARGUMENT names the field, the limit, the actual value and the setting. Thread safety:
 // pure functions.
 #pragma once
 
@@ -13,10 +13,10 @@
 
 namespace kilokv::server {
 
-// The chunk looks into the message.
+// The chunk refers to the bytes of the message, which must outlive it.
 Result<ReadSetChunk> decode_chunk(const v1::UploadReadSetRequest& message, const ServiceOptions& options);
 
-// Of a message with uploaded_keys: the transaction beside them. Requires: `columns` is empty.
+// For a message with uploaded_keys: decodes its transaction. Requires: `columns` is empty.
 Status decode_beside_uploaded(const v1::ExecuteRequest& message, const DecodeContext& context,
                               engine::TransactionColumns* columns);
 

@@ -15,12 +15,12 @@
 namespace kilokv::server {
 namespace {
 
-using KStatus = kilokv::Status;  // the handlers' class has a method of that name
+using KStatus = kilokv::Status;  // the class of the handlers has a method `Status`
 
 constexpr std::uint32_t kParkedDefault = 1000;
 constexpr std::uint32_t kParkedMax = 10000;
 
-// A unary call: its messages, and its end. Whoever owes the answer holds it by shared_ptr.
+// A unary call: its messages, and its end. Code that still has to answer holds the call by shared_ptr.
 template <class Request, class Response>
 class Call {
  public:
@@ -32,7 +32,7 @@ class Call {
     reactor_->Finish(to_grpc(status, context_));
   }
   grpc::ServerUnaryReactor* reactor() const { return reactor_; }
-  // Before anything ran.
+  // Ends the call with an error, before anything ran.
   void refuse(const KStatus& status) { end(status.as_not_run()); }
 
   Request request;
@@ -40,11 +40,11 @@ class Call {
 
  private:
   grpc::CallbackServerContext* context_;
-  grpc::ServerUnaryReactor* reactor_;  // lives in gRPC until the end
+  grpc::ServerUnaryReactor* reactor_;  // gRPC owns it until the end
   grpc::ByteBuffer* answer_;
 };
 
-// Parses the message and hands the call to `handle`, which ends it now or later.
+// Parses the message, and passes the call to `handle`. `handle` ends the call at once or later.
 template <class Request, class Response, class Handle>
 grpc::ServerUnaryReactor* take(grpc::CallbackServerContext* context, grpc::ByteBuffer message, grpc::ByteBuffer* answer,
                                const Handle& handle) {
@@ -58,7 +58,7 @@ grpc::ServerUnaryReactor* take(grpc::CallbackServerContext* context, grpc::ByteB
   return call->reactor();
 }
 
-// The same for a call that needs the database: `handle` gets it, too.
+// The same for a call that needs the database. `handle` also gets the database.
 template <class Request, class Response, class Handle>
 grpc::ServerUnaryReactor* take(const DatabaseGate& gate, grpc::CallbackServerContext* context,
                                const grpc::ByteBuffer& message, grpc::ByteBuffer* answer, const Handle& handle) {
@@ -93,7 +93,7 @@ KStatus check_scan(const v1::ScanRequest& request, const ServiceOptions& options
   return status;
 }
 
-// 0 asks for the default.
+// The lease that the request asks for. 0 asks for the default.
 Result<DurationUs> lease_of(const v1::OpenSessionRequest& request, const DatabaseOptions& options) {
   if (request.lease_us() == 0) return options.session_lease_us_default;
   const auto min_us = static_cast<std::uint64_t>(options.session_lease_us_min);
@@ -139,7 +139,7 @@ void fill_info(const ServerInfo& info, v1::StatusResponse* response) {
   for (const auto& [name, text] : info.settings) add_text(name, text, response->mutable_settings());
 }
 
-// The token of a scan's reader; 0: none.
+// The token that names the reader of a scan; 0: none.
 Result<std::uint64_t> reader_of(const v1::ScanRequest& request) {
   std::uint64_t reader = 0;
   if (request.reader().empty()) return reader;
@@ -287,7 +287,7 @@ grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext*
         const KStatus status = check_limit("limit", request.limit(), kParkedMax, " transactions", "");
         if (!status.ok()) return call->refuse(status);
         const std::uint32_t limit = request.limit() == 0 ? kParkedDefault : request.limit();
-        // One more than asked for tells whether there are more.
+        // Asks for one more than the client wants, to see whether there are more.
         database->list_parked(
             request.after_id(), limit + 1,
             [call, limit, bytes_max = options_.message_bytes_max](Result<std::vector<ParkedTransaction>> parked) {
@@ -313,7 +313,7 @@ grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* con
 grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                                 grpc::ByteBuffer* answer) {
   return take<v1::StatusRequest, v1::StatusResponse>(context, *message, answer, [this](const auto& call) {
-    // Answered in every state: what the server is doing is the question.
+    // Status is answered in every state of the server, because clients ask it for this state.
     DatabaseStatus status;
     if (Result<Database*> database = gate_.get(); database.ok()) {
       status = (*database)->status();

@@ -1,8 +1,8 @@
-// The KiloKV service: each handler validates, delegates to the database and maps the error; nothing else.
+// The KiloKV service. Each handler validates its message, calls the database, and maps the error. It does nothing else.
 //
-// Handlers run on gRPC's threads and never block. A unary RPC is finished by the answer, whenever that comes, or when
-// its client goes away or its deadline passes; that cancels nothing in the database. Thread safety: all of it. The
-// database given to serve() must outlive every RPC.
+// Handlers run on gRPC's threads and never block. A unary RPC ends with its answer. It also ends when its client goes
+// away, or when its deadline passes. Neither cancels anything in the database. Thread safety: all members. The database
+// that is passed to serve() must outlive every RPC.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 
 namespace kilokv::server {
 
-// All calls take raw bytes (message_buffer.hpp).
+// Every handler gets raw bytes (message_buffer.hpp says why).
 using KiloKvMethods = v1::KiloKV::WithRawCallbackMethod_Execute<
     v1::KiloKV::WithRawCallbackMethod_UploadReadSet<v1::KiloKV::WithRawCallbackMethod_ExecuteBatch<
         v1::KiloKV::WithRawCallbackMethod_Session<v1::KiloKV::WithRawCallbackMethod_OpenSession<
@@ -30,24 +30,27 @@ using KiloKvMethods = v1::KiloKV::WithRawCallbackMethod_Execute<
                     v1::KiloKV::WithRawCallbackMethod_ListParked<v1::KiloKV::WithRawCallbackMethod_Cancel<
                         v1::KiloKV::WithRawCallbackMethod_Status<v1::KiloKV::Service>>>>>>>>>>>>;
 
-// What Status says about the program, database or not, as the flags of these names have it.
+// What Status shows about the program, even when there is no database yet. The values are those of the flags with these
+// names.
 struct ServerInfo {
   std::string version;
   std::string strategy;
   std::uint32_t threads = 0;
   double shadow_rate = 0;
-  std::vector<std::pair<std::string, std::string>> settings;  // name and text of those that differ by strategy
+  std::vector<std::pair<std::string, std::string>>
+      settings;  // name and value of each setting that not all strategies have
 };
 
 class KiloKvService final : public KiloKvMethods {
  public:
   KiloKvService(ServiceOptions options, ServerInfo info);
 
-  // Until then every request gets UNAVAILABLE, "recovering".
+  // Begins to serve requests. Before, every request gets UNAVAILABLE, "recovering".
   void serve(Database* database) { gate_.open(database); }
-  // From now on every request gets UNAVAILABLE, "draining"; streams end once the answers at hand are sent.
+  // Stops serving. After this, every request gets UNAVAILABLE, "draining". Streams end when their queued answers are
+  // sent.
   void close();
-  // What clients have not taken yet, on all streams.
+  // Bytes of answers that clients have not taken yet, on all streams.
   std::uint64_t unsent_answer_bytes() const { return answers_.unsent_bytes(); }
 
   grpc::ServerUnaryReactor* Execute(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,

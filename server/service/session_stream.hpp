@@ -1,9 +1,11 @@
-// Session: a stream of numbered requests, many in flight, answered as they finish.
+// Session: a stream of numbered requests. Many can be in flight, and each is answered when it finishes.
 //
-// Flow control: the next request is read only while the stream has fewer than stream_requests_max requests in flight
-// and fewer than stream_bytes_max bytes in them and in answers not yet sent; gRPC's windows then hold the client back.
-// An error of one request is an answer; only a message that cannot be parsed, or a malformed session in the first one,
-// ends the stream. A client that goes away cancels nothing: its answers are dropped here, not in the database.
+// Flow control: the next request is read only while two counts are below their limits. The requests in flight are fewer
+// than stream_requests_max. Their bytes, with those of the unsent answers, are fewer than stream_bytes_max. While the
+// stream is not read, gRPC's flow control makes the client wait.
+// An error of one request is an answer. The stream itself ends only after a message that cannot be parsed, or after a
+// malformed session in its first message. A client that goes away cancels nothing in the database. Only its answers are
+// dropped, in this class.
 #pragma once
 
 #include <memory>
@@ -24,7 +26,7 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
       : AnswerStream(context, options->stream_answer_bytes_max, account), gate_(gate), options_(options) {}
 
   void start();
-  // Ends the stream with `status` after the answers that wait to be sent.
+  // Ends the stream with `status` after the queued answers are sent.
   void end(const Status& status);
 
  private:
@@ -37,21 +39,21 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
   Status bind(const v1::SessionRequest& message);
   Status submit(const v1::SessionRequest& message, std::uint64_t bytes, std::shared_ptr<Answer> answer);
   void answered(std::uint64_t bytes);
-  void read_on();  // mutex_ held
+  void read_on();  // requires: mutex_ is held
 
   const DatabaseGate* const gate_;
   const ServiceOptions* const options_;
 
-  // Used by the reading reaction alone.
+  // Only the reading reaction uses these.
   grpc::ByteBuffer incoming_;
-  bool bound_ = false;  // the first message has come
+  bool bound_ = false;  // whether the first message has come
   std::optional<SessionId> session_;
 
-  // Under mutex_.
-  bool reading_ = false;  // a read is under way, or what it gave is being taken
+  // Guarded by mutex_.
+  bool reading_ = false;  // a read is in progress, or its message is being handled
   bool half_closed_ = false;
   std::uint32_t requests_in_flight_ = 0;
-  std::uint64_t request_bytes_ = 0;  // of those
+  std::uint64_t request_bytes_ = 0;  // of the requests in flight
 };
 
 }  // namespace kilokv::server

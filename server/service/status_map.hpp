@@ -1,4 +1,4 @@
-// The one place where a Status becomes what gRPC carries: a code, a message, and an ErrorDetail.
+// Only this file turns a Status into what gRPC carries: a code, a message, and an ErrorDetail.
 // Thread safety: pure functions.
 #pragma once
 
@@ -16,7 +16,7 @@ grpc::StatusCode to_grpc_code(StatusCode code);
 // Requires: the RPC of `context` has not been finished.
 grpc::Status to_grpc(const Status& status, grpc::ServerContextBase* context);
 
-// The same for an error inside a stream that goes on.
+// Fills an error that is a message of a stream. The stream goes on.
 void fill_error(const Status& status, v1::Error* error);
 
 }  // namespace kilokv::server

@@ -15,7 +15,7 @@
 namespace kilokv::server {
 namespace {
 
-// Fills the response, up to what a message may hold; counts all.
+// Fills the response up to the longest message. Counts the bytes of all values, even of those that do not fit.
 class GetVisitor final : public ResultVisitor {
  public:
   GetVisitor(v1::GetResponse* response, std::uint64_t message_bytes_max)

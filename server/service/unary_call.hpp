@@ -1,8 +1,8 @@
 // Execute and Get: unary calls that the database answers later.
 //
-// A call ends once: by its answer, or when the client goes away or its deadline passes, so that what nobody waits for
-// holds nothing in gRPC while its transaction waits. What comes then is dropped here; the database cancels nothing.
-// Thread safety: all members; gRPC may run reactions of one call at the same time.
+// A call ends once: with its answer, or when its client goes away, or when its deadline passes. The last two free the
+// memory of gRPC while the transaction still waits. A later answer is dropped here. Nothing is cancelled in the
+// database. Thread safety: all members, because gRPC may run several reactions of one call at the same time.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -20,7 +20,7 @@ namespace kilokv::server {
 
 class UnaryCall : public grpc::ServerUnaryReactor, public ResponseSink, public std::enable_shared_from_this<UnaryCall> {
  public:
-  // Keeps the call alive until gRPC has let go of it. Requires: called once, before gRPC sees the reactor.
+  // Keeps the call alive until gRPC no longer uses it. Requires: called once, before gRPC sees the reactor.
   void adopted_by_rpc() { self_ = shared_from_this(); }
 
   void results(const ResultSlice& slice, bool last) final;
@@ -28,11 +28,12 @@ class UnaryCall : public grpc::ServerUnaryReactor, public ResponseSink, public s
   bool gone() const final;
 
  protected:
-  // `answer`: where gRPC wants the answer's bytes.
+  // `answer` is the buffer in which gRPC expects the bytes of the answer.
   UnaryCall(grpc::CallbackServerContext* context, const ServiceOptions* options, grpc::ByteBuffer* answer)
       : options_(*options), context_(context), answer_(answer) {}
 
-  // The results of the one transaction as the bytes of the response. A status that is not ok takes its place.
+  // Writes the results of the one transaction as the bytes of the response. If the status is not ok, it is sent
+  // instead.
   virtual Status encode(const ResultSlice& slice, grpc::ByteBuffer* answer) const = 0;
 
   const ServiceOptions& options_;
@@ -40,9 +41,9 @@ class UnaryCall : public grpc::ServerUnaryReactor, public ResponseSink, public s
  private:
   void OnCancel() final;
   void OnDone() final {
-    const std::shared_ptr<void> self = std::move(self_);  // the last of gRPC's use; may destroy this on return
+    const std::shared_ptr<void> self = std::move(self_);  // gRPC uses the call no more; the return may destroy it
   }
-  void finish(const Status& status);  // mutex_ held
+  void finish(const Status& status);  // requires: mutex_ is held
 
   grpc::CallbackServerContext* const context_;
   grpc::ByteBuffer* const answer_;
@@ -56,7 +57,7 @@ class ExecuteCall final : public UnaryCall {
   ExecuteCall(grpc::CallbackServerContext* context, const ServiceOptions* options, grpc::ByteBuffer* answer)
       : UnaryCall(context, options, answer) {}
 
-  // Decodes `message` and submits it; the call ends with its answer or its error.
+  // Decodes `message` and submits it. The call ends with its answer or an error.
   void submit(const DatabaseGate& gate, const grpc::ByteBuffer& message);
 
  private:
@@ -69,7 +70,8 @@ class GetCall final : public UnaryCall {
   GetCall(grpc::CallbackServerContext* context, const ServiceOptions* options, grpc::ByteBuffer* answer)
       : UnaryCall(context, options, answer) {}
 
-  // The same. Values that are too much for one message are INVALID_ARGUMENT: a read has no effect that must be told.
+  // The same. If the values do not fit into one message, the call fails with INVALID_ARGUMENT. That is safe, because a
+  // read has no effect that the client must learn.
   void submit(const DatabaseGate& gate, const grpc::ByteBuffer& message);
 
  private:

@@ -13,7 +13,7 @@
 
 namespace kilokv::server::storage {
 
-static_assert(std::endian::native == std::endian::little, "formats are copied as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "integers are copied from memory byte by byte");
 
 template <class T>
 void put(std::string* out, T value) {

@@ -64,7 +64,7 @@ Status check_unfinished(const std::string& directory, const std::vector<std::str
     empty = empty && !it->Valid() && it->status().ok();
   }
   for (rocksdb::ColumnFamilyHandle* handle : handles) db->DestroyColumnFamilyHandle(handle);
-  return empty ? Status() : refuse(directory, "holds another RocksDB database; choose an empty one (--data-dir)");
+  return empty ? Status() : refuse(directory, "holds another RocksDB database; choose an empty directory (--data-dir)");
 }
 
 // Checks before anything is written: the directory must be empty or ours, otherwise it is refused.

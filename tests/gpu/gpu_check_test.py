@@ -376,7 +376,7 @@ class GpuCarryTest(unittest.TestCase):
                 file.write(text)
         done = self.carry()
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("no checkout", done.stderr)
+        self.assertIn("not a checkout", done.stderr)
         with open(os.path.join(self.to, "carried"), encoding="utf-8") as file:
             carried = file.read().split()
         self.assertEqual(sorted(os.listdir(self.to)), sorted([*carried, "carried", "notes"]))

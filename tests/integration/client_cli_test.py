@@ -140,7 +140,7 @@ class CommandLine(unittest.TestCase):
         good = {"then": [{"op": "add", "key": "t/e", "delta": 1}]}
         lines, error = self.txn(good, {"thne": []}, good, code=2)
         self.assertEqual(len(lines), 1)
-        self.assertIn("line 2, column 1: unknown field \"thne\"; did you mean \"then\"?; what came before it was sent",
+        self.assertIn("line 2, column 1: unknown field \"thne\"; did you mean \"then\"?; everything before it was sent",
                       error)
         self.assertIn("line 1, column 1: transactions[0] is empty", self.txn({}, code=3)[1])
         lines, error = self.txn(good, {"thne": []}, words=("--batch",), code=2)
@@ -169,7 +169,7 @@ class CommandLine(unittest.TestCase):
             lines = [json.loads(line) for line in out.splitlines()]
             self.assertEqual([line["outcome"] for line in lines], ["COMMITTED"] * 3)
         _, error = self.kilokv("txn", stdin=text + b"\n{\n  'then': []}", code=2)
-        self.assertEqual(error, "kilokv: line 8, column 3: this is not JSON: unexpected 'then'; what came before it was "
+        self.assertEqual(error, "kilokv: line 8, column 3: this is not JSON: unexpected 'then'; everything before it was "
                                 "sent\n")
 
     def test_txn_answers_before_its_input_ends(self):

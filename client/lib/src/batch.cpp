@@ -1,4 +1,4 @@
-// Batch: appends to the columnar message (batch_columns.hpp).
+// Batch: appends transactions to the columnar message (batch_columns.hpp).
 #include "kilokv/batch.hpp"
 
 #include <cstddef>
@@ -142,7 +142,7 @@ Batch::~Batch() = default;
 
 void Batch::begin(const TransactionOptions& options) {
   Columns& c = *columns_;
-  if (c.open) c.report("begin() before the end() of the transaction before it");
+  if (c.open) c.report("begin() before the end() of the previous transaction");
   c.open = true;
   c.in_else = false;
   c.precedence = options.precedence;
@@ -155,7 +155,8 @@ Key Batch::key(std::string_view bytes) {
   std::string* all = c.message.mutable_key_bytes();
   const auto length = static_cast<std::uint32_t>(bytes.size());
   auto* ends = c.message.mutable_key_ends();
-  if (c.keys == 0) c.message.set_key_length(length);  // while all keys have one length, it stands for their ends
+  if (c.keys == 0)
+    c.message.set_key_length(length);  // while all keys have the same length, the message has it instead of their ends
   if (ends->empty() && (length == 0 || length != c.message.key_length())) {
     for (std::uint32_t i = 1; i <= c.keys; ++i) ends->Add(i * c.message.key_length());
     c.message.set_key_length(0);
@@ -235,7 +236,7 @@ Op Batch::delete_range(std::string_view from, std::string_view to, std::uint32_t
 
 void Batch::otherwise() {
   Columns& c = *columns_;
-  if (!c.open || c.in_else) c.report("otherwise() outside of a transaction, or for the second time");
+  if (!c.open || c.in_else) c.report("otherwise() outside of begin() and end(), or a second time in a transaction");
   c.in_else = true;
   c.list_begin = c.message.operation_key_size();
   c.then_end = static_cast<std::uint32_t>(c.list_begin);

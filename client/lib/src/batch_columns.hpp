@@ -1,6 +1,6 @@
-// What a Batch holds: the columnar message itself, so that sending columns is one serialization and no conversion.
-// Invariant between calls: an optional column is either empty (all its elements have the default) or complete.
-// Thread safety: none; a Batch is built by one thread.
+// The contents of a Batch: the columnar message itself. So columns are sent with one serialization and no conversion.
+// Invariant between calls: an optional column is complete, or empty because all its elements have the default.
+// Thread safety: none; one thread builds a Batch.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ inline constexpr std::uint32_t kNoKey = 0xFFFFFFFFu;
 
 struct Batch::Columns {
   v1::TransactionColumns message;
-  std::string misuse;           // what the caller did wrong first; empty: nothing
+  std::string misuse;           // the first misuse by the caller; empty: none
   bool open = false;            // between begin() and end()
   bool in_else = false;         // after otherwise()
   std::uint8_t precedence = 0;  // of the open transaction
   std::uint64_t wait_timeout_us = 0;
   int list_begin = 0;          // first operation of the open list
-  std::uint32_t then_end = 0;  // of the open transaction, once in_else
+  std::uint32_t then_end = 0;  // of the open transaction, set if in_else
   std::uint32_t keys = 0;
 
   int size() const { return message.guard_ends_size(); }
@@ -39,7 +39,7 @@ struct Batch::Columns {
   std::uint8_t transaction_precedence(int t) const;
   std::uint64_t transaction_wait_timeout_us(int t) const;
 
-  void report(const char* problem);  // keeps the first
+  void report(const char* problem);  // keeps the first problem
   bool check_key(Key key);
   std::int64_t add_value(std::string_view bytes);
   std::uint32_t add_range(std::string_view from, std::string_view to, std::uint32_t limit);

@@ -1,4 +1,4 @@
-// Client over a Connection: one short function for each call of the service.
+// The Client on top of a Connection: one short function for each call of the service.
 #include "kilokv/client.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ const char* state_name(v1::ServerSection::State state) {
   }
 }
 
-// Every number of every section, by the name of its field.
+// Adds every number of every section, by the name of its field.
 void add_counters(const google::protobuf::Message& message, std::map<std::string, std::uint64_t>* counters) {
   using google::protobuf::FieldDescriptor;
   const auto* fields = message.GetDescriptor();
@@ -92,7 +92,8 @@ ParkedTransaction to_parked(const v1::ParkedTransaction& from) {
   return parked;
 }
 
-// gRPC takes a port modulo 2^16 and a missing one for another port, so that another server would be asked.
+// Checks the endpoint here, because gRPC takes a port modulo 2^16, and another port for a missing one. It would then
+// call another server.
 Error check_endpoint(const std::string& endpoint) {
   const std::size_t colon = endpoint.rfind(':');
   const std::string_view port = colon == std::string::npos ? "" : std::string_view(endpoint).substr(colon + 1);
@@ -112,7 +113,7 @@ class RemoteClient final : public Client {
     v1::OpenSessionRequest request;
     request.set_lease_us(options.lease_us);
     v1::OpenSessionResponse response;
-    // A session that was opened twice by a retry ends with its lease.
+    // A retry may open a second session. Nobody uses the first one, so it ends with its lease.
     const Error error = call("OpenSession", {},
                              [&](auto* stub, auto* context) { return stub->OpenSession(context, request, &response); });
     if (error) return error;
@@ -204,7 +205,7 @@ class RemoteClient final : public Client {
   Expected<std::uint64_t> cancel(std::string_view session_hex, std::uint64_t request,
                                  std::optional<std::uint32_t> index, const CallOptions& options) override {
     const auto id = from_hex(session_hex);
-    if (!id) return make_error(ErrorCode::invalid_argument, "a session id is hexadecimal digits");
+    if (!id) return make_error(ErrorCode::invalid_argument, "a session id must be hexadecimal digits");
     return cancel_request(connection_.get(), *id, request, index, options);
   }
 
@@ -218,7 +219,8 @@ class RemoteClient final : public Client {
 
   const ClientOptions& options() const override { return connection_->options(); }
 
-  // The first contact. A server that is waited for has to be ready; else one that answers will do.
+  // Makes the first call. With wait_for_server_us, waits until the server is ready. Otherwise accepts any server that
+  // answers.
   Error reach() {
     const bool waits = options().wait_for_server_us != 0;
     CallOptions patience;
@@ -241,7 +243,7 @@ class RemoteClient final : public Client {
   }
 
  private:
-  // Calls that may be applied twice without harm.
+  // For calls that may run twice without harm.
   template <class Attempt>
   Error call(const char* name, const CallOptions& options, const Attempt& attempt) {
     return connection_->call(name, connection_->deadline(options), Retry::always, attempt);
@@ -254,8 +256,8 @@ class RemoteClient final : public Client {
     return results->columns().add(std::move(message), &fresh);
   }
 
-  // The server keeps the boundary of a scan for its next page; a page that is not to be followed gives it up. Where
-  // that fails, it ends with its age.
+  // Gives up the boundary of a scan, which the server keeps for the next page. It reads one more page, and does not ask
+  // to keep the boundary. If the call fails, the server drops the boundary when it is too old.
   void give_up_boundary(const v1::ScanResponse& page, const CallOptions& options, v1::ScanRequest* request) {
     request->mutable_range()->set_from(page.next_from());
     request->set_boundary(page.boundary());
@@ -327,10 +329,11 @@ Expected<std::unique_ptr<Client>> Client::connect(const ClientOptions& options) 
   Error error = client->reach();
   if (!error) return std::unique_ptr<Client>(std::move(client));
   if (error.code == ErrorCode::unimplemented) {
-    error.message = "something at " + options.endpoint + " answers in gRPC, but it is not a KiloKV server";
+    error.message = "something at " + options.endpoint + " speaks gRPC, but is not a KiloKV server";
   }
   if (error.code == ErrorCode::deadline_exceeded) {
-    error.message = "no answer from " + options.endpoint + ": a wrong host, a firewall, or a server that hangs";
+    error.message =
+        "no answer from " + options.endpoint + ": the host is wrong, a firewall drops the packets, or the server hangs";
   }
   return error;
 }

@@ -14,19 +14,19 @@
 namespace kilokv::client {
 namespace {
 
-// Pings go out only while a call is open and the connection has been silent. Servers with the defaults of gRPC tolerate
-// them: a client may send two without data in between, and the renewals of a session's lease are data.
+// The client sends a ping only while a call is open and the connection is silent. Servers with the defaults of gRPC
+// tolerate this: they allow two pings without data in between, and the renewals of a session's lease are data.
 grpc::ChannelArguments channel_arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);  // also the shortest time for one attempt
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);  // also the shortest time of one attempt
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own for each channel
-  arguments.SetMaxReceiveMessageSize(-1);                   // the server bounds what it answers
-  arguments.SetMaxSendMessageSize(-1);                      // the server says what is too large, and which setting
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each channel has its own connection
+  arguments.SetMaxReceiveMessageSize(-1);                   // the server limits its answers
+  arguments.SetMaxSendMessageSize(-1);  // the server refuses what is too large, and names the setting
   return arguments;
 }
 
@@ -36,25 +36,25 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> pa
   return std::any_of(parts.begin(), parts.end(), [&](const char* part) { return contains(text, part); });
 }
 
-// gRPC tells by its words alone what went wrong below the service. It fails a call like this only when it has tried
-// every address of the name.
+// Whether nothing listens at the endpoint. Only gRPC's message text tells what went wrong below the service. gRPC fails
+// a call with this text only after it has tried every address of the name.
 bool nothing_listens(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE && contains(status.error_message(), "Connection refused");
 }
 
-// What the words of the transport mean, in our own; empty where they are the server's.
+// Explains a message of the transport in our own words. Empty if the message comes from the server.
 std::string explain(const std::string& message, const std::string& endpoint) {
   if (contains(message, "Connection refused")) return "nothing listens at " + endpoint + ": the connection is refused";
   if (contains_any(message, {"DNS resolution", "name resolution"})) {
-    return "the host of " + endpoint + " cannot be resolved: check the name";
+    return "the host of " + endpoint + " cannot be resolved: check its name";
   }
   if (contains_any(message, {"http1", "HTTP/2", "Trying to connect", "settings frame", "http2 header"})) {
-    return "something at " + endpoint + " answers, but not in gRPC: is it another port, or TLS?";
+    return "something at " + endpoint + " answers, but does not speak gRPC: is the port wrong, or does it use TLS?";
   }
   if (contains_any(message,
                    {"Socket closed", "Connection reset", "GOAWAY", "Broken pipe", "RST_STREAM", "keepalive"})) {
     return "the connection to " + endpoint +
-           " was closed: the server ended or restarts, or the port is not kilokvd's plain-text port (TLS?)";
+           " was closed: the server ended or restarts, or the port uses TLS, which kilokvd does not";
   }
   constexpr std::string_view kSystemReason = "Failed to connect to remote host: ";
   const std::size_t at = message.find(kSystemReason);
@@ -84,7 +84,7 @@ Connection::Connection(const ClientOptions& options) : options_(options) {
 }
 
 TimePoint Connection::deadline(const CallOptions& options, std::uint64_t wait_us) const {
-  // A year stands for "no end": it cannot overflow the clocks.
+  // Longer timeouts become a year, because a larger sum could overflow the clocks.
   constexpr std::uint64_t kLongestUs = std::uint64_t{365} * 86400 * 1'000'000;
   const std::uint64_t timeout_us =
       std::min(options.timeout_us ? *options.timeout_us : std::min(options_.request_timeout_us, kLongestUs) + wait_us,
@@ -122,7 +122,7 @@ bool Connection::may_retry(const grpc::Status& status, const Error& error, Retry
 bool Connection::wait_before_retry(const Error& error, TimePoint deadline, grpc::Channel* channel, Backoff* backoff) {
   const TimePoint again = Clock::now() + backoff->next(error.retry_after_us);
   if (again >= deadline) return false;
-  // A channel that failed to connect gets on with the next try only while somebody looks: calls do not, they fail at
+  // After a failed try, a channel connects again only if the program waits for it. Calls do not wait: they fail at
   // once.
   if (error.code == ErrorCode::unavailable) {
     channel->WaitForConnected(std::chrono::system_clock::now() + (again - Clock::now()));

@@ -1,4 +1,4 @@
-// The channels of a client, its timers, and calls with deadline and retry.
+// The channels and timers of a client, and its calls with deadlines and retries.
 // Thread safety: any thread.
 #pragma once
 
@@ -18,11 +18,12 @@
 
 namespace kilokv::client {
 
-// Delays between retries: doubled from the minimum to the maximum, each drawn from its upper half.
+// The delays between retries. The bound doubles from the minimum to the maximum. Each delay is drawn from the upper
+// half below its bound.
 class Backoff {
  public:
   explicit Backoff(const ClientOptions& options) : min_us_(options.backoff_us_min), max_us_(options.backoff_us_max) {}
-  // At least `retry_after_us`, which the server asked for.
+  // The next delay. It is at least `retry_after_us`, which the server asked for.
   std::chrono::microseconds next(std::uint64_t retry_after_us = 0);
   void reset() { retries_ = 0; }
 
@@ -32,9 +33,9 @@ class Backoff {
 };
 
 enum class Retry : std::uint8_t {
-  when_refused,           // the server said that nothing of it ran, and when to come again
-  always,                 // also when the fate is unknown: the call may be applied twice
-  where_someone_listens,  // the same, but not where every address refuses the connection
+  when_refused,           // only if the server said that nothing of it ran, and when to try again
+  always,                 // also if the outcome is unknown: the call may run twice
+  where_someone_listens,  // the same, but not if every address refuses the connection
 };
 
 class Connection {
@@ -43,17 +44,18 @@ class Connection {
 
   const ClientOptions& options() const { return options_; }
   Timers& timers() { return timers_; }
-  // Without a timeout of the call: the default one, after `wait_us` that the server may take by order.
+  // The deadline of a call. If the call has no timeout, it is the default timeout plus `wait_us`, for which
+  // transactions may wait on the server.
   TimePoint deadline(const CallOptions& options, std::uint64_t wait_us = 0) const;
-  // One connection and its stub, which holds nothing but the names of the calls.
+  // One connection and its stub. The stub holds only the names of the calls.
   struct Link {
     std::shared_ptr<grpc::Channel> channel;
     std::unique_ptr<v1::KiloKV::Stub> stub;
   };
-  // Round robin over the connections.
+  // Takes the connections in turn.
   const Link& next();
 
-  // `attempt` makes the call once: Status(Stub*, ClientContext*). `name` is for messages.
+  // Makes a call, with retries. `attempt` makes it once: Status(Stub*, ClientContext*). `name` is for messages.
   template <class Attempt>
   Error call(const char* name, TimePoint deadline, Retry retry, const Attempt& attempt) {
     Backoff backoff(options_);
@@ -70,14 +72,14 @@ class Connection {
     }
   }
 
-  // The server's word is left as it is; failures of the transport are told in our own words.
+  // Explains errors of the transport in our own words. Does not change errors of the server.
   Error describe(Error error) const;
   std::string where(const char* name) const { return std::string(name) + " at " + options_.endpoint; }
   static void set_deadline(TimePoint deadline, grpc::ClientContext* context);
 
  private:
   static bool may_retry(const grpc::Status& status, const Error& error, Retry retry);
-  // False: the deadline comes first.
+  // Returns false if the deadline comes before the next try.
   static bool wait_before_retry(const Error& error, TimePoint deadline, grpc::Channel* channel, Backoff* backoff);
 
   ClientOptions options_;

@@ -23,7 +23,7 @@ grpc::Slice encode_field(const google::protobuf::MessageLite& message, int field
   const auto length32 = static_cast<std::uint32_t>(length);
   const std::size_t head = CodedOutputStream::VarintSize32(tag) + CodedOutputStream::VarintSize32(length32);
   grpc::Slice slice(head + length);
-  auto* out = const_cast<std::uint8_t*>(slice.begin());  // a fresh slice has no other reader
+  auto* out = const_cast<std::uint8_t*>(slice.begin());  // the slice is new, so nothing else reads it
   out = CodedOutputStream::WriteVarint32ToArray(tag, out);
   out = CodedOutputStream::WriteVarint32ToArray(length32, out);
   message.SerializeWithCachedSizesToArray(out);

@@ -15,7 +15,7 @@ struct CodeName {
   ErrorCode code;
   const char* name;
 };
-// In the order of the gRPC codes, 0 to 16.
+// In the order of gRPC's codes, 0 to 16.
 constexpr std::array<CodeName, 17> kCodes = {{{ErrorCode::none, "OK"},
                                               {ErrorCode::cancelled, "CANCELLED"},
                                               {ErrorCode::unknown, "UNKNOWN"},
@@ -34,8 +34,9 @@ constexpr std::array<CodeName, 17> kCodes = {{{ErrorCode::none, "OK"},
                                               {ErrorCode::data_loss, "DATA_LOSS"},
                                               {ErrorCode::unauthenticated, "UNAUTHENTICATED"}}};
 
-// gRPC's own words for a message beyond its limit, which the service never saw: "Received message larger than max
-// (4194305 vs. 4194304)". They come as RESOURCE_EXHAUSTED, although nothing is full and sending again is no use.
+// Explains a message that gRPC refused as too long, before the service saw it. gRPC says: "Received message larger than
+// max (4194305 vs. 4194304)". Its code is RESOURCE_EXHAUSTED, although nothing is full, and to send again does not
+// help.
 void explain_too_large(Error* error) {
   constexpr std::string_view kWords = "Received message larger than max (";
   const std::size_t at = error->message.find(kWords);
@@ -66,7 +67,7 @@ void set_detail(const v1::ErrorDetail& detail, Error* error) {
   error->actual = detail.actual();
   error->setting = detail.setting();
   error->retry_after_us = detail.retry_after_us();
-  // A newer server may name reasons that this client does not know: they stay empty.
+  // A newer server may send a reason that this client does not know. Then the name is empty.
   const std::string& reason = v1::ErrorReason_Name(detail.reason());
   if (detail.reason() != v1::ERROR_REASON_UNSPECIFIED && !reason.empty()) {
     error->reason = reason.substr(std::string_view("ERROR_REASON_").size());
@@ -83,8 +84,8 @@ const char* to_string(ErrorCode code) {
   return "UNKNOWN";
 }
 
-// RESOURCE_EXHAUSTED alone does not tell: a stream of answers that are too much ends with it after its transactions
-// ran.
+// The code RESOURCE_EXHAUSTED alone is not enough: a stream that is cut for too many unsent answers ends with it, too,
+// after its transactions ran.
 bool never_ran(const Error& error) {
   if (error.not_run) return true;
   switch (error.code) {

@@ -1,4 +1,4 @@
-// From gRPC statuses and the service's error messages to Error.
+// Turns gRPC statuses and the service's error messages into Errors.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -13,8 +13,8 @@ namespace kilokv::client {
 
 ErrorCode error_code(std::uint32_t grpc_code);
 Error make_error(ErrorCode code, std::string message);
-// `where` names the call and the endpoint; the context gives the ErrorDetail that the server attached. A message that
-// gRPC itself refused as too large is INVALID_ARGUMENT and names --message-bytes-max.
+// `where` names the call and the endpoint. The context has the ErrorDetail of the server. If gRPC itself refused a
+// message as too large, the Error is INVALID_ARGUMENT and names --message-bytes-max.
 Error to_error(const grpc::Status& status, const grpc::ClientContext& context, std::string_view where);
 Error to_error(const v1::Error& error);
 bool is_too_large_for_grpc(const Error& error);

@@ -1,4 +1,4 @@
-// Bytes as lower-case hexadecimal digits, and back.
+// Turns bytes into lower-case hexadecimal digits, and digits into bytes.
 #pragma once
 
 #include <absl/strings/escaping.h>
@@ -16,7 +16,7 @@ inline std::string to_hex(std::string_view bytes) {
   return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
 }
 
-// None unless all are digits, in pairs.
+// Empty unless `digits` are pairs of hexadecimal digits.
 inline std::optional<std::string> from_hex(std::string_view digits) {
   const auto is_digit = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
   if (digits.size() % 2 != 0 || !std::all_of(digits.begin(), digits.end(), is_digit)) return std::nullopt;

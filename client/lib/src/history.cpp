@@ -1,4 +1,4 @@
-// History lines, formatted straight into the caller's buffer (history.hpp).
+// Formats history lines directly into the caller's buffer (history.hpp).
 #include "kilokv/history.hpp"
 
 #include <absl/strings/escaping.h>
@@ -110,7 +110,7 @@ void append_operation(const Batch::Columns& c, int o, std::string* out) {
   out->push_back('}');
 }
 
-// A list of elements [begin, end), each appended by `append(i)`.
+// Appends a list of the elements [begin, end). `append(i)` appends one of them.
 template <class Append>
 void append_list(std::string_view name, std::uint32_t begin, std::uint32_t end, std::string* out,
                  const Append& append) {

@@ -1,5 +1,5 @@
-// Interactive transactions (interactive.hpp): reads are remembered with their versions, writes are buffered, commit is
-// one transaction.
+// Interactive transactions (interactive.hpp). Reads are kept with their versions, and writes are buffered. commit()
+// sends one transaction.
 #include "kilokv/interactive.hpp"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ struct InteractiveTransaction::State {
   Error read(const std::vector<std::string>& keys);
 };
 
-// The pairs of a scan as this transaction sees them; both sides are in key order.
+// Merges the buffered writes into the pairs of a scan. Both are in key order.
 std::vector<Pair> InteractiveTransaction::State::merge_writes(std::vector<Pair> pairs, std::string_view from,
                                                               std::string_view to) const {
   std::map<std::string, Pair> merged;
@@ -76,7 +76,7 @@ std::vector<Pair> InteractiveTransaction::State::merge_writes(std::vector<Pair> 
   return result;
 }
 
-// `guarded` receives, for each guard, the key that it stands for.
+// Builds the transaction of commit(). `guarded` gets the key of each guard.
 Batch InteractiveTransaction::State::build(std::vector<std::string>* guarded) const {
   Batch batch;
   batch.begin();
@@ -118,7 +118,7 @@ Expected<Results> InteractiveTransaction::State::send(const Batch& batch) const 
   return std::move(answer->results);
 }
 
-// Reads keys that are not known yet. Half as many at a time where their values are too much for one answer.
+// Reads keys that are not known yet. If the values do not fit into one answer, it reads half as many keys at a time.
 Error InteractiveTransaction::State::read(const std::vector<std::string>& keys) {
   constexpr std::size_t kKeysAtOnce = 1000;
   std::size_t at_once = kKeysAtOnce;
@@ -239,7 +239,7 @@ Error InteractiveTransaction::run(Client* client, Session* session,
     std::this_thread::sleep_for(backoff.next());
   }
   return make_error(ErrorCode::aborted,
-                    "conflicts on every one of " + std::to_string(attempts_max) + " attempts; the last on key " + key);
+                    "all " + std::to_string(attempts_max) + " attempts had conflicts; the last one on key " + key);
 }
 
 }  // namespace kilokv::client

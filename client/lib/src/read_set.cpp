@@ -14,10 +14,10 @@
 namespace kilokv::client {
 namespace {
 
-constexpr int kGuardsMax = 1024;                              // of a server, by default
-constexpr std::size_t kChunkBytes = std::size_t{1} << 20;     // of a message, about
-constexpr std::size_t kChunkBytesMin = std::size_t{1} << 12;  // where the server takes no more
-constexpr std::size_t kKeyBytes = 16;                         // of a key in a message, beside its own, at most
+constexpr int kGuardsMax = 1024;                              // default of the server's --guards-max
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;     // about the bytes of one message
+constexpr std::size_t kChunkBytesMin = std::size_t{1} << 12;  // smallest chunk, for a server with a lower limit
+constexpr std::size_t kKeyBytes = 16;                         // most bytes of a key in a message, its own not counted
 
 class Commit {
  public:
@@ -34,7 +34,7 @@ class Commit {
     for (;;) {
       Error error = upload();
       if (!error) error = execute();
-      // The keys are not there: they are uploaded once more. Where the session is gone, the first chunk says so.
+      // The server does not have the keys, so they are uploaded again. If the session is gone, the first chunk fails.
       if (error.code != ErrorCode::failed_precondition || session_gone_) return error;
       const TimePoint again = Clock::now() + backoff.next();
       if (again >= deadline_) return error;
@@ -66,7 +66,7 @@ class Commit {
     return {};
   }
 
-  // Returns the end of the keys from `begin` on that fit.
+  // Fills the chunk with keys from `begin` on. Returns the end of the keys that fit.
   std::uint32_t fill_chunk(std::uint32_t begin, v1::UploadReadSetRequest* chunk) const {
     const Batch::Columns& c = batch_.columns();
     chunk->set_offset(begin);
@@ -100,7 +100,7 @@ class Commit {
     return error;
   }
 
-  // In a session everything may be sent again.
+  // Retries every call, because in a session everything may be sent again.
   template <class Attempt>
   Error call(const char* name, const Attempt& attempt) {
     if (session_.closed()) return make_error(ErrorCode::cancelled, "the session was closed before the answer came");

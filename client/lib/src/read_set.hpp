@@ -1,11 +1,11 @@
-// Commits with large read sets: the `version ==` guards that a transaction begins with are uploaded in chunks, and the
-// rest of it is executed beside them (UploadReadSet in kilokv.proto).
+// Commits with large read sets. The `version ==` guards at the beginning of a transaction are uploaded in chunks. Then
+// the rest of the transaction is executed together with them (UploadReadSet in kilokv.proto).
 //
-// The server forgets an upload when it restarts, or when nothing is added to it for a minute (--upload-idle-max). Then
-// the commit, or a chunk behind the first, is FAILED_PRECONDITION, and the upload starts over, under the same number:
-// the commit is applied once all the same.
+// The server forgets an upload when it restarts, or when no chunk comes for a minute (--upload-idle-max). Then the
+// commit, or a chunk that is not the first, gets FAILED_PRECONDITION. The upload starts again under the same number, so
+// the commit is still applied only once.
 //
-// Thread safety: free functions; the call blocks.
+// Thread safety: functions without state. commit_with_upload() blocks.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,17 @@
 
 namespace kilokv::client {
 
-// How many of its guards can be uploaded: those of one transaction that does not wait, up to the first other guard.
+// The number of guards that can be uploaded: the `version ==` guards at the beginning of a single transaction that has
+// no WAIT guard.
 std::uint32_t uploadable_guards(const Batch& batch);
-// Whether they have to be, where the server has the limits that it has by default.
+// Whether they must be uploaded if the server has its default limits.
 bool needs_upload(const Batch& batch);
-// Whether a request was refused for what an upload can help.
+// Whether a request was refused because it is too large without an upload.
 bool is_too_large_to_send(const Error& error);
 
-// Uploads and commits, in the session, under `number` (0: the next one). Requires: check_batch passed,
-// uploadable_guards is not 0. A session that is closed meanwhile ends it as cancelled behind the call at hand.
+// Uploads and commits in the session, under `number` (0: the next number). If the session is closed meanwhile, this
+// ends with `cancelled` after the current call. Requires: check_batch() returned no error, and uploadable_guards() is
+// not 0.
 Expected<RequestResult> commit_with_upload(std::shared_ptr<SessionState> session, std::uint64_t number,
                                            const Batch& batch, const CallOptions& options);
 

@@ -1,4 +1,4 @@
-// Results: merges the slices of an answer and makes views of them (result_columns.hpp).
+// Results: merges the slices of an answer, and makes views of them (result_columns.hpp).
 #include "kilokv/results.hpp"
 
 #include <string>
@@ -147,7 +147,7 @@ ResultView view(const v1::TransactionResult& row) {
 
 Error malformed() { return make_error(ErrorCode::internal, "the server sent results that contradict themselves"); }
 
-// Requires nothing of `index`: beyond the request there is no answer.
+// `index` may have any value: an index beyond the request has no answer.
 Results::Columns::Place place_of(const Results::Columns& columns, std::size_t index) {
   return index < columns.place.size() ? columns.place[index]
                                       : Results::Columns::Place{Results::Columns::kUnanswered, 0};

@@ -1,4 +1,4 @@
-// The face of a session (session.hpp).
+// The public part of a session (session.hpp).
 #include "client/lib/src/session.hpp"
 
 #include <future>
@@ -14,7 +14,7 @@ SessionHandle::SessionHandle(std::shared_ptr<SessionState> state) : state_(std::
 
 SessionHandle::~SessionHandle() {
   state_->close();
-  // Best effort: an unknown session or an absent server is no harm, the lease ends it.
+  // An error does not matter here: if the server does not get this call, the session ends with its lease.
   constexpr auto kCloseTimeout = std::chrono::seconds(1);
   const Error ignored = state_->connection().call("CloseSession", Clock::now() + kCloseTimeout, Retry::when_refused,
                                                   [&](auto* stub, auto* context) {
@@ -36,13 +36,13 @@ Expected<RequestResult> SessionHandle::resume(std::uint64_t request, const Batch
   return send(request, batch, options);
 }
 
-// With an upload where it is needed: by the number of the guards, or by what the server says.
+// Sends with an upload if it is needed: because of the number of guards, or because the server refused the request.
 Expected<RequestResult> SessionHandle::send(std::uint64_t number, const Batch& batch, const CallOptions& options) {
   const bool uploadable = !check_batch(batch) && !SessionState::in_listener() && uploadable_guards(batch) > 0;
   if (uploadable && (number == 0 ? needs_upload(batch) : state_->made_by_calls(number))) {
     return commit_with_upload(state_, number, batch, options);
   }
-  const std::shared_ptr<SessionState> state = state_;  // another thread may end the session meanwhile
+  const std::shared_ptr<SessionState> state = state_;  // another thread may destroy the session meanwhile
   auto answer = submit_and_wait(number, batch, options);
   if (number != 0 || !uploadable || !is_too_large_to_send(answer.error())) return answer;
   return commit_with_upload(state, 0, batch, options);

@@ -1,4 +1,4 @@
-// The face of a session: public calls over SessionState.
+// The public part of a session: it turns calls into those of SessionState.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class SessionHandle final : public Session {
   std::shared_ptr<SessionState> state_;
 };
 
-// Cancel in the session `id` (16 bytes).
+// Cancels a request of the session `id` (16 bytes).
 Expected<std::uint64_t> cancel_request(Connection* connection, const std::string& id, std::uint64_t request,
                                        std::optional<std::uint32_t> index, const CallOptions& options);
 

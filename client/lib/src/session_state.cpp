@@ -12,7 +12,7 @@ namespace {
 
 thread_local bool t_in_listener = false;
 
-// Sent again under the same number, a request is applied once, so only a clear refusal ends it.
+// A request that is sent again under the same number is applied once. So it is retried unless it was clearly refused.
 bool retryable(const Error& error, bool of_stream) {
   switch (error.code) {
     case ErrorCode::none:
@@ -21,7 +21,7 @@ bool retryable(const Error& error, bool of_stream) {
     case ErrorCode::internal:
     case ErrorCode::unknown: return of_stream;
     case ErrorCode::unavailable: return true;
-    // Without a delay it is not the service that is full, but gRPC that refuses.
+    // Without a retry delay, gRPC refused the request; the service always sends one.
     case ErrorCode::resource_exhausted: return !of_stream || error.retry_after_us != 0;
     case ErrorCode::invalid_argument:
     case ErrorCode::not_found:
@@ -35,16 +35,16 @@ bool retryable(const Error& error, bool of_stream) {
   return false;
 }
 
-// `reached`: the server has answered something on the stream that the request was sent on.
+// `reached`: the server has answered on the stream on which the request was sent.
 Error deadline_error(const PendingRequest& request, bool reached, const std::string& where) {
   if (request.refusal && (!reached || request.state != PendingRequest::State::sent)) {
     Error error = request.refusal;
     error.message =
-        "gave up at the deadline after " + std::to_string(request.attempts) + " attempts; the last: " + error.message;
+        "the deadline passed after " + std::to_string(request.attempts) + " attempts; the last one: " + error.message;
     if (request.may_have_run && never_ran(error)) {
       error.code = ErrorCode::deadline_exceeded;
       error.not_run = false;
-      error.message += "; an attempt before it may have run";
+      error.message += "; an earlier attempt may have run";
     }
     return error;
   }
@@ -159,7 +159,7 @@ void SessionState::on_response(v1::SessionResponse* response) {
   reconnect_backoff_.reset();
   stream_answered_ = true;
   const auto found = pending_.find(response->number());
-  if (found == pending_.end()) return;  // given up meanwhile, or a repetition
+  if (found == pending_.end()) return;  // the request was given up meanwhile, or the answer is a repetition
   const RequestPointer request = found->second;
   if (!response->has_error()) {
     receive(request, response, &lock);
@@ -241,7 +241,7 @@ void SessionState::on_stream_end(Error error) {
   stream_usable_ = writing_ = false;
   changed_.notify_all();
   if (closing_) return;
-  if (ended_) {  // the lease was lost first: nothing will answer what was sent
+  if (ended_) {  // the lease was lost before: no answer will come
     queue_.clear();
     std::vector<RequestPointer> open;
     for (const auto& entry : pending_) open.push_back(entry.second);
@@ -271,7 +271,7 @@ std::vector<SessionState::RequestPointer> SessionState::culprits(const Error& er
   for (const auto& entry : pending_) {
     if (ended_ || entry.second->state == PendingRequest::State::sent) found.push_back(entry.second);
   }
-  // A message was too large for gRPC: the largest one. The others only shared its stream.
+  // One message was too large for gRPC. It must be the largest one. The others only shared its stream.
   if (is_too_large_for_grpc(error) && !found.empty()) {
     const auto by_size = [](const auto& a, const auto& b) { return a->payload.size() < b->payload.size(); };
     found = {*std::max_element(found.begin(), found.end(), by_size)};
@@ -404,7 +404,7 @@ void SessionState::renew_lease() {
 void SessionState::on_lease_renewed(const grpc::Status& status) {
   Lock lock(mutex_);
   const Error error = to_error(status, renewal_->context, where());
-  renewal_.reset();  // it holds the channel, which must not end on this thread (session_stream.hpp)
+  renewal_.reset();  // it holds the channel, which must not be destroyed on this thread (session_stream.hpp)
   changed_.notify_all();
   if (closing_) return;
   if (error.code == ErrorCode::failed_precondition) {

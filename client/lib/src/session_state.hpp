@@ -1,16 +1,18 @@
-// A session behind its face (session.cpp): requests in flight, the stream, acknowledgements, retries, the lease.
+// The inside of a session (session.cpp has its public part): requests in flight, the stream, acknowledgements, retries,
+// and the lease.
 //
-// States of a request, all moves under mutex_:
+// States of a request. They change under mutex_:
 //   queued   in queue_, waits for the stream               -> sent (pump)
 //   sent     written to the stream                         -> queued (stream lost), delayed (refused for now), ended
 //   delayed  waits for its retry timer                     -> queued
-//   ended    left pending_: answered, failed, or given up at its deadline
+//   ended    no longer in pending_: answered, failed, or given up at its deadline
 // Invariants:
-//   - A request ends once: whoever takes it out of pending_ makes its last call. While its listener runs (in_callback)
-//     others only leave a note (end_error), and the thread in the listener ends it.
-//   - At most one stream at a time, so results of a request are touched by one thread at a time.
-//   - acknowledged_through_ covers a number once its last call has returned. A number whose fate is unknown holds it
-//     back, so that resume() works, for the last kResumeWindow numbers.
+//   - A request ends once: the thread that takes it out of pending_ makes its last call. While its listener runs
+//     (in_callback), other threads only set end_error, and the thread in the listener ends the request.
+//   - There is at most one stream at a time. So one thread at a time uses the results of a request.
+//   - acknowledged_through_ includes a number after its last call has returned. It stays below a number whose outcome
+//   is
+//     unknown, for the last kResumeWindow numbers, so that resume() works.
 // Listeners run without the lock, on threads of gRPC or of Timers.
 #pragma once
 
@@ -47,10 +49,10 @@ struct PendingRequest {
   std::uint32_t attempts = 0;
   std::int64_t invoke_us = 0, return_us = 0;
   Backoff backoff;
-  Error refusal;              // why the last attempt gave no answer; tells what was wrong when the deadline passes
-  bool may_have_run = false;  // an attempt ended with its stream, or in a way that does not tell
+  Error refusal;              // why the last attempt had no answer; becomes the error at the deadline
+  bool may_have_run = false;  // an attempt ended without a clear refusal
   bool in_callback = false;
-  Error end_error;  // set while in_callback: end with this afterwards
+  Error end_error;  // set while in_callback: the request ends with it after the callback
 
   explicit PendingRequest(const ClientOptions& options) : backoff(options) {}
 };
@@ -62,27 +64,29 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
 
   // Starts to renew the lease.
   void start();
-  // `number` 0: the next one. Returns the number; the listener hears exactly one done.
+  // Sends a request. `number` 0 takes the next number. Returns the number. The listener gets exactly one call with
+  // `done`.
   std::uint64_t submit(std::uint64_t number, const Batch& batch, PendingRequest::Listener listener,
                        const CallOptions& options);
-  // A request that is made by calls beside the stream. Takes a number, which end_call() gives back, once; `number` not
-  // 0: that of a request which was given up. Errors: the session is closed or gone, the number is not one to resume.
+  // Begins a request that does not use the stream but unary calls. Takes the next number, or, if `number` is not 0, the
+  // number of a request that was given up. end_call() must be called once for it. Errors: the session is closed or
+  // gone, or the number cannot be resumed.
   Expected<std::uint64_t> begin_call(std::uint64_t number);
   void end_call(std::uint64_t number, std::uint32_t attempts, const Error& error, bool session_gone);
   bool closed() const;
-  bool made_by_calls(std::uint64_t number) const;  // one of the last requests
+  bool made_by_calls(std::uint64_t number) const;  // known only for the last requests
   std::uint64_t acknowledged_through() const;
-  // Ends what is in flight as cancelled; returns when no listener runs or will run.
+  // Ends the requests in flight as cancelled. Returns when no listener runs or will run.
   void close();
   std::uint32_t attempts(std::uint64_t number) const;
   const std::string& id() const { return id_; }
   std::string where() const { return connection_->where("Session"); }
   Connection& connection() { return *connection_; }
 
-  // True on a thread that is running a listener.
+  // Whether this thread is running a listener.
   static bool in_listener();
 
-  // From the stream.
+  // The stream calls these.
   void on_response(v1::SessionResponse* response);
   void on_written(bool ok);
   void on_stream_broken();
@@ -94,15 +98,17 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   static constexpr std::uint64_t kResumeWindow = 1024;
   static constexpr std::size_t kAttemptsKept = 4096;
 
-  // Those that take no Lock require mutex_ to be held; those that do release it while a listener runs.
-  void pump();  // opens a stream if there is something to send and none, and starts the next write if none is under way
+  // Functions without a Lock argument require that mutex_ is held. Functions with one release it while a listener runs.
+
+  // Opens a stream if there is something to send and no stream. Starts the next write if none is in progress.
+  void pump();
   void pump_at(TimePoint time);
   void receive(const RequestPointer& request, v1::SessionResponse* response, Lock* lock);
   void refuse(const RequestPointer& request, const Error& error);
-  // Takes the request out and makes its last call, or leaves a note while its listener runs.
+  // Takes the request out of pending_ and makes its last call. While its listener runs, only sets end_error.
   void end(const RequestPointer& request, const Error& error, Lock* lock);
   void end_all(const std::vector<RequestPointer>& requests, const Error& error, Lock* lock);
-  // Which of the requests on the lost stream end with it.
+  // The requests that end because their stream was lost with this error.
   std::vector<RequestPointer> culprits(const Error& error) const;
   void take_out(const RequestPointer& request);
   void last_call(const RequestPointer& request, const std::vector<std::uint32_t>& fresh, const Error& error,
@@ -110,15 +116,15 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   void acknowledge(std::uint64_t number, std::uint32_t attempts, const Error& error);
   Error check_resumable(std::uint64_t number) const;
 
-  // On the timers' thread, without the lock.
+  // The timers' thread calls these, without the lock.
   void on_deadline(std::uint64_t number);
   void on_retry(std::uint64_t number);
   void schedule_renewal(std::uint64_t delay_us);
   void renew_lease();
-  void on_lease_renewed(const grpc::Status& status);  // on a thread of gRPC
+  void on_lease_renewed(const grpc::Status& status);  // a thread of gRPC calls it
 
   const std::shared_ptr<Connection> connection_;
-  const Connection::Link& link_;  // of connection_
+  const Connection::Link& link_;  // one of connection_
   const std::string id_;          // 16 bytes
   const std::uint64_t lease_us_;
   const std::uint32_t requests_in_flight_max_;
@@ -129,9 +135,9 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   std::deque<std::uint64_t> queue_;
   std::uint64_t next_number_ = 1;
   std::uint64_t acknowledged_through_ = 0;
-  std::set<std::uint64_t> ended_beyond_;  // ended, above acknowledged_through_
-  std::set<std::uint64_t> given_up_;      // ended with an unknown fate
-  std::set<std::uint64_t> calls_;         // between begin_call() and end_call()
+  std::set<std::uint64_t> ended_beyond_;  // numbers above acknowledged_through_ that have ended
+  std::set<std::uint64_t> given_up_;      // numbers that ended with an unknown outcome
+  std::set<std::uint64_t> calls_;         // numbers between begin_call() and end_call()
   struct Attempts {
     std::uint64_t number = 0;
     std::uint32_t count = 0;
@@ -144,20 +150,20 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
     v1::KeepSessionAliveRequest request;
     v1::KeepSessionAliveResponse response;
   };
-  std::unique_ptr<Renewal> renewal_;  // of the lease, while it is in flight
+  std::unique_ptr<Renewal> renewal_;  // the renewal of the lease that is in flight
 
-  SessionStream* stream_ = nullptr;  // owns itself
-  bool stream_usable_ = false;       // writes may start
-  bool stream_greeted_ = false;      // its first message, which names the session, is written
-  bool stream_answered_ = false;     // something came back on it
+  SessionStream* stream_ = nullptr;  // it owns itself
+  bool stream_usable_ = false;       // whether writes may start
+  bool stream_greeted_ = false;      // whether its first message, which names the session, was sent
+  bool stream_answered_ = false;     // whether the server has answered on it
   bool writing_ = false;
-  bool reconnecting_ = false;  // a timer will pump
+  bool reconnecting_ = false;  // whether a timer will call pump()
   Backoff reconnect_backoff_;
-  std::uint32_t listeners_running_ = 0;  // or about to
+  std::uint32_t listeners_running_ = 0;  // those that run, or are about to run
   bool closing_ = false;
-  Error ended_;  // the session is gone
+  Error ended_;  // set when the session is gone
 
-  std::vector<std::uint32_t> fresh_;  // of the one reader
+  std::vector<std::uint32_t> fresh_;  // scratch of the one thread that reads
 };
 
 }  // namespace kilokv::client

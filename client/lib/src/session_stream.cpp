@@ -10,7 +10,7 @@ SessionStream::SessionStream(SessionState* session, std::shared_ptr<grpc::Channe
 
 void SessionStream::start() {
   stub_.PrepareBidiStreamingCall(&context_, "/kilokv.v1.KiloKV/Session", {}, this);
-  AddHold();  // writes start outside of reactions; released when the stream breaks
+  AddHold();  // needed because writes start outside of reactions; released when the stream breaks
   StartRead(&incoming_);
   StartCall();
 }

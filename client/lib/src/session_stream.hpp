@@ -1,10 +1,12 @@
-// One gRPC stream of a session. It owns itself from start() until the end of the stream, which it reports last.
-// Requests are written as bytes (encode.hpp), so that a request is encoded once however often it is sent.
-// The session outlives it: SessionState::close() waits for on_stream_end(), before which the stream has let go of the
-// channel. A channel that ends on a thread of gRPC ends that thread's queue under it (grpc 1.51,
-// CallbackAlternativeCQ).
+// One gRPC stream of a session. It owns itself from start() until the end of the stream. The call that reports the end
+// is its last one. Requests are written as bytes (encode.hpp), so that a request is encoded once, however often it is
+// sent.
 //
-// Thread safety: write() by one caller at a time (SessionState's lock), and never after on_stream_broken().
+// The session outlives the stream. SessionState::close() waits for on_stream_end(), and the stream releases the channel
+// before that call. The reason: if a channel is destroyed on a thread of gRPC, it destroys the queue that this thread
+// is using (grpc 1.51, CallbackAlternativeCQ).
+//
+// Thread safety: one thread at a time calls write() (SessionState's lock), and none after on_stream_broken().
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -25,7 +27,8 @@ class SessionStream final : public grpc::ClientBidiReactor<grpc::ByteBuffer, v1:
  public:
   SessionStream(SessionState* session, std::shared_ptr<grpc::Channel> channel);
   void start();
-  // Requires: the write before it was reported by on_written. `more_follows`: it may wait for the next write.
+  // `more_follows`: gRPC may hold this message back until the next write. Requires: on_written() has reported the last
+  // write.
   void write(const grpc::ByteBuffer& message, bool more_follows);
   void cancel() { context_.TryCancel(); }
 

@@ -22,7 +22,7 @@ struct Timers::State {
 Timers::Timers() : state_(std::make_shared<State>()), thread_(run, state_) {}
 
 Timers::~Timers() {
-  State::Queue dropped;  // destroyed outside of the lock: a function may own whatever it captured
+  State::Queue dropped;  // destroyed without the lock, because functions may own objects with destructors of any kind
   {
     std::lock_guard lock(state_->mutex);
     state_->stop = true;

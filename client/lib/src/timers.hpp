@@ -1,6 +1,6 @@
-// One thread that calls functions at given times: deadlines, retries and leases of all sessions of a client.
-// Thread safety: any thread. Functions are called one at a time and should be short; one may schedule or cancel others.
-// Destruction drops what has not been called; it may happen inside of a function.
+// One thread that calls functions at given times, for the deadlines, retries and leases of all sessions of a client.
+// Thread safety: any thread. Functions run one at a time, and should be short. A function may schedule or cancel
+// others. The destructor drops the functions that have not run. A function may destroy the timers.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ class Timers {
   Timers& operator=(const Timers&) = delete;
 
   Id at(TimePoint time, std::function<void()> function);
-  // Afterwards the function is not called, unless it is being called now. An unknown id is fine.
+  // After this, the function is not called any more, but a call that has begun goes on. An unknown id does nothing.
   void cancel(Id id);
 
  private:

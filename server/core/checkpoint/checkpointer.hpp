@@ -1,7 +1,7 @@
 // Folds what changed since the last checkpoint into the stored state, so that start-up is short and the log can be
 // trimmed. A checkpoint is fuzzy: the executor copies changed records in slices between batches (a record that is
-// written often is copied once). This worker writes a slice when the batches that the slice may show are durable. Only
-// checkpoint_end makes the whole count.
+// written often is copied once). This worker writes a slice when the batches that the slice may show are durable. The
+// checkpoint counts only after checkpoint_end.
 //
 // States: idle -> capturing (a slice is requested or is being written) -> idle. A checkpoint begins when enough log was
 // written, after --checkpoint-interval if anything changed, and on request. If the disk cannot hold it, it waits. That

@@ -1,9 +1,8 @@
-// Admission: the entry of the core. A request is admitted in these steps; each step may refuse it:
+// Admission: the entry of the core. A request is admitted in these steps. Each step may refuse it:
 //   1. Guards that were uploaded for it are put before its own.
 //   2. The highest cost of its transactions is estimated.
-//   3. In a session: the session decides whether the request runs, joins the same request in flight, or is answered
-//   from
-//      stored results. A retry after a crash runs only the transactions that have no result yet.
+//   3. In a session: the session decides what happens. The request runs, or joins the same request in flight, or is
+//      answered from stored results. A retry after a crash runs only the transactions that have no result yet.
 //   4. Queue, log and parking lot are charged for it.
 // Then the admission queue owns it, and the executor is notified.
 //

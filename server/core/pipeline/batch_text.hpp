@@ -1,12 +1,13 @@
-// A batch and the state before it as text, for the log: one JSON object a line. With this text the batch can be run
-// again.
+// A batch and the state before it as text, for the log: one JSON object in each line. With this text the batch can be
+// run again.
 //
 //   {"batch": 7, "batch_time_us": ..., "first_version": ..., "tombstone_floor": ..., "records": 2, "transactions": 3}
-//   {"key": "alice", "value": 100, "version": 12}            a record that the batch names, in the form of `kilokv
-//   scan`
+//   {"key": "alice", "value": 100, "version": 12}
 //   {"precedence": 0, "wait_timeout_ms": 0, "guards": [...], "then": [...], "else": [...]}
 //
-// The last kind of line is what `kilokv txn --batch` reads (docs/history.md), in the order of the batch.
+// The first line describes the batch. Each line of the second kind is a record that the batch names, in the form of
+// `kilokv scan`. Each line of the third kind is a transaction, in the order of the batch. `kilokv txn --batch` reads
+// these lines (docs/history.md).
 // wait_timeout_ms is 0 for a transaction whose time was up with this batch. The text has at most kBatchTextBytesMax
 // bytes, half of them for records. Lines that do not fit are left out. Then one more line, the last, says how many of
 // each kind:

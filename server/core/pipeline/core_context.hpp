@@ -1,7 +1,7 @@
 // Everything that the stages of the pipeline share: the queues between them, the positions that they have reached, and
 // the services that they use.
 //
-//   submit (any thread) -> Admission -> AdmissionQueue -> ExecuteStage -> LogStage -> AnswerStage; Checkpointer beside
+//   submit (any thread) -> Admission -> AdmissionQueue -> ExecuteStage -> LogStage -> AnswerStage; also Checkpointer
 //
 // Ownership: Database owns it; it outlives the stages.
 //

@@ -1,4 +1,4 @@
-// What the engine reports of itself and of its device, for the database's status. It is too much work to ask after
+// What the engine reports about itself and its device, for the database's status. It is too much work to ask after
 // every batch, so it is asked from time to time. A lost device, and the check of a large read set, are reported at
 // once.
 //

@@ -10,8 +10,8 @@
 // - Whenever a command runs, the table, the parking lot, the kept snapshots and CoreContext::executed are at the same
 //   batch.
 // - A wrong batch (shadow check) ends the server before anything of it is logged or answered.
-// - Requests that end without results are told so by the answer worker, after everything that was executed or cancelled
-//   before.
+// - The answer worker fails the requests that end without results. It does so after it has answered everything that was
+//   executed or cancelled before.
 //
 // Thread safety: only its worker calls step(); any thread may call post(); only commands call drain().
 #pragma once

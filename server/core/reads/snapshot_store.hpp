@@ -65,7 +65,7 @@ class SnapshotStore {
   // beyond the age. Then drops those whose images do not fit into the bytes, oldest first.
   void record(BatchNumber batch, std::span<const engine::BeforeImage> images, TimeUs now_us);
 
-  // The cell of `key` (engine::hash_key) at the boundary, if the key was written since. Nothing: the cell in the table.
+  // The cell of `key` (engine::hash_key) at the boundary, if the key was written since. Empty: as in the table.
   // Requires: the boundary is open.
   std::optional<Cell> cell_at(const KeyId& key, BatchNumber boundary) const;
 

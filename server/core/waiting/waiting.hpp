@@ -3,8 +3,7 @@
 // A parked transaction
 //   becomes a candidate  when a batch wrote a key of its guards (end_batch);
 //   wakes                when it is a candidate and its guards would let it decide (wake_candidates). Otherwise it
-//   stays
-//                        parked, because to run it again would change nothing;
+//                        stays parked, because to run it again would change nothing;
 //   is due               when its deadline is at or before the stamp of the next batch;
 //   leaves               when the batcher takes it (hand_out), a client cancels it (take_cancelled), its request fails
 //                        (forget), or the server drains (close). A transaction that runs and still waits is parked

@@ -115,9 +115,9 @@ TEST(Arguments, ANearMissIsSuggested) {
   EXPECT_EQ(Program().run({"list", "-limit", "5"}).error,
             "program: unknown flag \"-limit\"; did you mean \"--limit\"?\n");
   EXPECT_EQ(Program().run({"--limit", "5", "list"}).error,
-            "program: unknown flag \"--limit\" before the command; it goes after it: program list --limit\n");
+            "program: unknown flag \"--limit\" before the command; write it after the command: program list --limit\n");
   EXPECT_EQ(Program().run({"--limit", "5"}).error,
-            "program: unknown flag \"--limit\" here; it goes after a command: program list --limit\n");
+            "program: unknown flag \"--limit\" here; write it after a command: program list --limit\n");
 }
 
 TEST(Arguments, HelpIsACommand) {
@@ -140,9 +140,9 @@ TEST(Arguments, HelpIsACommand) {
 TEST(Arguments, WrongCountsAreToldInOurOwnWords) {
   EXPECT_EQ(Program().run({"list", "--limit"}).error, "program: --limit needs a value\n");
   EXPECT_EQ(Program().run({"list", "--limit", "1", "--limit", "2"}).error,
-            "program: --limit is there 2 times: give it once\n");
+            "program: --limit is given 2 times: give it once\n");
   EXPECT_EQ(Program().run({"list", "--all=maybe"}).error,
-            "program: --all takes no value: leave out what follows the \"=\"\n");
+            "program: --all takes no value: leave out the \"=\" and the text after it\n");
   EXPECT_EQ(Program().run({"list", "--key", "a", "--endpoint", "a:1"}).error,
             "program: --endpoint and --key exclude each other: give one of them\n");
 }

@@ -222,7 +222,7 @@ TEST(Config, ValuesThatDoNotGoTogetherNameTheirSources) {
                "--value-bytes-max x KILOKV_OPERATIONS_MAX is ");
 }
 
-// Each with its place, its key, and what to write: none of the words are the parser's.
+// Each message has the place, the key, and what to write. No words of the parser are in it.
 TEST(Config, AMalformedFileNamesItsPlaceAndWhatToWrite) {
   const std::string quotes = ", which is neither a number nor a text in quotes; a text is written as ";
   const struct {
@@ -232,16 +232,17 @@ TEST(Config, AMalformedFileNamesItsPlaceAndWhatToWrite) {
       {"parked-max = 5\nparked-bytes-max = = 3\n", ":2:20: parked-bytes-max is = 3" + quotes},
       {"batch-max-delay = 2ms\n", ":1:20: batch-max-delay is 2ms" + quotes + "batch-max-delay = \"2ms\""},
       {"log-level = warning # loud\n", "log-level is warning" + quotes + "log-level = \"warning\""},
-      {"threads = 1\n\nthreads = 2\n", "threads is set twice; the first time in line 1"},
+      {"threads = 1\n\nthreads = 2\n", "threads is set twice; it is first set in line 1"},
       {"threads =\n", "threads has no value; write a number, or a text in quotes"},
-      {"threads\n", "\"threads\" is not of the form key = value"},
-      {"listen: \"x\"\n", "\"listen: \"x\"\" is not of the form key = value"},
-      {"= 3\n", "\"= 3\" is not of the form key = value"},
-      {"\xff\n", "\"?\" is not of the form key = value"},
-      {"listen = \"127.0.0.1:1\n", "listen: the text \"127.0.0.1:1 cannot be read; a text stands between two quotes"},
+      {"threads\n", "\"threads\" does not have the form key = value"},
+      {"listen: \"x\"\n", "\"listen: \"x\"\" does not have the form key = value"},
+      {"= 3\n", "\"= 3\" does not have the form key = value"},
+      {"\xff\n", "\"?\" does not have the form key = value"},
+      {"listen = \"127.0.0.1:1\n",
+       "listen: the text \"127.0.0.1:1 cannot be read; a text has a quote before and after it"},
       {"data-dir = \"C:\\data\"\n", "data-dir: the text \"C:\\data\" cannot be read"},
       {"threads = 99999999999999999999\n", "threads is 99999999999999999999" + quotes},
-      {"[server]\nthreads = 1\n", ":1:2: server is a table; there are no tables here"},
+      {"[server]\nthreads = 1\n", ":1:2: server is a table; this file must have no tables"},
       {"\n  threads = [1]\n", ":2:3: threads: the value must be a string, a number, or true or false"},
   };
   for (const auto& [text, error] : cases) {
@@ -285,7 +286,7 @@ TEST(Config, HelpVersionAndCheck) {
   EXPECT_EQ(parse({"--check-config"})->action, CommandLine::Action::check_config);
 }
 
-// docs/configuration.md holds what --help prints, so that neither can drift.
+// docs/configuration.md holds the text that --help prints. This test keeps the two equal.
 TEST(Config, TheDocumentHoldsTheHelpText) {
   std::ifstream file(KILOKV_DOCS_DIR "/configuration.md");
   std::stringstream text;

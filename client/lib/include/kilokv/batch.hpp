@@ -1,5 +1,5 @@
-// Building transactions. A Batch holds one transaction or many, in columns, so that a bulk client makes no object per
-// transaction; how it travels (rows or columns) is an option of the call.
+// Builds transactions. A Batch holds one transaction or many. It holds them in columns, so that a client with many
+// transactions makes no object for each. An option of the call says whether they are sent as columns or as rows.
 //
 //   Batch batch;
 //   batch.begin();
@@ -8,8 +8,10 @@
 //   batch.add(batch.key("bob"), 10);
 //   batch.end();
 //
-// Misuse (an operation outside begin/end, an operand of a later GET) is reported by the call that sends the batch, as
-// invalid_argument.
+// Misuse is, for example, an operation outside of begin() and end(), or an operand that names a later GET. The call
+// that sends the batch reports it as invalid_argument.
+//
+// Thread safety: none; one thread builds a batch.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +25,12 @@ namespace kilokv::client {
 enum class Compare : std::uint8_t { equal = 3, not_equal, less, less_equal, greater, greater_equal };
 enum class OnFalse : std::uint8_t { fail, wait };
 
-// Index of a key within its batch; may be used again within the same transaction.
+// The index of a key in its batch. It may be used again within the same transaction.
 enum class Key : std::uint32_t {};
-// Index of an operation within its list.
+// The index of an operation in its list.
 enum class Op : std::uint32_t {};
 
-// Value of a PUT or delta of an ADD.
+// The value of a PUT, or the delta of an ADD: the value that an earlier GET of the same list has read.
 struct FromGet {
   Op get;
   bool negate = false;
@@ -38,8 +40,9 @@ struct BatchTime {};
 using Operand = std::variant<std::int64_t, std::string_view, FromGet, CommitVersion, BatchTime>;
 
 struct TransactionOptions {
-  std::uint8_t precedence = 0;        // within a batch lower goes first
-  std::uint64_t wait_timeout_us = 0;  // microseconds; how long OnFalse::wait may hold it; 0: its batch only
+  std::uint8_t precedence = 0;  // within a pass of a batch, lower numbers run first
+  std::uint64_t wait_timeout_us =
+      0;  // microseconds that a guard with OnFalse::wait may wait; 0: it waits only within its batch
 };
 
 class Batch {
@@ -68,12 +71,12 @@ class Batch {
   Op add(Key key, const Operand& delta);
   Op range_get(std::string_view from, std::string_view to, std::uint32_t limit);
   Op delete_range(std::string_view from, std::string_view to, std::uint32_t limit);
-  void otherwise();  // operations that follow form the else list
+  void otherwise();  // the next operations form the else list
   void end();
 
-  std::size_t size() const;  // transactions
+  std::size_t size() const;  // number of transactions
   bool empty() const { return size() == 0; }
-  void clear();  // keeps the memory
+  void clear();  // keeps the memory for the next transactions
 
   struct Columns;  // internal
   const Columns& columns() const { return *columns_; }

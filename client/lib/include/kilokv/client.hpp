@@ -1,11 +1,11 @@
-// The KiloKV client. No gRPC types; nothing throws; every call has a deadline.
+// The KiloKV client. It has no gRPC types. Nothing throws. Every call has a deadline.
 //
 //   auto client = Client::connect({.endpoint = "127.0.0.1:7070"});
 //   auto session = (*client)->open_session();
 //   auto results = (*session)->execute(batch);
 //
-// Thread safety: Client and Session may be used from many threads. Callbacks come from the library's own threads and
-// must not block.
+// Thread safety: any thread may call Client and Session. The library runs callbacks on its own threads. They must not
+// block.
 #pragma once
 
 #include <cstdint>
@@ -29,33 +29,35 @@ enum class Encoding : std::uint8_t { columns, rows };
 
 struct ClientOptions {
   std::string endpoint = "127.0.0.1:7070";        // HOST:PORT
-  std::uint64_t connect_timeout_us = 10'000'000;  // connect() fails after it
-  // Not 0: connect() waits so long, in place of connect_timeout_us, for a server that does not listen yet or still
-  // recovers. 0: it fails at once where every address refuses the connection, and takes a server that recovers.
+  std::uint64_t connect_timeout_us = 10'000'000;  // the longest time that connect() takes
+  // If not 0, connect() waits up to this time, instead of connect_timeout_us, until the server listens and has
+  // recovered. If 0, connect() fails at once if every address refuses the connection, and accepts a server that still
+  // recovers.
   std::uint64_t wait_for_server_us = 0;
-  std::uint64_t request_timeout_us = 30'000'000;  // default deadline of a call, retries included, WAITs on top
-  std::uint64_t backoff_us_min = 10'000;          // between retries, doubled up to the maximum, with jitter
+  std::uint64_t request_timeout_us = 30'000'000;  // default timeout of a call: with its retries, without its WAITs
+  std::uint64_t backoff_us_min = 10'000;          // delay before a retry: doubles up to the maximum, with jitter
   std::uint64_t backoff_us_max = 1'000'000;
-  std::uint32_t connections = 1;  // HTTP/2 connections; sessions are spread over them
+  std::uint32_t connections = 1;  // HTTP/2 connections; sessions are distributed over them
 };
 
 struct SessionOptions {
-  std::uint64_t lease_us = 0;                   // microseconds; 0: the server's default; renewed in the background
-  std::uint32_t requests_in_flight_max = 1024;  // execute_async blocks (execute waits) beyond it
+  std::uint64_t lease_us = 0;  // microseconds; 0: the server's default. It is renewed in the background
+  std::uint32_t requests_in_flight_max = 1024;  // with more, execute_async() blocks and execute() waits
 };
 
 struct CallOptions {
-  // Microseconds, retries and WAITs included. None: ClientOptions::request_timeout_us, and on top of it the longest
-  // wait_timeout of the batch.
+  // In microseconds, with retries and WAITs. If empty: ClientOptions::request_timeout_us plus the longest wait_timeout
+  // of the batch.
   std::optional<std::uint64_t> timeout_us = {};
   Encoding encoding = Encoding::columns;
 };
 
-// Microseconds of the clock that requests are timed with.
+// The time of the monotonic clock that measures requests, in microseconds.
 std::int64_t monotonic_us();
 
-// Called as transactions finish: `indices` of the request have their results now. The last call has done = true; with
-// an error, those without a result are unknown (in a session: learn them with Session::resume).
+// The argument of a callback, which is called as transactions finish. The transactions in `indices` have their results
+// now. The last call has `done` set. If it has an error, the outcomes of the transactions without a result are unknown.
+// Session::resume asks for them again.
 struct Progress {
   const Results& results;
   const std::vector<std::uint32_t>& indices;
@@ -67,11 +69,11 @@ struct Progress {
 };
 using ProgressCallback = std::function<void(const Progress&)>;
 
-struct RequestResult {  // of one request: the results, and how they were reached
+struct RequestResult {  // the results of one request, and how it was sent
   Results results;
-  std::uint64_t request = 0;                  // its number in the session; 0 without one
+  std::uint64_t request = 0;                  // its number in the session; 0: without a session
   std::uint32_t attempts = 1;                 // how often it was sent
-  std::int64_t invoke_us = 0, return_us = 0;  // monotonic clock, first send and last answer
+  std::int64_t invoke_us = 0, return_us = 0;  // monotonic_us() of the first send and of the last answer
 };
 
 struct Pair {
@@ -80,7 +82,7 @@ struct Pair {
   std::uint64_t version = 0;
 };
 struct ScanOptions {
-  std::uint32_t page_pairs = 0;  // 0: the server's page limit
+  std::uint32_t page_pairs = 0;  // pairs in one page; 0: the server's limit
   CallOptions call = {};
 };
 struct ScanPosition {
@@ -90,7 +92,7 @@ struct ScanPosition {
 
 struct ParkedTransaction {
   std::uint64_t id = 0;
-  std::string session;  // hex; empty: none
+  std::string session;  // hexadecimal; empty: no session
   std::uint64_t request = 0;
   std::uint32_t index = 0, guard = 0;
   std::string guard_key;
@@ -98,15 +100,17 @@ struct ParkedTransaction {
   std::int64_t deadline_us = 0;
 };
 
-// Names are those of the fields of StatusResponse, or of its settings and details, which differ from server to server.
+// The status of a server. Counters have the names of the fields of StatusResponse. The settings and details of servers
+// can differ.
 struct ServerStatus {
   std::string version, state, strategy, state_hash;  // state: recovering, ready, draining, stopped
-  // Where batches run: cpu, cuda or emulated; the model of a device; why not the one that the server was told to use.
+  // Where batches run (cpu, cuda or emulated); the model of the device; and, if batches do not run on the device that
+  // the server should use, the reason.
   std::string device, device_model, device_reason;
   std::uint32_t threads = 0;
   double shadow_rate = 0;
   double uptime_seconds = 0, recovery_seconds = 0;
-  std::vector<std::pair<std::string, std::string>> settings, details;  // name and text, in the server's order
+  std::vector<std::pair<std::string, std::string>> settings, details;  // name and value, in the server's order
   std::map<std::string, std::uint64_t> counters;
 };
 
@@ -117,15 +121,17 @@ class Client {
   static Expected<std::unique_ptr<Client>> connect(const ClientOptions& options);
   virtual ~Client() = default;
 
-  // A session: its requests are applied once, however often they are sent. Closed by its destructor (best effort).
+  // Opens a session. Each request of a session is applied once, however often it is sent. The destructor closes the
+  // session. If that fails, the server closes it when its lease ends.
   virtual Expected<std::unique_ptr<Session>> open_session(const SessionOptions& options = {}) = 0;
 
-  // Without a session: never sent twice after it may have run, so a lost answer is `unavailable` and its fate unknown.
+  // Executes without a session. A request that may have run is never sent again. So a lost answer is `unavailable`, and
+  // the outcome is unknown.
   virtual Expected<Results> execute(const Batch& batch, const CallOptions& options = {}) = 0;
 
   virtual Expected<Results> get(const std::vector<std::string>& keys, const CallOptions& options = {}) = 0;
-  // Visits all pairs of [from, to) at one boundary, page by page, until `visit` returns false. `to` empty: no upper
-  // bound. The timeout is for each page.
+  // Visits all pairs of [from, to) at one boundary, page by page, until `visit` returns false. An empty `to` means no
+  // upper bound. The timeout is for each page.
   virtual Expected<ScanPosition> scan(std::string_view from, std::string_view to,
                                       const std::function<bool(const Pair&)>& visit,
                                       const ScanOptions& options = {}) = 0;
@@ -138,29 +144,34 @@ class Client {
   virtual const ClientOptions& options() const = 0;
 };
 
-// Numbers its requests, sends them over one stream, reconnects and sends again (under the same numbers) after a lost
-// connection or a restart of the server, until the deadline. Acknowledges results once the callback has returned.
-// Errors: failed_precondition when the session is gone (its lease ran out): open another one.
-// In a callback execute() and resume() are refused, and execute_async() does not block; a Session must not be destroyed
-// there. The destructor ends what is in flight as `cancelled` (the server goes on with it) and waits for callbacks.
+// A session numbers its requests, and sends them over one stream. After a lost connection or a restart of the server it
+// reconnects. Until their deadlines, it sends unanswered requests again under the same numbers. It acknowledges results
+// after the callback has returned.
+//
+// Errors: failed_precondition if the session is gone because its lease ran out. Open another session then.
+//
+// Inside a callback, execute() and resume() are refused, and execute_async() does not block. A callback must not
+// destroy a Session. The destructor ends the requests in flight as `cancelled`, although the server still runs them.
+// Then it waits for callbacks.
 class Session {
  public:
   virtual ~Session() = default;
-  virtual std::string id() const = 0;  // hex
+  virtual std::string id() const = 0;  // hexadecimal
 
-  // Sends and waits. One transaction that does not wait and begins with more `version ==` guards than the server takes
-  // in a request has them uploaded before, in chunks; the timeout is for all of it.
+  // Sends the batch and waits for the results. A single transaction may begin with more `version ==` guards than fit
+  // into a request, if it has no WAIT guard. Then these guards are uploaded first, in chunks. The timeout covers the
+  // upload, too.
   virtual Expected<RequestResult> execute(const Batch& batch, const CallOptions& options = {}) = 0;
-  // Sends; returns the request number at once (it blocks only while requests_in_flight_max are in flight). The batch
-  // may be reused as soon as it returns.
-  // Misuse of the batch is reported through the callback, like every error.
+  // Sends the batch, and returns the number of the request at once. It blocks only while requests_in_flight_max
+  // requests are in flight. The batch may be reused when this returns. The callback reports every error, also misuse of
+  // the batch.
   virtual std::uint64_t execute_async(const Batch& batch, ProgressCallback callback,
                                       const CallOptions& options = {}) = 0;
-  // Asks again for a request whose deadline passed before all was answered; same content, same number and encoding.
-  // The last 1,024 requests can be resumed.
+  // Asks again for the results of a request whose deadline passed before all of them came. Requires: the same content,
+  // number and encoding. The last 1,024 requests can be resumed.
   virtual Expected<RequestResult> resume(std::uint64_t request, const Batch& batch,
                                          const CallOptions& options = {}) = 0;
-  virtual std::uint32_t attempts(std::uint64_t request) const = 0;  // of one in flight, or of the last finished ones
+  virtual std::uint32_t attempts(std::uint64_t request) const = 0;  // of a request in flight, or of a recent one
 
   virtual Expected<std::uint64_t> cancel(std::uint64_t request, std::optional<std::uint32_t> index = {}) = 0;
 };

@@ -1,4 +1,4 @@
-// What can go wrong between a client and the server. Outcomes of transactions are not errors (results.hpp).
+// The errors between a client and the server. Outcomes of transactions are not errors (results.hpp).
 #pragma once
 
 #include <cstdint>
@@ -11,37 +11,37 @@ namespace kilokv::client {
 
 enum class ErrorCode : std::uint8_t {
   none,
-  cancelled,          // by the caller
+  cancelled,          // the caller cancelled the call
   invalid_argument,   // field, limit, actual and setting say what is wrong
-  deadline_exceeded,  // the caller's deadline passed; in a session, send again to learn the results
+  deadline_exceeded,  // the deadline passed; in a session, send again to learn the results
   not_found,
   permission_denied,
-  resource_exhausted,   // the server is full and stayed so until the deadline
-  failed_precondition,  // unknown or expired session, number already acknowledged
+  resource_exhausted,   // the server stayed full until the deadline
+  failed_precondition,  // for example an unknown or expired session, or an acknowledged number
   aborted,              // the snapshot is too old
   unimplemented,
   internal,
-  unavailable,  // no server, or it is starting or draining; without a session the fate is unknown
+  unavailable,  // no server, or a server that starts or drains; without a session the outcome is unknown
   data_loss,
   unauthenticated,
   unknown,
 };
 
-// The name as gRPC writes it, such as INVALID_ARGUMENT.
+// The name that gRPC uses, such as INVALID_ARGUMENT.
 const char* to_string(ErrorCode code);
 
 struct Error {
   ErrorCode code = ErrorCode::none;
   std::string message;
-  std::string field, limit, actual, setting;  // as the server named them; empty if it did not
+  std::string field, limit, actual, setting;  // as the server named them; empty: it did not
   std::uint64_t retry_after_us = 0;
-  std::string reason;    // as the server named it, such as QUEUE_FULL; empty if it did not
-  bool not_run = false;  // the server said: nothing of the request ran, and nothing of it will
+  std::string reason;    // as the server named it, such as QUEUE_FULL; empty: it did not
+  bool not_run = false;  // the server said that nothing of the request ran or will run
   explicit operator bool() const { return code != ErrorCode::none; }
 };
 
-// Whether a request that ended with `error` was refused, so that its transactions without an answer have not run. If
-// false, nobody knows whether they ran.
+// Whether the request that ended with `error` was refused. If true, its transactions without an answer did not run. If
+// false, it is unknown whether they ran.
 bool never_ran(const Error& error);
 
 // A value or an Error. Nothing in the library throws.
