@@ -53,15 +53,16 @@ AREAS = {
     "txn": (["engine/txn", "server/service/decode_rows.cpp", "server/service/decode_columns.cpp"],
             ["engine_validate_test", "engine_columns_test", "engine_interpreter_test", "engine_serial_test",
              "engine_differential_test", "engine_ranges_test", "service_unit_test"]),
-    "stm": (["engine/stm"], ["engine_serial_test", "engine_ordered_sim_test", "engine_prstm_sim_test",
-                             "engine_lock_sim_test", "engine_gpustm_sim_test", "engine_kilo_sim_test",
-                             "engine_local_sim_test", "engine_validator_sim_test", "engine_weak_orders_sim_test",
-                             "engine_ordered_watchdog_test", "engine_any_order_test", "engine_epochs_test"]),
+    "stm": (["engine/stm"], ["engine_serial_test", "engine_block_ring_test", "engine_concurrency_limit_test",
+                             "engine_ordered_watchdog_test", "engine_epochs_test", "engine_any_order_test",
+                             "engine_lock_sim_test", "engine_gpustm_sim_test", "engine_validator_sim_test",
+                             "engine_weak_orders_sim_test", "engine_ordered_sim_test", "engine_prstm_sim_test",
+                             "engine_kilo_sim_test", "engine_local_sim_test", "engine_random_batch_test"]),
     "exec": (["engine/exec", "engine/engine.cpp"],
              ["engine_engine_test", "engine_delta_settling_test", "engine_record_store_test", "engine_device_loss_test",
-              "engine_device_records_test", "engine_stage_plan_test", "engine_read_set_test",
-              "engine_strategy_choice_test", "engine_contention_test", "engine_any_order_test",
-              "engine_random_batch_test", "engine_allocation_test", "core_test"]),
+              "engine_device_buffer_test", "engine_device_records_test", "engine_stage_plan_test",
+              "engine_read_set_test", "engine_strategy_choice_test", "engine_contention_test", "engine_epochs_test",
+              "engine_any_order_test", "engine_random_batch_test", "engine_allocation_test", "core_test"]),
     "referee": (["engine/referee"], ["engine_referee_test", "engine_differential_test"]),
     "core": (["server/core"], ["core_test", "storage_test"]),
     "storage": (["server/storage"], ["storage_test", "core_test"]),
@@ -96,8 +97,9 @@ STATEMENTS_NOT_DRAWN = re.compile(
     r'"|KILOKV_CHECK|static_assert|\bprefetch\w*\(|\.reserve\(|shrink_to_fit|\bprobe\((?!ids|id\b)|\.?\bpause\(\)|'
     r"capacity\(\)|memory_bytes")
 LINES_NOT_DRAWN = re.compile(
-    r"^\s*(#|template|using|namespace|public:|private:|friend|case [^:]*:$)|\boperator\b|\bvirtual\b|= default|= delete|"
-    r"\) (const )?= 0;|\bconstexpr\b.* k[A-Z]\w* =|^\s*(?!return\b)(?:[\w:*&]|<[\w:<>, ]*>)+ \w+(?: = [\w.:']+|\{[\w.:']*\})?;$")
+    r"^\s*(#|template|using|namespace|public:|private:|friend|case [^:]*:$)|\boperator\b|\bvirtual\b|= default|"
+    r"= delete|\) (const )?= 0;|\bconstexpr\b.* k[A-Z]\w* =|"
+    r"^\s*(?!return\b)(?:[\w:*&]|<[\w:<>, ]*>)+ \w+(?: = [\w.:']+|\{[\w.:']*\})?;$")
 NOT_DRAWN_RULES = """\
 # The rules of the drawing were fixed before it, and hold for all lines alike. These are left out:
 # - files for CUDA only (*.cu, *.cuh, cuda_*, no_cuda_*), and files that only make faults for tests (fail_point*,
@@ -106,7 +108,8 @@ NOT_DRAWN_RULES = """\
 # - statements with a text in quotes (messages), KILOKV_CHECK and static_assert;
 # - hints that change speed only: prefetch, .reserve(), shrink_to_fit(), pause(); probe(), which only simulators notice;
 # - reckonings of memory: statements with capacity() or memory_bytes;
-# - declarations without code, or with one value that is not reckoned; definitions of named constants; templates.
+# - declarations without code, or with one literal or name as the first value; definitions of named constants;
+#   templates; lines with `operator` or `virtual`.
 # A line that its file has more than once is quoted with up to three lines before it. No two are drawn from one line.
 # Nothing was left out or exchanged after the draw. Mutations that do not compile do not count.
 """
@@ -313,8 +316,8 @@ def draw(args):
     rng = random.Random(args.seed)
     lines = {area: list(candidates(area)) for area in DRAWN_FROM}
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
-    print(f"# Drawn by: mutants.py draw --seed {args.seed} --count {args.count}, from the sources of commit {commit}\n#\n"
-          f"{NOT_DRAWN_RULES}")
+    print(f"# Drawn by: mutants.py draw --seed {args.seed} --count {args.count}, from the sources of commit {commit}")
+    print(f"#\n{NOT_DRAWN_RULES}")
     for index in range(args.count):
         area = DRAWN_FROM[index % len(DRAWN_FROM)]
         of_line = rng.choices(lines[area], [len(of_line) for of_line in lines[area]])[0]
@@ -469,7 +472,8 @@ def run(args):
     missed = [mutant["id"] for mutant in mutants
               if known.get(mutant["id"], {}).get("result") == NOT_FOUND and "equivalent" not in mutant]
     not_run = sum(mutant["id"] not in known for mutant in mutants)
-    print(f"mutants: {len(mutants)} mutations, {not_run} have not been run, {len(missed)} were not found: {' '.join(missed)}")
+    print(f"mutants: {len(mutants)} mutations, {not_run} have not been run, {len(missed)} were not found: "
+          f"{' '.join(missed)}")
     return 1 if missed else 0
 
 
