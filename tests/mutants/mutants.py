@@ -311,12 +311,16 @@ def toml_text(text):
     return "'''\n" + text + "'''" if "'''" not in text else json.dumps(text)
 
 
+def commit():
+    _, output = shell(["git", "rev-parse", "--short", "HEAD"], 60, cwd=ROOT)
+    return output.strip()
+
+
 def draw(args):
     """Each area in turn: mutations are equally likely. Then the line that was drawn is out."""
     rng = random.Random(args.seed)
     lines = {area: list(candidates(area)) for area in DRAWN_FROM}
-    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
-    print(f"# Drawn by: mutants.py draw --seed {args.seed} --count {args.count}, from the sources of commit {commit}")
+    print(f"# Drawn by: mutants.py draw --seed {args.seed} --count {args.count}, from the sources of commit {commit()}")
     print(f"#\n{NOT_DRAWN_RULES}")
     for index in range(args.count):
         area = DRAWN_FROM[index % len(DRAWN_FROM)]
@@ -334,9 +338,9 @@ def limit_resources():
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES_MAX, FILE_BYTES_MAX))
 
 
-def shell(command, seconds, limits=None):
+def shell(command, seconds, limits=None, cwd=None):
     """Returns (exit code, output). The code is None if the time was over: then all of its processes are ended."""
-    with subprocess.Popen(command, cwd=TREE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    with subprocess.Popen(command, cwd=cwd or TREE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace", start_new_session=True, preexec_fn=limits) as process:
         try:
             output, _ = process.communicate(timeout=seconds)
