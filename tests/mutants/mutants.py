@@ -340,8 +340,9 @@ def limit_resources():
 
 def shell(command, seconds, limits=None, cwd=None):
     """Returns (exit code, output). The code is None if the time was over: then all of its processes are ended."""
-    with subprocess.Popen(command, cwd=cwd or TREE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, errors="replace", start_new_session=True, preexec_fn=limits) as process:
+    with subprocess.Popen(command, cwd=cwd or TREE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+                          preexec_fn=limits) as process:
         try:
             output, _ = process.communicate(timeout=seconds)
             return process.returncode, output

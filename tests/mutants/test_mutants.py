@@ -53,8 +53,9 @@ class ProblemsTest(unittest.TestCase):
         self.assertEqual(self.problems({**mutant("one"), "file": "engine/b.cpp"}), ["one: there is no engine/b.cpp"])
 
     def test_an_old_text_that_is_not_there_once(self):
-        self.assertEqual(self.problems(mutant("one", "int d")), ["one: engine/a.cpp has the old text 0 times, not once"])
-        self.assertEqual(self.problems(mutant("one", " = 1;")), ["one: engine/a.cpp has the old text 2 times, not once"])
+        for old, times in {"int d": 0, " = 1;": 2}.items():
+            self.assertEqual(self.problems(mutant("one", old)),
+                             [f"one: engine/a.cpp has the old text {times} times, not once"])
 
     def test_a_new_text_that_is_the_old_one(self):
         self.assertEqual(self.problems(mutant("one", new="int a = 1;")), ["one: the new text is the old one"])
@@ -179,8 +180,8 @@ class FolderTest(unittest.TestCase):
         self.write("engine/a.cpp", "if (a || b) c();\n")
         page = mutants.page_of([mutant("one", "if (a || b) c();", "", kind="condition")],
                                known(result(mutant("one", "if (a || b) c();", ""))))
-        self.assertIn("| one | table | `engine/a.cpp` | condition: `if (a \\|\\| b) c();` | found | engine_table_test |",
-                      page)
+        self.assertIn("| one | table | `engine/a.cpp` | condition: `if (a \\|\\| b) c();` | found | ", page)
+        self.assertIn(" | engine_table_test |", page)
 
     def test_a_change_of_a_mutation_is_found(self):
         mutants.write_results(known(result(mutants.all_mutants()[0])))
