@@ -198,6 +198,58 @@ class FolderTest(unittest.TestCase):
         self.assertFalse(os.path.exists(f"/proc/{output.strip()}"))
 
 
+class TryTest(unittest.TestCase):
+    """Plants a mutation in a tree whose tests are played."""
+
+    def try_one(self, one, outcomes, builds=True):
+        """outcomes: of each test in turn, (exit code, output). Returns the result and how many tests were asked."""
+        asked = []
+
+        def run_test(test, seconds):
+            with open(os.path.join(tree, "engine", "a.cpp"), encoding="utf-8") as file:
+                self.assertNotEqual(file.read(), SOURCE)
+            asked.append((test, seconds))
+            return outcomes[len(asked) - 1]
+
+        with tempfile.TemporaryDirectory() as tree, mock.patch.object(mutants, "TREE", tree), \
+                mock.patch.object(mutants, "build", lambda test, jobs: (0 if builds else 1, "")), \
+                mock.patch.object(mutants, "run_test", run_test):
+            path = os.path.join(tree, "engine", "a.cpp")
+            os.makedirs(os.path.dirname(path))
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(SOURCE)
+            tried = mutants.try_one(one, {test: 3 for test in mutants.AREAS["table"][1]}, 1)
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), SOURCE)
+        self.assertEqual([test for test, _ in asked], mutants.tests_of(one)[:len(asked)])
+        self.assertTrue(all(seconds == 20 for _, seconds in asked))
+        return tried, len(asked)
+
+    def test_the_first_test_that_fails_finds_it(self):
+        output = "ok     one\nFAILED another\n2 tests, 1 failed\n"
+        self.assertEqual(self.try_one(mutant("one"), [(0, ""), (8, output)]),
+                         ((mutants.FOUND, "engine_table_test: another"), 2))
+
+    def test_the_case_of_the_other_kind_of_test(self):
+        output = "[ RUN      ] A.B\n[  FAILED  ] A.B (0 ms)\n[  FAILED  ] 1 test, listed below:\n"
+        self.assertEqual(self.try_one(mutant("one"), [(8, output)])[0],
+                         (mutants.FOUND, "engine_tombstone_queue_test: A.B"))
+
+    def test_a_test_that_hangs_has_found_it(self):
+        self.assertEqual(self.try_one(mutant("one"), [(None, "")])[0],
+                         (mutants.FOUND, "engine_tombstone_queue_test: timeout"))
+
+    def test_none_finds_it(self):
+        tests = len(mutants.AREAS["table"][1])
+        self.assertEqual(self.try_one(mutant("one"), [(0, "")] * tests), ((mutants.NOT_FOUND, ""), tests))
+
+    def test_one_that_does_not_compile_asks_no_test(self):
+        self.assertEqual(self.try_one(mutant("one"), [], builds=False), ((mutants.NOT_COMPILED, ""), 0))
+
+    def test_one_that_does_not_apply_has_no_result(self):
+        self.assertIsNone(self.try_one(mutant("one", "int d = 1;"), [])[0][0])
+
+
 class DrawTest(unittest.TestCase):
     LINES = """\
 bool f(int a, int b) {
