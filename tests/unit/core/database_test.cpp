@@ -131,6 +131,31 @@ TEST_F(DatabaseTest, ParkedTransactionsJoinInTheOrderOfTheirArrival) {
   EXPECT_EQ(second->outcome(0), Outcome::committed);
 }
 
+TEST_F(DatabaseTest, ThoseOfAnEarlierBatchJoinBeforeThoseOfALaterOne) {
+  std::vector<std::shared_ptr<RecordingSink>> early;
+  for (int i = 0; i < 5; ++i) early.push_back(submit(withdraw("a", 10, 60 * kSecond)));
+  settle();
+  EXPECT_EQ(database->status().batches, 1u);
+  auto late = run(withdraw("a", 10, 60 * kSecond));
+  run(add("a", 50));
+  for (const auto& sink : early) EXPECT_EQ(sink->outcome(0), Outcome::committed);
+  EXPECT_FALSE(late->ended());
+  run(add("a", 10));
+  EXPECT_EQ(late->outcome(0), Outcome::committed);
+}
+
+TEST_F(DatabaseTest, ATryInVainDoesNotMoveTheDeadline) {
+  auto first = run(withdraw("a", 10, 3 * kSecond));
+  auto second = run(withdraw("a", 10, 3 * kSecond));
+  sim.scheduler.run_for(2 * kSecond);
+  run(add("a", 10));  // both try, and it is enough for one
+  EXPECT_EQ(first->outcome(0), Outcome::committed);
+  EXPECT_FALSE(second->ended());
+  sim.scheduler.run_for(kSecond);
+  ASSERT_TRUE(second->done);
+  EXPECT_EQ(second->outcome(0), Outcome::wait_expired);
+}
+
 TEST_F(DatabaseTest, ParkedPlacesAreBoundedAtAdmission) {
   options.parked_max = 1;
   reopen();
@@ -241,6 +266,25 @@ TEST_F(DatabaseTest, UnknownAndExpiredSessionsAreRefused) {
   EXPECT_EQ(integer("a"), 1);
   reopen();
   EXPECT_TRUE(run(add("a", 1), session, 1)->failure);
+}
+
+// Some of its transactions are answered, and one waits: the retry waits with it, and nothing runs twice.
+TEST_F(DatabaseTest, ARetryJoinsARequestThatIsAnsweredInPart) {
+  const SessionId session = open_session();
+  const Build request = both(withdraw("a", 10, 60 * kSecond), add("b", 1));
+  auto first = run(request, session, 1);
+  auto again = run(request, session, 1);
+  EXPECT_FALSE(again->ended());
+  EXPECT_EQ(again->outcome(1), Outcome::committed);
+  EXPECT_EQ(database->status().parked, 1u);
+  run(add("a", 25));
+  for (const auto& sink : {first, again}) {
+    ASSERT_TRUE(sink->done);
+    EXPECT_EQ(sink->outcome(0), Outcome::committed);
+  }
+  EXPECT_EQ(again->at(0).result.version, first->at(0).result.version);
+  EXPECT_EQ(integer("a"), 15);
+  EXPECT_EQ(integer("b"), 1);
 }
 
 TEST_F(DatabaseTest, CancelAnswersWhatIsParkedAndNothingElse) {

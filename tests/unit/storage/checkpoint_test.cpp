@@ -173,6 +173,20 @@ TEST_F(CheckpointTest, SurvivesAKillAtEveryPoint) {
   }
 }
 
+// Each sync after those of the two appends fails once. One of them is the sync that commits the checkpoint: it makes
+// the checkpoint fail, because nobody may be told of a checkpoint that a loss of power could undo.
+TEST_F(CheckpointTest, OneThatIsNotSyncedFails) {
+  bool has_failed = false;
+  for (int sync = 3; sync < 10 && !has_failed; ++sync) {
+    ASSERT_TRUE(set_fail_points("storage.append.sync=error:" + std::to_string(sync)).ok());
+    OpenLog log(options_for(temporary_.path("sync" + std::to_string(sync))));
+    log.append(1, 2);
+    const Status status = checkpoint(log.log.get(), 2, 2, 1);
+    has_failed = status.message().find("committing a checkpoint") != std::string::npos;
+  }
+  EXPECT_TRUE(has_failed);
+}
+
 TEST_F(CheckpointTest, AMissingSessionIsALoss) {
   {
     OpenLog log(options_for(directory_));

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "server/core/environment.hpp"
 #include "server/core/fail_point.hpp"
 #include "server/storage/acknowledged_file.hpp"
 #include "server/storage/log_record.hpp"
@@ -147,6 +148,21 @@ TEST_F(RocksdbLogTest, OptionsAreChecked) {
   const Status status = open_status(options);
   ASSERT_NE(status.violation(), nullptr);
   EXPECT_EQ(status.violation()->setting, "--log-buffer");
+}
+
+TEST_F(RocksdbLogTest, AHistoryMayBeKeptForNoTime) {
+  StorageOptions options = options_;
+  options.history_retention_us = 0;
+  EXPECT_TRUE(options.validate().ok());
+  EXPECT_TRUE(open_status(options).ok());
+  options.history_retention_us = kDurationUsMax;
+  EXPECT_TRUE(options.validate().ok());
+  for (const DurationUs wrong : {DurationUs{-1}, kDurationUsMax + 1}) {
+    options.history_retention_us = wrong;
+    const Status status = options.validate();
+    ASSERT_NE(status.violation(), nullptr);
+    EXPECT_EQ(status.violation()->setting, "--history-retention");
+  }
 }
 
 TEST_F(RocksdbLogTest, AMissingParentDirectoryIsRefused) {

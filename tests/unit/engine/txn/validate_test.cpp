@@ -246,6 +246,30 @@ TEST(ranges_together_are_limited) {
   EXPECT_TRUE(validate(good, TransactionLimits{}).ok());
 }
 
+// A value is no operand of an ADD, and a PUT needs a value that is there.
+TEST(an_operand_of_bytes_is_refused_for_its_own_reason) {
+  struct Wrong {
+    std::size_t operation;
+    OpKind kind;
+    std::int64_t value;
+    const char* limit;
+    const char* actual;
+  };
+  for (const Wrong& wrong : {Wrong{0, OpKind::add, 0, "an integer operand for ADD", "bytes"},
+                             {0, OpKind::add, 2, "an integer operand for ADD", "bytes"},
+                             {0, OpKind::put, 2, "an index below 2 values", "2"},
+                             {5, OpKind::put, -1, "an index below 2 values", "-1"}}) {
+    TransactionColumns columns = valid();
+    columns.op_kind[wrong.operation] = static_cast<std::uint8_t>(wrong.kind);
+    columns.op_operand[wrong.operation] = static_cast<std::uint8_t>(Operand::bytes);
+    columns.op_value[wrong.operation] = wrong.value;
+    const Status status = validate(columns, {});
+    ASSERT_TRUE(status.violation() != nullptr);
+    EXPECT_EQ(status.violation()->limit, wrong.limit);
+    EXPECT_EQ(status.violation()->actual, wrong.actual);
+  }
+}
+
 TEST(empty_transaction_is_refused) {
   expect_refused({"transactions[4]", "", [](auto& c) {
                     ColumnsBuilder b(&c, kSecret);

@@ -31,6 +31,30 @@ TEST(gpustm_holds_in_groups_of_32) {
   expect_to_hold<Family<32>>(kProgram, "gpustm_holds_in_groups_of_32", kSchedules / 12);
 }
 
+// A transaction that is alone has nothing in its way, whatever it leaves unread: here the record of the list that does
+// not run, and one that is not there.
+TEST(one_that_is_alone_meets_no_conflict) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    TicketedSimRuns runs = Family<4>::runs_of(seed);
+    RefereeScenario scenario;
+    scenario.engine = make_simulated(Family<4>::kKind, &runs);
+    for (const char* key : {"a", "b"}) scenario.load(key, 5);
+    ColumnsBuilder& b = scenario.builder;
+    b.begin();
+    b.guard(GuardKind::absent, OnFalse::fail, b.key("gone"), 0);
+    b.guard(GuardKind::less, OnFalse::fail, b.key("a"), 0);
+    b.op(OpKind::put, b.key("b"), Operand::integer, 1);
+    b.begin_else();
+    b.op(OpKind::get, b.key("a"));
+    b.end();
+    scenario.execute();
+    EXPECT_EQ(scenario.check(referee_mode(scenario.engine->execution())).message(), "");
+    EXPECT_TRUE(scenario.results.outcome[0] == static_cast<std::uint8_t>(Outcome::guard_failed));
+    EXPECT_EQ(scenario.engine->execution().counter("attempts"), 1u);
+    EXPECT_EQ(scenario.engine->execution().counter("conflicts"), 0u);
+  }
+}
+
 struct NotValidatedByTime : GpustmRules {
   static constexpr bool kValidatesByTime = false;
 };
