@@ -461,7 +461,7 @@ def run(args):
     for mutant in mutants:
         old = known.get(mutant["id"], {})
         is_done = old.get("digest") == digest(mutant) and not (args.missed and old["result"] == NOT_FOUND)
-        if re.search(args.only, mutant["id"]) and not is_done:
+        if re.search(args.only, f"{mutant['area']}/{mutant['id']}") and not is_done:
             wanted.append(mutant)
     prepare_tree()
     times = measure(wanted, args.j)
@@ -557,7 +557,7 @@ def main():
     drawing.add_argument("--count", type=int, required=True)
     drawing.set_defaults(run=draw)
     running = commands.add_parser("run", help="plant, build and test those that have no result yet")
-    running.add_argument("--only", default="", metavar="REGEX", help="mutations whose names match (default: all)")
+    running.add_argument("--only", default="", metavar="REGEX", help="mutations whose AREA/NAME matches, such as ^core/ (default: all)")
     running.add_argument("--missed", action="store_true", help="also run those again that no test found")
     running.add_argument("-j", type=int, default=os.cpu_count(), metavar="N",
                          help="compilers at a time (default: as many as there are cores)")
