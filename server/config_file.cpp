@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "server/config_value.hpp"
@@ -87,7 +87,8 @@ Result<std::string> contents(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) return invalid("--config: cannot read " + path + ": " + std::strerror(errno));
+  if (!file.is_open() || file.bad())
+    return invalid("--config: cannot read " + path + ": " + std::generic_category().message(errno));
   return text;
 }
 

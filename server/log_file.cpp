@@ -17,7 +17,8 @@ Result<int> open_to_append(const std::string& path) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor >= 0) return descriptor;
-  return Status(StatusCode::invalid_argument, "--log-file: cannot open " + path + ": " + std::strerror(errno));
+  return Status(StatusCode::invalid_argument,
+                "--log-file: cannot open " + path + ": " + std::generic_category().message(errno));
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ void LogFile::sink_it_(const spdlog::details::log_msg& message) {
     if (count < 0 && errno == EINTR) continue;
     // The logger prints the error on standard error, at most once a second. The server goes on. If the disk is full,
     // admission refuses new work by itself.
-    if (count < 0) throw spdlog::spdlog_ex("cannot write to " + path_ + ": " + std::strerror(errno));
+    if (count < 0) throw spdlog::spdlog_ex("cannot write to " + path_ + ": " + std::generic_category().message(errno));
     written += static_cast<std::size_t>(count);
   }
 }

@@ -3,11 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <system_error>
 
 #include "client/bank/commands.hpp"
 #include "client/bank/demo_report.hpp"
@@ -93,19 +93,19 @@ ExitCode move_money(Flags* flags, bank::Kind kind) {
 std::string demo_problem(const Flags& flags) {
   const bank::DemoOptions& options = flags.demo;
   if (options.endpoint.empty() && access(options.server.c_str(), X_OK) != 0) {
-    return "--server: cannot run " + options.server + ": " + std::strerror(errno);
+    return "--server: cannot run " + options.server + ": " + std::generic_category().message(errno);
   }
   if (options.endpoint.empty() && !options.data_dir.empty()) {
     std::error_code error;
     std::filesystem::create_directories(options.data_dir, error);
     if (error) return "--data-dir: cannot make " + options.data_dir + ": " + error.message();
     if (access(options.data_dir.c_str(), W_OK) != 0) {
-      return "--data-dir: cannot write " + options.data_dir + ": " + std::strerror(errno);
+      return "--data-dir: cannot write " + options.data_dir + ": " + std::generic_category().message(errno);
     }
   }
   const bool to_file = !flags.json_path.empty() && flags.json_path != "-";
   if (to_file && !std::ofstream(flags.json_path, std::ios::app)) {
-    return "--json: cannot write " + flags.json_path + ": " + std::strerror(errno);
+    return "--json: cannot write " + flags.json_path + ": " + std::generic_category().message(errno);
   }
   return {};
 }

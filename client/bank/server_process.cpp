@@ -9,9 +9,9 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -62,7 +62,8 @@ client::Expected<std::unique_ptr<ServerProcess>> ServerProcess::start(const std:
                                                                       const std::string& data_dir) {
   std::unique_ptr<ServerProcess> server(new ServerProcess(program, data_dir));
   if (access(program.c_str(), X_OK) != 0) {
-    return make_error(ErrorCode::invalid_argument, "cannot run " + program + ": " + std::strerror(errno));
+    return make_error(ErrorCode::invalid_argument,
+                      "cannot run " + program + ": " + std::generic_category().message(errno));
   }
   std::error_code error;
   std::filesystem::create_directories(server->data_dir_, error);
@@ -77,17 +78,20 @@ client::Error ServerProcess::start_again() { return launch(); }
 client::Error ServerProcess::launch() {
   std::filesystem::remove(port_path_);
   const int log = open(log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (log < 0) return make_error(ErrorCode::internal, "cannot write " + log_path_ + ": " + std::strerror(errno));
+  if (log < 0)
+    return make_error(ErrorCode::internal, "cannot write " + log_path_ + ": " + std::generic_category().message(errno));
   std::vector<std::string> words = {program_,      "--data-dir", data_dir_, "--listen", "127.0.0.1:" + port_,
                                     "--port-file", port_path_};
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) become(arguments, log, parent);
   close(log);
-  if (pid_ < 0) return make_error(ErrorCode::internal, std::string("cannot fork: ") + std::strerror(errno));
+  if (pid_ < 0)
+    return make_error(ErrorCode::internal, std::string("cannot fork: ") + std::generic_category().message(errno));
   const std::int64_t give_up_us = bench::steady_now_us() + kStartTimeoutUs;
   while (bench::steady_now_us() < give_up_us) {
     std::ifstream file(port_path_);

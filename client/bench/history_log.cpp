@@ -2,7 +2,7 @@
 #include "client/bench/history_log.hpp"
 
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,7 +15,7 @@ client::Expected<std::unique_ptr<HistoryLog>> HistoryLog::open(const RunOptions&
   std::FILE* file = std::fopen(options.history_path.c_str(), "wb");
   if (file == nullptr) {
     return make_error(client::ErrorCode::invalid_argument,
-                      "cannot write --history " + options.history_path + ": " + std::strerror(errno));
+                      "cannot write --history " + options.history_path + ": " + std::generic_category().message(errno));
   }
   std::unique_ptr<HistoryLog> log(new HistoryLog(options.history_path, file));
   std::vector<client::Pair> initial;

@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <iostream>
+#include <system_error>
 
 #include "client/bench/interrupt.hpp"
 #include "client/bench/options.hpp"
@@ -31,7 +31,8 @@ ExitCode report_error(const client::Error& error) {
 bool can_write(const char* flag, const std::string& path) {
   if (path.empty() || path == "-") return true;
   if (std::ofstream(path, std::ios::app)) return true;
-  std::cerr << "kilokv-bench: " << flag << ": cannot write " << path << ": " << std::strerror(errno) << "\n";
+  std::cerr << "kilokv-bench: " << flag << ": cannot write " << path << ": " << std::generic_category().message(errno)
+            << "\n";
   return false;
 }
 

@@ -52,6 +52,7 @@ class DeviceReference {
     DeviceSpace::to_write(pointer_) = value;
     return *this;
   }
+  // Assignment to itself writes the value that is there, so it needs no check.
   DeviceReference& operator=(const DeviceReference& other) {  // NOLINT(bugprone-unhandled-self-assignment)
     DeviceSpace::to_write(pointer_) = static_cast<T>(other);
     return *this;

@@ -303,7 +303,7 @@ grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* con
       gate_, context, *message, answer, [this](const auto& call, Database* database) {
         Result<CancelTarget> target = target_of(call->request, options_.limits);
         if (!target.ok()) return call->refuse(target.status());
-        database->cancel(std::move(*target), [call](Result<std::uint64_t> cancelled) {
+        database->cancel(*target, [call](Result<std::uint64_t> cancelled) {
           if (cancelled.ok()) call->response.set_cancelled(*cancelled);
           call->end(cancelled.status());
         });

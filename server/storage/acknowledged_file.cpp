@@ -6,7 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
+#include <system_error>
 
 #include "server/storage/bytes.hpp"
 #include "server/storage/crc32c.hpp"
@@ -29,7 +29,9 @@ std::uint32_t crc_of(BatchNumber batch) {
   return crc32c(bytes);
 }
 
-Status failed(const std::string& what) { return {StatusCode::internal, what + ": " + std::strerror(errno)}; }
+Status failed(const std::string& what) {
+  return {StatusCode::internal, what + ": " + std::generic_category().message(errno)};
+}
 
 }  // namespace
 

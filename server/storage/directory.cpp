@@ -5,19 +5,20 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
+#include <system_error>
 
 namespace kilokv::server::storage {
 
 Status sync_directory(const std::string& directory) {
   const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return {StatusCode::internal, "cannot open " + directory + ": " + std::strerror(errno)};
+  if (file < 0)
+    return {StatusCode::internal, "cannot open " + directory + ": " + std::generic_category().message(errno)};
   const bool synced = ::fsync(file) == 0;
   const int error = errno;
   ::close(file);
   if (synced) return {};
-  return {StatusCode::internal, "cannot sync " + directory + ": " + std::strerror(error)};
+  return {StatusCode::internal, "cannot sync " + directory + ": " + std::generic_category().message(error)};
 }
 
 Status ensure_directory(const std::string& directory) {
@@ -26,8 +27,8 @@ Status ensure_directory(const std::string& directory) {
     return sync_directory(parent.empty() ? "." : parent.string());
   }
   if (errno == EEXIST) return {};
-  return {StatusCode::failed_precondition,
-          "data directory " + directory + " cannot be created: " + std::strerror(errno) + " (--data-dir)"};
+  return {StatusCode::failed_precondition, "data directory " + directory + " cannot be created: " +
+                                               std::generic_category().message(errno) + " (--data-dir)"};
 }
 
 }  // namespace kilokv::server::storage

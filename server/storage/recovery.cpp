@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 
 #include "server/storage/crc32c.hpp"
 
@@ -72,7 +73,7 @@ Status Recovery::create_identity() {
   DatabaseIdentity identity;
   std::array<unsigned char, 32> random{};
   if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
-    return {StatusCode::internal, std::string("getrandom: ") + std::strerror(errno)};
+    return {StatusCode::internal, std::string("getrandom: ") + std::generic_category().message(errno)};
   }
   std::memcpy(identity.id.data(), random.data(), identity.id.size());
   std::memcpy(&identity.key_secret.low, random.data() + 16, 8);

@@ -59,7 +59,7 @@ class RocksdbLog final : public CommitLog {
   Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override;
   Status reserve(std::uint64_t bytes) override { return space_.reserve(bytes); }
   void release(std::uint64_t bytes) override { space_.release(bytes); }
-  void watch_sessions(std::function<std::uint64_t()> stored_bytes) override;
+  void watch_sessions(const std::function<std::uint64_t()>& stored_bytes) override;
   Status append(std::span<const LogRecord> records) override;
   Status checkpoint_begin() override;
   Status checkpoint_records(std::span<const StoredRecord> records) override { return checkpoint_.put(records); }
@@ -101,9 +101,9 @@ class RocksdbLog final : public CommitLog {
   bool failed_ = false;
 };
 
-void RocksdbLog::watch_sessions(std::function<std::uint64_t()> stored_bytes) {
+void RocksdbLog::watch_sessions(const std::function<std::uint64_t()>& stored_bytes) {
   const std::lock_guard lock(sessions_mutex_);
-  session_bytes_ = std::move(stored_bytes);
+  session_bytes_ = stored_bytes;
 }
 
 DiskSpace::Sample RocksdbLog::sample_disk() const {

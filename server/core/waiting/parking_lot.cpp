@@ -138,6 +138,7 @@ std::vector<std::uint64_t> ParkingLot::of_request(const SessionId& session, std:
   }
   std::sort(found.begin(), found.end(), [](const Parked* a, const Parked* b) { return a->index < b->index; });
   std::vector<std::uint64_t> ids;
+  ids.reserve(found.size());
   for (const Parked* parked : found) {
     ids.push_back(parked->id);
   }
@@ -169,11 +170,12 @@ Status ParkingLot::check_limits(std::uint64_t bytes) const {
 }
 
 std::uint64_t ParkingLot::cost(const Parked& parked, std::size_t waits) {
-  constexpr std::uint64_t kHashNodeBytes = 2 * sizeof(void*) + kAllocationBytes;
-  constexpr std::uint64_t kTreeNodeBytes = 5 * sizeof(void*) + kAllocationBytes;
-  return sizeof(Entry) + kTreeNodeBytes + sizeof(Entry*) + parked.packed.size() + kAllocationBytes +
+  constexpr std::uint64_t kPointerBytes = sizeof(void*);
+  constexpr std::uint64_t kHashNodeBytes = 2 * kPointerBytes + kAllocationBytes;
+  constexpr std::uint64_t kTreeNodeBytes = 5 * kPointerBytes + kAllocationBytes;
+  return sizeof(Entry) + kTreeNodeBytes + kPointerBytes + parked.packed.size() + kAllocationBytes +
          waits * (sizeof(Wait) + sizeof(KeyId) + sizeof(Waiters) + kHashNodeBytes + 4 * kFilterBitsPerKey / 8) +
-         kAllocationBytes + (parked.session ? sizeof(RequestName) + sizeof(Entry*) + kHashNodeBytes : 0);
+         kAllocationBytes + (parked.session ? sizeof(RequestName) + kPointerBytes + kHashNodeBytes : 0);
 }
 
 // Collects the keys of all guards in keys_, each once.

@@ -21,7 +21,7 @@ class WatchedLog : public MemoryLog {
     slice_bytes.push_back(bytes);
     return MemoryLog::checkpoint_records(records);
   }
-  void watch_sessions(std::function<std::uint64_t()> stored_bytes) override { session_bytes = std::move(stored_bytes); }
+  void watch_sessions(const std::function<std::uint64_t()>& stored_bytes) override { session_bytes = stored_bytes; }
 
   bool full = false;
   int begins = 0;
