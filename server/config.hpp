@@ -10,7 +10,7 @@
 #include "engine/engine.hpp"
 #include "server/core/options.hpp"
 #include "server/service/options.hpp"
-#include "server/storage/rocksdb_log.hpp"
+#include "server/storage/options.hpp"
 
 namespace kilokv::server {
 

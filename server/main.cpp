@@ -22,10 +22,10 @@
 #include "server/config.hpp"
 #include "server/core/fail_point.hpp"
 #include "server/core/threads.hpp"
-#include "server/log_file.hpp"
 #include "server/service/grpc_server.hpp"
 #include "server/shutdown_signal.hpp"
 #include "server/storage/rocksdb_log.hpp"
+#include "server/text_log.hpp"
 #include "server/version.hpp"
 
 namespace kilokv::server {
@@ -38,10 +38,10 @@ constexpr int kExitUsage = 2;
 constexpr std::chrono::milliseconds kSendGrace{1000};
 
 // Returns the log file, or null if the log goes to standard error.
-Result<std::shared_ptr<LogFile>> start_logging(const ServerOptions& options) {
-  std::shared_ptr<LogFile> file;
+Result<std::shared_ptr<TextLog>> start_logging(const ServerOptions& options) {
+  std::shared_ptr<TextLog> file;
   if (!options.log_file.empty()) {
-    Result<std::shared_ptr<LogFile>> opened = LogFile::open(options.log_file);
+    Result<std::shared_ptr<TextLog>> opened = TextLog::open(options.log_file);
     if (!opened.ok()) return opened;
     file = *opened;
   }
@@ -56,7 +56,7 @@ Result<std::shared_ptr<LogFile>> start_logging(const ServerOptions& options) {
 
 // What to do on signals that do not end the process. The function holds the logger, because it may run while main()
 // ends.
-std::function<void(int)> other_signals(std::shared_ptr<LogFile> file) {
+std::function<void(int)> other_signals(std::shared_ptr<TextLog> file) {
   return [file = std::move(file), logger = spdlog::default_logger()](int signal) {
     if (signal != SIGHUP) {
       logger->info(
@@ -216,7 +216,7 @@ class Server {
 };
 
 int run(const ServerOptions& options) {
-  const Result<std::shared_ptr<LogFile>> log_file = start_logging(options);
+  const Result<std::shared_ptr<TextLog>> log_file = start_logging(options);
   if (!log_file.ok()) {
     std::fprintf(stderr, "kilokvd: %s\n", log_file.status().message().c_str());
     return kExitUsage;

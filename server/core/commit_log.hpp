@@ -1,6 +1,12 @@
-// The durable side of the database, as core sees it. It is an append-only log of batches, a stored state that
-// checkpoints fold the log into, and what start-up needs. storage/ implements it on RocksDB; a replicated log can take
-// its place.
+// The durable side of the database, as core sees it. A CommitLog is three things in one:
+//   the log                   appends batches, syncs them, reserves space for them, and trims the old ones
+//   the store of checkpoints  keeps the state that checkpoints fold the log into, with the sessions
+//   recovery                  verifies all of this at start-up, and gives it back
+//
+// Core knows no other way to the disk. server/storage implements it on RocksDB. A second implementation, such as a log
+// in plain files or a replicated one, has to bring all three. A replica that starts late needs the checkpoint, too,
+// because the log before it is trimmed. tests/support/memory_log is the smallest example. docs/extending.md says what
+// each function promises.
 //
 // The formats belong to storage (docs/log-format.md). Core passes columns.
 // Thread safety: see CommitLog; the rest is plain data.

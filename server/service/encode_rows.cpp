@@ -11,16 +11,6 @@ void fill_value(ValueType type, std::int64_t integer, std::string_view bytes, v1
   }
 }
 
-v1::ServerSection::State state_of(DatabaseStatus::State state) {
-  switch (state) {
-    case DatabaseStatus::State::recovering: return v1::ServerSection::STATE_RECOVERING;
-    case DatabaseStatus::State::ready: return v1::ServerSection::STATE_READY;
-    case DatabaseStatus::State::draining: return v1::ServerSection::STATE_DRAINING;
-    case DatabaseStatus::State::stopped: return v1::ServerSection::STATE_STOPPED;
-  }
-  return v1::ServerSection::STATE_UNSPECIFIED;
-}
-
 }  // namespace
 
 void fill_result(const TransactionResult& result, v1::TransactionResult* message) {
@@ -41,114 +31,6 @@ void fill_read(const ReadValue& value, v1::Read* message) {
   fill_value(value.type, value.integer, value.bytes, message);
   message->set_version(value.version.value_or(0));
   message->set_own_write(!value.version.has_value());
-}
-
-void fill_page(const ScanPage& page, v1::ScanResponse* message) {
-  message->set_boundary(page.boundary);
-  message->set_boundary_version(page.boundary_version);
-  message->set_batch_time_us(page.batch_time_us);
-  message->set_more(page.more);
-  message->set_next_from(page.next_from);
-  if (page.reader != 0) message->set_reader(&page.reader, sizeof page.reader);
-  message->mutable_pairs()->Reserve(static_cast<int>(page.pairs.size()));
-  for (const ScanPage::Pair& pair : page.pairs) {
-    v1::Read* read = message->add_pairs();
-    read->set_key(pair.key);
-    fill_value(pair.type, pair.integer, pair.bytes, read);
-    read->set_version(pair.version);
-  }
-}
-
-static void fill_parked(const ParkedTransaction& parked, v1::ParkedTransaction* message) {
-  message->set_id(parked.id);
-  if (parked.session) message->set_session(parked.session->bytes.data(), parked.session->bytes.size());
-  message->set_request(parked.request);
-  message->set_index(parked.index);
-  message->set_guard(parked.guard);
-  message->set_guard_key(parked.guard_key);
-  message->set_admitted_batch(parked.admitted_batch);
-  message->set_deadline_us(parked.deadline_us);
-}
-
-void fill_list(const std::vector<ParkedTransaction>& parked, std::uint32_t limit, std::uint64_t message_bytes_max,
-               v1::ListParkedResponse* message) {
-  std::uint64_t bytes = kMessageBytesBound;
-  for (const ParkedTransaction& one : parked) {
-    bytes += kTransactionBytesBound + one.guard_key.size();
-    const auto listed = static_cast<std::uint32_t>(message->parked_size());
-    if (listed == limit || (bytes > message_bytes_max && listed > 0)) return message->set_more(true);
-    fill_parked(one, message->add_parked());
-  }
-}
-
-static void fill_positions(const DatabaseStatus& status, v1::PositionSection* section) {
-  section->set_executed_batch(status.executed_batch);
-  section->set_durable_batch(status.durable_batch);
-  section->set_checkpoint_batch(status.checkpoint_batch);
-  section->set_next_version(status.next_version);
-  section->set_state_hash(&status.state_hash, sizeof(status.state_hash));
-}
-
-static void fill_counts(const DatabaseStatus& status, v1::CountSection* section) {
-  section->set_batches(status.batches);
-  section->set_transactions(status.transactions);
-  section->set_committed(status.committed);
-  section->set_guard_failed(status.guard_failed);
-  section->set_wait_expired(status.wait_expired);
-  section->set_overflow(status.overflow);
-  section->set_type_mismatch(status.type_mismatch);
-  section->set_refused(status.refused);
-}
-
-static void fill_table(const engine::EngineStats& engine, v1::TableSection* section) {
-  section->set_records(engine.records);
-  section->set_tombstones(engine.tombstones);
-  section->set_table_slots(engine.table_slots);
-  section->set_table_memory_bytes(engine.memory_bytes);
-}
-
-static void fill_log(const LogUsage& log, v1::LogSection* section) {
-  section->set_first_log_batch(log.first_batch);
-  section->set_log_bytes(log.log_bytes);
-  section->set_log_reserved_bytes(log.reserved_bytes);
-  section->set_disk_free_bytes(log.free_bytes);
-}
-
-static void fill_device(const DatabaseStatus& status, v1::DeviceSection* section) {
-  section->set_device(status.device.name);
-  section->set_device_model(status.device.model);
-  section->set_device_reason(status.device.reason);
-  section->set_batches_serial(status.batches_serial);
-  section->set_batches_parallel(status.batches_parallel);
-  section->set_batches_on_device(status.batches_on_device);
-}
-
-void add_text(const std::string& name, const std::string& text,
-              google::protobuf::RepeatedPtrField<v1::NamedText>* texts) {
-  v1::NamedText* entry = texts->Add();
-  entry->set_name(name);
-  entry->set_text(text);
-}
-
-void fill_status(const DatabaseStatus& status, v1::StatusResponse* message) {
-  message->mutable_server()->set_state(state_of(status.state));
-  message->mutable_server()->set_recovery_seconds(status.recovery_seconds);
-  fill_positions(status, message->mutable_position());
-  fill_counts(status, message->mutable_counts());
-  message->mutable_queue()->set_queued_transactions(status.queued_transactions);
-  message->mutable_queue()->set_queued_bytes(status.queued_bytes);
-  message->mutable_parked()->set_parked(status.parked);
-  message->mutable_parked()->set_parked_bytes(status.parked_bytes);
-  message->mutable_sessions()->set_sessions(status.sessions);
-  message->mutable_uploads()->set_uploads(status.uploads);
-  message->mutable_uploads()->set_uploads_bytes(status.uploads_bytes);
-  fill_table(status.engine, message->mutable_table());
-  fill_log(status.log, message->mutable_log());
-  fill_device(status, message->mutable_device());
-  message->mutable_checks()->set_shadow_batches(status.shadow_batches);
-  message->mutable_checks()->set_shadow_skipped(status.shadow_skipped);
-  add_text("strategy_choice", status.engine.strategy_choice, message->mutable_details());
-  add_text("validator_choice", status.engine.validator_choice, message->mutable_details());
 }
 
 void RowsEncoder::put(const Transaction& transaction) {

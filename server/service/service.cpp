@@ -1,3 +1,6 @@
+// The handlers of all calls. Those of Execute and Get (transaction_call.hpp), ExecuteBatch (batch_call.hpp) and Session
+// (session_stream.hpp) only start an object that has a file of its own. All other calls are here completely: their
+// checks, the call of the database, and the answer.
 #include "server/service/service.hpp"
 
 #include <cstring>
@@ -10,7 +13,7 @@
 #include "server/service/message_buffer.hpp"
 #include "server/service/read_set.hpp"
 #include "server/service/status_map.hpp"
-#include "server/service/unary_call.hpp"
+#include "server/service/transaction_call.hpp"
 
 namespace kilokv::server {
 namespace {

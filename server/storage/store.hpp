@@ -11,7 +11,7 @@
 #include <string>
 
 #include "engine/base/status.hpp"
-#include "server/storage/rocksdb_log.hpp"
+#include "server/storage/options.hpp"
 
 namespace kilokv::server::storage {
 

@@ -5,51 +5,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "server/core/environment.hpp"
 #include "server/storage/store.hpp"
 
-namespace kilokv::server {
-
-namespace {
-constexpr std::uint64_t kBufferBytesMin = std::uint64_t{64} << 10;
-constexpr std::uint64_t kBufferBytesMax = std::uint64_t{1} << 30;
-
-Status check_range(const char* field, std::uint64_t actual, std::uint64_t least, std::uint64_t most,
-                   const char* setting) {
-  if (actual >= least && actual <= most) return {};
-  return Status::invalid({.field = field,
-                          .limit = std::to_string(least) + " to " + std::to_string(most) + " bytes",
-                          .actual = std::to_string(actual) + " bytes",
-                          .setting = setting});
-}
-}  // namespace
-
-Status StorageOptions::validate() const {
-  if (data_dir.empty()) {
-    return Status::invalid({.field = "data directory", .limit = "a path", .actual = "empty", .setting = "--data-dir"});
-  }
-  if (history_retention_us < 0 || history_retention_us > kDurationUsMax) {
-    return Status::invalid({.field = "history retention",
-                            .limit = "0 to " + std::to_string(kDurationUsMax) + " us",
-                            .actual = std::to_string(history_retention_us) + " us",
-                            .setting = "--history-retention"});
-  }
-  constexpr std::uint64_t kAny = std::uint64_t{1} << 60;
-  Status status = check_range("history bytes", history_bytes_max, 0, kAny, "--history-bytes-max");
-  if (status.ok()) status = check_range("disk reserve", disk_reserve_bytes, 0, kAny, "--disk-reserve");
-  if (status.ok()) {
-    status = check_range("log buffer", log_buffer_bytes, kBufferBytesMin, kBufferBytesMax, "--log-buffer");
-  }
-  if (status.ok()) {
-    status = check_range("state buffer", state_buffer_bytes, kBufferBytesMin, kBufferBytesMax, "--state-buffer");
-  }
-  if (status.ok()) {
-    status = check_range("write-ahead log", write_ahead_log_bytes_max, kBufferBytesMin, kAny, "--write-ahead-log-max");
-  }
-  return status;
-}
-
-namespace storage {
+namespace kilokv::server::storage {
 namespace {
 
 // If a family throttles its writer, it throttles every writer of the database, and the commit log first. These settings
@@ -140,5 +98,4 @@ std::vector<rocksdb::ColumnFamilyDescriptor> family_options(const StorageOptions
           {kFamilyNames[4], small_options()}};
 }
 
-}  // namespace storage
-}  // namespace kilokv::server
+}  // namespace kilokv::server::storage

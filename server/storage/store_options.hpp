@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "server/storage/rocksdb_log.hpp"
+#include "server/storage/options.hpp"
 
 namespace kilokv::server::storage {
 

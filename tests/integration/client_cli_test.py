@@ -244,7 +244,7 @@ class CommandLine(unittest.TestCase):
             self.assertRegex(text, "(?m)^" + line)
 
     def test_every_field_of_the_status_is_documented(self):
-        page = (ROOT / "docs" / "status.md").read_text()
+        page = (ROOT / "docs" / "server-status.md").read_text()
         told = set(re.findall(r"`(\w+)`", "".join(re.findall(r"(?m)^\| (`.*?) \|", page))))
         self.assertEqual(told, set(self.json("status")[0]))
 

@@ -1,7 +1,9 @@
 """History files: reading, and the places of their transactions in the one serial order.
 
-A history (docs/history.md) is one JSON object a line: a header, then a transaction each. It is read twice and never held in memory as a
-whole: the first pass finds every transaction's place, the second visits them in that order.
+A history (docs/history.md) is one JSON object a line: a header, then a transaction each. The file is mapped and read
+twice. It is never held in memory as a whole: the first pass finds the place of each transaction, the second visits them
+in that order. In memory are the places (with the names of those in sessions during the first pass, some 300 bytes for
+each transaction), the initial pairs, and the lines without an answer.
 Keys are str with one character per byte (so that they sort as bytes do); values are int, bytes, or None for absent.
 """
 

@@ -6,8 +6,8 @@
 - docs/papers.md, gap 5: the page's table of gaps has that row.
 - section 3.2, in a page with numbered headings and with no page named before it: a heading of that same page.
 - [text](page.md#anchor), in a page: the file exists, and the anchor is one of its headings.
-- engine/..., server/..., client/..., tests/..., proto/..., deploy/... in a page or a comment: a file, a folder, or the
-  stem of a file.
+- engine/..., server/..., client/..., tests/..., proto/..., deploy/..., cmake/..., .ci/... in a page or a comment: a file,
+  a folder, or the stem of a file.
 
 Prints FILE:LINE: rule, one violation a line. Exit codes: 0 none, 1 some.
 """
@@ -24,7 +24,7 @@ SECTIONS = re.compile(r"\.md,? \(?sections? (\d+(?:\.\d+)?)(?:(,| and| to) (\d+(
 GAP = re.compile(r"\.md, gaps? (\d+)")
 OWN_SECTION = re.compile(r"(?<!\.md, )(?<!\.md )\bsections? (\d+(?:\.\d+)?)(?: (?:and|to) (\d+(?:\.\d+)?))?")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-PATH = re.compile(r"(?<![\w/.<$-])((?:engine|server|client|tests|proto|deploy)/[\w./-]*\w)")
+PATH = re.compile(r"(?<![\w/.<$-])((?:engine|server|client|tests|proto|deploy|cmake|\.ci)/[\w./-]*\w)")
 HEADING = re.compile(r"#+ (?:(\d+(?:\.\d+)?)\.? )?(.*)")
 SOURCES = (".hpp", ".cpp", ".cuh", ".cu", ".py", ".sh", ".proto", ".pml", ".txt", ".cmake")
 # Words of these pages that look like a path of the tree, and are none.

@@ -59,6 +59,8 @@ class CitationsTest(unittest.TestCase):
     def test_files(self):
         self.assert_found("docs/other.md", "`engine/stm/papers/prstm.hpp`", "engine/stm/papers/prstm.hpp is no file of this tree")
         self.assert_found("server/a.hpp", "// engine/table/serial", "engine/table/serial is no file of this tree")
+        self.assert_found("docs/other.md", "`cmake/Nothing.cmake`", "cmake/Nothing.cmake is no file of this tree")
+        self.assert_found("docs/other.md", "`.ci/walk`", ".ci/walk is no file of this tree")
 
     def test_code_is_not_read_as_a_citation_of_a_file(self):
         self.assertEqual(self.check({"server/a.cpp": 'const char* a = "engine/a/b";\n'}), [])

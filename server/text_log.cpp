@@ -1,4 +1,4 @@
-#include "server/log_file.hpp"
+#include "server/text_log.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -23,15 +23,15 @@ Result<int> open_to_append(const std::string& path) {
 
 }  // namespace
 
-Result<std::shared_ptr<LogFile>> LogFile::open(const std::string& path) {
+Result<std::shared_ptr<TextLog>> TextLog::open(const std::string& path) {
   const Result<int> descriptor = open_to_append(path);
   if (!descriptor.ok()) return descriptor.status();
-  return std::shared_ptr<LogFile>(new LogFile(path, *descriptor));
+  return std::shared_ptr<TextLog>(new TextLog(path, *descriptor));
 }
 
-LogFile::~LogFile() { ::close(descriptor_); }
+TextLog::~TextLog() { ::close(descriptor_); }
 
-Status LogFile::reopen() {
+Status TextLog::reopen() {
   const Result<int> fresh = open_to_append(path_);
   if (!fresh.ok()) return fresh.status();
   const std::lock_guard lock(mutex_);
@@ -39,7 +39,7 @@ Status LogFile::reopen() {
   return {};
 }
 
-void LogFile::sink_it_(const spdlog::details::log_msg& message) {
+void TextLog::sink_it_(const spdlog::details::log_msg& message) {
   spdlog::memory_buf_t line;
   formatter_->format(message, line);
   for (std::size_t written = 0; written < line.size();) {

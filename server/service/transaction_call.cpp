@@ -1,4 +1,4 @@
-#include "server/service/unary_call.hpp"
+#include "server/service/transaction_call.hpp"
 
 #include <google/protobuf/arena.h>
 
@@ -64,26 +64,26 @@ Status check_keys(const v1::GetRequest& request, const engine::TransactionLimits
 
 }  // namespace
 
-void UnaryCall::results(const ResultSlice& slice, bool last) {
+void TransactionCall::results(const ResultSlice& slice, bool last) {
   const std::lock_guard lock(mutex_);
   if (finished_) return;
   const Status status = encode(slice, answer_);
   if (last) finish(status);
 }
 
-void UnaryCall::fail(const Status& status) {
+void TransactionCall::fail(const Status& status) {
   const std::lock_guard lock(mutex_);
   if (!finished_) finish(status);
 }
 
-bool UnaryCall::gone() const {
+bool TransactionCall::gone() const {
   const std::lock_guard lock(mutex_);
   return finished_;
 }
 
-void UnaryCall::OnCancel() { fail(Status(StatusCode::cancelled, "the client has gone away")); }
+void TransactionCall::OnCancel() { fail(Status(StatusCode::cancelled, "the client has gone away")); }
 
-void UnaryCall::finish(const Status& status) {
+void TransactionCall::finish(const Status& status) {
   finished_ = true;
   Finish(to_grpc(status, context_));
 }

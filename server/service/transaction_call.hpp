@@ -1,4 +1,5 @@
-// Execute and Get: unary calls that the database answers later.
+// Execute and Get: the unary calls that run a transaction. The database answers them later. (ExecuteBatch and Session
+// have files of their own. All other calls are in service.cpp.)
 //
 // A call ends once: with its answer, or when its client goes away, or when its deadline passes. The last two free the
 // memory of gRPC while the transaction still waits. A later answer is dropped here. Nothing is cancelled in the
@@ -18,7 +19,9 @@
 
 namespace kilokv::server {
 
-class UnaryCall : public grpc::ServerUnaryReactor, public ResponseSink, public std::enable_shared_from_this<UnaryCall> {
+class TransactionCall : public grpc::ServerUnaryReactor,
+                        public ResponseSink,
+                        public std::enable_shared_from_this<TransactionCall> {
  public:
   // Keeps the call alive until gRPC no longer uses it. Requires: called once, before gRPC sees the reactor.
   void adopted_by_rpc() { self_ = shared_from_this(); }
@@ -29,7 +32,7 @@ class UnaryCall : public grpc::ServerUnaryReactor, public ResponseSink, public s
 
  protected:
   // `answer` is the buffer in which gRPC expects the bytes of the answer.
-  UnaryCall(grpc::CallbackServerContext* context, const ServiceOptions* options, grpc::ByteBuffer* answer)
+  TransactionCall(grpc::CallbackServerContext* context, const ServiceOptions* options, grpc::ByteBuffer* answer)
       : options_(*options), context_(context), answer_(answer) {}
 
   // Writes the results of the one transaction as the bytes of the response. If the status is not ok, it is sent
@@ -52,10 +55,10 @@ class UnaryCall : public grpc::ServerUnaryReactor, public ResponseSink, public s
   std::shared_ptr<void> self_;
 };
 
-class ExecuteCall final : public UnaryCall {
+class ExecuteCall final : public TransactionCall {
  public:
   ExecuteCall(grpc::CallbackServerContext* context, const ServiceOptions* options, grpc::ByteBuffer* answer)
-      : UnaryCall(context, options, answer) {}
+      : TransactionCall(context, options, answer) {}
 
   // Decodes `message` and submits it. The call ends with its answer or an error.
   void submit(const DatabaseGate& gate, const grpc::ByteBuffer& message);
@@ -65,10 +68,10 @@ class ExecuteCall final : public UnaryCall {
   Status encode(const ResultSlice& slice, grpc::ByteBuffer* answer) const override;
 };
 
-class GetCall final : public UnaryCall {
+class GetCall final : public TransactionCall {
  public:
   GetCall(grpc::CallbackServerContext* context, const ServiceOptions* options, grpc::ByteBuffer* answer)
-      : UnaryCall(context, options, answer) {}
+      : TransactionCall(context, options, answer) {}
 
   // The same. If the values do not fit into one message, the call fails with INVALID_ARGUMENT. That is safe, because a
   // read has no effect that the client must learn.

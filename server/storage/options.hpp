@@ -1,0 +1,34 @@
+// The settings of storage. They name no library: another commit log would have most of them, too.
+// Thread safety: plain data.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "engine/base/status.hpp"
+#include "engine/base/types.hpp"
+
+namespace kilokv::server {
+
+// Every setting of storage. A flag has the name of its field, with `-` for `_`, and without the unit.
+struct StorageOptions {
+  std::string data_dir;
+  // Log records that the checkpoint covers: kept for this time.
+  DurationUs history_retention_us = DurationUs{3600} * 1000000;
+  std::uint64_t history_bytes_max = std::uint64_t{1} << 30;            // and at most this many bytes of them
+  std::uint64_t disk_reserve_bytes = std::uint64_t{64} << 20;          // free space that is never used for new work
+  std::uint64_t log_buffer_bytes = std::uint64_t{64} << 20;            // one memory buffer of the log; a few exist
+  std::uint64_t state_buffer_bytes = std::uint64_t{64} << 20;          // one memory buffer of the state; a few exist
+  std::uint64_t write_ahead_log_bytes_max = std::uint64_t{256} << 20;  // start-up reads it again
+
+  // Tells the free bytes of the file system that holds `path`. Empty: statvfs. Only tests set it.
+  std::function<std::uint64_t(const std::string& path)> free_bytes;
+  // Called once when the disk has no room for a checkpoint, and again only after it had room. The checkpoint worker
+  // calls it.
+  std::function<void(const Status&)> on_checkpoint_put_off = {};
+
+  Status validate() const;
+};
+
+}  // namespace kilokv::server
