@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/txn/kinds.hpp"
+
 namespace kilokv::engine {
 
 namespace {
@@ -89,7 +91,7 @@ class TransactionComparison {
     const std::string name = (is_else ? "else[" : "then[") + std::to_string(i) + "]";
     const auto kind = static_cast<OpKind>(execution_.columns.op_kind[op]);
     const ModelEffect& expected = run_.effects[i];
-    if (kind == OpKind::range_get || kind == OpKind::delete_range) return pairs(name, op, expected);
+    if (uses_range(kind)) return pairs(name, op, expected);
     const std::uint8_t flags = results_.op_flags[op];
     field(name + " wrote", expected.wrote ? 1 : 0, (flags & BatchResults::kWrote) != 0 ? 1 : 0);
     const bool is_own = expected.cell.own_write;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/base/check.hpp"
 #include "engine/engine.hpp"
 
 namespace kilokv::engine {
@@ -17,12 +18,22 @@ std::int64_t integer_of(const ModelValue& value) { return is_absent(value) ? 0 :
 bool in_range(std::string_view key, std::string_view to) { return to.empty() || key < to; }
 
 bool compare(GuardKind kind, std::int64_t left, std::int64_t right) {
-  if (kind == GuardKind::equal) return left == right;
-  if (kind == GuardKind::not_equal) return left != right;
-  if (kind == GuardKind::less) return left < right;
-  if (kind == GuardKind::less_equal) return left <= right;
-  if (kind == GuardKind::greater) return left > right;
-  return left >= right;
+  switch (kind) {
+    case GuardKind::equal: return left == right;
+    case GuardKind::not_equal: return left != right;
+    case GuardKind::less: return left < right;
+    case GuardKind::less_equal: return left <= right;
+    case GuardKind::greater: return left > right;
+    case GuardKind::greater_equal: return left >= right;
+    case GuardKind::exists:
+    case GuardKind::absent:
+    case GuardKind::version_equal:
+    case GuardKind::unchanged:
+    case GuardKind::bytes_equal:
+    case GuardKind::range_unchanged: break;
+  }
+  KILOKV_CHECK(!"the kind of the guard is an integer compare");
+  return false;
 }
 
 // One run: the state, with the transaction's own writes over it.
@@ -79,15 +90,15 @@ class Runner {
   // Returns whether the then-list runs. Sets the outcome, and the guard that decided, if one did.
   bool guards(std::size_t t) {
     for (std::uint32_t i = columns_.guard_begin(t); i < columns_.guard_end[t]; ++i) {
-      const std::optional<bool> holds = guard(i);
+      ModelCell seen;
+      const std::optional<bool> holds = guard(i, &seen);
       if (holds && *holds) continue;
       run_.failed_in = FailedIn::guards;
       run_.failed_index = i - columns_.guard_begin(t);
       if (!holds) {
         run_.outcome = Outcome::type_mismatch;
       } else {
-        const bool is_range = static_cast<GuardKind>(columns_.guard_kind[i]) == GuardKind::range_unchanged;
-        if (!is_range) run_.guard = see(columns_.key(columns_.guard_key[i]));
+        run_.guard = seen;
         const bool waits = static_cast<OnFalse>(columns_.guard_on_false[i]) == OnFalse::wait;
         run_.outcome = waits ? Outcome::postponed : Outcome::guard_failed;
       }
@@ -96,17 +107,22 @@ class Runner {
     return true;
   }
 
-  // Whether guard i is true; nothing if it met the wrong type.
-  std::optional<bool> guard(std::uint32_t i) const {
+  // Whether guard i is true; nothing if it met the wrong type. Sets `seen` to the cell of its key; a range has none.
+  std::optional<bool> guard(std::uint32_t i, ModelCell* seen) const {
     const auto kind = static_cast<GuardKind>(columns_.guard_kind[i]);
-    const std::int64_t operand = columns_.guard_operand[i];
-    const auto version = static_cast<Version>(operand);
+    const auto version = static_cast<Version>(columns_.guard_operand[i]);
     if (kind == GuardKind::range_unchanged) return range_unchanged(columns_.guard_key[i], version);
     const std::string_view key = columns_.key(columns_.guard_key[i]);
-    const ModelCell cell = see(key);
+    const ModelCell cell = *seen = see(key);
     switch (kind) {
       case GuardKind::exists: return !is_absent(cell.value);
       case GuardKind::absent: return is_absent(cell.value);
+      case GuardKind::equal:
+      case GuardKind::not_equal:
+      case GuardKind::less:
+      case GuardKind::less_equal:
+      case GuardKind::greater:
+      case GuardKind::greater_equal: return compared(i, cell.value);
       case GuardKind::version_equal: return cell.version == version;
       case GuardKind::unchanged:
         if (!state_.records.contains(key) && version < state_.tombstone_floor) return false;
@@ -114,14 +130,20 @@ class Runner {
       case GuardKind::bytes_equal:
         if (std::holds_alternative<std::int64_t>(cell.value)) return std::nullopt;
         return is_bytes(cell.value) &&
-               std::get<std::string>(cell.value) == columns_.value(static_cast<std::size_t>(operand));
-      default: break;
+               std::get<std::string>(cell.value) == columns_.value(static_cast<std::size_t>(columns_.guard_operand[i]));
+      case GuardKind::range_unchanged: break;  // see above
     }
+    KILOKV_CHECK(!"the model knows the kind of the guard");
+    return std::nullopt;
+  }
+
+  // Whether `value` compares with the constant or the other key of guard i as its kind says.
+  std::optional<bool> compared(std::uint32_t i, const ModelValue& value) const {
     const bool with_other = columns_.guard_other[i] != kNone;
     const ModelValue other =
         with_other ? see(columns_.key(columns_.guard_other[i])).value : ModelValue(columns_.guard_operand[i]);
-    if (is_bytes(cell.value) || is_bytes(other)) return std::nullopt;
-    return compare(kind, integer_of(cell.value), integer_of(other));
+    if (is_bytes(value) || is_bytes(other)) return std::nullopt;
+    return compare(static_cast<GuardKind>(columns_.guard_kind[i]), integer_of(value), integer_of(other));
   }
 
   bool range_unchanged(std::uint32_t range, Version version) const {
@@ -135,34 +157,50 @@ class Runner {
 
   // Runs operation i. Returns the outcome that undoes the transaction, if the operation had a problem.
   std::optional<Outcome> operation(std::uint32_t i) {
-    const auto kind = static_cast<OpKind>(columns_.op_kind[i]);
     ModelEffect& effect = run_.effects.emplace_back();
-    if (kind == OpKind::range_get || kind == OpKind::delete_range) {
-      effect.pairs = see_range(columns_.op_key[i]);
-      if (kind == OpKind::delete_range) {
-        for (const auto& [key, cell] : effect.pairs) write(key, {});
-        effect.wrote = !effect.pairs.empty();
-      }
-      return std::nullopt;
+    switch (static_cast<OpKind>(columns_.op_kind[i])) {
+      case OpKind::get: effect.cell = see(columns_.key(columns_.op_key[i])); return std::nullopt;
+      case OpKind::put: return put(i, &effect);
+      case OpKind::del: return write(i, ModelValue(), &effect);
+      case OpKind::add: return add(i, &effect);
+      case OpKind::range_get: effect.pairs = see_range(columns_.op_key[i]); return std::nullopt;
+      case OpKind::delete_range: return delete_range(i, &effect);
     }
+    KILOKV_CHECK(!"the model knows the kind of the operation");
+    return std::nullopt;
+  }
+
+  std::optional<Outcome> put(std::uint32_t i, ModelEffect* effect) {
+    ModelValue value;
+    if (const std::optional<Outcome> problem = operand(i, &value)) return problem;
+    return write(i, value, effect);
+  }
+
+  std::optional<Outcome> add(std::uint32_t i, ModelEffect* effect) {
+    ModelValue delta;
+    if (const std::optional<Outcome> problem = operand(i, &delta)) return problem;
+    const ModelValue before = see(columns_.key(columns_.op_key[i])).value;
+    if (is_bytes(delta) || is_bytes(before)) return Outcome::type_mismatch;
+    std::int64_t sum = 0;
+    if (__builtin_add_overflow(integer_of(before), integer_of(delta), &sum)) return Outcome::overflow;
+    return write(i, ModelValue(sum), effect);
+  }
+
+  std::optional<Outcome> delete_range(std::uint32_t i, ModelEffect* effect) {
+    effect->pairs = see_range(columns_.op_key[i]);
+    for (const auto& [key, cell] : effect->pairs) note_write(key, {});
+    effect->wrote = !effect->pairs.empty();
+    return std::nullopt;
+  }
+
+  // Gives `value` to the key of operation i. Deletes the key if `value` is absent.
+  std::optional<Outcome> write(std::uint32_t i, const ModelValue& value, ModelEffect* effect) {
     const std::string key(columns_.key(columns_.op_key[i]));
-    effect.cell = see(key);
-    if (kind == OpKind::get) return std::nullopt;
-    ModelValue value;  // stays absent for a DELETE
-    if (kind != OpKind::del) {
-      const std::optional<Outcome> problem = operand(i, &value);
-      if (problem) return problem;
-    }
-    if (kind == OpKind::add) {
-      if (is_bytes(value) || is_bytes(effect.cell.value)) return Outcome::type_mismatch;
-      std::int64_t sum = 0;
-      if (__builtin_add_overflow(integer_of(effect.cell.value), integer_of(value), &sum)) return Outcome::overflow;
-      value = sum;
-    }
-    if (is_absent(value) && is_absent(effect.cell.value)) return std::nullopt;  // a delete of an absent key
-    write(key, value);
-    effect.cell = see(key);
-    effect.wrote = true;
+    effect->cell = see(key);
+    if (is_absent(value) && is_absent(effect->cell.value)) return std::nullopt;  // a delete of an absent key
+    note_write(key, value);
+    effect->cell = see(key);
+    effect->wrote = true;
     return std::nullopt;
   }
 
@@ -186,7 +224,7 @@ class Runner {
     return std::nullopt;
   }
 
-  void write(const std::string& key, const ModelValue& value) {
+  void note_write(const std::string& key, const ModelValue& value) {
     own_[key] = value;
     run_.writes.emplace_back(key, value);
   }

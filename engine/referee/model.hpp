@@ -1,7 +1,7 @@
 // The referee's own model of the database: an ordered map of values, and an interpreter of one transaction. The
 // interpreter follows docs/transactions.md, sections 3 to 6, as plainly as possible. It shares only the columns that it
-// reads with engine/txn/interpreter.hpp, so that one bug cannot hide in both. Speed does not matter here. Thread
-// safety: that of std::map.
+// reads with engine/txn/interpreter.hpp, so that one bug cannot hide in both. For the same reason it does not use
+// engine/txn/kinds.hpp. Speed does not matter here. Thread safety: that of std::map.
 #pragma once
 
 #include <cstdint>

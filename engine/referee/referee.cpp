@@ -9,6 +9,7 @@
 
 #include "engine/engine.hpp"
 #include "engine/referee/compare.hpp"
+#include "engine/txn/kinds.hpp"
 
 namespace kilokv::engine {
 
@@ -147,7 +148,7 @@ class Unexplained {
     for (const std::uint32_t t : left) {
       left_[t] = 1;
       for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
-        if (static_cast<GuardKind>(columns.guard_kind[g]) == GuardKind::range_unchanged) {
+        if (uses_range(static_cast<GuardKind>(columns.guard_kind[g]))) {
           with_ranges_.push_back(t);
           continue;
         }

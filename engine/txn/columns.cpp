@@ -5,6 +5,7 @@
 
 #include "engine/base/check.hpp"
 #include "engine/base/key_hash.hpp"
+#include "engine/txn/kinds.hpp"
 
 namespace kilokv::engine {
 namespace {
@@ -28,9 +29,9 @@ std::string_view slice(const Column<char>& bytes, std::size_t begin, std::size_t
   return {bytes.data() + begin, end - begin};
 }
 
-bool is_range_guard(std::uint8_t kind) { return kind == static_cast<std::uint8_t>(GuardKind::range_unchanged); }
-bool is_bytes_guard(std::uint8_t kind) { return kind == static_cast<std::uint8_t>(GuardKind::bytes_equal); }
-bool is_range_op(std::uint8_t kind) { return kind >= static_cast<std::uint8_t>(OpKind::range_get); }
+bool is_range_guard(std::uint8_t kind) { return uses_range(static_cast<GuardKind>(kind)); }
+bool is_bytes_guard(std::uint8_t kind) { return takes_bytes(static_cast<GuardKind>(kind)); }
+bool is_range_op(std::uint8_t kind) { return uses_range(static_cast<OpKind>(kind)); }
 bool is_bytes_operand(std::uint8_t operand) { return operand == static_cast<std::uint8_t>(Operand::bytes); }
 
 // Elements [begin, end) of a group of columns, and how many references to the group were counted.

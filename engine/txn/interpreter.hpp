@@ -19,6 +19,11 @@
 //   void range_get(range, own)         returns pairs, and marks the pairs of version `own` as own writes
 //   bool delete_range(range, own)      deletes pairs, with version `own`; returns whether it deleted any
 //
+// Every switch over kinds is without `default`, so that the compiler names the places that a new kind needs. A number
+// that is no kind cannot occur, because validated columns have none (txn/validate.hpp). No check looks for it here,
+// because a check would cost registers on a device: such a guard would be false, and such an operation would do
+// nothing.
+//
 // Rules that are easily missed (docs/transactions.md, sections 3 and 4):
 //   - Guards see the state before the transaction; they are evaluated even when no operation follows.
 //   - A compare with two keys is a TYPE_MISMATCH when either holds bytes; guard_cell is the first key's.
@@ -36,6 +41,7 @@
 
 #include "engine/base/host_device.hpp"
 #include "engine/base/types.hpp"
+#include "engine/txn/kinds.hpp"
 #include "engine/txn/program.hpp"
 #include "engine/txn/view.hpp"
 
@@ -55,6 +61,7 @@ KILOKV_HOST_DEVICE inline CheckedSum checked_add(std::int64_t a, std::int64_t b)
   return {static_cast<std::int64_t>(sum), overflow};
 }
 
+// Whether an integer compare holds. False for the kinds that compare no integers.
 KILOKV_HOST_DEVICE inline bool compare(GuardKind kind, std::int64_t left, std::int64_t right) {
   switch (kind) {
     case GuardKind::equal: return left == right;
@@ -62,8 +69,15 @@ KILOKV_HOST_DEVICE inline bool compare(GuardKind kind, std::int64_t left, std::i
     case GuardKind::less: return left < right;
     case GuardKind::less_equal: return left <= right;
     case GuardKind::greater: return left > right;
-    default: return left >= right;
+    case GuardKind::greater_equal: return left >= right;
+    case GuardKind::exists:
+    case GuardKind::absent:
+    case GuardKind::version_equal:
+    case GuardKind::unchanged:
+    case GuardKind::bytes_equal:
+    case GuardKind::range_unchanged: break;
   }
+  return false;
 }
 
 // Evaluates guard g on the state that `access` shows. Sets `seen` to its key's cell (zero for a range guard).
@@ -92,7 +106,12 @@ KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchViewIn<Space>& batch
     case GuardKind::bytes_equal:
       if (type == ValueType::integer) return Verdict::type_mismatch;
       return verdict(type == ValueType::bytes && access.bytes_equal(cell, static_cast<std::uint32_t>(operand)));
-    default: {
+    case GuardKind::equal:
+    case GuardKind::not_equal:
+    case GuardKind::less:
+    case GuardKind::less_equal:
+    case GuardKind::greater:
+    case GuardKind::greater_equal: {
       std::int64_t right = operand;
       if (batch.guard_other[g] != kNone) {
         const Cell other = access.read_of_guard(batch.guard_other[g], 2 * g + 1);
@@ -102,7 +121,9 @@ KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchViewIn<Space>& batch
       if (type == ValueType::bytes) return Verdict::type_mismatch;
       return verdict(compare(kind, static_cast<std::int64_t>(cell.word), right));  // absent: the word is 0
     }
+    case GuardKind::range_unchanged: break;  // see above
   }
+  return Verdict::is_false;
 }
 
 // An operand's value, or the outcome that it forces.
@@ -122,7 +143,8 @@ KILOKV_HOST_DEVICE inline OperandValue load_operand(const BatchViewIn<Space>& ba
     case Operand::bytes: return {access.value_word(static_cast<std::uint32_t>(value)), ValueType::bytes};
     case Operand::commit_version: return {version};
     case Operand::batch_time: return {static_cast<std::uint64_t>(batch.time_us)};
-    default: break;
+    case Operand::get:
+    case Operand::get_negated: break;
   }
   const Cell read = results.op_cell[list_begin + static_cast<std::uint32_t>(value)];
   OperandValue loaded{read.word, type_of(read.tag)};
@@ -141,26 +163,36 @@ struct OperationEffect {
   bool wrote = false;
 };
 
+// Runs a PUT, a DELETE or an ADD.
 template <class Space, class Access>
 KILOKV_HOST_DEVICE inline OperationEffect write_operation(const BatchViewIn<Space>& batch,
                                                           const ResultViewIn<Space>& results, Access& access,
                                                           std::uint32_t list_begin, std::uint32_t i, Version version) {
   const auto kind = static_cast<OpKind>(batch.op_kind[i]);
   const std::uint32_t key = batch.op_key[i];
-  OperandValue operand{0, ValueType::absent};
-  if (kind != OpKind::del) operand = load_operand(batch, results, access, list_begin, i, version);
+  OperandValue operand{0, ValueType::absent};  // stays absent for a DELETE
+  if (takes_operand(kind)) operand = load_operand(batch, results, access, list_begin, i, version);
   if (operand.outcome != Outcome::committed) return {operand.outcome};
-  if (kind == OpKind::add) {
-    const Cell before = access.read(key);
-    if (operand.type == ValueType::bytes || type_of(before.tag) == ValueType::bytes) return {Outcome::type_mismatch};
-    const CheckedSum sum = checked_add(static_cast<std::int64_t>(before.word), static_cast<std::int64_t>(operand.word));
-    if (sum.overflow) return {Outcome::overflow};
-    if (access.defers(i)) {
-      results.op_cell[i] = Cell{operand.word, make_tag(version, ValueType::integer)};
-      results.op_flags[i] = BatchResults::kWrote | BatchResults::kDelta;
-      return {Outcome::committed, true};
+  switch (kind) {
+    case OpKind::put:
+    case OpKind::del: break;
+    case OpKind::add: {
+      const Cell before = access.read(key);
+      if (operand.type == ValueType::bytes || type_of(before.tag) == ValueType::bytes) return {Outcome::type_mismatch};
+      const CheckedSum sum =
+          checked_add(static_cast<std::int64_t>(before.word), static_cast<std::int64_t>(operand.word));
+      if (sum.overflow) return {Outcome::overflow};
+      if (access.defers(i)) {
+        results.op_cell[i] = Cell{operand.word, make_tag(version, ValueType::integer)};
+        results.op_flags[i] = BatchResults::kWrote | BatchResults::kDelta;
+        return {Outcome::committed, true};
+      }
+      operand = {static_cast<std::uint64_t>(sum.sum)};
+      break;
     }
-    operand = {static_cast<std::uint64_t>(sum.sum)};
+    case OpKind::get:
+    case OpKind::range_get:
+    case OpKind::delete_range: return {};  // run_operation() runs them
   }
   if (operand.type == ValueType::absent) {
     const Cell before = access.read(key);
@@ -199,8 +231,11 @@ KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchViewIn<Space>
       results.op_flags[i] = wrote ? BatchResults::kWrote : 0;
       return {Outcome::committed, wrote};
     }
-    default: return write_operation(batch, results, access, list_begin, i, version);
+    case OpKind::put:
+    case OpKind::del:
+    case OpKind::add: return write_operation(batch, results, access, list_begin, i, version);
   }
+  return {};
 }
 
 // Runs transaction t with the given rank. Fills its results, and leaves its writes in `access`. Returns its outcome.

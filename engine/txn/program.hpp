@@ -1,5 +1,6 @@
-// The vocabulary of a transaction: guards, operations, operands, outcomes. Invariant: the numbers never change, because
-// the wire (proto/kilokv/v1) and the log use them. Thread safety: plain data.
+// The vocabulary of a transaction: guards, operations, operands, outcomes. What the kinds have in common is in
+// txn/kinds.hpp. Invariant: the numbers never change, because the wire (proto/kilokv/v1), the digests of requests and
+// the stored results use them. Their order has no meaning. Thread safety: plain data.
 #pragma once
 
 #include <cstdint>

@@ -5,10 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "engine/txn/kinds.hpp"
+
 namespace kilokv::engine {
 namespace {
 
 std::string count_of(std::uint64_t count, const char* unit) { return std::to_string(count) + " " + unit; }
+
+std::string numbers(unsigned first, unsigned last) { return std::to_string(first) + " to " + std::to_string(last); }
 
 Status invalid(std::string field, std::string limit, std::string actual, const char* setting = "") {
   return Status::invalid({std::move(field), std::move(limit), std::move(actual), setting});
@@ -164,7 +168,7 @@ class Validator {
     const std::int64_t operand = c_.guard_operand[g];
     if (c_.guard_on_false[g] > static_cast<std::uint8_t>(OnFalse::wait)) return false;
     const auto kind = static_cast<GuardKind>(c_.guard_kind[g]);
-    if (kind == GuardKind::range_unchanged) {
+    if (uses_range(kind)) {
       return version_ok(operand) && c_.guard_other[g] == kNone && use_range(c_.guard_key[g], true);
     }
     if (!key_ok(c_.guard_key[g])) return false;
@@ -205,11 +209,11 @@ class Validator {
       case Operand::integer:
       case Operand::commit_version:
       case Operand::batch_time: return true;
-      case Operand::bytes: return kind == OpKind::put && value_ok(value);
+      case Operand::bytes: return takes_bytes(kind) && value_ok(value);
       case Operand::get:
       case Operand::get_negated:
         return value >= 0 && value < i - list_begin &&
-               c_.op_kind[list_begin + static_cast<std::uint32_t>(value)] == static_cast<std::uint8_t>(OpKind::get);
+               may_be_operand(static_cast<OpKind>(c_.op_kind[list_begin + static_cast<std::uint32_t>(value)]));
     }
     return false;
   }
@@ -260,14 +264,15 @@ std::string Validator::operation_path(std::uint32_t i) const {
   return "transactions[" + std::to_string(t) + (in_else ? "].else[" : "].then[") + std::to_string(i - begin) + "]";
 }
 
+// This runs before the kinds are checked. A kind that is not known counts as one that names a key.
 std::string Validator::owner_of_key(std::size_t key) const {
   for (std::uint32_t g = 0; g < c_.guard_kind.size(); ++g) {
-    const bool range = c_.guard_kind[g] == static_cast<std::uint8_t>(GuardKind::range_unchanged);
+    const bool range = uses_range(static_cast<GuardKind>(c_.guard_kind[g]));
     if (!range && c_.guard_key[g] == key) return guard_path(g) + ".key";
     if (!range && c_.guard_other[g] == key) return guard_path(g) + ".other_key";
   }
   for (std::uint32_t i = 0; i < c_.op_kind.size(); ++i) {
-    if (c_.op_kind[i] <= static_cast<std::uint8_t>(OpKind::add) && c_.op_key[i] == key) {
+    if (!uses_range(static_cast<OpKind>(c_.op_kind[i])) && c_.op_key[i] == key) {
       return operation_path(i) + ".key";
     }
   }
@@ -276,7 +281,7 @@ std::string Validator::owner_of_key(std::size_t key) const {
 
 std::string Validator::owner_of_value(std::size_t value) const {
   for (std::uint32_t g = 0; g < c_.guard_kind.size(); ++g) {
-    const bool bytes = c_.guard_kind[g] == static_cast<std::uint8_t>(GuardKind::bytes_equal);
+    const bool bytes = takes_bytes(static_cast<GuardKind>(c_.guard_kind[g]));
     if (bytes && c_.guard_operand[g] == static_cast<std::int64_t>(value)) return guard_path(g) + ".bytes";
   }
   for (std::uint32_t i = 0; i < c_.op_kind.size(); ++i) {
@@ -322,22 +327,21 @@ Status Validator::explain(std::size_t t) const {
 }
 
 Status Validator::explain_guard(const std::string& path, std::uint32_t g) const {
-  const std::uint8_t kind = c_.guard_kind[g];
-  if (kind < kGuardKindMin || kind > kGuardKindMax) {
-    return invalid(path + ".kind", "a known guard kind, 1 to 12", std::to_string(kind));
+  const auto kind = static_cast<GuardKind>(c_.guard_kind[g]);
+  if (!is_known(kind)) {
+    return invalid(path + ".kind", "a known guard kind, " + numbers(kGuardKindMin, kGuardKindMax),
+                   std::to_string(c_.guard_kind[g]));
   }
   if (c_.guard_on_false[g] > 1) {
     return invalid(path + ".on_false", "FAIL (0) or WAIT (1)", std::to_string(c_.guard_on_false[g]));
   }
-  if (static_cast<GuardKind>(kind) == GuardKind::range_unchanged) {
+  if (uses_range(kind)) {
     if (Status s = explain_range(path, c_.guard_key[g], true); !s.ok()) return s;
   } else if (!key_ok(c_.guard_key[g])) {
     return invalid(path + ".key", "an index below " + count_of(c_.key_end.size(), "keys"),
                    std::to_string(c_.guard_key[g]));
   }
-  const bool compares = kind >= static_cast<std::uint8_t>(GuardKind::equal) &&
-                        kind <= static_cast<std::uint8_t>(GuardKind::greater_equal);
-  if (c_.guard_other[g] != kNone && !compares) {
+  if (c_.guard_other[g] != kNone && !compares_integers(kind)) {
     return invalid(path + ".other_key", "none for this kind", std::to_string(c_.guard_other[g]))
         .because(ErrorReason::not_allowed);
   }
@@ -346,46 +350,47 @@ Status Validator::explain_guard(const std::string& path, std::uint32_t g) const 
                    std::to_string(c_.guard_other[g]));
   }
   const std::int64_t operand = c_.guard_operand[g];
-  switch (static_cast<GuardKind>(kind)) {
-    case GuardKind::version_equal:
-    case GuardKind::unchanged:
-    case GuardKind::range_unchanged:
+  switch (operand_of(kind)) {
+    case GuardOperand::nothing:
+    case GuardOperand::integer: return {};
+    case GuardOperand::version:
       if (!version_ok(operand)) {
         return invalid(path + ".version", "0 to 2^60 - 1", std::to_string(static_cast<std::uint64_t>(operand)));
       }
       return {};
-    case GuardKind::bytes_equal:
+    case GuardOperand::bytes:
       if (!value_ok(operand)) {
         return invalid(path + ".bytes", "an index below " + count_of(c_.value_end.size(), "values"),
                        std::to_string(operand));
       }
       return {};
-    default: return {};
   }
+  return {};
 }
 
 Status Validator::explain_operation(const std::string& path, std::uint32_t list_begin, std::uint32_t i) const {
-  const std::uint8_t kind = c_.op_kind[i];
+  const auto kind = static_cast<OpKind>(c_.op_kind[i]);
   const std::int64_t value = c_.op_value[i];
-  if (kind < kOpKindMin || kind > kOpKindMax) {
-    return invalid(path + ".kind", "a known operation kind, 1 to 6", std::to_string(kind));
+  if (!is_known(kind)) {
+    return invalid(path + ".kind", "a known operation kind, " + numbers(kOpKindMin, kOpKindMax),
+                   std::to_string(c_.op_kind[i]));
   }
-  const bool ranged = kind >= static_cast<std::uint8_t>(OpKind::range_get);
+  const bool ranged = uses_range(kind);
   if (!ranged && !key_ok(c_.op_key[i])) {
     return invalid(path + ".key", "an index below " + count_of(c_.key_end.size(), "keys"),
                    std::to_string(c_.op_key[i]));
   }
-  if (kind != static_cast<std::uint8_t>(OpKind::put) && kind != static_cast<std::uint8_t>(OpKind::add)) {
+  if (!takes_operand(kind)) {
     if (c_.op_operand[i] != 0) {
       return invalid(path + ".operand", "none for this kind", std::to_string(c_.op_operand[i]))
           .because(ErrorReason::not_allowed);
     }
     return ranged ? explain_range(path, c_.op_key[i], false) : Status{};
   }
-  if (operand_ok(list_begin, i, static_cast<OpKind>(kind))) return {};
+  if (operand_ok(list_begin, i, kind)) return {};
   switch (static_cast<Operand>(c_.op_operand[i])) {
     case Operand::bytes:
-      if (kind == static_cast<std::uint8_t>(OpKind::add)) {
+      if (!takes_bytes(kind)) {
         return invalid(path + ".operand.bytes", "an integer operand for ADD", "bytes")
             .because(ErrorReason::not_allowed);
       }
@@ -394,7 +399,9 @@ Status Validator::explain_operation(const std::string& path, std::uint32_t list_
     case Operand::get:
     case Operand::get_negated:
       return invalid(path + ".operand.get", "the index of an earlier GET of the same list", std::to_string(value));
-    default: return invalid(path + ".operand", "a known operand, 0 to 5", std::to_string(c_.op_operand[i]));
+    default:
+      return invalid(path + ".operand", "a known operand, " + numbers(0, kOperandMax),
+                     std::to_string(c_.op_operand[i]));
   }
 }
 

@@ -7,8 +7,8 @@ namespace kilokv::engine {
 
 Mixed::Mixed(std::uint64_t keys, const MixedOptions& options, std::uint64_t seed)
     : keys_(std::min(keys, kKeysMax)),
-      guard_kinds_(options.ranges ? kGuardKindMax - kGuardKindMin + 1 : kGuardKindMax - kGuardKindMin),
-      op_kinds_(options.ranges ? kOpKindMax - kOpKindMin + 1 : kOpKindMax - kOpKindMin - 1),
+      guard_kinds_(guard_kinds(options.ranges)),
+      op_kinds_(op_kinds(options.ranges)),
       random_(seed) {}
 
 std::int64_t Mixed::draw_integer() {

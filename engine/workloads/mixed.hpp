@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "engine/txn/kinds.hpp"
 #include "engine/workloads/invariant.hpp"
 #include "engine/workloads/key_name.hpp"
 #include "engine/workloads/random.hpp"
@@ -73,7 +75,7 @@ class Mixed {
 
   template <TransactionSink Sink>
   void guard(Sink* sink) {
-    const auto kind = static_cast<GuardKind>(kGuardKindMin + random_.below(guard_kinds_));
+    const GuardKind kind = guard_kinds_[random_.below(guard_kinds_.size())];
     const OnFalse on_false = random_.chance(0.4) ? OnFalse::wait : OnFalse::fail;
     switch (kind) {
       case GuardKind::range_unchanged: {
@@ -89,7 +91,12 @@ class Mixed {
         return sink->guard(kind, on_false, key(sink), static_cast<std::int64_t>(draw_version()), kNone);
       case GuardKind::exists:
       case GuardKind::absent: return sink->guard(kind, on_false, key(sink), 0, kNone);
-      default: {
+      case GuardKind::equal:
+      case GuardKind::not_equal:
+      case GuardKind::less:
+      case GuardKind::less_equal:
+      case GuardKind::greater:
+      case GuardKind::greater_equal: {
         const std::uint32_t subject = key(sink);
         const bool with_other = random_.chance(0.3);
         return sink->guard(kind, on_false, subject, with_other ? 0 : draw_integer(), with_other ? key(sink) : kNone);
@@ -101,20 +108,20 @@ class Mixed {
   void operations(Sink* sink, std::uint64_t count) {
     std::int64_t last_get = -1;  // index of an earlier GET of this list
     for (std::uint64_t i = 0; i < count; ++i) {
-      const auto kind = static_cast<OpKind>(kOpKindMin + random_.below(op_kinds_));
-      if (kind == OpKind::range_get || kind == OpKind::delete_range) {
+      const OpKind kind = op_kinds_[random_.below(op_kinds_.size())];
+      if (uses_range(kind)) {
         const Range range = draw_range();
         const auto limit = static_cast<std::uint32_t>(1 + random_.below(kind == OpKind::range_get ? 8 : 2));
         sink->range_op(kind, range.from_view(), range.to_view(), limit);
         continue;
       }
       const std::uint32_t subject = key(sink);
-      if (kind == OpKind::put || kind == OpKind::add) {
+      if (takes_operand(kind)) {
         write(sink, kind, subject, last_get);
       } else {
         sink->op(kind, subject, Operand::integer, 0);
       }
-      if (kind == OpKind::get && (last_get < 0 || random_.chance(0.5))) last_get = static_cast<std::int64_t>(i);
+      if (may_be_operand(kind) && (last_get < 0 || random_.chance(0.5))) last_get = static_cast<std::int64_t>(i);
     }
   }
 
@@ -129,7 +136,7 @@ class Mixed {
         if (last_get >= 0) return sink->op(kind, subject, Operand::get_negated, last_get);
         break;
       case 3:
-        if (kind == OpKind::put) return sink->op(kind, subject, Operand::bytes, sink->value(draw_bytes()));
+        if (takes_bytes(kind)) return sink->op(kind, subject, Operand::bytes, sink->value(draw_bytes()));
         break;
       case 4: return sink->op(kind, subject, Operand::commit_version, 0);
       case 5: return sink->op(kind, subject, Operand::batch_time, 0);
@@ -139,7 +146,8 @@ class Mixed {
   }
 
   std::uint64_t keys_;
-  std::uint64_t guard_kinds_, op_kinds_;  // the kinds with ranges come last
+  std::vector<GuardKind> guard_kinds_;
+  std::vector<OpKind> op_kinds_;
   Random random_;
   std::uint64_t transactions_ = 0;
   std::string bytes_;

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "engine/txn/kinds.hpp"
+
 namespace kilokv::server {
 namespace {
 
@@ -64,21 +66,21 @@ void put_guard(const TransactionColumns& columns, std::size_t g, DigestWriter* w
   const auto kind = static_cast<GuardKind>(columns.guard_kind[g]);
   writer->put(columns.guard_kind[g]);
   writer->put(columns.guard_on_false[g]);
-  if (kind == GuardKind::range_unchanged) {
+  if (uses_range(kind)) {
     writer->put_bytes(columns.range_from(columns.guard_key[g]));
     writer->put_bytes(columns.range_to(columns.guard_key[g]));
     writer->put(columns.guard_operand[g]);
     return;
   }
   writer->put_bytes(columns.key(columns.guard_key[g]));
-  if (kind == GuardKind::exists || kind == GuardKind::absent) {
+  if (operand_of(kind) == engine::GuardOperand::nothing) {
     return;
   }
   const std::uint32_t other = columns.guard_other[g];
   writer->put(static_cast<std::uint8_t>(other != kNone));
   if (other != kNone) {
     writer->put_bytes(columns.key(other));
-  } else if (kind == GuardKind::bytes_equal) {
+  } else if (takes_bytes(kind)) {
     writer->put_bytes(columns.value(static_cast<std::size_t>(columns.guard_operand[g])));
   } else {
     writer->put(columns.guard_operand[g]);

@@ -1,10 +1,13 @@
 // This file checks the errors that only rows can have: a oneof that is not set, parts that do not belong together, and
-// numbers that are wider than their column. engine::validate checks everything else, for rows and for columns.
+// numbers that are wider than their column. engine::validate checks everything else, for rows and for columns. The
+// enums of the protocol are open: any number can arrive as a kind. A number becomes a kind of the engine only if it is
+// known, because a kind of the engine has one byte.
 #include <algorithm>
 #include <limits>
 #include <string>
 #include <string_view>
 
+#include "engine/txn/kinds.hpp"
 #include "server/service/decode.hpp"
 
 namespace kilokv::server {
@@ -12,6 +15,7 @@ namespace {
 
 using engine::ColumnsBuilder;
 using engine::GuardKind;
+using engine::GuardOperand;
 using engine::OnFalse;
 using engine::Operand;
 using engine::OpKind;
@@ -116,7 +120,7 @@ Status add_version_guard(const Path& path, const v1::Guard& guard, OnFalse on_fa
   if (guard.version() > kVersionMax) {
     return refuse(path, "version", std::to_string(kVersionMax), std::to_string(guard.version()));
   }
-  if (guard.kind() == v1::GUARD_KIND_RANGE_UNCHANGED) {
+  if (uses_range(static_cast<GuardKind>(guard.kind()))) {
     builder->range_guard(on_false, guard.range().from(), guard.range().to(), guard.version());
   } else {
     builder->guard(static_cast<GuardKind>(guard.kind()), on_false, builder->key(guard.key()),
@@ -125,56 +129,54 @@ Status add_version_guard(const Path& path, const v1::Guard& guard, OnFalse on_fa
   return {};
 }
 
+std::string numbers(int first, int last) { return std::to_string(first) + " to " + std::to_string(last); }
+
 Status add_guard(const Path& path, const v1::Guard& guard, ColumnsBuilder* builder) {
   if (!v1::OnFalse_IsValid(guard.on_false())) {
     return refuse(path, "on_false", "ON_FALSE_FAIL (0) or ON_FALSE_WAIT (1)", std::to_string(guard.on_false()));
   }
+  if (!v1::GuardKind_IsValid(guard.kind()) || guard.kind() == v1::GUARD_KIND_UNSPECIFIED) {
+    return refuse(path, "kind", "a GuardKind, " + numbers(engine::kGuardKindMin, engine::kGuardKindMax),
+                  std::to_string(guard.kind()));
+  }
   const auto on_false = static_cast<OnFalse>(guard.on_false());
-  switch (guard.kind()) {
-    case v1::GUARD_KIND_EXISTS:
-    case v1::GUARD_KIND_ABSENT: {
+  const auto kind = static_cast<GuardKind>(guard.kind());
+  switch (operand_of(kind)) {
+    case GuardOperand::nothing: {
       Status status =
           check_guard_operand(path, guard, "no operand", guard.operand_case() == v1::Guard::OPERAND_NOT_SET);
       if (!status.ok()) return status;
-      builder->guard(static_cast<GuardKind>(guard.kind()), on_false, builder->key(guard.key()), 0);
+      builder->guard(kind, on_false, builder->key(guard.key()), 0);
       return {};
     }
-    case v1::GUARD_KIND_EQUAL:
-    case v1::GUARD_KIND_NOT_EQUAL:
-    case v1::GUARD_KIND_LESS:
-    case v1::GUARD_KIND_LESS_EQUAL:
-    case v1::GUARD_KIND_GREATER:
-    case v1::GUARD_KIND_GREATER_EQUAL: return add_compare(path, guard, on_false, builder);
-    case v1::GUARD_KIND_VERSION_EQUAL:
-    case v1::GUARD_KIND_UNCHANGED:
-    case v1::GUARD_KIND_RANGE_UNCHANGED: return add_version_guard(path, guard, on_false, builder);
-    case v1::GUARD_KIND_BYTES_EQUAL: {
+    case GuardOperand::integer: return add_compare(path, guard, on_false, builder);
+    case GuardOperand::version: return add_version_guard(path, guard, on_false, builder);
+    case GuardOperand::bytes: {
       Status status = check_guard_operand(path, guard, "bytes", guard.operand_case() == v1::Guard::kBytes);
       if (!status.ok()) return status;
       const std::uint32_t key = builder->key(guard.key());
-      builder->guard(GuardKind::bytes_equal, on_false, key, builder->value(guard.bytes()));
+      builder->guard(kind, on_false, key, builder->value(guard.bytes()));
       return {};
     }
-    default: break;  // the enum is open: any number can arrive
   }
-  return refuse(path, "kind", "a GuardKind, 1 to 12", std::to_string(guard.kind()));
+  return {};
 }
 
 Status check_guard_target(const Path& path, const v1::Guard& guard) {
   Status known = check_parts_known(path, guard);
   if (!known.ok()) return known;
   if (!v1::GuardKind_IsValid(guard.kind())) return {};  // add_guard refuses it
-  return check_target(path, guard, guard.kind() == v1::GUARD_KIND_RANGE_UNCHANGED);
+  return check_target(path, guard, uses_range(static_cast<GuardKind>(guard.kind())));
 }
 
-// Adds a PUT or an ADD with its operand.
+// Adds an operation with its operand.
 Status add_write(const Path& path, const v1::Operation& operation, OpKind kind, ColumnsBuilder* builder) {
   const v1::Operand& operand = operation.operand();
   const std::uint32_t key = builder->key(operation.key());
   switch (operand.kind_case()) {
     case v1::Operand::kInteger: builder->op(kind, key, Operand::integer, operand.integer()); return {};
     case v1::Operand::kBytes:
-      if (kind == OpKind::add) break;
+      if (!takes_bytes(kind)) break;
       builder->op(kind, key, Operand::bytes, builder->value(operand.bytes()));
       return {};
     case v1::Operand::kGet: builder->op(kind, key, Operand::get, operand.get()); return {};
@@ -189,26 +191,23 @@ Status add_write(const Path& path, const v1::Operation& operation, OpKind kind, 
       return {};
     case v1::Operand::KIND_NOT_SET: break;
   }
-  const char* allowed = kind == OpKind::add ? "an operand other than bytes for " : "an operand for ";
+  const char* allowed = takes_bytes(kind) ? "an operand for " : "an operand other than bytes for ";
   return refuse_part(path, "operand", allowed + v1::OperationKind_Name(operation.kind()), name_of(operand.kind_case()));
 }
 
 Status add_operation(const Path& path, const v1::Operation& operation, ColumnsBuilder* builder) {
-  switch (operation.kind()) {
-    case v1::OPERATION_KIND_GET:
-    case v1::OPERATION_KIND_DELETE:
-      builder->op(static_cast<OpKind>(operation.kind()), builder->key(operation.key()));
-      return {};
-    case v1::OPERATION_KIND_PUT: return add_write(path, operation, OpKind::put, builder);
-    case v1::OPERATION_KIND_ADD: return add_write(path, operation, OpKind::add, builder);
-    case v1::OPERATION_KIND_RANGE_GET:
-    case v1::OPERATION_KIND_DELETE_RANGE:
-      builder->range_op(static_cast<OpKind>(operation.kind()), operation.range().from(), operation.range().to(),
-                        operation.limit());
-      return {};
-    default: break;  // the enum is open: any number can arrive
+  if (!v1::OperationKind_IsValid(operation.kind()) || operation.kind() == v1::OPERATION_KIND_UNSPECIFIED) {
+    return refuse(path, "kind", "an OperationKind, " + numbers(engine::kOpKindMin, engine::kOpKindMax),
+                  std::to_string(operation.kind()));
   }
-  return refuse(path, "kind", "an OperationKind, 1 to 6", std::to_string(operation.kind()));
+  const auto kind = static_cast<OpKind>(operation.kind());
+  if (takes_operand(kind)) return add_write(path, operation, kind, builder);
+  if (uses_range(kind)) {
+    builder->range_op(kind, operation.range().from(), operation.range().to(), operation.limit());
+  } else {
+    builder->op(kind, builder->key(operation.key()));
+  }
+  return {};
 }
 
 // Refuses parts that the kind of the operation does not have, and parts that are missing.
@@ -218,8 +217,8 @@ Status check_operation_parts(const Path& path, const v1::Operation& operation) {
   if (!known.ok()) return known;
   const auto kind = operation.kind();
   if (!v1::OperationKind_IsValid(kind)) return {};  // add_operation refuses it
-  const bool needs_range = kind == v1::OPERATION_KIND_RANGE_GET || kind == v1::OPERATION_KIND_DELETE_RANGE;
-  const bool needs_operand = kind == v1::OPERATION_KIND_PUT || kind == v1::OPERATION_KIND_ADD;
+  const bool needs_range = uses_range(static_cast<OpKind>(kind));
+  const bool needs_operand = takes_operand(static_cast<OpKind>(kind));
   Status status = check_target(path, operation, needs_range);
   if (!status.ok()) return status;
   if (!needs_operand && operation.has_operand()) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "client/lib/src/batch_columns.hpp"
+#include "client/lib/src/kinds.hpp"
 #include "kilokv/v1/kilokv.pb.h"
 
 namespace kilokv::client {
@@ -46,28 +47,29 @@ void set_range(const Batch::Columns& c, std::uint32_t range, v1::KeyRange* out) 
 void set_guard(const Batch::Columns& c, int g, v1::Guard* out) {
   const auto at = static_cast<std::size_t>(g);
   const v1::TransactionColumns& m = c.message;
-  const auto kind = static_cast<v1::GuardKind>(m.guard_kind()[at]);
-  out->set_kind(kind);
+  const GuardTraits& traits = guard_traits(m.guard_kind()[at]);
+  out->set_kind(static_cast<v1::GuardKind>(m.guard_kind()[at]));
   if (!m.guard_on_false().empty()) out->set_on_false(static_cast<v1::OnFalse>(m.guard_on_false()[at]));
   const std::uint32_t key = m.guard_key(g);
   const std::int64_t operand = m.guard_operand(g);
-  if (kind == v1::GUARD_KIND_RANGE_UNCHANGED) {
+  if (traits.uses_range) {
     set_range(c, key, out->mutable_range());
   } else {
     const std::string_view bytes = c.key(key);
     out->set_key(bytes.data(), bytes.size());
   }
-  if (kind == v1::GUARD_KIND_BYTES_EQUAL) {
-    out->set_bytes(std::string(c.value(operand)));
-  } else if (kind >= v1::GUARD_KIND_VERSION_EQUAL) {
-    out->set_version(static_cast<std::uint64_t>(operand));
-  } else if (kind >= v1::GUARD_KIND_EQUAL) {
-    const std::uint32_t other = m.guard_other_key_size() == 0 ? kNoKey : m.guard_other_key(g);
-    if (other == kNoKey) {
-      out->set_integer(operand);
-    } else {
-      out->set_other_key(std::string(c.key(other)));
-    }
+  const std::uint32_t other = m.guard_other_key_size() == 0 ? kNoKey : m.guard_other_key(g);
+  switch (traits.operand) {
+    case GuardOperand::nothing: break;
+    case GuardOperand::integer_or_key:
+      if (other == kNoKey) {
+        out->set_integer(operand);
+      } else {
+        out->set_other_key(std::string(c.key(other)));
+      }
+      break;
+    case GuardOperand::version: out->set_version(static_cast<std::uint64_t>(operand)); break;
+    case GuardOperand::bytes: out->set_bytes(std::string(c.value(operand))); break;
   }
 }
 
@@ -85,17 +87,18 @@ void set_operand(const Batch::Columns& c, int o, v1::Operand* out) {
 }
 
 void set_operation(const Batch::Columns& c, int o, v1::Operation* out) {
-  const auto kind = static_cast<v1::OperationKind>(c.message.operation_kind()[static_cast<std::size_t>(o)]);
+  const char kind = c.message.operation_kind()[static_cast<std::size_t>(o)];
+  const OperationTraits& traits = operation_traits(kind);
   const std::uint32_t key = c.message.operation_key(o);
-  out->set_kind(kind);
-  if (kind == v1::OPERATION_KIND_RANGE_GET || kind == v1::OPERATION_KIND_DELETE_RANGE) {
+  out->set_kind(static_cast<v1::OperationKind>(kind));
+  if (traits.uses_range) {
     set_range(c, key, out->mutable_range());
     out->set_limit(c.message.range_limit(static_cast<int>(key)));
     return;
   }
   const std::string_view bytes = c.key(key);
   out->set_key(bytes.data(), bytes.size());
-  if (kind == v1::OPERATION_KIND_PUT || kind == v1::OPERATION_KIND_ADD) set_operand(c, o, out->mutable_operand());
+  if (!traits.operand.empty()) set_operand(c, o, out->mutable_operand());
 }
 
 void set_transaction(const Batch::Columns& c, int t, v1::Transaction* out, std::uint32_t guards_skipped = 0) {

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "client/lib/src/batch_columns.hpp"
+#include "client/lib/src/kinds.hpp"
 #include "kilokv/v1/transaction.pb.h"
 
 namespace kilokv::client {
@@ -40,11 +41,6 @@ void append_value(const ValueView& value, std::string* out) {
   }
 }
 
-// The names of GuardKind, from 1.
-constexpr std::string_view kGuardNames[] = {
-    "", "exists", "absent", "eq", "ne", "lt", "le", "gt", "ge", "version", "unchanged", "bytes_eq", "range_unchanged"};
-constexpr std::string_view kOperationNames[] = {"", "get", "put", "delete", "add", "range_get", "delete_range"};
-
 void append_range(const Batch::Columns& c, std::uint32_t range, std::string* out) {
   append_key_field("from", c.range_from(range), out);
   append_key_field("to", c.range_to(range), out);
@@ -53,24 +49,29 @@ void append_range(const Batch::Columns& c, std::uint32_t range, std::string* out
 void append_guard(const Batch::Columns& c, int g, std::string* out) {
   const v1::TransactionColumns& m = c.message;
   const auto at = static_cast<std::size_t>(g);
-  const auto kind = static_cast<std::uint8_t>(m.guard_kind()[at]);
+  const GuardTraits& traits = guard_traits(m.guard_kind()[at]);
   const std::int64_t operand = m.guard_operand(g);
-  out->append("{\"is\": \"").append(kGuardNames[kind]).append("\"");
-  if (kind == v1::GUARD_KIND_RANGE_UNCHANGED) {
+  out->append("{\"is\": \"").append(traits.name).append("\"");
+  if (traits.uses_range) {
     append_range(c, m.guard_key(g), out);
   } else {
     append_key_field("key", c.key(m.guard_key(g)), out);
   }
   const std::uint32_t other = m.guard_other_key_size() == 0 ? kNoKey : m.guard_other_key(g);
-  if (kind == v1::GUARD_KIND_BYTES_EQUAL) {
-    out->append(", \"value\": ");
-    append_history_bytes(c.value(operand), out);
-  } else if (kind >= v1::GUARD_KIND_VERSION_EQUAL) {
-    append_field("version", static_cast<std::uint64_t>(operand), out);
-  } else if (other != kNoKey) {
-    append_key_field("other", c.key(other), out);
-  } else if (kind >= v1::GUARD_KIND_EQUAL) {
-    append_field("value", operand, out);
+  switch (traits.operand) {
+    case GuardOperand::nothing: break;
+    case GuardOperand::integer_or_key:
+      if (other != kNoKey) {
+        append_key_field("other", c.key(other), out);
+      } else {
+        append_field("value", operand, out);
+      }
+      break;
+    case GuardOperand::version: append_field("version", static_cast<std::uint64_t>(operand), out); break;
+    case GuardOperand::bytes:
+      out->append(", \"value\": ");
+      append_history_bytes(c.value(operand), out);
+      break;
   }
   const bool wait = !m.guard_on_false().empty() && m.guard_on_false()[at] == v1::ON_FALSE_WAIT;
   out->append(wait ? ", \"when_false\": \"wait\"}" : ", \"when_false\": \"fail\"}");
@@ -94,17 +95,17 @@ void append_operand(const Batch::Columns& c, int o, std::string* out) {
 }
 
 void append_operation(const Batch::Columns& c, int o, std::string* out) {
-  const auto kind = static_cast<std::uint8_t>(c.message.operation_kind()[static_cast<std::size_t>(o)]);
+  const OperationTraits& traits = operation_traits(c.message.operation_kind()[static_cast<std::size_t>(o)]);
   const std::uint32_t key = c.message.operation_key(o);
-  out->append("{\"op\": \"").append(kOperationNames[kind]).append("\"");
-  if (kind == v1::OPERATION_KIND_RANGE_GET || kind == v1::OPERATION_KIND_DELETE_RANGE) {
+  out->append("{\"op\": \"").append(traits.name).append("\"");
+  if (traits.uses_range) {
     append_range(c, key, out);
     append_field("limit", c.message.range_limit(static_cast<int>(key)), out);
   } else {
     append_key_field("key", c.key(key), out);
   }
-  if (kind == v1::OPERATION_KIND_PUT || kind == v1::OPERATION_KIND_ADD) {
-    out->append(kind == v1::OPERATION_KIND_PUT ? ", \"value\": " : ", \"delta\": ");
+  if (!traits.operand.empty()) {
+    out->append(", \"").append(traits.operand).append("\": ");
     append_operand(c, o, out);
   }
   out->push_back('}');

@@ -4,14 +4,12 @@
 #include <span>
 #include <string>
 
+#include "engine/txn/kinds.hpp"
+
 namespace kilokv::engine {
 namespace {
 
 constexpr std::int64_t kRetryAfterUs = 1000000;
-
-bool creates(std::uint8_t kind) {
-  return kind == static_cast<std::uint8_t>(OpKind::put) || kind == static_cast<std::uint8_t>(OpKind::add);
-}
 
 }  // namespace
 
@@ -19,7 +17,7 @@ bool BatchResolver::insert_missing(const TransactionColumns& columns, RecordStor
   const std::uint32_t absent = store->table().absent_slot();  // as find_all() saw it, because inserts may change it
   for (std::size_t i = 0; i < columns.op_kind.size(); ++i) {
     const std::uint32_t key = columns.op_key[i];
-    if (!creates(columns.op_kind[i]) || slot_of_key_[key] != absent) continue;
+    if (!creates_record(static_cast<OpKind>(columns.op_kind[i])) || slot_of_key_[key] != absent) continue;
     const KeyId id = columns.key_id[key];
     if (store->table().find(id) != store->table().absent_slot()) continue;  // the batch names the key twice
     if (!store->insert(id, columns.key(key))) return false;
@@ -50,12 +48,12 @@ bool BatchResolver::find_all(const TransactionColumns& columns, const RecordStor
     has_all = has_all && slot_of_key_[key] != store.table().absent_slot();
   };
   for (std::size_t g = read_set; g < columns.guard_kind.size(); ++g) {
-    if (columns.guard_kind[g] == static_cast<std::uint8_t>(GuardKind::range_unchanged)) continue;
+    if (uses_range(static_cast<GuardKind>(columns.guard_kind[g]))) continue;
     find(columns.guard_key[g]);
     if (columns.guard_other[g] != kNone) find(columns.guard_other[g]);
   }
   for (std::size_t i = 0; i < columns.op_kind.size(); ++i) {
-    if (columns.op_kind[i] < static_cast<std::uint8_t>(OpKind::range_get)) find(columns.op_key[i]);
+    if (!uses_range(static_cast<OpKind>(columns.op_kind[i]))) find(columns.op_key[i]);
   }
   return has_all;
 }

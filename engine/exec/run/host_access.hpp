@@ -15,6 +15,7 @@
 #include "engine/exec/resolve/resolver.hpp"
 #include "engine/table/record_store.hpp"
 #include "engine/txn/columns.hpp"
+#include "engine/txn/kinds.hpp"
 #include "engine/txn/results.hpp"
 
 namespace kilokv::engine {
@@ -51,7 +52,7 @@ class HostAccess {
   // The operation with this index in the columns runs next. Prefetches the record of a later one.
   void ahead(std::uint32_t operation) const {
     const std::uint32_t later = operation + kPrefetchAhead;
-    if (later < operations_ && op_kind_[later] < static_cast<std::uint8_t>(OpKind::range_get)) {
+    if (later < operations_ && !known_uses_range(static_cast<OpKind>(op_kind_[later]))) {
       prefetch_for_write(slots_ + slot_of_key_[op_key_[later]]);
     }
   }

@@ -4,18 +4,36 @@
 #include <iterator>
 #include <string_view>
 
+#include "engine/txn/kinds.hpp"
+
 namespace kilokv::server {
 namespace {
 
 using engine::GuardKind;
+using engine::GuardOperand;
 using engine::Operand;
 using engine::OpKind;
+
+// The names of the kinds of operations, and those of their operands.
+struct OpNames {
+  std::string_view op, operand;
+};
 
 // Indexed by the numbers of GuardKind and OpKind.
 constexpr std::string_view kGuardNames[] = {
     "", "exists", "absent", "eq", "ne", "lt", "le", "gt", "ge", "version", "unchanged", "bytes_eq", "range_unchanged"};
-constexpr std::string_view kOpNames[] = {"", "get", "put", "delete", "add", "range_get", "delete_range"};
+constexpr OpNames kOpNames[] = {{"", ""},         {"get", ""},       {"put", "value"},    {"delete", ""},
+                                {"add", "delta"}, {"range_get", ""}, {"delete_range", ""}};
 static_assert(std::size(kGuardNames) == engine::kGuardKindMax + 1 && std::size(kOpNames) == engine::kOpKindMax + 1);
+
+// Whether the operand has a name where the kind has an operand, and only there.
+constexpr bool operands_are_named() {
+  for (std::size_t kind = 0; kind < std::size(kOpNames); ++kind) {
+    if (takes_operand(static_cast<OpKind>(kind)) == kOpNames[kind].operand.empty()) return false;
+  }
+  return true;
+}
+static_assert(operands_are_named());
 
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -78,15 +96,18 @@ class TransactionText {
     const auto kind = static_cast<GuardKind>(columns_.guard_kind[i]);
     const std::int64_t operand = columns_.guard_operand[i];
     std::string text = "{\"is\": \"" + std::string(kGuardNames[columns_.guard_kind[i]]) + '"';
-    text += kind == GuardKind::range_unchanged ? range(columns_.guard_key[i]) : key(columns_.guard_key[i]);
-    if (kind == GuardKind::bytes_equal) {
-      text += ", \"value\": " + value(operand);
-    } else if (kind >= GuardKind::version_equal) {
-      text += ", \"version\": " + std::to_string(operand);
-    } else if (columns_.guard_other[i] != engine::kNone) {
-      text += ", \"other\": " + key_text(columns_.key(columns_.guard_other[i]));
-    } else if (kind >= GuardKind::equal) {
-      text += ", \"value\": " + std::to_string(operand);
+    text += uses_range(kind) ? range(columns_.guard_key[i]) : key(columns_.guard_key[i]);
+    switch (operand_of(kind)) {
+      case GuardOperand::nothing: break;
+      case GuardOperand::integer:
+        if (columns_.guard_other[i] != engine::kNone) {
+          text += ", \"other\": " + key_text(columns_.key(columns_.guard_other[i]));
+        } else {
+          text += ", \"value\": " + std::to_string(operand);
+        }
+        break;
+      case GuardOperand::version: text += ", \"version\": " + std::to_string(operand); break;
+      case GuardOperand::bytes: text += ", \"value\": " + value(operand); break;
     }
     const bool waits = static_cast<engine::OnFalse>(columns_.guard_on_false[i]) == engine::OnFalse::wait;
     return text + (waits ? ", \"when_false\": \"wait\"}" : ", \"when_false\": \"fail\"}");
@@ -108,12 +129,14 @@ class TransactionText {
   std::string operation(std::uint32_t i) const {
     const auto kind = static_cast<OpKind>(columns_.op_kind[i]);
     const std::uint32_t index = columns_.op_key[i];
-    const std::string text = "{\"op\": \"" + std::string(kOpNames[columns_.op_kind[i]]) + '"';
-    if (kind == OpKind::range_get || kind == OpKind::delete_range) {
+    const OpNames& names = kOpNames[columns_.op_kind[i]];
+    const std::string text = "{\"op\": \"" + std::string(names.op) + '"';
+    if (uses_range(kind)) {
       return text + range(index) + ", \"limit\": " + std::to_string(columns_.range_limit[index]) + '}';
     }
-    if (kind == OpKind::put) return text + key(index) + ", \"value\": " + operand(i) + '}';
-    if (kind == OpKind::add) return text + key(index) + ", \"delta\": " + operand(i) + '}';
+    if (takes_operand(kind)) {
+      return text + key(index) + ", \"" + std::string(names.operand) + "\": " + operand(i) + '}';
+    }
     return text + key(index) + '}';
   }
 

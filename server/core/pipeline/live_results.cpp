@@ -1,6 +1,7 @@
 #include "server/core/pipeline/live_results.hpp"
 
 #include "engine/base/check.hpp"
+#include "engine/txn/kinds.hpp"
 
 namespace kilokv::server {
 
@@ -66,7 +67,7 @@ void LiveSlice::visit_item(const LiveItem& item, ResultVisitor* visitor) const {
 void LiveSlice::visit_guard_value(std::uint32_t transaction, ResultVisitor* visitor) const {
   const TransactionColumns& columns = *batch_.columns;
   const std::uint32_t guard = columns.guard_begin(transaction) + batch_.results->failed_index[transaction];
-  if (static_cast<GuardKind>(columns.guard_kind[guard]) == GuardKind::range_unchanged) {
+  if (uses_range(static_cast<GuardKind>(columns.guard_kind[guard]))) {
     return;  // a range guard has no single key
   }
   visitor->guard_value(value_of(columns.key(columns.guard_key[guard]), batch_.results->guard_cell[transaction]));
@@ -77,14 +78,17 @@ void LiveSlice::visit_reads(std::uint32_t begin, std::uint32_t end, ResultVisito
   const BatchResults& results = *batch_.results;
   for (std::uint32_t m = begin; m < end; ++m) {
     const auto kind = static_cast<OpKind>(columns.op_kind[m]);
-    if (kind == OpKind::get) {
+    if (!returns_values(kind)) {
+      continue;
+    }
+    if (uses_range(kind)) {
+      visit_range(m - begin, columns.op_key[m], visitor);
+    } else {
       ReadValue value = value_of(columns.key(columns.op_key[m]), results.op_cell[m]);
       if ((results.op_flags[m] & BatchResults::kOwnWrite) != 0) {
         value.version.reset();
       }
       visitor->read(m - begin, value);
-    } else if (kind == OpKind::range_get) {
-      visit_range(m - begin, columns.op_key[m], visitor);
     }
   }
 }

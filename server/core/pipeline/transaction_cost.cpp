@@ -1,5 +1,6 @@
 #include "server/core/pipeline/transaction_cost.hpp"
 
+#include "engine/txn/kinds.hpp"
 #include "engine/txn/program.hpp"
 #include "engine/txn/validate.hpp"
 #include "server/core/sessions/stored_results.hpp"
@@ -76,7 +77,7 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
 std::uint64_t guard_reads(const engine::TransactionColumns& columns, std::size_t t) {
   std::uint64_t reads = 0;
   for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
-    const bool of_range = columns.guard_kind[g] == static_cast<std::uint8_t>(GuardKind::range_unchanged);
+    const bool of_range = uses_range(static_cast<GuardKind>(columns.guard_kind[g]));
     reads += of_range ? kRangeGuardReads : 1;
   }
   return reads;
@@ -88,7 +89,7 @@ void add_guard_value(const engine::TransactionColumns& columns, std::size_t t, s
   std::size_t key_bytes = 0;
   bool shown = false;
   for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
-    if (columns.guard_kind[g] == static_cast<std::uint8_t>(GuardKind::range_unchanged)) continue;
+    if (uses_range(static_cast<GuardKind>(columns.guard_kind[g]))) continue;
     shown = true;
     key_bytes = std::max(key_bytes, columns.key(columns.guard_key[g]).size());
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/check.hpp"
+#include "engine/txn/kinds.hpp"
 #include "server/core/environment.hpp"
 
 namespace kilokv::server {
@@ -182,7 +183,7 @@ std::uint64_t ParkingLot::cost(const Parked& parked, std::size_t waits) {
 void ParkingLot::collect_keys(const engine::TransactionColumns& columns, std::size_t t) {
   keys_.clear();
   for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
-    if (columns.guard_kind[g] == static_cast<std::uint8_t>(engine::GuardKind::range_unchanged)) {
+    if (uses_range(static_cast<engine::GuardKind>(columns.guard_kind[g]))) {
       continue;
     }
     keys_.push_back(columns.key_id[columns.guard_key[g]]);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/txn/program.hpp"
+#include "engine/txn/kinds.hpp"
 #include "server/core/request.hpp"
 
 namespace kilokv::server {
@@ -100,7 +100,7 @@ std::vector<ParkedTransaction> Waiting::list(std::uint64_t after_id, std::uint32
     out.guard = parked->guard;
     columns.clear();
     engine::unpack_transaction(parked->packed, &columns);
-    if (columns.guard_kind[parked->guard] != static_cast<std::uint8_t>(engine::GuardKind::range_unchanged)) {
+    if (!uses_range(static_cast<engine::GuardKind>(columns.guard_kind[parked->guard]))) {
       out.guard_key = columns.key(columns.guard_key[parked->guard]);
     }
     out.admitted_batch = parked->admitted_batch;

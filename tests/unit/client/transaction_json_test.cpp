@@ -5,6 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "client/cli/commands.hpp"
+#include "client/lib/src/batch_columns.hpp"
+#include "client/lib/src/encode.hpp"
+#include "client/lib/src/kinds.hpp"
 #include "kilokv/history.hpp"
 
 namespace kilokv::client {
@@ -43,6 +46,91 @@ TEST(TransactionJson, WhatIsWrittenCanBeRead) {
     "else": [{"op": "delete", "key": "a"}, {"op": "range_get", "from": "a", "to": "", "limit": 7},
              {"op": "delete_range", "from": "a", "to": "b", "limit": 8}]})json";
   EXPECT_EQ(read_back(line), json::parse(line));
+}
+
+// Adds guards of the kind, in each form that it has. Returns whether the test knows the kind.
+bool add_guards(v1::GuardKind kind, Batch* batch) {
+  switch (kind) {
+    case v1::GUARD_KIND_EXISTS: batch->guard_exists(batch->key("k")); return true;
+    case v1::GUARD_KIND_ABSENT: batch->guard_absent(batch->key("k"), OnFalse::wait); return true;
+    case v1::GUARD_KIND_EQUAL:
+    case v1::GUARD_KIND_NOT_EQUAL:
+    case v1::GUARD_KIND_LESS:
+    case v1::GUARD_KIND_LESS_EQUAL:
+    case v1::GUARD_KIND_GREATER:
+    case v1::GUARD_KIND_GREATER_EQUAL: {
+      batch->guard(batch->key("k"), static_cast<Compare>(kind), -9);
+      const Key key = batch->key("k");
+      batch->guard_keys(key, static_cast<Compare>(kind), batch->key("other"));
+      return true;
+    }
+    case v1::GUARD_KIND_VERSION_EQUAL: batch->guard_version(batch->key("k"), 7); return true;
+    case v1::GUARD_KIND_UNCHANGED: batch->guard_unchanged(batch->key("k"), 8); return true;
+    case v1::GUARD_KIND_BYTES_EQUAL: batch->guard_bytes(batch->key("k"), "value"); return true;
+    case v1::GUARD_KIND_RANGE_UNCHANGED: batch->guard_range_unchanged("a", "b", 9); return true;
+    default: return false;
+  }
+}
+
+// The same for an operation.
+bool add_operation(v1::OperationKind kind, Batch* batch) {
+  switch (kind) {
+    case v1::OPERATION_KIND_GET: batch->get(batch->key("k")); return true;
+    case v1::OPERATION_KIND_PUT: batch->put(batch->key("k"), std::string_view("value")); return true;
+    case v1::OPERATION_KIND_DELETE: batch->del(batch->key("k")); return true;
+    case v1::OPERATION_KIND_ADD: batch->add(batch->key("k"), std::int64_t{-4}); return true;
+    case v1::OPERATION_KIND_RANGE_GET: batch->range_get("a", "b", 5); return true;
+    case v1::OPERATION_KIND_DELETE_RANGE: batch->delete_range("a", "", 6); return true;
+    default: return false;
+  }
+}
+
+// Writes a history line of the batch, and reads the line as a batch again. Expects the same columns.
+void expect_to_come_back(const Batch& batch) {
+  std::string line;
+  append_history(batch, Results(), 0, {}, &line);
+  Batch read;
+  const auto appended = append_transaction(line, &read);
+  ASSERT_TRUE(appended) << line << appended.error().message;
+  EXPECT_EQ(read.columns().message.SerializeAsString(), batch.columns().message.SerializeAsString()) << line;
+}
+
+TEST(TransactionJson, EveryKindOfGuardComesBack) {
+  for (int number = 1; number <= v1::GuardKind_MAX; ++number) {
+    const auto kind = static_cast<v1::GuardKind>(number);
+    SCOPED_TRACE(v1::GuardKind_Name(kind));
+    Batch batch;
+    batch.begin();
+    ASSERT_TRUE(add_guards(kind, &batch)) << "add the kind to the switch above";
+    batch.end();
+    expect_to_come_back(batch);
+    v1::Transaction row;
+    fill_transaction(batch, 0, &row);
+    for (const v1::Guard& guard : row.guards()) {
+      EXPECT_EQ(guard.kind(), kind);
+      EXPECT_EQ(guard.has_range(), guard.key().empty());
+      const bool has_operand = guard.operand_case() != v1::Guard::OPERAND_NOT_SET;
+      EXPECT_EQ(has_operand, kGuardTraits[number].operand != GuardOperand::nothing);
+    }
+  }
+}
+
+TEST(TransactionJson, EveryKindOfOperationComesBack) {
+  for (int number = 1; number <= v1::OperationKind_MAX; ++number) {
+    const auto kind = static_cast<v1::OperationKind>(number);
+    SCOPED_TRACE(v1::OperationKind_Name(kind));
+    Batch batch;
+    batch.begin();
+    ASSERT_TRUE(add_operation(kind, &batch)) << "add the kind to the switch above";
+    batch.end();
+    expect_to_come_back(batch);
+    v1::Transaction row;
+    fill_transaction(batch, 0, &row);
+    ASSERT_EQ(row.then_size(), 1);
+    EXPECT_EQ(row.then(0).kind(), kind);
+    EXPECT_EQ(row.then(0).has_range(), row.then(0).key().empty());
+    EXPECT_EQ(row.then(0).has_operand(), !kOperationTraits[number].operand.empty());
+  }
 }
 
 TEST(TransactionJson, AStringIsAByteValue) {

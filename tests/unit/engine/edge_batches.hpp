@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "engine/stm/ordered_arguments.hpp"
 #include "engine/txn/columns.hpp"
+#include "engine/txn/kinds.hpp"
 #include "engine/workloads/random.hpp"
 
 namespace kilokv::engine {
@@ -108,7 +110,7 @@ class EdgeBatches {
   }
 
   void guard() {
-    const auto kind = static_cast<GuardKind>(1 + random_.below(11));
+    const GuardKind kind = guard_kinds_[random_.below(guard_kinds_.size())];
     const OnFalse on_false = random_.chance(0.4) ? OnFalse::wait : OnFalse::fail;
     const std::uint32_t guarded = key();
     switch (kind) {
@@ -117,12 +119,19 @@ class EdgeBatches {
       case GuardKind::unchanged: builder_->guard(kind, on_false, guarded, version()); break;
       case GuardKind::exists:
       case GuardKind::absent: builder_->guard(kind, on_false, guarded, 0); break;
-      default:
+      case GuardKind::equal:
+      case GuardKind::not_equal:
+      case GuardKind::less:
+      case GuardKind::less_equal:
+      case GuardKind::greater:
+      case GuardKind::greater_equal:
         if (random_.chance(0.3)) {
           builder_->guard(kind, on_false, guarded, 0, key());
         } else {
           builder_->guard(kind, on_false, guarded, draw_integer());
         }
+        break;
+      case GuardKind::range_unchanged: break;  // not among guard_kinds_
     }
   }
 
@@ -144,14 +153,14 @@ class EdgeBatches {
     }
   }
   void operation(std::int64_t i) {
-    const auto kind = static_cast<OpKind>(1 + random_.below(4));
+    const OpKind kind = op_kinds_[random_.below(op_kinds_.size())];
     const std::uint32_t used = key();
-    if (kind == OpKind::get && (last_get_ < 0 || random_.chance(0.5))) last_get_ = i;
-    if (kind == OpKind::get || kind == OpKind::del) return builder_->op(kind, used);
+    if (may_be_operand(kind) && (last_get_ < 0 || random_.chance(0.5))) last_get_ = i;
+    if (!takes_operand(kind)) return builder_->op(kind, used);
     const std::uint64_t operand = random_.below(7);
     if (operand == 0 && last_get_ >= 0) return builder_->op(kind, used, Operand::get, last_get_);
     if (operand == 1 && last_get_ >= 0) return builder_->op(kind, used, Operand::get_negated, last_get_);
-    if (operand == 2 && kind == OpKind::put) return builder_->op(kind, used, Operand::bytes, bytes());
+    if (operand == 2 && takes_bytes(kind)) return builder_->op(kind, used, Operand::bytes, bytes());
     if (operand == 3) return builder_->op(kind, used, Operand::commit_version);
     if (operand == 4) return builder_->op(kind, used, Operand::batch_time);
     builder_->op(kind, used, Operand::integer, draw_integer());
@@ -159,6 +168,8 @@ class EdgeBatches {
 
   Random& random_;
   const EdgeShape shape_;
+  const std::vector<GuardKind> guard_kinds_ = guard_kinds(/*with_ranges=*/false);
+  const std::vector<OpKind> op_kinds_ = op_kinds(/*with_ranges=*/false);
   ColumnsBuilder* builder_ = nullptr;
   Version now_ = 0;
   std::int64_t delta_max_ = 0;

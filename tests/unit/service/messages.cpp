@@ -2,8 +2,14 @@
 
 #include <span>
 
+#include "engine/txn/kinds.hpp"
+
 namespace kilokv::server::test {
 namespace {
+
+using engine::GuardKind;
+using engine::GuardOperand;
+using engine::OpKind;
 
 std::uint64_t below(Generator* generator, std::uint64_t bound) { return (*generator)() % bound; }
 
@@ -17,22 +23,26 @@ void random_range(Generator* generator, v1::KeyRange* range) {
 }
 
 void random_guard(Generator* generator, v1::Guard* guard) {
-  const auto kind = static_cast<v1::GuardKind>(1 + below(generator, 12));
-  guard->set_kind(kind);
+  const auto kind = static_cast<GuardKind>(engine::kGuardKindMin +
+                                           below(generator, engine::kGuardKindMax - engine::kGuardKindMin + 1));
+  guard->set_kind(static_cast<v1::GuardKind>(kind));
   guard->set_on_false(static_cast<v1::OnFalse>(below(generator, 2)));
-  if (kind == v1::GUARD_KIND_RANGE_UNCHANGED) {
+  if (uses_range(kind)) {
     random_range(generator, guard->mutable_range());
   } else {
     guard->set_key(random_key(generator));
   }
-  if (kind == v1::GUARD_KIND_BYTES_EQUAL) {
-    guard->set_bytes(random_key(generator));
-  } else if (kind >= v1::GUARD_KIND_VERSION_EQUAL) {
-    guard->set_version(below(generator, kVersionMax));
-  } else if (kind >= v1::GUARD_KIND_EQUAL && below(generator, 2) == 0) {
-    guard->set_other_key(random_key(generator));
-  } else if (kind >= v1::GUARD_KIND_EQUAL) {
-    guard->set_integer(static_cast<std::int64_t>((*generator)()));
+  switch (operand_of(kind)) {
+    case GuardOperand::nothing: break;
+    case GuardOperand::integer:
+      if (below(generator, 2) == 0) {
+        guard->set_other_key(random_key(generator));
+      } else {
+        guard->set_integer(static_cast<std::int64_t>((*generator)()));
+      }
+      break;
+    case GuardOperand::version: guard->set_version(below(generator, kVersionMax)); break;
+    case GuardOperand::bytes: guard->set_bytes(random_key(generator)); break;
   }
 }
 
@@ -63,17 +73,18 @@ void random_list(Generator* generator, std::uint64_t operations,
   int get = -1;
   for (std::uint64_t i = 0; i < operations; ++i) {
     v1::Operation* operation = list->Add();
-    const auto kind = static_cast<v1::OperationKind>(1 + below(generator, 6));
-    operation->set_kind(kind);
-    if (kind == v1::OPERATION_KIND_RANGE_GET || kind == v1::OPERATION_KIND_DELETE_RANGE) {
+    const auto kind =
+        static_cast<OpKind>(engine::kOpKindMin + below(generator, engine::kOpKindMax - engine::kOpKindMin + 1));
+    operation->set_kind(static_cast<v1::OperationKind>(kind));
+    if (uses_range(kind)) {
       random_range(generator, operation->mutable_range());
       operation->set_limit(static_cast<std::uint32_t>(1 + below(generator, 100)));
       continue;
     }
     operation->set_key(random_key(generator));
-    if (kind == v1::OPERATION_KIND_GET) get = static_cast<int>(i);
-    if (kind == v1::OPERATION_KIND_PUT || kind == v1::OPERATION_KIND_ADD) {
-      random_operand(generator, kind == v1::OPERATION_KIND_PUT, get, operation->mutable_operand());
+    if (may_be_operand(kind)) get = static_cast<int>(i);
+    if (takes_operand(kind)) {
+      random_operand(generator, takes_bytes(kind), get, operation->mutable_operand());
     }
   }
 }

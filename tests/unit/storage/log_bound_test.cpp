@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "engine/txn/kinds.hpp"
 #include "engine/workloads/random.hpp"
 #include "server/core/pipeline/live_results.hpp"
 #include "server/core/pipeline/transaction_cost.hpp"
@@ -37,7 +38,7 @@ class Round {
     in_session_ = random_.chance(0.6);
     result_bytes_max_ = pick({0, 1, 100, 3000, 65536});
     value_bytes_ = pick({0, 1, 100, 5000});
-    only_ = random_.chance(0.7) ? static_cast<OpKind>(1 + random_.below(6)) : OpKind{};
+    only_ = random_.chance(0.7) ? any_kind() : OpKind{};
     guards_ = random_.chance(0.5);
     // Numbers that take many bytes.
     header_ = {(std::uint64_t{1} << 62) + random_.below(1000), std::int64_t{1} << 60, Version{1} << 59};
@@ -64,6 +65,9 @@ class Round {
  private:
   std::uint64_t pick(std::initializer_list<std::uint64_t> choices) {
     return choices.begin()[random_.below(choices.size())];
+  }
+  OpKind any_kind() {
+    return static_cast<OpKind>(engine::kOpKindMin + random_.below(engine::kOpKindMax - engine::kOpKindMin + 1));
   }
   const std::string& any_key() { return keys_[random_.below(kKeys)]; }
   std::int64_t any_integer() { return static_cast<std::int64_t>(random_.next()); }
@@ -107,9 +111,9 @@ class Round {
     const std::uint64_t count = (guards_ ? 0 : 1) + random_.below(operations_max_);
     std::int64_t get = -1;
     for (std::uint64_t i = 0; i < count; ++i) {
-      OpKind kind = only_ != OpKind{} ? only_ : static_cast<OpKind>(1 + random_.below(6));
+      OpKind kind = only_ != OpKind{} ? only_ : any_kind();
       if (kind == OpKind::put && get < 0 && random_.chance(0.3)) kind = OpKind::get;
-      if (kind == OpKind::range_get || kind == OpKind::delete_range) {
+      if (uses_range(kind)) {
         builder_.range_op(kind, "", "", 1 + static_cast<std::uint32_t>(random_.below(kKeys)));
         continue;
       }

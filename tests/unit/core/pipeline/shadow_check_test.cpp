@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/txn/kinds.hpp"
 #include "server/core/fail_point.hpp"
 #include "server/core/pipeline/batch_text.hpp"
 #include "tests/support/forwarding_engine.hpp"
@@ -149,11 +150,10 @@ class RandomTransaction {
   engine::OnFalse on_false() { return pick(2) == 0 ? engine::OnFalse::wait : engine::OnFalse::fail; }
   void guard(engine::ColumnsBuilder& b) {
     const std::uint32_t key = b.key(name());
-    const auto kind = static_cast<engine::GuardKind>(1 + pick(engine::kGuardKindMax - 1));
+    const engine::GuardKind kind = guard_kinds_[pick(static_cast<std::uint32_t>(guard_kinds_.size()))];
     std::int64_t operand = static_cast<std::int64_t>(pick(20));
-    if (kind == engine::GuardKind::bytes_equal) operand = b.value("text");
-    const bool compares = kind >= engine::GuardKind::equal && kind <= engine::GuardKind::greater_equal;
-    b.guard(kind, on_false(), key, operand, compares && pick(3) == 0 ? b.key(name()) : engine::kNone);
+    if (takes_bytes(kind)) operand = b.value("text");
+    b.guard(kind, on_false(), key, operand, compares_integers(kind) && pick(3) == 0 ? b.key(name()) : engine::kNone);
   }
   void operation(engine::ColumnsBuilder& b) {
     switch (pick(7)) {
@@ -168,6 +168,7 @@ class RandomTransaction {
   }
 
   std::mt19937_64 random_;
+  const std::vector<engine::GuardKind> guard_kinds_ = engine::guard_kinds(/*with_ranges=*/false);
 };
 
 TEST_F(ShadowCheckTest, AnEngineThatIsRightIsNeverStopped) {

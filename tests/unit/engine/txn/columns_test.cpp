@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/base/key_hash.hpp"
+#include "engine/txn/kinds.hpp"
 #include "engine/txn/validate.hpp"
 #include "tests/unit/engine/harness.hpp"
 
@@ -23,15 +24,15 @@ std::string describe(const TransactionColumns& c, std::size_t t) {
   for (std::uint32_t g = c.guard_begin(t); g < c.guard_end[t]; ++g) {
     const auto kind = static_cast<GuardKind>(c.guard_kind[g]);
     text += " if " + std::to_string(c.guard_kind[g]) + "," + std::to_string(c.guard_on_false[g]) + " ";
-    text += kind == GuardKind::range_unchanged ? range(c.guard_key[g]) : std::string(c.key(c.guard_key[g]));
+    text += uses_range(kind) ? range(c.guard_key[g]) : std::string(c.key(c.guard_key[g]));
     if (c.guard_other[g] != kNone) text += " other " + std::string(c.key(c.guard_other[g]));
-    text += kind == GuardKind::bytes_equal ? " '" + std::string(c.value(c.guard_operand[g])) + "'"
-                                           : " " + std::to_string(c.guard_operand[g]);
+    text += takes_bytes(kind) ? " '" + std::string(c.value(c.guard_operand[g])) + "'"
+                              : " " + std::to_string(c.guard_operand[g]);
   }
   for (std::uint32_t i = c.then_begin(t); i < c.else_end[t]; ++i) {
     text += i < c.then_end[t] ? " then " : " else ";
     text += std::to_string(c.op_kind[i]) + "," + std::to_string(c.op_operand[i]) + " ";
-    const bool ranged = c.op_kind[i] >= static_cast<std::uint8_t>(OpKind::range_get);
+    const bool ranged = uses_range(static_cast<OpKind>(c.op_kind[i]));
     text +=
         ranged ? range(c.op_key[i]) : std::string(c.key(c.op_key[i])) + "#" + std::to_string(c.key_id[c.op_key[i]].low);
     const bool bytes = c.op_operand[i] == static_cast<std::uint8_t>(Operand::bytes);

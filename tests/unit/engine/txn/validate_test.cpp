@@ -66,7 +66,7 @@ TEST(valid_columns_pass) { EXPECT_EQ(validate(valid(), {}).message(), ""); }
 
 TEST(each_invariant_is_checked) {
   for (const Case& wrong : {
-           Case{"transactions[3].guards[0].kind", "", [](auto& c) { c.guard_kind[0] = 13; }},
+           Case{"transactions[3].guards[0].kind", "", [](auto& c) { c.guard_kind[0] = kGuardKindMax + 1; }},
            {"transactions[3].guards[0].kind", "", [](auto& c) { c.guard_kind[0] = 0; }},
            {"transactions[3].guards[0].on_false", "", [](auto& c) { c.guard_on_false[0] = 2; }},
            {"transactions[3].guards[0].key", "", [](auto& c) { c.guard_key[0] = 99; }},
@@ -79,7 +79,7 @@ TEST(each_invariant_is_checked) {
            {"transactions[3].guards[2].range", "", [](auto& c) { c.guard_key[2] = 2; }},
            {"transactions[3].guards[2].limit", "", [](auto& c) { c.range_limit[0] = 1; }},
            {"transactions[3].guards[2].range.to", "", [](auto& c) { c.range_bytes[1] = 'a'; }},
-           {"transactions[0].then[0].kind", "", [](auto& c) { c.op_kind[0] = 7; }},
+           {"transactions[0].then[0].kind", "", [](auto& c) { c.op_kind[0] = kOpKindMax + 1; }},
            {"transactions[0].then[0].operand", "", [](auto& c) { c.op_operand[0] = 6; }},
            {"transactions[0].then[0].operand.bytes", "", [](auto& c) { c.op_operand[0] = 1; }},
            {"transactions[1].then[0].operand.get", "", [](auto& c) { c.op_operand[1] = 2, c.op_value[1] = 0; }},
