@@ -317,15 +317,8 @@ class HostEngine final : public Engine {
   bool run_in_parallel(const ResolvedBatch& batch, BatchResults* results) {
     records_.gather(batch.columns, resolver_, store_);
     equal_.collect(batch.columns, resolver_, records_);
-    Status status = parallel_->run(batch, &records_, results, &report_);
-    if (status.ok()) {
-      rank_order_.sort(*results, results->passes <= 1 && order_.empty() && !report_.any_order);
-      // A device is not trusted. With every strategy, its writes must lead to the cells that it left.
-      const bool settles = parallel_->leaves_deltas() || report_.on_device;
-      if (settles && !records_.settle_deltas(batch.columns, rank_order_, store_, results)) {
-        status = Status(StatusCode::internal, "the writes of the batch do not lead to the records that it left");
-      }
-    }
+    images_.clear();
+    const Status status = run_and_scatter(batch, results);
     if (!status.ok()) {
       if (parallel_->device() == nullptr) std::fprintf(stderr, "%s\n", status.message().c_str());
       KILOKV_CHECK(parallel_->device() != nullptr);  // on the CPU, an error is a bug
@@ -333,12 +326,28 @@ class HostEngine final : public Engine {
       results->reset(batch.columns);
       return false;
     }
-    images_.clear();
-    records_.scatter(&store_, &images_);
     log_ = images_;
     summarized_ = false;
     first_version_ = batch.header.first_version;
     return true;
+  }
+
+  // Runs the batch, and brings the cells that it left into the table. With every strategy, the writes in the results
+  // must lead to these cells: the log gets the writes, and the state is made of the cells. If the two differed, no
+  // restart could reach the state. Error: the table is unchanged if the executor is on a device. On the CPU it may
+  // be changed, because the process then ends before the batch is logged.
+  Status run_and_scatter(const ResolvedBatch& batch, BatchResults* results) {
+    if (Status status = parallel_->run(batch, &records_, results, &report_); !status.ok()) return status;
+    rank_order_.sort(*results, results->passes <= 1 && order_.empty() && !report_.any_order);
+    bool leads_to_cells = false;
+    if (parallel_->leaves_deltas() || parallel_->device() != nullptr) {
+      leads_to_cells = records_.settle_deltas(batch.columns, rank_order_, store_, results);
+      if (leads_to_cells) records_.scatter(&store_, &images_);
+    } else {
+      leads_to_cells = records_.scatter_checked(batch.columns, rank_order_, *results, &store_, &images_);
+    }
+    if (leads_to_cells) return {};
+    return Status(StatusCode::internal, "the writes of the batch do not lead to the records that it left");
   }
 
   void give_up_device(const Status& status) {
