@@ -45,6 +45,12 @@ ValidatorLanes lanes_of(const EngineOptions& options) {
   return options.validation_lanes == "strided" ? ValidatorLanes::strided : ValidatorLanes::coalesced;
 }
 
+// Whether the engine itself runs every batch, because nothing else runs this strategy (`serial`).
+bool runs_in_place(const EngineOptions& options) {
+  const Strategy* const strategy = find_strategy(options.strategy);
+  return strategy != nullptr && strategy->make_host == nullptr;
+}
+
 // The strategies, other than `serial`, that may run a batch.
 std::vector<std::string> parallel_strategies(const EngineOptions& options) {
   if (options.strategy != "auto") return {options.strategy};
@@ -55,7 +61,7 @@ std::vector<std::string> parallel_strategies(const EngineOptions& options) {
 // strategy gains nothing there.
 std::unique_ptr<Executor> host_executor(const EngineOptions& options) {
   const std::uint32_t threads = threads_of(options);
-  if (options.strategy == "serial" || (options.strategy == "auto" && threads == 1)) return nullptr;
+  if (runs_in_place(options) || (options.strategy == "auto" && threads == 1)) return nullptr;
   return std::make_unique<HostStrategies>(parallel_strategies(options), threads, options.settings);
 }
 
@@ -437,16 +443,31 @@ std::vector<std::string> Engine::validations() { return {"auto", "alone", "coope
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
   if (Status status = options.validate(); !status.ok()) return status;
   if (options.device == "cpu") return create_engine_with(options, host_executor(options));
-  if (options.strategy == "serial") {
-    const std::string reason = options.device == "auto" ? "" : "serial runs on the CPU";
+  if (runs_in_place(options)) {
+    const std::string reason = options.device == "auto" ? "" : options.strategy + " runs on the CPU";
     return create_engine_with(options, nullptr, reason);
   }
   EmulatedDeviceOptions emulated;
   emulated.fails = options.emulated_device_fails;
   Result<OpenedDevice> opened = options.device == "emulated" ? open_emulated(emulated) : open_cuda();
   if (!opened.ok()) return create_engine_with(options, host_executor(options), opened.status().message());
-  return create_engine_with(
-      options, std::make_unique<DeviceExecutor>(std::move(*opened), parallel_strategies(options), options.settings));
+  return create_engine_on(options, std::move(*opened));
+}
+
+Result<std::unique_ptr<Engine>> create_engine_on(const EngineOptions& options, OpenedDevice opened) {
+  std::vector<std::string> names;
+  for (std::string& name : parallel_strategies(options)) {
+    if (!runs_on(*find_strategy(name), *opened.kernels)) continue;
+    names.push_back(std::move(name));
+  }
+  if (names.empty()) {
+    const std::string& kind = opened.device->info().kind;
+    return create_engine_with(
+        options, host_executor(options),
+        options.strategy + " runs on the CPU: this build has no kernels of it for the device " + kind);
+  }
+  return create_engine_with(options,
+                            std::make_unique<DeviceExecutor>(std::move(opened), std::move(names), options.settings));
 }
 
 std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel,

@@ -50,13 +50,17 @@ struct Strategy {
   std::function<std::unique_ptr<Executor>(std::uint32_t threads, const SettingTexts& texts)> make_host = nullptr;
   std::function<std::unique_ptr<DeviceStrategy>(const DeviceStrategyPlace& place, const SettingTexts& texts)>
       make_device = nullptr;
-  std::vector<EmulatedKernel> kernels = {};  // for the emulated device
+  // For the emulated device. Those for CUDA devices have the same names. Without kernels it runs only on the host.
+  std::vector<EmulatedKernel> kernels = {};
 };
 
 // All strategies, in the order in which programs list them.
 std::span<const Strategy* const> all_strategies();
 // Null: no strategy has this name.
 const Strategy* find_strategy(std::string_view name);
+// Whether the strategy can run on the device of these kernels: it has something that runs it there, and all its kernels
+// are among these. A strategy whose .cu file is missing has none on a CUDA device.
+bool runs_on(const Strategy& strategy, const DeviceKernels& kernels);
 
 // The names of the strategies, other than `serial`, that `auto` chooses from. `order`: fixed or any.
 std::vector<std::string> strategies_of_auto(std::string_view order);

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
-#include "engine/base/check.hpp"
 #include "engine/exec/device/cuda_strategy.cuh"
 #include "engine/platform/cuda_device.hpp"
 
@@ -77,10 +79,10 @@ class CudaKernels final : public DeviceKernels {
   }
 
   std::uint32_t group_width() const override { return CudaPlatform::kGroupWidth; }
-  KernelHandle find(std::string_view name) const override {
+  std::optional<KernelHandle> look_up(std::string_view name) const override {
     const auto found =
         std::find_if(kernels_.begin(), kernels_.end(), [&](const Entry& entry) { return entry.kernel.name == name; });
-    KILOKV_CHECK(found != kernels_.end());
+    if (found == kernels_.end()) return std::nullopt;
     return static_cast<KernelHandle>(found - kernels_.begin());
   }
   std::uint32_t block_threads(KernelHandle kernel) const override { return at(kernel).kernel.block_threads; }
