@@ -457,7 +457,12 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
 Result<std::unique_ptr<Engine>> create_engine_on(const EngineOptions& options, OpenedDevice opened) {
   std::vector<std::string> names;
   for (std::string& name : parallel_strategies(options)) {
-    if (!runs_on(*find_strategy(name), *opened.kernels)) continue;
+    const Strategy& strategy = *find_strategy(name);
+    if (!runs_on(strategy, *opened.kernels)) continue;
+    if (strategy.check_device != nullptr && !options.allow_unproven) {
+      const Status status = strategy.check_device(opened.device->info(), options.settings);
+      if (!status.ok()) return status;
+    }
     names.push_back(std::move(name));
   }
   if (names.empty()) {

@@ -46,6 +46,9 @@ struct Strategy {
   std::vector<const char*> counters = {};  // the counters in its reports (exec/run/execution_report.hpp)
   // Checks rules between settings. Each setting by itself is checked before. Null: there is no such rule.
   Status (*check)(const SettingTexts& texts) = nullptr;
+  // Checks whether a server may run these settings on this device. Null: it may. Benches run them nevertheless
+  // (EngineOptions::allow_unproven).
+  Status (*check_device)(const DeviceInfo& device, const SettingTexts& texts) = nullptr;
   // Make what runs it on threads of the host, and on a device. Null for `serial`, which the engine runs itself.
   std::function<std::unique_ptr<Executor>(std::uint32_t threads, const SettingTexts& texts)> make_host = nullptr;
   std::function<std::unique_ptr<DeviceStrategy>(const DeviceStrategyPlace& place, const SettingTexts& texts)>

@@ -195,6 +195,7 @@ void run_large_stages(const char* device) {
     options.threads = 2;
     options.settings["staged-records"] = std::to_string(kStagedRecordsMax);
     options.settings["stage-blocks"] = std::to_string(kStageBlocksMax);
+    options.allow_unproven = true;
     RefereeScenario scenario;
     scenario.engine = RefereeScenario::make_engine(options);
     Random random(transactions);

@@ -1,5 +1,5 @@
-// Where an engine runs its batches, if its strategy has no kernels for the device. The emulated device here has the
-// kernels of some strategies only.
+// Where an engine runs its batches, if its strategy has no kernels for the device, or failed the checks on this kind of
+// device. The emulated device here has the kernels of some strategies only, or says that it is a CUDA device.
 
 #include <memory>
 #include <span>
@@ -91,6 +91,37 @@ TEST(every_strategy_of_the_product_runs_on_the_emulated_device) {
     EXPECT_EQ((*engine)->device().name, in_place ? "cpu" : "emulated");
     EXPECT_EQ((*engine)->device().reason, in_place ? std::string(strategy->name) + " runs on the CPU" : std::string());
   }
+}
+
+class SaysCuda final : public EmulatedDevice {
+ public:
+  SaysCuda() { info_.kind = "cuda"; }
+  const DeviceInfo& info() const override { return info_; }
+
+ private:
+  DeviceInfo info_ = EmulatedDevice::info();
+};
+
+StatusCode create_local(std::unique_ptr<EmulatedDevice> device, const char* blocks, bool allow_unproven) {
+  EngineOptions options = options_of("local");
+  options.settings["stage-blocks"] = blocks;
+  options.allow_unproven = allow_unproven;
+  auto engine = create_engine_on(options, open_emulated(std::move(device)));
+  if (!engine.ok()) {
+    const std::string message = engine.status().message();
+    EXPECT_TRUE(message.find("--stage-blocks") != std::string::npos);
+    EXPECT_TRUE(message.find("docs/gpu.md") != std::string::npos);
+  }
+  return engine.status().code();
+}
+
+TEST(a_stage_in_several_blocks_is_refused_on_a_cuda_device) {
+  for (const char* blocks : {"2", "4", "8"}) {
+    EXPECT_EQ(create_local(std::make_unique<SaysCuda>(), blocks, false), StatusCode::invalid_argument);
+    EXPECT_EQ(create_local(std::make_unique<SaysCuda>(), blocks, true), StatusCode::ok);
+    EXPECT_EQ(create_local(std::make_unique<EmulatedDevice>(), blocks, false), StatusCode::ok);
+  }
+  EXPECT_EQ(create_local(std::make_unique<SaysCuda>(), "1", false), StatusCode::ok);
 }
 
 }  // namespace
