@@ -40,9 +40,10 @@ Arguments<HostSpace> raw(const Arguments<DeviceSpace>& arguments) {
   return std::bit_cast<Arguments<HostSpace>>(arguments);
 }
 
-Status to_status(cudaError_t error, const std::string& call) {
+// The text is built only for an error, so that a launch that succeeds allocates nothing.
+Status to_status(cudaError_t error, const char* call, const char* kernel = "") {
   if (error == cudaSuccess) return {};
-  return Status(StatusCode::internal, call + ": " + cudaGetErrorString(error));
+  return Status(StatusCode::internal, std::string(call) + kernel + ": " + cudaGetErrorString(error));
 }
 
 // Sets `each` to the number of blocks that a multiprocessor runs at once.
@@ -123,7 +124,7 @@ class CudaKernels final : public DeviceKernels {
     cudaLaunchAttribute attributes[2]{};
     cudaLaunchConfig_t config = in_clusters(kernel, blocks, shape.cluster_blocks, shared_bytes, attributes);
     config.stream = stream_of(stream);
-    return to_status(cudaLaunchKernelExC(&config, kernel.function, values), std::string("launch of ") + kernel.name);
+    return to_status(cudaLaunchKernelExC(&config, kernel.function, values), "launch of ", kernel.name);
   }
 
   Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
@@ -184,7 +185,7 @@ class CudaKernels final : public DeviceKernels {
                          std::uint32_t block_threads, std::size_t shared_bytes, DeviceStream stream) {
     return to_status(
         cudaLaunchCooperativeKernel(kernel, dim3(blocks), dim3(block_threads), values, shared_bytes, stream_of(stream)),
-        std::string("launch of ") + name);
+        "launch of ", name);
   }
 
   // The configuration of a launch of `blocks` blocks, in clusters of `each`. `attributes`: two, which must outlive the
