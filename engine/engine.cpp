@@ -92,12 +92,12 @@ class HostEngine final : public Engine {
     results->reset(columns);
     std::uint32_t read_set = count_read_set(columns);
     if (!validator_.is_wanted(read_set)) read_set = 0;
-    report_.validated = read_set;
-    report_.validated_beside = 0;
     if (Status resolved = resolver_.resolve(columns, header.number, &store_, read_set); !resolved.ok()) {
       writes->clear();
-      return resolved;
+      return resolved;  // the report stays that of the last batch that ran
     }
+    report_.validated = read_set;
+    report_.validated_beside = 0;
     order_by_precedence(columns.precedence.data(), n, &order_);
     const auto begin = std::chrono::steady_clock::now();
     const bool in_parallel =
