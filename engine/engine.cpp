@@ -45,6 +45,12 @@ ValidatorLanes lanes_of(const EngineOptions& options) {
   return options.validation_lanes == "strided" ? ValidatorLanes::strided : ValidatorLanes::coalesced;
 }
 
+// Whether the engine itself runs every batch, because nothing else runs this strategy (`serial`).
+bool runs_in_place(const EngineOptions& options) {
+  const Strategy* const strategy = find_strategy(options.strategy);
+  return strategy != nullptr && strategy->make_host == nullptr;
+}
+
 // The strategies, other than `serial`, that may run a batch.
 std::vector<std::string> parallel_strategies(const EngineOptions& options) {
   if (options.strategy != "auto") return {options.strategy};
@@ -55,7 +61,7 @@ std::vector<std::string> parallel_strategies(const EngineOptions& options) {
 // strategy gains nothing there.
 std::unique_ptr<Executor> host_executor(const EngineOptions& options) {
   const std::uint32_t threads = threads_of(options);
-  if (options.strategy == "serial" || (options.strategy == "auto" && threads == 1)) return nullptr;
+  if (runs_in_place(options) || (options.strategy == "auto" && threads == 1)) return nullptr;
   return std::make_unique<HostStrategies>(parallel_strategies(options), threads, options.settings);
 }
 
@@ -86,12 +92,12 @@ class HostEngine final : public Engine {
     results->reset(columns);
     std::uint32_t read_set = count_read_set(columns);
     if (!validator_.is_wanted(read_set)) read_set = 0;
-    report_.validated = read_set;
-    report_.validated_beside = 0;
     if (Status resolved = resolver_.resolve(columns, header.number, &store_, read_set); !resolved.ok()) {
       writes->clear();
-      return resolved;
+      return resolved;  // the report stays that of the last batch that ran
     }
+    report_.validated = read_set;
+    report_.validated_beside = 0;
     order_by_precedence(columns.precedence.data(), n, &order_);
     const auto begin = std::chrono::steady_clock::now();
     const bool in_parallel =
@@ -317,15 +323,8 @@ class HostEngine final : public Engine {
   bool run_in_parallel(const ResolvedBatch& batch, BatchResults* results) {
     records_.gather(batch.columns, resolver_, store_);
     equal_.collect(batch.columns, resolver_, records_);
-    Status status = parallel_->run(batch, &records_, results, &report_);
-    if (status.ok()) {
-      rank_order_.sort(*results, results->passes <= 1 && order_.empty() && !report_.any_order);
-      // A device is not trusted. With every strategy, its writes must lead to the cells that it left.
-      const bool settles = parallel_->leaves_deltas() || report_.on_device;
-      if (settles && !records_.settle_deltas(batch.columns, rank_order_, store_, results)) {
-        status = Status(StatusCode::internal, "the writes of the batch do not lead to the records that it left");
-      }
-    }
+    images_.clear();
+    const Status status = run_and_scatter(batch, results);
     if (!status.ok()) {
       if (parallel_->device() == nullptr) std::fprintf(stderr, "%s\n", status.message().c_str());
       KILOKV_CHECK(parallel_->device() != nullptr);  // on the CPU, an error is a bug
@@ -333,12 +332,28 @@ class HostEngine final : public Engine {
       results->reset(batch.columns);
       return false;
     }
-    images_.clear();
-    records_.scatter(&store_, &images_);
     log_ = images_;
     summarized_ = false;
     first_version_ = batch.header.first_version;
     return true;
+  }
+
+  // Runs the batch, and brings the cells that it left into the table. With every strategy, the writes in the results
+  // must lead to these cells: the log gets the writes, and the state is made of the cells. If the two differed, no
+  // restart could reach the state. Error: the table is unchanged if the executor is on a device. On the CPU it may
+  // be changed, because the process then ends before the batch is logged.
+  Status run_and_scatter(const ResolvedBatch& batch, BatchResults* results) {
+    if (Status status = parallel_->run(batch, &records_, results, &report_); !status.ok()) return status;
+    rank_order_.sort(*results, results->passes <= 1 && order_.empty() && !report_.any_order);
+    bool leads_to_cells = false;
+    if (parallel_->leaves_deltas() || parallel_->device() != nullptr) {
+      leads_to_cells = records_.settle_deltas(batch.columns, rank_order_, store_, results);
+      if (leads_to_cells) records_.scatter(&store_, &images_);
+    } else {
+      leads_to_cells = records_.scatter_checked(batch.columns, rank_order_, *results, &store_, &images_);
+    }
+    if (leads_to_cells) return {};
+    return Status(StatusCode::internal, "the writes of the batch do not lead to the records that it left");
   }
 
   void give_up_device(const Status& status) {
@@ -428,16 +443,36 @@ std::vector<std::string> Engine::validations() { return {"auto", "alone", "coope
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
   if (Status status = options.validate(); !status.ok()) return status;
   if (options.device == "cpu") return create_engine_with(options, host_executor(options));
-  if (options.strategy == "serial") {
-    const std::string reason = options.device == "auto" ? "" : "serial runs on the CPU";
+  if (runs_in_place(options)) {
+    const std::string reason = options.device == "auto" ? "" : options.strategy + " runs on the CPU";
     return create_engine_with(options, nullptr, reason);
   }
   EmulatedDeviceOptions emulated;
   emulated.fails = options.emulated_device_fails;
   Result<OpenedDevice> opened = options.device == "emulated" ? open_emulated(emulated) : open_cuda();
   if (!opened.ok()) return create_engine_with(options, host_executor(options), opened.status().message());
-  return create_engine_with(
-      options, std::make_unique<DeviceExecutor>(std::move(*opened), parallel_strategies(options), options.settings));
+  return create_engine_on(options, std::move(*opened));
+}
+
+Result<std::unique_ptr<Engine>> create_engine_on(const EngineOptions& options, OpenedDevice opened) {
+  std::vector<std::string> names;
+  for (std::string& name : parallel_strategies(options)) {
+    const Strategy& strategy = *find_strategy(name);
+    if (!runs_on(strategy, *opened.kernels)) continue;
+    if (strategy.check_device != nullptr && !options.allow_unproven) {
+      const Status status = strategy.check_device(opened.device->info(), options.settings);
+      if (!status.ok()) return status;
+    }
+    names.push_back(std::move(name));
+  }
+  if (names.empty()) {
+    const std::string& kind = opened.device->info().kind;
+    return create_engine_with(
+        options, host_executor(options),
+        options.strategy + " runs on the CPU: this build has no kernels of it for the device " + kind);
+  }
+  return create_engine_with(options,
+                            std::make_unique<DeviceExecutor>(std::move(opened), std::move(names), options.settings));
 }
 
 std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel,

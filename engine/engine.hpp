@@ -45,6 +45,9 @@ struct EngineOptions {
   // each lane checks a run of neighbouring reads.
   std::string validation_lanes = "coalesced";
   KeyHashSecret secret = {};
+  // For benches and tests: allows settings that failed the checks on this kind of device, so that the cause can be
+  // searched there.
+  bool allow_unproven = false;
   // For tests: the emulated device asks it at each call. True: the call fails.
   std::function<bool()> emulated_device_fails = nullptr;
   // How many records the table has room for from the start.

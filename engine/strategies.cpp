@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/check.hpp"
 #include "engine/exec/strategy.hpp"
 
 namespace kilokv::engine {
@@ -20,6 +21,11 @@ StrategyInfo info_of(const Strategy& strategy) {
   return info;
 }
 
+bool is_same(const StrategySetting& a, const StrategySetting& b) {
+  return std::string_view(a.help) == b.help && a.kind == b.kind && a.low == b.low && a.high == b.high &&
+         a.default_text() == b.default_text() && a.is_form == b.is_form && a.for_measuring == b.for_measuring;
+}
+
 std::vector<SettingInfo> make_settings() {
   std::vector<SettingInfo> settings;
   for (const Strategy* strategy : all_strategies()) {
@@ -28,6 +34,7 @@ std::vector<SettingInfo> make_settings() {
         return std::string_view(info.setting.name) == setting.name;
       });
       if (found == settings.end()) found = settings.insert(settings.end(), {setting, {}});
+      KILOKV_CHECK(is_same(found->setting, setting));  // one flag cannot have two meanings
       found->strategies.push_back(strategy->name);
     }
   }
@@ -90,7 +97,7 @@ Status check_settings(std::string_view strategy, const SettingTexts& texts) {
     if (found == nullptr) return Status::invalid({name, "a setting of a strategy", text, "--" + name});
     if (Status status = found->setting.check(text); !status.ok()) return status;
     const std::string otherwise = found->setting.default_text();
-    if (text == otherwise || (info != nullptr && info->has_setting(name))) continue;
+    if (found->setting.plain(text) == otherwise || (info != nullptr && info->has_setting(name))) continue;
     const std::string limit = otherwise + ", the default, unless --strategy is " + listed(found->strategies);
     return Status::invalid({name, limit, text, "--" + name});
   }
@@ -102,7 +109,8 @@ std::vector<std::pair<std::string, std::string>> effective_settings(const Settin
   std::vector<std::pair<std::string, std::string>> settings;
   for (const SettingInfo& info : strategy_settings()) {
     const auto found = texts.find(info.setting.name);
-    settings.emplace_back(info.setting.name, found != texts.end() ? found->second : info.setting.default_text());
+    settings.emplace_back(info.setting.name,
+                          found != texts.end() ? info.setting.plain(found->second) : info.setting.default_text());
   }
   return settings;
 }

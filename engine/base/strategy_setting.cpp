@@ -27,7 +27,7 @@ bool is_taken(const StrategySetting& setting, std::string_view text) {
 std::string powers_of_two(std::uint32_t low, std::uint32_t high) {
   if (std::bit_width(high) - std::bit_width(low) >= kListedMax) return "a power of two to " + std::to_string(high);
   std::string text = std::to_string(low);
-  for (std::uint32_t power = 2 * low; power <= high; power *= 2) {
+  for (std::uint64_t power = 2 * std::uint64_t{low}; power <= high; power *= 2) {
     text += (power == high ? " or " : ", ") + std::to_string(power);
   }
   return text;
@@ -54,6 +54,11 @@ std::string StrategySetting::takes() const {
 Status StrategySetting::check(std::string_view text) const {
   if (is_taken(*this, text)) return {};
   return Status::invalid({name, takes(), std::string(text), std::string("--") + name});
+}
+
+std::string StrategySetting::plain(std::string_view text) const {
+  const bool is_number = kind == SettingKind::number || kind == SettingKind::power_of_two;
+  return is_number ? std::to_string(setting_number(text)) : std::string(text);
 }
 
 std::uint32_t setting_number(std::string_view text) { return parse(text).value_or(0); }

@@ -40,6 +40,8 @@ struct StrategySetting {
 
   std::string default_text() const;
   std::string takes() const;  // which texts it accepts, in words
+  // The usual form of the text, so that texts can be compared: 1 for 01. Requires: check() accepts the text.
+  std::string plain(std::string_view text) const;
   // INVALID_ARGUMENT if the setting does not accept the text. The message names the setting, what it accepts, the text,
   // and the flag.
   [[nodiscard]] Status check(std::string_view text) const;

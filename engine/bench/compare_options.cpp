@@ -146,7 +146,11 @@ Status check_outputs(const CompareOptions& options) {
   return {StatusCode::invalid_argument, "--html is \"" + options.html + "\": this is the file of the JSON document"};
 }
 
-std::uint64_t most_of_setting(const char* name) { return find_setting_info(name)->setting.high; }
+// The largest value of the setting. Without the strategies that use it, there is no setting and no bound.
+std::uint64_t most_of_setting(const char* name) {
+  const SettingInfo* const info = find_setting_info(name);
+  return info != nullptr ? info->setting.high : UINT32_MAX;
+}
 
 }  // namespace
 

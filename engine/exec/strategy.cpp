@@ -1,5 +1,7 @@
 #include "engine/exec/strategy.hpp"
 
+#include <algorithm>
+
 namespace kilokv::engine {
 
 const Strategy* find_strategy(std::string_view name) {
@@ -7,6 +9,12 @@ const Strategy* find_strategy(std::string_view name) {
     if (strategy->name == name) return strategy;
   }
   return nullptr;
+}
+
+bool runs_on(const Strategy& strategy, const DeviceKernels& kernels) {
+  if (strategy.make_device == nullptr || strategy.kernels.empty()) return false;
+  return std::all_of(strategy.kernels.begin(), strategy.kernels.end(),
+                     [&](const EmulatedKernel& kernel) { return kernels.look_up(kernel.name).has_value(); });
 }
 
 std::vector<std::string> strategies_of_auto(std::string_view order) {

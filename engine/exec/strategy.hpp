@@ -46,17 +46,24 @@ struct Strategy {
   std::vector<const char*> counters = {};  // the counters in its reports (exec/run/execution_report.hpp)
   // Checks rules between settings. Each setting by itself is checked before. Null: there is no such rule.
   Status (*check)(const SettingTexts& texts) = nullptr;
+  // Checks whether a server may run these settings on this device. Null: it may. Benches run them nevertheless
+  // (EngineOptions::allow_unproven).
+  Status (*check_device)(const DeviceInfo& device, const SettingTexts& texts) = nullptr;
   // Make what runs it on threads of the host, and on a device. Null for `serial`, which the engine runs itself.
   std::function<std::unique_ptr<Executor>(std::uint32_t threads, const SettingTexts& texts)> make_host = nullptr;
   std::function<std::unique_ptr<DeviceStrategy>(const DeviceStrategyPlace& place, const SettingTexts& texts)>
       make_device = nullptr;
-  std::vector<EmulatedKernel> kernels = {};  // for the emulated device
+  // For the emulated device. Those for CUDA devices have the same names. Without kernels it runs only on the host.
+  std::vector<EmulatedKernel> kernels = {};
 };
 
 // All strategies, in the order in which programs list them.
 std::span<const Strategy* const> all_strategies();
 // Null: no strategy has this name.
 const Strategy* find_strategy(std::string_view name);
+// Whether the strategy can run on the device of these kernels: it has something that runs it there, and all its kernels
+// are among these. A strategy whose .cu file is missing has none on a CUDA device.
+bool runs_on(const Strategy& strategy, const DeviceKernels& kernels);
 
 // The names of the strategies, other than `serial`, that `auto` chooses from. `order`: fixed or any.
 std::vector<std::string> strategies_of_auto(std::string_view order);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -140,46 +142,116 @@ Status Replay::check_expired_rank(std::uint32_t t, std::uint32_t position) const
                   "passes x n + its position = " + std::to_string(last), std::to_string(results_.rank[t]));
 }
 
-// The transactions that are left over and that no state has explained yet. They are indexed by the keys that their
-// guards name. After a write, only the transactions whose guards see the written key have to be looked at again.
+// The transactions that are left over and that no state has explained yet.
+//
+// The results name the guard that decided, and the version of its key that the transaction saw. So a state can explain
+// the transaction only while that key has that version: then the transaction is open. It is looked at when it opens.
+// While it is open, it is looked at again if a key of an earlier guard is written, or the other key of the deciding
+// one. So many transactions that wait for one key cost one look each, and not one for each write of the key.
 class Unexplained {
  public:
-  Unexplained(const TransactionColumns& columns, const Indices& left) : left_(columns.size(), 0) {
+  Unexplained(const Execution& execution, const Indices& left, const ModelState& state)
+      : columns_(execution.columns), results_(execution.results), left_(columns_.size(), 0) {
     for (const std::uint32_t t : left) {
       left_[t] = 1;
-      for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
-        if (uses_range(static_cast<GuardKind>(columns.guard_kind[g]))) {
-          with_ranges_.push_back(t);
-          continue;
-        }
-        by_key_.emplace(columns.key(columns.guard_key[g]), t);
-        if (columns.guard_other[g] != kNone) by_key_.emplace(columns.key(columns.guard_other[g]), t);
+      if (!names_guard(t)) continue;  // no state explains it
+      if (sees_range(t)) {
+        with_ranges_.push_back(t);
+        continue;
       }
+      const std::string_view key = columns_.key(columns_.guard_key[deciding(t)]);
+      by_version_[{key, version_of(results_.guard_cell[t].tag)}].push_back(t);
+      versions_.emplace(key, 0);
+    }
+    for (auto& [key, version] : versions_) {
+      const auto found = state.records.find(key);
+      if (found != state.records.end()) version = found->second.version;
     }
   }
 
-  // Removes the transactions that this state explains. The first form tries all of them. The second one tries those
-  // that a write of this key may concern.
+  // Removes the transactions that this state explains. The first form is for the first state that may explain any. Then
+  // the second one is called for each write, in order.
   template <class F>
   void look(const F& explains) {
     for (std::uint32_t t = 0; t < left_.size(); ++t) look_at(t, explains);
+    for (const auto& [key, version] : versions_) open(key, version);
   }
   template <class F>
-  void look(std::string_view written, const F& explains) {
-    const auto [begin, end] = by_key_.equal_range(written);
-    for (auto it = begin; it != end; ++it) look_at(it->second, explains);
+  void look(std::string_view written, Version version, const F& explains) {
+    advance(written, version, [&](std::string_view key, Version before) {
+      close(key, before);
+      for (const std::uint32_t t : open(key, version)) look_at(t, explains);
+    });
+    const auto first = watched_.lower_bound({written, 0});
+    for (auto it = first; it != watched_.end() && it->first == written; ++it) look_at(it->second, explains);
     for (const std::uint32_t t : with_ranges_) look_at(t, explains);
+  }
+  // For a write before the first look().
+  void skip(std::string_view written, Version version) {
+    advance(written, version, [](std::string_view, Version) {});
   }
   bool has(std::uint32_t t) const { return left_[t] != 0; }
 
  private:
+  bool names_guard(std::uint32_t t) const {
+    return static_cast<FailedIn>(results_.failed_in[t]) == FailedIn::guards &&
+           results_.failed_index[t] < columns_.guard_end[t] - columns_.guard_begin(t);
+  }
+  std::uint32_t deciding(std::uint32_t t) const { return columns_.guard_begin(t) + results_.failed_index[t]; }
+  bool sees_range(std::uint32_t t) const {
+    for (std::uint32_t g = columns_.guard_begin(t); g <= deciding(t); ++g) {
+      if (uses_range(static_cast<GuardKind>(columns_.guard_kind[g]))) return true;
+    }
+    return false;
+  }
+  // Calls f(key) for each key, other than that of the deciding guard, whose writes may change what the guards say.
+  template <class F>
+  void for_watched(std::uint32_t t, const F& f) const {
+    const std::string_view own = columns_.key(columns_.guard_key[deciding(t)]);
+    const auto watch = [&](std::uint32_t key) {
+      if (key != kNone && columns_.key(key) != own) f(columns_.key(key));
+    };
+    for (std::uint32_t g = columns_.guard_begin(t); g <= deciding(t); ++g) {
+      watch(columns_.guard_key[g]);
+      watch(columns_.guard_other[g]);
+    }
+  }
+  // Calls f(key, version before) if the key decides for some transaction. Notes its new version.
+  template <class F>
+  void advance(std::string_view written, Version version, const F& f) {
+    const auto found = versions_.find(written);
+    if (found == versions_.end()) return;
+    const Version before = found->second;
+    found->second = version;
+    f(found->first, before);
+  }
+  const Indices& open(std::string_view key, Version version) {
+    static const Indices kNobody;
+    const auto found = by_version_.find({key, version});
+    if (found == by_version_.end()) return kNobody;
+    for (const std::uint32_t t : found->second) {
+      if (has(t)) for_watched(t, [&](std::string_view watched) { watched_.emplace(watched, t); });
+    }
+    return found->second;
+  }
+  void close(std::string_view key, Version version) {
+    const auto found = by_version_.find({key, version});
+    if (found == by_version_.end()) return;
+    for (const std::uint32_t t : found->second) {
+      for_watched(t, [&](std::string_view watched) { watched_.erase({watched, t}); });
+    }
+  }
   template <class F>
   void look_at(std::uint32_t t, const F& explains) {
     if (has(t) && explains(t)) left_[t] = 0;
   }
 
+  const TransactionColumns& columns_;
+  const BatchResults& results_;
   std::vector<std::uint8_t> left_;
-  std::multimap<std::string_view, std::uint32_t> by_key_;
+  std::map<std::pair<std::string_view, Version>, Indices> by_version_;  // of the deciding guard
+  std::map<std::string_view, Version> versions_;                        // now, of the keys in by_version_
+  std::set<std::pair<std::string_view, std::uint32_t>> watched_;        // the keys of open transactions
   Indices with_ranges_;
 };
 
@@ -200,7 +272,7 @@ Status Replay::any_order(bool with_waste) {
   // last pass may have become true since. Then any state of that pass will do.
   const bool is_cut_off = passes == kWaitPassesMax;
   const std::uint32_t deciding = !is_cut_off ? passes * n_ : with_waste ? 0 : (passes - 1) * n_;  // from this rank on
-  Unexplained unexplained(columns_, left);
+  Unexplained unexplained(execution_, left, *state_);
   const auto explains = [&](std::uint32_t t) { return left_over_now(t).ok(); };
   bool is_deciding = false;
   for (const std::uint32_t t : done) {
@@ -211,7 +283,14 @@ Status Replay::any_order(bool with_waste) {
     }
     const ModelRun run = this->run(t, rank);
     if (Status status = finish(t, rank, run); !status.ok()) return status;
-    for (std::size_t i = 0; is_deciding && i < run.writes.size(); ++i) unexplained.look(run.writes[i].first, explains);
+    const Version version = execution_.header.first_version + rank;
+    for (const auto& [key, value] : run.writes) {
+      if (is_deciding) {
+        unexplained.look(key, version, explains);
+      } else {
+        unexplained.skip(key, version);
+      }
+    }
   }
   const Indices by_position = by_precedence();
   for (std::uint32_t position = 0; position < n_; ++position) {

@@ -8,7 +8,7 @@
 namespace kilokv::engine {
 namespace {
 
-// A live entry: length, bytes. A freed entry: length 0, its number of units, the next freed entry of this size.
+// A live entry: length, bytes. A freed entry: length 0, and the next freed entry of as many units.
 constexpr std::size_t kLengthBytes = sizeof(std::uint16_t);
 constexpr std::size_t kNextOffset = 4;
 
@@ -26,8 +26,7 @@ void store16(char* to, std::size_t value) {
 }  // namespace
 
 std::size_t KeyArena::units_for(std::size_t key_bytes) {
-  // A freed entry needs two units: its length and unit count take the first, the link to the next freed entry the
-  // second.
+  // A freed entry needs two units: its length is in the first, and the link to the next freed entry is in the second.
   return std::max<std::size_t>(2, (kLengthBytes + key_bytes + kUnitBytes - 1) / kUnitBytes);
 }
 

@@ -38,6 +38,7 @@ void RecordStore::remove(std::uint32_t slot) {
   count(table_[slot].cell, static_cast<std::size_t>(-1));
   hash_ -= digest(table_[slot].id, table_[slot].cell);
   if (table_.dirty(slot)) --dirty_count_;
+  if (table_.touched(slot)) --touched_count_;
   table_.erase(slot);
   index_.erase(ref);
   keys_.remove(ref);
@@ -63,9 +64,9 @@ Wide RecordStore::settle_kind(KeyId id, Cell before, Cell after, BatchNumber bat
   return change;
 }
 
-// Marks a record as touched. If kTouchedMax records are touched already, updates the index at once instead.
+// Marks a record as touched. If as many records as allowed are touched already, updates the index at once instead.
 void RecordStore::touch(std::uint32_t slot) {
-  if (touched_count_ == kTouchedMax) return index_.raise(table_.chunk(slot), version_of(table_[slot].cell.tag));
+  if (touched_count_ == touched_max_) return index_.raise(table_.chunk(slot), version_of(table_[slot].cell.tag));
   table_.touch(slot);
   ++touched_count_;
 }

@@ -37,8 +37,19 @@ struct SlotImage {
 
 class RecordStore {
  public:
-  RecordStore(const KeyHashSecret& secret, std::size_t expected_records, std::size_t records_max)
-      : secret_(secret), records_max_(records_max), table_(expected_records), index_(&keys_) {}
+  // Bound on touched records. When a range is first read, the index learns of all of them, which takes about a second
+  // at this bound. Once the bound is reached, each further write updates the index at once (a bank transfer then takes
+  // 2.5 times as long).
+  static constexpr std::size_t kTouchedMax = std::size_t{1} << 24;
+
+  // Only tests pass another bound than kTouchedMax.
+  RecordStore(const KeyHashSecret& secret, std::size_t expected_records, std::size_t records_max,
+              std::size_t touched_max = kTouchedMax)
+      : secret_(secret),
+        records_max_(records_max),
+        touched_max_(touched_max),
+        table_(expected_records),
+        index_(&keys_) {}
 
   RecordTable& table() { return table_; }
   const RecordTable& table() const { return table_; }
@@ -120,11 +131,6 @@ class RecordStore {
   std::size_t memory_bytes() const;
 
  private:
-  // Bound on touched records. When a range is first read, the index learns of all of them, which takes about a second
-  // at this bound. Once the bound is reached, each further write updates the index at once (a bank transfer then takes
-  // 2.5 times as long).
-  static constexpr std::size_t kTouchedMax = std::size_t{1} << 24;
-
   static Wide digest(KeyId id, Cell cell) {
     const bool bytes = type_of(cell.tag) == ValueType::bytes;
     return record_digest(id, cell.tag, bytes ? BlobStore::content_hash(cell.word) : Hash128{cell.word, 0});
@@ -149,11 +155,11 @@ class RecordStore {
   void count(Cell cell, std::size_t one);
 
   KeyHashSecret secret_;
-  std::size_t records_max_;
+  std::size_t records_max_, touched_max_;
   mutable RecordTable table_;  // mutable for its touched marks
   KeyArena keys_;
-  mutable OrderedIndex index_;  // mutable for its summaries
-  mutable std::size_t touched_count_ = 0;
+  mutable OrderedIndex index_;             // mutable for its summaries
+  mutable std::size_t touched_count_ = 0;  // records with the mark
   BlobStore blobs_;
   Wide hash_ = 0;
   std::size_t live_ = 0, tombstones_ = 0;

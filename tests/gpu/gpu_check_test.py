@@ -344,8 +344,8 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("# GPU check: nothing was checked\n", summary)
 
     def test_missing_programs(self):
-        for missing in ["kilokv-engine-bench", "engine_random_batch_test", "engine_device_test"]:
-            self.plant()
+        for missing in ["kilokv-engine-bench", "engine_random_batch_test", "engine_device_test", "kilokv-cluster-check"]:
+            self.plant(**ON_CUDA)
             os.remove(os.path.join(self.bin, missing))
             done = subprocess.run([SCRIPT, "--bin", self.bin, "--out", self.out], capture_output=True, text=True,
                                   check=False)

@@ -57,6 +57,10 @@ class TestScript(unittest.TestCase):
         self.assertIn("--target all", " ".join(calls))
         self.assertEqual(self.steps(output), ["packages", "formatting", "build", "tests"])
 
+    def test_a_label_without_tests_fails(self):
+        calls, _ = self.run_script("--no-install", "--label", "untit")
+        self.assertIn("--no-tests=error --label-regex untit", next(call for call in calls if call.startswith("ctest")))
+
     def test_no_install(self):
         calls, output = self.run_script("--no-install")
         self.assertFalse([call for call in calls if call.startswith("install-deps.sh")])

@@ -8,6 +8,9 @@ files of core itself), then sessions, waiting and reads, which do not know each 
 then database, which wires them. The client stands on the protocol alone. The
 simulator, engine/sim, stands on the engine, and nothing but tests stands on it.
 
+The folders inside exec are no layers: they include each other. But one border inside stm and exec is held: only the
+folders of exec that run the strategies of papers include engine/stm/papers and engine/exec/papers.
+
 The facade is no hub: what engine/engine.hpp includes, directly or not, is plain types. Strategies (engine/stm) are
 included in the engine and in its own tests alone.
 
@@ -19,7 +22,8 @@ import os
 import re
 import sys
 
-ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", "engine/stm", "engine/exec", "engine"]
+# "engine/*" are the files of the folder itself, without its rooms.
+ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", "engine/stm", "engine/exec", "engine/*"]
 ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp"]
 CORE_TYPES = [f"server/core/{name}" for name in (
     "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "in_flight", "options",
@@ -32,6 +36,8 @@ FACADE = "engine/engine.hpp"
 # What the facade may not drag along, and what of it it may.
 BEHIND_THE_FACADE, REPORTS = ["engine/stm", "engine/exec", "engine/sim"], ["engine/exec/run/execution_report.hpp"]
 STRATEGIES, STRATEGY_USERS = "engine/stm", ["engine", "tests/unit/engine"]
+PAPERS = ["engine/stm/papers", "engine/exec/papers"]
+PAPERS_USERS = [*PAPERS, "engine/exec/strategies", "engine/sim", "tests/unit/engine"]
 FOR_TESTS = "engine/engine_for_tests.hpp"
 SIMULATOR, SIMULATOR_BUILD = "kilokv_sim", "engine/CMakeLists.txt"
 PROTOCOL = "kilokv/v1"  # generated
@@ -101,7 +107,10 @@ SKIPPED = {".git", "build", ".cache", "__pycache__", ".venv", "node_modules"}
 
 
 def inside(path, place):
-    """Whether `path` is `place`, below it, or (for a place without an extension) a file of that stem."""
+    """Whether `path` is `place`, below it, or (for a place without an extension) a file of that stem. A place that ends
+    with /* has only the files of the folder itself."""
+    if place.endswith("/*"):
+        return os.path.dirname(path) == place[:-len("/*")]
     return not place or path == place or path.startswith(place + "/") or path.startswith(place + ".")
 
 
@@ -121,11 +130,15 @@ def check_own(path, included, root):
         return f'"{included}" is no file below the root'
     if inside(target, STRATEGIES) and not any(inside(path, place) for place in STRATEGY_USERS):
         return f'"{included}" is for {" and ".join(STRATEGY_USERS)} alone'
+    if any(inside(target, place) for place in PAPERS) and not any(inside(path, place) for place in PAPERS_USERS):
+        return f'"{included}" is for {", ".join(PAPERS_USERS)} alone'
     if target == FOR_TESTS and not path.startswith("tests/") and path != "engine/engine.cpp":
         return f'"{included}" is for tests alone'
     target_layer = longest(target, MAY_INCLUDE)
     allowed = MAY_INCLUDE.get(layer, [])
-    if layer in (None, target_layer) or any(place == target_layer or inside(target, place) for place in allowed):
+    if layer is None:
+        return f"{os.path.dirname(path)} is a room without a rule"
+    if layer == target_layer or any(place == target_layer or inside(target, place) for place in allowed):
         return None
     return f'{layer} may not include "{included}"'
 
@@ -224,7 +237,8 @@ def stale_rules(root):
     places = set(MAY_INCLUDE) | {place for allowed in MAY_INCLUDE.values() for place in allowed} - {PROTOCOL}
     places |= {place for allowed in LIBRARIES.values() for place in allowed} | set(WITHOUT_REAL_WORLD)
     places |= {place for _, _, allowed, _ in WORDS for place in allowed}
-    places |= {FACADE, FOR_TESTS, SIMULATOR_BUILD, *BEHIND_THE_FACADE, *REPORTS, *STRATEGY_USERS}
+    places |= {FACADE, FOR_TESTS, SIMULATOR_BUILD, *BEHIND_THE_FACADE, *REPORTS, *STRATEGY_USERS, *PAPERS_USERS}
+    places = {place.removesuffix("/*") for place in places}
     stems = {os.path.splitext(path)[0] for path in files(root)}
     for place in sorted(places):
         if not os.path.exists(os.path.join(root, place)) and place not in stems:

@@ -43,13 +43,60 @@ class CitationsTest(unittest.TestCase):
         self.assert_found("docs/other.md", "As docs/transactions.md (section 3.3) says.",
                           "docs/transactions.md has no section 3.3")
 
+    def test_a_page_that_a_link_names(self):
+        for link in ["[transactions.md](transactions.md)", "[it](transactions.md#3-guards)", "`docs/transactions.md`"]:
+            with self.subTest(link=link):
+                self.assert_found("docs/other.md", f"As {link}, section 99.9, says.",
+                                  "docs/transactions.md has no section 99.9")
+                self.assertEqual(self.check({"docs/other.md": f"# O\n\n## 1. One\n\nAs {link}, section 3.2, says.\n"}), [])
+
+    def test_lists_of_numbers(self):
+        for numbers in ["3.2, 3 and 99", "3, 3.2, and 99", "99, 3 and 3.2", "3 to 99"]:
+            with self.subTest(numbers=numbers):
+                self.assert_found("engine/a.hpp", f"// docs/transactions.md, sections {numbers}",
+                                  "docs/transactions.md has no section 99")
+        self.assertEqual(self.check({"engine/a.hpp": "// docs/transactions.md, section 3, 24 bits of it\n"}), [])
+
+    def test_wrapped_citations(self):
+        rule = "docs/transactions.md has no section 99"
+        for path, text in [("engine/a.hpp", "// One.\n// As docs/transactions.md, sections 3\n// and 99, say.\n"),
+                           ("deploy/a.sh", "# One.\n# As docs/transactions.md,\n# section 99, says.\n"),
+                           ("tests/a.py", '"""One.\nAs docs/transactions.md,\nsection 99, says.\n"""\n'),
+                           ("tests/a.pml", "/* One.\n * As docs/transactions.md,\n * section 99, says. */\n"),
+                           ("docs/other.md", "One.\nAs [it](transactions.md),\nsection 99, says.\n")]:
+            with self.subTest(path=path):
+                self.assertEqual(self.check({path: text}), [f"{path}:2: {rule}"])
+        # Other texts than the next line of the same one.
+        for path, text in [("engine/a.hpp", "// docs/transactions.md,\nint a;\n// section 99 of the paper\n"),
+                           ("docs/other.md", "See [it](transactions.md),\n\nsection 99 of the paper.\n")]:
+            self.assertEqual(self.check({path: text}), [])
+
+    def test_comments_of_a_model(self):
+        self.assert_found("tests/a.pml", "int a; /* as engine/stm/nothing.hpp */", "engine/stm/nothing.hpp is no file of this tree")
+        self.assertEqual(self.check({"tests/a.pml": "/* One\n * two */\nint a; engine/stm/nothing\n"}), [])
+
+    def test_names_in_the_page_of_papers(self):
+        sources = {"tests/unit/engine/a_test.cpp": "TEST(gap_1_is_found) {}\n",
+                   "engine/stm/a.hpp": "constexpr bool kRule = true;\n", "tests/a.pml": "#ifdef READ_FIRST\n"}
+        for line, rule in [
+                ("`a_test`: `gap_1_is_found`; `kRule`; `tests/a.pml`, `READ_FIRST`", None),
+                ("`a_test`: `gap_1_is_found`, `other_is_found`", "tests/unit/engine/a_test.cpp has no test other_is_found"),
+                ("`b_test`: `other_is_found`", "there is no b_test.cpp"), ("`kOther`", "no source has kOther"),
+                ("`gap_2_is_found`", "no source has gap_2_is_found"), ("`READ_LAST`", "no source has READ_LAST"),
+                ("as in gaps 5 and 7", "docs/papers.md has no gap 7")]:
+            with self.subTest(line=line):
+                page = TREE["docs/papers.md"] + f"\n{line}\n"
+                self.assertEqual(self.check({"docs/papers.md": page, **sources}),
+                                 [f"docs/papers.md:11: {rule}"] if rule else [])
+
     def test_sections_of_the_page_itself(self):
         page = TREE["docs/transactions.md"] + "As section 4.1 says.\n"
         self.assertEqual(self.check({"docs/transactions.md": page}),
                          ["docs/transactions.md:8: docs/transactions.md has no section 4.1"])
 
     def test_gaps(self):
-        self.assert_found("engine/a.hpp", "// docs/papers.md, gap 6", "docs/papers.md has no gap 6")
+        for cited in ["gap 6", "gaps 5 and 6", "gaps 6, 5"]:
+            self.assert_found("engine/a.hpp", f"// docs/papers.md, {cited}", "docs/papers.md has no gap 6")
 
     def test_links(self):
         self.assert_found("docs/other.md", "[a](transactions.md#33-nothing)",

@@ -71,6 +71,31 @@ class LayoutTest(unittest.TestCase):
             with self.subTest(path=path, included=included):
                 self.assert_found(path, f'#include "{included}"', f'{layer} may not include "{included}"')
 
+    def test_the_facade_is_the_files_of_the_folder(self):
+        sim, options = "engine/sim/lanes.hpp", "engine/bench/options.hpp"
+        for path, included in [("engine/bench/a.cpp", sim), ("engine/sim/a.hpp", options),
+                               ("engine/engine.cpp", sim), ("engine/workloads/a.cpp", sim)]:
+            layer = "engine/*" if path == "engine/engine.cpp" else path.rsplit("/", 1)[0]
+            with self.subTest(path=path, included=included):
+                self.assertEqual(self.check({path: f'#include "{included}"\n', included: ""}),
+                                 [f'{path}:1: {layer} may not include "{included}"'])
+
+    def test_a_room_without_a_rule(self):
+        for path in ["engine/fresh/a.hpp", "client/fresh/a.hpp", "fresh/a.cpp"]:
+            with self.subTest(path=path):
+                self.assert_found(path, '#include "engine/base/types.hpp"',
+                                  f"{path.rsplit('/', 1)[0]} is a room without a rule")
+
+    def test_strategies_of_papers(self):
+        users = "engine/stm/papers, engine/exec/papers, engine/exec/strategies, engine/sim, tests/unit/engine"
+        for header in ["engine/stm/papers/kilo.hpp", "engine/exec/papers/kilo_scratch.hpp"]:
+            for path in ["engine/stm/a.hpp", "engine/exec/run/a.cpp", "engine/engine.cpp", "engine/bench/a.cpp"]:
+                with self.subTest(header=header, path=path):
+                    self.assertEqual(self.check({path: f'#include "{header}"\n', header: ""}),
+                                     [f'{path}:1: "{header}" is for {users} alone'])
+        self.assertEqual(self.check({"engine/exec/strategies/a.cpp": '#include "engine/stm/papers/kilo.hpp"\n',
+                                     "engine/stm/papers/kilo.hpp": ""}), [])
+
     def test_rooms_of_core(self):
         headers = {"types": "options.hpp", "sessions": "sessions/session_table.hpp", "waiting": "waiting/waiting.hpp",
                    "reads": "reads/reader.hpp", "pipeline": "pipeline/batcher.hpp",

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
-#include "engine/base/check.hpp"
 #include "engine/exec/device/cuda_strategy.cuh"
 #include "engine/platform/cuda_device.hpp"
 
@@ -38,9 +40,10 @@ Arguments<HostSpace> raw(const Arguments<DeviceSpace>& arguments) {
   return std::bit_cast<Arguments<HostSpace>>(arguments);
 }
 
-Status to_status(cudaError_t error, const std::string& call) {
+// The text is built only for an error, so that a launch that succeeds allocates nothing.
+Status to_status(cudaError_t error, const char* call, const char* kernel = "") {
   if (error == cudaSuccess) return {};
-  return Status(StatusCode::internal, call + ": " + cudaGetErrorString(error));
+  return Status(StatusCode::internal, std::string(call) + kernel + ": " + cudaGetErrorString(error));
 }
 
 // Sets `each` to the number of blocks that a multiprocessor runs at once.
@@ -77,10 +80,10 @@ class CudaKernels final : public DeviceKernels {
   }
 
   std::uint32_t group_width() const override { return CudaPlatform::kGroupWidth; }
-  KernelHandle find(std::string_view name) const override {
+  std::optional<KernelHandle> look_up(std::string_view name) const override {
     const auto found =
         std::find_if(kernels_.begin(), kernels_.end(), [&](const Entry& entry) { return entry.kernel.name == name; });
-    KILOKV_CHECK(found != kernels_.end());
+    if (found == kernels_.end()) return std::nullopt;
     return static_cast<KernelHandle>(found - kernels_.begin());
   }
   std::uint32_t block_threads(KernelHandle kernel) const override { return at(kernel).kernel.block_threads; }
@@ -121,7 +124,7 @@ class CudaKernels final : public DeviceKernels {
     cudaLaunchAttribute attributes[2]{};
     cudaLaunchConfig_t config = in_clusters(kernel, blocks, shape.cluster_blocks, shared_bytes, attributes);
     config.stream = stream_of(stream);
-    return to_status(cudaLaunchKernelExC(&config, kernel.function, values), std::string("launch of ") + kernel.name);
+    return to_status(cudaLaunchKernelExC(&config, kernel.function, values), "launch of ", kernel.name);
   }
 
   Status bulk(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
@@ -182,7 +185,7 @@ class CudaKernels final : public DeviceKernels {
                          std::uint32_t block_threads, std::size_t shared_bytes, DeviceStream stream) {
     return to_status(
         cudaLaunchCooperativeKernel(kernel, dim3(blocks), dim3(block_threads), values, shared_bytes, stream_of(stream)),
-        std::string("launch of ") + name);
+        "launch of ", name);
   }
 
   // The configuration of a launch of `blocks` blocks, in clusters of `each`. `attributes`: two, which must outlive the

@@ -11,10 +11,10 @@ namespace kilokv::engine {
 
 namespace {
 
-// Whether the results are within their bounds. Later code uses them as indices.
+// Whether the results are within their bounds. Later code uses them as indices. Requires: there is a pass.
 bool is_plausible(const BatchResults& results) {
   const std::uint64_t n = results.outcome.size();
-  if (results.passes == 0 || results.passes > kWaitPassesMax) return false;
+  if (results.passes > kWaitPassesMax) return false;
   for (std::size_t t = 0; t < n; ++t) {
     const auto outcome = static_cast<Outcome>(results.outcome[t]);
     const bool waited = outcome == Outcome::wait_expired || outcome == Outcome::postponed;
@@ -305,6 +305,11 @@ Status DeviceExecutor::unpack(const BlockOffsets& offsets, const ResolvedBatch& 
   measure(offsets, report);
   if (bulk_words[kBulkDigest] != digest_) {
     return Status(StatusCode::internal, "the device's table differs from the host's table");
+  }
+  // A kernel that gave up its batch writes no number of passes. The device got a zero there before the run.
+  if (results->passes == 0) {
+    return Status(StatusCode::internal,
+                  std::string(report->strategy) + " gave up a batch on the device: no transaction made progress");
   }
   if (!is_plausible(*results)) return Status(StatusCode::internal, "the device returned invalid results");
   const RecordTable& table = batch.store.table();

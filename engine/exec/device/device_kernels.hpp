@@ -8,8 +8,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
+#include "engine/base/check.hpp"
 #include "engine/base/status.hpp"
 #include "engine/platform/device.hpp"
 #include "engine/platform/device_pointer.hpp"
@@ -33,8 +35,14 @@ class DeviceKernels {
 
   virtual std::uint32_t group_width() const = 0;
 
-  // Requires: a strategy has a kernel of this name.
-  virtual KernelHandle find(std::string_view name) const = 0;
+  // Nothing: no strategy has a kernel of this name for this device.
+  virtual std::optional<KernelHandle> look_up(std::string_view name) const = 0;
+  // Requires: a strategy has a kernel of this name for this device.
+  KernelHandle find(std::string_view name) const {
+    const std::optional<KernelHandle> found = look_up(name);
+    KILOKV_CHECK(found.has_value());
+    return *found;
+  }
   virtual std::uint32_t block_threads(KernelHandle kernel) const = 0;
   // How many threads to launch if there is work for `wanted` threads. They fill whole blocks, or whole clusters, and
   // are no more than run at once.

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "engine/base/check.hpp"
 #include "engine/exec/strategy.hpp"
 
 namespace kilokv::engine {
@@ -13,18 +14,18 @@ namespace {
 
 class EmulatedKernels final : public DeviceKernels {
  public:
-  explicit EmulatedKernels(EmulatedDevice* device) : device_(*device) {
-    for (const Strategy* strategy : all_strategies()) {
+  EmulatedKernels(EmulatedDevice* device, std::span<const Strategy* const> strategies) : device_(*device) {
+    for (const Strategy* strategy : strategies) {
       kernels_.insert(kernels_.end(), strategy->kernels.begin(), strategy->kernels.end());
     }
   }
 
   std::uint32_t group_width() const override { return EmulatedPlatform::kGroupWidth; }
 
-  KernelHandle find(std::string_view name) const override {
+  std::optional<KernelHandle> look_up(std::string_view name) const override {
     const auto found = std::find_if(kernels_.begin(), kernels_.end(),
                                     [&](const EmulatedKernel& kernel) { return kernel.name == name; });
-    KILOKV_CHECK(found != kernels_.end());
+    if (found == kernels_.end()) return std::nullopt;
     return static_cast<KernelHandle>(found - kernels_.begin());
   }
   std::uint32_t block_threads(KernelHandle) const override { return 1; }
@@ -70,7 +71,11 @@ OpenedDevice open_emulated(const EmulatedDeviceOptions& options) {
 }
 
 OpenedDevice open_emulated(std::unique_ptr<EmulatedDevice> device) {
-  auto kernels = std::make_unique<EmulatedKernels>(device.get());
+  return open_emulated(std::move(device), all_strategies());
+}
+
+OpenedDevice open_emulated(std::unique_ptr<EmulatedDevice> device, std::span<const Strategy* const> strategies) {
+  auto kernels = std::make_unique<EmulatedKernels>(device.get(), strategies);
   return {std::move(device), std::move(kernels)};
 }
 

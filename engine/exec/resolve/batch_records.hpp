@@ -42,9 +42,14 @@ class BatchRecords {
   [[nodiscard]] bool settle_deltas(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
                                    BatchResults* results);
 
-  // Writes the cells that changed to the table. Appends their slots, with the cells before, to `log`. Requires: the
-  // results have no deltas, or settle_deltas() has returned true.
+  // Writes the cells that changed to the table. Appends their slots, with the cells before, to `log`. Requires:
+  // settle_deltas() has returned true.
   void scatter(RecordStore* store, std::vector<SlotImage>* log) const;
+  // As scatter(), but for results without deltas, so that settle_deltas() is not needed. It copies no cells. It only
+  // finds the last write of each record in rank order, and compares that with the cell that the strategy left. False:
+  // the writes do not lead to the cells. The table then has wrong cells, so the caller must end the process.
+  [[nodiscard]] bool scatter_checked(const TransactionColumns& columns, const RankOrder& order,
+                                     const BatchResults& results, RecordStore* store, std::vector<SlotImage>* log);
 
   std::size_t memory_bytes() const;
 
@@ -55,6 +60,8 @@ class BatchRecords {
   };
 
   std::uint32_t number(std::uint32_t slot);
+  template <class F>
+  void for_cells(RecordStore* store, const F& f) const;
 
   std::vector<Entry> entries_;  // the size is a power of 2, and at least twice the number of keys
   std::uint32_t epoch_;
@@ -62,7 +69,8 @@ class BatchRecords {
   std::vector<std::uint32_t> record_of_key_;
   std::vector<std::uint32_t> slots_;
   std::vector<std::uint64_t> cells_;
-  std::vector<Cell> running_;  // [d] the cells during settle_deltas()
+  std::vector<Cell> running_;              // [d] the cells during settle_deltas()
+  std::vector<std::uint32_t> last_write_;  // [d] the operation, during scatter_checked(); kNone: not written
   std::uint32_t absent_record_ = kNone;
 };
 

@@ -22,7 +22,7 @@ class OrderedScratch {
   OrderedArguments<HostSpace> open(const ResolvedBatch& batch, OrderedTuning tuning, std::uint32_t threads,
                                    std::uint32_t group_width, BatchRecords* records, BatchResults* results);
   // Call it after the run. Fills the passes and the next version of the results, and the report. INTERNAL: the run has
-  // given up the batch.
+  // given up the batch. Do not use this object again: the reservations may be of later epochs than epochs_ knows.
   [[nodiscard]] Status close(const ResolvedBatch& batch, BatchResults* results, ExecutionReport* report);
 
   std::size_t memory_bytes() const;

@@ -8,6 +8,10 @@
 // measured size, the caller's thread works alone. If the second side fails, the caller's thread does all the work, so
 // that a failure costs only time.
 //
+// A read that the second side calls stale is looked at again. Reads that it calls valid are not, because that would
+// cost as much as the second side saves. So a device whose table is wrong can make a transaction commit on stale reads.
+// For batches, the digest of the cells finds such a device (exec/device/device_executor.cpp).
+//
 // Not thread-safe. Keeps its memory and its threads.
 #pragma once
 

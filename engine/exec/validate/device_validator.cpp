@@ -18,8 +18,8 @@ constexpr std::uint32_t kBlocksWanted = 16;                   // in a read set, 
 constexpr std::uint32_t kFrontBlock = 1024;
 constexpr std::chrono::seconds kPatience{2};
 
-struct Places {
-  Places() {
+struct BlockOffsets {
+  BlockOffsets() {
     BlockLayout layout;
     words = layout.add<std::uint64_t>(kRingWords);
     entries = layout.add<std::uint64_t>(std::size_t{kRingEntryWords} * kSlots);
@@ -86,10 +86,10 @@ class Runner {
 }  // namespace
 
 Status DeviceValidator::reserve(DeviceStream stream) {
-  const Places places;
+  const BlockOffsets offsets;
   if (shared_.bytes() == 0) {
-    if (Status status = shared_.reserve(places.bytes); !status.ok()) return status;
-    shared_.host<std::uint64_t>(places.words)[kRingCut] = kNoCut;
+    if (Status status = shared_.reserve(offsets.bytes); !status.ok()) return status;
+    shared_.host<std::uint64_t>(offsets.words)[kRingCut] = kNoCut;
   }
   Status status = grid_.reserve(kGridWords * sizeof(std::uint64_t));
   return status.ok() ? device_.fill(stream, grid_.address(), 0, kGridWords * sizeof(std::uint64_t)) : status;
@@ -98,15 +98,15 @@ Status DeviceValidator::reserve(DeviceStream stream) {
 Status DeviceValidator::run(DeviceStream stream, const DeviceRecords& table, const ReadSet& set, ValidatorLanes lanes,
                             ValidatorResult* result) {
   if (Status status = reserve(stream); !status.ok()) return status;
-  const Places places;
+  const BlockOffsets offsets;
   BulkArguments<DeviceSpace> of_table;
   table.open(&of_table);
   ValidatorArguments<DeviceSpace> a;
-  a.ring = {shared_.at<std::uint64_t>(places.words), shared_.at<std::uint64_t>(places.entries), kSlots};
+  a.ring = {shared_.at<std::uint64_t>(offsets.words), shared_.at<std::uint64_t>(offsets.entries), kSlots};
   a.position = position_;
   a.grid = grid_.at<std::uint64_t>(0);
-  a.ids = shared_.at<const std::uint64_t>(places.ids);
-  a.versions = shared_.at<const std::uint64_t>(places.versions);
+  a.ids = shared_.at<const std::uint64_t>(offsets.ids);
+  a.versions = shared_.at<const std::uint64_t>(offsets.versions);
   a.slots = of_table.slots;
   a.capacity = of_table.capacity;
   a.lanes = lanes;
@@ -115,9 +115,9 @@ Status DeviceValidator::run(DeviceStream stream, const DeviceRecords& table, con
   HostPlatform platform(nullptr, 0, nullptr);
   const std::uint32_t block_max = std::clamp(2 * kernels_.validator_threads(), kBlockMin, kBlockMax);
   const std::uint32_t block = std::clamp(set.size() / kBlocksWanted, kBlockMin, block_max);
-  const RingArguments<HostSpace> ring{shared_.host<std::uint64_t>(places.words),
-                                      shared_.host<std::uint64_t>(places.entries), kSlots};
-  Copied source{set, shared_.host<KeyId>(places.ids), shared_.host<std::int64_t>(places.versions), block,
+  const RingArguments<HostSpace> ring{shared_.host<std::uint64_t>(offsets.words),
+                                      shared_.host<std::uint64_t>(offsets.entries), kSlots};
+  Copied source{set, shared_.host<KeyId>(offsets.ids), shared_.host<std::int64_t>(offsets.versions), block,
                 runner.has_ended()};
   ValidatorFront<HostPlatform, Copied> front(platform, ring, position_, {.block = block, .front_block = kFrontBlock},
                                              &source);

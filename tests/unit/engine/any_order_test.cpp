@@ -195,6 +195,7 @@ void run_large_stages(const char* device) {
     options.threads = 2;
     options.settings["staged-records"] = std::to_string(kStagedRecordsMax);
     options.settings["stage-blocks"] = std::to_string(kStageBlocksMax);
+    options.allow_unproven = true;
     RefereeScenario scenario;
     scenario.engine = RefereeScenario::make_engine(options);
     Random random(transactions);
@@ -347,7 +348,7 @@ TEST(an_order_is_for_auto_alone) {
   }
 }
 
-TEST(knobs_out_of_range_are_refused) {
+TEST(settings_out_of_range_are_refused) {
   EngineOptions options;
   options.strategy = "prstm";
   options.settings = {{"records-per-lock", "0"}};
@@ -395,7 +396,7 @@ TEST(settings_are_for_their_strategies) {
   }
 }
 
-TEST(knobs_of_kilo_are_checked) {
+TEST(settings_of_kilo_are_checked) {
   const auto code_of = [](const char* strategy, const char* history, std::uint32_t units, std::uint32_t limit) {
     EngineOptions options;
     options.strategy = strategy;
@@ -419,7 +420,7 @@ TEST(knobs_of_kilo_are_checked) {
   EXPECT_EQ(code_of("ordered", "5kB", 8, 1), StatusCode::invalid_argument);
 }
 
-TEST(knobs_of_local_are_checked) {
+TEST(settings_of_local_are_checked) {
   const auto code_of = [](const char* strategy, std::uint32_t records, std::uint32_t bits, std::uint32_t blocks = 8) {
     EngineOptions options;
     options.strategy = strategy;

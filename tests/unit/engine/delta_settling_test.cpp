@@ -1,9 +1,12 @@
-// Deltas are settled for the strategies that leave them, and for no other. What a strategy says of itself is what it
-// does, on the host and on a device, and the engine acts on it. A device's cells are compared with its writes in either
-// case.
+// Deltas are settled for the strategies that leave them. What a strategy says of itself is what it does, on the host
+// and on a device. With every strategy, the engine compares the cells that the strategy left with the writes in its
+// results. If they differ, a device is given up. On threads of the host, the process ends before the batch is logged.
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
+#include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +16,7 @@
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/exec/run/host_strategies.hpp"
+#include "tests/unit/engine/child_process.hpp"
 #include "tests/unit/engine/harness.hpp"
 #include "tests/unit/engine/referee/referee_scenario.hpp"
 
@@ -35,7 +39,7 @@ class Observer final : public Executor {
              ExecutionReport* report) override {
     const Status status = inner_->run(batch, records, results, report);
     left_deltas_ = has_deltas(*results);
-    if (tampers_ && records->size() > 0) ++records->cells()[0];
+    if (tampers_ && records->size() > tampered_ / 2) ++records->cells()[tampered_];
     return status;
   }
   bool leaves_deltas() const override { return !denies_ && inner_->leaves_deltas(); }
@@ -44,12 +48,17 @@ class Observer final : public Executor {
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
 
   bool left_deltas() const { return left_deltas_; }
-  void deny() { denies_ = true; }     // that it leaves any
-  void tamper() { tampers_ = true; }  // with a cell that the batch leaves
+  void deny() { denies_ = true; }  // that it leaves any
+  // Changes what the batch leaves: word 2d is the word of record d, and word 2d + 1 is its tag.
+  void tamper(std::size_t word = 0) {
+    tampers_ = true;
+    tampered_ = word;
+  }
 
  private:
   std::unique_ptr<Executor> inner_;
   bool left_deltas_ = false, denies_ = false, tampers_ = false;
+  std::size_t tampered_ = 0;
 };
 
 // An engine on an executor that is observed, and a batch whose ADDs commute.
@@ -104,13 +113,46 @@ TEST(each_strategy_says_whether_it_leaves_deltas) {
   }
 }
 
-TEST(the_engine_settles_deltas_where_the_strategy_leaves_them_and_nowhere_else) {
-  for (const bool denies : {false, true}) {
+constexpr const char* kDiffer = "the writes of the batch do not lead to the records that it left";
+
+// Runs one batch on threads of the host, in a child process. `spoil` changes what the executor does.
+test::Death run_on_host(std::size_t strategy, const std::function<void(Rig*)>& spoil) {
+  return test::run_in_child([&] {
     Rig rig(make(false));
-    if (denies) rig.observer->deny();
+    rig.observer->use(strategy);
+    rig.scenario.builder.begin();
+    rig.scenario.builder.op(OpKind::get, rig.scenario.builder.key("k0"));
+    rig.scenario.builder.op(OpKind::get, rig.scenario.builder.key("only read"));
+    rig.scenario.builder.end();
+    rig.scenario.load("only read", 5);
+    spoil(&rig);
     rig.scenario.execute();
-    EXPECT_TRUE(rig.observer->left_deltas());
-    EXPECT_EQ(has_deltas(rig.scenario.results), denies);
+    std::fprintf(stderr, "the batch has writes for the log");
+  });
+}
+// The process ends, says why, and the batch gets no writes for the log.
+void expect_end(const test::Death& death) {
+  EXPECT_EQ(death.signal, SIGABRT);
+  if (death.words.find(kDiffer) == std::string::npos) FAIL("it said: " + death.words);
+  EXPECT_EQ(death.words.find("for the log"), std::string::npos);
+}
+
+TEST(the_engine_settles_deltas_where_the_strategy_leaves_them) {
+  Rig rig(make(false));
+  rig.scenario.execute();
+  EXPECT_TRUE(rig.observer->left_deltas());
+  EXPECT_FALSE(has_deltas(rig.scenario.results));
+}
+TEST(deltas_of_a_strategy_that_says_it_leaves_none_end_the_process) {
+  expect_end(run_on_host(0, [](Rig* rig) { rig->observer->deny(); }));
+}
+
+TEST(cells_of_host_threads_that_their_writes_do_not_explain_end_the_process) {
+  for (std::size_t i = 0; i < kStrategies.size(); ++i) {
+    EXPECT_EQ(run_on_host(i, [](Rig*) {}).words, "the batch has writes for the log");
+    // The word and the tag of a record that the batch writes, and those of a record that it only reads.
+    for (const std::size_t word : {0, 1, 6, 7})
+      expect_end(run_on_host(i, [&](Rig* rig) { rig->observer->tamper(word); }));
   }
 }
 
@@ -120,7 +162,7 @@ TEST(cells_of_a_device_that_its_writes_do_not_explain_give_it_up) {
     rig.observer->use(i);
     rig.observer->tamper();
     rig.scenario.execute();
-    EXPECT_EQ(rig.scenario.engine->device().reason, "the writes of the batch do not lead to the records that it left");
+    EXPECT_EQ(rig.scenario.engine->device().reason, kDiffer);
     EXPECT_EQ(rig.scenario.check(RefereeMode::deterministic).message(), "");
   }
 }

@@ -203,8 +203,8 @@ TEST(deleting_ranges_again_and_again_takes_no_more_memory) {
   EXPECT_TRUE(bench.engine->stats().memory_bytes < memory_bytes + (std::size_t{1} << 18));
 }
 
-// What a very large batch took to undo its writes does not stay for ever.
-TEST(memory_of_a_large_batch_is_given_back) {
+// What `serial` took to undo the writes of a very large batch does not stay for ever. All other memory of a batch does.
+TEST(memory_of_a_large_undo_log_is_given_back) {
   constexpr int kOperations = 3'000'000;  // more than the log keeps room for
   Bench bench;
   bench.load("a", 1);

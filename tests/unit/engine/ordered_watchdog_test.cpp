@@ -108,7 +108,7 @@ TEST(a_stall_on_a_device_ends_and_the_batch_runs_on_the_cpu) {
   RefereeScenario scenario;
   run_on_device(true, &scenario);
   EXPECT_EQ(scenario.engine->device().name, "cpu");
-  EXPECT_EQ(scenario.engine->device().reason, "the device returned invalid results");
+  EXPECT_EQ(scenario.engine->device().reason, "ordered gave up a batch on the device: no transaction made progress");
   EXPECT_FALSE(scenario.engine->execution().on_device);
   expect_right(scenario);
 }

@@ -3,6 +3,7 @@
 #include "engine/referee/referee.hpp"
 
 #include <algorithm>
+#include <ctime>
 #include <string>
 
 #include "tests/unit/engine/harness.hpp"
@@ -501,6 +502,30 @@ TEST(left_over_by_a_range_for_a_moment_of_the_last_pass_is_accepted) {
   EXPECT_EQ(static_cast<int>(scenario.results.outcome[1]), static_cast<int>(Outcome::postponed));
   EXPECT_EQ(scenario.results.failed_index[1], 2u);
   for (const RefereeMode mode : kModes) EXPECT_EQ(scenario.check(mode).message(), "");
+}
+
+// Many transactions wait for a value of a key that as many others write. Each write could explain each of those that
+// wait. But each of them has seen one version, so that only one state has to be looked at.
+TEST(many_that_wait_for_a_hot_key_take_no_quadratic_time) {
+  constexpr int kMany = 4000;
+  RefereeScenario scenario;
+  ColumnsBuilder& builder = scenario.builder;
+  add_chain(kLongChain, &builder);
+  for (int i = 0; i < kMany; ++i) {
+    builder.begin(0, 1000);
+    if (i % 2 == 0) builder.guard(GuardKind::greater_equal, OnFalse::wait, builder.key("hot"), 0);
+    builder.guard(GuardKind::equal, OnFalse::wait, builder.key("hot"), -1);
+    builder.end();
+    builder.begin();
+    builder.op(OpKind::add, builder.key("hot"), Operand::integer, 1);
+    builder.end();
+  }
+  scenario.execute();
+  EXPECT_EQ(scenario.results.passes, kWaitPassesMax);
+  const std::clock_t begin = std::clock();
+  for (const RefereeMode mode : kModes) EXPECT_EQ(scenario.check(mode).message(), "");
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  if (seconds > 5) FAIL("the checks took " + std::to_string(seconds) + " s");
 }
 
 // Two blind writes of one key, run in the order 1, 0.

@@ -412,6 +412,35 @@ TEST(keys_that_come_and_go_on_the_emulated_device) {
   run_chains({"keys_that_come_and_go_on_the_emulated_device", "ordered", "emulated"});
 }
 
+// The bound is on records that are touched now. Keys that came and went do not count.
+TEST(records_that_are_gone_leave_room_for_marks) {
+  constexpr std::size_t kTouched = 4;
+  RecordStore store(kSecret, 64, 1000, kTouched);
+  Version version = 1;
+  const auto write = [&](std::uint32_t slot, ValueType type) {
+    const SlotImage image{slot, store.table()[slot].cell};
+    store.table()[slot].cell = {0, make_tag(version, type)};
+    store.settle({&image, 1}, version + 1, 1, false);
+    ++version;
+  };
+  const auto create = [&](const std::string& key) {
+    EXPECT_TRUE(store.insert(hash_key(key, kSecret), key));
+    write(store.find(key), ValueType::integer);
+    return store.find(key);
+  };
+  for (std::uint64_t i = 0; i < 10 * kTouched; ++i) {
+    const std::uint32_t slot = create(key_of(i));
+    EXPECT_TRUE(store.table().touched(slot));
+    write(slot, ValueType::absent);
+    store.drop_tombstones(version - 1, 1, {});
+  }
+  EXPECT_EQ(store.table().size(), std::size_t{0});
+  for (std::uint64_t i = 0; i < kTouched; ++i) EXPECT_TRUE(store.table().touched(create(key_of(i))));
+  EXPECT_FALSE(store.table().touched(create("one too many")));
+  store.catch_up();
+  EXPECT_TRUE(store.table().touched(create("after the index has learned of all")));
+}
+
 // Everything that a key takes: its entry in the arena, its place in the index, its byte values. Rounds have the same
 // numbers of keys and values of every size.
 TEST(keys_that_come_and_go_take_no_more_memory) {
