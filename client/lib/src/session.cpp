@@ -16,8 +16,8 @@ SessionHandle::~SessionHandle() {
   state_->close();
   // An error does not matter here: if the server does not get this call, the session ends with its lease.
   constexpr auto kCloseTimeout = std::chrono::seconds(1);
-  const Error ignored = state_->connection().call("CloseSession", Clock::now() + kCloseTimeout, Retry::when_refused,
-                                                  [&](auto* stub, auto* context) {
+  const Error ignored = state_->connection().call("CloseSession", Clock::now() + kCloseTimeout,
+                                                  Retry::where_someone_listens, [&](auto* stub, auto* context) {
                                                     v1::CloseSessionRequest request;
                                                     v1::CloseSessionResponse response;
                                                     request.set_session(state_->id());

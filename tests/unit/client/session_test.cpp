@@ -532,6 +532,20 @@ TEST_F(SessionTest, DestructionEndsWhatIsInFlight) {
   EXPECT_EQ(cancelled, 10);
 }
 
+// To close twice does no harm, so the server need not promise that nothing ran.
+TEST_F(SessionTest, ACloseThatMeetsAFullServerIsSentAgain) {
+  std::atomic<int> closes = 0;
+  server_.on_close = [&](grpc::ServerContext* context) -> grpc::Status {
+    if (++closes > 1) return {};
+    v1::ErrorDetail detail;
+    detail.set_retry_after_us(1'000);
+    return FakeServer::with_detail(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", detail, context);
+  };
+  open();
+  session_.reset();
+  EXPECT_EQ(closes, 2);
+}
+
 TEST_F(SessionTest, AnAnswerThatMissesTransactionsIsAnError) {
   server_.on_request = [](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
     v1::SessionResponse response;
