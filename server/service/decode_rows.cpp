@@ -242,11 +242,7 @@ Status add_operations(const Path& path, const char* list,
 }
 
 Status add_transaction(const Path& path, const v1::Transaction& transaction, ColumnsBuilder* builder) {
-  Status known = check_known(path, "", transaction);
-  if (!known.ok()) return known;
-  if (transaction.precedence() > 255) {
-    return refuse(path, "precedence", "255", std::to_string(transaction.precedence()));
-  }
+  if (Status head = check_head(transaction, path.transaction); !head.ok()) return head;
   // A value beyond the signed range exceeds every limit. It becomes the largest value, which validation refuses.
   constexpr auto kTimeoutMax = static_cast<std::uint64_t>(std::numeric_limits<DurationUs>::max());
   builder->begin(static_cast<std::uint8_t>(transaction.precedence()),
@@ -266,6 +262,14 @@ Status add_transaction(const Path& path, const v1::Transaction& transaction, Col
 }
 
 }  // namespace
+
+Status check_head(const v1::Transaction& transaction, int index) {
+  const Path path{.transaction = index};
+  Status known = check_known(path, "", transaction);
+  if (!known.ok()) return known;
+  if (transaction.precedence() <= 255) return {};
+  return refuse(path, "precedence", "255", std::to_string(transaction.precedence()));
+}
 
 Status decode(const v1::Transaction& transaction, const DecodeContext& context, engine::TransactionColumns* columns) {
   ColumnsBuilder builder(columns, context.secret);

@@ -92,12 +92,7 @@ Status decode_beside_uploaded(const v1::ExecuteRequest& message, const DecodeCon
     return decode(transaction, context, columns);
   }
   // The transaction has only the read set. The decoder would refuse it as empty.
-  if (transaction.precedence() > 255) {
-    return Status::invalid({.field = "transactions[0].precedence",
-                            .limit = "255",
-                            .actual = std::to_string(transaction.precedence()),
-                            .setting = ""});
-  }
+  if (status = check_head(transaction, 0); !status.ok()) return status;
   engine::ColumnsBuilder builder(columns, context.secret);
   builder.begin(static_cast<std::uint8_t>(transaction.precedence()));
   builder.begin_else();

@@ -186,6 +186,34 @@ TEST_F(ServiceTest, TakesReadSetsAndWhatIsCommittedBesideThem) {
   EXPECT_EQ(detail_of(*waits).field(), "transactions[0].wait_timeout_us");
 }
 
+// An unknown part beside uploaded keys is a part of what the client wants to commit. So it is refused, too.
+TEST_F(ServiceTest, UnknownPartsBesideUploadedKeysAreRefused) {
+  service_.serve(&database_);
+  v1::ExecuteRequest request;
+  request.mutable_id()->set_session(std::string(16, 's'));
+  request.mutable_id()->set_number(3);
+  request.set_uploaded_keys(2);
+  v1::Transaction* transaction = request.mutable_transaction();
+  for (const bool empty : {true, false}) {
+    if (!empty) *transaction = test::transfer("a", "b", 1);
+    transaction->GetReflection()->MutableUnknownFields(transaction)->AddLengthDelimited(77)->assign("writes");
+    auto call = context();
+    call->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    v1::ExecuteResponse response;
+    EXPECT_EQ(stub_->Execute(call.get(), request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(detail_of(*call).reason(), v1::ERROR_REASON_UNKNOWN_FIELD);
+    EXPECT_EQ(detail_of(*call).field(), "transactions[0]");
+    EXPECT_TRUE(detail_of(*call).not_run());
+  }
+  transaction->Clear();
+  transaction->set_precedence(256);
+  auto call = context();
+  v1::ExecuteResponse response;
+  EXPECT_EQ(stub_->Execute(call.get(), request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(detail_of(*call).field(), "transactions[0].precedence");
+  EXPECT_EQ(database_.submitted(), 0u);
+}
+
 TEST_F(ServiceTest, BatchIsAnsweredInItsOwnForm) {
   service_.serve(&database_);
   v1::TransactionRows rows;
