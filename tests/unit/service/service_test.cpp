@@ -1,6 +1,8 @@
 // The gRPC face over a fake database, through a real channel.
 #include "server/service/service.hpp"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
@@ -8,6 +10,7 @@
 #include <future>
 
 #include "server/service/grpc_server.hpp"
+#include "server/service/message_buffer.hpp"
 #include "server/service/status_map.hpp"
 #include "tests/unit/service/fake_database.hpp"
 #include "tests/unit/service/messages.hpp"
@@ -242,6 +245,7 @@ TEST_F(ServiceTest, BatchIsAnsweredInItsOwnForm) {
 TEST_F(ServiceTest, OverlongMessageIsRefusedByName) {
   service_.serve(&database_);
   v1::SessionRequest big = session_request(7);
+  big.set_session(std::string(16, 's'));
   big.mutable_rows()->mutable_transactions(0)->mutable_then(0)->set_key(std::string(5 << 20, 'x'));
   auto call = context();
   auto stream = stub_->Session(call.get());
@@ -255,7 +259,9 @@ TEST_F(ServiceTest, OverlongMessageIsRefusedByName) {
   EXPECT_TRUE(response.error().detail().not_run());
   // The stream goes on.
   ASSERT_TRUE(stream->Write(session_request(8)));
-  test::FakeDatabase::commit(database_.take().get());
+  const auto request = database_.take();
+  EXPECT_TRUE(request->identity.session.has_value()) << "the message that was refused named the session";
+  test::FakeDatabase::commit(request.get());
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_EQ(response.number(), 8u);
   EXPECT_FALSE(response.has_error());
@@ -532,6 +538,64 @@ TEST_F(ServiceTest, MalformedMessagesAndUnknownMethodsAreRefusedInOurWords) {
   EXPECT_EQ(status.error_message(), "unknown method /kilokv.v1.KiloKV/Jump");
   EXPECT_EQ(detail_of(*call).reason(), v1::ERROR_REASON_UNKNOWN_METHOD);
   EXPECT_TRUE(detail_of(*call).not_run());
+  EXPECT_EQ(database_.submitted(), 0u);
+}
+
+// A parsed message can take many times the memory of its bytes, so the length is checked first. Malformed bytes show
+// it.
+TEST_F(ServiceTest, AnOverlongMessageOfAnyMethodIsNotParsed) {
+  service_.serve(&database_);
+  grpc::GenericStub stub(grpc::CreateChannel(server_->endpoint(), grpc::InsecureChannelCredentials()));
+  grpc::ByteBuffer response;
+  const auto send = [&](const std::string& method, const std::string& bytes, grpc::ClientContext* call) {
+    const grpc::Slice slice(bytes);
+    grpc::ByteBuffer request(&slice, 1);
+    std::promise<grpc::Status> ended;
+    stub.UnaryCall(call, "/kilokv.v1.KiloKV/" + method, {}, &request, &response,
+                   [&](grpc::Status status) { ended.set_value(status); });
+    return ended.get_future().get();
+  };
+  const std::size_t most = ServiceOptions().message_bytes_max;
+  const auto* methods = v1::ErrorDetail::descriptor()->file()->FindServiceByName("KiloKV");
+  for (int i = 0; i < methods->method_count(); ++i) {
+    const std::string& method = methods->method(i)->name();
+    if (method == "Session") continue;
+    auto fits = context(), too_long = context();
+    EXPECT_EQ(send(method, std::string(most, '\xff'), fits.get()).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(detail_of(*fits).reason(), v1::ERROR_REASON_MALFORMED_MESSAGE) << method;
+    EXPECT_EQ(send(method, std::string(most + 1, '\xff'), too_long.get()).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+    const v1::ErrorDetail detail = detail_of(*too_long);
+    EXPECT_EQ(detail.reason(), v1::ERROR_REASON_MESSAGE_TOO_LARGE) << method;
+    EXPECT_EQ(detail.setting(), "--message-bytes-max") << method;
+    EXPECT_EQ(detail.limit(), std::to_string(most) + " bytes") << method;
+    EXPECT_EQ(detail.actual(), std::to_string(most + 1) + " bytes") << method;
+    EXPECT_TRUE(detail.not_run()) << method;
+  }
+
+  // A stream reads the number, because the refusal names it. The rows are malformed inside.
+  v1::SessionRequest head;
+  head.set_number(7);
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream out(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&out);
+    coded.WriteTag(v1::SessionRequest::kRowsFieldNumber << 3 | 2);
+    coded.WriteVarint32(static_cast<std::uint32_t>(most));
+    coded.WriteString(std::string(most, '\xff'));
+  }
+  bytes += head.SerializeAsString();
+  auto stream = context();
+  EXPECT_TRUE(send("Session", bytes, stream.get()).ok());
+  v1::SessionResponse refused;
+  ASSERT_TRUE(parse_message(&response, UINT64_MAX, &refused).ok());
+  EXPECT_EQ(refused.number(), 7u);
+  EXPECT_EQ(refused.error().detail().reason(), v1::ERROR_REASON_MESSAGE_TOO_LARGE);
+  EXPECT_TRUE(refused.error().detail().not_run());
+  auto no_fields = context();
+  EXPECT_EQ(send("Session", std::string(most + 1, '\xff'), no_fields.get()).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(detail_of(*no_fields).reason(), v1::ERROR_REASON_MALFORMED_MESSAGE);
   EXPECT_EQ(database_.submitted(), 0u);
 }
 
