@@ -357,7 +357,10 @@ void SessionState::end_call(std::uint64_t number, std::uint32_t attempts, const 
   calls_.erase(number);
   attempts_[number % kAttemptsKept] = {number, attempts, true};
   acknowledge(number, attempts, error);
-  if (session_gone && !ended_) ended_ = error;  // what is in flight hears it from the stream
+  if (session_gone && !ended_) {  // what is in flight hears it from the stream
+    ended_ = error;
+    ended_.not_run = ended_.may_have_run = false;  // they are about this request
+  }
   changed_.notify_all();
 }
 
