@@ -226,7 +226,7 @@ Status check_operation_parts(const Path& path, const v1::Operation& operation) {
     return refuse_part(path, "operand", "no operand for " + v1::OperationKind_Name(kind), "set");
   }
   if (!needs_range && operation.limit() != 0) {
-    return refuse(path, "limit", "0 for " + v1::OperationKind_Name(kind), std::to_string(operation.limit()));
+    return refuse_part(path, "limit", "0 for " + v1::OperationKind_Name(kind), std::to_string(operation.limit()));
   }
   return {};
 }

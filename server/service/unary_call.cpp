@@ -49,7 +49,8 @@ Status check_keys(const v1::GetRequest& request, const engine::TransactionLimits
     return Status::invalid({.field = "keys",
                             .limit = "1 to " + std::to_string(limits.operations_max) + " keys",
                             .actual = std::to_string(keys) + " keys",
-                            .setting = "--operations-max"});
+                            .setting = "--operations-max"})
+        .because(keys == 0 ? ErrorReason::missing_field : ErrorReason::out_of_range);
   }
   for (int i = 0; i < request.keys_size(); ++i) {
     const std::size_t bytes = request.keys(i).size();

@@ -473,8 +473,12 @@ TEST_F(ServiceTest, EveryRefusalHasAReason) {
   execute.mutable_transaction()->mutable_then(0)->clear_operand();
   EXPECT_EQ(refusal(KILOKV_METHOD(Execute), execute, v1::ExecuteResponse()), v1::ERROR_REASON_MISSING_FIELD);
   execute = execute_request();
-  execute.mutable_transaction()->mutable_then(0)->set_limit(1);
+  execute.mutable_transaction()->set_precedence(256);
   EXPECT_EQ(refusal(KILOKV_METHOD(Execute), execute, v1::ExecuteResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
+  execute = execute_request();
+  execute.mutable_transaction()->mutable_then(0)->set_limit(1);  // the reason that columns get, too
+  EXPECT_EQ(refusal(KILOKV_METHOD(Execute), execute, v1::ExecuteResponse()), v1::ERROR_REASON_NOT_ALLOWED);
+  execute = execute_request();
   execute.mutable_transaction()->mutable_then(0)->mutable_range();
   EXPECT_EQ(refusal(KILOKV_METHOD(Execute), execute, v1::ExecuteResponse()), v1::ERROR_REASON_NOT_ALLOWED);
   EXPECT_EQ(refusal(KILOKV_METHOD(UploadReadSet), v1::UploadReadSetRequest(), v1::UploadReadSetResponse()),
@@ -483,10 +487,15 @@ TEST_F(ServiceTest, EveryRefusalHasAReason) {
   open.set_lease_us(1);
   EXPECT_EQ(refusal(KILOKV_METHOD(OpenSession), open, v1::OpenSessionResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
   EXPECT_EQ(refusal(KILOKV_METHOD(KeepSessionAlive), v1::KeepSessionAliveRequest(), v1::KeepSessionAliveResponse()),
-            v1::ERROR_REASON_OUT_OF_RANGE);
-  EXPECT_EQ(refusal(KILOKV_METHOD(CloseSession), v1::CloseSessionRequest(), v1::CloseSessionResponse()),
-            v1::ERROR_REASON_OUT_OF_RANGE);
-  EXPECT_EQ(refusal(KILOKV_METHOD(Get), v1::GetRequest(), v1::GetResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
+            v1::ERROR_REASON_MISSING_FIELD);
+  v1::CloseSessionRequest close;
+  EXPECT_EQ(refusal(KILOKV_METHOD(CloseSession), close, v1::CloseSessionResponse()), v1::ERROR_REASON_MISSING_FIELD);
+  close.set_session("short");
+  EXPECT_EQ(refusal(KILOKV_METHOD(CloseSession), close, v1::CloseSessionResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
+  v1::GetRequest get;
+  EXPECT_EQ(refusal(KILOKV_METHOD(Get), get, v1::GetResponse()), v1::ERROR_REASON_MISSING_FIELD);
+  get.add_keys(std::string(2048, 'x'));
+  EXPECT_EQ(refusal(KILOKV_METHOD(Get), get, v1::GetResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
   v1::ScanRequest scan;
   scan.set_reader("short");
   EXPECT_EQ(refusal(KILOKV_METHOD(Scan), scan, v1::ScanResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
