@@ -41,8 +41,7 @@ void HistoryLog::add(const std::string& session, const client::Batch& batch, con
   }
   if (progress.error) {
     context.return_us.reset();
-    context.error = progress.error.code;
-    context.not_run = progress.error.not_run;
+    context.ended_with(progress.error);
     for (std::size_t index = 0; index < batch.size(); ++index) {
       const bool answered =
           index < progress.results.size() && progress.results.outcome(index) != client::Outcome::unknown;

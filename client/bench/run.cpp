@@ -33,6 +33,7 @@ class Runner {
     if (const client::Error error = make_drivers()) return error;
     drive();
     collect();
+    close_history();
     if (const client::Error error = check_after()) return error;
     return std::move(report_);
   }
@@ -46,6 +47,7 @@ class Runner {
   void drive();
   void look_for_interrupt();
   void collect();
+  void close_history();
   client::Error check_after();
   std::string progress_line(std::int64_t now_us);
   client::Expected<engine::Workload> workload(std::uint64_t stream) const;
@@ -206,13 +208,22 @@ void Runner::collect() {
   }
 }
 
+// Before the check, which can fail: a history that is not whole must be told in any case.
+void Runner::close_history() {
+  if (history_ == nullptr) return;
+  const std::string failure = history_->close();
+  if (failure.empty()) return;
+  report_.failure += (report_.failure.empty() ? "" : "; ") + failure;
+}
+
 client::Error Runner::check_after() {
   auto generator = workload(0);
   if (!generator) return generator.error();
   auto state = check_state(client_.get(), *generator, options_.give_up_after_us);
   if (!state) {
     if (report_.interrupted_by == 0) return state.error();
-    report_.failure = "the check did not run: " + state.error().message;  // the measured numbers can still be reported
+    // The measured numbers can still be reported.
+    report_.failure += (report_.failure.empty() ? "" : "; ") + ("the check did not run: " + state.error().message);
     return {};
   }
   report_.checked = true;
@@ -220,7 +231,6 @@ client::Error Runner::check_after() {
   if (!report_.state.violation.empty()) {
     report_.failure = "INVARIANT VIOLATED: " + report_.state.statement + ": " + report_.state.violation;
   }
-  if (history_ != nullptr && report_.failure.empty()) report_.failure = history_->close();
   return {};
 }
 

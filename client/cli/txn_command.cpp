@@ -56,7 +56,7 @@ class TxnRun {
       ended.set_value(progress.error);
     });
     Error error = ended.get_future().get();
-    if (error && batch_.size() == 1 && is_too_large(error)) error = send_with_upload(&lines);
+    if (error && batch_.size() == 1 && is_too_large(error) && never_ran(error)) error = send_with_upload(&lines);
     if (error) tell(error, &lines);
     std::cout << lines << std::flush;
     batch_.clear();
@@ -100,8 +100,7 @@ class TxnRun {
     context.invoke_us = monotonic_us();
     const auto answer = session_->execute(batch_);
     if (!answer) {
-      context.error = answer.error().code;
-      context.not_run = answer.error().not_run;
+      context.ended_with(answer.error());
       append_history(batch_, Results(), 0, context, lines);
       return answer.error();
     }
@@ -118,8 +117,7 @@ class TxnRun {
     context.request = progress.request;
     context.attempts = progress.attempts;
     context.invoke_us = progress.invoke_us;
-    context.error = progress.error.code;
-    context.not_run = progress.error.not_run;
+    context.ended_with(progress.error);
     for (std::size_t i = 0; i < batch_.size(); ++i) {
       const Outcome outcome = progress.results.outcome(i);
       context.return_us = outcome == Outcome::unknown ? std::nullopt : std::optional(progress.return_us);

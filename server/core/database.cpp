@@ -141,7 +141,7 @@ void CoreDatabase::spawn_workers() {
 }
 
 void CoreDatabase::scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) {
-  if (core_.draining.load(std::memory_order_acquire)) return done(draining());
+  if (core_.draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
   if (Status status = scans_.enter(); !status.ok()) return done(std::move(status));
   parts_->execute.post(
       [this, request = std::move(request), done = scans_.returning(std::move(done))] { read_page(request, done); });
@@ -164,7 +164,7 @@ void CoreDatabase::list_parked(std::uint64_t after_id, std::uint32_t limit,
 }
 
 void CoreDatabase::cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) {
-  if (core_.draining.load(std::memory_order_acquire)) return done(draining());
+  if (core_.draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
   if (Status status = commands_.enter(); !status.ok()) return done(std::move(status));
   parts_->execute.post([this, target, done = commands_.returning(std::move(done))] {
     parts_->waiting.cancel(target, core_.queue.pushed(), done);

@@ -52,7 +52,8 @@ class Database {
   virtual void submit(std::unique_ptr<Request> request) = 0;
 
   // Sessions. `done` is called when the change is durable. open_session, close_session, scan, list_parked and cancel
-  // run on the executor; they fail with RESOURCE_EXHAUSTED if too many calls are in progress.
+  // run on the executor; they fail with RESOURCE_EXHAUSTED if too many calls are in progress. What is refused before it
+  // ran has Status::not_run().
   virtual void open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs lease_us)> done) = 0;
   virtual Status keep_alive(const SessionId& session) = 0;
   virtual void close_session(const SessionId& session, std::function<void(Status)> done) = 0;

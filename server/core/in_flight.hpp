@@ -17,8 +17,8 @@ class InFlight {
   // `name`: the calls, as an error names them. `setting`: the flag that sets `max`.
   InFlight(std::uint32_t max, const char* name, const char* setting) : max_(max), name_(name), setting_(setting) {}
 
-  // Counts one more call. RESOURCE_EXHAUSTED if `max` calls are in progress. After an ok, the caller must call leave()
-  // once, or the function that returning() made.
+  // Counts one more call. RESOURCE_EXHAUSTED, with not_run, if `max` calls are in progress. After an ok, the caller
+  // must call leave() once, or the function that returning() made.
   Status enter() {
     const std::uint64_t count = count_.fetch_add(1, std::memory_order_relaxed) + 1;
     if (count <= max_) return {};
@@ -27,7 +27,8 @@ class InFlight {
     return Status::exhausted({name_, std::to_string(max_) + " in flight",
                               std::to_string(count) + " in flight with this call", setting_},
                              kRetryAfterUs)
-        .because(ErrorReason::calls_full);
+        .because(ErrorReason::calls_full)
+        .as_not_run();
   }
   void leave() { count_.fetch_sub(1, std::memory_order_relaxed); }
 

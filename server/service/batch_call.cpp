@@ -19,11 +19,9 @@ void BatchCall::submit(const DatabaseGate& gate, const grpc::ByteBuffer& message
 Status BatchCall::try_submit(const DatabaseGate& gate, grpc::ByteBuffer message) {
   Result<Database*> database = gate.get();
   if (!database.ok()) return database.status();
-  Status status = check_message_bytes(message.Length(), options_->message_bytes_max);
-  if (!status.ok()) return status;
   google::protobuf::Arena arena;
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::ExecuteBatchRequest>(&arena);
-  status = parse_message(&message, parsed);
+  Status status = parse_message(&message, options_->message_bytes_max, parsed);
   if (!status.ok()) return status;
   Result<RequestIdentity> identity = parse_identity(parsed->id());
   if (!identity.ok()) return identity.status();

@@ -27,6 +27,10 @@ struct DecodeContext {
   const engine::TransactionLimits& limits;
 };
 
+// Checks what a transaction has beside its lists: there is no unknown field, and the precedence fits. `index`: its
+// place in the request.
+Status check_head(const v1::Transaction& transaction, int index);
+
 // Requires: `columns` is empty.
 Status decode(const v1::Transaction& transaction, const DecodeContext& context, engine::TransactionColumns* columns);
 Status decode(const v1::TransactionRows& rows, const DecodeContext& context, engine::TransactionColumns* columns);

@@ -225,7 +225,7 @@ Status check_operation_parts(const Path& path, const v1::Operation& operation) {
     return refuse_part(path, "operand", "no operand for " + v1::OperationKind_Name(kind), "set");
   }
   if (!needs_range && operation.limit() != 0) {
-    return refuse(path, "limit", "0 for " + v1::OperationKind_Name(kind), std::to_string(operation.limit()));
+    return refuse_part(path, "limit", "0 for " + v1::OperationKind_Name(kind), std::to_string(operation.limit()));
   }
   return {};
 }
@@ -241,11 +241,7 @@ Status add_operations(const Path& path, const char* list,
 }
 
 Status add_transaction(const Path& path, const v1::Transaction& transaction, ColumnsBuilder* builder) {
-  Status known = check_known(path, "", transaction);
-  if (!known.ok()) return known;
-  if (transaction.precedence() > 255) {
-    return refuse(path, "precedence", "255", std::to_string(transaction.precedence()));
-  }
+  if (Status head = check_head(transaction, path.transaction); !head.ok()) return head;
   // A value beyond the signed range exceeds every limit. It becomes the largest value, which validation refuses.
   constexpr auto kTimeoutMax = static_cast<std::uint64_t>(std::numeric_limits<DurationUs>::max());
   builder->begin(static_cast<std::uint8_t>(transaction.precedence()),
@@ -265,6 +261,14 @@ Status add_transaction(const Path& path, const v1::Transaction& transaction, Col
 }
 
 }  // namespace
+
+Status check_head(const v1::Transaction& transaction, int index) {
+  const Path path{.transaction = index};
+  Status known = check_known(path, "", transaction);
+  if (!known.ok()) return known;
+  if (transaction.precedence() <= 255) return {};
+  return refuse(path, "precedence", "255", std::to_string(transaction.precedence()));
+}
 
 Status decode(const v1::Transaction& transaction, const DecodeContext& context, engine::TransactionColumns* columns) {
   ColumnsBuilder builder(columns, context.secret);

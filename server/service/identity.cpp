@@ -10,7 +10,8 @@ Result<SessionId> parse_session(const std::string& bytes, const char* field) {
     return Status::invalid({.field = field,
                             .limit = std::to_string(session.bytes.size()) + " bytes",
                             .actual = std::to_string(bytes.size()) + " bytes",
-                            .setting = ""});
+                            .setting = ""})
+        .because(bytes.empty() ? ErrorReason::missing_field : ErrorReason::out_of_range);
   }
   std::copy(bytes.begin(), bytes.end(), session.bytes.begin());
   return session;

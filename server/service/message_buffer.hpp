@@ -23,14 +23,21 @@ inline Status check_message_bytes(std::uint64_t bytes, std::uint64_t bytes_max) 
       .because(ErrorReason::message_too_large);
 }
 
-// INVALID_ARGUMENT if the bytes are not a message of this type.
 template <class Message>
-Status parse_message(grpc::ByteBuffer* buffer, Message* message) {
+Status malformed(const Message& message) {
+  return Status::invalid(
+             {.field = "message", .limit = "a " + message.GetTypeName(), .actual = "malformed bytes", .setting = ""})
+      .because(ErrorReason::malformed_message);
+}
+
+// INVALID_ARGUMENT if the message is longer than `bytes_max`, or if the bytes are not a message of this type. The
+// length is checked first, because a parsed message can take many times the memory of its bytes.
+template <class Message>
+Status parse_message(grpc::ByteBuffer* buffer, std::uint64_t bytes_max, Message* message) {
+  if (Status status = check_message_bytes(buffer->Length(), bytes_max); !status.ok()) return status;
   grpc::ProtoBufferReader reader(buffer);
   if (reader.status().ok() && message->ParseFromZeroCopyStream(&reader)) return {};
-  return Status::invalid(
-             {.field = "message", .limit = "a " + message->GetTypeName(), .actual = "malformed bytes", .setting = ""})
-      .because(ErrorReason::malformed_message);
+  return malformed(*message);
 }
 
 template <class Message>

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "server/service/identity.hpp"
-#include "server/service/message_buffer.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -68,8 +67,7 @@ Status check_no_wait(const v1::Transaction& transaction) {
 }  // namespace
 
 Result<ReadSetChunk> decode_chunk(const v1::UploadReadSetRequest& message, const ServiceOptions& options) {
-  Status status = check_message_bytes(message.ByteSizeLong(), options.message_bytes_max);
-  if (status.ok()) status = check_in_session(message.id());
+  Status status = check_in_session(message.id());
   if (status.ok()) status = check_keys(message, std::min(options.limits.key_bytes_max, engine::kKeyBytesMax));
   if (!status.ok()) return status;
   Result<RequestIdentity> identity = parse_identity(message.id());
@@ -92,12 +90,7 @@ Status decode_beside_uploaded(const v1::ExecuteRequest& message, const DecodeCon
     return decode(transaction, context, columns);
   }
   // The transaction has only the read set. The decoder would refuse it as empty.
-  if (transaction.precedence() > 255) {
-    return Status::invalid({.field = "transactions[0].precedence",
-                            .limit = "255",
-                            .actual = std::to_string(transaction.precedence()),
-                            .setting = ""});
-  }
+  if (status = check_head(transaction, 0); !status.ok()) return status;
   engine::ColumnsBuilder builder(columns, context.secret);
   builder.begin(static_cast<std::uint8_t>(transaction.precedence()));
   builder.begin_else();

@@ -49,10 +49,10 @@ class Call {
 
 // Parses the message, and passes the call to `handle`. `handle` ends the call at once or later.
 template <class Request, class Response, class Handle>
-grpc::ServerUnaryReactor* take(grpc::CallbackServerContext* context, grpc::ByteBuffer message, grpc::ByteBuffer* answer,
-                               const Handle& handle) {
+grpc::ServerUnaryReactor* take(const ServiceOptions& options, grpc::CallbackServerContext* context,
+                               grpc::ByteBuffer message, grpc::ByteBuffer* answer, const Handle& handle) {
   const auto call = std::make_shared<Call<Request, Response>>(context, answer);
-  const KStatus status = parse_message(&message, &call->request);
+  const KStatus status = parse_message(&message, options.message_bytes_max, &call->request);
   if (status.ok()) {
     handle(call);
   } else {
@@ -63,9 +63,10 @@ grpc::ServerUnaryReactor* take(grpc::CallbackServerContext* context, grpc::ByteB
 
 // The same for a call that needs the database. `handle` also gets the database.
 template <class Request, class Response, class Handle>
-grpc::ServerUnaryReactor* take(const DatabaseGate& gate, grpc::CallbackServerContext* context,
-                               const grpc::ByteBuffer& message, grpc::ByteBuffer* answer, const Handle& handle) {
-  return take<Request, Response>(context, message, answer, [&](const auto& call) {
+grpc::ServerUnaryReactor* take(const DatabaseGate& gate, const ServiceOptions& options,
+                               grpc::CallbackServerContext* context, const grpc::ByteBuffer& message,
+                               grpc::ByteBuffer* answer, const Handle& handle) {
+  return take<Request, Response>(options, context, message, answer, [&](const auto& call) {
     const Result<Database*> database = gate.get();
     if (!database.ok()) return call->refuse(database.status());
     handle(call, *database);
@@ -184,7 +185,7 @@ grpc::ServerUnaryReactor* KiloKvService::Execute(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* KiloKvService::UploadReadSet(grpc::CallbackServerContext* context,
                                                        const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
   return take<v1::UploadReadSetRequest, v1::UploadReadSetResponse>(
-      gate_, context, *message, answer, [this](const auto& call, Database* database) {
+      gate_, options_, context, *message, answer, [this](const auto& call, Database* database) {
         Result<ReadSetChunk> chunk = decode_chunk(call->request, options_);
         if (!chunk.ok()) return call->refuse(chunk.status());
         const Result<std::uint64_t> keys = database->upload(*chunk);
@@ -217,7 +218,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KiloKvService::Sess
 grpc::ServerUnaryReactor* KiloKvService::OpenSession(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
   return take<v1::OpenSessionRequest, v1::OpenSessionResponse>(
-      gate_, context, *message, answer, [](const auto& call, Database* database) {
+      gate_, options_, context, *message, answer, [](const auto& call, Database* database) {
         Result<DurationUs> lease_us = lease_of(call->request, database->options());
         if (!lease_us.ok()) return call->refuse(lease_us.status());
         database->open_session(*lease_us, [call](Result<SessionId> session, DurationUs granted_us) {
@@ -233,7 +234,7 @@ grpc::ServerUnaryReactor* KiloKvService::OpenSession(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* KiloKvService::KeepSessionAlive(grpc::CallbackServerContext* context,
                                                           const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
   return take<v1::KeepSessionAliveRequest, v1::KeepSessionAliveResponse>(
-      gate_, context, *message, answer, [](const auto& call, Database* database) {
+      gate_, options_, context, *message, answer, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
         call->end(database->keep_alive(*session));
@@ -243,7 +244,7 @@ grpc::ServerUnaryReactor* KiloKvService::KeepSessionAlive(grpc::CallbackServerCo
 grpc::ServerUnaryReactor* KiloKvService::CloseSession(grpc::CallbackServerContext* context,
                                                       const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
   return take<v1::CloseSessionRequest, v1::CloseSessionResponse>(
-      gate_, context, *message, answer, [](const auto& call, Database* database) {
+      gate_, options_, context, *message, answer, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
         database->close_session(*session, [call](const KStatus& status) { call->end(status); });
@@ -261,7 +262,7 @@ grpc::ServerUnaryReactor* KiloKvService::Get(grpc::CallbackServerContext* contex
 grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                               grpc::ByteBuffer* answer) {
   return take<v1::ScanRequest, v1::ScanResponse>(
-      gate_, context, *message, answer, [this](const auto& call, Database* database) {
+      gate_, options_, context, *message, answer, [this](const auto& call, Database* database) {
         const v1::ScanRequest& request = call->request;
         const KStatus status = check_scan(request, options_, database->options());
         if (!status.ok()) return call->refuse(status);
@@ -285,7 +286,7 @@ grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* conte
 grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext* context,
                                                     const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
   return take<v1::ListParkedRequest, v1::ListParkedResponse>(
-      gate_, context, *message, answer, [this](const auto& call, Database* database) {
+      gate_, options_, context, *message, answer, [this](const auto& call, Database* database) {
         const v1::ListParkedRequest& request = call->request;
         const KStatus status = check_limit("limit", request.limit(), kParkedMax, " transactions", "");
         if (!status.ok()) return call->refuse(status);
@@ -303,7 +304,7 @@ grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                                 grpc::ByteBuffer* answer) {
   return take<v1::CancelRequest, v1::CancelResponse>(
-      gate_, context, *message, answer, [this](const auto& call, Database* database) {
+      gate_, options_, context, *message, answer, [this](const auto& call, Database* database) {
         Result<CancelTarget> target = target_of(call->request, options_.limits);
         if (!target.ok()) return call->refuse(target.status());
         database->cancel(*target, [call](Result<std::uint64_t> cancelled) {
@@ -315,7 +316,7 @@ grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* con
 
 grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                                 grpc::ByteBuffer* answer) {
-  return take<v1::StatusRequest, v1::StatusResponse>(context, *message, answer, [this](const auto& call) {
+  return take<v1::StatusRequest, v1::StatusResponse>(options_, context, *message, answer, [this](const auto& call) {
     // Status is answered in every state of the server, because clients ask it for this state.
     DatabaseStatus status;
     if (Result<Database*> database = gate_.get(); database.ok()) {

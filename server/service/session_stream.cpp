@@ -1,6 +1,8 @@
 #include "server/service/session_stream.hpp"
 
 #include <google/protobuf/arena.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
 
 #include <vector>
 
@@ -11,6 +13,37 @@
 #include "server/service/status_map.hpp"
 
 namespace kilokv::server {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+
+// For a message that is too long to be parsed: reads only the number, which the refusal names, and the session, to
+// which a first message binds the stream. Skips everything else. So it takes no more memory than the bytes themselves.
+Status read_head(grpc::ByteBuffer* buffer, v1::SessionRequest* head) {
+  constexpr auto kNumber =
+      WireFormatLite::MakeTag(v1::SessionRequest::kNumberFieldNumber, WireFormatLite::WIRETYPE_VARINT);
+  constexpr auto kSession =
+      WireFormatLite::MakeTag(v1::SessionRequest::kSessionFieldNumber, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+  grpc::ProtoBufferReader reader(buffer);
+  if (!reader.status().ok()) return malformed(*head);
+  google::protobuf::io::CodedInputStream input(&reader);
+  while (const std::uint32_t tag = input.ReadTag()) {
+    bool good = false;
+    if (tag == kNumber) {
+      std::uint64_t number = 0;
+      good = input.ReadVarint64(&number);
+      head->set_number(number);
+    } else if (tag == kSession) {
+      good = WireFormatLite::ReadBytes(&input, head->mutable_session());
+    } else {
+      good = WireFormatLite::SkipField(&input, tag);
+    }
+    if (!good) return malformed(*head);
+  }
+  return input.ConsumedEntireMessage() ? Status() : malformed(*head);
+}
+
+}  // namespace
 
 // The answers of one request.
 class SessionStream::Answer final : public ResponseSink {
@@ -82,7 +115,8 @@ Status SessionStream::take(grpc::ByteBuffer buffer) {
   const std::uint64_t bytes = buffer.Length();
   google::protobuf::Arena arena;
   auto* message = google::protobuf::Arena::CreateMessage<v1::SessionRequest>(&arena);
-  Status status = parse_message(&buffer, message);
+  const bool too_long = bytes > options_->message_bytes_max;  // submit() refuses it
+  Status status = too_long ? read_head(&buffer, message) : parse_message(&buffer, options_->message_bytes_max, message);
   if (!status.ok()) return status;
   if (!bound_) {
     status = bind(*message);

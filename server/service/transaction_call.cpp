@@ -49,7 +49,8 @@ Status check_keys(const v1::GetRequest& request, const engine::TransactionLimits
     return Status::invalid({.field = "keys",
                             .limit = "1 to " + std::to_string(limits.operations_max) + " keys",
                             .actual = std::to_string(keys) + " keys",
-                            .setting = "--operations-max"});
+                            .setting = "--operations-max"})
+        .because(keys == 0 ? ErrorReason::missing_field : ErrorReason::out_of_range);
   }
   for (int i = 0; i < request.keys_size(); ++i) {
     const std::size_t bytes = request.keys(i).size();
@@ -96,11 +97,9 @@ void ExecuteCall::submit(const DatabaseGate& gate, const grpc::ByteBuffer& messa
 Status ExecuteCall::try_submit(const DatabaseGate& gate, grpc::ByteBuffer message) {
   Result<Database*> database = gate.get();
   if (!database.ok()) return database.status();
-  Status status = check_message_bytes(message.Length(), options_.message_bytes_max);
-  if (!status.ok()) return status;
   google::protobuf::Arena arena;
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::ExecuteRequest>(&arena);
-  status = parse_message(&message, parsed);
+  Status status = parse_message(&message, options_.message_bytes_max, parsed);
   if (!status.ok()) return status;
   Result<RequestIdentity> identity = parse_identity(parsed->id());
   if (!identity.ok()) return identity.status();
@@ -135,11 +134,9 @@ void GetCall::submit(const DatabaseGate& gate, const grpc::ByteBuffer& message) 
 Status GetCall::try_submit(const DatabaseGate& gate, grpc::ByteBuffer message) {
   Result<Database*> database = gate.get();
   if (!database.ok()) return database.status();
-  Status status = check_message_bytes(message.Length(), options_.message_bytes_max);
-  if (!status.ok()) return status;
   google::protobuf::Arena arena;
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::GetRequest>(&arena);
-  status = parse_message(&message, parsed);
+  Status status = parse_message(&message, options_.message_bytes_max, parsed);
   if (status.ok()) status = check_keys(*parsed, options_.limits);
   if (!status.ok()) return status;
   std::unique_ptr<Request> request = (*database)->acquire_request();

@@ -250,6 +250,19 @@ class Bench(unittest.TestCase):
         self.assertIn("the check did not run", errors)
         self.assertIsNone(json.loads(out)["verified"]["holds"])
 
+    def test_a_history_that_is_not_whole_is_told_although_the_check_cannot_run(self):
+        running = self.start("run", *BRIEF, "--duration", "1h", "--batch-size", "64", "--give-up-after", "2s",
+                             "--history", "/dev/full")
+        self.assertIn("loaded", running.stderr.readline())
+        running.stderr.readline()
+        self.server.kill()
+        running.send_signal(signal.SIGINT)
+        out, errors = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 1, errors)
+        self.assertIn("could not write all of --history", errors)
+        self.assertIn("the check did not run", errors)
+        self.assertIsNone(json.loads(out)["verified"]["holds"])
+
     def test_flags_that_mean_nothing_are_refused(self):
         for words, problem in ((["--value-size", "10"], "--value-size means nothing for --workload bank; it is for ycsb"),
                                (["--unary", "--batch-size", "2"], "--batch-size means nothing with --unary")):

@@ -15,7 +15,8 @@ import mmap
 FORMAT = "kilokv-history-1"
 OUTCOMES = {"COMMITTED", "GUARD_FAILED", "WAIT_EXPIRED", "OVERFLOW", "TYPE_MISMATCH"}
 # Answers that say that the transaction was never run, if it was sent only once. RESOURCE_EXHAUSTED does so only with
-# `not_run`: a stream whose answers are too much ends with it after its transactions ran.
+# `not_run`: a stream whose answers are too much ends with it after its transactions ran. `not_run` false says that a
+# sending may have run, whatever the error is.
 NEVER_RUN = {"INVALID_ARGUMENT", "FAILED_PRECONDITION", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 AFTER_ALL = 1 << 62  # rank of a boundary read: after all of its batch
 INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
@@ -132,7 +133,8 @@ class History:
         if cancelled:  # decided, wrote nothing, has no place
             return
         if outcome is None:
-            refused = line.get("error") in NEVER_RUN or line.get("not_run") is True
+            not_run = line.get("not_run")
+            refused = line.get("error") in NEVER_RUN if not_run is None else not_run is True
             if not refused or line["attempts"] > 1:
                 self.unknown.append(line)
             return

@@ -290,6 +290,18 @@ class JudgeTest(unittest.TestCase):
         code, output = self.judge(simulator, lines)
         self.assertEqual(code, 2, output)
 
+    def test_a_refusal_that_may_have_run_is_unknown(self):
+        simulator = Simulator({"a": 1, "b": 1})
+        simulator.run({"then": [add("a", 1)]})
+        simulator.run({"then": [get("a")]})
+        lines = self.unknown(simulator, 0)
+        lines[0]["error"] = "FAILED_PRECONDITION"  # the session ended while the request was on the wire
+        code, output = self.judge(simulator, lines)
+        self.assertEqual(code, 1, output)
+        lines[0]["not_run"] = False
+        code, output = self.judge(simulator, lines)
+        self.assertEqual(code, 2, output)
+
     def test_unknown_hides_nothing_elsewhere(self):
         simulator = Simulator({"a": 1, "b": 1})
         simulator.run({"then": [add("a", 1)]})

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/lib/src/error.hpp"
@@ -33,7 +34,7 @@ class Backoff {
 };
 
 enum class Retry : std::uint8_t {
-  when_refused,           // only if the server said that nothing of it ran, and when to try again
+  when_refused,           // only if the server is full, and said that nothing of it ran, and when to try again
   always,                 // also if the outcome is unknown: the call may run twice
   where_someone_listens,  // the same, but not if every address refuses the connection
 };
@@ -55,11 +56,12 @@ class Connection {
   // Takes the connections in turn.
   const Link& next();
 
-  // Makes a call, with retries. `attempt` makes it once: Status(Stub*, ClientContext*). `name` is for messages.
+  // Makes a call, with retries. `attempt` makes it once: Status(Stub*, ClientContext*). `name` is for messages. The
+  // error is that of the last attempt. If an earlier attempt may have run, the error does not say `not_run`.
   template <class Attempt>
   Error call(const char* name, TimePoint deadline, Retry retry, const Attempt& attempt) {
     Backoff backoff(options_);
-    for (;;) {
+    for (bool may_have_run = false;;) {
       grpc::ClientContext context;
       set_deadline(deadline, &context);
       const Link& link = next();
@@ -67,8 +69,9 @@ class Connection {
       if (status.ok()) return {};
       Error error = describe(to_error(status, context, where(name)));
       if (!may_retry(status, error, retry) || !wait_before_retry(error, deadline, link.channel.get(), &backoff)) {
-        return error;
+        return may_have_run ? without_promise(std::move(error)) : error;
       }
+      may_have_run = may_have_run || !never_ran(error);
     }
   }
 

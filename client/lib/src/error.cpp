@@ -87,6 +87,7 @@ const char* to_string(ErrorCode code) {
 // The code RESOURCE_EXHAUSTED alone is not enough: a stream that is cut for too many unsent answers ends with it, too,
 // after its transactions ran.
 bool never_ran(const Error& error) {
+  if (error.may_have_run) return false;
   if (error.not_run) return true;
   switch (error.code) {
     case ErrorCode::invalid_argument:
@@ -106,6 +107,25 @@ Error make_error(ErrorCode code, std::string message) {
   error.code = code;
   error.message = std::move(message);
   return error;
+}
+
+Error without_promise(Error error) {
+  error.not_run = false;
+  error.may_have_run = true;
+  return error;
+}
+
+Error of_many_sendings(Error error) {
+  switch (error.code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::resource_exhausted:
+    case ErrorCode::failed_precondition:
+    case ErrorCode::permission_denied:
+    case ErrorCode::unauthenticated:
+    case ErrorCode::unimplemented: error.message += kOtherSending; break;
+    default: break;
+  }
+  return without_promise(std::move(error));
 }
 
 Error to_error(const grpc::Status& status, const grpc::ClientContext& context, std::string_view where) {

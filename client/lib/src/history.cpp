@@ -200,6 +200,15 @@ void append_result(const Results& results, std::size_t index, std::string* out) 
 
 }  // namespace
 
+void HistoryContext::ended_with(const Error& failure) {
+  error = failure.code;
+  not_run = failure.not_run;
+  may_have_run = failure.may_have_run;
+  if (failure.request == 0) return;
+  request = failure.request;
+  attempts = failure.attempts;
+}
+
 void append_history_bytes(std::string_view bytes, std::string* out) {
   out->append("{\"b64\": \"");
   out->append(absl::Base64Escape(absl::string_view(bytes.data(), bytes.size())));
@@ -237,6 +246,7 @@ void append_history(const Batch& batch, const Results& results, std::size_t inde
   if (index >= results.size() || results.outcome(index) == Outcome::unknown) {
     out->append(", \"outcome\": null, \"error\": \"").append(to_string(context.error)).append("\"");
     if (context.not_run) out->append(", \"not_run\": true");
+    if (context.may_have_run) out->append(", \"not_run\": false");
   } else if (results.outcome(index) == Outcome::cancelled) {
     out->append(", \"outcome\": null, \"error\": \"CANCELLED\", \"cancelled\": true");
   } else {

@@ -21,19 +21,43 @@ constexpr std::size_t kKeyBytes = 16;                         // most bytes of a
 
 class Commit {
  public:
-  Commit(SessionState* session, const Batch& batch, std::uint64_t number, TimePoint deadline)
-      : session_(*session), connection_(session->connection()), batch_(batch), number_(number), deadline_(deadline) {
+  // `earlier_attempts`: how often this number was sent before. If `resumed`, one of them may have run.
+  Commit(SessionState* session, const Batch& batch, std::uint64_t number, std::uint32_t earlier_attempts, bool resumed,
+         TimePoint deadline)
+      : session_(*session),
+        connection_(session->connection()),
+        batch_(batch),
+        number_(number),
+        deadline_(deadline),
+        may_have_run_(resumed) {
     keys_ = uploadable_guards(batch);
     result_.request = number;
-    result_.attempts = 0;
+    result_.attempts = earlier_attempts;
     result_.invoke_us = monotonic_us();
   }
 
   Error run() {
+    Error error = run_until_end();
+    if (error && may_have_run_) error = of_many_sendings(std::move(error));
+    error.request = result_.request;
+    error.attempts = result_.attempts;
+    return error;
+  }
+
+  bool session_gone() const { return session_gone_; }
+  RequestResult take_result() { return std::move(result_); }
+  std::uint32_t attempts() const { return result_.attempts; }
+
+ private:
+  Error run_until_end() {
     Backoff backoff(connection_.options());
     for (;;) {
       Error error = upload();
-      if (!error) error = execute();
+      error.may_have_run = false;  // only a lost upload, which runs nothing
+      if (!error) {
+        error = execute();
+        if (error && !never_ran(error)) may_have_run_ = true;
+      }
       // The server does not have the keys, so they are uploaded again. If the session is gone, the first chunk fails.
       if (error.code != ErrorCode::failed_precondition || session_gone_) return error;
       const TimePoint again = Clock::now() + backoff.next();
@@ -42,11 +66,6 @@ class Commit {
     }
   }
 
-  bool session_gone() const { return session_gone_; }
-  RequestResult take_result() { return std::move(result_); }
-  std::uint32_t attempts() const { return result_.attempts; }
-
- private:
   Error upload() {
     for (std::uint32_t begin = 0; begin < keys_;) {
       v1::UploadReadSetRequest chunk;
@@ -121,6 +140,7 @@ class Commit {
   std::uint32_t keys_ = 0;
   std::size_t chunk_bytes_ = kChunkBytes;
   bool session_gone_ = false;
+  bool may_have_run_;  // a commit ended without a clear refusal
   RequestResult result_;
 };
 
@@ -153,7 +173,7 @@ Expected<RequestResult> commit_with_upload(std::shared_ptr<SessionState> session
   const TimePoint deadline = session->connection().deadline(options);
   const Expected<std::uint64_t> begun = session->begin_call(number);
   if (!begun) return begun.error();
-  Commit commit(session.get(), batch, *begun, deadline);
+  Commit commit(session.get(), batch, *begun, session->attempts(*begun), number != 0, deadline);
   const Error error = commit.run();
   session->end_call(*begun, commit.attempts(), error, commit.session_gone());
   if (error) return error;

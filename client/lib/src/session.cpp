@@ -16,8 +16,8 @@ SessionHandle::~SessionHandle() {
   state_->close();
   // An error does not matter here: if the server does not get this call, the session ends with its lease.
   constexpr auto kCloseTimeout = std::chrono::seconds(1);
-  const Error ignored = state_->connection().call("CloseSession", Clock::now() + kCloseTimeout, Retry::when_refused,
-                                                  [&](auto* stub, auto* context) {
+  const Error ignored = state_->connection().call("CloseSession", Clock::now() + kCloseTimeout,
+                                                  Retry::where_someone_listens, [&](auto* stub, auto* context) {
                                                     v1::CloseSessionRequest request;
                                                     v1::CloseSessionResponse response;
                                                     request.set_session(state_->id());
@@ -45,6 +45,8 @@ Expected<RequestResult> SessionHandle::send(std::uint64_t number, const Batch& b
   const std::shared_ptr<SessionState> state = state_;  // another thread may destroy the session meanwhile
   auto answer = submit_and_wait(number, batch, options);
   if (number != 0 || !uploadable || !is_too_large_to_send(answer.error())) return answer;
+  // The upload has another number. If an earlier sending ran, the transaction would be applied twice.
+  if (!never_ran(answer.error())) return answer;
   return commit_with_upload(state, 0, batch, options);
 }
 

@@ -35,6 +35,11 @@ bool retryable(const Error& error, bool of_stream) {
   return false;
 }
 
+// For a request that is on the wire, and whose stream ends or whose time is over before its answer comes.
+void note_loss(PendingRequest* request) {
+  if (request->state == PendingRequest::State::sent) request->may_have_run = true;
+}
+
 // `reached`: the server has answered on the stream on which the request was sent.
 Error deadline_error(const PendingRequest& request, bool reached, const std::string& where) {
   if (request.refusal && (!reached || request.state != PendingRequest::State::sent)) {
@@ -43,8 +48,7 @@ Error deadline_error(const PendingRequest& request, bool reached, const std::str
         "the deadline passed after " + std::to_string(request.attempts) + " attempts; the last one: " + error.message;
     if (request.may_have_run && never_ran(error)) {
       error.code = ErrorCode::deadline_exceeded;
-      error.not_run = false;
-      error.message += "; an earlier attempt may have run";
+      error.message += kOtherSending;
     }
     return error;
   }
@@ -82,8 +86,13 @@ std::uint64_t SessionState::submit(std::uint64_t number, const Batch& batch, Pen
   }
   if (number == 0) {
     number = next_number_++;
-  } else if (!error) {
-    error = check_resumable(number);
+  } else {
+    if (!error) {
+      error = check_resumable(number);
+      request->keeps_number = bool(error);
+    }
+    request->attempts = attempts_before(number);
+    request->may_have_run = true;
   }
   request->number = number;
   request->invoke_us = monotonic_us();
@@ -232,6 +241,7 @@ void SessionState::on_deadline(std::uint64_t number) {
   const auto found = pending_.find(number);
   if (found == pending_.end()) return;
   const RequestPointer request = found->second;
+  note_loss(request.get());
   end(request, deadline_error(*request, stream_answered_, where()), &lock);
 }
 
@@ -254,10 +264,8 @@ void SessionState::on_stream_end(Error error) {
   for (const auto& [number, request] : pending_) {
     if (request->state == PendingRequest::State::delayed) continue;
     if (std::find(failed.begin(), failed.end(), request) != failed.end()) continue;
-    if (request->state == PendingRequest::State::sent) {
-      request->refusal = error;
-      request->may_have_run = true;
-    }
+    if (request->state == PendingRequest::State::sent) request->refusal = error;
+    note_loss(request.get());
     request->state = PendingRequest::State::queued;
     queue_.push_back(number);
   }
@@ -290,7 +298,9 @@ void SessionState::end(const RequestPointer& request, const Error& error, Lock* 
 
 void SessionState::end_all(const std::vector<RequestPointer>& requests, const Error& error, Lock* lock) {
   for (const RequestPointer& request : requests) {
-    if (pending_.contains(request->number)) end(request, error, lock);
+    if (!pending_.contains(request->number)) continue;
+    if (!is_too_large_for_grpc(error)) note_loss(request.get());  // gRPC refused this message before the server saw it
+    end(request, error, lock);
   }
 }
 
@@ -302,15 +312,19 @@ void SessionState::take_out(const RequestPointer& request) {
   changed_.notify_all();
 }
 
-void SessionState::last_call(const RequestPointer& request, const std::vector<std::uint32_t>& fresh, const Error& error,
+// Every request ends here. So this is the place where the error of the last sending becomes that of the request.
+void SessionState::last_call(const RequestPointer& request, const std::vector<std::uint32_t>& fresh, Error error,
                              Lock* lock) {
+  if (error && request->may_have_run) error = of_many_sendings(std::move(error));
+  error.request = request->number;
+  error.attempts = request->attempts;
   ++listeners_running_;
   lock->unlock();
   t_in_listener = true;
   request->listener(*request, fresh, true, error);
   t_in_listener = false;
   lock->lock();
-  acknowledge(request->number, request->attempts, error);
+  if (!request->keeps_number) acknowledge(request->number, request->attempts, error);
   --listeners_running_;
   changed_.notify_all();
 }
@@ -343,7 +357,10 @@ void SessionState::end_call(std::uint64_t number, std::uint32_t attempts, const 
   calls_.erase(number);
   attempts_[number % kAttemptsKept] = {number, attempts, true};
   acknowledge(number, attempts, error);
-  if (session_gone && !ended_) ended_ = error;  // what is in flight hears it from the stream
+  if (session_gone && !ended_) {  // what is in flight hears it from the stream
+    ended_ = error;
+    ended_.not_run = ended_.may_have_run = false;  // they are about this request
+  }
   changed_.notify_all();
 }
 
@@ -364,7 +381,7 @@ std::uint64_t SessionState::acknowledged_through() const {
 }
 
 void SessionState::acknowledge(std::uint64_t number, std::uint32_t attempts, const Error& error) {
-  const bool unknown = error && attempts != 0 && error.code != ErrorCode::invalid_argument;
+  const bool unknown = error && attempts != 0 && (error.code != ErrorCode::invalid_argument || error.may_have_run);
   (unknown ? given_up_ : ended_beyond_).insert(number);
   while (!given_up_.empty() && *given_up_.begin() + kResumeWindow < next_number_) {
     ended_beyond_.insert(given_up_.extract(given_up_.begin()));
@@ -378,7 +395,10 @@ void SessionState::acknowledge(std::uint64_t number, std::uint32_t attempts, con
 std::uint32_t SessionState::attempts(std::uint64_t number) const {
   Lock lock(mutex_);
   const auto found = pending_.find(number);
-  if (found != pending_.end()) return found->second->attempts;
+  return found != pending_.end() ? found->second->attempts : attempts_before(number);
+}
+
+std::uint32_t SessionState::attempts_before(std::uint64_t number) const {
   const Attempts& kept = attempts_[number % kAttemptsKept];
   return kept.number == number ? kept.count : 0;
 }

@@ -50,7 +50,8 @@ struct PendingRequest {
   std::int64_t invoke_us = 0, return_us = 0;
   Backoff backoff;
   Error refusal;              // why the last attempt had no answer; becomes the error at the deadline
-  bool may_have_run = false;  // an attempt ended without a clear refusal
+  bool may_have_run = false;  // an attempt ended without a clear refusal, or resume() sends an old number again
+  bool keeps_number = false;  // resume() was refused: nothing changes for the request that has this number
   bool in_callback = false;
   Error end_error;  // set while in_callback: the request ends with it after the callback
 
@@ -111,8 +112,8 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   // The requests that end because their stream was lost with this error.
   std::vector<RequestPointer> culprits(const Error& error) const;
   void take_out(const RequestPointer& request);
-  void last_call(const RequestPointer& request, const std::vector<std::uint32_t>& fresh, const Error& error,
-                 Lock* lock);
+  void last_call(const RequestPointer& request, const std::vector<std::uint32_t>& fresh, Error error, Lock* lock);
+  std::uint32_t attempts_before(std::uint64_t number) const;  // of a request that has ended; known for the last ones
   void acknowledge(std::uint64_t number, std::uint32_t attempts, const Error& error);
   Error check_resumable(std::uint64_t number) const;
 

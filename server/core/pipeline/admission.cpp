@@ -130,10 +130,11 @@ void Admission::submit(std::unique_ptr<Request> content) {
 }
 
 Result<std::uint64_t> Admission::upload(const ReadSetChunk& chunk) {
-  if (core_->draining.load(std::memory_order_acquire)) return draining();
+  if (core_->draining.load(std::memory_order_acquire)) return draining().as_not_run();
   Result<std::uint64_t> keys = core_->sessions.upload(chunk, core_->secret, core_->environment.clock->monotonic_us());
-  if (!keys.ok()) core_->counters.refused.fetch_add(1, std::memory_order_relaxed);
-  return keys;
+  if (keys.ok()) return keys;
+  core_->counters.refused.fetch_add(1, std::memory_order_relaxed);
+  return keys.status().as_not_run();
 }
 
 }  // namespace kilokv::server

@@ -223,14 +223,15 @@ void ExecuteStage::refuse(std::unique_ptr<Batch> batch, const Status& status) {
 
 void ExecuteStage::fail(std::vector<std::shared_ptr<AdmittedRequest>> requests, const Status& status,
                         std::function<void()> done) {
+  // A request is there once for each of its transactions that are parked.
+  std::set<const AdmittedRequest*> seen;
+  std::erase_if(requests, [&seen](const auto& request) { return !seen.insert(request.get()).second; });
   for (const auto& request : requests) {
     request->failed = true;
     waiting_->forget(request->parked_ids);
   }
   std::function<void()> fail_all = [core = core_, requests = std::move(requests), status, done = std::move(done)] {
-    std::set<const AdmittedRequest*> seen;
     for (const auto& request : requests) {
-      if (!seen.insert(request.get()).second) continue;
       if (request->identity.session) {
         core->sessions.abandon(*request->identity.session, request->identity.number, status);
       } else {

@@ -40,11 +40,11 @@ Status SessionChanges::count_opening() {
 }
 
 void SessionChanges::open(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) {
-  if (core_->draining.load(std::memory_order_acquire)) return done(draining(), 0);
+  if (core_->draining.load(std::memory_order_acquire)) return done(draining().as_not_run(), 0);
   if (lease_us == 0) lease_us = core_->options.session_lease_us_default;
   Status status = check_lease(lease_us, core_->options);
   if (status.ok()) status = count_opening();
-  if (!status.ok()) return done(std::move(status), 0);
+  if (!status.ok()) return done(status.as_not_run(), 0);
   if (status = commands_->enter(); !status.ok()) {
     opening_.fetch_sub(1);
     return done(std::move(status), 0);
@@ -65,8 +65,9 @@ void SessionChanges::open(DurationUs lease_us, std::function<void(Result<Session
 
 void SessionChanges::close(const SessionId& session, std::function<void(Status)> done) {
   if (!core_->sessions.contains(session)) {
-    return done(
-        Status(StatusCode::failed_precondition, "unknown or expired session").because(ErrorReason::session_unknown));
+    return done(Status(StatusCode::failed_precondition, "unknown or expired session")
+                    .because(ErrorReason::session_unknown)
+                    .as_not_run());
   }
   if (Status status = commands_->enter(); !status.ok()) return done(std::move(status));
   SessionEntry entry;

@@ -80,9 +80,9 @@ std::optional<Waiting::Cancelled> Waiting::take_cancelled(std::uint64_t queue_ta
   const Cancelling cancelling = std::move(cancelling_.front());
   cancelling_.pop_front();
   Cancelled cancelled{{}, cancelling.done};
-  for (const std::uint64_t id : ids_of(cancelling.target)) {
-    std::erase(awake_, id);
-    cancelled.parked.push_back(lot_.take(id));
+  for (const std::uint64_t id : ids_of(cancelling.target)) cancelled.parked.push_back(lot_.take(id));
+  if (!cancelled.parked.empty()) {  // in one pass, because a cancel can name as many as a request has
+    std::erase_if(awake_, [this](std::uint64_t id) { return lot_.find(id) == nullptr; });
   }
   publish();
   return cancelled;

@@ -139,8 +139,17 @@ grpc::Status FakeServer::KeepSessionAlive(grpc::ServerContext*, const v1::KeepSe
   return on_keep_alive ? on_keep_alive() : grpc::Status();
 }
 
-grpc::Status FakeServer::CloseSession(grpc::ServerContext*, const v1::CloseSessionRequest* request,
+grpc::Status FakeServer::UploadReadSet(grpc::ServerContext*, const v1::UploadReadSetRequest* request,
+                                       v1::UploadReadSetResponse* response) {
+  response->set_keys(request->offset() + static_cast<std::uint64_t>(request->keys_size()));
+  return {};
+}
+
+grpc::Status FakeServer::CloseSession(grpc::ServerContext* context, const v1::CloseSessionRequest* request,
                                       v1::CloseSessionResponse*) {
+  if (on_close) {
+    if (grpc::Status status = on_close(context); !status.ok()) return status;
+  }
   std::lock_guard lock(mutex_);
   sessions_.erase(request->session());
   return {};

@@ -50,10 +50,13 @@ class FakeServer final : public v1::KiloKV::Service {
   std::function<grpc::Status(const v1::GetRequest&, v1::GetResponse*)> on_get;
   std::function<grpc::Status(const v1::ScanRequest&, v1::ScanResponse*)> on_scan;
   std::function<grpc::Status()> on_keep_alive;
+  std::function<grpc::Status(grpc::ServerContext*)> on_close;  // ok: closes the session
   std::function<grpc::Status(v1::StatusResponse*)> on_status;
 
   grpc::Status Execute(grpc::ServerContext* context, const v1::ExecuteRequest* request,
                        v1::ExecuteResponse* response) override;
+  grpc::Status UploadReadSet(grpc::ServerContext* context, const v1::UploadReadSetRequest* request,
+                             v1::UploadReadSetResponse* response) override;
   grpc::Status ExecuteBatch(grpc::ServerContext* context, const v1::ExecuteBatchRequest* request,
                             grpc::ServerWriter<v1::ExecuteBatchResponse>* writer) override;
   grpc::Status Session(grpc::ServerContext* context,

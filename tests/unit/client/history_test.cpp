@@ -105,6 +105,20 @@ TEST(History, ARefusalSaysWhetherItRan) {
     EXPECT_EQ(line["error"], "RESOURCE_EXHAUSTED");
     EXPECT_EQ(line.contains("not_run"), not_run);
   }
+  Error error;
+  error.code = ErrorCode::failed_precondition;
+  error.may_have_run = true;
+  error.request = 7;
+  error.attempts = 3;
+  HistoryContext context;
+  context.ended_with(error);
+  std::string out;
+  append_history(batch, Results(), 0, context, &out);
+  const json line = parse_line(out);
+  EXPECT_EQ(line["error"], "FAILED_PRECONDITION");
+  EXPECT_EQ(line["not_run"], false) << "the code alone would say that it did not run";
+  EXPECT_EQ(line["request"], 7);
+  EXPECT_EQ(line["attempts"], 3);
 }
 
 TEST(History, AResultIsWrittenWithItsReads) {

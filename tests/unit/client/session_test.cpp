@@ -4,6 +4,7 @@
 #include <future>
 #include <set>
 
+#include "client/lib/src/error.hpp"
 #include "tests/unit/client/fake_server.hpp"
 #include "tests/unit/client/test_batch.hpp"
 
@@ -26,6 +27,20 @@ class SessionTest : public ::testing::Test {
     options.timeout_us = timeout_us;
     options.encoding = encoding;
     return options;
+  }
+
+  static ErrorCode error_code_of(grpc::StatusCode code) { return client::error_code(static_cast<std::uint32_t>(code)); }
+
+  // A transaction that can be sent with an upload, and one that must be.
+  static Batch one_read() { return reads(1); }
+  static Batch many_reads() { return reads(2'000); }
+  static Batch reads(int keys) {
+    Batch batch;
+    batch.begin();
+    for (int i = 0; i < keys; ++i) batch.guard_version(batch.key("read" + std::to_string(i)), 0);
+    batch.add(batch.key("sum"), 1);
+    batch.end();
+    return batch;
   }
 
   // Sends until a message acknowledges `number`: that happens soon after an answer, not with it.
@@ -155,6 +170,157 @@ TEST_F(SessionTest, ARefusalAfterALossDoesNotClaimThatNothingRan) {
   EXPECT_EQ(attempts, 2);
   EXPECT_EQ(error.code, ErrorCode::deadline_exceeded) << error.message;
   EXPECT_FALSE(never_ran(error));
+}
+
+// The server says of each sending whether it ran. The client must say it of the request.
+TEST_F(SessionTest, ARefusalThatEndsARequestAfterALossDoesNotClaimThatNothingRan) {
+  for (const auto code : {grpc::StatusCode::FAILED_PRECONDITION, grpc::StatusCode::INVALID_ARGUMENT,
+                          grpc::StatusCode::PERMISSION_DENIED}) {
+    std::atomic<int> attempts = 0;
+    server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+      if (++attempts == 1) {
+        server_.apply(request);
+        return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the answer is lost");
+      }
+      write(refusal(request.number(), code, 0));
+      return std::nullopt;
+    };
+    open();
+    const Error error = session_->execute(adds(1), within(10'000'000)).error();
+    EXPECT_EQ(attempts, 2);
+    EXPECT_EQ(error.code, error_code_of(code)) << error.message;
+    EXPECT_FALSE(error.not_run);
+    EXPECT_TRUE(error.may_have_run);
+    EXPECT_FALSE(never_ran(error));
+    EXPECT_EQ(error.request, 1u);
+    EXPECT_EQ(error.attempts, 2u);
+    EXPECT_NE(error.message.find("may have run"), std::string::npos) << error.message;
+    server_.on_request = nullptr;
+    EXPECT_TRUE(session_->resume(1, adds(1), within(10'000'000))) << "its results can still be had";
+  }
+}
+
+TEST_F(SessionTest, ARefusalOfEverySendingStillClaimsThatNothingRan) {
+  std::atomic<int> attempts = 0;
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    const bool full = ++attempts < 3;
+    write(refusal(request.number(), full ? grpc::StatusCode::RESOURCE_EXHAUSTED : grpc::StatusCode::FAILED_PRECONDITION,
+                  full ? 1'000 : 0));
+    return std::nullopt;
+  };
+  open();
+  const Error error = session_->execute(adds(1), within(10'000'000)).error();
+  EXPECT_EQ(error.code, ErrorCode::failed_precondition) << error.message;
+  EXPECT_TRUE(error.not_run);
+  EXPECT_TRUE(never_ran(error));
+  EXPECT_EQ(error.attempts, 3u);
+}
+
+// The first sending is refused. The second one is on the wire, on a new stream without an answer, at the deadline.
+TEST_F(SessionTest, ARefusalOfAnEarlierSendingSaysNothingAboutTheOneOnTheWire) {
+  std::atomic<int> attempts = 0;
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (++attempts == 1) {
+      write(refusal(request.number(), grpc::StatusCode::RESOURCE_EXHAUSTED, 100'000));
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the stream breaks");
+    }
+    server_.apply(request);
+    return std::nullopt;
+  };
+  open();
+  const Error error = session_->execute(adds(1), within(1'000'000)).error();
+  EXPECT_EQ(attempts, 2);
+  EXPECT_EQ(server_.times_applied(1), 1u);
+  EXPECT_EQ(error.code, ErrorCode::deadline_exceeded) << error.message;
+  EXPECT_FALSE(never_ran(error));
+}
+
+TEST_F(SessionTest, AResumedRequestMayHaveRunAndKeepsItsAttempts) {
+  std::atomic<int> attempts = 0;
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (++attempts == 1) {
+      server_.apply(request);  // and no answer
+    } else {
+      write(refusal(request.number(), grpc::StatusCode::RESOURCE_EXHAUSTED, 60'000'000));
+    }
+    return std::nullopt;
+  };
+  open();
+  const Batch batch = adds(1);
+  EXPECT_EQ(session_->execute(batch, within(50'000)).error().code, ErrorCode::deadline_exceeded);
+  const Error error = session_->resume(1, batch, within(300'000)).error();
+  EXPECT_EQ(attempts, 2);
+  EXPECT_FALSE(never_ran(error)) << error.message;
+  EXPECT_EQ(error.attempts, 2u);
+  server_.on_request = nullptr;
+  const auto result = session_->resume(1, batch, within(10'000'000));
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->attempts, 3u);
+}
+
+TEST_F(SessionTest, ARefusedResumeDoesNotAcknowledgeTheRequestThatIsInFlight) {
+  std::promise<void> arrived;
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (request.number() != 1) return server_.answer(request, write);
+    arrived.set_value();
+    return std::nullopt;
+  };
+  open();
+  const Batch batch = adds(1);
+  session_->execute_async(batch, [](const Progress&) {});
+  arrived.get_future().wait();
+  EXPECT_EQ(session_->resume(1, batch).error().code, ErrorCode::failed_precondition);
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(session_->execute(adds(1)));
+  EXPECT_EQ(server_.seen().back().acknowledged_through(), 0u);
+}
+
+// Another number would apply it twice.
+TEST_F(SessionTest, ARequestThatIsTooLargeAfterALossIsNotSentUnderAnotherNumber) {
+  std::atomic<int> attempts = 0, commits = 0;
+  server_.on_execute = [&](const auto&, auto*, auto*) {
+    ++commits;
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "not expected");
+  };
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (++attempts == 1) {
+      server_.apply(request);
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the answer is lost");
+    }
+    v1::SessionResponse response = refusal(request.number(), grpc::StatusCode::INVALID_ARGUMENT, 0);
+    response.mutable_error()->mutable_detail()->set_setting("--guards-max");
+    write(response);
+    return std::nullopt;
+  };
+  open();
+  const Error error = session_->execute(one_read(), within(10'000'000)).error();
+  EXPECT_EQ(error.code, ErrorCode::invalid_argument) << error.message;
+  EXPECT_FALSE(never_ran(error));
+  EXPECT_EQ(commits, 0);
+}
+
+// A commit with uploaded keys: sent once and lost, then refused until the deadline.
+TEST_F(SessionTest, ACommitWithAnUploadDoesNotClaimThatNothingRanAfterALoss) {
+  for (const auto code : {grpc::StatusCode::UNAVAILABLE, grpc::StatusCode::FAILED_PRECONDITION}) {
+    std::atomic<int> commits = 0;
+    server_.on_execute = [&](const auto&, auto*, grpc::ServerContext* context) {
+      if (++commits == 1) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the answer is lost");
+      v1::ErrorDetail detail;
+      detail.set_not_run(true);
+      return FakeServer::with_detail(code, "refused", detail, context);
+    };
+    open();
+    const Error error = session_->execute(many_reads(), within(500'000)).error();
+    EXPECT_GE(commits, 2);
+    EXPECT_EQ(error.code, error_code_of(code)) << error.message;
+    EXPECT_FALSE(error.not_run) << error.message;
+    EXPECT_TRUE(error.may_have_run);
+    EXPECT_FALSE(never_ran(error));
+    EXPECT_EQ(error.request, 1u);
+    EXPECT_EQ(error.attempts, static_cast<std::uint32_t>(commits));
+    const Error again = session_->resume(1, many_reads(), within(100'000)).error();
+    EXPECT_FALSE(never_ran(again)) << again.message;
+    EXPECT_EQ(again.attempts, static_cast<std::uint32_t>(commits));
+  }
 }
 
 TEST_F(SessionTest, InvalidArgumentEndsTheRequestAlone) {
@@ -290,7 +456,10 @@ TEST_F(SessionTest, WhatWasSentEndsWithTheStreamThatBreaksAfterTheLease) {
   EXPECT_EQ(error.code, ErrorCode::failed_precondition) << error.message;
   released.set_value();
   EXPECT_EQ(answer.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "it waits for its deadline";
-  EXPECT_EQ(answer.get().code, ErrorCode::failed_precondition);
+  error = answer.get();
+  EXPECT_EQ(error.code, ErrorCode::failed_precondition);
+  EXPECT_EQ(error.attempts, 1u);
+  EXPECT_TRUE(error.may_have_run) << "it was on the wire";
 }
 
 // A channel that ends on a thread of gRPC takes that thread's queue away: the process crashed, about once in a hundred.
@@ -361,6 +530,20 @@ TEST_F(SessionTest, DestructionEndsWhatIsInFlight) {
   }
   session_.reset();
   EXPECT_EQ(cancelled, 10);
+}
+
+// To close twice does no harm, so the server need not promise that nothing ran.
+TEST_F(SessionTest, ACloseThatMeetsAFullServerIsSentAgain) {
+  std::atomic<int> closes = 0;
+  server_.on_close = [&](grpc::ServerContext* context) -> grpc::Status {
+    if (++closes > 1) return {};
+    v1::ErrorDetail detail;
+    detail.set_retry_after_us(1'000);
+    return FakeServer::with_detail(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", detail, context);
+  };
+  open();
+  session_.reset();
+  EXPECT_EQ(closes, 2);
 }
 
 TEST_F(SessionTest, AnAnswerThatMissesTransactionsIsAnError) {

@@ -1,6 +1,8 @@
 // The gRPC face over a fake database, through a real channel.
 #include "server/service/service.hpp"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
@@ -8,6 +10,7 @@
 #include <future>
 
 #include "server/service/grpc_server.hpp"
+#include "server/service/message_buffer.hpp"
 #include "server/service/status_map.hpp"
 #include "tests/unit/service/fake_database.hpp"
 #include "tests/unit/service/messages.hpp"
@@ -186,6 +189,34 @@ TEST_F(ServiceTest, TakesReadSetsAndWhatIsCommittedBesideThem) {
   EXPECT_EQ(detail_of(*waits).field(), "transactions[0].wait_timeout_us");
 }
 
+// An unknown part beside uploaded keys is a part of what the client wants to commit. So it is refused, too.
+TEST_F(ServiceTest, UnknownPartsBesideUploadedKeysAreRefused) {
+  service_.serve(&database_);
+  v1::ExecuteRequest request;
+  request.mutable_id()->set_session(std::string(16, 's'));
+  request.mutable_id()->set_number(3);
+  request.set_uploaded_keys(2);
+  v1::Transaction* transaction = request.mutable_transaction();
+  for (const bool empty : {true, false}) {
+    if (!empty) *transaction = test::transfer("a", "b", 1);
+    transaction->GetReflection()->MutableUnknownFields(transaction)->AddLengthDelimited(77)->assign("writes");
+    auto call = context();
+    call->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    v1::ExecuteResponse response;
+    EXPECT_EQ(stub_->Execute(call.get(), request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(detail_of(*call).reason(), v1::ERROR_REASON_UNKNOWN_FIELD);
+    EXPECT_EQ(detail_of(*call).field(), "transactions[0]");
+    EXPECT_TRUE(detail_of(*call).not_run());
+  }
+  transaction->Clear();
+  transaction->set_precedence(256);
+  auto call = context();
+  v1::ExecuteResponse response;
+  EXPECT_EQ(stub_->Execute(call.get(), request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(detail_of(*call).field(), "transactions[0].precedence");
+  EXPECT_EQ(database_.submitted(), 0u);
+}
+
 TEST_F(ServiceTest, BatchIsAnsweredInItsOwnForm) {
   service_.serve(&database_);
   v1::TransactionRows rows;
@@ -214,6 +245,7 @@ TEST_F(ServiceTest, BatchIsAnsweredInItsOwnForm) {
 TEST_F(ServiceTest, OverlongMessageIsRefusedByName) {
   service_.serve(&database_);
   v1::SessionRequest big = session_request(7);
+  big.set_session(std::string(16, 's'));
   big.mutable_rows()->mutable_transactions(0)->mutable_then(0)->set_key(std::string(5 << 20, 'x'));
   auto call = context();
   auto stream = stub_->Session(call.get());
@@ -227,7 +259,9 @@ TEST_F(ServiceTest, OverlongMessageIsRefusedByName) {
   EXPECT_TRUE(response.error().detail().not_run());
   // The stream goes on.
   ASSERT_TRUE(stream->Write(session_request(8)));
-  test::FakeDatabase::commit(database_.take().get());
+  const auto request = database_.take();
+  EXPECT_TRUE(request->identity.session.has_value()) << "the message that was refused named the session";
+  test::FakeDatabase::commit(request.get());
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_EQ(response.number(), 8u);
   EXPECT_FALSE(response.has_error());
@@ -439,8 +473,12 @@ TEST_F(ServiceTest, EveryRefusalHasAReason) {
   execute.mutable_transaction()->mutable_then(0)->clear_operand();
   EXPECT_EQ(refusal(KILOKV_METHOD(Execute), execute, v1::ExecuteResponse()), v1::ERROR_REASON_MISSING_FIELD);
   execute = execute_request();
-  execute.mutable_transaction()->mutable_then(0)->set_limit(1);
+  execute.mutable_transaction()->set_precedence(256);
   EXPECT_EQ(refusal(KILOKV_METHOD(Execute), execute, v1::ExecuteResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
+  execute = execute_request();
+  execute.mutable_transaction()->mutable_then(0)->set_limit(1);  // the reason that columns get, too
+  EXPECT_EQ(refusal(KILOKV_METHOD(Execute), execute, v1::ExecuteResponse()), v1::ERROR_REASON_NOT_ALLOWED);
+  execute = execute_request();
   execute.mutable_transaction()->mutable_then(0)->mutable_range();
   EXPECT_EQ(refusal(KILOKV_METHOD(Execute), execute, v1::ExecuteResponse()), v1::ERROR_REASON_NOT_ALLOWED);
   EXPECT_EQ(refusal(KILOKV_METHOD(UploadReadSet), v1::UploadReadSetRequest(), v1::UploadReadSetResponse()),
@@ -449,10 +487,15 @@ TEST_F(ServiceTest, EveryRefusalHasAReason) {
   open.set_lease_us(1);
   EXPECT_EQ(refusal(KILOKV_METHOD(OpenSession), open, v1::OpenSessionResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
   EXPECT_EQ(refusal(KILOKV_METHOD(KeepSessionAlive), v1::KeepSessionAliveRequest(), v1::KeepSessionAliveResponse()),
-            v1::ERROR_REASON_OUT_OF_RANGE);
-  EXPECT_EQ(refusal(KILOKV_METHOD(CloseSession), v1::CloseSessionRequest(), v1::CloseSessionResponse()),
-            v1::ERROR_REASON_OUT_OF_RANGE);
-  EXPECT_EQ(refusal(KILOKV_METHOD(Get), v1::GetRequest(), v1::GetResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
+            v1::ERROR_REASON_MISSING_FIELD);
+  v1::CloseSessionRequest close;
+  EXPECT_EQ(refusal(KILOKV_METHOD(CloseSession), close, v1::CloseSessionResponse()), v1::ERROR_REASON_MISSING_FIELD);
+  close.set_session("short");
+  EXPECT_EQ(refusal(KILOKV_METHOD(CloseSession), close, v1::CloseSessionResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
+  v1::GetRequest get;
+  EXPECT_EQ(refusal(KILOKV_METHOD(Get), get, v1::GetResponse()), v1::ERROR_REASON_MISSING_FIELD);
+  get.add_keys(std::string(2048, 'x'));
+  EXPECT_EQ(refusal(KILOKV_METHOD(Get), get, v1::GetResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
   v1::ScanRequest scan;
   scan.set_reader("short");
   EXPECT_EQ(refusal(KILOKV_METHOD(Scan), scan, v1::ScanResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
@@ -504,6 +547,64 @@ TEST_F(ServiceTest, MalformedMessagesAndUnknownMethodsAreRefusedInOurWords) {
   EXPECT_EQ(status.error_message(), "unknown method /kilokv.v1.KiloKV/Jump");
   EXPECT_EQ(detail_of(*call).reason(), v1::ERROR_REASON_UNKNOWN_METHOD);
   EXPECT_TRUE(detail_of(*call).not_run());
+  EXPECT_EQ(database_.submitted(), 0u);
+}
+
+// A parsed message can take many times the memory of its bytes, so the length is checked first. Malformed bytes show
+// it.
+TEST_F(ServiceTest, AnOverlongMessageOfAnyMethodIsNotParsed) {
+  service_.serve(&database_);
+  grpc::GenericStub stub(grpc::CreateChannel(server_->endpoint(), grpc::InsecureChannelCredentials()));
+  grpc::ByteBuffer response;
+  const auto send = [&](const std::string& method, const std::string& bytes, grpc::ClientContext* call) {
+    const grpc::Slice slice(bytes);
+    grpc::ByteBuffer request(&slice, 1);
+    std::promise<grpc::Status> ended;
+    stub.UnaryCall(call, "/kilokv.v1.KiloKV/" + method, {}, &request, &response,
+                   [&](grpc::Status status) { ended.set_value(status); });
+    return ended.get_future().get();
+  };
+  const std::size_t most = ServiceOptions().message_bytes_max;
+  const auto* methods = v1::ErrorDetail::descriptor()->file()->FindServiceByName("KiloKV");
+  for (int i = 0; i < methods->method_count(); ++i) {
+    const std::string& method = methods->method(i)->name();
+    if (method == "Session") continue;
+    auto fits = context(), too_long = context();
+    EXPECT_EQ(send(method, std::string(most, '\xff'), fits.get()).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(detail_of(*fits).reason(), v1::ERROR_REASON_MALFORMED_MESSAGE) << method;
+    EXPECT_EQ(send(method, std::string(most + 1, '\xff'), too_long.get()).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+    const v1::ErrorDetail detail = detail_of(*too_long);
+    EXPECT_EQ(detail.reason(), v1::ERROR_REASON_MESSAGE_TOO_LARGE) << method;
+    EXPECT_EQ(detail.setting(), "--message-bytes-max") << method;
+    EXPECT_EQ(detail.limit(), std::to_string(most) + " bytes") << method;
+    EXPECT_EQ(detail.actual(), std::to_string(most + 1) + " bytes") << method;
+    EXPECT_TRUE(detail.not_run()) << method;
+  }
+
+  // A stream reads the number, because the refusal names it. The rows are malformed inside.
+  v1::SessionRequest head;
+  head.set_number(7);
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream out(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&out);
+    coded.WriteTag(v1::SessionRequest::kRowsFieldNumber << 3 | 2);
+    coded.WriteVarint32(static_cast<std::uint32_t>(most));
+    coded.WriteString(std::string(most, '\xff'));
+  }
+  bytes += head.SerializeAsString();
+  auto stream = context();
+  EXPECT_TRUE(send("Session", bytes, stream.get()).ok());
+  v1::SessionResponse refused;
+  ASSERT_TRUE(parse_message(&response, UINT64_MAX, &refused).ok());
+  EXPECT_EQ(refused.number(), 7u);
+  EXPECT_EQ(refused.error().detail().reason(), v1::ERROR_REASON_MESSAGE_TOO_LARGE);
+  EXPECT_TRUE(refused.error().detail().not_run());
+  auto no_fields = context();
+  EXPECT_EQ(send("Session", std::string(most + 1, '\xff'), no_fields.get()).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(detail_of(*no_fields).reason(), v1::ERROR_REASON_MALFORMED_MESSAGE);
   EXPECT_EQ(database_.submitted(), 0u);
 }
 

@@ -37,11 +37,16 @@ struct Error {
   std::uint64_t retry_after_us = 0;
   std::string reason;    // as the server named it, such as QUEUE_FULL; empty: it did not
   bool not_run = false;  // the server said that nothing of the request ran or will run
+  // The request was sent more than once, and an earlier sending may have run. Then not_run is false, because a refusal
+  // is about its own sending only.
+  bool may_have_run = false;
+  std::uint64_t request = 0;   // the number of the request in its session, for resume(); 0: it has none
+  std::uint32_t attempts = 0;  // how often the request with this number was sent
   explicit operator bool() const { return code != ErrorCode::none; }
 };
 
-// Whether the request that ended with `error` was refused. If true, its transactions without an answer did not run. If
-// false, it is unknown whether they ran.
+// Whether the request that ended with `error` was refused each time that it was sent. If true, its transactions without
+// an answer did not run. If false, it is unknown whether they ran.
 bool never_ran(const Error& error);
 
 // A value or an Error. Nothing in the library throws.

@@ -33,6 +33,10 @@ struct HistoryContext {
   std::optional<std::int64_t> return_us = {};  // time of the answer; empty: it never came
   ErrorCode error = ErrorCode::none;           // why there is no answer; written if the outcome is unknown
   bool not_run = false;                        // with `error`: the server said that nothing of the request ran
+  bool may_have_run = false;  // with `error`: a sending of the request may have run, whatever `error` is
+
+  // Takes all that an error tells about the request: its number, how often it was sent, and whether it may have run.
+  void ended_with(const Error& failure);
 };
 
 // The first line. `config_json` is a JSON object, and is written as it is. `initial` has the pairs that were in the
