@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 #include "tests/unit/engine/sim/shrink_batch.hpp"
 
 namespace kilokv::engine {

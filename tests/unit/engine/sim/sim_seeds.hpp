@@ -11,14 +11,17 @@
 #include <optional>
 #include <set>
 
+#include "engine/base/status.hpp"
 #include "engine/exec/run/execution_report.hpp"
 #include "engine/sim/lanes.hpp"
 #include "engine/sim/shrink.hpp"
-#include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
-#include "tests/unit/engine/referee/referee_scenario.hpp"
 
 namespace kilokv::engine {
+
+class Workload;
+enum class RefereeMode : std::uint8_t;
+struct RefereeScenario;
 
 // If a sanitizer makes each step slow, a tenth of the schedules run. Mutations are then left out, because the sanitizer
 // is not there to check mutations.

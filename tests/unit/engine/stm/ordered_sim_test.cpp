@@ -11,6 +11,7 @@
 #include "engine/sim/ordered_sim.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 #include "tests/unit/engine/sim/sim_seeds.hpp"
 #include "tests/unit/engine/stm/planted_rules.hpp"
 

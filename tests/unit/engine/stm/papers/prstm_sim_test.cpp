@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 #include "tests/unit/engine/stm/papers/ticketed_sim.hpp"
 #include "tests/unit/engine/stm/planted_rules.hpp"
 

@@ -6,6 +6,7 @@
 
 #include "engine/engine_for_tests.hpp"
 #include "engine/workloads/workload.hpp"
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 
 namespace kilokv::engine {
 namespace {
