@@ -55,6 +55,10 @@ Result<Workload> mixed_workload(std::uint64_t seed, std::uint64_t keys) {
   return Workload::create(options);
 }
 
+void generate_mixed(Workload* workload, std::size_t transactions, ColumnsBuilder* builder) {
+  workload->generate(builder, transactions);
+}
+
 bool set_schedule(const Schedule& usual, std::uint64_t seed, const Schedule* given, Schedule* schedule) {
   const bool is_given = given != nullptr && given->seed == seed;
   *schedule = is_given ? *given : usual;

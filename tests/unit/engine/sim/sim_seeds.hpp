@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -19,6 +20,7 @@
 
 namespace kilokv::engine {
 
+class ColumnsBuilder;
 class Workload;
 enum class RefereeMode : std::uint8_t;
 struct RefereeScenario;
@@ -52,6 +54,9 @@ struct SimTotals {
 
 // The workload `mixed` over this many keys, without ranges, because a batch with a range runs on `serial`.
 Result<Workload> mixed_workload(std::uint64_t seed, std::uint64_t keys);
+// Appends that workload's next transactions. It is not in this header, because it compiles the generators of all
+// workloads.
+void generate_mixed(Workload* workload, std::size_t transactions, ColumnsBuilder* builder);
 
 // Sets the schedule of the batch with this seed: `given` if it belongs to that batch, else `usual`. Returns whether it
 // is `given`.

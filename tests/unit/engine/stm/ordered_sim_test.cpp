@@ -112,7 +112,7 @@ Status run_ordered_seed(SimRuns runs, MakeExecutor make, std::uint64_t seed, Sim
     } else if (waits) {
       generate_waits(&random, keys, transactions, &scenario.builder);
     } else {
-      workload->generate(&scenario.builder, transactions);
+      generate_mixed(&*workload, transactions, &scenario.builder);
     }
     scenario.execute();
     totals->schedule = runs.schedule;
