@@ -287,9 +287,8 @@ class LoggedAccess {
 
  private:
   KILOKV_HOST_DEVICE Cell read_entry(std::uint32_t e) const {
-    constexpr std::uint8_t kLogged =
-        (Rules::kLogsReads ? kEntryRead : 0) | (Rules::kFindsOwnWrites ? kEntryWritten : 0);
-    if (log_->has(e, kLogged)) return log_->cell(e);
+    const int logged = (Rules::kLogsReads ? kEntryRead : 0) | (Rules::kFindsOwnWrites ? kEntryWritten : 0);
+    if (log_->has(e, static_cast<std::uint8_t>(logged))) return log_->cell(e);
     const Cell cell = reader_->fetch(e);
     if (reader_->stopped() || log_->has(e, kEntryWritten)) return cell;
     log_->set_cell(e, cell);

@@ -19,6 +19,7 @@
 #include "tests/unit/engine/child_process.hpp"
 #include "tests/unit/engine/harness.hpp"
 #include "tests/unit/engine/referee/referee_scenario.hpp"
+#include "tests/unit/engine/stm/planted_rules.hpp"
 
 namespace kilokv::engine {
 namespace {
@@ -55,12 +56,8 @@ void expect_right(const RefereeScenario& scenario) {
   EXPECT_EQ(check_state(after, *scenario.engine).message(), "");
 }
 
-// A reader's reservation stays beyond its round, and nobody may write the record any more.
-struct UntaggedReads : OrderedRules {
-  static constexpr bool kTagsReads = false;
-};
+using Rules = PlantedOrderedRules<OrderedRules>;
 
-template <class Rules>
 void run_simulated(RefereeScenario* scenario) {
   SimRuns runs;
   runs.shape = {.blocks = 1, .block_threads = 4, .group_width = 4};
@@ -73,14 +70,16 @@ void run_simulated(RefereeScenario* scenario) {
 
 TEST(a_stall_in_the_simulator_ends_and_the_batch_runs_on_the_cpu) {
   RefereeScenario scenario;
-  run_simulated<UntaggedReads>(&scenario);
+  // A reader's reservation stays beyond its round, and nobody may write the record any more.
+  const Planted untagged_reads(&Rules::kTagsReads, false);
+  run_simulated(&scenario);
   EXPECT_EQ(scenario.engine->device().reason, kGivenUp);
   EXPECT_EQ(scenario.engine->execution().devices_lost, 1u);
   expect_right(scenario);
 }
 TEST(without_a_stall_the_simulator_gives_nothing_up) {
   RefereeScenario scenario;
-  run_simulated<OrderedRules>(&scenario);
+  run_simulated(&scenario);
   EXPECT_EQ(scenario.engine->device().reason, "");
   expect_right(scenario);
 }

@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 #include "tests/unit/engine/sim/shrink_batch.hpp"
 
 namespace kilokv::engine {
@@ -51,6 +53,10 @@ Result<Workload> mixed_workload(std::uint64_t seed, std::uint64_t keys) {
   options.seed = seed;
   options.mixed.ranges = false;
   return Workload::create(options);
+}
+
+void generate_mixed(Workload* workload, std::size_t transactions, ColumnsBuilder* builder) {
+  workload->generate(builder, transactions);
 }
 
 bool set_schedule(const Schedule& usual, std::uint64_t seed, const Schedule* given, Schedule* schedule) {

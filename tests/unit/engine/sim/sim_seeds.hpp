@@ -7,28 +7,33 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
 
+#include "engine/base/status.hpp"
 #include "engine/exec/run/execution_report.hpp"
 #include "engine/sim/lanes.hpp"
 #include "engine/sim/shrink.hpp"
-#include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
-#include "tests/unit/engine/referee/referee_scenario.hpp"
 
 namespace kilokv::engine {
 
-// If a sanitizer makes each step slow, a tenth of the schedules run. Mutations are then left out: each is a protocol to
-// compile, and the sanitizer is not there to check mutations.
+class ColumnsBuilder;
+class Workload;
+enum class RefereeMode : std::uint8_t;
+struct RefereeScenario;
+
+// If a sanitizer makes each step slow, a tenth of the schedules run. Mutations are then left out, because the sanitizer
+// is not there to check mutations.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t schedules_to_run(std::uint64_t schedules) { return schedules / 10; }
-#define PLANTED_TEST(name, expectation) static_assert(true);
+#define PLANTED_TEST(name, ...) static_assert(true);
 #else
 constexpr std::uint64_t schedules_to_run(std::uint64_t schedules) { return schedules; }
-#define PLANTED_TEST(name, expectation) \
-  TEST(name) { expectation; }
+#define PLANTED_TEST(name, ...) \
+  TEST(name) { __VA_ARGS__; }
 #endif
 
 // The counts over a family's runs.
@@ -49,6 +54,9 @@ struct SimTotals {
 
 // The workload `mixed` over this many keys, without ranges, because a batch with a range runs on `serial`.
 Result<Workload> mixed_workload(std::uint64_t seed, std::uint64_t keys);
+// Appends that workload's next transactions. It is not in this header, because it compiles the generators of all
+// workloads.
+void generate_mixed(Workload* workload, std::size_t transactions, ColumnsBuilder* builder);
 
 // Sets the schedule of the batch with this seed: `given` if it belongs to that batch, else `usual`. Returns whether it
 // is `given`.

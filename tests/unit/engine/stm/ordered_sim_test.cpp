@@ -12,7 +12,9 @@
 #include "engine/sim/ordered_sim.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 #include "tests/unit/engine/sim/sim_seeds.hpp"
+#include "tests/unit/engine/stm/planted_rules.hpp"
 
 namespace kilokv::engine {
 namespace {
@@ -22,49 +24,6 @@ constexpr std::uint64_t kSchedules = schedules_to_run(14000);
 constexpr std::uint64_t kPlantedSchedulesMax = 4000;
 constexpr std::size_t kShrunkDecisionsMax = 10;  // of a mutation
 constexpr std::uint64_t kBatches = 2;            // each in a row on one state: reservations of earlier ones are there
-
-struct NoOlderReader : OrderedRules {
-  static constexpr bool kOlderReader = false;
-};
-struct UntaggedReads : OrderedRules {
-  static constexpr bool kTagsReads = false;
-};
-struct NoBarrierBeforeDecide : OrderedRules {
-  static constexpr bool kBarrierBeforeDecide = false;
-};
-struct NoBarrierBehindRound : OrderedRules {
-  static constexpr bool kBarrierBehindRound = false;
-};
-struct OneSet : OrderedRules {
-  static constexpr bool kTwoSets = false;
-};
-struct RunsUnreserved : OrderedRules {
-  static constexpr bool kJoinsFirst = false;
-};
-struct PlacesWithoutPass : OrderedRules {
-  static constexpr bool kPlacesByPass = false;
-};
-struct ReadersWalkAlone : OrderedRules {
-  static constexpr bool kReadersJoin = false;
-};
-struct AddersWalkAlone : OrderedRules {
-  static constexpr bool kAddersJoin = false;
-};
-struct ChainsAfterOneSweep : OrderedRules {
-  static constexpr bool kJoinsUntilStill = false;
-};
-struct WalksAcrossPasses : OrderedRules {
-  static constexpr bool kWalksByPass = false;
-};
-struct WalksUnmet : OrderedRules {
-  static constexpr bool kMeetsBeforeWalk = false;
-};
-struct LooksUnmet : OrderedRules {
-  static constexpr bool kMeetsBehindWalk = false;
-};
-struct UnboundedDeltas : OrderedRules {
-  static constexpr bool kBoundsDeltas = false;
-};
 
 // 8 to 16 transactions on 2 to 4 keys, on 4 to 16 lanes; one lockstep schedule for two interleaved ones.
 SimRuns runs_of(std::uint32_t width, std::uint64_t seed) {
@@ -154,7 +113,7 @@ Status run_ordered_seed(SimRuns runs, MakeExecutor make, std::uint64_t seed, Sim
     } else if (waits) {
       generate_waits(&random, keys, transactions, &scenario.builder);
     } else {
-      workload->generate(&scenario.builder, transactions);
+      generate_mixed(&*workload, transactions, &scenario.builder);
     }
     scenario.execute();
     totals->schedule = runs.schedule;
@@ -167,13 +126,16 @@ Status run_ordered_seed(SimRuns runs, MakeExecutor make, std::uint64_t seed, Sim
   return status;
 }
 
-template <std::uint32_t Width, class Rules = OrderedRules>
-struct Family {
-  static std::unique_ptr<Executor> make(SimRuns* runs) { return std::make_unique<OrderedSim<Width, Rules>>(runs); }
+// Mutations change these rules, in groups of 4. Other groups have the rules of the product.
+using Rules = PlantedOrderedRules<OrderedRules>;
+template <std::uint32_t Width, class R>
+struct FamilyOf {
+  static std::unique_ptr<Executor> make(SimRuns* runs) { return std::make_unique<OrderedSim<Width, R>>(runs); }
   static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
     return run_ordered_seed(runs_of(Width, seed), &make, seed, totals, given);
   }
 };
+using Family = FamilyOf<4, Rules>;
 
 template <class F>
 void expect_chains_to_hold(const char* test, std::uint64_t schedules, bool is_weak = false) {
@@ -184,41 +146,41 @@ void expect_chains_to_hold(const char* test, std::uint64_t schedules, bool is_we
   EXPECT_EQ(totals.stale_loads > schedules, is_weak);
 }
 
-// And it takes few decisions.
-template <class Rules>
-void expect_to_fail_soon(const char* test, std::size_t decisions_max = kShrunkDecisionsMax) {
-  const auto failed = expect_to_fail<Family<4, Rules>>(kProgram, test, kPlantedSchedulesMax);
+// And it takes few decisions. A build with a sanitizer has no mutations, and does not use it.
+[[maybe_unused]] void expect_to_fail_soon(const char* test, std::size_t decisions_max = kShrunkDecisionsMax) {
+  const auto failed = expect_to_fail<Family>(kProgram, test, kPlantedSchedulesMax);
   if (!failed) return;
-  const ShrunkSchedule shrunk = shrink_seed(&Family<4, Rules>::run_seed, failed->seed, failed->schedule);
+  const ShrunkSchedule shrunk = shrink_seed(&Family::run_seed, failed->seed, failed->schedule);
   EXPECT_TRUE(shrunk.fails && shrunk.schedule.decisions.size() <= decisions_max);
 }
 
-TEST(ordered_holds_in_groups_of_4) { expect_chains_to_hold<Family<4>>("ordered_holds_in_groups_of_4", kSchedules); }
+TEST(ordered_holds_in_groups_of_4) { expect_chains_to_hold<Family>("ordered_holds_in_groups_of_4", kSchedules); }
 TEST(ordered_holds_in_groups_of_32) {
-  expect_chains_to_hold<Family<32>>("ordered_holds_in_groups_of_32", kSchedules / 12);
+  expect_chains_to_hold<FamilyOf<32, OrderedRules>>("ordered_holds_in_groups_of_32", kSchedules / 12);
 }
 TEST(ordered_holds_in_weak_memory) {
-  expect_chains_to_hold<InWeakMemory<Family<4>>>("ordered_holds_in_weak_memory", kSchedules / 7, true);
+  expect_chains_to_hold<InWeakMemory<Family>>("ordered_holds_in_weak_memory", kSchedules / 7, true);
 }
 
-#define PLANTED(test, Rules, ...) PLANTED_TEST(test, expect_to_fail_soon<Rules>(#test __VA_OPT__(, ) __VA_ARGS__))
+#define PLANTED(test, rule, ...) \
+  PLANTED_RULE(test, Rules::rule, false, expect_to_fail_soon(#test __VA_OPT__(, ) __VA_ARGS__))
 
 // docs/papers.md, gap 10.
-PLANTED(a_missing_rule_of_the_older_reader_is_found, NoOlderReader)
-PLANTED(a_reservation_without_its_epoch_is_found, UntaggedReads)
-PLANTED(a_missing_first_barrier_is_found, NoBarrierBeforeDecide)
-PLANTED(a_missing_barrier_of_a_round_is_found, NoBarrierBehindRound)
-PLANTED(reservations_in_words_that_decide_are_found, OneSet)
-PLANTED(a_pass_that_opens_without_reservations_is_found, RunsUnreserved)
-PLANTED(a_postponed_one_at_its_old_place_is_found, PlacesWithoutPass)
-PLANTED(readers_in_a_chain_of_their_own_are_found, ReadersWalkAlone)
+PLANTED(a_missing_rule_of_the_older_reader_is_found, kOlderReader)
+PLANTED(a_reservation_without_its_epoch_is_found, kTagsReads)
+PLANTED(a_missing_first_barrier_is_found, kBarrierBeforeDecide)
+PLANTED(a_missing_barrier_of_a_round_is_found, kBarrierBehindRound)
+PLANTED(reservations_in_words_that_decide_are_found, kTwoSets)
+PLANTED(a_pass_that_opens_without_reservations_is_found, kJoinsFirst)
+PLANTED(a_postponed_one_at_its_old_place_is_found, kPlacesByPass)
+PLANTED(readers_in_a_chain_of_their_own_are_found, kReadersJoin)
 // The lanes have to decide little in a round, and then to meet in a certain order.
-PLANTED(adders_that_do_not_commute_in_chains_of_their_own_are_found, AddersWalkAlone, 40)
-PLANTED(chains_that_were_not_joined_to_the_end_are_found, ChainsAfterOneSweep)
-PLANTED(a_walk_that_mixes_passes_is_found, WalksAcrossPasses)
-PLANTED(a_walk_before_all_have_looked_is_found, WalksUnmet)
-PLANTED(a_look_before_the_walk_has_ended_is_found, LooksUnmet)
-PLANTED(deltas_without_a_bound_are_found, UnboundedDeltas)
+PLANTED(adders_that_do_not_commute_in_chains_of_their_own_are_found, kAddersJoin, 40)
+PLANTED(chains_that_were_not_joined_to_the_end_are_found, kJoinsUntilStill)
+PLANTED(a_walk_that_mixes_passes_is_found, kWalksByPass)
+PLANTED(a_walk_before_all_have_looked_is_found, kMeetsBeforeWalk)
+PLANTED(a_look_before_the_walk_has_ended_is_found, kMeetsBehindWalk)
+PLANTED(deltas_without_a_bound_are_found, kBoundsDeltas)
 
 }  // namespace
 }  // namespace kilokv::engine

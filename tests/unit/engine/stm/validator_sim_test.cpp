@@ -14,6 +14,7 @@
 #include "engine/workloads/random.hpp"
 #include "tests/unit/engine/harness.hpp"
 #include "tests/unit/engine/sim/sim_seeds.hpp"
+#include "tests/unit/engine/stm/planted_rules.hpp"
 
 namespace kilokv::engine {
 namespace {
@@ -156,7 +157,8 @@ struct SimCheck {
   }
 };
 
-template <class Rules = ValidatorRules>
+using Rules = PlantedValidatorRules<ValidatorRules>;
+
 struct Family {
   static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
     SimValidation run(seed);
@@ -222,8 +224,7 @@ struct Family {
     return {};
   }
 };
-template <class Rules = ValidatorRules>
-using Weak = InWeakMemory<Family<Rules>>;
+using Weak = InWeakMemory<Family>;
 
 void expect_all_probes(const SimTotals& totals) {
   const auto expect = [&](auto probe, const char* name) {
@@ -241,21 +242,18 @@ void expect_all_probes(const SimTotals& totals) {
 }
 
 TEST(validator_holds) {
-  const SimTotals totals = expect_to_hold<Family<>>(kProgram, "validator_holds", kSchedules);
+  const SimTotals totals = expect_to_hold<Family>(kProgram, "validator_holds", kSchedules);
   if (replayed_seed() == nullptr) expect_all_probes(totals);
 }
 TEST(validator_holds_in_weak_memory) {
-  const SimTotals totals = expect_to_hold<Weak<>>(kProgram, "validator_holds_in_weak_memory", kSchedules);
+  const SimTotals totals = expect_to_hold<Weak>(kProgram, "validator_holds_in_weak_memory", kSchedules);
   if (replayed_seed() != nullptr) return;
   expect_all_probes(totals);
   EXPECT_TRUE(totals.stale_loads > kSchedules);
 }
 
 #define PLANTED_IN(Scenario, test, rule, as) \
-  struct Rules_##test : ValidatorRules {     \
-    static constexpr auto rule = as;         \
-  };                                         \
-  PLANTED_TEST(test, expect_to_fail<Scenario<Rules_##test>>(kProgram, #test))
+  PLANTED_RULE(test, Rules::rule, as, expect_to_fail<Scenario>(kProgram, #test))
 #define PLANTED(test, rule) PLANTED_IN(Family, test, rule, false)
 #define RELAXED(test, order) PLANTED_IN(Weak, test, order, Order::relaxed)
 

@@ -4,6 +4,7 @@
 #include "engine/stm/papers/gpustm.hpp"
 
 #include "tests/unit/engine/stm/papers/ticketed_sim.hpp"
+#include "tests/unit/engine/stm/planted_rules.hpp"
 
 namespace kilokv::engine {
 namespace {
@@ -11,8 +12,11 @@ namespace {
 constexpr const char* kProgram = "engine_gpustm_sim_test";
 constexpr std::uint64_t kSchedules = schedules_to_run(15000);
 
-template <std::uint32_t Width, class Rules = GpustmRules>
-using Family = TicketedFamily<Width, Gpustm<SimPlatformOf<Width>, Rules>>;
+// Mutations change these rules, in groups of 4. Other groups have the rules of the product.
+using Rules = PlantedGpustmRules<GpustmRules>;
+template <std::uint32_t Width, class R>
+using FamilyOf = TicketedFamily<Width, Gpustm<SimPlatformOf<Width>, R>>;
+using Family = FamilyOf<4, Rules>;
 
 constexpr NamedProbe<GpustmProbe> kNames[] = {
     {GpustmProbe::busy, "a lock that another transaction has"},
@@ -24,20 +28,20 @@ constexpr NamedProbe<GpustmProbe> kNames[] = {
 };
 
 TEST(gpustm_holds_in_groups_of_4) {
-  const SimTotals totals = expect_to_hold<Family<4>>(kProgram, "gpustm_holds_in_groups_of_4", kSchedules);
+  const SimTotals totals = expect_to_hold<Family>(kProgram, "gpustm_holds_in_groups_of_4", kSchedules);
   if (replayed_seed() == nullptr) expect_probes(totals, kNames);
 }
 TEST(gpustm_holds_in_groups_of_32) {
-  expect_to_hold<Family<32>>(kProgram, "gpustm_holds_in_groups_of_32", kSchedules / 12);
+  expect_to_hold<FamilyOf<32, GpustmRules>>(kProgram, "gpustm_holds_in_groups_of_32", kSchedules / 12);
 }
 
 // A transaction that is alone has nothing in its way, whatever it leaves unread: here the record of the list that does
 // not run, and one that is not there.
 TEST(one_that_is_alone_meets_no_conflict) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    TicketedSimRuns runs = Family<4>::runs_of(seed);
+    TicketedSimRuns runs = Family::runs_of(seed);
     RefereeScenario scenario;
-    scenario.engine = make_simulated(Family<4>::kKind, &runs);
+    scenario.engine = make_simulated(Family::kKind, &runs);
     for (const char* key : {"a", "b"}) scenario.load(key, 5);
     ColumnsBuilder& b = scenario.builder;
     b.begin();
@@ -55,17 +59,10 @@ TEST(one_that_is_alone_meets_no_conflict) {
   }
 }
 
-struct NotValidatedByTime : GpustmRules {
-  static constexpr bool kValidatesByTime = false;
-};
-struct ReadOnlyNotValidated : GpustmRules {
-  static constexpr bool kValidatesReadOnly = false;
-};
+#define PLANTED(test, rule) PLANTED_RULE(test, Rules::rule, false, expect_to_fail<Family>(kProgram, #test))
 
-#define PLANTED(test, Rules) PLANTED_TEST(test, (expect_to_fail<Family<4, Rules>>(kProgram, #test)))
-
-PLANTED(no_validation_under_locks_is_found, NotValidatedByTime)
-PLANTED(a_read_only_transaction_without_validation_is_found, ReadOnlyNotValidated)
+PLANTED(no_validation_under_locks_is_found, kValidatesByTime)
+PLANTED(a_read_only_transaction_without_validation_is_found, kValidatesReadOnly)
 
 }  // namespace
 }  // namespace kilokv::engine

@@ -5,6 +5,7 @@
 #include "engine/stm/papers/local.hpp"
 
 #include "tests/unit/engine/stm/papers/ticketed_sim.hpp"
+#include "tests/unit/engine/stm/planted_rules.hpp"
 
 namespace kilokv::engine {
 namespace {
@@ -12,8 +13,11 @@ namespace {
 constexpr const char* kProgram = "engine_local_sim_test";
 constexpr std::uint64_t kSchedules = schedules_to_run(15000);
 
-template <std::uint32_t Width, class Rules = LocalRules>
-using Family = TicketedFamily<Width, Local<SimPlatformOf<Width>, Rules>>;
+// Mutations change these rules, in groups of 4. Other groups have the rules of the product.
+using Rules = PlantedLocalRules<LocalRules>;
+template <std::uint32_t Width, class R>
+using FamilyOf = TicketedFamily<Width, Local<SimPlatformOf<Width>, R>>;
+using Family = FamilyOf<4, Rules>;
 
 constexpr NamedProbe<LocalProbe> kNames[] = {
     {LocalProbe::lane_restarted, "a lane that began again"},
@@ -35,7 +39,7 @@ void expect_local_probes(const SimTotals& totals) {
 }
 
 TEST(local_holds_in_groups_of_4) {
-  const SimTotals totals = expect_to_hold<Family<4>>(kProgram, "local_holds_in_groups_of_4", kSchedules);
+  const SimTotals totals = expect_to_hold<Family>(kProgram, "local_holds_in_groups_of_4", kSchedules);
   if (replayed_seed() != nullptr) return;
   expect_local_probes(totals);
   expect_probe(totals, static_cast<std::uint32_t>(TicketedProbe::range_exhausted), "a pass in a further range");
@@ -43,37 +47,36 @@ TEST(local_holds_in_groups_of_4) {
   expect_probe(totals, static_cast<std::uint32_t>(TicketedProbe::class_boundary), "a further half of a class");
 }
 TEST(local_holds_in_groups_of_32) {
-  expect_to_hold<Family<32>>(kProgram, "local_holds_in_groups_of_32", kSchedules / 12);
+  expect_to_hold<FamilyOf<32, LocalRules>>(kProgram, "local_holds_in_groups_of_32", kSchedules / 12);
 }
-TEST(local_holds_in_groups_of_1) { expect_to_hold<Family<1>>(kProgram, "local_holds_in_groups_of_1", kSchedules / 12); }
+TEST(local_holds_in_groups_of_1) {
+  expect_to_hold<FamilyOf<1, LocalRules>>(kProgram, "local_holds_in_groups_of_1", kSchedules / 12);
+}
 
-template <class Rules = LocalRules>
-using Weak = InWeakMemory<Family<4, Rules>>;
+using Weak = InWeakMemory<Family>;
 TEST(local_holds_in_weak_memory) {
-  const SimTotals totals = expect_to_hold<Weak<>>(kProgram, "local_holds_in_weak_memory", kSchedules / 6);
+  const SimTotals totals = expect_to_hold<Weak>(kProgram, "local_holds_in_weak_memory", kSchedules / 6);
   if (replayed_seed() == nullptr) EXPECT_TRUE(totals.stale_loads > 10 * kSchedules / 6);
 }
 
 // Two keys that every writer keeps equal, and transactions that wait for that: they never have to.
-template <class Rules = LocalRules>
 struct EqualKeys {
   static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
-    TicketedSimRuns runs = Family<4, Rules>::runs_of(seed);
+    TicketedSimRuns runs = Family::runs_of(seed);
     runs.tuning.local = {.staged_records = 2, .signature_bits = seed % 2 == 0 ? 2u : 1u};
     runs.schedule.seed = seed;
     if (seed % 6 != 0) runs.schedule.kind = Schedule::Kind::interleaved;
-    const Status status = run_equal_keys(Family<4, Rules>::kKind, runs, totals, given);
+    const Status status = run_equal_keys(Family::kKind, runs, totals, given);
     if (!status.ok() || totals->last.counter("staged") == 16) return status;
     return Status(StatusCode::internal, "not all of it was staged");
   }
 };
 TEST(nobody_is_postponed_on_a_state_that_never_was) {
-  expect_to_hold<EqualKeys<>>(kProgram, "nobody_is_postponed_on_a_state_that_never_was", kSchedules / 15);
+  expect_to_hold<EqualKeys>(kProgram, "nobody_is_postponed_on_a_state_that_never_was", kSchedules / 15);
 }
 
 // One group has a transaction over all keys, in the order in which the others come along; all of theirs, of which there
 // are many, are over one each. It meets a conflict as long as they go on: but not more often than serialization allows.
-template <class Rules = LocalRules>
 struct OneAgainstMany {
   // Two make the mask the same twice; one more, alone in the group, takes the token; then attempts that had begun can
   // be in the way, and other groups' lanes can have the token first. 8 at most were seen; with a rule missing, up
@@ -81,15 +84,15 @@ struct OneAgainstMany {
   static constexpr std::uint32_t kConflictsMax = 12;
 
   static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
-    TicketedSimRuns runs = Family<4, Rules>::runs_of(seed);
+    TicketedSimRuns runs = Family::runs_of(seed);
     runs.shape = {.blocks = 1, .block_threads = 16, .group_width = 4};
     runs.tuning.local = {.staged_records = 8, .signature_bits = 8};
     runs.tuning.transactions_per_thread = 0;
     runs.schedule.kind = Schedule::Kind::lockstep;
     runs.schedule.seed = seed;
     Random random(seed);
-    const Status status = run_ticketed_batch(
-        Family<4, Rules>::kKind, &runs, 16 * 24, totals, given, [&](ColumnsBuilder* builder, std::uint64_t i) {
+    const Status status =
+        run_ticketed_batch(Family::kKind, &runs, 16 * 24, totals, given, [&](ColumnsBuilder* builder, std::uint64_t i) {
           if (i % 16 >= 1 && i % 16 < 4) return;
           const auto key = [&](std::uint64_t k) { return builder->key("key" + std::to_string(k)); };
           if (i % 16 == 0 && i > 0) return;
@@ -103,19 +106,19 @@ struct OneAgainstMany {
   }
 };
 TEST(who_conflicts_with_all_gets_on) {
-  expect_to_hold<OneAgainstMany<>>(kProgram, "who_conflicts_with_all_gets_on", kSchedules / 90);
+  expect_to_hold<OneAgainstMany>(kProgram, "who_conflicts_with_all_gets_on", kSchedules / 90);
 }
 
 // Where the time of the stage's lanes goes, in steps of the simulator: serialized where somebody was, and nowhere else.
-template <class Rules = TimedLocalRules>
+template <class F>
 struct Timed {
   static Status run_seed(std::uint64_t seed, SimTotals* totals, const Schedule* given = nullptr) {
-    TicketedSimRuns runs = Family<4, Rules>::runs_of(seed);
+    TicketedSimRuns runs = F::runs_of(seed);
     runs.tuning.local.times = true;
     runs.schedule.seed = seed;
     const std::uint64_t keys = seed % 3 == 0 ? 40 : 3;
-    const Status status = run_ticketed_batch(
-        Family<4, Rules>::kKind, &runs, 24, totals, given, [&](ColumnsBuilder* builder, std::uint64_t i) {
+    const Status status =
+        run_ticketed_batch(F::kKind, &runs, 24, totals, given, [&](ColumnsBuilder* builder, std::uint64_t i) {
           const auto key = [&](std::uint64_t k) { return builder->key("key" + std::to_string(k % keys)); };
           builder->op(OpKind::add, key(i), Operand::integer, 1);
           builder->op(OpKind::add, key(3 * i + 1), Operand::integer, 1);
@@ -146,21 +149,17 @@ struct Timed {
   }
 };
 TEST(times_are_those_of_the_run) {
-  const SimTotals totals = expect_to_hold<Timed<>>(kProgram, "times_are_those_of_the_run", kSchedules / 10);
+  const SimTotals totals =
+      expect_to_hold<Timed<FamilyOf<4, TimedLocalRules>>>(kProgram, "times_are_those_of_the_run", kSchedules / 10);
   if (replayed_seed() == nullptr) expect_local_probes(totals);
 }
 TEST(times_that_nobody_takes_are_missed) {
-  expect_to_fail<Timed<LocalRules>>(kProgram, "times_that_nobody_takes_are_missed");
+  expect_to_fail<Timed<Family>>(kProgram, "times_that_nobody_takes_are_missed");
 }
 
 #define PLANTED_IN(Scenario, test, rule, as) \
-  struct Rules_##test : LocalRules {         \
-    static constexpr auto rule = as;         \
-  };                                         \
-  PLANTED_TEST(test, expect_to_fail<Scenario<Rules_##test>>(kProgram, #test))
-template <class Rules>
-using Strong = Family<4, Rules>;
-#define PLANTED(test, rule) PLANTED_IN(Strong, test, rule, false)
+  PLANTED_RULE(test, Rules::rule, as, expect_to_fail<Scenario>(kProgram, #test))
+#define PLANTED(test, rule) PLANTED_IN(Family, test, rule, false)
 #define RELAXED(test, order, as) PLANTED_IN(Weak, test, order, as)
 
 PLANTED_IN(OneAgainstMany, gap_8_warp_serialization_alone_is_found, kSerializesBlock, false)

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 #include "tests/unit/engine/stm/papers/ticketed_sim.hpp"
+#include "tests/unit/engine/stm/planted_rules.hpp"
 
 namespace kilokv::engine {
 namespace {
@@ -14,7 +16,8 @@ namespace {
 constexpr const char* kProgram = "engine_prstm_sim_test";
 constexpr std::uint64_t kSchedules = schedules_to_run(60000);
 
-template <std::uint32_t Width, class Rules = PrstmRules>
+using Rules = PlantedPrstmRules<PrstmRules>;
+template <std::uint32_t Width>
 using Family = TicketedFamily<Width, Prstm<SimPlatformOf<Width>, Rules>>;
 
 constexpr NamedProbe<PrstmProbe> kNames[] = {
@@ -43,64 +46,21 @@ TEST(prstm_holds_in_groups_of_32) {
   expect_to_hold<Family<32>>(kProgram, "prstm_holds_in_groups_of_32", kSchedules / 30);
 }
 
-// The gaps of docs/papers.md, section 1.
-struct ValueBeforeVersion : PrstmRules {
-  static constexpr bool kLockFirst = false;
-};
-struct LockedReadIgnored : PrstmRules {
-  static constexpr bool kLockedReadConflicts = false;
-};
-struct NoValidationBehindTicket : PrstmRules {
-  static constexpr bool kValidatesBehindTicket = false;
-};
-struct ShortVersions : PrstmRules {
-  using Word = LockWordOf<1, 24>;
-};
-struct ShortOwners : PrstmRules {
-  using Word = LockWordOf<38, 1>;
-};
-struct OwnWritesNotFound : PrstmRules {
-  static constexpr bool kFindsOwnWrites = false;
-};
-struct ReadsNotLogged : PrstmRules {
-  static constexpr bool kLogsReads = false;
-};
-struct SomeOutcomesNotValidated : PrstmRules {
-  static constexpr bool kValidatesEveryOutcome = false;
-};
-struct RunsTwice : PrstmRules {
-  static constexpr bool kRunsOnce = false;
-};
-struct LocksTwice : PrstmRules {
-  static constexpr bool kLocksOnce = false;
-};
-struct FreesWhatIsStolen : PrstmRules {
-  static constexpr bool kFreesBySwap = false;
-};
-struct NothingClaimed : PrstmRules {
-  static constexpr bool kClaims = false;
-};
-struct ClaimsIgnored : PrstmRules {
-  static constexpr bool kRespectsClaims = false;
-};
-struct ClaimsOfAnyPriority : PrstmRules {
-  static constexpr bool kClaimsByPriority = false;
-};
-struct ClaimsKept : PrstmRules {
-  static constexpr bool kDropsClaims = false;
-};
-struct ClaimsLeft : ClaimsKept {  // nobody is stopped by them
-  static constexpr bool kRespectsClaims = false;
-};
-struct NoPriorities : PrstmRules {
-  static constexpr bool kHasPriorities = false;
-};
-struct StealsWhatIsLocked : PrstmRules {
-  static constexpr bool kStealsPrelocksOnly = false;
+// Gives the lock words another form for the lifetime of the object.
+template <class Form>
+class PlantedForm {
+  using Word = Rules::Word;
+
+  const Planted<std::uint64_t> owner_max_{&Word::kOwnerMax, Form::kOwnerMax};
+  const Planted<std::uint64_t (*)(std::uint64_t)> free_{&Word::free, Form::free},
+      version_{&Word::version, Form::version}, owner_{&Word::owner, Form::owner};
+  const Planted<std::uint64_t (*)(std::uint64_t, std::uint64_t)> prelocked_{&Word::prelocked, Form::prelocked},
+      locked_{&Word::locked, Form::locked};
+  const Planted<bool (*)(std::uint64_t)> is_prelocked_{&Word::is_prelocked, Form::is_prelocked},
+      is_locked_{&Word::is_locked, Form::is_locked};
 };
 
 // One transaction over all keys, of the highest priority, among many over one key each: how often a conflict ends it.
-template <class Rules>
 std::uint32_t conflicts_of_the_first(std::uint64_t seed) {
   Random random(seed);
   TicketedSimRuns runs = Family<32>::runs_of(seed);
@@ -110,7 +70,7 @@ std::uint32_t conflicts_of_the_first(std::uint64_t seed) {
   runs.tuning.optimistic_tries = 0;
   runs.schedule.seed = seed;
   RefereeScenario scenario;
-  scenario.engine = make_simulated(Family<32, Rules>::kKind, &runs);
+  scenario.engine = make_simulated(Family<32>::kKind, &runs);
   constexpr std::uint64_t kKeys = 4, kOthers = 124;
   for (std::uint64_t i = 0; i <= kOthers; ++i) {
     scenario.builder.begin();
@@ -131,15 +91,14 @@ constexpr std::uint64_t kStarvingSeedsMax = 1000;
 TEST(the_highest_priority_gets_on_in_bounded_steps) {
   std::uint32_t most = 0;
   for (std::uint64_t seed = 1; seed <= kStarvingSeedsMax; ++seed) {
-    most = std::max(most, conflicts_of_the_first<PrstmRules>(seed));
+    most = std::max(most, conflicts_of_the_first(seed));
   }
   std::printf("  a conflict ended the first transaction up to %u times\n", most);
   EXPECT_TRUE(most <= kFirstConflictsMax);
 }
-template <class Rules>
 void expect_to_starve() {
   for (std::uint64_t seed = 1; seed <= kStarvingSeedsMax; ++seed) {
-    const std::uint32_t conflicts = conflicts_of_the_first<Rules>(seed);
+    const std::uint32_t conflicts = conflicts_of_the_first(seed);
     if (conflicts <= kFirstConflictsMax) continue;
     std::printf("  seed %llu: a conflict ended the first transaction %u times\n", static_cast<unsigned long long>(seed),
                 conflicts);
@@ -147,20 +106,28 @@ void expect_to_starve() {
   }
   FAIL("the planted bug is not found");
 }
-TEST(missing_priorities_are_found) { expect_to_starve<NoPriorities>(); }
-TEST(gap_3_short_owners_are_found) { expect_to_starve<ShortOwners>(); }
-TEST(missing_claims_are_found) { expect_to_starve<NothingClaimed>(); }
-TEST(claims_that_are_ignored_are_found) { expect_to_starve<ClaimsIgnored>(); }
-TEST(claims_that_lower_priorities_replace_are_found) { expect_to_starve<ClaimsOfAnyPriority>(); }
+void expect_to_starve_without(bool* rule) {
+  const Planted planted(rule, false);
+  expect_to_starve();
+}
+TEST(missing_priorities_are_found) { expect_to_starve_without(&Rules::kHasPriorities); }
+TEST(gap_3_short_owners_are_found) {
+  const PlantedForm<LockWordOf<38, 1>> short_owners;
+  expect_to_starve();
+}
+TEST(missing_claims_are_found) { expect_to_starve_without(&Rules::kClaims); }
+TEST(claims_that_are_ignored_are_found) { expect_to_starve_without(&Rules::kRespectsClaims); }
+TEST(claims_that_lower_priorities_replace_are_found) { expect_to_starve_without(&Rules::kClaimsByPriority); }
 
 // A bug that lets nobody get on: the watchdog gives the batch up, and nobody hangs.
 TEST(the_watchdog_ends_what_nobody_can_end) {
+  const Planted locks_twice(&Rules::kLocksOnce, false);
   TicketedSimRuns runs = Family<4>::runs_of(1);
   runs.tuning.records_per_lock = 4096;
   runs.tuning.optimistic_tries = 0;
   runs.tuning.idle_sweeps_max = 100;
   RefereeScenario scenario;
-  scenario.engine = make_simulated(Family<4, LocksTwice>::kKind, &runs);
+  scenario.engine = make_simulated(Family<4>::kKind, &runs);
   for (int i = 0; i < 8; ++i) {
     scenario.builder.begin();
     for (const char* key : {"a", "b", "c"}) scenario.builder.op(OpKind::add, scenario.builder.key(key));
@@ -172,20 +139,14 @@ TEST(the_watchdog_ends_what_nobody_can_end) {
 }
 
 // Every optimistic ticket is wasted, until the last range is reached: there all locks come first.
-struct Wasteful : PrstmRules {
-  static constexpr bool kWastesTickets = true;
-};
-struct WastefulInTheLastRange : Wasteful {
-  static constexpr bool kLastRangeLocks = false;
-};
-template <class Rules>
 Status run_into_the_last_range(std::uint64_t seed) {
+  const Planted wasteful(&Rules::kWastesTickets, true);
   TicketedSimRuns runs = Family<4>::runs_of(seed);
   runs.shape = {.blocks = 1, .block_threads = 4, .group_width = 4};
   runs.tuning.optimistic_tries = 254;
   runs.schedule.seed = seed;
   RefereeScenario scenario;
-  scenario.engine = make_simulated(Family<4, Rules>::kKind, &runs);
+  scenario.engine = make_simulated(Family<4>::kKind, &runs);
   Random random(seed);
   generate_conflicts(&random, 3, 16, &scenario.builder);
   scenario.execute();
@@ -194,25 +155,19 @@ Status run_into_the_last_range(std::uint64_t seed) {
   return scenario.check(referee_mode(scenario.engine->execution()));
 }
 TEST(the_last_range_is_enough) {
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) EXPECT_EQ(run_into_the_last_range<Wasteful>(seed).message(), "");
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) EXPECT_EQ(run_into_the_last_range(seed).message(), "");
 }
 TEST(tickets_wasted_in_the_last_range_are_found) {
-  EXPECT_EQ(run_into_the_last_range<WastefulInTheLastRange>(1).message(), "given up: no thread got on");
+  const Planted in_the_last_range(&Rules::kLastRangeLocks, false);
+  EXPECT_EQ(run_into_the_last_range(1).message(), "given up: no thread got on");
 }
 
-struct BlindToTheEndOfRange : PrstmRules {
-  static constexpr bool kSeesEndOfRange = false;
-};
-struct PassesOnWhenIdle : PrstmRules {
-  static constexpr bool kStopsWhenIdle = false;
-};
 // A chain of waits in the wrong order, and one that nothing ends: as many passes as the specification has.
-template <class Rules>
 std::uint32_t passes_of_a_chain() {
   TicketedSimRuns runs = Family<4>::runs_of(1);
   runs.shape = {.blocks = 1, .block_threads = 1, .group_width = 4};
   RefereeScenario scenario;
-  scenario.engine = make_simulated(Family<4, Rules>::kKind, &runs);
+  scenario.engine = make_simulated(Family<4>::kKind, &runs);
   for (int i = 0; i < 5; ++i) {
     scenario.builder.begin();
     const std::uint32_t awaited = scenario.builder.key("link" + std::to_string(i == 0 ? 9 : i + 1));
@@ -224,27 +179,34 @@ std::uint32_t passes_of_a_chain() {
   EXPECT_EQ(scenario.check(RefereeMode::any_order).message(), "");
   return scenario.results.passes;
 }
-TEST(a_pass_that_finishes_none_is_the_last) { EXPECT_EQ(passes_of_a_chain<PrstmRules>(), 5u); }
-TEST(gap_11_passes_that_go_on_are_found) { EXPECT_EQ(passes_of_a_chain<PassesOnWhenIdle>(), kWaitPassesMax); }
+TEST(a_pass_that_finishes_none_is_the_last) { EXPECT_EQ(passes_of_a_chain(), 5u); }
+TEST(gap_11_passes_that_go_on_are_found) {
+  const Planted passes_on(&Rules::kStopsWhenIdle, false);
+  EXPECT_EQ(passes_of_a_chain(), kWaitPassesMax);
+}
 
-#define PLANTED(test, Rules) PLANTED_TEST(test, (expect_to_fail<Family<4, Rules>>(kProgram, #test)))
+#define PLANTED(test, rule) PLANTED_RULE(test, Rules::rule, false, expect_to_fail<Family<4>>(kProgram, #test))
 
-PLANTED(gap_1_value_before_version_is_found, ValueBeforeVersion)
-PLANTED(gap_2_locked_read_ignored_is_found, LockedReadIgnored)
-PLANTED(gap_2_no_validation_behind_ticket_is_found, NoValidationBehindTicket)
-PLANTED(gap_3_short_versions_are_found, ShortVersions)
-PLANTED(gap_4_own_writes_not_found_is_found, OwnWritesNotFound)
-PLANTED(gap_4_reads_not_logged_is_found, ReadsNotLogged)
-PLANTED(gap_5_outcomes_not_validated_is_found, SomeOutcomesNotValidated)
-PLANTED(gap_6_run_twice_is_found, RunsTwice)
-PLANTED(gap_7_locks_taken_twice_is_found, LocksTwice)
-PLANTED_TEST(blindness_to_the_end_of_a_range_is_found,
-             (expect_to_fail<Family<4, BlindToTheEndOfRange>>(kProgram, "blindness_to_the_end_of_a_range_is_found",
-                                                              60000)))
-PLANTED(freeing_what_is_stolen_is_found, FreesWhatIsStolen)
-PLANTED(stealing_what_is_locked_is_found, StealsWhatIsLocked)
-PLANTED(claims_that_stay_are_found, ClaimsKept)
-PLANTED(claims_that_are_left_are_found, ClaimsLeft)
+// The gaps of docs/papers.md, section 1.
+PLANTED(gap_1_value_before_version_is_found, kLockFirst)
+PLANTED(gap_2_locked_read_ignored_is_found, kLockedReadConflicts)
+PLANTED(gap_2_no_validation_behind_ticket_is_found, kValidatesBehindTicket)
+PLANTED_TEST(gap_3_short_versions_are_found, const PlantedForm<LockWordOf<1, 24>> short_versions;
+             expect_to_fail<Family<4>>(kProgram, "gap_3_short_versions_are_found"))
+PLANTED(gap_4_own_writes_not_found_is_found, kFindsOwnWrites)
+PLANTED(gap_4_reads_not_logged_is_found, kLogsReads)
+PLANTED(gap_5_outcomes_not_validated_is_found, kValidatesEveryOutcome)
+PLANTED(gap_6_run_twice_is_found, kRunsOnce)
+PLANTED(gap_7_locks_taken_twice_is_found, kLocksOnce)
+PLANTED_RULE(blindness_to_the_end_of_a_range_is_found, Rules::kSeesEndOfRange, false,
+             expect_to_fail<Family<4>>(kProgram, "blindness_to_the_end_of_a_range_is_found", 60000))
+PLANTED(freeing_what_is_stolen_is_found, kFreesBySwap)
+PLANTED(stealing_what_is_locked_is_found, kStealsPrelocksOnly)
+PLANTED(claims_that_stay_are_found, kDropsClaims)
+// Nobody is stopped by them.
+PLANTED_TEST(claims_that_are_left_are_found, const Planted kept(&Rules::kDropsClaims, false);
+             const Planted ignored(&Rules::kRespectsClaims, false);
+             expect_to_fail<Family<4>>(kProgram, "claims_that_are_left_are_found"))
 
 }  // namespace
 }  // namespace kilokv::engine

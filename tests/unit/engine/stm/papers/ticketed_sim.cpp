@@ -6,6 +6,7 @@
 
 #include "engine/engine_for_tests.hpp"
 #include "engine/workloads/workload.hpp"
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 
 namespace kilokv::engine {
 namespace {
@@ -142,7 +143,7 @@ Status run_ticketed_seed(const TicketedKind& kind, std::uint64_t seed, SimTotals
     if (conflicts) {
       generate_conflicts(&random, keys, transactions, &scenario.builder);
     } else {
-      workload->generate(&scenario.builder, transactions);
+      generate_mixed(&*workload, transactions, &scenario.builder);
     }
     status = run_batch(kind, runs, &scenario, totals);
     if (is_given) return status;

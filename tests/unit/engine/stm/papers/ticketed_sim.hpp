@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/engine.hpp"
 #include "engine/sim/ticketed_sim.hpp"
 #include "engine/stm/papers/lock_word.hpp"
 #include "engine/workloads/random.hpp"
