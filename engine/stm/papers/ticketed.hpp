@@ -17,8 +17,10 @@
 // Progress depends on the protocol. Threads try their own undecided transactions in turn until all are decided. The
 // protocol makes sure that some attempt succeeds.
 //
-// Protocol<P> is the part of one strategy. Each thread has one. Its members:
+// Protocol<P> is the part of one strategy. Each thread has one. TicketedRun makes it from the platform and the
+// arguments. Its members:
 //   Arguments                    what it gets: TicketedArguments, or more (stm/papers/ticketed_arguments.hpp)
+//   Rules                        TicketedRules, or a struct derived from it that also has the protocol's rules
 //   kWindow                      how many of its transactions a thread tries in turn: all of them, or one until it is
 //                                decided
 //   prepare(position, t)         called once in a batch, before the first attempt of transaction t
