@@ -57,5 +57,9 @@ class OwnScratch<TicketedArguments<HostSpace>> {
   void close(ExecutionReport*) const {}
   std::size_t memory_bytes() const { return 0; }
 };
+// Arguments that add a tuning, but no memory, say so by `static constexpr bool kHasOwnColumns = false`.
+template <class Arguments>
+  requires(!Arguments::kHasOwnColumns)
+class OwnScratch<Arguments> : public OwnScratch<TicketedArguments<HostSpace>> {};
 
 }  // namespace kilokv::engine

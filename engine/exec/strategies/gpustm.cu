@@ -5,13 +5,13 @@ namespace kilokv::engine {
 namespace {
 
 __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void gpustm_kernel(
-    const __grid_constant__ TicketedArguments<HostSpace> arguments) {
+    const __grid_constant__ Gpustm<CudaPlatform>::Arguments arguments) {
   CudaPlatform platform;
   TicketedRun<CudaPlatform, Gpustm<CudaPlatform>>(platform, arguments).run();
 }
 
 }  // namespace
 
-std::vector<CudaKernel> gpustm_cuda_kernels() { return {cuda_kernel<TicketedArguments>("gpustm", gpustm_kernel)}; }
+std::vector<CudaKernel> gpustm_cuda_kernels() { return {cuda_kernel("gpustm", gpustm_kernel)}; }
 
 }  // namespace kilokv::engine
