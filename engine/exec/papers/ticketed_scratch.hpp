@@ -59,7 +59,7 @@ class OwnScratch<TicketedArguments<HostSpace>> {
 };
 // Arguments that add a tuning, but no memory, say so by `static constexpr bool kHasOwnColumns = false`.
 template <class Arguments>
-  requires(!Arguments::kHasOwnColumns)
-class OwnScratch<Arguments> : public OwnScratch<TicketedArguments<HostSpace>> {};
+requires(!Arguments::kHasOwnColumns) class OwnScratch<Arguments> : public OwnScratch<TicketedArguments<HostSpace>> {
+};
 
 }  // namespace kilokv::engine
