@@ -229,10 +229,10 @@ class HostEngine final : public Engine {
   static constexpr std::size_t kParallelUsesMax = std::size_t{1} << 31;
 
   Status store_full() const {
-    return Status(StatusCode::resource_exhausted, "the table is full: it has " + std::to_string(store_.table().size()) +
-                                                      " records; the limit is " +
-                                                      std::to_string(options_.table_records_max) +
-                                                      " records (raise --table-records-max) and 16 GiB of keys");
+    return Status(StatusCode::resource_exhausted, ErrorReason::table_full,
+                  "the table is full: it has " + std::to_string(store_.table().size()) + " records; the limit is " +
+                      std::to_string(options_.table_records_max) +
+                      " records (raise --table-records-max) and 16 GiB of keys");
   }
 
   RecordView record_at(std::uint32_t slot, std::string_view key) const {

@@ -485,7 +485,7 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv, const 
   line.options.service.limits.wait_timeout_us_max = line.options.database.wait_timeout_us_max;
   line.options.database.guards_max = line.options.service.limits.guards_max;
   status = line.options.validate();
-  if (!status.ok()) return Status(status.code(), with_sources(status.message(), std::move(given)));
+  if (!status.ok()) return Status(status.code(), status.reason(), with_sources(status.message(), std::move(given)));
   if (flags.check_config) line.action = CommandLine::Action::check_config;
   return line;
 }

@@ -161,7 +161,7 @@ class Server {
     std::future<void> answered = promises->answered.get_future(), done = promises->done.get_future();
     database_->drain([promises] { promises->answered.set_value(); }, [promises] { promises->done.set_value(); });
     if (answered.wait_until(end) != std::future_status::ready) {
-      return Status(StatusCode::unavailable, "--drain-timeout has passed");
+      return Status(StatusCode::unavailable, ErrorReason::unspecified, "--drain-timeout has passed");
     }
     service_.close();
     grpc_->shut_down(kSendGrace);

@@ -27,8 +27,8 @@ Status Status::invalid(Violation violation) {
   return status;
 }
 
-Status Status::exhausted(Violation violation, std::int64_t retry_after_us) {
-  Status status(StatusCode::resource_exhausted, describe(violation, direction(violation.setting)));
+Status Status::exhausted(ErrorReason reason, Violation violation, std::optional<std::int64_t> retry_after_us) {
+  Status status(StatusCode::resource_exhausted, reason, describe(violation, direction(violation.setting)));
   auto rep = std::make_shared<Rep>(*status.rep_);
   rep->violation = std::move(violation);
   rep->retry_after_us = retry_after_us;
@@ -55,26 +55,6 @@ Status Status::as_not_run() const {
 const std::string& Status::message() const {
   static const std::string empty;
   return rep_ ? rep_->message : empty;
-}
-
-ErrorReason usual_reason(StatusCode code) {
-  switch (code) {
-    case StatusCode::invalid_argument: return ErrorReason::out_of_range;
-    case StatusCode::unimplemented: return ErrorReason::unknown_method;
-    case StatusCode::cancelled: return ErrorReason::cancelled;
-    case StatusCode::internal: return ErrorReason::failed;
-    case StatusCode::data_loss: return ErrorReason::corrupt;
-    case StatusCode::ok:
-    case StatusCode::deadline_exceeded:
-    case StatusCode::not_found:
-    case StatusCode::permission_denied:
-    case StatusCode::resource_exhausted:
-    case StatusCode::failed_precondition:
-    case StatusCode::aborted:
-    case StatusCode::unavailable:
-    case StatusCode::unauthenticated: return ErrorReason::unspecified;
-  }
-  return ErrorReason::unspecified;
 }
 
 const char* to_string(StatusCode code) {

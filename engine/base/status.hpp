@@ -31,7 +31,7 @@ enum class StatusCode : std::uint8_t {
 };
 
 // Why a request was refused, in a form that programs can read. ErrorReason in the proto says what each reason means.
-// service/ maps the reasons one to one.
+// service/ maps the reasons one to one. `unspecified`: no client gets the status.
 enum class ErrorReason : std::uint8_t {
   unspecified,
   malformed_message,
@@ -64,8 +64,34 @@ enum class ErrorReason : std::uint8_t {
   corrupt,
 };
 
-// The reason of a status that was made without one. It follows from the code alone.
-ErrorReason usual_reason(StatusCode code);
+// The reason that the code alone gives. `unspecified`: the code has several reasons.
+constexpr ErrorReason usual_reason(StatusCode code) {
+  switch (code) {
+    case StatusCode::invalid_argument: return ErrorReason::out_of_range;
+    case StatusCode::unimplemented: return ErrorReason::unknown_method;
+    case StatusCode::cancelled: return ErrorReason::cancelled;
+    case StatusCode::internal: return ErrorReason::failed;
+    case StatusCode::data_loss: return ErrorReason::corrupt;
+    case StatusCode::ok:
+    case StatusCode::deadline_exceeded:
+    case StatusCode::not_found:
+    case StatusCode::permission_denied:
+    case StatusCode::resource_exhausted:
+    case StatusCode::failed_precondition:
+    case StatusCode::aborted:
+    case StatusCode::unavailable:
+    case StatusCode::unauthenticated: return ErrorReason::unspecified;
+  }
+  return ErrorReason::unspecified;
+}
+
+// A code that has a usual reason. The conversion from another code does not compile. So nobody can forget the reason.
+struct CodeWithReason {
+  consteval CodeWithReason(StatusCode with_reason) : code(with_reason) {
+    if (usual_reason(with_reason) == ErrorReason::unspecified) throw "this code needs an ErrorReason";
+  }
+  StatusCode code;
+};
 
 // Which input broke which limit, and which setting sets this limit. A string is empty if it does not apply.
 struct Violation {
@@ -78,14 +104,17 @@ struct Violation {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(StatusCode code, std::string message)
-      : rep_(std::make_shared<Rep>(Rep{code, usual_reason(code), std::move(message), {}, {}, false})) {}
+  Status(StatusCode code, ErrorReason reason, std::string message)
+      : rep_(std::make_shared<Rep>(Rep{code, reason, std::move(message), {}, {}, false})) {}
+  // With the usual reason of the code.
+  Status(CodeWithReason code, std::string message) : Status(code.code, usual_reason(code.code), std::move(message)) {}
 
-  // INVALID_ARGUMENT. The message names each part of `violation` that is not empty.
+  // INVALID_ARGUMENT, with its usual reason. The message names each part of `violation` that is not empty.
   static Status invalid(Violation violation);
-  // RESOURCE_EXHAUSTED. A retry is worthwhile after the given delay, in microseconds. The message says whether to raise
-  // or to lower the setting.
-  static Status exhausted(Violation violation, std::int64_t retry_after_us);
+  // RESOURCE_EXHAUSTED. A retry is worthwhile after the given delay, in microseconds. kNoRetry: waiting does not help,
+  // and clients do not send again. The message says whether to raise or to lower the setting.
+  static constexpr std::nullopt_t kNoRetry = std::nullopt;
+  static Status exhausted(ErrorReason reason, Violation violation, std::optional<std::int64_t> retry_after_us);
   // This status with another reason. Requires: !ok().
   Status because(ErrorReason reason) const;
   // This status with a promise: no part of the request has run, and no part will run. Requires: !ok().

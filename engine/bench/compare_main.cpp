@@ -56,11 +56,12 @@ Status try_file(const std::string& flag, const std::string& path) {
 Status write_file(const std::string& path, const std::string& text) {
   if (path == kStandardOutput) {
     const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    return written ? Status() : Status(StatusCode::unavailable, "cannot write to the standard output");
+    return written ? Status()
+                   : Status(StatusCode::unavailable, ErrorReason::unspecified, "cannot write to the standard output");
   }
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text << std::flush;
-  return file ? Status() : Status(StatusCode::unavailable, "cannot write " + path);
+  return file ? Status() : Status(StatusCode::unavailable, ErrorReason::unspecified, "cannot write " + path);
 }
 
 // Replaces the file as a whole, so that a reader never finds a part of it.

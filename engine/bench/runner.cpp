@@ -100,7 +100,8 @@ Result<std::unique_ptr<WorkloadRun>> WorkloadRun::create(const BenchOptions& opt
   const EngineDevice device = (*engine)->device();
   const bool needs_device = options.device != "auto" && options.device != "cpu" && options.strategy != "serial";
   if (needs_device && device.name != options.device) {
-    return Status(StatusCode::unavailable, "--device " + options.device + ": " + device.reason);
+    return Status(StatusCode::unavailable, ErrorReason::unspecified,
+                  "--device " + options.device + ": " + device.reason);
   }
   std::unique_ptr<WorkloadRun> run(new WorkloadRun(options, std::move(*workload), std::move(*engine)));
   run->secret_ = engine_options.secret;

@@ -108,11 +108,13 @@ Status write_document(const std::string& path, const std::string& text) {
   if (path.empty()) return {};
   if (path == kStandardOutput) {
     std::fputs(text.c_str(), stdout);
-    return std::fflush(stdout) == 0 ? Status() : Status(StatusCode::unavailable, "cannot write the document");
+    return std::fflush(stdout) == 0
+               ? Status()
+               : Status(StatusCode::unavailable, ErrorReason::unspecified, "cannot write the document");
   }
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text << std::flush;
-  return file ? Status() : Status(StatusCode::unavailable, "cannot write " + path);
+  return file ? Status() : Status(StatusCode::unavailable, ErrorReason::unspecified, "cannot write " + path);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ Result<Contender> make_contender(const ValidateOptions& options, const std::stri
   }
   contender.engine->prepare();
   if (const EngineDevice device = contender.engine->device(); !device.reason.empty() && options.device != "auto") {
-    return Status(StatusCode::unavailable, device.reason);
+    return Status(StatusCode::unavailable, ErrorReason::unspecified, device.reason);
   }
   return Result<Contender>(std::move(contender));
 }
@@ -175,7 +175,7 @@ class Round {
       const Contender& contender = contenders_[i];
       if (contender.engine->state_hash() != contender.engine->compute_state_hash()) return differs(contender);
       if (contender.engine->execution().devices_lost > 0) {
-        return Status(StatusCode::unavailable, contender.engine->device().reason);
+        return Status(StatusCode::unavailable, ErrorReason::unspecified, contender.engine->device().reason);
       }
       ValidatePoint& point = points_[i];
       point.reads = reads_;

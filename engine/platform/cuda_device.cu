@@ -48,7 +48,7 @@ __global__ void probe_kernel(std::uint64_t* word, std::uint32_t* half) {
 }
 
 Status unavailable(const std::string& what, cudaError_t error) {
-  return Status(StatusCode::unavailable, what + ": " + cudaGetErrorString(error));
+  return Status(StatusCode::unavailable, ErrorReason::unspecified, what + ": " + cudaGetErrorString(error));
 }
 
 // `call`: the call that ended with this error. Clears the runtime's own note of the error.
@@ -56,7 +56,7 @@ Status to_status(const char* call, cudaError_t error) {
   if (error == cudaSuccess) return {};
   static_cast<void>(cudaGetLastError());
   const StatusCode code = error == cudaErrorMemoryAllocation ? StatusCode::resource_exhausted : StatusCode::internal;
-  return Status(code, std::string(call) + ": " + cudaGetErrorString(error));
+  return Status(code, ErrorReason::unspecified, std::string(call) + ": " + cudaGetErrorString(error));
 }
 
 void* to_pointer(DeviceAddress address) { return reinterpret_cast<void*>(address); }
@@ -185,7 +185,8 @@ Result<DeviceInfo> describe(int device) {
   static_cast<void>(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   static_cast<void>(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device));
   if (cooperative == 0) {
-    return Status(StatusCode::unavailable, std::string(properties.name) + " has no cooperative launch");
+    return Status(StatusCode::unavailable, ErrorReason::unspecified,
+                  std::string(properties.name) + " has no cooperative launch");
   }
   return DeviceInfo{"cuda", properties.name, static_cast<std::uint32_t>(multiprocessors), properties.totalGlobalMem};
 }
@@ -198,7 +199,7 @@ Result<std::unique_ptr<Device>> CudaDevice::open() {
   const cudaError_t counted = cudaGetDeviceCount(&devices);
   int driver = 0;
   if (counted == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) {
-    return Status(StatusCode::unavailable, "no CUDA driver");
+    return Status(StatusCode::unavailable, ErrorReason::unspecified, "no CUDA driver");
   }
   if (counted == cudaErrorInsufficientDriver) return unavailable("the CUDA driver is too old", counted);
   if (counted != cudaSuccess) return unavailable("no CUDA device", counted);

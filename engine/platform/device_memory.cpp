@@ -180,7 +180,8 @@ DeviceMemory::~DeviceMemory() {
 Result<DeviceAddress> DeviceMemory::allocate(std::size_t bytes) {
   KILOKV_CHECK(bytes > 0);
   const auto refuse = [&](const std::string& why) {
-    return Status(StatusCode::resource_exhausted, "emulated device: " + std::to_string(bytes) + " bytes: " + why);
+    return Status(StatusCode::resource_exhausted, ErrorReason::unspecified,
+                  "emulated device: " + std::to_string(bytes) + " bytes: " + why);
   };
   if (bytes > bytes_max_ - bytes_) return refuse(std::to_string(bytes_max_ - bytes_) + " are left (memory_bytes_max)");
   auto* memory = static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow));

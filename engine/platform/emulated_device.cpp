@@ -72,7 +72,7 @@ Status EmulatedDevice::enter(const char* call) {
   if (calls_ != failing_call_ && !(fails_ && fails_())) return {};
   switch (error_) {
     case InjectedError::exhausted:
-      return Status(StatusCode::resource_exhausted, std::string(call) + ": injected error");
+      return Status(StatusCode::resource_exhausted, ErrorReason::unspecified, std::string(call) + ": injected error");
     case InjectedError::lost: return lose(call);
     case InjectedError::asynchronous: fails_later_ = true; break;
   }

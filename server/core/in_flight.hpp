@@ -24,10 +24,10 @@ class InFlight {
     if (count <= max_) return {};
     leave();
     constexpr std::int64_t kRetryAfterUs = 10000;
-    return Status::exhausted({name_, std::to_string(max_) + " in flight",
+    return Status::exhausted(ErrorReason::calls_full,
+                             {name_, std::to_string(max_) + " in flight",
                               std::to_string(count) + " in flight with this call", setting_},
                              kRetryAfterUs)
-        .because(ErrorReason::calls_full)
         .as_not_run();
   }
   void leave() { count_.fetch_sub(1, std::memory_order_relaxed); }

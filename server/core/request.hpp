@@ -100,8 +100,8 @@ inline std::uint64_t capacity_bytes(const Request& request) { return request.tra
 
 // The status of requests and calls that end because the server drains.
 inline Status draining() {
-  return Status(StatusCode::unavailable, "the server is shutting down; in a session, send the request again")
-      .because(ErrorReason::draining);
+  return Status(StatusCode::unavailable, ErrorReason::draining,
+                "the server is shutting down; in a session, send the request again");
 }
 
 }  // namespace kilokv::server

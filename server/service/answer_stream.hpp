@@ -119,10 +119,10 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
     constexpr std::int64_t kRetryAfterUs = 1000000;  // by then, other clients may have taken their answers
     if (!writing_) {
       return finish_when_sent(
-          to_grpc(Status::exhausted({"answers", std::to_string(limit) + " bytes unsent",
+          to_grpc(Status::exhausted(ErrorReason::slow_reader,
+                                    {"answers", std::to_string(limit) + " bytes unsent",
                                      std::to_string(actual) + " bytes unsent with this one", setting},
-                                    kRetryAfterUs)
-                      .because(ErrorReason::slow_reader),
+                                    kRetryAfterUs),
                   context_));
     }
     cut_ = true;

@@ -15,9 +15,9 @@ class DatabaseGate {
   // Errors: UNAVAILABLE, with the reason RECOVERING before open(), and DRAINING after close().
   Result<Database*> get() const {
     if (closed_.load(std::memory_order_acquire))
-      return Status(StatusCode::unavailable, "draining").because(ErrorReason::draining);
+      return Status(StatusCode::unavailable, ErrorReason::draining, "draining");
     Database* database = database_.load(std::memory_order_acquire);
-    if (database == nullptr) return Status(StatusCode::unavailable, "recovering").because(ErrorReason::recovering);
+    if (database == nullptr) return Status(StatusCode::unavailable, ErrorReason::recovering, "recovering");
     return database;
   }
 

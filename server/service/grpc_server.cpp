@@ -42,7 +42,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
-    return Status(StatusCode::unavailable, "cannot listen on " + listen + " (--listen): is the port in use?");
+    return Status(StatusCode::unavailable, ErrorReason::unspecified,
+                  "cannot listen on " + listen + " (--listen): is the port in use?");
   }
   std::string endpoint = listen.substr(0, listen.rfind(':') + 1) + std::to_string(port);
   std::unique_ptr<GrpcServer> started(

@@ -69,12 +69,10 @@ Status DiskSpace::refuse(const Need& need, std::uint64_t wanted) const {
                           text(need.session_bytes) + " of stored results + " + text(kCopies) + " x (" +
                           text(need.appended_bytes) + " just written + " + text(need.reserved_bytes - wanted) +
                           " for requests accepted before + " + text(wanted) + " for this one)";
-  return Status::exhausted({.field = "disk",
-                            .limit = text(need.free_bytes) + " bytes free",
-                            .actual = sum,
-                            .setting = "--disk-reserve"},
-                           kRetryAfterUs)
-      .because(ErrorReason::disk_full);
+  return Status::exhausted(
+      ErrorReason::disk_full,
+      {.field = "disk", .limit = text(need.free_bytes) + " bytes free", .actual = sum, .setting = "--disk-reserve"},
+      kRetryAfterUs);
 }
 
 Status DiskSpace::reserve(std::uint64_t bytes) {
@@ -100,15 +98,15 @@ Status DiskSpace::check_checkpoint() {
   const Need now = need(0);
   const std::uint64_t wanted = now.unflushed_bytes + kSessionCopies * now.session_bytes;
   if (wanted <= now.free_bytes) return {};
-  return Status::exhausted({.field = "disk",
-                            .limit = std::to_string(now.free_bytes) + " bytes free: make room on the disk",
-                            .actual = std::to_string(wanted) + " bytes needed for a checkpoint = " +
-                                      std::to_string(now.unflushed_bytes) + " in memory buffers + " +
-                                      std::to_string(kSessionCopies) + " x " + std::to_string(now.session_bytes) +
-                                      " of stored results, which a lower --session-bytes-total-max keeps smaller",
-                            .setting = ""},
-                           kRetryAfterUs)
-      .because(ErrorReason::disk_full);
+  return Status::exhausted(
+      ErrorReason::disk_full,
+      {.field = "disk",
+       .limit = std::to_string(now.free_bytes) + " bytes free: make room on the disk",
+       .actual = std::to_string(wanted) + " bytes needed for a checkpoint = " + std::to_string(now.unflushed_bytes) +
+                 " in memory buffers + " + std::to_string(kSessionCopies) + " x " + std::to_string(now.session_bytes) +
+                 " of stored results, which a lower --session-bytes-total-max keeps smaller",
+       .setting = ""},
+      kRetryAfterUs);
 }
 
 void DiskSpace::release(std::uint64_t bytes) {

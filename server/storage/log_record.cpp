@@ -110,9 +110,9 @@ Result<RecordView> RecordView::parse(std::string_view bytes) {
   const auto format = reader.get<std::uint16_t>();
   const auto flags = reader.get<std::uint16_t>();
   if (format != kRecordFormat || flags != 0) {
-    return Status(StatusCode::failed_precondition, "log record has format " + std::to_string(format) + ", flags " +
-                                                       std::to_string(flags) +
-                                                       "; this version reads format 1, flags 0");
+    return Status(StatusCode::failed_precondition, ErrorReason::unspecified,
+                  "log record has format " + std::to_string(format) + ", flags " + std::to_string(flags) +
+                      "; this version reads format 1, flags 0");
   }
   view.previous_crc_ = reader.get<std::uint32_t>();
   view.transactions_ = reader.get<std::uint32_t>();

@@ -49,7 +49,8 @@ Status MemoryLog::replay(const Record& record, RecoveryVisitor* visitor) const {
 
 Status MemoryLog::reserve(std::uint64_t bytes) {
   if (reserved_ + bytes > reserve_limit_) {
-    return Status::exhausted({"disk", std::to_string(reserve_limit_) + " bytes",
+    return Status::exhausted(ErrorReason::disk_full,
+                             {"disk", std::to_string(reserve_limit_) + " bytes",
                               std::to_string(reserved_ + bytes) + " bytes", "--disk-reserve"},
                              1000000);
   }

@@ -1,5 +1,5 @@
-// Checks the message of a refusal: it must show the numbers that were compared. The actual value is beyond the limit,
-// by the numbers that the reader sees. Thread safety: none.
+// Checks a refusal: its reason must name what is full, and its message must show the numbers that were compared. The
+// actual value is beyond the limit, by the numbers that the reader sees. Thread safety: none.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,8 +26,9 @@ inline std::vector<std::uint64_t> numbers_in(const std::string& text) {
 }
 
 // The first number of each part counts. `turn`: the flag, and the direction to change it, such as "raise --parked-max".
-inline void expect_shown(const Status& refused, const std::string& turn) {
+inline void expect_shown(const Status& refused, const std::string& turn, ErrorReason reason) {
   ASSERT_EQ(refused.code(), StatusCode::resource_exhausted) << refused.message();
+  EXPECT_EQ(refused.reason(), reason) << refused.message();
   ASSERT_NE(refused.violation(), nullptr) << refused.message();
   const Violation& violation = *refused.violation();
   const auto actual = numbers_in(violation.actual), limit = numbers_in(violation.limit);

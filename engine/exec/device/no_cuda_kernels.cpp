@@ -2,7 +2,9 @@
 
 namespace kilokv::engine {
 
-Result<OpenedDevice> open_cuda() { return Status(StatusCode::unavailable, "this build has no CUDA"); }
+Result<OpenedDevice> open_cuda() {
+  return Status(StatusCode::unavailable, ErrorReason::unspecified, "this build has no CUDA");
+}
 
 std::vector<KernelFacts> kernel_facts() { return {}; }
 

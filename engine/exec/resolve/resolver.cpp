@@ -67,6 +67,7 @@ Status BatchResolver::resolve(const TransactionColumns& columns, BatchNumber bat
       const std::size_t records = store->table().size() - inserted_.size();
       forget_unwritten(store);
       return Status::exhausted(
+          ErrorReason::table_full,
           {"records", std::to_string(store->records_max()) + " records and 16 GiB of keys",
            std::to_string(records) + " records before the new keys of a batch", "--table-records-max"},
           kRetryAfterUs);

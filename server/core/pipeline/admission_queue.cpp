@@ -12,6 +12,7 @@ constexpr std::int64_t kRetryAfterUs = 10000;
 
 // A limit on a sum, as an error names it.
 struct Limit {
+  ErrorReason reason;
   const char* field;
   std::uint64_t most;
   const char* unit;
@@ -24,10 +25,10 @@ Status charge_counter(std::atomic<std::uint64_t>* counter, std::uint64_t amount,
   const std::uint64_t sum = counter->fetch_add(amount, std::memory_order_relaxed) + amount;
   if (sum <= limit.most) return {};
   counter->fetch_sub(amount, std::memory_order_relaxed);
-  return Status::exhausted({limit.field, std::to_string(limit.most) + " " + limit.unit,
+  return Status::exhausted(limit.reason,
+                           {limit.field, std::to_string(limit.most) + " " + limit.unit,
                             std::to_string(sum) + " " + limit.unit + " with this request", limit.setting},
-                           kRetryAfterUs)
-      .because(ErrorReason::queue_full);
+                           kRetryAfterUs);
 }
 
 // The size of the largest value that the request may write. The constants of guards do not count, because they are only
@@ -87,15 +88,16 @@ Status AdmissionQueue::charge(AdmittedRequest* request) {
       static_cast<std::uint64_t>(std::count_if(timeouts.begin(), timeouts.end(), [](DurationUs t) { return t > 0; }));
 
   // A request with more transactions than the limit is admitted when the queue is empty.
-  Status status = charge_counter(
-      &transactions_, count,
-      {"queue", std::max(options_.queue_transactions_max, count), "transactions", "--queue-transactions-max"});
+  Status status = charge_counter(&transactions_, count,
+                                 {ErrorReason::queue_full, "queue", std::max(options_.queue_transactions_max, count),
+                                  "transactions", "--queue-transactions-max"});
   if (!status.ok()) return status;
-  status =
-      charge_counter(&bytes_, request->queued_bytes, {"queue", options_.queue_bytes_max, "bytes", "--queue-bytes-max"});
+  status = charge_counter(&bytes_, request->queued_bytes,
+                          {ErrorReason::queue_full, "queue", options_.queue_bytes_max, "bytes", "--queue-bytes-max"});
   if (status.ok()) {
-    status = charge_counter(&waiting_, request->waiting_transactions,
-                            {"parked", options_.parked_max, "transactions that may wait", "--parked-max"});
+    status = charge_counter(
+        &waiting_, request->waiting_transactions,
+        {ErrorReason::parked_full, "parked", options_.parked_max, "transactions that may wait", "--parked-max"});
     if (status.ok()) {
       status = reserve(*request, request->largest_value);
       if (status.ok()) return status;

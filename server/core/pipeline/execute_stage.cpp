@@ -214,7 +214,7 @@ void ExecuteStage::refuse(std::unique_ptr<Batch> batch, const Status& status) {
   batcher_->take_back_attached(batch.get());
   KILOKV_CHECK(!batch->parts.empty());
   const bool alone = batch->parts.size() == 1;
-  if (alone) fail({batch->parts.front().request}, status.because(ErrorReason::table_full), nullptr);
+  if (alone) fail({batch->parts.front().request}, status, nullptr);
   if (refused_.empty() && !alone) return refused_.hold(std::move(batch));
   if (!refused_.empty()) refused_.refused_again(alone);
   batch->clear();

@@ -33,10 +33,10 @@ Status SessionChanges::count_opening() {
   if (sessions <= core_->options.sessions_max) return {};
   opening_.fetch_sub(1);
   return Status::exhausted(
-             {"session", std::to_string(core_->options.sessions_max) + " sessions",
-              std::to_string(sessions) + " sessions, with this one and others that are being opened", "--sessions-max"},
-             kRetryAfterUs)
-      .because(ErrorReason::sessions_full);
+      ErrorReason::sessions_full,
+      {"session", std::to_string(core_->options.sessions_max) + " sessions",
+       std::to_string(sessions) + " sessions, with this one and others that are being opened", "--sessions-max"},
+      kRetryAfterUs);
 }
 
 void SessionChanges::open(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) {
@@ -65,8 +65,7 @@ void SessionChanges::open(DurationUs lease_us, std::function<void(Result<Session
 
 void SessionChanges::close(const SessionId& session, std::function<void(Status)> done) {
   if (!core_->sessions.contains(session)) {
-    return done(Status(StatusCode::failed_precondition, "unknown or expired session")
-                    .because(ErrorReason::session_unknown)
+    return done(Status(StatusCode::failed_precondition, ErrorReason::session_unknown, "unknown or expired session")
                     .as_not_run());
   }
   if (Status status = commands_->enter(); !status.ok()) return done(std::move(status));

@@ -107,7 +107,9 @@ void ShadowCheck::copy_ranges(const engine::Engine& engine, const engine::Transa
 
 Status ShadowCheck::after(const engine::Engine& engine, const engine::Execution& execution) {
   Status status = compare(engine, execution);
-  if (!status.ok()) return Status(status.code(), "--shadow-rate: the referee differs: " + status.message());
+  if (!status.ok()) {
+    return Status(status.code(), status.reason(), "--shadow-rate: the referee differs: " + status.message());
+  }
   state_ = {};
   return status;
 }

@@ -22,16 +22,16 @@ constexpr std::uint64_t kPairBytes = 48;
 constexpr std::int64_t kReadersRetryAfterUs = 1000000;
 
 Status too_old(BatchNumber boundary) {
-  return Status(StatusCode::aborted, "the snapshot at batch " + std::to_string(boundary) +
-                                         " is too old: its pages are no longer kept (--snapshot-age-max, "
-                                         "--snapshot-bytes-max); start the scan again")
-      .because(ErrorReason::snapshot_too_old);
+  return Status(StatusCode::aborted, ErrorReason::snapshot_too_old,
+                "the snapshot at batch " + std::to_string(boundary) +
+                    " is too old: its pages are no longer kept (--snapshot-age-max, "
+                    "--snapshot-bytes-max); start the scan again");
 }
 
 Status too_many_readers() {
   const std::string max = std::to_string(SnapshotStore::kReadersMax);
-  return Status::exhausted({"keep_boundary", max + " scans between two pages", "one more", ""}, kReadersRetryAfterUs)
-      .because(ErrorReason::scans_full);
+  return Status::exhausted(ErrorReason::scans_full, {"keep_boundary", max + " scans between two pages", "one more", ""},
+                           kReadersRetryAfterUs);
 }
 
 ScanPage::Pair pair_of(const engine::Engine& engine, std::string_view key, Cell cell) {

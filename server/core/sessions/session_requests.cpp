@@ -28,9 +28,9 @@ Status check_room(std::uint64_t held, std::uint64_t more, const RoomLimit& limit
   const bool takes_all = sum <= limit.most;  // it brings nothing: the sum is equal to the limit
   std::string most = (takes_all ? "less than " : "") + std::to_string(limit.most) + limit.unit;
   if (limit.times != 1) most += ", which is " + std::to_string(limit.times) + " times " + limit.setting;
-  return Status::exhausted({limit.field, most, std::to_string(sum) + limit.unit + " with this request", limit.setting},
-                           kRetryAfterUs)
-      .because(ErrorReason::session_full);
+  return Status::exhausted(ErrorReason::session_full,
+                           {limit.field, most, std::to_string(sum) + limit.unit + " with this request", limit.setting},
+                           kRetryAfterUs);
 }
 
 }  // namespace
@@ -73,10 +73,9 @@ std::vector<std::uint32_t> SessionTable::RequestState::remaining() const {
 }
 
 Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_through) {
-  return Status(StatusCode::failed_precondition, "request number " + std::to_string(number) +
-                                                     " is acknowledged already (acknowledged_through " +
-                                                     std::to_string(acknowledged_through) + "): its results are gone")
-      .because(ErrorReason::number_acknowledged);
+  return Status(StatusCode::failed_precondition, ErrorReason::number_acknowledged,
+                "request number " + std::to_string(number) + " is acknowledged already (acknowledged_through " +
+                    std::to_string(acknowledged_through) + "): its results are gone");
 }
 
 static bool same_content(const UploadedPart& known, const Hash128& digest, std::uint32_t transactions,
@@ -100,9 +99,9 @@ Status SessionTable::enter(Session* session, std::uint64_t number, std::uint64_t
 }
 
 static Status other_content(std::uint64_t number) {
-  return Status(StatusCode::invalid_argument, "request number " + std::to_string(number) +
-                                                  " was used before, with other content: a retry must be the same")
-      .because(ErrorReason::content_differs);
+  return Status(
+      StatusCode::invalid_argument, ErrorReason::content_differs,
+      "request number " + std::to_string(number) + " was used before, with other content: a retry must be the same");
 }
 
 // Whether results of this size can ever be stored.
@@ -195,10 +194,10 @@ std::optional<SessionAdmission> SessionTable::admit_known(Session* session, Requ
   request->end_gone_sinks();  // otherwise a request that waits for long would collect a sink for each retry
   if (request->sinks.size() >= kSinksMax) {
     return SessionAdmission{SessionAdmission::Kind::refused,
-                            Status::exhausted({"number", std::to_string(kSinksMax) + " calls that wait for one request",
+                            Status::exhausted(ErrorReason::calls_full,
+                                              {"number", std::to_string(kSinksMax) + " calls that wait for one request",
                                                std::to_string(kSinksMax + 1) + " calls", ""},
-                                              kRetryAfterUs)
-                                .because(ErrorReason::calls_full),
+                                              kRetryAfterUs),
                             false,
                             {},
                             0};

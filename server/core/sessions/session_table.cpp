@@ -80,10 +80,10 @@ Status SessionTable::open(const SessionId& id, DurationUs lease_us, TimeUs now_u
          std::to_string(lease_us) + " microseconds", low ? "--session-lease-min" : "--session-lease-max"});
   }
   if (const auto open = count(); open >= limits_.sessions_max) {
-    return Status::exhausted({"session", std::to_string(limits_.sessions_max) + " sessions",
+    return Status::exhausted(ErrorReason::sessions_full,
+                             {"session", std::to_string(limits_.sessions_max) + " sessions",
                               std::to_string(open + 1) + " sessions with this one", "--sessions-max"},
-                             limits_.session_lease_us_min)
-        .because(ErrorReason::sessions_full);
+                             limits_.session_lease_us_min);
   }
   insert(std::make_shared<Session>(id, lease_us, now_us, &bytes_), now_us);
   return {};

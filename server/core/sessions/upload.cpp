@@ -41,10 +41,10 @@ std::uint64_t charge_bytes(UploadCounts* counts, std::uint64_t bytes, std::uint6
 }
 
 Status full(const char* whose, std::uint64_t limit, std::uint64_t actual, const char* setting) {
-  return Status::exhausted({"keys", std::to_string(limit) + " bytes of uploaded read sets of " + whose,
+  return Status::exhausted(ErrorReason::uploads_full,
+                           {"keys", std::to_string(limit) + " bytes of uploaded read sets of " + whose,
                             std::to_string(actual) + " bytes with this chunk", setting},
-                           kRetryAfterUs)
-      .because(ErrorReason::uploads_full);
+                           kRetryAfterUs);
 }
 
 // The read set as a whole can never be committed.
@@ -59,10 +59,9 @@ Status too_large(const UploadLimits& limits, std::uint64_t limit, std::uint64_t 
 }  // namespace
 
 Status missing_upload(std::uint64_t number, std::uint64_t needed, std::uint64_t there) {
-  return Status(StatusCode::failed_precondition, "uploaded_keys: request number " + std::to_string(number) + " has " +
-                                                     std::to_string(there) + " uploaded keys, not " +
-                                                     std::to_string(needed) + ": upload the read set again")
-      .because(ErrorReason::upload_missing);
+  return Status(StatusCode::failed_precondition, ErrorReason::upload_missing,
+                "uploaded_keys: request number " + std::to_string(number) + " has " + std::to_string(there) +
+                    " uploaded keys, not " + std::to_string(needed) + ": upload the read set again");
 }
 
 Upload::Upload(const UploadLimits& limits, UploadCounts* of_all, std::shared_ptr<UploadCounts> of_session,

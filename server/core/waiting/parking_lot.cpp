@@ -156,16 +156,16 @@ std::vector<const Parked*> ParkingLot::list(std::uint64_t after_id, std::size_t 
 
 Status ParkingLot::check_limits(std::uint64_t bytes) const {
   if (entries_.size() >= parked_max_) {
-    return Status::exhausted({"wait_timeout", std::to_string(parked_max_) + " parked transactions",
+    return Status::exhausted(ErrorReason::parked_full,
+                             {"wait_timeout", std::to_string(parked_max_) + " parked transactions",
                               std::to_string(entries_.size() + 1) + " parked transactions", "--parked-max"},
-                             kRetryAfterUs)
-        .because(ErrorReason::parked_full);
+                             kRetryAfterUs);
   }
   if (memory_bytes_ + bytes > parked_bytes_max_) {
-    return Status::exhausted({"wait_timeout", std::to_string(parked_bytes_max_) + " bytes of parked transactions",
+    return Status::exhausted(ErrorReason::parked_full,
+                             {"wait_timeout", std::to_string(parked_bytes_max_) + " bytes of parked transactions",
                               std::to_string(memory_bytes_ + bytes) + " bytes", "--parked-bytes-max"},
-                             kRetryAfterUs)
-        .because(ErrorReason::parked_full);
+                             kRetryAfterUs);
   }
   return {};
 }

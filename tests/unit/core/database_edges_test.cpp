@@ -159,7 +159,7 @@ TEST_F(DatabaseEdgesTest, SessionsOpenedAtOnceStayWithinTheirLimit) {
       if (session.ok()) {
         opened.push_back(*session);
       } else {
-        expect_shown(session.status(), "raise --sessions-max");
+        expect_shown(session.status(), "raise --sessions-max", ErrorReason::sessions_full);
         ++refused;
       }
     });

@@ -1,5 +1,6 @@
 // What the core holds for those who ask: boundaries, pages, commands on their way, stored results.
 #include "server/core/in_flight.hpp"
+#include "server/core/reads/snapshot_store.hpp"
 #include "tests/support/shown_limit.hpp"
 #include "tests/unit/core/core_fixture.hpp"
 
@@ -43,6 +44,16 @@ TEST_F(DatabaseLimitsTest, ABoundaryIsGivenUpByItsReaderAlone) {
   EXPECT_EQ(scan({"c", "", 0, boundary, true, mine->reader}).status().code(), StatusCode::aborted);
 }
 
+TEST_F(DatabaseLimitsTest, BoundariesThatAreKeptAreBounded) {
+  for (const char* key : {"a", "b"}) run(add(key, 1));
+  std::size_t kept = 0;
+  for (; kept < SnapshotStore::kReadersMax; ++kept) ASSERT_TRUE(scan({"", "", 1, {}, true}).ok()) << kept;
+  const Result<ScanPage> refused = scan({"", "", 1, {}, true});
+  ASSERT_EQ(refused.status().code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(refused.status().reason(), ErrorReason::scans_full);
+  EXPECT_TRUE(refused.status().retry_after_us());
+}
+
 TEST_F(DatabaseLimitsTest, APageIsNoLongerThanItMayBe) {
   for (int i = 0; i < 20; ++i) run(put("key" + std::to_string(i), std::string(1000, 'x')));
   ScanRequest request{"", "", 0, {}, true};
@@ -80,7 +91,7 @@ TEST_F(DatabaseLimitsTest, CommandsOnTheirWayAreBounded) {
     EXPECT_EQ(refused.size(), round == 0 ? 0u : round == 1 ? 4u : 7u);
   }
   for (const Status& status : refused) {
-    expect_shown(status, "raise --commands-in-flight-max");
+    expect_shown(status, "raise --commands-in-flight-max", ErrorReason::calls_full);
   }
   settle();
   EXPECT_EQ(std::vector({opened, listed, cancelled, closed}), std::vector({1, 1, 1, 1}));
@@ -143,7 +154,7 @@ TEST_F(DatabaseStoredBytesTest, RequestsInFlightLeaveRoomForEachOther) {
   for (std::size_t i = 0; i < sinks.size(); ++i) {
     EXPECT_EQ(sinks[i]->done, i < 3) << i;
     if (i >= 3) {
-      expect_shown(*sinks[i]->failure, "raise --session-bytes-max");
+      expect_shown(*sinks[i]->failure, "raise --session-bytes-max", ErrorReason::session_full);
     }
   }
   EXPECT_TRUE(run(gets(5), session, 4, 3)->done);

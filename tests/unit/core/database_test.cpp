@@ -162,8 +162,9 @@ TEST_F(DatabaseTest, ParkedPlacesAreBoundedAtAdmission) {
   auto first = run(withdraw("a", 10, 60 * kSecond));
   auto second = run(withdraw("a", 10, 60 * kSecond));
   ASSERT_TRUE(second->failure);
-  expect_shown(*second->failure, "raise --parked-max");
+  expect_shown(*second->failure, "raise --parked-max", ErrorReason::parked_full);
   EXPECT_GT(second->failure->retry_after_us().value_or(0), 0);
+  EXPECT_TRUE(second->failure->not_run());
   run(add("a", 10));
   EXPECT_TRUE(first->done);
   EXPECT_FALSE(run(withdraw("a", 10, 60 * kSecond))->ended());
@@ -175,11 +176,20 @@ TEST_F(DatabaseTest, AFullQueueRefusesAndNamesItsKnob) {
   auto first = submit(both(add("a", 1), add("a", 1)));
   auto second = submit(add("a", 1));
   ASSERT_TRUE(second->failure);
-  expect_shown(*second->failure, "raise --queue-transactions-max");
+  expect_shown(*second->failure, "raise --queue-transactions-max", ErrorReason::queue_full);
   EXPECT_EQ(second->failure->violation()->actual, "3 transactions with this request");
   settle();
   EXPECT_TRUE(first->done);
   EXPECT_TRUE(run(add("a", 1))->done);
+}
+
+TEST_F(DatabaseTest, AQueueThatIsFullInBytesNamesItsKnob) {
+  options.queue_bytes_max = 10;
+  reopen();
+  const auto refused = submit(add("a", 1));
+  ASSERT_TRUE(refused->failure);
+  expect_shown(*refused->failure, "raise --queue-bytes-max", ErrorReason::queue_full);
+  EXPECT_TRUE(refused->failure->not_run());
 }
 
 TEST_F(DatabaseTest, AFullDiskRefusesAtAdmissionAndRecovers) {
@@ -187,6 +197,8 @@ TEST_F(DatabaseTest, AFullDiskRefusesAtAdmissionAndRecovers) {
   auto refused = run(add("a", 1));
   ASSERT_TRUE(refused->failure);
   EXPECT_EQ(refused->failure->code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(refused->failure->reason(), ErrorReason::disk_full);
+  EXPECT_TRUE(refused->failure->not_run());
   log.set_reserve_limit(1 << 20);
   EXPECT_TRUE(run(add("a", 1))->done);
   EXPECT_EQ(integer("a"), 1);

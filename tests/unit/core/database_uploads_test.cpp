@@ -246,7 +246,8 @@ TEST_F(DatabaseUploads, LimitsNameTheirKnobs) {
     ASSERT_NE(result.status().violation(), nullptr);
     EXPECT_EQ(result.status().violation()->setting, setting) << result.status().message();
     EXPECT_EQ(result.status().retry_after_us().has_value(), code == StatusCode::resource_exhausted);
-    if (code == StatusCode::resource_exhausted) expect_shown(result.status(), "raise " + std::string(setting));
+    if (code == StatusCode::resource_exhausted)
+      expect_shown(result.status(), "raise " + std::string(setting), ErrorReason::uploads_full);
   };
   expect(upload(1, absent(9), 0, 9), StatusCode::invalid_argument, "--read-set-keys-max");
   expect(upload(1, absent(8), 0, 8), StatusCode::invalid_argument, "--session-uploads-bytes-max");

@@ -38,7 +38,9 @@ TEST(full_table_refuses_the_batch_whole) {
   bench.load("b", 2);
   const Hash128 before = bench.engine->state_hash();
   put(bench, "a", 5), put(bench, "c", 5), put(bench, "d", 5);
-  EXPECT_EQ(bench.run().code(), StatusCode::resource_exhausted);
+  const Status full = bench.run();
+  EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
+  EXPECT_TRUE(full.reason() == ErrorReason::table_full);
   EXPECT_EQ(bench.writes.size(), std::size_t{0});
   EXPECT_TRUE(bench.engine->state_hash() == before);
   EXPECT_EQ(bench.get("a"), "1@1");

@@ -72,10 +72,12 @@ class FakeDatabase final : public Database {
     session.bytes.fill('s');
     done(session, lease_us);
   }
-  Status keep_alive(const SessionId&) override { return Status(StatusCode::failed_precondition, "unknown session"); }
+  Status keep_alive(const SessionId&) override {
+    return Status(StatusCode::failed_precondition, ErrorReason::session_unknown, "unknown session");
+  }
   void close_session(const SessionId&, std::function<void(Status)> done) override { done({}); }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override {
-    if (request.boundary) return done(Status(StatusCode::aborted, "snapshot too old"));
+    if (request.boundary) return done(Status(StatusCode::aborted, ErrorReason::snapshot_too_old, "snapshot too old"));
     ScanPage page;
     page.boundary = 4;
     page.pairs.push_back({.key = request.from, .type = ValueType::bytes, .integer = 0, .bytes = "v", .version = 3});

@@ -127,13 +127,15 @@ TEST_F(ServiceTest, ErrorsCarryTheirDetail) {
   EXPECT_TRUE(detail_of(*refused).not_run());
 
   std::thread answerer([this] {
-    database_.take()->sink->fail(Status::exhausted({"queue", "5", "6", "--queue-transactions-max"}, 1234));
+    database_.take()->sink->fail(
+        Status::exhausted(ErrorReason::queue_full, {"queue", "5", "6", "--queue-transactions-max"}, 1234));
   });
   auto exhausted = context();
   EXPECT_EQ(stub_->Execute(exhausted.get(), execute_request(), &response).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
   answerer.join();
   EXPECT_EQ(detail_of(*exhausted).retry_after_us(), 1234u);
+  EXPECT_EQ(detail_of(*exhausted).reason(), v1::ERROR_REASON_QUEUE_FULL);
   EXPECT_FALSE(detail_of(*exhausted).not_run()) << "the database did not say so";
 }
 
@@ -421,6 +423,7 @@ TEST_F(SlowReaderTest, IsCutOff) {
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(detail_of(*call).setting(), "--stream-answer-bytes-max");
+  EXPECT_EQ(detail_of(*call).reason(), v1::ERROR_REASON_SLOW_READER);
   EXPECT_FALSE(detail_of(*call).not_run()) << "the answer that was cut off is that of a transaction that ran";
   EXPECT_EQ(service_.unsent_answer_bytes(), 0u);
 }
@@ -616,10 +619,9 @@ TEST_F(ServiceTest, TheDetailRidesOnEveryCode) {
   EXPECT_TRUE(detail_of(*recovering).not_run());
   service_.serve(&database_);
   const std::pair<Status, v1::ErrorReason> refusals[] = {
-      {Status(StatusCode::failed_precondition, "x").because(ErrorReason::session_unknown),
-       v1::ERROR_REASON_SESSION_UNKNOWN},
-      {Status(StatusCode::aborted, "x").because(ErrorReason::snapshot_too_old), v1::ERROR_REASON_SNAPSHOT_TOO_OLD},
-      {Status(StatusCode::unavailable, "x").because(ErrorReason::draining), v1::ERROR_REASON_DRAINING},
+      {Status(StatusCode::failed_precondition, ErrorReason::session_unknown, "x"), v1::ERROR_REASON_SESSION_UNKNOWN},
+      {Status(StatusCode::aborted, ErrorReason::snapshot_too_old, "x"), v1::ERROR_REASON_SNAPSHOT_TOO_OLD},
+      {Status(StatusCode::unavailable, ErrorReason::draining, "x"), v1::ERROR_REASON_DRAINING},
       {Status(StatusCode::data_loss, "x"), v1::ERROR_REASON_CORRUPT},
       {Status(StatusCode::internal, "x"), v1::ERROR_REASON_FAILED}};
   for (const auto& [status, reason] : refusals) {

@@ -19,6 +19,7 @@ TEST(DiskSpace, RefusesWhatWouldNotFitThreeTimesAndNamesTheKnob) {
   ASSERT_NE(full.violation(), nullptr);
   EXPECT_EQ(full.violation()->field, "disk");
   EXPECT_EQ(full.violation()->setting, "--disk-reserve");
+  EXPECT_EQ(full.reason(), ErrorReason::disk_full);
   EXPECT_TRUE(full.retry_after_us().has_value());
   EXPECT_EQ(space.reserved_bytes(), 100u);  // what was refused is not held
   space.release(60);
@@ -27,7 +28,7 @@ TEST(DiskSpace, RefusesWhatWouldNotFitThreeTimesAndNamesTheKnob) {
 
 // What a reader sees: actual = total = reserve + buffers + a x stored + b x (written + before + wanted); limit = free.
 void expect_sum(const Status& refused, const std::vector<std::uint64_t>& parts, std::uint64_t free_bytes) {
-  expect_shown(refused, "lower --disk-reserve");
+  expect_shown(refused, "lower --disk-reserve", ErrorReason::disk_full);
   EXPECT_EQ(refused.violation()->limit, std::to_string(free_bytes) + " bytes free");
   const std::vector<std::uint64_t> n = numbers_in(refused.violation()->actual);
   ASSERT_EQ(n.size(), 9u) << refused.message();

@@ -12,7 +12,9 @@ class WatchedLog : public MemoryLog {
  public:
   Status checkpoint_begin() override {
     ++begins;
-    if (full) return Status::exhausted({"disk", "0 bytes free", "1 byte for a checkpoint", ""}, kSecond);
+    if (full)
+      return Status::exhausted(ErrorReason::disk_full, {"disk", "0 bytes free", "1 byte for a checkpoint", ""},
+                               kSecond);
     return MemoryLog::checkpoint_begin();
   }
   Status checkpoint_records(std::span<const StoredRecord> records) override {

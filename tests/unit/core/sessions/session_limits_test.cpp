@@ -22,7 +22,7 @@ TEST_F(SessionTableTest, LimitsNameTheirKnobs) {
     EXPECT_TRUE(table_.open(session_id(n), kLeaseUs, now_us_).ok());
   }
   const Status full = table_.open(session_id(8), kLeaseUs, now_us_);
-  expect_shown(full, "raise --sessions-max");
+  expect_shown(full, "raise --sessions-max", ErrorReason::sessions_full);
 }
 
 TEST_F(SessionTableTest, RequestsAreLimitedUntilSomeAreAcknowledged) {
@@ -32,7 +32,7 @@ TEST_F(SessionTableTest, RequestsAreLimitedUntilSomeAreAcknowledged) {
   }
   RequestHeader next = header(kTestLimits.session_requests_max + 1, 1, sink());
   const Status full = refusal(next);
-  expect_shown(full, "raise --session-requests-max");
+  expect_shown(full, "raise --session-requests-max", ErrorReason::session_full);
   EXPECT_EQ(begin(1, 1, sink()).kind, Kind::answered);  // retries are welcome all the same
   next.identity.acknowledged_through = 1;
   EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
@@ -46,7 +46,7 @@ TEST_F(SessionTableTest, StoredBytesAreLimitedUntilSomeAreAcknowledged) {
   const RecordedSlice slice({large});
   table_.deliver(kId, 1, slice, encoded(slice));
   RequestHeader next = header(2, 1, sink());
-  expect_shown(refusal(next), "raise --session-bytes-max");
+  expect_shown(refusal(next), "raise --session-bytes-max", ErrorReason::session_full);
   next.identity.acknowledged_through = 1;
   EXPECT_EQ(table_.begin(next, now_us_).kind, Kind::run);
 }
@@ -69,7 +69,7 @@ TEST_F(SessionTableTest, ARequestThatHoldsOthersUpGetsInWhereTheSessionIsFull) {
   earlier.identity.acknowledged_through = 1;
   earlier.stored_bytes_max = kTestLimits.session_bytes_max;
   const Status beyond_twice = refusal(earlier);
-  expect_shown(beyond_twice, "raise --session-bytes-max");
+  expect_shown(beyond_twice, "raise --session-bytes-max", ErrorReason::session_full);
   EXPECT_EQ(beyond_twice.violation()->limit, std::to_string(2 * kTestLimits.session_bytes_max) +
                                                  " bytes of stored results, which is 2 times --session-bytes-max");
   earlier.stored_bytes_max /= 4;
@@ -116,7 +116,7 @@ TEST_F(ManySessionsTest, StoredBytesOfAllAreLimitedUntilSomeAreGivenBack) {
   EXPECT_EQ(full.violation()->limit, std::string(to_the_byte ? "less than " : "") + "1500000 bytes of stored results");
   EXPECT_EQ(full.violation()->actual,
             std::to_string(table_.stored_bytes()) + " bytes of stored results with this request");
-  expect_shown(full, "raise --session-bytes-total-max");
+  expect_shown(full, "raise --session-bytes-total-max", ErrorReason::session_full);
   EXPECT_EQ(begin(1, 1, sink()).kind, Kind::answered);  // a retry is welcome all the same
 
   RequestHeader acknowledging = header(2, 1, sink());
@@ -175,20 +175,22 @@ TEST_F(ManySessionsTest, WhatMayBeStoredIsReservedUntilItIsKnown) {
   EXPECT_EQ(refusal(wanting(kId, 1, 1'000'001)).code(), StatusCode::invalid_argument);
   EXPECT_EQ(table_.begin(wanting(kId, 1, 600'000), now_us_).reserved_bytes, 600'000u);
   const Status full = refusal(wanting(kId, 2, 400'001));
-  expect_shown(full, "raise --session-bytes-max");
+  expect_shown(full, "raise --session-bytes-max", ErrorReason::session_full);
   EXPECT_EQ(table_.begin(wanting(kSecond, 1, 900'000), now_us_).kind, Kind::run);
-  expect_shown(refusal(wanting(kThird, 1, 1)), "raise --session-bytes-total-max");
-  expect_shown(refusal(wanting(kThird, 1, 0)), "raise --session-bytes-total-max");  // all of it is taken
+  expect_shown(refusal(wanting(kThird, 1, 1)), "raise --session-bytes-total-max", ErrorReason::session_full);
+  expect_shown(refusal(wanting(kThird, 1, 0)), "raise --session-bytes-total-max",
+               ErrorReason::session_full);  // all of it is taken
   EXPECT_EQ(table_.reserved_bytes(), 1'500'000u);
 
   deliver(1, {0});
   EXPECT_EQ(table_.reserved_bytes() + table_.stored_bytes(), 1'500'000u);
-  table_.abandon(kId, 1, Status(StatusCode::unavailable, "draining"));  // rests, and keeps its room
+  table_.abandon(kId, 1,
+                 Status(StatusCode::unavailable, ErrorReason::draining, "draining"));  // rests, and keeps its room
   EXPECT_EQ(table_.reserved_bytes() + table_.stored_bytes(), 1'500'000u);
   EXPECT_EQ(table_.begin(wanting(kId, 1, 600'000), now_us_).reserved_bytes, 600'000 - table_.stored_bytes());
   deliver(1, {1});
   EXPECT_EQ(table_.reserved_bytes(), 900'000u);
-  table_.abandon(kSecond, 1, Status(StatusCode::unavailable, "draining"));
+  table_.abandon(kSecond, 1, Status(StatusCode::unavailable, ErrorReason::draining, "draining"));
   EXPECT_EQ(table_.reserved_bytes(), 0u);
   EXPECT_EQ(table_.begin(wanting(kThird, 1, 900'000), now_us_).kind, Kind::run);
   EXPECT_TRUE(table_.close(kThird).ok());
@@ -244,6 +246,7 @@ TEST_F(SessionTableTest, CallsThatWaitForOneRequestAreLimited) {
   const auto refused = sink();
   const Status full = refusal(header(1, 1, refused));
   ASSERT_EQ(full.code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(full.reason(), ErrorReason::calls_full);
   EXPECT_EQ(full.violation()->field, "number");
   EXPECT_TRUE(full.retry_after_us());
   sinks[3]->go();

@@ -229,7 +229,7 @@ class RandomRun {
     if (request == nullptr) {
       return;
     }
-    table_->abandon(id, number, Status(StatusCode::unavailable, "draining"));
+    table_->abandon(id, number, Status(StatusCode::unavailable, ErrorReason::draining, "draining"));
     for (const auto& sink : request->sinks) {
       ASSERT_EQ(sink->failure().code(), StatusCode::unavailable);
       ASSERT_EQ(std::set<std::uint32_t>(sink->indices().begin(), sink->indices().end()), request->done);

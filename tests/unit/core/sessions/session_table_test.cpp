@@ -67,7 +67,7 @@ TEST_F(SessionTableTest, AnAbandonedRequestRunsItsRestLater) {
   const auto first = sink(), second = sink();
   begin(1, 4, first);
   deliver(1, {2});
-  table_.abandon(kId, 1, Status(StatusCode::unavailable, "draining"));
+  table_.abandon(kId, 1, Status(StatusCode::unavailable, ErrorReason::draining, "draining"));
   EXPECT_EQ(first->failure().code(), StatusCode::unavailable);
   EXPECT_EQ(first->indices(), Indices{2});
 
@@ -82,7 +82,7 @@ TEST_F(SessionTableTest, AnAbandonedRequestRunsItsRestLater) {
 
 TEST_F(SessionTableTest, ARequestAbandonedWithNothingDoneLeavesNoTrace) {
   begin(1, 2, sink());
-  table_.abandon(kId, 1, Status(StatusCode::resource_exhausted, "queue"));
+  table_.abandon(kId, 1, Status(StatusCode::resource_exhausted, ErrorReason::queue_full, "queue"));
   RequestHeader other = header(1, 3, sink());
   other.identity.digest = {9, 9};
   EXPECT_TRUE(table_.begin(other, now_us_).all_remaining);
@@ -212,7 +212,7 @@ TEST_F(SessionTableTest, EntriesOfTheLogAcknowledgeAndClose) {
   EXPECT_TRUE(table_.restore(results_entry(kId, 1, 1, large_bytes), now_us_).ok());
   EXPECT_EQ(refusal(header(1, 1, sink())).code(), StatusCode::failed_precondition);
   EXPECT_EQ(begin(9, 1, sink()).kind, Kind::run);  // what was acknowledged does not count
-  table_.abandon(kId, 9, Status(StatusCode::unavailable, "draining"));
+  table_.abandon(kId, 9, Status(StatusCode::unavailable, ErrorReason::draining, "draining"));
   EXPECT_EQ(snapshot_of(table_).front().requests.size(), 1u);
   for (int replay = 0; replay < 2; ++replay) {
     EXPECT_TRUE(table_.restore({SessionEntry::Kind::closed, {kId, 0, 0, {}}, 0, 0, {}}, now_us_).ok());

@@ -134,7 +134,8 @@ TEST(SessionTableThreadsTest, EverySinkHearsItsEndWhileSessionsCloseAndAcknowled
       const bool last_round = sent;
       while (const std::optional<WorkQueue::Item> item = queue.pop()) {
         if (item->number % 7 == 0) {
-          table.abandon(item->session, item->number, Status(StatusCode::unavailable, "draining"));
+          table.abandon(item->session, item->number,
+                        Status(StatusCode::unavailable, ErrorReason::draining, "draining"));
           continue;
         }
         const RecordedSlice slice = slice_of({0});

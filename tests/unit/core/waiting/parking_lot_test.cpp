@@ -216,12 +216,13 @@ TEST(ParkingLotTest, LimitsNameTheirKnobsAndParkNothing) {
   ParkingLot few(1, kNoLimit);
   park(&few, {1}, parked(1));
   const Result<std::uint64_t> full = few.park(withdrawal({2}), 0, parked(2));
-  expect_shown(full.status(), "raise --parked-max");
+  expect_shown(full.status(), "raise --parked-max", ErrorReason::parked_full);
   EXPECT_EQ(few.size(), 1u);
   EXPECT_EQ(woken(&few, {2}), Ids{});
 
   ParkingLot small(100, 100);
-  expect_shown(small.park(withdrawal({1}), 0, parked(1)).status(), "raise --parked-bytes-max");
+  expect_shown(small.park(withdrawal({1}), 0, parked(1)).status(), "raise --parked-bytes-max",
+               ErrorReason::parked_full);
   EXPECT_EQ(small.memory_bytes(), 0u);
 }
 
