@@ -7,12 +7,6 @@
 #include "engine/txn/kinds.hpp"
 
 namespace kilokv::engine {
-namespace {
-
-constexpr std::int64_t kRetryAfterUs = 1000000;
-
-}  // namespace
-
 bool BatchResolver::insert_missing(const TransactionColumns& columns, RecordStore* store) {
   const std::uint32_t absent = store->table().absent_slot();  // as find_all() saw it, because inserts may change it
   for (std::size_t i = 0; i < columns.op_kind.size(); ++i) {
@@ -70,7 +64,7 @@ Status BatchResolver::resolve(const TransactionColumns& columns, BatchNumber bat
           ErrorReason::table_full,
           {"records", std::to_string(store->records_max()) + " records and 16 GiB of keys",
            std::to_string(records) + " records before the new keys of a batch", "--table-records-max"},
-          kRetryAfterUs);
+          Status::kNoRetry);  // a delete leaves a tombstone, so nothing frees keys soon
     }
     if (!inserted_.empty()) find_all(columns, *store, read_set);
   }

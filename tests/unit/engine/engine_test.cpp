@@ -41,6 +41,7 @@ TEST(full_table_refuses_the_batch_whole) {
   const Status full = bench.run();
   EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
   EXPECT_TRUE(full.reason() == ErrorReason::table_full);
+  EXPECT_FALSE(full.retry_after_us().has_value());
   EXPECT_EQ(bench.writes.size(), std::size_t{0});
   EXPECT_TRUE(bench.engine->state_hash() == before);
   EXPECT_EQ(bench.get("a"), "1@1");
