@@ -223,6 +223,7 @@ TEST_F(LimitsTest, CallsThatWaitForOneRequestAreLimited) {
   EXPECT_FALSE(send());
   EXPECT_EQ(calls.back()->reader->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(detail_of(calls.back()->context).field(), "number");
+  EXPECT_EQ(detail_of(calls.back()->context).reason(), v1::ERROR_REASON_CALLS_FULL);
   calls.pop_back();
   v1::ExecuteRequest deposit;
   *deposit.mutable_transaction() = add("deposit", 1);
@@ -257,12 +258,54 @@ TEST_F(FewStoredResultsTest, AreRefusedAcrossSessionsUntilOneGivesThemUp) {
   EXPECT_EQ(call(&v1::KiloKV::Stub::Execute, request, &response).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(detail_.setting(), "--session-bytes-total-max");
   EXPECT_EQ(detail_.field(), "sessions");
+  EXPECT_EQ(detail_.reason(), v1::ERROR_REASON_SESSION_FULL);
   EXPECT_GT(detail_.retry_after_us(), 0u);
   v1::CloseSessionRequest close;
   close.set_session(first);
   v1::CloseSessionResponse closed;
   ASSERT_TRUE(call(&v1::KiloKV::Stub::CloseSession, close, &closed).ok());
   EXPECT_TRUE(call(&v1::KiloKV::Stub::Execute, request, &response).ok());
+}
+
+class FewKeysTest : public LimitsTest {
+ protected:
+  FewKeysTest() : LimitsTest({"--table-records-max", "2"}) {}
+};
+
+TEST_F(FewKeysTest, AFullTableRefusesWithoutARetryDelay) {
+  put("k", 2, "x");
+  v1::ExecuteRequest request;
+  *request.mutable_transaction() = add("more", 1);
+  v1::ExecuteResponse response;
+  const grpc::Status status = call(&v1::KiloKV::Stub::Execute, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+  EXPECT_EQ(detail_.reason(), v1::ERROR_REASON_TABLE_FULL);
+  EXPECT_EQ(detail_.setting(), "--table-records-max");
+  EXPECT_EQ(detail_.retry_after_us(), 0u);
+  EXPECT_TRUE(detail_.not_run());
+}
+
+class FewParkedTest : public LimitsTest {
+ protected:
+  FewParkedTest() : LimitsTest({"--parked-max", "1"}) {}
+};
+
+TEST_F(FewParkedTest, TheParkingLotNamesItself) {
+  v1::ExecuteRequest request;
+  request.mutable_id()->set_session(open_session());
+  request.mutable_id()->set_number(1);
+  *request.mutable_transaction() = waits_for("deposit");
+  v1::ExecuteResponse response;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(300));
+  EXPECT_EQ(stub_->Execute(&context, request, &response).error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  request.mutable_id()->set_number(2);
+  const grpc::Status status = call(&v1::KiloKV::Stub::Execute, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+  EXPECT_EQ(detail_.reason(), v1::ERROR_REASON_PARKED_FULL);
+  EXPECT_EQ(detail_.setting(), "--parked-max");
+  EXPECT_GT(detail_.retry_after_us(), 0u);
+  EXPECT_TRUE(detail_.not_run());
 }
 
 class LittleMemoryTest : public LimitsTest {

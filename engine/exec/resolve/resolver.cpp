@@ -7,6 +7,7 @@
 #include "engine/txn/kinds.hpp"
 
 namespace kilokv::engine {
+
 bool BatchResolver::insert_missing(const TransactionColumns& columns, RecordStore* store) {
   const std::uint32_t absent = store->table().absent_slot();  // as find_all() saw it, because inserts may change it
   for (std::size_t i = 0; i < columns.op_kind.size(); ++i) {

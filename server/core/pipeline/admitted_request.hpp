@@ -38,6 +38,7 @@ struct AdmittedRequest {
   std::uint64_t stored_read_bytes = 0;     // left for guard values and reads in stored results. Log worker.
   std::uint64_t waiting_transactions = 0;  // charged to the parking lot; given back when all is answered
   TimeUs admitted_us = 0;                  // monotonic
+  bool decided = false;                    // at least one of its transactions is decided, or was cancelled. Executor.
   bool failed = false;                     // ended without results: the rest of it does not run. Executor.
   std::vector<std::uint64_t> parked_ids;   // of all its transactions that ever were parked. Executor.
 

@@ -149,6 +149,7 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   const std::uint64_t postponed = core_->counters.add_outcomes(batch->results);
   Unparkable unparkable;
   if (postponed > 0) unparkable = park_postponed(batch.get());
+  for (const BatchPart& part : batch->parts) part.request->decided |= part.answered() > 0;
   std::span<const engine::BeforeImage> images;  // the engine builds them only on request
   if (batch->writes.size() > 0 && !waiting_->empty()) images = engine.before_images();
   waiting_->end_batch(images);
@@ -230,12 +231,15 @@ void ExecuteStage::fail(std::vector<std::shared_ptr<AdmittedRequest>> requests, 
     request->failed = true;
     waiting_->forget(request->parked_ids);
   }
+  // This runs after the last batch that has a part of these requests, so the executor does not change `decided` any
+  // more.
   std::function<void()> fail_all = [core = core_, requests = std::move(requests), status, done = std::move(done)] {
     for (const auto& request : requests) {
+      const Status of_request = request->decided ? status : status.as_not_run();
       if (request->identity.session) {
-        core->sessions.abandon(*request->identity.session, request->identity.number, status);
+        core->sessions.abandon(*request->identity.session, request->identity.number, of_request);
       } else {
-        request->sink->fail(status);
+        request->sink->fail(of_request);
       }
       core->queue.finished(*request);
       core->counters.refused.fetch_add(1, std::memory_order_relaxed);

@@ -21,9 +21,19 @@ class FullTableTest : public CoreFixture {
     run(both(add("a", 1), add("b", 1)));
     run(add("waited for", 0));
   }
+  // No delay: nothing frees keys soon, so a client that tries again does so in vain.
+  static void expect_table_full(const Status& status) {
+    EXPECT_EQ(status.code(), StatusCode::resource_exhausted);
+    EXPECT_EQ(status.reason(), ErrorReason::table_full);
+    EXPECT_FALSE(status.retry_after_us().has_value());
+    ASSERT_NE(status.violation(), nullptr);
+    EXPECT_EQ(status.violation()->setting, "--table-records-max");
+  }
+  // Requires: no part of the request has run.
   static void expect_full(const RecordingSink& sink) {
     ASSERT_TRUE(sink.failure);
-    EXPECT_EQ(sink.failure->code(), StatusCode::resource_exhausted);
+    expect_table_full(*sink.failure);
+    EXPECT_TRUE(sink.failure->not_run());
     EXPECT_TRUE(sink.answers.empty());
   }
 };
@@ -97,8 +107,25 @@ TEST_F(FullTableTest, WhatWasCancelledIsAnsweredBeforeItsRequestFails) {
   ASSERT_TRUE(request->answers.contains(0));
   EXPECT_TRUE(request->at(0).result.cancelled);
   ASSERT_TRUE(request->failure);
-  EXPECT_EQ(request->failure->code(), StatusCode::resource_exhausted);
+  expect_table_full(*request->failure);
+  EXPECT_FALSE(request->failure->not_run());
   EXPECT_EQ(log.reserved(), 0u);
+}
+
+// A batch holds one transaction. So the first one is decided when the second one is refused.
+TEST_F(FullTableTest, ARequestOfWhichAPartHasRunDoesNotSayThatItDidNotRun) {
+  options.batch_max_transactions = 1;
+  reopen();
+  for (const bool in_session : {false, true}) {
+    std::optional<SessionId> session;
+    if (in_session) session = open_session();
+    const auto request = run(both(add("a", 1), add("c", 1)), session, in_session ? 1 : 0);
+    EXPECT_EQ(request->outcome(0), Outcome::committed);
+    ASSERT_TRUE(request->failure);
+    expect_table_full(*request->failure);
+    EXPECT_FALSE(request->failure->not_run());
+  }
+  EXPECT_EQ(integer("a"), 3);
 }
 
 TEST_F(FullTableTest, ADrainAnswersWhatWaitsForItsTurn) {

@@ -122,6 +122,8 @@ TEST_F(HalfFailedTest, NothingOfItStaysParked) {
   auto sink = run(two_that_wait());
   ASSERT_TRUE(sink->failure);
   EXPECT_EQ(sink->failure->code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(sink->failure->reason(), ErrorReason::parked_full);
+  EXPECT_TRUE(sink->failure->not_run()) << "nothing of it was decided";
   EXPECT_EQ(database->status().parked, 0u);
   EXPECT_EQ(log.reserved(), 0u);
   run(add("a", 10));
@@ -131,8 +133,30 @@ TEST_F(HalfFailedTest, NothingOfItStaysParked) {
   database->drain([] {}, [&] { drained = true; });
   settle();
   EXPECT_TRUE(drained);
-  EXPECT_TRUE(parked->failure);
+  ASSERT_TRUE(parked->failure);
+  EXPECT_EQ(parked->failure->reason(), ErrorReason::draining);
+  EXPECT_TRUE(parked->failure->not_run()) << "it was parked, and never ran";
   EXPECT_EQ(log.reserved(), 0u);
+}
+
+TEST_F(HalfFailedTest, WhatWasDecidedBeforeTheParkingLotWasFullIsAnswered) {
+  auto sink = run(both(add("c", 1), two_that_wait()));
+  EXPECT_EQ(sink->outcome(0), Outcome::committed);
+  ASSERT_TRUE(sink->failure);
+  EXPECT_EQ(sink->failure->reason(), ErrorReason::parked_full);
+  EXPECT_FALSE(sink->failure->not_run());
+  EXPECT_EQ(database->status().parked, 0u);
+}
+
+// All transactions are in one batch, which decides one of them.
+TEST_F(HalfFailedTest, WhatTheSameBatchDecidedIsAnsweredFirst) {
+  options.batch_max_transactions = 8;
+  reopen();
+  auto sink = run(both(two_that_wait(), add("c", 1)));
+  EXPECT_EQ(sink->outcome(2), Outcome::committed);
+  ASSERT_TRUE(sink->failure);
+  EXPECT_EQ(sink->failure->reason(), ErrorReason::parked_full);
+  EXPECT_FALSE(sink->failure->not_run());
 }
 
 TEST_F(HalfFailedTest, ACancelAfterItsRetryFindsTheRetryAlone) {
@@ -238,7 +262,10 @@ TEST_F(DatabaseEdgesTest, PagesOnTheirWayAreBounded) {
   int pages = 0, refused = 0;
   const auto scan_five_times = [&] {
     for (int i = 0; i < 5; ++i) {
-      database->scan({}, [&](Result<ScanPage> page) { ++(page.ok() ? pages : refused); });
+      database->scan({}, [&](Result<ScanPage> page) {
+        ++(page.ok() ? pages : refused);
+        if (!page.ok()) expect_shown(page.status(), "raise --scans-in-flight-max", ErrorReason::calls_full);
+      });
     }
     settle();
   };
