@@ -3,6 +3,7 @@
 
 #include "engine/stm/papers/gpustm.hpp"
 
+#include "tests/unit/engine/referee/referee_scenario.hpp"
 #include "tests/unit/engine/stm/papers/ticketed_sim.hpp"
 #include "tests/unit/engine/stm/planted_rules.hpp"
 
