@@ -21,8 +21,8 @@ bool retryable(const Error& error, bool of_stream) {
     case ErrorCode::internal:
     case ErrorCode::unknown: return of_stream;
     case ErrorCode::unavailable: return true;
-    // Without a retry delay, gRPC refused the request; the service always sends one.
-    case ErrorCode::resource_exhausted: return !of_stream || error.retry_after_us != 0;
+    // No delay: waiting does not help. gRPC itself sends none, for example if a message is too long.
+    case ErrorCode::resource_exhausted: return error.retry_after_us != 0;
     case ErrorCode::invalid_argument:
     case ErrorCode::not_found:
     case ErrorCode::permission_denied:
