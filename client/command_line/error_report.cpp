@@ -18,7 +18,10 @@ std::string advice(const Error& error, const std::string& timeout_flag) {
     case ErrorCode::deadline_exceeded:
       return "the server may still apply what was sent; a longer " + timeout_flag + " waits longer";
     case ErrorCode::resource_exhausted:
-      return error.setting.empty() ? "" : "the server is full: try again later, or raise the setting that it names";
+      if (error.setting.empty()) return "";
+      return error.retry_after_us != 0
+                 ? "the server is full: try again later, or raise the setting that it names"
+                 : "the server is full, and to wait does not help: raise the setting that it names";
     case ErrorCode::unimplemented: return "the server is older than this client, or not KiloKV";
     default: return "";
   }

@@ -196,7 +196,9 @@ TEST(ErrorReport, FullIsSaidOnlyWhereAKnobIsNamed) {
   error.code = ErrorCode::resource_exhausted;
   EXPECT_EQ(reported(error).find("full"), std::string::npos);
   error.setting = "--parked-max";
-  EXPECT_NE(reported(error).find("the server is full"), std::string::npos);
+  EXPECT_NE(reported(error).find("to wait does not help: raise the setting"), std::string::npos);
+  error.retry_after_us = 1000;
+  EXPECT_NE(reported(error).find("the server is full: try again later"), std::string::npos);
   EXPECT_EQ(exit_code(error.code), ExitCode::unavailable);
 }
 

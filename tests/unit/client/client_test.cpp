@@ -72,6 +72,25 @@ TEST_F(ClientTest, WithoutASessionAFullServerThatMayHaveRunItIsNotAskedAgain) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_F(ClientTest, ARefusalWithoutADelayIsNotSentAgain) {
+  std::atomic<int> calls = 0;
+  v1::ErrorDetail detail;
+  detail.set_not_run(true);
+  server_.on_execute = [&](const auto&, auto*, grpc::ServerContext* context) {
+    ++calls;
+    return FakeServer::with_detail(grpc::StatusCode::RESOURCE_EXHAUSTED, "the table is full", detail, context);
+  };
+  server_.on_get = [&](const auto&, auto*) {
+    ++calls;
+    return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "of gRPC itself, without a detail");
+  };
+  const Error full = client_->execute(adds(1), within(60'000'000)).error();
+  EXPECT_EQ(full.code, ErrorCode::resource_exhausted);
+  EXPECT_TRUE(never_ran(full));
+  EXPECT_EQ(client_->get({"a"}, within(60'000'000)).error().code, ErrorCode::resource_exhausted);
+  EXPECT_EQ(calls, 2);
+}
+
 TEST_F(ClientTest, ErrorsCarryTheDetailOfTheServer) {
   server_.on_execute = [](const auto&, auto*, grpc::ServerContext* context) {
     v1::ErrorDetail detail;

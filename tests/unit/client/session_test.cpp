@@ -172,6 +172,81 @@ TEST_F(SessionTest, ARefusalAfterALossDoesNotClaimThatNothingRan) {
   EXPECT_FALSE(never_ran(error));
 }
 
+// Such as a full table: waiting does not help.
+TEST_F(SessionTest, ARefusalWithoutADelayIsNotSentAgain) {
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (request.number() != 1) return server_.answer(request, write);
+    write(refusal(1, grpc::StatusCode::RESOURCE_EXHAUSTED, 0));
+    return std::nullopt;
+  };
+  open();
+  const Error error = session_->execute(adds(1), within(60'000'000)).error();
+  EXPECT_EQ(error.code, ErrorCode::resource_exhausted) << error.message;
+  EXPECT_EQ(error.setting, "--some-setting");
+  EXPECT_TRUE(never_ran(error));
+  EXPECT_EQ(session_->attempts(1), 1u);
+  expect_acknowledged(2);  // the server needs to keep nothing for number 1
+}
+
+TEST_F(SessionTest, AResumedRequestThatIsRefusedMayHaveRunBefore) {
+  std::atomic<bool> mute = true;
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (mute) return std::nullopt;
+    write(refusal(request.number(), grpc::StatusCode::RESOURCE_EXHAUSTED, 0));
+    return std::nullopt;
+  };
+  open();
+  EXPECT_EQ(session_->execute(adds(1), within(50'000)).error().code, ErrorCode::deadline_exceeded);
+  mute = false;
+  const Error error = session_->resume(1, adds(1), within(60'000'000)).error();
+  EXPECT_EQ(error.code, ErrorCode::resource_exhausted) << error.message;
+  EXPECT_FALSE(never_ran(error));
+}
+
+TEST_F(SessionTest, ARefusedResumeOfARequestInFlightDoesNotAcknowledgeIt) {
+  std::promise<void> arrived;
+  std::atomic<bool> mute = true;
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (request.number() != 1) return server_.answer(request, write);
+    if (mute.exchange(false)) arrived.set_value();
+    return std::nullopt;
+  };
+  open();
+  std::promise<void> ended;
+  session_->execute_async(adds(1), [&](const Progress& progress) {
+    if (progress.done) ended.set_value();
+  });
+  arrived.get_future().wait();
+  EXPECT_EQ(session_->resume(1, adds(1)).error().code, ErrorCode::failed_precondition);
+  EXPECT_TRUE(session_->execute(adds(1)));
+  EXPECT_EQ(server_.seen().back().acknowledged_through(), 0u);
+  session_.reset();
+  ended.get_future().wait();
+}
+
+// One request runs on the server when a proxy ends the stream.
+TEST_F(SessionTest, TheEndOfAStreamDoesNotSayThatItsRequestsDidNotRun) {
+  server_.on_request = [&](const v1::SessionRequest& request, const auto&) -> std::optional<grpc::Status> {
+    server_.apply(request);
+    return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "the token is over");
+  };
+  open();
+  const Error error = session_->execute(adds(1), within(60'000'000)).error();
+  EXPECT_FALSE(never_ran(error)) << error.message;
+  EXPECT_NE(error.message.find("PERMISSION_DENIED"), std::string::npos) << error.message;
+}
+
+TEST_F(SessionTest, GrpcsOwnRefusalOfAStreamIsNotSentAgain) {
+  server_.on_request = [&](const v1::SessionRequest&, const auto&) -> std::optional<grpc::Status> {
+    return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "memory");  // no ErrorDetail
+  };
+  open();
+  const Error error = session_->execute(adds(1), within(60'000'000)).error();
+  EXPECT_EQ(error.code, ErrorCode::resource_exhausted) << error.message;
+  EXPECT_FALSE(never_ran(error));
+  EXPECT_EQ(server_.seen().size(), 1u);
+}
+
 // The server says of each sending whether it ran. The client must say it of the request.
 TEST_F(SessionTest, ARefusalThatEndsARequestAfterALossDoesNotClaimThatNothingRan) {
   for (const auto code : {grpc::StatusCode::FAILED_PRECONDITION, grpc::StatusCode::INVALID_ARGUMENT,
@@ -416,6 +491,8 @@ TEST_F(SessionTest, AnExpiredSessionEndsClearly) {
   const std::size_t before = server_.seen().size();
   EXPECT_EQ(session_->execute(adds(1), within(5'000'000)).error().code, ErrorCode::failed_precondition);
   EXPECT_EQ(server_.seen().size(), before) << "it is not asked again";
+  EXPECT_FALSE(never_ran(error)) << "it was sent";
+  EXPECT_TRUE(never_ran(session_->execute(adds(1)).error())) << "it was not sent";
 }
 
 TEST_F(SessionTest, ALeaseThatCannotBeRenewedEndsTheSession) {

@@ -56,8 +56,8 @@ struct CallOptions {
 std::int64_t monotonic_us();
 
 // The argument of a callback, which is called as transactions finish. The transactions in `indices` have their results
-// now. The last call has `done` set. If it has an error, the outcomes of the transactions without a result are unknown.
-// Session::resume asks for them again.
+// now. The last call has `done` set. If it has an error for which never_ran() is false, the outcomes of the
+// transactions without a result are unknown. Session::resume asks for them again.
 struct Progress {
   const Results& results;
   const std::vector<std::uint32_t>& indices;
@@ -168,7 +168,8 @@ class Session {
   virtual std::uint64_t execute_async(const Batch& batch, ProgressCallback callback,
                                       const CallOptions& options = {}) = 0;
   // Asks again for the results of a request whose deadline passed before all of them came. Requires: the same content,
-  // number and encoding. The last 1,024 requests can be resumed.
+  // number and encoding. The last 1,024 requests can be resumed, but not one that was refused for good:
+  // never_ran(error), and its deadline had not passed.
   virtual Expected<RequestResult> resume(std::uint64_t request, const Batch& batch,
                                          const CallOptions& options = {}) = 0;
   virtual std::uint32_t attempts(std::uint64_t request) const = 0;  // of a request in flight, or of a recent one
