@@ -129,7 +129,7 @@ ExitCode demo(Flags* flags) {
   printer.finish();
   if (!report) return bank::report_error(report.error());
   if (flags->json_path != "-") std::cout << bank::to_text(*report);
-  const std::string json = bank::to_json(*report).dump(2) + "\n";
+  const std::string json = bank::json_text(*report) + "\n";
   if (flags->json_path == "-") std::cout << json;
   if (!flags->json_path.empty() && flags->json_path != "-" &&
       !(std::ofstream(flags->json_path) << json << std::flush)) {

@@ -35,14 +35,14 @@ bool can_write(const char* flag, const std::string& path) {
   return false;
 }
 
-bool write_json(const nlohmann::ordered_json& json, const std::string& path) {
+bool write_json(const std::string& json, const std::string& path) {
   if (path.empty()) return true;
   if (path == "-") {
-    std::cout << json.dump(2) << std::endl;
+    std::cout << json << std::endl;
     return std::cout.good();
   }
   std::ofstream file(path);
-  file << json.dump(2) << "\n";
+  file << json << "\n";
   file.flush();
   if (!file) std::cerr << "kilokv-bench: --json: cannot write " << path << "\n";
   return file.good();
@@ -60,7 +60,6 @@ int execute(const bench::Flags& flags, bool sweep) {
   }
   const auto progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   std::vector<RunReport> reports;
-  auto json = nlohmann::ordered_json::array();
   ExitCode code = ExitCode::ok;
   for (const bench::RunOptions& options : *runs) {
     auto report = bench::run(options, progress);
@@ -72,7 +71,6 @@ int execute(const bench::Flags& flags, bool sweep) {
       std::cerr << "kilokv-bench: " << report->failure << "\n";
       code = ExitCode::not_done;
     }
-    json.push_back(bench::to_json(*report));
     reports.push_back(std::move(*report));
     if (interrupt::received() != 0) break;
   }
@@ -81,7 +79,8 @@ int execute(const bench::Flags& flags, bool sweep) {
   const int ended = code == ExitCode::ok && signal != 0 ? interrupt::exit_code(signal) : static_cast<int>(code);
   if (reports.empty()) return ended;
   if (flags.json_path() != "-") std::cout << (sweep ? bench::sweep_table(reports) : bench::to_text(reports.front()));
-  if (!write_json(sweep ? json : json.front(), flags.json_path())) return static_cast<int>(ExitCode::other);
+  const std::string json = sweep ? bench::json_text(reports) : bench::json_text(reports.front());
+  if (!write_json(json, flags.json_path())) return static_cast<int>(ExitCode::other);
   return ended;
 }
 

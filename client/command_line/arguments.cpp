@@ -1,6 +1,7 @@
 // Role: see arguments.hpp.
 #include "client/command_line/arguments.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -5,13 +5,14 @@
 // Thread safety: pure functions, but for parse_arguments(), which writes to standard output and standard error.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "client/command_line/cli11.hpp"
 
 namespace kilokv::client {
 

@@ -2,10 +2,10 @@
 // --wait, and the environment variable KILOKV_ENDPOINT. The same in all programs.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 
+#include "client/command_line/cli11.hpp"
 #include "kilokv/client.hpp"
 
 namespace kilokv::client {
@@ -25,7 +25,7 @@ class ServerFlags {
   // Errors: INVALID_ARGUMENT, the variable is not HOST:PORT.
   Error apply(ClientOptions* options) const;
 
-  bool endpoint_given() const { return endpoint_flag_->count() != 0; }  // by the flag
+  bool endpoint_given() const;  // by the flag
 
  private:
   std::string endpoint_, wait_us_ = "0";

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
+
 #include "client/command_line/error_report.hpp"
 
 namespace kilokv::client {
