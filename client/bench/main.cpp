@@ -87,20 +87,22 @@ int execute(const bench::Flags& flags, bool sweep) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Puts load on a KiloKV server, measures it, and checks that the server kept its books.", "kilokv-bench");
-  client::add_version_flag(&app);
-  app.require_subcommand(1);
-  app.footer(
+  const auto app = client::make_app(
+      "Puts load on a KiloKV server, measures it, and checks that the server kept its books.", "kilokv-bench");
+  client::add_version_flag(app.get());
+  app->require_subcommand(1);
+  app->footer(
       "Exit codes: 0 good; 1 the invariant does not hold, or transactions were refused or stayed unknown;\n"
       "2 wrong usage; 3 the server refused the input; 4 no server, no answer in time, or it is full; 5 anything else;\n"
       "130 (SIGTERM: 143) Ctrl-C ended it: it reports what was measured until then, and checks the state.\n"
       "Example: kilokv-bench run --workload bank --batch-size 1024 --in-flight 8 --json -");
-  CLI::App* run = app.add_subcommand("run", "One run");
-  CLI::App* sweep = app.add_subcommand("sweep", "A run for each combination of lists such as --batch-size 1,16,128");
+  CLI::App* run = client::add_subcommand(app.get(), "run", "One run");
+  CLI::App* sweep =
+      client::add_subcommand(app.get(), "sweep", "A run for each combination of lists such as --batch-size 1,16,128");
   const bench::Flags run_flags(run, false);
   const bench::Flags sweep_flags(sweep, true);
-  client::add_help_command(&app);
-  if (const auto code = client::parse_arguments(&app, argc, argv)) return *code;
+  client::add_help_command(app.get());
+  if (const auto code = client::parse_arguments(app.get(), argc, argv)) return *code;
   interrupt::install();
   return *run ? execute(run_flags, false) : execute(sweep_flags, true);
 }

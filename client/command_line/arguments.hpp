@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,11 @@ CLI::Validator size_in_bytes(std::uint64_t min, std::uint64_t max);  // 4096, or
 CLI::Validator duration(std::int64_t min_us);                        // leaves microseconds
 CLI::Validator endpoint();                                           // HOST:PORT
 CLI::Validator one_of(std::vector<std::string> choices);
+
+// The command line of a program, and a command of it. A file that constructs a CLI::App compiles all of that class, and
+// of its formatter and its reader of configuration files, for seconds. So only arguments.cpp does.
+std::shared_ptr<CLI::App> make_app(const std::string& description, const std::string& name);
+CLI::App* add_subcommand(CLI::App* app, const std::string& name, const std::string& description);
 
 // Shown by --version: `kilokv 0.1.0 (commit 1a2b3c4d5e6f)`. Every program has this flag.
 void add_version_flag(CLI::App* app);
