@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "client/measure/text.hpp"
 
@@ -62,27 +63,6 @@ std::string checks_text(const DemoReport& report) {
   return text;
 }
 
-}  // namespace
-
-std::string to_text(const DemoReport& report) {
-  const Books& books = report.books;
-  const std::uint64_t answers = books.total(Ending::made) + books.total(Ending::refused) + books.total(Ending::expired);
-  const ActivityCount& early = books.of(Activity::early_withdrawal);
-  std::string text = "\n  KiloKV bank: " + grouped(report.options.clients) + " clients, " +
-                     grouped(report.options.accounts) + " customers, " + seconds(report.elapsed_us, 1) + " (server " +
-                     report.server.version + ", " + report.server.strategy + " on " + report.server.device + ")\n\n" +
-                     activity_table(report) + "\n";
-  text += "  " + grouped(answers) + " transactions answered, " + grouped(per_second(answers, report.elapsed_us)) +
-          " a second, each durable before its answer.\n";
-  text += "  " + grouped(early.waited) + " of " + grouped(early.of(Ending::made)) +
-          " early withdrawals waited on the server for the batch with their deposit.\n\n";
-  text += kill_text(report) + checks_text(report);
-  if (!report.data_dir.empty()) text += "\n  Data and log of the server: " + report.data_dir + "\n";
-  text += report.proven() ? "\n  Proven: the books are right to the cent.\n\n"
-                          : "\n  NOT PROVEN: the books are not right.\n\n";
-  return text;
-}
-
 Json to_json(const DemoReport& report) {
   Json activities = Json::object();
   for (std::size_t i = 0; i < kActivities; ++i) {
@@ -118,6 +98,29 @@ Json to_json(const DemoReport& report) {
       {"server",
        {{"version", report.server.version}, {"strategy", report.server.strategy}, {"device", report.server.device}}}};
 }
+
+}  // namespace
+
+std::string to_text(const DemoReport& report) {
+  const Books& books = report.books;
+  const std::uint64_t answers = books.total(Ending::made) + books.total(Ending::refused) + books.total(Ending::expired);
+  const ActivityCount& early = books.of(Activity::early_withdrawal);
+  std::string text = "\n  KiloKV bank: " + grouped(report.options.clients) + " clients, " +
+                     grouped(report.options.accounts) + " customers, " + seconds(report.elapsed_us, 1) + " (server " +
+                     report.server.version + ", " + report.server.strategy + " on " + report.server.device + ")\n\n" +
+                     activity_table(report) + "\n";
+  text += "  " + grouped(answers) + " transactions answered, " + grouped(per_second(answers, report.elapsed_us)) +
+          " a second, each durable before its answer.\n";
+  text += "  " + grouped(early.waited) + " of " + grouped(early.of(Ending::made)) +
+          " early withdrawals waited on the server for the batch with their deposit.\n\n";
+  text += kill_text(report) + checks_text(report);
+  if (!report.data_dir.empty()) text += "\n  Data and log of the server: " + report.data_dir + "\n";
+  text += report.proven() ? "\n  Proven: the books are right to the cent.\n\n"
+                          : "\n  NOT PROVEN: the books are not right.\n\n";
+  return text;
+}
+
+std::string json_text(const DemoReport& report) { return to_json(report).dump(2); }
 
 std::string ProgressPrinter::line(const DemoProgress& progress) {
   const std::int64_t done =

@@ -2,7 +2,6 @@
 // for ProgressPrinter.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "client/bank/demo.hpp"
@@ -10,7 +9,7 @@
 namespace kilokv::bank {
 
 std::string to_text(const DemoReport& report);
-nlohmann::ordered_json to_json(const DemoReport& report);
+std::string json_text(const DemoReport& report);  // JSON, indented
 
 // Prints progress: on a terminal one line that is drawn again and again, elsewhere a line every second. Events get
 // their own lines. Thread safety: none.

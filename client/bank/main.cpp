@@ -129,7 +129,7 @@ ExitCode demo(Flags* flags) {
   printer.finish();
   if (!report) return bank::report_error(report.error());
   if (flags->json_path != "-") std::cout << bank::to_text(*report);
-  const std::string json = bank::to_json(*report).dump(2) + "\n";
+  const std::string json = bank::json_text(*report) + "\n";
   if (flags->json_path == "-") std::cout << json;
   if (!flags->json_path.empty() && flags->json_path != "-" &&
       !(std::ofstream(flags->json_path) << json << std::flush)) {
@@ -141,7 +141,7 @@ ExitCode demo(Flags* flags) {
 
 void add_movements(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen) {
   const auto movement = [&](const std::string& name, const std::string& text, bank::Kind kind) {
-    CLI::App* command = app->add_subcommand(name, text);
+    CLI::App* command = client::add_subcommand(app, name, text);
     add_account(command, kind == bank::Kind::transfer ? "from" : "account", &flags->account);
     if (kind == bank::Kind::transfer) add_account(command, "to", &flags->counterpart);
     command->callback([=] { *chosen = [=] { return move_money(flags, kind); }; });
@@ -162,7 +162,8 @@ void add_movements(CLI::App* app, Flags* flags, std::function<ExitCode()>* chose
 }
 
 void add_reports(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen) {
-  CLI::App* statement = app->add_subcommand("statement", "Print the last entries of an account, and its balance");
+  CLI::App* statement =
+      client::add_subcommand(app, "statement", "Print the last entries of an account, and its balance");
   add_account(statement, "account", &flags->account);
   statement->add_option("--lines", flags->lines, "most entries that are printed")
       ->capture_default_str()
@@ -173,7 +174,8 @@ void add_reports(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen)
                          [=](client::Client* c) { return bank::print_statement(c, flags->account, flags->lines); });
     };
   });
-  CLI::App* audit = app->add_subcommand("audit", "Check all books at one moment: balances, statements, transfers");
+  CLI::App* audit =
+      client::add_subcommand(app, "audit", "Check all books at one moment: balances, statements, transfers");
   add_amount(audit, "--expect", &flags->expected,
              "fail unless the accounts of the bank hold this sum; accounts of the load tester do not count");
   audit->callback([=] {
@@ -184,8 +186,8 @@ void add_reports(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen)
 }
 
 void add_demo(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen) {
-  CLI::App* command = app->add_subcommand(
-      "demo", "Run many clients, kill the server in the middle, and prove by an audit that not a cent was lost");
+  CLI::App* command = client::add_subcommand(
+      app, "demo", "Run many clients, kill the server in the middle, and prove by an audit that not a cent was lost");
   bank::DemoOptions& options = flags->demo;
   command->footer(
       "The demo starts its own server, and kills it. With --endpoint HOST:PORT it uses a running server instead, and\n"
@@ -219,22 +221,22 @@ void add_demo(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen) {
 int main(int argc, char** argv) {
   Flags flags;
   std::function<ExitCode()> chosen;
-  CLI::App app("A bank ledger on KiloKV. Amounts are exact to the cent: 12.34.", "kilokv-bank");
-  client::add_version_flag(&app);
-  app.require_subcommand(1);
-  app.fallthrough();
-  const client::ServerFlags server(&app, "--wait-for-server");  // --wait is for money
+  const auto app = client::make_app("A bank ledger on KiloKV. Amounts are exact to the cent: 12.34.", "kilokv-bank");
+  client::add_version_flag(app.get());
+  app->require_subcommand(1);
+  app->fallthrough();
+  const client::ServerFlags server(app.get(), "--wait-for-server");  // --wait is for money
   flags.server = &server;
-  add_duration(&app, "--timeout", &flags.timeout_us, 1, "longest time for a call, retries included; default 10s");
-  app.footer(
+  add_duration(app.get(), "--timeout", &flags.timeout_us, 1, "longest time for a call, retries included; default 10s");
+  app->footer(
       "Exit codes: 0 done; 1 refused, or the books are wrong; 2 wrong usage; 3 the server refused the input;\n"
       "4 no server, no answer in time, or a full server; 5 any other error.\n"
       "Example: kilokv-bank open alice --balance 100.00 && kilokv-bank withdraw alice 12.34 --wait 3s");
-  add_movements(&app, &flags, &chosen);
-  add_reports(&app, &flags, &chosen);
-  add_demo(&app, &flags, &chosen);
-  client::add_help_command(&app);
-  if (const auto code = client::parse_arguments(&app, argc, argv)) return *code;
+  add_movements(app.get(), &flags, &chosen);
+  add_reports(app.get(), &flags, &chosen);
+  add_demo(app.get(), &flags, &chosen);
+  client::add_help_command(app.get());
+  if (const auto code = client::parse_arguments(app.get(), argc, argv)) return *code;
   const int code = static_cast<int>(chosen());
   if (std::cout.flush()) return code;
   std::cerr << "kilokv-bank: cannot write to standard output: the output is lost\n";

@@ -36,14 +36,14 @@ bool can_write(const char* flag, const std::string& path) {
   return false;
 }
 
-bool write_json(const nlohmann::ordered_json& json, const std::string& path) {
+bool write_json(const std::string& json, const std::string& path) {
   if (path.empty()) return true;
   if (path == "-") {
-    std::cout << json.dump(2) << std::endl;
+    std::cout << json << std::endl;
     return std::cout.good();
   }
   std::ofstream file(path);
-  file << json.dump(2) << "\n";
+  file << json << "\n";
   file.flush();
   if (!file) std::cerr << "kilokv-bench: --json: cannot write " << path << "\n";
   return file.good();
@@ -61,7 +61,6 @@ int execute(const bench::Flags& flags, bool sweep) {
   }
   const auto progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   std::vector<RunReport> reports;
-  auto json = nlohmann::ordered_json::array();
   ExitCode code = ExitCode::ok;
   for (const bench::RunOptions& options : *runs) {
     auto report = bench::run(options, progress);
@@ -73,7 +72,6 @@ int execute(const bench::Flags& flags, bool sweep) {
       std::cerr << "kilokv-bench: " << report->failure << "\n";
       code = ExitCode::not_done;
     }
-    json.push_back(bench::to_json(*report));
     reports.push_back(std::move(*report));
     if (interrupt::received() != 0) break;
   }
@@ -82,29 +80,31 @@ int execute(const bench::Flags& flags, bool sweep) {
   const int ended = code == ExitCode::ok && signal != 0 ? interrupt::exit_code(signal) : static_cast<int>(code);
   if (reports.empty()) return ended;
   if (flags.json_path() != "-") std::cout << (sweep ? bench::sweep_table(reports) : bench::to_text(reports.front()));
-  if (!write_json(sweep ? json : json.front(), flags.json_path())) return static_cast<int>(ExitCode::other);
+  const std::string json = sweep ? bench::json_text(reports) : bench::json_text(reports.front());
+  if (!write_json(json, flags.json_path())) return static_cast<int>(ExitCode::other);
   return ended;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Puts load on a KiloKV server, measures it, and checks the state that the load left.", "kilokv-bench");
-  client::add_version_flag(&app);
-  app.require_subcommand(1);
-  app.footer(
+  const auto app = client::make_app(
+      "Puts load on a KiloKV server, measures it, and checks the state that the load left.", "kilokv-bench");
+  client::add_version_flag(app.get());
+  app->require_subcommand(1);
+  app->footer(
       "Exit codes: 0 good; 1 the invariant does not hold, or transactions were refused or stayed unknown;\n"
       "2 wrong usage; 3 the server refused the input; 4 no server, no answer in time, or a full server;\n"
       "5 any other error; 130 Ctrl-C, or 143 SIGTERM, ended the run: the report covers the time until then,\n"
       "and the state is checked.\n"
       "Example: kilokv-bench run --workload bank --batch-size 1024 --in-flight 8 --json -");
-  CLI::App* run = app.add_subcommand("run", "Make one run");
-  CLI::App* sweep = app.add_subcommand(
-      "sweep", "Make a run for each combination of values, from lists such as --batch-size 1,16,128");
+  CLI::App* run = client::add_subcommand(app.get(), "run", "Make one run");
+  CLI::App* sweep = client::add_subcommand(
+      app.get(), "sweep", "Make a run for each combination of values, from lists such as --batch-size 1,16,128");
   const bench::Flags run_flags(run, false);
   const bench::Flags sweep_flags(sweep, true);
-  client::add_help_command(&app);
-  if (const auto code = client::parse_arguments(&app, argc, argv)) return *code;
+  client::add_help_command(app.get());
+  if (const auto code = client::parse_arguments(app.get(), argc, argv)) return *code;
   interrupt::install();
   return *run ? execute(run_flags, false) : execute(sweep_flags, true);
 }

@@ -1,6 +1,7 @@
 // Role: see options.hpp.
 #include "client/bench/options.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <limits>

@@ -1,11 +1,11 @@
 // The flags of kilokv-bench, and their meaning: one RunOptions for each point of the sweep. Thread safety: none.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "client/bench/run_options.hpp"
+#include "client/command_line/cli11.hpp"
 #include "client/command_line/server_flags.hpp"
 
 namespace kilokv::bench {

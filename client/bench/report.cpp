@@ -2,6 +2,7 @@
 #include "client/bench/report.hpp"
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "client/command_line/arguments.hpp"
@@ -67,8 +68,6 @@ std::string title(const RunOptions& options) {
   return text + "; " + seconds(options.duration_us, 1) + " after " + seconds(options.warmup_us, 1) + " of warm-up";
 }
 
-}  // namespace
-
 Json config_json(const RunOptions& options) {
   Json config = {{"workload", options.workload.name},
                  {"keys", options.workload.keys},
@@ -126,6 +125,16 @@ Json to_json(const RunReport& report) {
   json["commit"] = client::kCommit;
   return json;
 }
+
+}  // namespace
+
+std::string json_text(const RunReport& report) { return to_json(report).dump(2); }
+std::string json_text(const std::vector<RunReport>& reports) {
+  Json json = Json::array();
+  for (const RunReport& report : reports) json.push_back(to_json(report));
+  return json.dump(2);
+}
+std::string config_text(const RunOptions& options) { return config_json(options).dump(); }
 
 std::string to_text(const RunReport& report) {
   const Counts& counts = report.measured.counts;

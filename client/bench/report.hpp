@@ -1,7 +1,6 @@
 // A run's report, for people and for programs. Thread safety: pure functions.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -9,12 +8,13 @@
 
 namespace kilokv::bench {
 
-// The fields are in docs/load-tester.md.
-nlohmann::ordered_json to_json(const RunReport& report);
+// JSON, indented: an object for a run, an array for runs. The fields are in docs/load-tester.md.
+std::string json_text(const RunReport& report);
+std::string json_text(const std::vector<RunReport>& reports);
 std::string to_text(const RunReport& report);
 // A table with one line for each run.
 std::string sweep_table(const std::vector<RunReport>& reports);
-// The configuration of a run, for its report and for the header of a history.
-nlohmann::ordered_json config_json(const RunOptions& options);
+// The configuration of a run, as in its report: JSON in one line, for the header of a history.
+std::string config_text(const RunOptions& options);
 
 }  // namespace kilokv::bench

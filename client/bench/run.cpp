@@ -123,7 +123,7 @@ client::Error Runner::check_before() {
 
 client::Error Runner::open_history() {
   if (options_.history_path.empty()) return {};
-  auto history = HistoryLog::open(options_, config_json(options_).dump(), client_.get());
+  auto history = HistoryLog::open(options_, config_text(options_), client_.get());
   if (!history) return history.error();
   history_ = std::move(*history);
   return {};

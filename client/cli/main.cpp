@@ -32,7 +32,7 @@ CLI::Validator session_id() {
 }
 
 CLI::App* add_command(CLI::App* app, const char* name, const char* description, const char* examples) {
-  CLI::App* command = app->add_subcommand(name, description);
+  CLI::App* command = add_subcommand(app, name, description);
   command->footer(std::string("Examples:\n") + examples);
   return command;
 }
@@ -143,24 +143,24 @@ void add_txn(CLI::App* app, const CommonOptions* common, Action* action) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("kilokv: command line client of KiloKV, a transactional key-value database", "kilokv");
-  app.footer(kFooter);
-  add_version_flag(&app);
-  app.require_subcommand(1);
-  app.fallthrough();
+  const auto app = make_app("kilokv: command line client of KiloKV, a transactional key-value database", "kilokv");
+  app->footer(kFooter);
+  add_version_flag(app.get());
+  app->require_subcommand(1);
+  app->fallthrough();
   CommonOptions common;
   Action action;
-  const ServerFlags server(&app);
-  add_common(&app, &common);
-  add_writes(&app, &common, &action);
-  add_scan(&app, &common, &action);
-  add_parked(&app, &common, &action);
-  add_txn(&app, &common, &action);
-  CLI::App* status = add_command(&app, "status", "Print the state of the server, its settings and its counters",
+  const ServerFlags server(app.get());
+  add_common(app.get(), &common);
+  add_writes(app.get(), &common, &action);
+  add_scan(app.get(), &common, &action);
+  add_parked(app.get(), &common, &action);
+  add_txn(app.get(), &common, &action);
+  CLI::App* status = add_command(app.get(), "status", "Print the state of the server, its settings and its counters",
                                  "  kilokv --output json status");
   status->callback([&] { action = [&] { return run_status(common); }; });
-  add_help_command(&app);
-  if (const auto code = parse_arguments(&app, argc, argv)) return *code;
+  add_help_command(app.get());
+  if (const auto code = parse_arguments(app.get(), argc, argv)) return *code;
   if (const Error error = server.apply(&common.server)) {
     std::cerr << "kilokv: " << error.message << '\n';
     return static_cast<int>(ExitCode::usage);

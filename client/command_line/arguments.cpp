@@ -1,13 +1,13 @@
 // Role: see arguments.hpp.
 #include "client/command_line/arguments.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <functional>
 #include <iostream>
-#include <memory>
 
 #include "client/command_line/exit_code.hpp"
 #include "client/command_line/suggestion.hpp"
@@ -273,6 +273,14 @@ CLI::Validator one_of(std::vector<std::string> choices) {
     const bool known = std::find(choices.begin(), choices.end(), text) != choices.end();
     return known ? std::optional(std::string(text)) : std::nullopt;
   });
+}
+
+std::shared_ptr<CLI::App> make_app(const std::string& description, const std::string& name) {
+  return std::make_shared<CLI::App>(description, name);
+}
+
+CLI::App* add_subcommand(CLI::App* app, const std::string& name, const std::string& description) {
+  return app->add_subcommand(name, description);
 }
 
 const char* const kCommit = KILOKV_COMMIT;

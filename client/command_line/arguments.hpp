@@ -5,13 +5,15 @@
 // Thread safety: pure functions, except parse_arguments(), which writes to standard output and standard error.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "client/command_line/cli11.hpp"
 
 namespace kilokv::client {
 
@@ -28,6 +30,11 @@ CLI::Validator size_in_bytes(std::uint64_t min, std::uint64_t max);  // 4096, or
 CLI::Validator duration(std::int64_t min_us);                        // the result is in microseconds
 CLI::Validator endpoint();                                           // HOST:PORT
 CLI::Validator one_of(std::vector<std::string> choices);
+
+// The command line of a program, and a command of it. A file that constructs a CLI::App compiles all of that class, and
+// of its formatter and its reader of configuration files. That takes seconds. So only arguments.cpp constructs one.
+std::shared_ptr<CLI::App> make_app(const std::string& description, const std::string& name);
+CLI::App* add_subcommand(CLI::App* app, const std::string& name, const std::string& description);
 
 // Prints the version: `kilokv 0.1.0 (commit 1a2b3c4d5e6f)`. Every program has this flag.
 void add_version_flag(CLI::App* app);

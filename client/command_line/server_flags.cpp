@@ -1,6 +1,7 @@
 // Role: see server_flags.hpp.
 #include "client/command_line/server_flags.hpp"
 
+#include <CLI/CLI.hpp>
 #include <cstdlib>
 
 #include "client/command_line/arguments.hpp"
@@ -50,5 +51,7 @@ Error ServerFlags::apply(ClientOptions* options) const {
   error.message = std::string("the environment variable ") + kEndpointVariable + ": " + problem;
   return error;
 }
+
+bool ServerFlags::endpoint_given() const { return endpoint_flag_->count() != 0; }
 
 }  // namespace kilokv::client

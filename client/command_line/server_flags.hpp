@@ -2,10 +2,10 @@
 // program, and say whether the program waits for a server that does not listen yet. They are the same in all programs.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 
+#include "client/command_line/cli11.hpp"
 #include "kilokv/client.hpp"
 
 namespace kilokv::client {
@@ -26,7 +26,7 @@ class ServerFlags {
   // Requires: the command line has been read.
   Error apply(ClientOptions* options) const;
 
-  bool endpoint_given() const { return endpoint_flag_->count() != 0; }  // whether the flag was given
+  bool endpoint_given() const;  // whether the flag was given
 
  private:
   std::string endpoint_, wait_us_ = "0";

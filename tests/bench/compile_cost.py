@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-OBJECT = (".o", ".obj")
+OBJECT = (".o", ".obj", ".gch")  # .gch: a precompiled header
 TEST = re.compile(r"(^|/)tests/|_test\.dir/|/kilokv_sim\.dir/|/kilokv_test_harness\.dir/")
 
 

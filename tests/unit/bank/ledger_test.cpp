@@ -3,22 +3,19 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "kilokv/history.hpp"
+#include "tests/support/json.hpp"
 
 namespace kilokv::bank {
 namespace {
 
-using nlohmann::json;
-
-json line_of(const Movement& movement) {
+Json line_of(const Movement& movement) {
   MovementWriter writer;
   client::Batch batch;
   writer.append(movement, "id", &batch);
   std::string line;
   client::append_history(batch, client::Results(), 0, {}, &line);
-  return json::parse(line);
+  return Json::parse(line);
 }
 
 Movement transfer(std::uint64_t wait_us) {
@@ -32,9 +29,9 @@ Movement transfer(std::uint64_t wait_us) {
 }
 
 TEST(Ledger, ATransferMovesTheMoneyAndWritesBothStatements) {
-  const json line = line_of(transfer(0));
+  const Json line = line_of(transfer(0));
   ASSERT_EQ(line["guards"].size(), 3u);
-  EXPECT_EQ(line["guards"][0], json({{"key", "bank/account/alice"}, {"is", "exists"}, {"when_false", "fail"}}));
+  EXPECT_EQ(line["guards"][0], Json::parse(R"({"key": "bank/account/alice", "is": "exists", "when_false": "fail"})"));
   EXPECT_EQ(line["guards"][1]["key"], "bank/account/bob");
   EXPECT_EQ(line["guards"][2]["is"], "ge");
   EXPECT_EQ(line["guards"][2]["value"], 1'234);
@@ -55,7 +52,7 @@ TEST(Ledger, WaitingAndPrecedence) {
   Movement deposit;
   deposit.account = "alice";
   deposit.amount = 5;
-  const json line = line_of(deposit);
+  const Json line = line_of(deposit);
   EXPECT_EQ(line["precedence"], 0);
   EXPECT_EQ(line["then"][1]["key"], "bank/entry/alice/id/deposit/cash");
 }

@@ -3,21 +3,18 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/workloads/workload.hpp"
 #include "kilokv/history.hpp"
+#include "tests/support/json.hpp"
 
 namespace kilokv::bench {
 namespace {
 
-using nlohmann::json;
-
 // A transaction as its history line tells it.
-json transaction(const client::Batch& batch, std::size_t index) {
+Json transaction(const client::Batch& batch, std::size_t index) {
   std::string line;
   client::append_history(batch, client::Results(), index, {}, &line);
-  return json::parse(line);
+  return Json::parse(line);
 }
 
 client::Batch generate(const std::string& name, std::size_t transactions) {
@@ -35,20 +32,20 @@ client::Batch generate(const std::string& name, std::size_t transactions) {
 }
 
 TEST(BatchSink, BankTransfer) {
-  const json line = transaction(generate("bank", 3), 2);
-  const json& guard = line["guards"][0];
+  const Json line = transaction(generate("bank", 3), 2);
+  const Json guard = line["guards"][0];
   EXPECT_EQ(guard["is"], "ge");
   EXPECT_EQ(guard["when_false"], "fail");
   ASSERT_EQ(line["then"].size(), 2u);
   EXPECT_EQ(line["then"][0]["op"], "add");
   EXPECT_EQ(line["then"][0]["key"], guard["key"]);
-  EXPECT_EQ(line["then"][0]["delta"].get<int>(), -guard["value"].get<int>());
+  EXPECT_EQ(line["then"][0]["delta"].integer(), -guard["value"].integer());
   EXPECT_EQ(line["then"][1]["delta"], guard["value"]);
   EXPECT_NE(line["then"][1]["key"], guard["key"]);
 }
 
 TEST(BatchSink, SemanticGuardsWait) {
-  const json line = transaction(generate("bank-semantic", 2), 0);
+  const Json line = transaction(generate("bank-semantic", 2), 0);
   EXPECT_EQ(line["guards"][0]["when_false"], "wait");
 }
 
@@ -56,7 +53,7 @@ TEST(BatchSink, YcsbPutsBytes) {
   const client::Batch batch = generate("ycsb-a", 50);
   std::size_t puts = 0;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const json operation = transaction(batch, i)["then"][0];
+    const Json operation = transaction(batch, i)["then"][0];
     if (operation["op"] != "put") continue;
     ++puts;
     EXPECT_TRUE(operation["value"].contains("b64"));
@@ -66,7 +63,7 @@ TEST(BatchSink, YcsbPutsBytes) {
 }
 
 TEST(BatchSink, GraphPutsWhatItGot) {
-  const json line = transaction(generate("graph", 1), 0);
+  const Json line = transaction(generate("graph", 1), 0);
   ASSERT_EQ(line["then"].size(), 2u);
   EXPECT_EQ(line["guards"][0]["key"], line["then"][0]["key"]);
   EXPECT_EQ(line["guards"][0]["other"], line["then"][1]["key"]);
@@ -107,12 +104,12 @@ TEST(BatchSink, EveryKindOfGuardAndOperation) {
   sink.begin_else();
   sink.range_op(OpKind::delete_range, "e", "f", 5);
   sink.end();
-  const json line = transaction(batch, 0);
+  const Json line = transaction(batch, 0);
   EXPECT_EQ(line["precedence"], 3);
   EXPECT_EQ(line["wait_timeout_ms"], 5);
   std::vector<std::string> guards, operations;
-  for (const json& guard : line["guards"]) guards.push_back(guard["is"]);
-  for (const json& operation : line["then"]) operations.push_back(operation["op"]);
+  for (const Json& guard : line["guards"].elements()) guards.push_back(guard["is"].text());
+  for (const Json& operation : line["then"].elements()) operations.push_back(operation["op"].text());
   EXPECT_EQ(guards, (std::vector<std::string>{"exists", "absent", "lt", "version", "unchanged", "bytes_eq",
                                               "range_unchanged"}));
   EXPECT_EQ(operations, (std::vector<std::string>{"get", "put", "add", "put", "put", "put", "delete", "range_get"}));

@@ -4,24 +4,30 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
+#include "client/command_line/arguments.hpp"
 #include "engine/txn/columns.hpp"
 
 namespace kilokv::bench {
 namespace {
 
 client::Expected<std::vector<RunOptions>> parse(const std::string& line, bool lists) {
-  CLI::App app;
-  const Flags flags(&app, lists);
-  try {
-    app.parse(line);
-  } catch (const CLI::ParseError& error) {
-    client::Error refused;
-    refused.code = client::ErrorCode::invalid_argument;
-    refused.message = error.what();
-    return refused;
-  }
-  return flags.runs();
+  const auto app = client::make_app("", "kilokv-bench");
+  const Flags flags(app.get(), lists);
+  std::istringstream text(line);
+  std::vector<std::string> words{"kilokv-bench"};
+  for (std::string word; text >> word;) words.push_back(word);
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  testing::internal::CaptureStderr();
+  const auto code = client::parse_arguments(app.get(), static_cast<int>(argv.size()), argv.data());
+  const std::string said = testing::internal::GetCapturedStderr();
+  if (!code) return flags.runs();
+  client::Error refused;
+  refused.code = client::ErrorCode::invalid_argument;
+  refused.message = said;
+  return refused;
 }
 
 TEST(Options, Defaults) {
@@ -149,10 +155,14 @@ TEST(Options, EveryLetterOfYcsb) {
 }
 
 TEST(Options, HelpTellsTheWorkloads) {
-  CLI::App app;
-  const Flags flags(&app, false);
-  EXPECT_NE(app.help().find("points, in 16 clusters"), std::string::npos);
-  EXPECT_EQ(app.help().find("tpcc"), std::string::npos);
+  const auto app = client::make_app("", "kilokv-bench");
+  const Flags flags(app.get(), false);
+  const char* const argv[] = {"kilokv-bench", "--help"};
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(client::parse_arguments(app.get(), 2, argv), 0);
+  const std::string help = testing::internal::GetCapturedStdout();
+  EXPECT_NE(help.find("points, in 16 clusters"), std::string::npos);
+  EXPECT_EQ(help.find("tpcc"), std::string::npos);
 }
 
 TEST(Options, PairsStayOpenAcrossCallsOfOneTransaction) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
+
 #include "client/command_line/error_report.hpp"
 
 namespace kilokv::client {
@@ -16,9 +18,9 @@ struct Parsed {
 class Program {
  public:
   Program() {
-    add_version_flag(&app_);
-    app_.require_subcommand(1);
-    CLI::App* list = app_.add_subcommand("list", "");
+    add_version_flag(app_.get());
+    app_->require_subcommand(1);
+    CLI::App* list = add_subcommand(app_.get(), "list", "");
     list->add_option("--limit", limit)->transform(whole_number());
     list->add_option("--size", size)->transform(size_in_bytes(1, 1 << 20));
     list->add_option("--share", share)->transform(real_number(0, 1));
@@ -29,16 +31,16 @@ class Program {
     list->add_option("--key", address)->excludes("--endpoint");
     list->add_flag("--all", all);
     list->add_flag("--wait", wait);
-    CLI::App* show = app_.add_subcommand("show", "Show it");
-    show->add_subcommand("inside", "Show what is inside");
-    add_help_command(&app_);
+    CLI::App* show = add_subcommand(app_.get(), "show", "Show it");
+    add_subcommand(show, "inside", "Show what is inside");
+    add_help_command(app_.get());
   }
 
   Parsed run(std::vector<const char*> words) {
     words.insert(words.begin(), "program");
     testing::internal::CaptureStderr();
     testing::internal::CaptureStdout();
-    const auto code = parse_arguments(&app_, static_cast<int>(words.size()), words.data());
+    const auto code = parse_arguments(app_.get(), static_cast<int>(words.size()), words.data());
     out = testing::internal::GetCapturedStdout();
     return {code.value_or(-1), testing::internal::GetCapturedStderr()};
   }
@@ -50,7 +52,7 @@ class Program {
   bool all = false;
 
  private:
-  CLI::App app_{"", "program"};
+  const std::shared_ptr<CLI::App> app_ = make_app("", "program");
 };
 
 TEST(Arguments, ReadsEveryKind) {

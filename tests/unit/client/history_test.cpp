@@ -2,29 +2,27 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "client/lib/src/result_columns.hpp"
+#include "tests/support/json.hpp"
 #include "tests/unit/client/fake_server.hpp"
 
 namespace kilokv::client {
 namespace {
 
-using nlohmann::json;
 using namespace std::string_view_literals;
 
-json parse_line(const std::string& line) {
+Json parse_line(const std::string& line) {
   EXPECT_EQ(line.back(), '\n');
   EXPECT_EQ(line.find('\n'), line.size() - 1) << "one line";
-  return json::parse(line);
+  return Json::parse(line);
 }
 
 TEST(History, HeaderListsThePairsThatWereThere) {
   const std::vector<Pair> initial = {{"a", std::int64_t{-5}, 3}, {"\x01\xff", std::string("x\0", 2), 4}};
-  const json header = parse_line(history_header(R"({"seed": 1})", initial));
+  const Json header = parse_line(history_header(R"({"seed": 1})", initial));
   EXPECT_EQ(header["format"], "kilokv-history-1");
   EXPECT_EQ(header["config"]["seed"], 1);
-  EXPECT_EQ(header["initial"], json::parse(R"([{"key": "a", "value": -5, "version": 3},
+  EXPECT_EQ(header["initial"], Json::parse(R"([{"key": "a", "value": -5, "version": 3},
       {"key": {"b64": "Af8="}, "value": {"b64": "eAA="}, "version": 4}])"));
 }
 
@@ -33,10 +31,10 @@ TEST(History, EveryPrintableCharacterOfAKeyComesBack) {
   for (char c = ' '; c <= '~'; ++c) key.push_back(c);
   std::string out;
   append_history_key(key, &out);
-  EXPECT_EQ(json::parse(out), json(key));
+  EXPECT_EQ(Json::parse(out), Json(key));
   out.clear();
   append_history_key("a\x7f", &out);
-  EXPECT_TRUE(json::parse(out).is_object());
+  EXPECT_TRUE(Json::parse(out).is_object());
   out.clear();
   append_history_key("", &out);
   EXPECT_EQ(out, "\"\"");
@@ -74,7 +72,7 @@ TEST(History, ATransactionIsWrittenAsItWasSent) {
   context.error = ErrorCode::unavailable;
   std::string out;
   append_history(batch, results, 0, context, &out);
-  EXPECT_EQ(parse_line(out), json::parse(R"json({
+  EXPECT_EQ(parse_line(out), Json::parse(R"json({
     "session": null, "request": 4, "index": 0, "attempts": 3, "invoke_us": 500, "return_us": null,
     "precedence": 2, "wait_timeout_ms": 2.5,
     "guards": [{"is": "exists", "key": "a", "when_false": "fail"},
@@ -101,7 +99,7 @@ TEST(History, ARefusalSaysWhetherItRan) {
   for (const bool not_run : {false, true}) {
     std::string out;
     append_history(batch, Results(), 0, {.error = ErrorCode::resource_exhausted, .not_run = not_run}, &out);
-    const json line = parse_line(out);
+    const Json line = parse_line(out);
     EXPECT_EQ(line["error"], "RESOURCE_EXHAUSTED");
     EXPECT_EQ(line.contains("not_run"), not_run);
   }
@@ -149,7 +147,7 @@ TEST(History, AResultIsWrittenWithItsReads) {
   ASSERT_FALSE(result.results.columns().add(std::move(rows), &fresh));
   std::string out;
   append_history(batch, result, {.session = "0a", .began_us = 5}, &out);
-  const json line = parse_line(out);
+  const Json line = parse_line(out);
   EXPECT_EQ(line["session"], "0a");
   EXPECT_EQ(line["request"], 9);
   EXPECT_EQ(line["invoke_us"], 5);
@@ -161,7 +159,7 @@ TEST(History, AResultIsWrittenWithItsReads) {
   EXPECT_EQ(line["rank"], 6);
   EXPECT_EQ(line["admitted_batch"], 4);
   EXPECT_EQ(line["batch_time_us"], 77);
-  EXPECT_EQ(line["reads"], json::parse(R"([{"key": "k", "value": -1, "version": 3},
+  EXPECT_EQ(line["reads"], Json::parse(R"([{"key": "k", "value": -1, "version": 3},
                                            {"key": "", "value": null, "version": null}])"));
   EXPECT_FALSE(line.contains("error"));
 }
@@ -169,8 +167,8 @@ TEST(History, AResultIsWrittenWithItsReads) {
 TEST(History, AScanIsAfterAllOfItsBatch) {
   std::string out;
   append_history_scan("a", "", 2, {7, 70, 700}, {{"a", std::int64_t{1}, 2}}, {.return_us = 3}, &out);
-  const json line = parse_line(out);
-  EXPECT_EQ(line["scan"], json::parse(R"({"from": "a", "to": "", "limit": 2})"));
+  const Json line = parse_line(out);
+  EXPECT_EQ(line["scan"], Json::parse(R"({"from": "a", "to": "", "limit": 2})"));
   EXPECT_EQ(line["batch"], 7);
   EXPECT_TRUE(line["rank"].is_null());
   EXPECT_EQ(line["batch_time_us"], 700);

@@ -16,10 +16,10 @@ class ServerFlagsTest : public testing::Test {
 
   // What a program called like this takes.
   Expected<ClientOptions> options(std::vector<const char*> words) {
-    CLI::App app("", "program");
-    const ServerFlags flags(&app);
+    const auto app = make_app("", "program");
+    const ServerFlags flags(app.get());
     words.insert(words.begin(), "program");
-    EXPECT_EQ(parse_arguments(&app, static_cast<int>(words.size()), words.data()), std::nullopt);
+    EXPECT_EQ(parse_arguments(app.get(), static_cast<int>(words.size()), words.data()), std::nullopt);
     ClientOptions options;
     if (const Error error = flags.apply(&options)) return error;
     return options;

@@ -2,31 +2,25 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "client/cli/commands.hpp"
 #include "client/lib/src/batch_columns.hpp"
 #include "client/lib/src/encode.hpp"
 #include "client/lib/src/kinds.hpp"
 #include "kilokv/history.hpp"
+#include "tests/support/json.hpp"
 
 namespace kilokv::client {
 namespace {
 
-using nlohmann::json;
-
 // The history line of what was read, reduced to the transaction itself.
-json read_back(const std::string& line) {
+Json read_back(const std::string& line) {
   Batch batch;
   const auto appended = append_transaction(line, &batch);
   EXPECT_TRUE(appended) << appended.error().message;
   std::string out;
   append_history(batch, Results(), 0, {}, &out);
-  json written = json::parse(out);
-  for (const char* name : {"session", "request", "index", "attempts", "invoke_us", "return_us", "outcome", "error"}) {
-    written.erase(name);
-  }
-  return written;
+  return Json::parse(out).without(
+      {"session", "request", "index", "attempts", "invoke_us", "return_us", "outcome", "error"});
 }
 
 TEST(TransactionJson, WhatIsWrittenCanBeRead) {
@@ -45,7 +39,7 @@ TEST(TransactionJson, WhatIsWrittenCanBeRead) {
              {"op": "put", "key": "a", "value": {"batch_time": true}}],
     "else": [{"op": "delete", "key": "a"}, {"op": "range_get", "from": "a", "to": "", "limit": 7},
              {"op": "delete_range", "from": "a", "to": "b", "limit": 8}]})json";
-  EXPECT_EQ(read_back(line), json::parse(line));
+  EXPECT_EQ(read_back(line), Json::parse(line));
 }
 
 // Adds guards of the kind, in each form that it has. Returns whether the test knows the kind.
@@ -134,8 +128,8 @@ TEST(TransactionJson, EveryKindOfOperationComesBack) {
 }
 
 TEST(TransactionJson, AStringIsAByteValue) {
-  const json written = read_back(R"({"then": [{"op": "put", "key": "k", "value": "v"}]})");
-  EXPECT_EQ(written["then"][0]["value"], json::parse(R"({"b64": "dg=="})"));
+  const Json written = read_back(R"({"then": [{"op": "put", "key": "k", "value": "v"}]})");
+  EXPECT_EQ(written["then"][0]["value"], Json::parse(R"({"b64": "dg=="})"));
 }
 
 TEST(TransactionJson, ALineOfACancelledTransactionCanBeRead) {
