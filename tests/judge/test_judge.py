@@ -295,7 +295,7 @@ class JudgeTest(unittest.TestCase):
         simulator.run({"then": [add("a", 1)]})
         simulator.run({"then": [get("a")]})
         lines = self.unknown(simulator, 0)
-        lines[0]["error"] = "FAILED_PRECONDITION"  # the session ended while the request was on the wire
+        lines[0]["error"] = "INVALID_ARGUMENT"  # of the last sending; an earlier one may have run
         code, output = self.judge(simulator, lines)
         self.assertEqual(code, 1, output)
         lines[0]["not_run"] = False
