@@ -84,8 +84,9 @@ const char* to_string(ErrorCode code) {
   return "UNKNOWN";
 }
 
-// The code RESOURCE_EXHAUSTED alone is not enough: a stream that is cut for too many unsent answers ends with it, too,
-// after its transactions ran.
+// The codes are those of docs/transactions.md, section 15.1, and of tests/judge/history.py. RESOURCE_EXHAUSTED alone is
+// not enough: a stream that is cut for too many unsent answers ends with it, too, after its transactions ran.
+// FAILED_PRECONDITION alone is not enough: a session that ends while a request runs gives it.
 bool never_ran(const Error& error) {
   if (error.may_have_run) return false;
   if (error.not_run) return true;

@@ -38,7 +38,12 @@ class Commit {
 
   Error run() {
     Error error = run_until_end();
-    if (error && may_have_run_) error = of_many_sendings(std::move(error));
+    if (!error) return error;
+    if (may_have_run_) {
+      error = of_many_sendings(std::move(error));
+    } else if (result_.attempts == 0) {
+      error.not_run = true;
+    }
     error.request = result_.request;
     error.attempts = result_.attempts;
     return error;
@@ -140,7 +145,7 @@ class Commit {
   std::uint32_t keys_ = 0;
   std::size_t chunk_bytes_ = kChunkBytes;
   bool session_gone_ = false;
-  bool may_have_run_;  // a commit ended without a clear refusal
+  bool may_have_run_;  // a sending of the commit, now or before, ended without a clear refusal
   RequestResult result_;
 };
 

@@ -40,6 +40,12 @@ void note_loss(PendingRequest* request) {
   if (request->state == PendingRequest::State::sent) request->may_have_run = true;
 }
 
+// Whether resume() may send the request again, which ended with `error`, or without one. No: it was answered, or
+// refused for good.
+bool can_go_on(const Error& error, bool may_have_run) {
+  return error && (may_have_run || !never_ran(error) || retryable(error, false));
+}
+
 // `reached`: the server has answered on the stream on which the request was sent.
 Error deadline_error(const PendingRequest& request, bool reached, const std::string& where) {
   if (request.refusal && (!reached || request.state != PendingRequest::State::sent)) {
@@ -84,17 +90,15 @@ std::uint64_t SessionState::submit(std::uint64_t number, const Batch& batch, Pen
   if (!t_in_listener) {
     changed_.wait(lock, [&] { return pending_.size() < requests_in_flight_max_ || ended_ || closing_; });
   }
-  if (number == 0) {
+  const bool resumed = number != 0;
+  if (!resumed) {
     number = next_number_++;
   } else {
-    if (!error) {
-      error = check_resumable(number);
-      request->keeps_number = bool(error);
-    }
+    if (!error) error = check_resumable(number);
     request->attempts = attempts_before(number);
-    request->may_have_run = true;
   }
   request->number = number;
+  request->may_have_run = resumed;
   request->invoke_us = monotonic_us();
   if (!error && closing_) error = make_error(ErrorCode::cancelled, "the session is closed");
   if (!error) error = ended_;
@@ -258,7 +262,7 @@ void SessionState::on_stream_end(Error error) {
     return end_all(open, ended_, &lock);
   }
   error = connection_->describe(std::move(error));
-  if (error.code == ErrorCode::failed_precondition) ended_ = error;
+  if (error.code == ErrorCode::failed_precondition) set_ended(error);
   const std::vector<RequestPointer> failed = culprits(error);
   queue_.clear();
   for (const auto& [number, request] : pending_) {
@@ -296,6 +300,13 @@ void SessionState::end(const RequestPointer& request, const Error& error, Lock* 
   last_call(request, {}, error, lock);
 }
 
+// What is in flight hears of it from the stream. The error is about the session. So it does not say of any request
+// whether it ran.
+void SessionState::set_ended(const Error& error) {
+  ended_ = error;
+  ended_.not_run = ended_.may_have_run = false;
+}
+
 void SessionState::end_all(const std::vector<RequestPointer>& requests, const Error& error, Lock* lock) {
   for (const RequestPointer& request : requests) {
     if (!pending_.contains(request->number)) continue;
@@ -315,7 +326,11 @@ void SessionState::take_out(const RequestPointer& request) {
 // Every request ends here. So this is the place where the error of the last sending becomes that of the request.
 void SessionState::last_call(const RequestPointer& request, const std::vector<std::uint32_t>& fresh, Error error,
                              Lock* lock) {
-  if (error && request->may_have_run) error = of_many_sendings(std::move(error));
+  if (error && request->may_have_run) {
+    error = of_many_sendings(std::move(error));
+  } else if (error && request->attempts == 0) {
+    error.not_run = true;
+  }
   error.request = request->number;
   error.attempts = request->attempts;
   ++listeners_running_;
@@ -324,7 +339,7 @@ void SessionState::last_call(const RequestPointer& request, const std::vector<st
   request->listener(*request, fresh, true, error);
   t_in_listener = false;
   lock->lock();
-  if (!request->keeps_number) acknowledge(request->number, request->attempts, error);
+  acknowledge(request->number, can_go_on(error, request->may_have_run));
   --listeners_running_;
   changed_.notify_all();
 }
@@ -356,11 +371,8 @@ void SessionState::end_call(std::uint64_t number, std::uint32_t attempts, const 
   Lock lock(mutex_);
   calls_.erase(number);
   attempts_[number % kAttemptsKept] = {number, attempts, true};
-  acknowledge(number, attempts, error);
-  if (session_gone && !ended_) {  // what is in flight hears it from the stream
-    ended_ = error;
-    ended_.not_run = ended_.may_have_run = false;  // they are about this request
-  }
+  acknowledge(number, can_go_on(error, false));
+  if (session_gone && !ended_) set_ended(error);
   changed_.notify_all();
 }
 
@@ -380,9 +392,10 @@ std::uint64_t SessionState::acknowledged_through() const {
   return acknowledged_through_;
 }
 
-void SessionState::acknowledge(std::uint64_t number, std::uint32_t attempts, const Error& error) {
-  const bool unknown = error && attempts != 0 && (error.code != ErrorCode::invalid_argument || error.may_have_run);
-  (unknown ? given_up_ : ended_beyond_).insert(number);
+void SessionState::acknowledge(std::uint64_t number, bool can_go_on) {
+  // The end of a resume() that was refused changes nothing.
+  if (pending_.contains(number) || calls_.contains(number) || number >= next_number_) return;
+  (can_go_on ? given_up_ : ended_beyond_).insert(number);
   while (!given_up_.empty() && *given_up_.begin() + kResumeWindow < next_number_) {
     ended_beyond_.insert(given_up_.extract(given_up_.begin()));
   }
@@ -428,7 +441,7 @@ void SessionState::on_lease_renewed(const grpc::Status& status) {
   changed_.notify_all();
   if (closing_) return;
   if (error.code == ErrorCode::failed_precondition) {
-    ended_ = error;  // what is in flight hears it from the stream
+    set_ended(error);
   } else {
     schedule_renewal(error ? std::min<std::uint64_t>(lease_us_ / 10, 1'000'000) : lease_us_ / 3);
   }

@@ -50,8 +50,7 @@ struct PendingRequest {
   std::int64_t invoke_us = 0, return_us = 0;
   Backoff backoff;
   Error refusal;              // why the last attempt had no answer; becomes the error at the deadline
-  bool may_have_run = false;  // an attempt ended without a clear refusal, or resume() sends an old number again
-  bool keeps_number = false;  // resume() was refused: nothing changes for the request that has this number
+  bool may_have_run = false;  // an attempt ended without a clear refusal, or an earlier submit() sent this number
   bool in_callback = false;
   Error end_error;  // set while in_callback: the request ends with it after the callback
 
@@ -73,6 +72,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   // number of a request that was given up. end_call() must be called once for it. Errors: the session is closed or
   // gone, or the number cannot be resumed.
   Expected<std::uint64_t> begin_call(std::uint64_t number);
+  // `error` must say never_ran() only if no sending of the number may have run.
   void end_call(std::uint64_t number, std::uint32_t attempts, const Error& error, bool session_gone);
   bool closed() const;
   bool made_by_calls(std::uint64_t number) const;  // known only for the last requests
@@ -114,7 +114,9 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   void take_out(const RequestPointer& request);
   void last_call(const RequestPointer& request, const std::vector<std::uint32_t>& fresh, Error error, Lock* lock);
   std::uint32_t attempts_before(std::uint64_t number) const;  // of a request that has ended; known for the last ones
-  void acknowledge(std::uint64_t number, std::uint32_t attempts, const Error& error);
+  void set_ended(const Error& error);
+  // `can_go_on`: the number is kept for resume(), and not acknowledged yet.
+  void acknowledge(std::uint64_t number, bool can_go_on);
   Error check_resumable(std::uint64_t number) const;
 
   // The timers' thread calls these, without the lock.
@@ -137,7 +139,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   std::uint64_t next_number_ = 1;
   std::uint64_t acknowledged_through_ = 0;
   std::set<std::uint64_t> ended_beyond_;  // numbers above acknowledged_through_ that have ended
-  std::set<std::uint64_t> given_up_;      // numbers that ended with an unknown outcome
+  std::set<std::uint64_t> given_up_;      // numbers that ended with an unknown outcome, or were refused for the moment
   std::set<std::uint64_t> calls_;         // numbers between begin_call() and end_call()
   struct Attempts {
     std::uint64_t number = 0;

@@ -16,7 +16,7 @@ enum class ErrorCode : std::uint8_t {
   deadline_exceeded,  // the deadline passed; in a session, send again to learn the results
   not_found,
   permission_denied,
-  resource_exhausted,   // the server stayed full until the deadline
+  resource_exhausted,   // the server stayed full until the deadline, or says that waiting does not help
   failed_precondition,  // for example an unknown or expired session, or an acknowledged number
   aborted,              // the snapshot is too old
   unimplemented,
@@ -34,11 +34,12 @@ struct Error {
   ErrorCode code = ErrorCode::none;
   std::string message;
   std::string field, limit, actual, setting;  // as the server named them; empty: it did not
-  std::uint64_t retry_after_us = 0;
-  std::string reason;    // as the server named it, such as QUEUE_FULL; empty: it did not
-  bool not_run = false;  // the server said that nothing of the request ran or will run
-  // The request was sent more than once, and an earlier sending may have run. Then not_run is false, because a refusal
-  // is about its own sending only.
+  std::uint64_t retry_after_us = 0;           // as the server named it; 0: waiting does not help, or it is not known
+  std::string reason;                         // as the server named it, such as QUEUE_FULL; empty: it did not
+  // Nothing of the request ran or will run: the server said so of each sending, or the request was never sent.
+  bool not_run = false;
+  // The request was sent more than once, or its stream ended, and a sending may have run. Then not_run is false,
+  // because a refusal is about its own sending only.
   bool may_have_run = false;
   std::uint64_t request = 0;   // the number of the request in its session, for resume(); 0: it has none
   std::uint32_t attempts = 0;  // how often the request with this number was sent

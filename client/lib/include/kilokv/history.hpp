@@ -32,8 +32,8 @@ struct HistoryContext {
   std::int64_t invoke_us = 0;                  // first send
   std::optional<std::int64_t> return_us = {};  // time of the answer; empty: it never came
   ErrorCode error = ErrorCode::none;           // why there is no answer; written if the outcome is unknown
-  bool not_run = false;                        // with `error`: the server said that nothing of the request ran
-  bool may_have_run = false;  // with `error`: a sending of the request may have run, whatever `error` is
+  bool not_run = false;                        // with `error`: nothing of the request ran (Error::not_run)
+  bool may_have_run = false;                   // with `error`: a sending may have run, whatever `error` is
 
   // Takes all that an error tells about the request: its number, how often it was sent, and whether it may have run.
   void ended_with(const Error& failure);
