@@ -42,7 +42,7 @@ PATH = re.compile(r"(?<![\w/.<$-])((?:engine|server|client|tests|proto|deploy|cm
 HEADING = re.compile(r"#+ (?:(\d+(?:\.\d+)?)\.? )?(.*)")
 SOURCES = (".hpp", ".cpp", ".cuh", ".cu", ".py", ".sh", ".proto", ".pml", ".txt", ".cmake")
 # Words of these pages that look like a path of the tree, and are none.
-NO_PATHS = re.compile(r"^(?:client|server)/(?:client|server)$")
+NO_PATHS = re.compile(r"^(?:client|server)/(?:client|server)$|/CMakeFiles/")  # words of prose, and what a build makes
 MARKERS = {".py": "#", ".sh": "#", ".txt": "#", ".cmake": "#", ".pml": "/*"}  # where a comment begins; else //
 
 
