@@ -69,7 +69,7 @@ Status replace_file(const std::string& path, const std::string& text) {
   const std::string whole = path + ".new";
   if (Status status = write_file(whole, text); !status.ok()) return status;
   if (std::rename(whole.c_str(), path.c_str()) == 0) return {};
-  return {StatusCode::unavailable, "cannot write " + path};
+  return {StatusCode::unavailable, ErrorReason::failed, "cannot write " + path};
 }
 
 Status write_page(const std::string& path, const std::string& document) {
@@ -79,7 +79,7 @@ Status write_page(const std::string& path, const std::string& document) {
 
 Status page_from(const CompareOptions& options) {
   std::ifstream file(options.from, std::ios::binary);
-  if (!file) return {StatusCode::not_found, "--from: cannot read " + options.from};
+  if (!file) return {StatusCode::not_found, ErrorReason::failed, "--from: cannot read " + options.from};
   return write_page(options.html, std::string(std::istreambuf_iterator<char>(file), {}));
 }
 

@@ -45,7 +45,7 @@ bool is_whole(std::string_view document) {
 
 Status can_write_page() {
   if (!kChartLibrary.empty()) return {};
-  return {StatusCode::unavailable,
+  return {StatusCode::unavailable, ErrorReason::failed,
           "--html: this program was built without Chart.js (Debian's libjs-chart.js, or -DKILOKV_CHART_JS=FILE); "
           "--json works, and a program with it makes the page: compare --from FILE.json --html FILE.html"};
 }

@@ -91,9 +91,9 @@ Status run_timed(const CompareOptions& options, ComparePoint* point) {
 }
 
 Status with_place(const Status& status, const ComparePanel& panel, const ComparePoint& point) {
-  return {status.code(), panel.name(point.graph.letter) + ", " + point.setting.workload + ", " + to_string(panel.axis) +
-                             " " + panel.value_name(point.value) + ", strategy " + point.strategy + ": " +
-                             status.message()};
+  return {status.code(), status.reason(),
+          panel.name(point.graph.letter) + ", " + point.setting.workload + ", " + to_string(panel.axis) + " " +
+              panel.value_name(point.value) + ", strategy " + point.strategy + ": " + status.message()};
 }
 
 std::vector<Lane> lanes_at(const CompareOptions& options, const ComparePanel& panel, double value) {

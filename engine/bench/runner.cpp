@@ -223,10 +223,11 @@ Status WorkloadRun::check_device(const TransactionColumns& columns) const {
   if (!needs_device_) return {};
   const ExecutionReport& execution = engine_->execution();
   const std::string device = "--device " + options_.device;
-  if (execution.devices_lost > 0) return {StatusCode::unavailable, device + ": " + engine_->device().reason};
+  if (execution.devices_lost > 0)
+    return {StatusCode::unavailable, ErrorReason::failed, device + ": " + engine_->device().reason};
   const bool is_for_serial = columns.empty() || !columns.range_limit.empty();
   if (execution.on_device || is_for_serial || options_.strategy == "auto") return {};
-  return {StatusCode::unavailable, device + " had no memory for a batch, which ran on the CPU"};
+  return {StatusCode::unavailable, ErrorReason::failed, device + " had no memory for a batch, which ran on the CPU"};
 }
 
 void WorkloadRun::add_time(const Stopwatch& watch) {

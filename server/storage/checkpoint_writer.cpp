@@ -98,7 +98,8 @@ Result<std::uint32_t> CheckpointWriter::record_crc(BatchNumber batch) const {
       store_->db()->Get(rocksdb::ReadOptions(), store_->family(Family::log), ordered_key(batch), &bytes);
   if (!found.ok()) return store_->status_of(found, doing);
   const Result<RecordView> record = RecordView::parse({bytes.data(), bytes.size()});
-  if (!record.ok()) return Status(record.status().code(), doing + ": " + record.status().message());
+  if (!record.ok())
+    return Status(record.status().code(), record.status().reason(), doing + ": " + record.status().message());
   return record->crc();
 }
 

@@ -27,8 +27,9 @@ Status ensure_directory(const std::string& directory) {
     return sync_directory(parent.empty() ? "." : parent.string());
   }
   if (errno == EEXIST) return {};
-  return {StatusCode::failed_precondition, "data directory " + directory + " cannot be created: " +
-                                               std::generic_category().message(errno) + " (--data-dir)"};
+  return {StatusCode::failed_precondition, ErrorReason::failed,
+          "data directory " + directory + " cannot be created: " + std::generic_category().message(errno) +
+              " (--data-dir)"};
 }
 
 }  // namespace kilokv::server::storage

@@ -110,7 +110,7 @@ Result<RecordView> RecordView::parse(std::string_view bytes) {
   const auto format = reader.get<std::uint16_t>();
   const auto flags = reader.get<std::uint16_t>();
   if (format != kRecordFormat || flags != 0) {
-    return Status(StatusCode::failed_precondition, ErrorReason::unspecified,
+    return Status(StatusCode::failed_precondition, ErrorReason::failed,
                   "log record has format " + std::to_string(format) + ", flags " + std::to_string(flags) +
                       "; this version reads format 1, flags 0");
   }

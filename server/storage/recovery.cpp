@@ -48,9 +48,9 @@ Status Recovery::identify() {
     const auto met = reader.get<std::uint32_t>();
     if (!reader.finished()) return damaged("metadata", lost("the format number is malformed"));
     if (met != kDatabaseFormat) {
-      return damaged("metadata", {StatusCode::failed_precondition, "the database has format " + std::to_string(met) +
-                                                                       "; this version reads format " +
-                                                                       std::to_string(kDatabaseFormat)});
+      return damaged("metadata", {StatusCode::failed_precondition, ErrorReason::failed,
+                                  "the database has format " + std::to_string(met) + "; this version reads format " +
+                                      std::to_string(kDatabaseFormat)});
     }
   }
   const Result<std::optional<std::string>> stored = metadata(kIdentityKey);
@@ -230,7 +230,8 @@ std::unique_ptr<rocksdb::Iterator> Recovery::scan(Family family) const {
 }
 
 Status Recovery::damaged(const std::string& where, const Status& status) const {
-  return {status.code(), "data directory " + store_->directory() + ", " + where + ": " + status.message()};
+  return {status.code(), status.reason(),
+          "data directory " + store_->directory() + ", " + where + ": " + status.message()};
 }
 
 }  // namespace kilokv::server::storage

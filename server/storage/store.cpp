@@ -32,7 +32,7 @@ std::string in_words(const rocksdb::Status& status) {
 }
 
 Status refuse(const std::string& directory, const std::string& why) {
-  return {StatusCode::failed_precondition, "data directory " + directory + " " + why};
+  return {StatusCode::failed_precondition, ErrorReason::failed, "data directory " + directory + " " + why};
 }
 
 // Whether the directory has files of a database, although its CURRENT file is missing.
@@ -153,7 +153,7 @@ std::uint64_t Store::property(Family which, const char* name) const {
 Status Store::status_of(const rocksdb::Status& status, const std::string& doing) const {
   if (status.ok()) return {};
   const StatusCode code = status.IsCorruption() ? StatusCode::data_loss : StatusCode::internal;
-  return {code, "data directory " + directory_ + ", " + doing + ": " + in_words(status)};
+  return {code, usual_reason(code), "data directory " + directory_ + ", " + doing + ": " + in_words(status)};
 }
 
 }  // namespace kilokv::server::storage

@@ -14,7 +14,7 @@ Status check_format(Reader* reader, const char* what) {
   const auto format = reader->get<std::uint8_t>();
   if (!reader->good()) return malformed(what);
   if (format == kValueFormat) return {};
-  return {StatusCode::failed_precondition,
+  return {StatusCode::failed_precondition, ErrorReason::failed,
           std::string(what) + " has format " + std::to_string(format) + "; this version reads format 1"};
 }
 

@@ -176,7 +176,7 @@ def check_links(tree, path, text):
 def check_paths(tree, text):
     for match in PATH.finditer(text):
         path = match[1]
-        if path not in tree.known and not NO_PATHS.match(path):
+        if path not in tree.known and not NO_PATHS.search(path):
             yield match.start(), f"{path} is no file of this tree"
 
 

@@ -16,11 +16,10 @@ namespace kilokv::server {
 static constexpr DurationUs kExpiryStepUs = 250'000;
 
 Status unknown_session() {
-  return Status(
-             StatusCode::failed_precondition,
-             "the session is unknown or has expired: open a new one; whether its unanswered requests were applied is "
-             "not known any more")
-      .because(ErrorReason::session_unknown);
+  return Status(StatusCode::failed_precondition, ErrorReason::session_unknown,
+                "the session is unknown or has expired: open a new one; whether its unanswered requests were applied "
+                "is not known "
+                "any more");
 }
 
 std::size_t SessionTable::SessionIdHash::operator()(const SessionId& id) const {

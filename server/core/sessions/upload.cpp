@@ -85,11 +85,10 @@ Result<std::uint64_t> Upload::append(const ReadSetChunk& chunk, const engine::Ke
   const std::scoped_lock lock(mutex_);
   const std::uint64_t there = completed_ ? 0 : keys();
   if (completed_ || chunk.offset > there) {
-    return Status(StatusCode::failed_precondition,
+    return Status(StatusCode::failed_precondition, ErrorReason::upload_missing,
                   "offset: " + std::to_string(chunk.offset) + " keys before these, but request number " +
                       std::to_string(chunk.identity.number) + " has " + std::to_string(there) +
-                      " uploaded keys: go on from there, or upload the read set again")
-        .because(ErrorReason::upload_missing);
+                      " uploaded keys: go on from there, or upload the read set again");
   }
   const std::uint64_t repeated = std::min<std::uint64_t>(there - chunk.offset, chunk.keys.size());
   if (!holds(chunk, repeated)) {
