@@ -13,9 +13,14 @@ endif()
 # Assertions of the standard library's kind stay off in Release; KILOKV_CHECK is always on.
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
 
+# gRPC and Protobuf ask for it. Everything gets it: a precompiled header is for one set of flags.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-pthread>)
+
 find_program(KILOKV_CCACHE ccache)
 if(KILOKV_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${KILOKV_CCACHE})
+  # ccache takes no object from its cache that uses a precompiled header, unless it is told that no source depends on
+  # the time of day (__TIME__), nor changes what the header sees by a #define before it.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${KILOKV_CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${KILOKV_CCACHE})
 endif()
 
@@ -36,21 +41,26 @@ endfunction()
 
 get_filename_component(KILOKV_ROOT ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 
-# kilokv_library(name SOURCES ... LINK ...): a static library of our own, included by its path from the root.
+include(KilokvPrecompiled)
+
+# kilokv_library(name SOURCES ... LINK ... HEADERS grpc): a static library of our own, included by its path from the root.
+# HEADERS: the kind of headers that its sources find read (KilokvPrecompiled.cmake); default: the standard library's.
 function(kilokv_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "HEADERS" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_include_directories(${name} PUBLIC ${KILOKV_ROOT})
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   kilokv_warnings(${name})
+  kilokv_precompiled(${name} "${ARG_HEADERS}")
 endfunction()
 
 function(kilokv_program name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "HEADERS" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${KILOKV_ROOT})
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
   kilokv_warnings(${name})
+  kilokv_precompiled(${name} "${ARG_HEADERS}")
 endfunction()
 
 # A program that is carried to machines that have no compiler, nor, maybe, its libraries.

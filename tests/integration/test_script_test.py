@@ -37,6 +37,9 @@ class TestScript(unittest.TestCase):
         for part in ("engine", "server/core", "client", "tests"):
             (self.root / part).mkdir(parents=True)
             (self.root / part / "a.cpp").touch()
+        commands = self.root / "build" / "release" / "compile_commands.json"  # as CMake writes it
+        commands.parent.mkdir(parents=True)
+        commands.write_text('{"command": "c++ -O3 -Winvalid-pch -include /a/b.dir/cmake_pch.hxx -o a.o -c a.cpp"}')
 
     def run_script(self, *flags, fail="", code=0):
         """The calls of the tools, and what was printed."""
@@ -81,6 +84,13 @@ class TestScript(unittest.TestCase):
             self.assertLess(output.index("Minutes of each step:"), output.rindex("% tests passed"))
             runs = 3 if "--sanitize" in words else 1
             self.assertEqual((output.count("1/1 Test #1"), output.count("% tests passed")), (runs, runs))
+
+    def test_clang_tidy_gets_no_precompiled_header_of_gcc(self):
+        calls, _ = self.run_script("--tidy")
+        (call,) = [call for call in calls if call.startswith("clang-tidy")]
+        folder = re.search(r"-p (\S+)", call)[1]
+        self.assertEqual((self.root / folder / "compile_commands.json").read_text(),
+                         '{"command": "c++ -O3 -o a.o -c a.cpp"}')
 
     def test_every_step_of_ci_has_its_minutes(self):
         self.assertIn("deploy/test.sh --sanitize", (ROOT / ".ci" / "run").read_text())
