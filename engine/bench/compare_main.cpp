@@ -57,11 +57,11 @@ Status write_file(const std::string& path, const std::string& text) {
   if (path == kStandardOutput) {
     const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
     return written ? Status()
-                   : Status(StatusCode::unavailable, ErrorReason::unspecified, "cannot write to the standard output");
+                   : Status(StatusCode::unavailable, ErrorReason::failed, "cannot write to the standard output");
   }
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text << std::flush;
-  return file ? Status() : Status(StatusCode::unavailable, ErrorReason::unspecified, "cannot write " + path);
+  return file ? Status() : Status(StatusCode::unavailable, ErrorReason::failed, "cannot write " + path);
 }
 
 // Replaces the file as a whole, so that a reader never finds a part of it.
@@ -96,9 +96,9 @@ Status measure(CompareReport* report) {
   const Stopwatch watch;
   const std::vector<ComparePanel> panels = compare_panels(report->options);
   for (const ComparePanel& panel : panels) {
-    const std::string progress = "[" + std::to_string(report->results.size() + 1) + "/" + std::to_string(panels.size());
+    const std::size_t number = report->results.size() + 1;
     auto points = measure_panel(report->options, panel, [&](const ComparePanel& of, const ComparePoint& point) {
-      std::fprintf(stderr, "%s] %s", progress.c_str(), point_line(of, point).c_str());
+      std::fprintf(stderr, "[%zu/%zu] %s", number, panels.size(), point_line(of, point).c_str());
     });
     if (!points.ok()) return points.status();
     report->results.push_back({panel, std::move(*points)});
