@@ -112,7 +112,7 @@ TEST(History, ARefusalSaysWhetherItRan) {
   context.ended_with(error);
   std::string out;
   append_history(batch, Results(), 0, context, &out);
-  const json line = parse_line(out);
+  const Json line = parse_line(out);
   EXPECT_EQ(line["error"], "FAILED_PRECONDITION");
   EXPECT_EQ(line["not_run"], false) << "the code alone would say that it did not run";
   EXPECT_EQ(line["request"], 7);
