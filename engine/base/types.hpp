@@ -1,5 +1,5 @@
-// Plain types that every layer shares: key ids, value types, versions, batch numbers. They can be packed and compared,
-// and nothing more. They need only the standard library, and device code can use them.
+// Plain types that every layer shares: key ids, value types, versions, batch numbers. The only operations are to pack,
+// unpack and compare them. The types need only the standard library, and device code can use them.
 #pragma once
 
 #include <compare>
@@ -17,11 +17,11 @@ struct KeyId {
 };
 
 // Commit version: the position of a write in the one serial order of the database, from 1 to kVersionMax. 0: the key
-// was never written.
+// was never written, or its tombstone was dropped.
 using Version = std::uint64_t;
 inline constexpr Version kVersionMax = (Version{1} << 60) - 1;
 
-// Number of a batch. The first batch has 1. 0: before the first batch.
+// Number of a batch. The first batch has the number 1. 0 means: before the first batch.
 using BatchNumber = std::uint64_t;
 
 // Microseconds since the Unix epoch. The stamp of a batch is such a time. It never decreases from batch to batch.
@@ -49,7 +49,8 @@ struct Cell {
   friend constexpr bool operator==(const Cell&, const Cell&) = default;
 };
 
-// A 128-bit digest of a set. It is a sum, so that the order of the elements does not matter (table/state_hash.hpp).
+// A 128-bit digest of a set. The digest is a sum over the elements, so their order does not matter
+// (table/state_hash.hpp).
 struct Hash128 {
   std::uint64_t low = 0;
   std::uint64_t high = 0;

@@ -1,10 +1,12 @@
-// Fibers: bodies with their own stacks that pass one thread to each other.
+// Fibers. A fiber is a function with a stack of its own. Several fibers share one thread: only one of them runs, until
+// it switches to another one.
 //
-// A switch is a few instructions on x86-64, and ucontext on other processors. The address and thread sanitizers learn
-// of every switch, and of the position of the stack that is left. That position is read at each arrival, never kept
-// from an earlier switch, so that a fiber of a thread may be created again in another frame.
+// A switch is a few instructions on x86-64, and uses ucontext on other processors. The address and thread sanitizers
+// are told of every switch. At each arrival, the address sanitizer tells the position of the stack that was left. This
+// position is never kept from an earlier switch. So the Fiber object of a thread may be destroyed, and constructed
+// again in another stack frame.
 //
-// A reset forgets what is on the fiber's stack: no destructor runs.
+// A reset drops what is on the fiber's stack: no destructor runs.
 // Thread safety: none; a fiber stays on the thread that first ran it.
 #pragma once
 
@@ -28,7 +30,7 @@ using FiberContext = ucontext_t;
 
 class Fiber {
  public:
-  // The calling thread, as it runs.
+  // Makes the fiber of the calling thread, which already runs on the stack of the thread.
   Fiber();
   // A fiber that runs `body` when it is first switched to. The body never returns, but it may switch away forever.
   Fiber(std::size_t stack_bytes, std::function<void()> body);
@@ -48,11 +50,11 @@ class Fiber {
   void arrive();
 
   const std::function<void()> body_;
-  std::byte* memory_ = nullptr;  // a guard page, then the stack; null: the fiber is a thread's
+  std::byte* memory_ = nullptr;  // a guard page, then the stack; null: the fiber has a thread's stack
   std::size_t bytes_ = 0;
   bool runs_ = false;           // it has frames on its stack
   Fiber* came_from_ = nullptr;  // the fiber that switched here last
-  Fiber* reset_by_ = nullptr;   // the fiber to switch to, without coming back
+  Fiber* reset_by_ = nullptr;   // during a reset: the fiber that resets this one. This one then switches to it for good
   FiberContext context_{};
 
   // For the sanitizers.

@@ -1,8 +1,8 @@
-// The check of input. Columns that pass it satisfy every invariant of txn/columns.hpp, and every limit. All later code
-// relies on that and does not check again.
+// The check of input. Columns that pass the check satisfy every invariant of txn/columns.hpp, and every limit. All
+// later code relies on this and does not check again.
 //
-// It is safe on any input: it checks lengths before it reads a column, and indices before it uses them. Thread safety:
-// any thread.
+// The check is safe on any input: it checks lengths before it reads a column, and indices before it uses them. Thread
+// safety: any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace kilokv::engine {
 
-// The limits. Each is a setting of the server; its flag has the name of the field.
+// The limits. Each limit is a setting of the server. The flag of the setting has the name of the field.
 struct TransactionLimits {
   std::uint32_t key_bytes_max = 1024;  // also for the bounds of ranges; --key-bytes-max
   std::uint32_t value_bytes_max = 1u << 20;
@@ -29,7 +29,7 @@ struct TransactionLimits {
 inline constexpr std::uint32_t kKeyBytesMax = 1024;
 
 // Checks all columns. Errors: INVALID_ARGUMENT, which names the first wrong field, the limit, the actual value and the
-// setting. Cost without an error: each element is read once.
+// setting. Cost: if there is no error, each element is read once.
 Status validate(const TransactionColumns& columns, const TransactionLimits& limits);
 
 }  // namespace kilokv::engine

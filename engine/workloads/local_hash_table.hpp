@@ -1,18 +1,22 @@
 // local-ht: work-items that insert their numbers into a hash table of few buckets (the HT of GPU-LocalTM, "Hardware
-// support for local memory transactions on GPU architectures", section 5.1.1; HT2 to HT256 are `keys` of 2 to 256).
+// support for local memory transactions on GPU architectures", section 5.1.1). For the paper's HT2 to HT256, `keys` is
+// 2 to 256.
 //
 // A work-group has 256 items and its own table with `keys` buckets, each of which can take all items. Item i belongs to
-// bucket i modulo `keys`, so 256 buckets have no conflict, as in the paper. The paper's transaction reads a location of
-// the bucket, and writes the item's number there if it is empty; otherwise it tries the next one. Here the record that
-// is written would then depend on what was read. Therefore the item takes the next location from the bucket's number of
-// items (lhtc............), which its items contend for, and stores the location itself (lhtp............). This is the
-// table seen from the items. The transaction is: ADD 1, GET the sum, PUT it.
+// bucket i modulo `keys`, so with 256 buckets there is no conflict, as in the paper. The paper's transaction reads a
+// location of the bucket. If the location is empty, it writes the item's number there. Otherwise it tries the next
+// location. Here this is not possible: the record to write would depend on what was read, but a transaction names its
+// records before it runs. Therefore each bucket has a counter of its items (lhtc............), and the items of the
+// bucket contend for it. The item adds 1 to the counter. The sum is the item's location. The item stores this location
+// in its own record (lhtp............). So the table tells the location of each item, and not the item at each
+// location. The transaction is: ADD 1, GET the sum, PUT it.
 //
-// Work-groups follow one another; a batch of 256 is one of the paper's. A table is deleted, in one transaction, when 64
-// later tables are full, because tables of local memory do not stay.
+// Work-groups run one after the other. A batch of 256 transactions is one work-group of the paper. When 64 later tables
+// are full, one transaction deletes a table, because in the paper a table of local memory does not outlive its
+// work-group.
 //
-// Invariant of the last 64 tables: the items of a bucket have the locations 1 to their number, each once. All tables
-// but the last are full.
+// Invariant of the last 64 tables: if a bucket has k items, their locations are 1 to k, each once. All tables but the
+// last are full.
 // Thread safety: one thread for each object.
 #pragma once
 
@@ -80,7 +84,9 @@ class LocalHashTable {
 
   std::uint64_t buckets_;
   Random random_;
-  std::uint64_t table_ = 0, next_ = 0, first_ = 0;  // items sent of this table, and the first one
+  std::uint64_t table_ = 0;  // the table that is filled now
+  std::uint64_t next_ = 0;   // the number of its items that were sent
+  std::uint64_t first_ = 0;  // the item that was sent first; the others follow in a circle
 };
 
 }  // namespace kilokv::engine

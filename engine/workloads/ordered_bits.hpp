@@ -1,6 +1,8 @@
-// A set of numbers below a bound, with neighbours in both directions. It is a bitmap, with bitmaps above it that tell
-// which words are not empty. The memory is fixed (a bit for each number, and 1/63 more). An operation takes a step for
-// each factor of 64 in the bound. Thread safety: one thread for each object.
+// A set of numbers below a bound. It can find the next member above a number, and the next one below. The set is a
+// bitmap with a bit for each number. Above the bitmap there are levels of smaller bitmaps. Each of their bits says
+// whether one 64-bit word of the level below is not 0. The memory is fixed: a bit for each number, and 1/63 more. There
+// is a level for each factor of 64 in the bound, and an operation visits a level at most twice.
+// Thread safety: one thread for each object.
 #pragma once
 
 #include <bit>
@@ -66,7 +68,7 @@ class OrderedBits {
  private:
   static std::uint64_t bit(std::uint64_t number) { return std::uint64_t{1} << (number % 64); }
 
-  std::vector<std::vector<std::uint64_t>> levels_;  // a bit of level i + 1: that word of level i is not 0
+  std::vector<std::vector<std::uint64_t>> levels_;  // bit b of level i + 1: word b of level i is not 0
 };
 
 }  // namespace kilokv::engine

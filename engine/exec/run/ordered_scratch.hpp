@@ -1,5 +1,5 @@
 // The host memory that `ordered` works on, if it runs on the host: what it keeps between batches, and the arguments of
-// one batch. Not thread-safe. Keeps its capacity, so that the steady state allocates nothing.
+// one batch. Not thread-safe. The vectors keep their capacity. So in the steady state no memory is allocated.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,9 @@ class OrderedScratch {
   OrderedArguments<HostSpace> open(const ResolvedBatch& batch, OrderedTuning tuning, std::uint32_t threads,
                                    std::uint32_t group_width, BatchRecords* records, BatchResults* results);
   // Call it after the run. Fills the passes and the next version of the results, and the report. INTERNAL: the run has
-  // given up the batch. Do not use this object again: the reservations may be of later epochs than epochs_ knows.
+  // given up the batch. Then do not use this object again. An epoch is the number of a round, and each reservation
+  // carries one. After the failed run, reservations may carry later epochs than epochs_ has counted. The next batch
+  // could take them for its own.
   [[nodiscard]] Status close(const ResolvedBatch& batch, BatchResults* results, ExecutionReport* report);
 
   std::size_t memory_bytes() const;

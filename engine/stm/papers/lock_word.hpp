@@ -3,20 +3,20 @@
 // The word has 64 bits. From the highest bit down they are: version (38), owner (24), pre-locked (1), locked (1). The
 // owner is the position of the transaction that has the lock.
 //
-//   free        version, 0, 0, 0      Any transaction may read under it, and any may take it.
-//   pre-locked  version, owner, 1, 0  Any transaction may read under it. One of higher priority (a lower position) may
-//                                     steal it.
-//   locked      version, owner, 0, 1  No other transaction reads under it, steals it or changes the word, until the
-//                                     owner frees it.
+//   free        version, 0, 0, 0      Any transaction may read the lock's records, and any may take the lock.
+//   pre-locked  version, owner, 1, 0  Any transaction may read the lock's records. A transaction of higher priority (a
+//                                     lower position) may steal the lock.
+//   locked      version, owner, 0, 1  No other transaction reads the lock's records, steals the lock or changes the
+//                                     word, until the owner frees the lock.
 //
 // The version changes whenever a record of the lock was written, and at no other time.
 //
-// The claim is the next word, in the same cache line. It names the transaction that is to have the lock next, by its
-// position.
+// The claim is the word after the lock word, in the same cache line. It has the position of the transaction that gets
+// the lock next.
 //
 // Source: PR-STM, section 3.1. Deviations (docs/papers.md, gap 3):
-//   - The version has 38 bits instead of 11, so that it does not come round to the same number while a transaction
-//     reads under it.
+//   - The version has 38 bits instead of 11. With few bits, the version could wrap around to the same number while a
+//     transaction reads the lock's records. The transaction would then miss the writes in between.
 //   - The owner has 24 bits instead of 19, so that each transaction of a batch has a number of its own.
 #pragma once
 
@@ -56,7 +56,7 @@ struct LockWordOf {
 
 using LockWord = LockWordOf<38, 24>;
 
-// A claim of higher priority is the greater number. So the maximum of two claims is the one that counts.
+// A claim of higher priority is the greater number. So if two transactions claim a lock, the maximum of both is stored.
 struct LockClaim {
   static constexpr std::uint64_t kNone = 0;
 

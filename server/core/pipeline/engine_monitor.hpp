@@ -1,6 +1,6 @@
-// What the engine reports about itself and its device, for the database's status. It is too much work to ask after
-// every batch, so it is asked from time to time. A lost device, and the check of a large read set, are reported at
-// once.
+// What the engine reports about itself and its device, for the server status. To ask the engine after every batch would
+// be too much work, so the monitor asks at most once in 0.1 s. In two cases it asks at once: the engine has lost its
+// device, or has checked a large read set.
 //
 // Thread safety: only the executor calls look(); any thread may call the rest.
 #pragma once
@@ -30,8 +30,8 @@ class EngineMonitor {
   CoreContext* const core_;
   // Only the executor uses these three.
   TimeUs next_stats_us_ = 0;
-  std::uint32_t devices_lost_ = 0;   // reported so far
-  BatchNumber validated_batch_ = 0;  // the last batch with a large read set that was reported
+  std::uint32_t devices_lost_ = 0;   // lost devices that were reported so far
+  BatchNumber validated_batch_ = 0;  // the last reported batch in which a large read set was checked
   mutable std::mutex mutex_;
   engine::EngineStats stats_;
   engine::EngineDevice device_;
