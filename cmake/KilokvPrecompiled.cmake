@@ -63,6 +63,6 @@ endfunction()
 function(kilokv_no_false_warnings target)
   if(KILOKV_PRECOMPILED_HEADERS)
     target_compile_options(${target} PRIVATE
-      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow -Wno-array-bounds>)
+      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds>)
   endif()
 endfunction()
