@@ -293,7 +293,7 @@ TEST(ragged_results_are_refused) {
   RefereeScenario scenario;
   make_batch(&scenario);
   scenario.results.op_cell.pop_back();
-  EXPECT_TRUE(caught(scenario, "shape"));
+  EXPECT_TRUE(caught(scenario, "lengths"));
 }
 
 // Links that each wait for the one after it, so that each pass finishes one. Those with an even number may wait beyond
