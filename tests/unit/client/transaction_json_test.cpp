@@ -170,7 +170,7 @@ TEST(TransactionJson, ErrorsNameTheField) {
       {R"({"then": [{"op": "get", "key": "a"}], "else": [{"op": "put", "key": "a", "value": {"get": 0}}]})",
        "else[0]: \"get\": 0 is not the index"},
       {R"({"then": [{"op": "add", "key": "a", "delta": "x"}]})", "\"delta\" is bytes"},
-      {R"({"then": [{"op": "put", "key": "a", "value": {"commit_version": false}}]})", "\"value\" is none of"},
+      {R"({"then": [{"op": "put", "key": "a", "value": {"commit_version": false}}]})", "\"value\" must be an integer"},
       {R"({"precedence": 256, "then": []})", "\"precedence\""},
       {R"({"wait_timeout_ms": -1, "then": []})", "\"wait_timeout_ms\""},
   };
