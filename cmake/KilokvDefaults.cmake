@@ -21,7 +21,12 @@ if(KILOKV_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # ccache takes no object from its cache that uses a precompiled header, unless it is told that no source depends on
   # the time of day (__TIME__), nor changes what the header sees by a #define before it.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${KILOKV_CCACHE})
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${KILOKV_CCACHE})
+endif()
+if(NOT CMAKE_CUDA_COMPILER_LAUNCHER)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CURRENT_LIST_DIR}/again_after_crash.sh)
+  if(KILOKV_CCACHE)
+    list(APPEND CMAKE_CUDA_COMPILER_LAUNCHER ${KILOKV_CCACHE})
+  endif()
 endif()
 
 set(KILOKV_SANITIZE "" CACHE STRING "address;undefined or thread, comma-separated; empty: none")

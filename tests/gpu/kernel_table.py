@@ -19,6 +19,7 @@ import tempfile
 from typing import NamedTuple
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+AGAIN = os.path.join(ROOT, "cmake", "again_after_crash.sh")  # the compiler of kernels crashes at times
 
 WARP_THREADS = 32
 REGISTERS, REGISTERS_UNIT = 65536, 256  # of a multiprocessor; a warp's share is rounded up to the unit
@@ -86,7 +87,7 @@ def parse_usage(text, threads):
 def compile_kernels(nvcc, source, architectures):
     """The kernels of a source. Raises CalledProcessError."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [nvcc, "-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr", f"-I{ROOT}", "-Xptxas=-v",
+        command = [AGAIN, nvcc, "-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr", f"-I{ROOT}", "-Xptxas=-v",
                    "--keep", f"--keep-dir={folder}", "--threads=2", "-c", source, "-o", os.path.join(folder, "out.o")]
         for architecture in architectures:
             command.append(f"-gencode=arch={architecture.replace('sm_', 'compute_')},code={architecture}")
