@@ -41,9 +41,9 @@ void note_loss(PendingRequest* request) {
 }
 
 // Whether resume() may send the request again, which ended with `error`, or without one. No: it was answered, refused
-// for good, or never sent.
-bool can_go_on(const Error& error, std::uint32_t attempts, bool may_have_run) {
-  return error && attempts != 0 && (may_have_run || !never_ran(error) || retryable(error, false));
+// for good, or never sent. `error` is that of the request, not that of its last sending.
+bool can_go_on(const Error& error) {
+  return error && (error.may_have_run || (error.attempts != 0 && (!never_ran(error) || retryable(error, false))));
 }
 
 // `reached`: the server has answered on the stream on which the request was sent.
@@ -339,7 +339,7 @@ void SessionState::last_call(const RequestPointer& request, const std::vector<st
   request->listener(*request, fresh, true, error);
   t_in_listener = false;
   lock->lock();
-  acknowledge(request->number, can_go_on(error, request->attempts, request->may_have_run));
+  acknowledge(request->number, can_go_on(error));
   --listeners_running_;
   changed_.notify_all();
 }
@@ -371,7 +371,7 @@ void SessionState::end_call(std::uint64_t number, std::uint32_t attempts, const 
   Lock lock(mutex_);
   calls_.erase(number);
   attempts_[number % kAttemptsKept] = {number, attempts, true};
-  acknowledge(number, can_go_on(error, attempts, false));
+  acknowledge(number, can_go_on(error));
   if (session_gone && !ended_) set_ended(error);
   changed_.notify_all();
 }
