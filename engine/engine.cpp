@@ -225,7 +225,7 @@ class HostEngine final : public Engine {
  private:
   // Guards and operations of a batch. `serial` runs fewer in less time than it takes to start a thread.
   static constexpr std::size_t kChosenUsesMin = 1024;
-  // Every strategy takes so many. Some take no more.
+  // The largest number of uses of records that every parallel strategy takes. A guard counts as two uses.
   static constexpr std::size_t kParallelUsesMax = std::size_t{1} << 31;
 
   Status store_full() const {

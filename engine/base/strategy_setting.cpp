@@ -6,7 +6,7 @@
 namespace kilokv::engine {
 namespace {
 
-// Up to so many powers of two are listed one by one. If there are more, only the largest is named.
+// A message lists at most this many powers of two. If there are more, it names only the largest.
 constexpr int kListedMax = 6;
 
 std::optional<std::uint32_t> parse(std::string_view text) {

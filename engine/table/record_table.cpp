@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kCapacityMin = 64;
 constexpr std::uint64_t kCapacityMax = std::numeric_limits<std::uint32_t>::max() - 1;
 
-// How many ids are looked up side by side: so many that the lines of their slots stay in the caches.
+// How many ids are looked up side by side. The cache lines of their slots fit into the caches together.
 constexpr std::uint32_t kChunkIds = 512;
 constexpr std::uint32_t kHomesAhead = 32;
 // A round for fewer ids than this costs more than it saves.

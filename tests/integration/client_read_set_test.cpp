@@ -17,7 +17,7 @@ class ClientReadSet : public ClientIntegration {
     for (int i = 0; i < count; ++i) all.push_back(key(i));
     return all;
   }
-  // Writes so many keys; the version of each.
+  // Writes `count` keys. Returns the version of each.
   std::vector<std::uint64_t> fill(int count) {
     constexpr int kAtOnce = 50'000;
     std::vector<std::uint64_t> versions;

@@ -19,7 +19,7 @@ class DeviceBuffer {
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
-  // Makes room for at least so many bytes. If the buffer grows, its content is lost.
+  // Makes room for at least this number of bytes. If the buffer grows, its content is lost.
   [[nodiscard]] Status reserve(std::size_t bytes) {
     if (bytes <= bytes_) return {};
     release();

@@ -46,7 +46,7 @@ class DeviceExecutor final : public Executor {
 
  private:
   struct BlockOffsets;
-  // Transactions of a batch. The kernels of every strategy take so many. Some take no more.
+  // The largest number of transactions in a batch that the kernels of every strategy take.
   static constexpr std::size_t kTransactionsMax = std::size_t{1} << 24;
 
   Status reserve(const BlockOffsets& offsets);

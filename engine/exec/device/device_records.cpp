@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kCapacityMin = 1024;
 constexpr std::size_t kCapacityMax = kNoSlot;
-constexpr std::size_t kChangedMin = 4096;  // so many changed records, at least, are named one by one
+constexpr std::size_t kChangedMin = 4096;  // up to this many changed records are always sent one by one
 
 // The load factor is below 0.6 when the table is built. When it would be above 0.8, the table is built again.
 std::size_t capacity_for(std::size_t records) { return std::max(records * 5 / 3 + 1, kCapacityMin); }

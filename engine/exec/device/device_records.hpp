@@ -2,9 +2,9 @@
 // that runs on the device writes to both tables. If a record changes on the host only, changed() notes its id, and
 // update() sends the record before the next batch.
 //
-// The device's table starts empty. It is built from the host's table when it is first needed, when it has no room, and
-// when so many records have changed that a new build is cheaper. If it had no room, the new one is larger. The host has
-// all records, so nothing is lost if the device fails.
+// The device's table starts empty. It is built from the host's table when it is first needed and when it has no room.
+// It is also built again if that is cheaper than to send all changed records. If it had no room, the new one is larger.
+// The host has all records, so nothing is lost if the device fails.
 //
 // Not thread-safe. In the steady state, a batch allocates nothing.
 #pragma once

@@ -46,7 +46,7 @@ class DeviceStrategy {
   virtual bool leaves_deltas() const = 0;
   // The first call for each batch.
   virtual void begin(const ResolvedBatch&, const BatchRecords&) {}
-  // How many threads to launch for so many transactions.
+  // How many threads to launch for a batch with this number of transactions.
   virtual std::uint32_t threads(std::uint32_t transactions) const = 0;
   // Adds the strategy's columns of this section. It is called once for each of the four sections, in order, before the
   // functions below.

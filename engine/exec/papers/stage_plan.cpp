@@ -77,7 +77,7 @@ void StagePlan::stage_all() {
   }
 }
 
-// Chooses the records for a stage of so many slots. The heat of a transaction is how often the most wanted of its
+// Chooses the records for a stage of `slots` slots. The heat of a transaction is how often the most wanted of its
 // records is named.
 void StagePlan::choose(const ResolvedBatch& batch, std::uint32_t slots) {
   const auto n = static_cast<std::uint32_t>(batch.columns.size());

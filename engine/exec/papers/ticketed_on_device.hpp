@@ -29,7 +29,7 @@ class TicketedOnDevice : public DeviceStrategy {
               ExecutionReport* report) override;
 
  protected:
-  // How many slots the list of undecided transactions needs, for a launch of so many threads.
+  // How many slots the list of undecided transactions needs, for a launch of `threads` threads.
   virtual std::uint64_t undecided_slots(std::uint32_t transactions, std::uint32_t threads) const;
   // Fills the part of the arguments that all of these strategies have.
   void fill(const DeviceBuffer& block, const BatchArguments<DeviceSpace>& batch, const BatchShape& shape,

@@ -27,8 +27,8 @@ namespace kilokv::engine {
 class BatchResolver {
  public:
   // RESOURCE_EXHAUSTED if the store has no room for the new keys. The store is then as it was.
-  // `read_set`: so many leading keys belong to the large read set (exec/validate/read_set.hpp), which is checked
-  // elsewhere. Such a key is resolved only if another guard or an operation names it, too.
+  // `read_set`: the number of leading keys that belong to the large read set (exec/validate/read_set.hpp). These keys
+  // are checked elsewhere. Such a key is resolved only if another guard or an operation names it, too.
   Status resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store, std::uint32_t read_set = 0);
   // Resolves one key, such as one of the large read set. Requires: resolve() was called.
   void resolve_key(const TransactionColumns& columns, std::uint32_t key, const RecordStore& store) {

@@ -30,7 +30,7 @@ const char* to_string(Contention contention);
 
 class ContentionSample {
  public:
-  // The sample is made of runs. A run is so many neighbours, which cost few cache lines. The runs are spread evenly
+  // The sample is made of runs of neighbours, because neighbours cost few cache lines. The runs are spread evenly
   // over the batch. If only transactions of one run meet at a record, they are probably those of one client, and do not
   // count.
   static constexpr std::size_t kRun = 8;

@@ -59,7 +59,7 @@ class StrategyChoice {
     return reason_.chosen;
   }
   const Reason& reason() const { return reason_; }
-  // `strategy` ran the batch of the last next(), in so many seconds. If it is not the chosen one, the chosen one could
+  // `strategy` ran the batch of the last next(), and took `seconds`. If it is not the chosen one, the chosen one could
   // not run the batch. This counts as if the chosen one had been much slower, so that it is still tried, but rarely.
   void took(std::size_t strategy, double seconds) {
     const std::size_t n = reason_.transactions;
@@ -86,7 +86,7 @@ class StrategyChoice {
   // kAffordableMax batches.
   static constexpr double kTryShare = 0.01;
   static constexpr std::uint32_t kAffordableMax = 1 << 20;
-  // A strategy that could not run a batch counts as so many times slower than the one that ran it.
+  // A strategy that could not run a batch counts as slower, by this factor, than the one that ran it.
   static constexpr double kFailedFactor = 10;
 
   struct Kind {

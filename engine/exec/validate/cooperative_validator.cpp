@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::array<std::uint32_t, 5> kSizes = {1024, 4096, 16384, 65536, 262144};
 constexpr std::size_t kRounds = 5;             // of each size; their median counts
-constexpr double kGainMin = 1.05;              // two sides are used only if they are so many times as fast
-constexpr std::size_t kGrowth = 4;             // a table that has grown so many times is measured again
+constexpr double kGainMin = 1.05;              // two sides are used only if they are this much faster
+constexpr std::size_t kGrowth = 4;             // a table is measured again when it is this many times larger
 constexpr std::uint64_t kStride = 2654435761;  // spreads the sample over the table
 
 // Records of the table, as a read set in which no read is stale.
@@ -104,8 +104,8 @@ CooperativeValidator::Answer CooperativeValidator::validate_together(const Recor
   return answer;
 }
 
-// Whether to measure again. The machine may have been busy during the last measurement, so it is repeated after so many
-// reads that this costs one or two hundredths of the time.
+// Whether to measure again. The machine may have been busy during the last measurement, so it is repeated. The number
+// of reads between two measurements keeps their cost at one or two hundredths of the time.
 bool CooperativeValidator::is_due(std::size_t records) const {
   constexpr std::uint64_t kReads = 2 * kRounds * std::accumulate(kSizes.begin(), kSizes.end(), std::uint64_t{0});
   return measured_records_ == 0 || records / kGrowth >= measured_records_ ||

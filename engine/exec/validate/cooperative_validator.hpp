@@ -38,8 +38,8 @@ class CooperativeValidator {
  public:
   static constexpr std::uint32_t kReadsMin = 1024;  // a read set with fewer is not large
 
-  // `threads`: threads of the host, including the caller's. `measure_share`: a measurement is made again when so many
-  // times its reads were validated.
+  // `threads`: threads of the host, including the caller's. `measure_share`: validated reads until the next
+  // measurement, as a multiple of the reads of one measurement.
   CooperativeValidator(Validation kind, std::uint32_t threads, ValidatorLanes lanes, std::uint64_t measure_share = 64)
       : kind_(kind), threads_wanted_(threads), lanes_(lanes), measure_share_(measure_share) {}
 
@@ -75,7 +75,7 @@ class CooperativeValidator {
   bool on_device_ = false;               // whether the other side was a device in the last measurement
   std::size_t measured_records_ = 0;     // records of the table in the last measurement; 0: there was none
   std::uint64_t unmeasured_reads_ = 0;   // reads that were validated since then
-  std::uint32_t threshold_ = kNever;     // two sides check a read set with so many reads or more
+  std::uint32_t threshold_ = kNever;     // two sides check a read set with at least this many reads
   double gain_ = 0;                      // alone / together in time, at the largest size; 0: the other side failed
   std::uint32_t last_reads_ = 0;
   bool has_other_side_ = false, last_together_ = false;

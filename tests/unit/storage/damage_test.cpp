@@ -53,8 +53,8 @@ TEST_F(DamageTest, AKilledProcessLosesNothing) {
   EXPECT_EQ(log.transcript.lines, sample_lines(1, kBatches));
 }
 
-// Every byte is tried on the check of the write-ahead log, every so many on the whole database: opening one takes a
-// tenth of a second.
+// Every byte is tried on the check of the write-ahead log. The whole database is tried at a sample of the bytes,
+// because opening one takes a tenth of a second.
 TEST_F(DamageTest, TheCheckTellsTornFromLostAtEveryByte) {
   const std::string directory = temporary_.path("logs");
   std::filesystem::create_directory(directory);

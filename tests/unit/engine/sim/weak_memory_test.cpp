@@ -42,7 +42,7 @@ struct Litmus {
   std::uint64_t* const y = &words[1];
 };
 
-// How many of so many schedules end with `shows`. Body: (const P&, Litmus&).
+// Returns how many of the schedules end with `shows`. Body: (const P&, Litmus&).
 template <class Body, class Shows>
 std::uint64_t count(std::uint32_t lane_count, std::uint64_t schedules, Body body, Shows shows) {
   Lanes lanes({.blocks = 1, .block_threads = lane_count, .group_width = 1});

@@ -29,7 +29,7 @@ struct Limit {
     arguments.kilo_tuning.concurrency_limit = fixed;
   }
 
-  // The last of so many attempts, of which the first `failures` fail.
+  // Makes `attempts` attempts, and the first `failures` of them fail. Returns what the last one changed.
   LimitChange learn(int attempts, int failures) {
     LimitChange last = LimitChange::none;
     for (int i = 0; i < attempts; ++i) {
