@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Compares the speed of two builds: has a change made anything slower?
 
-It runs each measure with the old and the new build in turn. Every other pair begins with the new build, so that neither
-build always has the warmer machine. The ratio of a pair is new / old. The script prints every ratio, and their median.
+It runs each measure with the old and the new build in turn. A pair gives each build --seconds of measured time, in
+--slices parts that alternate: old, new, new, old, ... So a machine that slows down for some seconds slows down both.
+Every other pair begins with the new build, so that neither build always has the warmer machine. The ratio of a pair is
+new / old. The script prints every ratio, and their median.
 
 measure        what runs, and what is counted
 engine-serial  the strategy `serial` on the workload `bank`, without a server: transactions/s
@@ -10,8 +12,8 @@ columns        a server and the load tester on one machine, columnar batches of 
 rows           the same with one message for each transaction
 unary          the same with 64 single calls in flight, without a session
 
-Each build serves its own load tester. Each run has a new server and a new data folder. The load tester checks the books
-after each run, and a run that it finds wrong ends the comparison. Exit codes: 0 the comparison is complete; 1 a run
+Each build serves its own load tester. Each slice has a new server and a new data folder. The load tester checks the
+books after each slice, and a slice that it finds wrong ends the comparison. Exit codes: 0 the comparison is complete; 1 a run
 failed, or a median is below --least; 2 wrong usage.
 """
 
@@ -46,7 +48,7 @@ def output_of(command):
 
 def engine_serial(programs, options, seed):
     report = json.loads(output_of([programs / "kilokv-engine-bench", "--strategy", "serial", "--workload", "bank",
-                                   "--duration", f"{options.seconds}s", "--seed", seed, "--json"]))
+                                   "--duration", f"{options.seconds / options.slices:g}s", "--seed", seed, "--json"]))
     (run,) = report["workloads"]
     return run["transactions_per_second"]
 
@@ -56,7 +58,7 @@ def service(programs, options, seed, measure):
         with Server(folder, programs=programs) as server:
             report = json.loads(output_of(server.command(
                 "kilokv-bench", "run", "--workload", "bank", *SERVICE[measure], "--warmup", "2s",
-                "--duration", f"{options.seconds}s", "--seed", seed, "--json", "-")))
+                "--duration", f"{options.seconds / options.slices:g}s", "--seed", seed, "--json", "-")))
     if report["verified"]["holds"] is not True:
         raise RuntimeError(f"{programs}, {measure}: the books are wrong: {report['verified']}")
     return report["committed_per_s"]
@@ -73,7 +75,11 @@ def compare(measure, options):
     ratios = []
     for pair in range(options.pairs):
         order = ("old", "new") if pair % 2 == 0 else ("new", "old")
-        rates = {build: rate(getattr(options, build), measure, options, options.seed + pair) for build in order}
+        rates = {"old": 0.0, "new": 0.0}
+        for piece in range(options.slices):
+            for build in order if piece % 2 == 0 else reversed(order):
+                seed = options.seed + pair * options.slices + piece
+                rates[build] += rate(getattr(options, build), measure, options, seed) / options.slices
         ratios.append(rates["new"] / rates["old"])
         print(f"{measure:14} pair {pair + 1:2}, {order[0]} first: old {rates['old']:13,.0f}/s, "
               f"new {rates['new']:13,.0f}/s, ratio {ratios[-1]:.3f}", flush=True)
@@ -96,7 +102,8 @@ def main():
     parser.add_argument("new", type=pathlib.Path, help="folder with the programs of the new build")
     parser.add_argument("--measures", default=",".join(MEASURES), help="comma-separated (default: %(default)s)")
     parser.add_argument("--pairs", type=int, default=12, help="alternating pairs of each measure (default %(default)s)")
-    parser.add_argument("--seconds", type=int, default=15, help="measured part of a run (default %(default)s)")
+    parser.add_argument("--seconds", type=int, default=15, help="measured time of each build in a pair (default %(default)s)")
+    parser.add_argument("--slices", type=int, default=5, help="parts of a run, which alternate (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the first pair's transactions (default %(default)s)")
     parser.add_argument("--folder", help="where the data folders are made (default: the temporary folder)")
     parser.add_argument("--least", type=float, default=0.98,
@@ -105,11 +112,11 @@ def main():
     measures = options.measures.split(",")
     if unknown := sorted(set(measures) - set(MEASURES)):
         parser.error(f"--measures: {', '.join(unknown)}: each is one of {', '.join(MEASURES)}")
-    if options.pairs < 1 or options.seconds < 1:
-        parser.error("--pairs and --seconds take at least 1")
+    if min(options.pairs, options.seconds, options.slices) < 1:
+        parser.error("--pairs, --seconds and --slices take at least 1")
 
     print(f"old: {version(options.old)}\nnew: {version(options.new)}\nmachine: {processor()}, {platform.platform()}")
-    print(f"{options.pairs} pairs, {options.seconds} s each, seeds from {options.seed}", flush=True)
+    print(f"{options.pairs} pairs, {options.seconds} s each in {options.slices} slices, seeds from {options.seed}", flush=True)
     medians = {}
     try:
         for measure in measures:
