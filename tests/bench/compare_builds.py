@@ -57,7 +57,7 @@ def service(programs, options, seed, measure):
     with tempfile.TemporaryDirectory(prefix="kilokv-compare-", dir=options.folder) as folder:
         with Server(folder, programs=programs) as server:
             report = json.loads(output_of(server.command(
-                "kilokv-bench", "run", "--workload", "bank", *SERVICE[measure], "--warmup", "2s",
+                "kilokv-bench", "run", "--workload", "bank", *SERVICE[measure], "--warmup", "1s",
                 "--duration", f"{options.seconds / options.slices:g}s", "--seed", seed, "--json", "-")))
     if report["verified"]["holds"] is not True:
         raise RuntimeError(f"{programs}, {measure}: the books are wrong: {report['verified']}")
