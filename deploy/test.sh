@@ -2,12 +2,14 @@
 # Checks everything that must hold before a change is merged: installs missing packages, checks the formatting, builds,
 # and runs the tests. One of the tests checks the layers. At the end it prints the minutes of each step.
 #
-#   deploy/test.sh [--preset NAME] [--label REGEX] [--quick] [--tidy] [--sanitize] [--no-install] [-j JOBS]
+#   deploy/test.sh [--preset NAME] [--label REGEX] [--quick] [--tidy] [--tidy-product] [--sanitize] [--no-install]
+#                  [-j JOBS]
 #
 #   --preset NAME   build preset (default: release); asan and tsan build with sanitizers
 #   --label REGEX   runs only tests with this label: unit, integration, crash or model
 #   --quick         runs only the unit tests, and builds only them and what they need
-#   --tidy          also runs clang-tidy over the engine and the server's core (takes minutes)
+#   --tidy          also runs clang-tidy over every source that the build compiles (takes many minutes)
+#   --tidy-product  also runs clang-tidy, but not over the tests
 #   --sanitize      first builds and tests the engine alone, and the server's core, under the preset asan
 #   --no-install    installs nothing; if a package is missing, the build says which
 #   -j JOBS         tests that run at a time (default and maximum: the number of cores)
@@ -20,7 +22,8 @@ while [ $# -gt 0 ]; do
     --preset) preset=$2; shift ;;
     --label) label=$2; shift ;;
     --quick) label='^unit$' quick=yes ;;
-    --tidy) tidy=yes ;;
+    --tidy) tidy=all ;;
+    --tidy-product) tidy=product ;;
     --sanitize) sanitize=yes ;;
     --no-install) install=no ;;
     -j) jobs=$(($2 < jobs ? $2 : jobs)); shift ;;
@@ -106,14 +109,21 @@ else
   step "build" deploy/build.sh --preset "$preset"
 fi
 
-# clang cannot read the precompiled headers of GCC: it reads the headers that each source includes.
+# clang cannot read the precompiled headers of GCC: it reads the headers that each source includes. So a source that
+# does not include what it needs is found here.
 check_tidy() {
-  mkdir -p "build/$preset/tidy"
+  local folder=build/$preset/tidy
+  mkdir -p "$folder"
   sed 's| -Winvalid-pch -include [^ ]*/cmake_pch\.hxx||' "build/$preset/compile_commands.json" \
-    >"build/$preset/tidy/compile_commands.json"
-  find engine server/core -name '*.cpp' | sort |
-    xargs -n 4 -P "$(nproc)" clang-tidy -p "build/$preset/tidy" --quiet --warnings-as-errors='*' 2>/dev/null
-  echo "clang-tidy: clean"
+    >"$folder/compile_commands.json"
+  sed -n "s|^ *\"file\": \"$PWD/\(.*\.cpp\)\",*\$|\1|p" "$folder/compile_commands.json" | sort -u |
+    grep -vE "$([ "$tidy" = all ] && echo '^build/' || echo '^(build|tests)/')" >"$folder/sources"
+  if ! xargs -n 1 -P "$(nproc)" clang-tidy -p "$folder" --quiet --warnings-as-errors='*' \
+    <"$folder/sources" 2>"$folder/stderr"; then
+    grep -v 'warnings\? generated\.$' "$folder/stderr" || true
+    return 1
+  fi
+  echo "clang-tidy: $(wc -l <"$folder/sources") sources are clean"
 }
 [ "$tidy" = no ] || step "clang-tidy" check_tidy
 

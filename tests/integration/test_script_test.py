@@ -34,12 +34,15 @@ class TestScript(unittest.TestCase):
                      self.root / "deploy" / "install-deps.sh"):
             tool.write_text(TOOL)
             tool.chmod(0o755)
-        for part in ("engine", "server/core", "client", "tests"):
-            (self.root / part).mkdir(parents=True)
-            (self.root / part / "a.cpp").touch()
-        commands = self.root / "build" / "release" / "compile_commands.json"  # as CMake writes it
-        commands.parent.mkdir(parents=True)
-        commands.write_text('{"command": "c++ -O3 -Winvalid-pch -include /a/b.dir/cmake_pch.hxx -o a.o -c a.cpp"}')
+        self.commands = []
+        for source in ("engine/a.cpp", "engine/a.cu", "server/core/a.cpp", "client/a.cpp", "tests/a.cpp",
+                       "build/release/a.cpp"):
+            path = self.root / source
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+            command = f"c++ -O3 -Winvalid-pch -include /a/b.dir/cmake_pch.hxx -o a.o -c {path}"
+            self.commands.append({"directory": str(path.parent), "command": command, "file": str(path)})
+        (self.root / "build/release/compile_commands.json").write_text(json.dumps(self.commands, indent=2))
 
     def run_script(self, *flags, fail="", code=0):
         """The calls of the tools, and what was printed."""
@@ -85,16 +88,26 @@ class TestScript(unittest.TestCase):
             runs = 3 if "--sanitize" in words else 1
             self.assertEqual((output.count("1/1 Test #1"), output.count("% tests passed")), (runs, runs))
 
+    def sources_of_tidy(self, *flags):
+        calls, _ = self.run_script(*flags)
+        return [call.split()[-1] for call in calls if call.startswith("clang-tidy")]
+
+    def test_clang_tidy_reads_what_is_compiled(self):
+        product = ["client/a.cpp", "engine/a.cpp", "server/core/a.cpp"]
+        self.assertEqual(sorted(self.sources_of_tidy("--tidy")), [*product, "tests/a.cpp"])
+        self.assertEqual(sorted(self.sources_of_tidy("--tidy-product")), product)
+        self.assertEqual(self.sources_of_tidy(), [])
+
     def test_clang_tidy_gets_no_precompiled_header_of_gcc(self):
         calls, _ = self.run_script("--tidy")
-        (call,) = [call for call in calls if call.startswith("clang-tidy")]
-        folder = re.search(r"-p (\S+)", call)[1]
-        self.assertEqual((self.root / folder / "compile_commands.json").read_text(),
-                         '{"command": "c++ -O3 -o a.o -c a.cpp"}')
+        (folder,) = {re.search(r"-p (\S+)", call)[1] for call in calls if call.startswith("clang-tidy")}
+        commands = json.loads((self.root / folder / "compile_commands.json").read_text())
+        self.assertEqual([command["command"] for command in commands],
+                         [f"c++ -O3 -o a.o -c {command['file']}" for command in self.commands])
 
     def test_every_step_of_ci_has_its_minutes(self):
-        self.assertIn("deploy/test.sh --sanitize", (ROOT / ".ci" / "run").read_text())
-        _, output = self.run_script("--sanitize", "--tidy")
+        self.assertIn("deploy/test.sh --sanitize --tidy-product", (ROOT / ".ci" / "run").read_text())
+        _, output = self.run_script("--sanitize", "--tidy-product")
         self.assertEqual(self.steps(output),
                          ["packages", "formatting", "build of the engine alone, asan", "tests of the engine alone, asan",
                           "build of the server's core, asan", "tests of the server's core, asan", "build", "clang-tidy",
@@ -104,7 +117,7 @@ class TestScript(unittest.TestCase):
         for tool, step in (("install-deps.sh", "packages"), ("clang-format", "formatting"), ("cmake", "build"),
                            ("clang-tidy", "clang-tidy"), ("ctest", "tests")):
             with self.subTest(tool):
-                code = {"clang-format": 123, "clang-tidy": 123}.get(tool, 1)  # xargs says 123
+                code = 123 if tool == "clang-format" else 1  # xargs says 123
                 _, output = self.run_script("--tidy", fail=tool, code=code)
                 self.assertEqual(self.steps(output)[-1], f"{step}  FAILED")
                 if tool == "ctest":

@@ -9,8 +9,7 @@
 namespace kilokv::engine {
 namespace {
 
-constexpr const char *kName = "local", *kInClusters = "local in clusters";
-constexpr const char *kTimed = "local with times", *kTimedInClusters = "local in clusters with times";
+constexpr const char *kName = "local", *kInClusters = "local in clusters", *kTimed = "local with times";
 
 // Its stage is in the shared words of one block, or is spread over those of all blocks of a cluster.
 class LocalOnDevice final : public TicketedOnDeviceOf<LocalArguments<DeviceSpace>> {
@@ -18,7 +17,7 @@ class LocalOnDevice final : public TicketedOnDeviceOf<LocalArguments<DeviceSpace
   LocalOnDevice(const char* strategy, const LocalArguments<DeviceSpace>& tuned, const DeviceStrategyPlace& place)
       : TicketedOnDeviceOf(strategy, tuned, place),
         in_block_(place.kernels->find(tuning().times ? kTimed : kName)),
-        in_clusters_(place.kernels->find(tuning().times ? kTimedInClusters : kInClusters)) {
+        in_clusters_(place.kernels->find(kInClusters)) {
     const std::uint32_t blocks = kernels_.cluster_blocks_max(in_clusters_, tuning().stage_blocks);
     part_bits_max_ = static_cast<std::uint32_t>(std::bit_width(blocks) - 1);
   }
@@ -133,8 +132,11 @@ Status check(const SettingTexts& texts) {
   TicketedTuning tuning;
   LocalTuning local;
   tune(texts, &tuning, &local);
-  if (!local.times || local.staged_records != 0) return {};
-  return Status::invalid({"stage-times", "off where --staged-records is 0: there is no stage", "on", "--stage-times"});
+  const bool in_one_block = local.staged_records != 0 && local.stage_blocks == 1;
+  if (!local.times || in_one_block) return {};
+  const char* allowed = local.staged_records == 0 ? "off where --staged-records is 0: there is no stage"
+                                                  : "off where --stage-blocks is not 1: it measures one block";
+  return Status::invalid({"stage-times", allowed, "on", "--stage-times"});
 }
 
 // The stage in several blocks of a CUDA device failed the checks on an H100, and the cause is not known (docs/gpu.md).
@@ -177,7 +179,6 @@ Strategy make_strategy() {
       emulated_kernel<TicketedRun<EmulatedPlatform, Untimed>, Arguments>(kName),
       emulated_kernel<TicketedRun<EmulatedPlatform, Untimed>, Arguments>(kInClusters),
       emulated_kernel<TicketedRun<EmulatedPlatform, Timed>, Arguments>(kTimed),
-      emulated_kernel<TicketedRun<EmulatedPlatform, Timed>, Arguments>(kTimedInClusters),
   };
   return strategy;
 }

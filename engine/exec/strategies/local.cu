@@ -25,24 +25,14 @@ __global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local
 
 // The stage is in the shared memory of a cluster's blocks. The memory of a block exists only while the block runs. So
 // the barriers make sure that all blocks have started before one reads it, and that none ends too early.
-template <class Rules>
-__device__ void run_local_in_clusters(const LocalArguments<HostSpace>& arguments) {
+__global__ __launch_bounds__(kLocalBlockThreads, kClusterBlocksEachMin) void local_cluster_kernel(
+    const __grid_constant__ LocalArguments<HostSpace> arguments) {
   if constexpr (CudaClusterPlatform::kIsThere) {
     CudaClusterPlatform platform;
     platform.cluster_barrier();
-    TicketedRun<CudaClusterPlatform, Local<CudaClusterPlatform, Rules>>(platform, arguments).run();
+    TicketedRun<CudaClusterPlatform, Local<CudaClusterPlatform>>(platform, arguments).run();
     platform.cluster_barrier();
   }
-}
-
-__global__ __launch_bounds__(kLocalBlockThreads, kClusterBlocksEachMin) void local_cluster_kernel(
-    const __grid_constant__ LocalArguments<HostSpace> arguments) {
-  run_local_in_clusters<LocalRules>(arguments);
-}
-
-__global__ __launch_bounds__(kLocalBlockThreads, kClusterBlocksEachMin) void local_cluster_times_kernel(
-    const __grid_constant__ LocalArguments<HostSpace> arguments) {
-  run_local_in_clusters<TimedLocalRules>(arguments);
 }
 
 CudaKernel stage_kernel(const char* name, void (*kernel)(const LocalArguments<HostSpace>), bool in_clusters) {
@@ -56,8 +46,7 @@ CudaKernel stage_kernel(const char* name, void (*kernel)(const LocalArguments<Ho
 
 std::vector<CudaKernel> local_cuda_kernels() {
   return {stage_kernel("local", local_kernel, false), stage_kernel("local in clusters", local_cluster_kernel, true),
-          stage_kernel("local with times", local_times_kernel, false),
-          stage_kernel("local in clusters with times", local_cluster_times_kernel, true)};
+          stage_kernel("local with times", local_times_kernel, false)};
 }
 
 }  // namespace kilokv::engine

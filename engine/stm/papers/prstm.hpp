@@ -146,11 +146,11 @@ class Prstm {
     stopped_ = false;
     under_locks_ =
         place.must_lock || a_.tries[position] == kTriesMax || a_.tries[position] >= a_.tuning.optimistic_tries;
-    Attempt attempt = under_locks_ ? run_under_locks() : run_optimistically();
+    Attempt attempt = run();
     if (!Rules::kRunsOnce && attempt == Attempt::decided) {
       log_.clear();
       under_locks_ = true;
-      attempt = run_under_locks();
+      attempt = run();
     }
     const std::uint8_t tries = a_.tries[position];
     if (attempt == Attempt::conflict && tries < kTriesMax) a_.tries[position] = static_cast<std::uint8_t>(tries + 1);
@@ -190,10 +190,24 @@ class Prstm {
   using Access = LoggedAccess<P, Prstm, Rules>;
   static constexpr std::uint8_t kTriesMax = 255;
 
-  KILOKV_HOST_DEVICE Attempt run_optimistically() {
-    const std::uint32_t no_rank = kWaitPassesMax * a_.batch.size;  // the rank of no transaction of the batch
+  // run_transaction() is called in one place, because each call is inlined, and it is most of a kernel.
+  KILOKV_HOST_DEVICE Attempt run() {
+    std::uint32_t rank = no_rank();
+    if (under_locks_) {
+      ++counts_.under_locks;
+      if (!lock_all(0)) return Attempt::conflict;
+      rank = take_rank(p_, a_, place_.range, Rules::kTicketOrder);
+      if (rank == kNone) return give_up(Attempt::exhausted);
+    }
     Access access(a_, &log_, this);
-    const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), no_rank);
+    const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), rank);
+    if (!under_locks_) return end_optimistically(outcome);
+    write_back();
+    return outcome == Outcome::postponed ? Attempt::postponed : Attempt::decided;
+  }
+
+  // After the run of a transaction that has no lock and no rank.
+  KILOKV_HOST_DEVICE Attempt end_optimistically(Outcome outcome) {
     if (stopped_) return Attempt::conflict;
     const bool validates = Rules::kValidatesEveryOutcome || outcome == Outcome::committed;
     if (outcome == Outcome::postponed) return !validates || is_valid_now() ? Attempt::postponed : Attempt::conflict;
@@ -210,21 +224,12 @@ class Prstm {
       ++counts_.wasted;
       return give_up(Attempt::conflict);
     }
-    log_.stamp(outcome, no_rank, rank);
+    log_.stamp(outcome, no_rank(), rank);
     write_back();
     return Attempt::decided;
   }
-
-  KILOKV_HOST_DEVICE Attempt run_under_locks() {
-    ++counts_.under_locks;
-    if (!lock_all(0)) return Attempt::conflict;
-    const std::uint32_t rank = take_rank(p_, a_, place_.range, Rules::kTicketOrder);
-    if (rank == kNone) return give_up(Attempt::exhausted);
-    Access access(a_, &log_, this);
-    const Outcome outcome = run_transaction(a_.batch, a_.results, access, log_.transaction(), rank);
-    write_back();
-    return outcome == Outcome::postponed ? Attempt::postponed : Attempt::decided;
-  }
+  // The rank of no transaction of the batch.
+  KILOKV_HOST_DEVICE std::uint32_t no_rank() const { return kWaitPassesMax * a_.batch.size; }
 
   KILOKV_HOST_DEVICE Cell stop() {
     stopped_ = true;

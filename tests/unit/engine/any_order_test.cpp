@@ -449,6 +449,13 @@ TEST(settings_of_local_are_checked) {
       timed.validate().message(),
       Status::invalid({"stage-times", "off where --staged-records is 0: there is no stage", "on", "--stage-times"})
           .message());
+  timed.settings = {{"stage-blocks", "2"}, {"stage-times", "on"}};
+  EXPECT_EQ(timed.validate().message(),
+            Status::invalid(
+                {"stage-times", "off where --stage-blocks is not 1: it measures one block", "on", "--stage-times"})
+                .message());
+  timed.settings["stage-blocks"] = "1";
+  EXPECT_TRUE(timed.validate().ok());
 }
 
 }  // namespace
