@@ -30,6 +30,25 @@ void BatchSink::guard(engine::GuardKind kind, engine::OnFalse on_false, std::uin
   }
 }
 
+void BatchSink::range_guard(engine::GuardKind kind, engine::OnFalse on_false, std::string_view from,
+                            std::string_view to, Version version) {
+  switch (kind) {
+    case engine::GuardKind::range_unchanged:
+      return batch_->guard_range_unchanged(from, to, version, static_cast<client::OnFalse>(on_false));
+    case engine::GuardKind::exists:
+    case engine::GuardKind::absent:
+    case engine::GuardKind::equal:
+    case engine::GuardKind::not_equal:
+    case engine::GuardKind::less:
+    case engine::GuardKind::less_equal:
+    case engine::GuardKind::greater:
+    case engine::GuardKind::greater_equal:
+    case engine::GuardKind::version_equal:
+    case engine::GuardKind::unchanged:
+    case engine::GuardKind::bytes_equal: return;  // these come through guard
+  }
+}
+
 void BatchSink::op(engine::OpKind kind, std::uint32_t key, engine::Operand operand, std::int64_t value) {
   const auto subject = static_cast<client::Key>(key);
   switch (kind) {
@@ -39,6 +58,17 @@ void BatchSink::op(engine::OpKind kind, std::uint32_t key, engine::Operand opera
     case engine::OpKind::add: batch_->add(subject, operand_of(operand, value)); return;
     case engine::OpKind::range_get:
     case engine::OpKind::delete_range: return;  // these come through range_op
+  }
+}
+
+void BatchSink::range_op(engine::OpKind kind, std::string_view from, std::string_view to, std::uint32_t limit) {
+  switch (kind) {
+    case engine::OpKind::range_get: batch_->range_get(from, to, limit); return;
+    case engine::OpKind::delete_range: batch_->delete_range(from, to, limit); return;
+    case engine::OpKind::get:
+    case engine::OpKind::put:
+    case engine::OpKind::del:
+    case engine::OpKind::add: return;  // these come through op
   }
 }
 

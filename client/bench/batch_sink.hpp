@@ -29,18 +29,11 @@ class BatchSink {
   }
   void guard(engine::GuardKind kind, engine::OnFalse on_false, std::uint32_t key, std::int64_t operand,
              std::uint32_t other = engine::kNone);
-  void range_guard(engine::OnFalse on_false, std::string_view from, std::string_view to, Version version) {
-    batch_->guard_range_unchanged(from, to, version, static_cast<client::OnFalse>(on_false));
-  }
+  void range_guard(engine::GuardKind kind, engine::OnFalse on_false, std::string_view from, std::string_view to,
+                   Version version);
   void op(engine::OpKind kind, std::uint32_t key, engine::Operand operand = engine::Operand::integer,
           std::int64_t value = 0);
-  void range_op(engine::OpKind kind, std::string_view from, std::string_view to, std::uint32_t limit) {
-    if (kind == engine::OpKind::range_get) {
-      batch_->range_get(from, to, limit);
-    } else {
-      batch_->delete_range(from, to, limit);
-    }
-  }
+  void range_op(engine::OpKind kind, std::string_view from, std::string_view to, std::uint32_t limit);
   void begin_else() { batch_->otherwise(); }
   void end() { batch_->end(); }
 

@@ -5,10 +5,10 @@
 #include <absl/strings/escaping.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -104,15 +104,22 @@ void append_compare(const Json& guard, Compare compare, Key key, OnFalse on_fals
   }
 }
 
-constexpr std::array<const char*, 6> kCompares = {"eq", "ne", "lt", "le", "gt", "ge"};
+// The integer compare of this name, if it is one.
+std::optional<Compare> compare_of(const std::string& is) {
+  if (is == "eq") return Compare::equal;
+  if (is == "ne") return Compare::not_equal;
+  if (is == "lt") return Compare::less;
+  if (is == "le") return Compare::less_equal;
+  if (is == "gt") return Compare::greater;
+  if (is == "ge") return Compare::greater_equal;
+  return std::nullopt;
+}
 
 std::vector<std::string> guard_fields(const std::string& is) {
   if (is == "range_unchanged") return {"is", "when_false", "from", "to", "version"};
   if (is == "version" || is == "unchanged") return {"is", "when_false", "key", "version"};
   if (is == "bytes_eq") return {"is", "when_false", "key", "value"};
-  if (std::find(kCompares.begin(), kCompares.end(), is) != kCompares.end()) {
-    return {"is", "when_false", "key", "value", "other"};
-  }
+  if (compare_of(is)) return {"is", "when_false", "key", "value", "other"};
   if (is == "exists" || is == "absent") return {"is", "when_false", "key"};
   fail("unknown guard \"is\": \"" + is +
        "\"; known: exists absent eq ne lt le gt ge version unchanged bytes_eq range_unchanged");
@@ -128,12 +135,9 @@ void append_guard(const Json& guard, Batch* batch) {
     return;
   }
   const Key key = batch->key(bytes(member(guard, "key"), "key"));
-  for (std::size_t i = 0; i < kCompares.size(); ++i) {
-    if (is != kCompares[i]) continue;
-    append_compare(guard, static_cast<Compare>(static_cast<std::size_t>(Compare::equal) + i), key, on_false, batch);
-    return;
-  }
-  if (is == "exists") {
+  if (const std::optional<Compare> compare = compare_of(is)) {
+    append_compare(guard, *compare, key, on_false, batch);
+  } else if (is == "exists") {
     batch->guard_exists(key, on_false);
   } else if (is == "absent") {
     batch->guard_absent(key, on_false);

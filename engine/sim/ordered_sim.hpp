@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "engine/exec/run/executor.hpp"
 #include "engine/exec/run/ordered_scratch.hpp"
@@ -27,6 +29,7 @@ class OrderedSim final : public Executor {
   // Requires: groups of Width in runs->shape.
   explicit OrderedSim(SimRuns* runs) : runs_(*runs), lanes_(runs->shape), scratch_(runs->first_epochs) {}
 
+  std::vector<std::string> strategies() const override { return {"ordered"}; }
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override {
     arguments_ = scratch_.open(batch, runs_.tuning, runs_.shape.lanes(), Width, records, results);

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "engine/exec/papers/kilo_scratch.hpp"
@@ -43,6 +44,7 @@ class TicketedSim final : public Executor {
   // Requires: groups of Width in runs->shape.
   explicit TicketedSim(TicketedSimRuns* runs) : runs_(*runs), lanes_(runs->shape) {}
 
+  std::vector<std::string> strategies() const override { return {"simulated"}; }
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override {
     arguments_ = {};

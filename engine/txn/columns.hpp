@@ -7,7 +7,7 @@
 //                             [guard_end[t-1], guard_end[t]), then-operations [else_end[t-1], then_end[t]), and
 //                             else-operations [then_end[t], else_end[t])
 //   key columns          [k]  key i has bytes [key_end[i-1], key_end[i]) of key_bytes. A key may occur more than once.
-//   guard columns        [g]  guard_key: index into the key columns; for range_unchanged into the range columns
+//   guard columns        [g]  guard_key: index into the key columns; for guards on ranges into the range columns
 //   operation columns    [m]  op_key: index into the key columns; for range operations into the range columns
 //   range columns        [r]  each range belongs to exactly one guard or operation; bounds are bytes in range_bytes
 //   value columns        [v]  value i has bytes [value_end[i-1], value_end[i]) of value_bytes
@@ -101,7 +101,7 @@ class ColumnsBuilder {
   std::uint32_t key(std::string_view bytes);    // returns its index in the key columns
   std::uint32_t value(std::string_view bytes);  // returns its index in the value columns
   void guard(GuardKind kind, OnFalse on_false, std::uint32_t key, std::int64_t operand, std::uint32_t other = kNone);
-  void range_guard(OnFalse on_false, std::string_view from, std::string_view to, Version version);
+  void range_guard(GuardKind kind, OnFalse on_false, std::string_view from, std::string_view to, Version version);
   void op(OpKind kind, std::uint32_t key, Operand operand = Operand::integer, std::int64_t value = 0);
   void range_op(OpKind kind, std::string_view from, std::string_view to, std::uint32_t limit);
   void begin_else();  // the operations that follow go to the else-list

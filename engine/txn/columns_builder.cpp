@@ -43,8 +43,9 @@ std::uint32_t ColumnsBuilder::range(std::string_view from, std::string_view to, 
   return static_cast<std::uint32_t>(columns_->range_limit.size() - 1);
 }
 
-void ColumnsBuilder::range_guard(OnFalse on_false, std::string_view from, std::string_view to, Version version) {
-  guard(GuardKind::range_unchanged, on_false, range(from, to, 0), static_cast<std::int64_t>(version));
+void ColumnsBuilder::range_guard(GuardKind kind, OnFalse on_false, std::string_view from, std::string_view to,
+                                 Version version) {
+  guard(kind, on_false, range(from, to, 0), static_cast<std::int64_t>(version));
 }
 
 void ColumnsBuilder::op(OpKind kind, std::uint32_t key, Operand operand, std::int64_t value) {

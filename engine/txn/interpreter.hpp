@@ -87,7 +87,7 @@ KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchViewIn<Space>& batch
   const auto kind = static_cast<GuardKind>(batch.guard_kind[g]);
   const std::int64_t operand = batch.guard_operand[g];
   const auto verdict = [](bool holds) { return holds ? Verdict::is_true : Verdict::is_false; };
-  if (kind == GuardKind::range_unchanged) {
+  if (uses_range(kind)) {
     *seen = Cell{};
     const auto since = static_cast<Version>(operand);
     return verdict(since >= batch.tombstone_floor && access.range_unchanged(batch.guard_key[g], since));

@@ -80,7 +80,7 @@ class Mixed {
     switch (kind) {
       case GuardKind::range_unchanged: {
         const Range range = draw_range();
-        return sink->range_guard(on_false, range.from_view(), range.to_view(), draw_version());
+        return sink->range_guard(kind, on_false, range.from_view(), range.to_view(), draw_version());
       }
       case GuardKind::bytes_equal: {
         const std::uint32_t subject = key(sink);

@@ -24,7 +24,7 @@ concept TransactionSink = requires(S& sink, std::uint8_t precedence, DurationUs 
   { sink.key(bytes) } -> std::same_as<std::uint32_t>;
   { sink.value(bytes) } -> std::same_as<std::uint32_t>;
   sink.guard(guard, on_false, index, value, index);  // key, operand, other key or kNone
-  sink.range_guard(on_false, bytes, bytes, version);
+  sink.range_guard(guard, on_false, bytes, bytes, version);
   sink.op(op, index, operand, value);
   sink.range_op(op, bytes, bytes, index);
   sink.begin_else();

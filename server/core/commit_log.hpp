@@ -134,7 +134,7 @@ class CommitLog {
   // Sets the function that tells how many bytes the sessions' stored results take. Each checkpoint writes all of them,
   // so a log that counts space keeps room for them. Any thread may call the function. The caller passes null before the
   // object that the function uses is destroyed.
-  virtual void watch_sessions(const std::function<std::uint64_t()>& /*stored_bytes*/) {}
+  virtual void watch_sessions(const std::function<std::uint64_t()>& stored_bytes) = 0;
 
   // Appends the records, in batch order, and syncs once. They are durable when it returns ok. Any other status is fatal
   // for the caller: it cannot know what is on the disk, so it must stop and answer nothing more.

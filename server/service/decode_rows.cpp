@@ -120,11 +120,11 @@ Status add_version_guard(const Path& path, const v1::Guard& guard, OnFalse on_fa
   if (guard.version() > kVersionMax) {
     return refuse(path, "version", std::to_string(kVersionMax), std::to_string(guard.version()));
   }
-  if (uses_range(static_cast<GuardKind>(guard.kind()))) {
-    builder->range_guard(on_false, guard.range().from(), guard.range().to(), guard.version());
+  const auto kind = static_cast<GuardKind>(guard.kind());
+  if (uses_range(kind)) {
+    builder->range_guard(kind, on_false, guard.range().from(), guard.range().to(), guard.version());
   } else {
-    builder->guard(static_cast<GuardKind>(guard.kind()), on_false, builder->key(guard.key()),
-                   static_cast<std::int64_t>(guard.version()));
+    builder->guard(kind, on_false, builder->key(guard.key()), static_cast<std::int64_t>(guard.version()));
   }
   return {};
 }

@@ -49,23 +49,23 @@ void put_writes(const engine::WriteColumns& writes, std::string* out) {
 
 Status damaged(const std::string& reason) { return {StatusCode::data_loss, "log record: " + reason}; }
 
-// Reads one entry. The bytes are not checked yet.
+// Reads one entry. The bytes are not checked yet. An unknown kind makes the reader fail.
 SessionEntry read_session(Reader* reader) {
   SessionEntry entry;
   entry.kind = static_cast<SessionEntry::Kind>(reader->get<std::uint8_t>());
   entry.identity.session.emplace().bytes = reader->get<decltype(SessionId::bytes)>();
   switch (entry.kind) {
-    case SessionEntry::Kind::opened: entry.lease_us = reader->get<DurationUs>(); break;
-    case SessionEntry::Kind::closed: break;
+    case SessionEntry::Kind::opened: entry.lease_us = reader->get<DurationUs>(); return entry;
+    case SessionEntry::Kind::closed: return entry;
     case SessionEntry::Kind::results:
       entry.identity.number = reader->get<std::uint64_t>();
       entry.identity.acknowledged_through = reader->get<std::uint64_t>();
       entry.identity.digest = reader->get<Hash128>();
       entry.transactions = reader->get<std::uint32_t>();
       entry.results = reader->bytes(reader->get<std::uint32_t>());
-      break;
-    default: reader->fail();
+      return entry;
   }
+  reader->fail();
   return entry;
 }
 

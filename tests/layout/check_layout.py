@@ -22,7 +22,7 @@ import os
 import re
 import sys
 
-# "engine/*" are the files of the folder itself, without its rooms.
+# "engine/*" are the files of the folder itself, without its rooms. So are "server/*".
 ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", "engine/stm", "engine/exec", "engine/*"]
 ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp"]
 CORE_TYPES = [f"server/core/{name}" for name in (
@@ -59,7 +59,7 @@ MAY_INCLUDE = {
     "server/core/database": [*ENGINE_FACE, *CORE_TYPES, *CORE_ROOMS, "server/core/pipeline", "server/core/checkpoint"],
     "server/storage": [*ENGINE_FACE, *CORE_TYPES],
     "server/service": [*ENGINE_FACE, *CORE_FACE, PROTOCOL],
-    "server": [*ENGINE_FACE, "server/core", "server/storage", "server/service"],
+    "server/*": [*ENGINE_FACE, "server/core", "server/storage", "server/service"],
     "client/lib/include": [],
     "client/lib/src": [CLIENT_FACE, PROTOCOL],
     "client/command_line": [CLIENT_FACE],

@@ -42,6 +42,8 @@ class LayoutTest(unittest.TestCase):
             "server/storage/a.cpp": '#include <rocksdb/db.h>\n#include "server/core/commit_log.hpp"\n',
             "server/service/a.cpp": '#include <grpcpp/grpcpp.h>\n#include "kilokv/v1/kilokv.pb.h"\n',
             "server/main.cpp": '#include "server/storage/rocksdb_log.hpp"\n#include "server/service/service.hpp"\n',
+            "server/config.cpp": '#include "server/config.hpp"\n#include "server/core/options.hpp"\n',
+            "server/config.hpp": "#pragma once\n",
             "client/lib/src/a.cpp": '#include "kilokv/client.hpp"\n#include "kilokv/v1/kilokv.grpc.pb.h"\n',
             "client/bench/a.cpp": '#include "engine/workloads/workload.hpp"\n#include "kilokv/client.hpp"\n',
             "engine/platform/cuda.hpp": "#ifdef __CUDA_ARCH__\n#endif\n",
@@ -81,7 +83,7 @@ class LayoutTest(unittest.TestCase):
                                  [f'{path}:1: {layer} may not include "{included}"'])
 
     def test_a_room_without_a_rule(self):
-        for path in ["engine/fresh/a.hpp", "client/fresh/a.hpp", "fresh/a.cpp"]:
+        for path in ["engine/fresh/a.hpp", "server/fresh/a.hpp", "client/fresh/a.hpp", "fresh/a.cpp"]:
             with self.subTest(path=path):
                 self.assert_found(path, '#include "engine/base/types.hpp"',
                                   f"{path.rsplit('/', 1)[0]} is a room without a rule")

@@ -38,7 +38,7 @@ class Executor {
 
   // The names of the strategies that it has, at least one. use(i) makes run() take strategy i from now on. Before that,
   // run() takes the first.
-  virtual std::vector<std::string> strategies() const { return {"ordered"}; }
+  virtual std::vector<std::string> strategies() const = 0;
   virtual void use(std::size_t) {}
 
   // Brings its copy of the store up to date, if it has one. run() does the same. Fails only on a device. The executor

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "engine/exec/run/executor.hpp"
@@ -23,6 +24,7 @@ class OrderedHost final : public Executor {
   OrderedHost(std::uint32_t threads, OrderedTuning tuning, FirstEpochs first = {})
       : team_(threads), tuning_(tuning), scratch_(first) {}
 
+  std::vector<std::string> strategies() const override { return {"ordered"}; }
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override;
   bool leaves_deltas() const override { return decltype(arguments_)::kLeavesDeltas; }

@@ -27,11 +27,13 @@ void AnswerStage::answer_part(const Batch& batch, const BatchPart& part) {
 void AnswerStage::answer(Batch* batch) {
   for (const SessionEntry& entry : batch->session_entries) {
     // Neither call can be refused: id and lease are valid, a place was reserved, and closing twice does no harm.
-    if (entry.kind == SessionEntry::Kind::opened) {
-      static_cast<void>(
-          core_->sessions.open(*entry.identity.session, entry.lease_us, core_->environment.clock->monotonic_us()));
-    } else if (entry.kind == SessionEntry::Kind::closed) {
-      static_cast<void>(core_->sessions.close(*entry.identity.session));
+    switch (entry.kind) {
+      case SessionEntry::Kind::opened:
+        static_cast<void>(
+            core_->sessions.open(*entry.identity.session, entry.lease_us, core_->environment.clock->monotonic_us()));
+        break;
+      case SessionEntry::Kind::closed: static_cast<void>(core_->sessions.close(*entry.identity.session)); break;
+      case SessionEntry::Kind::results: break;  // answer_part() delivers them
     }
   }
   fail_point("core.answer.before");

@@ -92,7 +92,7 @@ TEST(BatchSink, EveryKindOfGuardAndOperation) {
   sink.guard(GuardKind::version_equal, OnFalse::fail, a, 9);
   sink.guard(GuardKind::unchanged, OnFalse::fail, a, 8);
   sink.guard(GuardKind::bytes_equal, OnFalse::fail, a, sink.value("xyz"));
-  sink.range_guard(OnFalse::fail, "c", "d", 7);
+  sink.range_guard(GuardKind::range_unchanged, OnFalse::fail, "c", "d", 7);
   sink.op(OpKind::get, a);
   sink.op(OpKind::put, b, Operand::get, 0);
   sink.op(OpKind::add, b, Operand::get_negated, 0);

@@ -93,7 +93,7 @@ TEST_F(DatabaseBudgetTest, GuardsAndDeletedRangesAreReadsToo) {
   const auto range_guards = [](engine::ColumnsBuilder& b) {
     for (int i = 0; i < 10; ++i) {
       b.begin();
-      for (int j = 0; j < 5; ++j) b.range_guard(engine::OnFalse::fail, "", "", 0);
+      for (int j = 0; j < 5; ++j) b.range_guard(engine::GuardKind::range_unchanged, engine::OnFalse::fail, "", "", 0);
       b.end();
     }
   };

@@ -41,7 +41,7 @@ struct Transfer {
     }
     const std::uint32_t from_key = builder.key(from);
     builder.guard(guard, on_false, from_key, amount);
-    builder.range_guard(OnFalse::fail, "a", range_to, 7);
+    builder.range_guard(GuardKind::range_unchanged, OnFalse::fail, "a", range_to, 7);
     builder.op(OpKind::add, unused_keys ? builder.key(from) : from_key, Operand::integer, -amount);
     builder.op(OpKind::add, builder.key(to), Operand::integer, amount);
     if (else_list) {

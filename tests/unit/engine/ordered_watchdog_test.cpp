@@ -124,6 +124,7 @@ class StalledHost final : public Executor {
  public:
   explicit StalledHost(OrderedTuning tuning) : tuning_(tuning) {}
 
+  std::vector<std::string> strategies() const override { return {"ordered"}; }
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override {
     arguments_ = scratch_.open(batch, tuning_, team_.size(), HostPlatform::kGroupWidth, records, results);

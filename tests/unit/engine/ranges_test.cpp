@@ -145,7 +145,7 @@ Status run_chain(std::uint64_t seed, std::uint64_t* held, std::uint64_t* failed)
       if (random() % 2 == 0) {
         const OnFalse on_false = random() % 2 == 0 ? OnFalse::wait : OnFalse::fail;
         any([&](const std::string& from, const std::string& to) {
-          b.range_guard(on_false, from, to, first - 1 - random() % 50 + random() % 70);
+          b.range_guard(GuardKind::range_unchanged, on_false, from, to, first - 1 - random() % 50 + random() % 70);
         });
       }
       for (int i = 0; i < 3; ++i) {

@@ -100,7 +100,9 @@ class Round {
   void add_guard() {
     const OnFalse on_false = random_.chance(0.4) ? OnFalse::wait : OnFalse::fail;
     switch (random_.below(4)) {
-      case 0: return builder_.range_guard(on_false, any_key(), "", random_.chance(0.5) ? 0 : kVersionMax);
+      case 0:
+        return builder_.range_guard(GuardKind::range_unchanged, on_false, any_key(), "",
+                                    random_.chance(0.5) ? 0 : kVersionMax);
       case 1: return builder_.guard(GuardKind::absent, on_false, builder_.key(any_key()), 0);
       case 2: return builder_.guard(GuardKind::version_equal, on_false, builder_.key(any_key()), 7);
       default: return builder_.guard(GuardKind::exists, on_false, builder_.key(any_key()), 0);

@@ -18,7 +18,7 @@ TEST(BatchText, HoldsTheStateAndTheTransactions) {
   b.begin(1, 2500);
   b.guard(engine::GuardKind::greater_equal, engine::OnFalse::wait, b.key("a\"\\"), 7);
   b.guard(engine::GuardKind::less, engine::OnFalse::fail, b.key("a"), 0, b.key("b"));
-  b.range_guard(engine::OnFalse::fail, "a", "", 9);
+  b.range_guard(engine::GuardKind::range_unchanged, engine::OnFalse::fail, "a", "", 9);
   b.op(OpKind::get, b.key("a"));
   b.op(OpKind::put, b.key("b"), Operand::get_negated, 0);
   b.begin_else();

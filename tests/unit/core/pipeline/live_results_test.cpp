@@ -102,7 +102,7 @@ class LiveResultsTest : public testing::Test {
     builder.op(OpKind::get, builder.key("never"));
     builder.end();
     builder.begin();
-    builder.range_guard(OnFalse::fail, "a", "b", 3);
+    builder.range_guard(GuardKind::range_unchanged, OnFalse::fail, "a", "b", 3);
     builder.op(OpKind::get, builder.key("never"));
     builder.end();
   }

@@ -135,7 +135,7 @@ class RandomTransaction {
   void operator()(engine::ColumnsBuilder& b) {
     b.begin(static_cast<std::uint8_t>(pick(2)), pick(3) * 1000);
     if (pick(2) == 0) guard(b);
-    if (pick(8) == 0) b.range_guard(on_false(), from(), to(), pick(200));
+    if (pick(8) == 0) b.range_guard(engine::GuardKind::range_unchanged, on_false(), from(), to(), pick(200));
     for (std::uint32_t i = pick(3); i < 3; ++i) operation(b);
     b.begin_else();
     if (pick(2) == 0) operation(b);

@@ -155,7 +155,7 @@ TEST(ParkingLotTest, TheOtherKeyOfACompareWakesAndARangeDoesNot) {
   TransactionColumns columns;
   ColumnsBuilder builder(&columns, kSecret);
   builder.begin(0, 1000);
-  builder.range_guard(OnFalse::fail, key_name(8), key_name(9), 5);
+  builder.range_guard(GuardKind::range_unchanged, OnFalse::fail, key_name(8), key_name(9), 5);
   builder.guard(GuardKind::less, OnFalse::wait, builder.key(key_name(1)), 0, builder.key(key_name(2)));
   builder.op(OpKind::add, builder.key(key_name(3)), Operand::integer, 1);
   builder.end();
@@ -170,7 +170,7 @@ TEST(ParkingLotTest, WithoutAKeyToWaitForOnlyTimeWakes) {
   TransactionColumns columns;
   ColumnsBuilder builder(&columns, kSecret);
   builder.begin(0, 1000);
-  builder.range_guard(OnFalse::wait, key_name(1), key_name(9), 5);
+  builder.range_guard(GuardKind::range_unchanged, OnFalse::wait, key_name(1), key_name(9), 5);
   builder.op(OpKind::add, builder.key(key_name(3)), Operand::integer, 1);
   builder.end();
   ParkingLot lot(100, kNoLimit);

@@ -119,7 +119,9 @@ void add_rest(Random* random, std::uint32_t reads, ColumnsBuilder* builder) {
       case 0: builder->guard(GuardKind::exists, on_false, of, 0); break;
       case 1: builder->guard(GuardKind::greater_equal, on_false, of, random->between(-5, 30000), key()); break;
       case 2: builder->guard(GuardKind::version_equal, on_false, of, random->between(0, 99)); break;
-      default: builder->range_guard(on_false, "key1", "key2", 5000 * random->below(2)); break;
+      default:
+        builder->range_guard(GuardKind::range_unchanged, on_false, "key1", "key2", 5000 * random->below(2));
+        break;
     }
   }
 }

@@ -493,7 +493,7 @@ TEST(left_over_by_a_range_for_a_moment_of_the_last_pass_is_accepted) {
       builder.op(OpKind::put, builder.key(written), Operand::integer, 1);
     } else {
       builder.guard(GuardKind::absent, OnFalse::fail, builder.key("closed"), 0);
-      builder.range_guard(OnFalse::wait, "gate", "gates", 0);
+      builder.range_guard(GuardKind::range_unchanged, OnFalse::wait, "gate", "gates", 0);
     }
     builder.end();
   }

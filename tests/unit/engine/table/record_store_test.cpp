@@ -174,7 +174,8 @@ class Chain {
       builder_.begin(static_cast<std::uint8_t>(random_.below(2)), random_.chance(0.5) ? 0 : 1000);
       if (random_.chance(0.8)) {
         with_range([&](const std::string& from, const std::string& to) {
-          builder_.range_guard(random_.chance(0.2) ? OnFalse::wait : OnFalse::fail, from, to, draw_version());
+          builder_.range_guard(GuardKind::range_unchanged, random_.chance(0.2) ? OnFalse::wait : OnFalse::fail, from,
+                               to, draw_version());
         });
       }
       for (std::uint64_t i = random_.below(3); i > 0; --i) {

@@ -52,7 +52,7 @@ TransactionColumns sample(std::size_t n) {
     const std::uint32_t key = b.key("key" + name);
     if (t % 2 == 0) b.guard(GuardKind::less, OnFalse::wait, key, -5, t % 7 == 0 ? shared : kNone);
     if (t % 3 == 0) b.guard(GuardKind::bytes_equal, OnFalse::fail, key, b.value("guard value " + name));
-    if (t % 4 == 0) b.range_guard(OnFalse::fail, "a" + name, "b", t);
+    if (t % 4 == 0) b.range_guard(GuardKind::range_unchanged, OnFalse::fail, "a" + name, "b", t);
     b.op(OpKind::get, key);
     b.op(OpKind::put, t % 7 == 0 ? shared : key, Operand::bytes, b.value("value " + name));
     if (t % 5 == 0) b.range_op(OpKind::delete_range, name, "", 7);

@@ -266,7 +266,7 @@ TEST(range_guards_see_deletes_and_the_floor) {
   bench.load("a", 1, 5);
   static_cast<void>(bench.engine->load("b", 9, ValueType::absent, 0, {}));
   const auto guard = [&](std::string_view from, std::string_view to, Version since) {
-    bench.add([&](ColumnsBuilder& b) { b.range_guard(OnFalse::fail, from, to, since); });
+    bench.add([&](ColumnsBuilder& b) { b.range_guard(GuardKind::range_unchanged, OnFalse::fail, from, to, since); });
     EXPECT_TRUE(bench.run().ok());
     return bench.outcome(0);
   };

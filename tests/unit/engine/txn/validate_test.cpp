@@ -30,7 +30,7 @@ TransactionColumns valid() {
   const std::uint32_t key = b.key("key"), other = b.key("other");
   b.guard(GuardKind::less, OnFalse::wait, key, 0, other);
   b.guard(GuardKind::bytes_equal, OnFalse::fail, key, b.value("value"));
-  b.range_guard(OnFalse::fail, "a", "b", 7);
+  b.range_guard(GuardKind::range_unchanged, OnFalse::fail, "a", "b", 7);
   b.op(OpKind::get, key);
   b.op(OpKind::put, other, Operand::get, 0);
   b.op(OpKind::put, other, Operand::bytes, b.value("w"));
@@ -232,7 +232,7 @@ TEST(ranges_together_are_limited) {
     return [=](auto& c) {
       ColumnsBuilder b(&c, kSecret);
       b.begin();
-      b.range_guard(OnFalse::fail, "a", "b", 1);
+      b.range_guard(GuardKind::range_unchanged, OnFalse::fail, "a", "b", 1);
       for (int i = 0; i < then_count; ++i) b.range_op(OpKind::delete_range, "a", "b", 10000);
       b.begin_else();
       for (int i = 0; i < else_count; ++i) b.range_op(OpKind::range_get, "a", "b", 10000);
