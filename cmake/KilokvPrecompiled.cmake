@@ -4,10 +4,9 @@
 # Only headers of libraries are in these lists, and what protoc generates: an edit of one of our own headers must not
 # compile everything.
 #
-# Every source includes what it needs, and compiles without precompiled headers, too. The presets asan and tsan have none,
-# so `.ci/run` sees for the engine and the server's core that it is so. (ccache finds an object again only if its
-# precompiled header has the same path in the build folder. The two sanitized builds of `.ci/run` have different paths.)
-# For everything: cmake --preset release -B build/plain -DKILOKV_PRECOMPILED_HEADERS=OFF
+# Every source includes what it needs, and compiles without precompiled headers, too. clang-tidy cannot read those of GCC.
+# So `.ci/run` sees for every source of the product that it is so, and `deploy/test.sh --tidy` for the tests, too.
+# With GCC: cmake --preset release -B build/plain -DKILOKV_PRECOMPILED_HEADERS=OFF
 include_guard(GLOBAL)
 
 option(KILOKV_PRECOMPILED_HEADERS "Read the headers of libraries once for each kind of target" ON)

@@ -121,9 +121,11 @@ std::string unknown_flag(const Chosen& chosen, const std::string& word) {
   if (has_flag(*chosen.app, typed)) {
     return start + " before the command; write it after the command: " + chosen.path + " " + typed;
   }
-  for (const CLI::App* command : commands_of(*chosen.app)) {
-    if (!has_flag(*command, typed)) continue;
-    return start + " here; write it after a command: " + chosen.path + " " + command->get_name() + " " + typed;
+  const auto commands = commands_of(*chosen.app);
+  const auto owner =
+      std::find_if(commands.begin(), commands.end(), [&](const CLI::App* app) { return has_flag(*app, typed); });
+  if (owner != commands.end()) {
+    return start + " here; write it after a command: " + chosen.path + " " + (*owner)->get_name() + " " + typed;
   }
   std::vector<std::string> known;
   for (const CLI::App* app = chosen.app; app != nullptr; app = app->get_fallthrough() ? app->get_parent() : nullptr) {
@@ -148,7 +150,7 @@ std::string misfit(const CLI::App& app, const CLI::ParseError& error) {
 
 // Says what is wrong if a flag is given too often, or has a wrong value. CLI11's message begins with the flag.
 std::string wrong_count(const CLI::App& root, const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   for (const CLI::App* app = Chosen(root).app; app != nullptr; app = app->get_parent()) {
     for (const CLI::Option* option : app->get_options()) {
       const std::string name = option->get_name();

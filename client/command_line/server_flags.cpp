@@ -41,7 +41,7 @@ Error ServerFlags::apply(ClientOptions* options) const {
     options->endpoint = endpoint_;
     return {};
   }
-  const char* variable = std::getenv(kEndpointVariable);
+  const char* variable = std::getenv(kEndpointVariable);  // NOLINT(concurrency-mt-unsafe): nothing sets it
   if (variable == nullptr || *variable == '\0') return {};
   options->endpoint = variable;
   const std::string problem = endpoint()(options->endpoint);

@@ -110,6 +110,7 @@ double median_of(std::vector<double> numbers) {
 template <class F>
 double median_of(const std::vector<BaselinePair>& pairs, const F& figure) {
   std::vector<double> numbers;
+  numbers.reserve(pairs.size());
   for (const BaselinePair& pair : pairs) numbers.push_back(figure(pair));
   return median_of(numbers);
 }

@@ -103,7 +103,8 @@ struct EmulatedDeviceOptions {
 class EmulatedDevice : public Device {
  public:
   using Kernel = std::function<void(EmulatedPlatform&)>;
-  static constexpr std::uint64_t kBlockWordsMax = 227 * 1024 / sizeof(std::uint64_t);  // as on a Hopper device
+  static constexpr std::uint64_t kBlockWordsMax =
+      std::uint64_t{227} * 1024 / sizeof(std::uint64_t);  // as on a Hopper device
 
   explicit EmulatedDevice(const EmulatedDeviceOptions& options = {});
   ~EmulatedDevice() override;  // frees what is still allocated, runs nothing

@@ -32,7 +32,7 @@ bool compare(GuardKind kind, std::int64_t left, std::int64_t right) {
     case GuardKind::bytes_equal:
     case GuardKind::range_unchanged: break;
   }
-  KILOKV_CHECK(!"the kind of the guard is an integer compare");
+  KILOKV_CHECK(false && "the kind of the guard is an integer compare");
   return false;
 }
 
@@ -133,7 +133,7 @@ class Runner {
                std::get<std::string>(cell.value) == columns_.value(static_cast<std::size_t>(columns_.guard_operand[i]));
       case GuardKind::range_unchanged: break;  // see above
     }
-    KILOKV_CHECK(!"the model knows the kind of the guard");
+    KILOKV_CHECK(false && "the model knows the kind of the guard");
     return std::nullopt;
   }
 
@@ -166,7 +166,7 @@ class Runner {
       case OpKind::range_get: effect.pairs = see_range(columns_.op_key[i]); return std::nullopt;
       case OpKind::delete_range: return delete_range(i, &effect);
     }
-    KILOKV_CHECK(!"the model knows the kind of the operation");
+    KILOKV_CHECK(false && "the model knows the kind of the operation");
     return std::nullopt;
   }
 

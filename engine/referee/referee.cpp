@@ -108,7 +108,7 @@ Status Replay::deterministic() {
     ++passes;
   }
   for (const std::uint32_t position : waiting) {
-    const Status status = left_over(order[position], passes * n_ + position, last_runs[position]);
+    Status status = left_over(order[position], passes * n_ + position, last_runs[position]);
     if (!status.ok()) return status;
   }
   return end(passes);

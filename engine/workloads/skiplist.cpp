@@ -28,6 +28,7 @@ class ListAudit : public StateAudit {
       std::sort(nodes.begin(), nodes.end());
       if (const std::string problem = broken_link(nodes); !problem.empty()) return where + problem;
       std::vector<std::uint64_t> numbers;
+      numbers.reserve(nodes.size());
       for (const Node& node : nodes) numbers.push_back(node.first);
       const auto ends_below = [&](std::uint64_t number) { return number != 0 && Skiplist::height_of(number) <= level; };
       below.erase(std::remove_if(below.begin(), below.end(), ends_below), below.end());

@@ -48,7 +48,7 @@ class TpccAudit : public StateAudit {
                                      {&district_new_, "new orders less orders of district "},
                                      {&customer_balance_, "C_BALANCE plus C_YTD_PAYMENT of customer "},
                                      {&item_sold_, "S_YTD less the order lines of item "}}) {
-      if (const std::string problem = first_not_0(*sums, what); !problem.empty()) return problem;
+      if (std::string problem = first_not_0(*sums, what); !problem.empty()) return problem;
     }
     const Sums totals{lines_, paid_to_warehouses_, paid_by_customers_, payments_};
     const char* const names[] = {"order lines less those of the orders", "W_YTD less history",

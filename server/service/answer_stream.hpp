@@ -44,7 +44,7 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
       : context_(context), answer_bytes_max_(answer_bytes_max), account_(account) {}
 
   // For subclasses. The caller holds mutex_, except for ended().
-  void write(grpc::ByteBuffer answer) {
+  void write(const grpc::ByteBuffer& answer) {
     if (closing() || finished_) return;
     const std::uint64_t bytes = answer.Length();
     if (unsent_bytes_ + bytes > answer_bytes_max_) {
@@ -53,7 +53,7 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
     const std::uint64_t of_all = account_->charge(bytes);
     if (of_all > account_->bytes_max()) return cut(account_->bytes_max(), of_all, "--answers-bytes-max");
     unsent_bytes_ += bytes;
-    queue_.push_back(std::move(answer));
+    queue_.push_back(answer);
     if (!writing_) write_next();
   }
 

@@ -40,9 +40,10 @@ void BatchCall::results(const ResultSlice& slice, bool last) {
   if (ended()) return;
   const auto messages = encode_slice<v1::ExecuteBatchResponse>(slice, as_columns_, options_->message_bytes_max);
   std::vector<grpc::ByteBuffer> buffers;
+  buffers.reserve(messages.size());
   for (const v1::ExecuteBatchResponse& message : messages) buffers.push_back(serialize_message(message));
   const std::lock_guard lock(mutex_);
-  for (grpc::ByteBuffer& buffer : buffers) write(std::move(buffer));
+  for (const grpc::ByteBuffer& buffer : buffers) write(buffer);
   if (last) finish_when_sent(grpc::Status::OK);
 }
 

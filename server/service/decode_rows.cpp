@@ -75,7 +75,8 @@ constexpr const char* name_of(v1::Operand::KindCase operand) {
 const std::string& name_of(v1::GuardKind kind) { return v1::GuardKind_Name(kind); }
 const std::string& name_of(v1::OperationKind kind) { return v1::OperationKind_Name(kind); }
 
-Status check_known(const Path& path, const char* field, const google::protobuf::Message& message) {
+template <class Message>
+Status check_known(const Path& path, const char* field, const Message& message) {
   if (!has_unknown_fields(message)) return {};
   return refuse(path, field, "fields that this server knows", "an unknown field", ErrorReason::unknown_field);
 }

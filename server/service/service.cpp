@@ -160,7 +160,7 @@ Result<std::uint64_t> reader_of(const v1::ScanRequest& request) {
 }  // namespace
 
 KiloKvService::KiloKvService(ServiceOptions options, ServerInfo info)
-    : options_(std::move(options)), info_(std::move(info)), answers_(options_.answers_bytes_max) {}
+    : options_(options), info_(std::move(info)), answers_(options_.answers_bytes_max) {}
 
 void KiloKvService::close() {
   gate_.close();

@@ -74,9 +74,9 @@ class SessionStream::Answer final : public ResponseSink {
   bool gone() const override { return stream_->ended(); }
 
  private:
-  void send(std::vector<grpc::ByteBuffer> buffers, bool last) {
+  void send(const std::vector<grpc::ByteBuffer>& buffers, bool last) {
     const std::lock_guard lock(stream_->mutex_);
-    for (grpc::ByteBuffer& buffer : buffers) stream_->write(std::move(buffer));
+    for (const grpc::ByteBuffer& buffer : buffers) stream_->write(buffer);
     if (last) stream_->answered(bytes_);
   }
 
@@ -101,7 +101,7 @@ void SessionStream::OnReadDone(bool ok) {
   if (ok) {
     grpc::ByteBuffer buffer;
     buffer.Swap(&incoming_);
-    status = take(std::move(buffer));
+    status = take(&buffer);
   }
   if (!status.ok()) end(status);
   const std::lock_guard lock(mutex_);
@@ -111,12 +111,12 @@ void SessionStream::OnReadDone(bool ok) {
   read_on();
 }
 
-Status SessionStream::take(grpc::ByteBuffer buffer) {
-  const std::uint64_t bytes = buffer.Length();
+Status SessionStream::take(grpc::ByteBuffer* buffer) {
+  const std::uint64_t bytes = buffer->Length();
   google::protobuf::Arena arena;
   auto* message = google::protobuf::Arena::CreateMessage<v1::SessionRequest>(&arena);
   const bool too_long = bytes > options_->message_bytes_max;  // submit() refuses it
-  Status status = too_long ? read_head(&buffer, message) : parse_message(&buffer, options_->message_bytes_max, message);
+  Status status = too_long ? read_head(buffer, message) : parse_message(buffer, options_->message_bytes_max, message);
   if (!status.ok()) return status;
   if (!bound_) {
     status = bind(*message);

@@ -35,7 +35,7 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
   void OnReadDone(bool ok) override;
   void on_sent() override { read_on(); }
 
-  Status take(grpc::ByteBuffer buffer);
+  Status take(grpc::ByteBuffer* buffer);
   Status bind(const v1::SessionRequest& message);
   Status submit(const v1::SessionRequest& message, std::uint64_t bytes, std::shared_ptr<Answer> answer);
   void answered(std::uint64_t bytes);

@@ -149,7 +149,7 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
   batch_.Clear();
   gathered_bytes_ = 0;
   for (const LogRecord& record : records) {
-    const Status gathered = gather(record);
+    Status gathered = gather(record);
     failed_ = !gathered.ok();
     if (failed_) return gathered;
   }

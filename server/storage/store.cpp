@@ -50,6 +50,7 @@ Result<bool> has_remains(const std::string& directory) {
 // metadata, is not ours.
 Status check_unfinished(const std::string& directory, const std::vector<std::string>& names) {
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  descriptors.reserve(names.size());
   for (const std::string& name : names) descriptors.emplace_back(name, rocksdb::ColumnFamilyOptions());
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;

@@ -229,9 +229,8 @@ class RemoteClient final : public Client {
     Backoff backoff(options());
     for (;;) {
       v1::StatusResponse response;
-      const Error error =
-          connection_->call("Status", deadline, waits ? Retry::always : Retry::where_someone_listens,
-                            [&](auto* stub, auto* context) { return stub->Status(context, {}, &response); });
+      Error error = connection_->call("Status", deadline, waits ? Retry::always : Retry::where_someone_listens,
+                                      [&](auto* stub, auto* context) { return stub->Status(context, {}, &response); });
       if (error || !waits || response.server().state() == v1::ServerSection::STATE_READY) return error;
       const TimePoint again = Clock::now() + backoff.next();
       if (again >= deadline) {
@@ -277,7 +276,7 @@ class RemoteClient final : public Client {
     v1::ExecuteRequest request;
     fill_transaction(batch, 0, request.mutable_transaction());
     v1::ExecuteResponse response;
-    const Error error = connection_->call("Execute", deadline, Retry::when_refused, [&](auto* stub, auto* context) {
+    Error error = connection_->call("Execute", deadline, Retry::when_refused, [&](auto* stub, auto* context) {
       return stub->Execute(context, request, &response);
     });
     if (error) return error;
@@ -290,15 +289,14 @@ class RemoteClient final : public Client {
     v1::ExecuteBatchRequest request;
     fill_transactions(batch, encoding, &request);
     Error malformed;
-    const Error error =
-        connection_->call("ExecuteBatch", deadline, Retry::when_refused, [&](auto* stub, auto* context) {
-          results->columns().reset(batch.size());
-          const auto reader = stub->ExecuteBatch(context, request);
-          v1::ExecuteBatchResponse response;
-          while (!malformed && reader->Read(&response)) malformed = add_slice(&response, results);
-          if (malformed) context->TryCancel();
-          return reader->Finish();
-        });
+    Error error = connection_->call("ExecuteBatch", deadline, Retry::when_refused, [&](auto* stub, auto* context) {
+      results->columns().reset(batch.size());
+      const auto reader = stub->ExecuteBatch(context, request);
+      v1::ExecuteBatchResponse response;
+      while (!malformed && reader->Read(&response)) malformed = add_slice(&response, results);
+      if (malformed) context->TryCancel();
+      return reader->Finish();
+    });
     if (malformed) return malformed;
     if (error) return error;
     if (results->columns().complete()) return {};

@@ -77,8 +77,8 @@ class Commit {
       fill_id(chunk.mutable_id());
       const std::uint32_t end = fill_chunk(begin, &chunk);
       v1::UploadReadSetResponse response;
-      const Error error = call(
-          "UploadReadSet", [&](auto* stub, auto* context) { return stub->UploadReadSet(context, chunk, &response); });
+      Error error = call("UploadReadSet",
+                         [&](auto* stub, auto* context) { return stub->UploadReadSet(context, chunk, &response); });
       if (is_too_large_to_send(error) && chunk_bytes_ > kChunkBytesMin) {
         chunk_bytes_ /= 2;
         continue;
@@ -173,12 +173,12 @@ bool is_too_large_to_send(const Error& error) {
          (error.setting == "--guards-max" || error.setting == "--message-bytes-max");
 }
 
-Expected<RequestResult> commit_with_upload(std::shared_ptr<SessionState> session, std::uint64_t number,
-                                           const Batch& batch, const CallOptions& options) {
+Expected<RequestResult> commit_with_upload(SessionState* session, std::uint64_t number, const Batch& batch,
+                                           const CallOptions& options) {
   const TimePoint deadline = session->connection().deadline(options);
   const Expected<std::uint64_t> begun = session->begin_call(number);
   if (!begun) return begun.error();
-  Commit commit(session.get(), batch, *begun, session->attempts(*begun), number != 0, deadline);
+  Commit commit(session, batch, *begun, session->attempts(*begun), number != 0, deadline);
   const Error error = commit.run();
   session->end_call(*begun, commit.attempts(), error, commit.session_gone());
   if (error) return error;

@@ -24,9 +24,9 @@ bool needs_upload(const Batch& batch);
 bool is_too_large_to_send(const Error& error);
 
 // Uploads and commits in the session, under `number` (0: the next number). If the session is closed meanwhile, this
-// ends with `cancelled` after the current call. Requires: check_batch() returned no error, and uploadable_guards() is
-// not 0.
-Expected<RequestResult> commit_with_upload(std::shared_ptr<SessionState> session, std::uint64_t number,
-                                           const Batch& batch, const CallOptions& options);
+// ends with `cancelled` after the current call. Requires: the caller keeps the session alive, check_batch() returned no
+// error, and uploadable_guards() is not 0.
+Expected<RequestResult> commit_with_upload(SessionState* session, std::uint64_t number, const Batch& batch,
+                                           const CallOptions& options);
 
 }  // namespace kilokv::client

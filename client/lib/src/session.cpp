@@ -38,16 +38,16 @@ Expected<RequestResult> SessionHandle::resume(std::uint64_t request, const Batch
 
 // Sends with an upload if it is needed: because of the number of guards, or because the server refused the request.
 Expected<RequestResult> SessionHandle::send(std::uint64_t number, const Batch& batch, const CallOptions& options) {
-  const bool uploadable = !check_batch(batch) && !SessionState::in_listener() && uploadable_guards(batch) > 0;
-  if (uploadable && (number == 0 ? needs_upload(batch) : state_->made_by_calls(number))) {
-    return commit_with_upload(state_, number, batch, options);
-  }
   const std::shared_ptr<SessionState> state = state_;  // another thread may destroy the session meanwhile
+  const bool uploadable = !check_batch(batch) && !SessionState::in_listener() && uploadable_guards(batch) > 0;
+  if (uploadable && (number == 0 ? needs_upload(batch) : state->made_by_calls(number))) {
+    return commit_with_upload(state.get(), number, batch, options);
+  }
   auto answer = submit_and_wait(number, batch, options);
   if (number != 0 || !uploadable || !is_too_large_to_send(answer.error())) return answer;
   // The upload has another number. If an earlier sending ran, the transaction would be applied twice.
   if (!never_ran(answer.error())) return answer;
-  return commit_with_upload(state, 0, batch, options);
+  return commit_with_upload(state.get(), 0, batch, options);
 }
 
 Expected<RequestResult> SessionHandle::submit_and_wait(std::uint64_t number, const Batch& batch,

@@ -58,7 +58,7 @@ void Timers::cancel(Id id) {
   state_->by_id.erase(found);
 }
 
-void Timers::run(std::shared_ptr<State> state) {
+void Timers::run(const std::shared_ptr<State>& state) {
   std::unique_lock lock(state->mutex);
   while (!state->stop) {
     if (state->queue.empty()) {

@@ -29,7 +29,7 @@ class Timers {
 
  private:
   struct State;
-  static void run(std::shared_ptr<State> state);
+  static void run(const std::shared_ptr<State>& state);
 
   std::shared_ptr<State> state_;
   std::thread thread_;

@@ -76,10 +76,9 @@ Status DeviceRecords::build(DeviceStream stream, const RecordStore& store) {
   changed_.clear();
   if (capacity * sizeof(Slot) > slots_.bytes() || capacity > capacity_) {
     slots_.release();
-    const Status status = capacity < kCapacityMax
-                              ? slots_.reserve(capacity * sizeof(Slot))
-                              : Status(StatusCode::resource_exhausted, ErrorReason::unspecified,
-                                       "the limit is " + std::to_string(kCapacityMax - 1) + " slots");
+    Status status = capacity < kCapacityMax ? slots_.reserve(capacity * sizeof(Slot))
+                                            : Status(StatusCode::resource_exhausted, ErrorReason::unspecified,
+                                                     "the limit is " + std::to_string(kCapacityMax - 1) + " slots");
     if (!status.ok()) {
       if (status.code() != StatusCode::resource_exhausted) return status;
       return Status(StatusCode::failed_precondition, ErrorReason::unspecified,

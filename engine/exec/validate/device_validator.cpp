@@ -124,7 +124,7 @@ Status DeviceValidator::run(DeviceStream stream, const DeviceRecords& table, con
   *result = front.run(set.size());
   front.end();
   position_ = front.position();
-  const Status status = runner.join();
+  Status status = runner.join();
   if (status.code() != StatusCode::resource_exhausted) return status;
   return Status(StatusCode::internal, status.message());  // the kernel was launched, and may still run
 }

@@ -34,7 +34,7 @@ struct InPlace {
 
 }  // namespace
 
-HostValidator::HostValidator(std::uint32_t threads) : team_(threads), entries_(kSlots * kRingEntryWords) {
+HostValidator::HostValidator(std::uint32_t threads) : team_(threads), entries_(std::size_t{kSlots} * kRingEntryWords) {
   words_[kRingCut] = kNoCut;
   meeting_.emplace(static_cast<std::ptrdiff_t>(std::max(team_.size(), 2u) - 1));
 }

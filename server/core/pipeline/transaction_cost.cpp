@@ -25,7 +25,7 @@ constexpr std::uint64_t kDeletedKey = kWrite + engine::kKeyBytesMax;
 
 // The most records that a range guard may read, whatever its range: those of three chunks of the engine's ordered
 // index.
-constexpr std::uint64_t kRangeGuardReads = 3 * 128;
+constexpr std::uint64_t kRangeGuardReads = std::uint64_t{3} * 128;
 
 // The cost of one list of operations: the list of a committed transaction, or that of a transaction whose guard failed.
 struct ListCost {
