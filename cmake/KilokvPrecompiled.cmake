@@ -5,7 +5,7 @@
 # compile everything.
 #
 # Every source includes what it needs, and compiles without precompiled headers, too. clang-tidy cannot read those of GCC.
-# So `.ci/run` sees for every source of the product that it is so, and `deploy/test.sh --tidy` for the tests, too.
+# So `.ci/run` sees for the sources of the product that it is so, and `deploy/test.sh --tidy` for the tests, too.
 # With GCC: cmake --preset release -B build/plain -DKILOKV_PRECOMPILED_HEADERS=OFF
 include_guard(GLOBAL)
 

@@ -8,7 +8,7 @@
 #   --preset NAME   build preset (default: release); asan and tsan build with sanitizers
 #   --label REGEX   runs only tests with this label: unit, integration, crash or model
 #   --quick         runs only the unit tests, and builds only them and what they need
-#   --tidy          also runs clang-tidy over every source that the build compiles (takes many minutes)
+#   --tidy          also runs clang-tidy over every .cpp file that the build compiles (takes many minutes)
 #   --tidy-product  also runs clang-tidy, but not over the tests
 #   --sanitize      first builds and tests the engine alone, and the server's core, under the preset asan
 #   --no-install    installs nothing; if a package is missing, the build says which
@@ -80,10 +80,6 @@ check_format() {
 }
 step "formatting" check_format
 
-# Two builds compile many of the same files of the engine. With these settings, the second build finds the objects of
-# the first one in the cache of ccache, although its folder is another one.
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-
 # The engine alone needs only a compiler and CMake. After the whole build, the same tests run without sanitizers and at
 # their full length.
 build_engine_alone() {
@@ -117,7 +113,11 @@ check_tidy() {
   sed 's| -Winvalid-pch -include [^ ]*/cmake_pch\.hxx||' "build/$preset/compile_commands.json" \
     >"$folder/compile_commands.json"
   sed -n "s|^ *\"file\": \"$PWD/\(.*\.cpp\)\",*\$|\1|p" "$folder/compile_commands.json" | sort -u |
-    grep -vE "$([ "$tidy" = all ] && echo '^build/' || echo '^(build|tests)/')" >"$folder/sources"
+    grep -vE "$([ "$tidy" = all ] && echo '^build/' || echo '^(build|tests)/')" >"$folder/sources" || true
+  if [ ! -s "$folder/sources" ]; then
+    echo "clang-tidy: build/$preset/compile_commands.json names no source below $PWD" >&2
+    return 1
+  fi
   if ! xargs -n 1 -P "$(nproc)" clang-tidy -p "$folder" --quiet --warnings-as-errors='*' \
     <"$folder/sources" 2>"$folder/stderr"; then
     grep -v 'warnings\? generated\.$' "$folder/stderr" || true

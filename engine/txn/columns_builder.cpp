@@ -1,4 +1,6 @@
+#include "engine/base/check.hpp"
 #include "engine/txn/columns.hpp"
+#include "engine/txn/kinds.hpp"
 
 namespace kilokv::engine {
 
@@ -45,6 +47,7 @@ std::uint32_t ColumnsBuilder::range(std::string_view from, std::string_view to, 
 
 void ColumnsBuilder::range_guard(GuardKind kind, OnFalse on_false, std::string_view from, std::string_view to,
                                  Version version) {
+  KILOKV_CHECK(uses_range(kind));
   guard(kind, on_false, range(from, to, 0), static_cast<std::int64_t>(version));
 }
 

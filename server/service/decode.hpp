@@ -18,7 +18,7 @@ namespace kilokv::server {
 
 // Whether the message has fields that this server does not know. A part of a transaction with such a field is refused.
 // If the server ignored an unknown kind of guard, for example, it would run another transaction than the client sent.
-// It is asked for each guard, operation and operand. So the reflection of a type is looked up only once.
+// The decoders call this for each guard, operation and operand. So the reflection of a type is looked up only once.
 template <class Message>
 bool has_unknown_fields(const Message& message) {
   static const google::protobuf::Reflection* const kReflection = Message::GetReflection();

@@ -60,7 +60,7 @@ class SessionStream::Answer final : public ResponseSink {
       message.set_number(number_);
       buffers.push_back(serialize_message(message));
     }
-    send(std::move(buffers), last);
+    send(buffers, last);
   }
 
   void fail(const Status& status) override {

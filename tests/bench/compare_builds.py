@@ -12,9 +12,10 @@ columns        a server and the load tester on one machine, columnar batches of 
 rows           the same with one message for each transaction
 unary          the same with 64 single calls in flight, without a session
 
-Each build serves its own load tester. Each slice has a new server and a new data folder. The load tester checks the
-books after each slice, and a slice that it finds wrong ends the comparison. Exit codes: 0 the comparison is complete; 1 a run
-failed, or a median is below --least; 2 wrong usage.
+Each build serves its own load tester. Each slice has a new server, a new data folder, a seed of its own, and a second
+of load before its measured time. The load tester checks the books after each slice, and a slice that it finds wrong
+ends the comparison. Exit codes: 0 the comparison is complete; 1 a run failed, or a median is below --least; 2 wrong
+usage.
 """
 
 import argparse
@@ -42,7 +43,8 @@ def output_of(command):
     run = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False,
                          stdin=subprocess.DEVNULL, timeout=900)
     if run.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))}: exit {run.returncode}: {(run.stderr or run.stdout)[-2000:]}")
+        said = (run.stderr or run.stdout)[-2000:]
+        raise RuntimeError(f"{' '.join(map(str, command))}: exit {run.returncode}: {said}")
     return run.stdout
 
 
@@ -102,9 +104,10 @@ def main():
     parser.add_argument("new", type=pathlib.Path, help="folder with the programs of the new build")
     parser.add_argument("--measures", default=",".join(MEASURES), help="comma-separated (default: %(default)s)")
     parser.add_argument("--pairs", type=int, default=12, help="alternating pairs of each measure (default %(default)s)")
-    parser.add_argument("--seconds", type=int, default=15, help="measured time of each build in a pair (default %(default)s)")
+    parser.add_argument("--seconds", type=int, default=15,
+                        help="measured time of each build in a pair (default %(default)s)")
     parser.add_argument("--slices", type=int, default=5, help="parts of a run, which alternate (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of the first pair's transactions (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first slice's transactions (default %(default)s)")
     parser.add_argument("--folder", help="where the data folders are made (default: the temporary folder)")
     parser.add_argument("--least", type=float, default=0.98,
                         help="smallest median ratio that is not a failure (default %(default)s)")
@@ -116,7 +119,8 @@ def main():
         parser.error("--pairs, --seconds and --slices take at least 1")
 
     print(f"old: {version(options.old)}\nnew: {version(options.new)}\nmachine: {processor()}, {platform.platform()}")
-    print(f"{options.pairs} pairs, {options.seconds} s each in {options.slices} slices, seeds from {options.seed}", flush=True)
+    print(f"{options.pairs} pairs, {options.seconds} s each in {options.slices} slices, seeds from {options.seed}",
+          flush=True)
     medians = {}
     try:
         for measure in measures:

@@ -35,9 +35,9 @@ class TestScript(unittest.TestCase):
             tool.write_text(TOOL)
             tool.chmod(0o755)
         self.commands = []
-        for source in ("engine/a.cpp", "engine/a.cu", "server/core/a.cpp", "client/a.cpp", "tests/a.cpp",
-                       "build/release/a.cpp"):
-            path = self.root / source
+        for part, source in (("engine", "a.cpp"), ("engine", "a.cu"), ("server/core", "b.cpp"), ("client", "c.cpp"),
+                             ("tests", "d.cpp"), ("build/release", "e.cpp")):
+            path = self.root / part / source
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
             command = f"c++ -O3 -Winvalid-pch -include /a/b.dir/cmake_pch.hxx -o a.o -c {path}"
@@ -90,13 +90,18 @@ class TestScript(unittest.TestCase):
 
     def sources_of_tidy(self, *flags):
         calls, _ = self.run_script(*flags)
-        return [call.split()[-1] for call in calls if call.startswith("clang-tidy")]
+        return sorted(pathlib.Path(call.split()[-1]).name for call in calls if call.startswith("clang-tidy"))
 
     def test_clang_tidy_reads_what_is_compiled(self):
-        product = ["client/a.cpp", "engine/a.cpp", "server/core/a.cpp"]
-        self.assertEqual(sorted(self.sources_of_tidy("--tidy")), [*product, "tests/a.cpp"])
-        self.assertEqual(sorted(self.sources_of_tidy("--tidy-product")), product)
+        self.assertEqual(self.sources_of_tidy("--tidy"), ["a.cpp", "b.cpp", "c.cpp", "d.cpp"])
+        self.assertEqual(self.sources_of_tidy("--tidy-product"), ["a.cpp", "b.cpp", "c.cpp"])
         self.assertEqual(self.sources_of_tidy(), [])
+
+    def test_clang_tidy_without_sources_fails(self):
+        (self.root / "build/release/compile_commands.json").write_text("[]")
+        calls, output = self.run_script("--tidy", code=1)
+        self.assertEqual(self.steps(output)[-1], "clang-tidy  FAILED")
+        self.assertFalse([call for call in calls if call.startswith("clang-tidy")])
 
     def test_clang_tidy_gets_no_precompiled_header_of_gcc(self):
         calls, _ = self.run_script("--tidy")

@@ -134,8 +134,9 @@ Status check(const SettingTexts& texts) {
   tune(texts, &tuning, &local);
   const bool in_one_block = local.staged_records != 0 && local.stage_blocks == 1;
   if (!local.times || in_one_block) return {};
-  const char* allowed = local.staged_records == 0 ? "off where --staged-records is 0: there is no stage"
-                                                  : "off where --stage-blocks is not 1: it measures one block";
+  const char* allowed = local.staged_records == 0
+                            ? "off where --staged-records is 0: there is no stage"
+                            : "off where --stage-blocks is not 1: only a stage in one block is measured";
   return Status::invalid({"stage-times", allowed, "on", "--stage-times"});
 }
 

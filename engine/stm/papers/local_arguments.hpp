@@ -44,10 +44,10 @@ inline constexpr SettingOf<LocalTuning> kLocalSettings[] = {
     power_of_two_setting<&LocalTuning::stage_blocks>(
         "stage-blocks", "Largest number of device blocks whose memory the stage may use.", 1, kStageBlocksMax),
     [] {
-      auto times = switch_setting<&LocalTuning::times>("stage-times",
-                                                       "Whether the report shows where the stage's threads spend their "
-                                                       "time. Measuring costs some time, and takes a stage "
-                                                       "in one block.");
+      auto times =
+          switch_setting<&LocalTuning::times>("stage-times",
+                                              "Whether the report shows where the stage's threads spend their time. "
+                                              "Measuring costs some time. It needs a stage in one block.");
       times.for_measuring = true;
       return times;
     }(),

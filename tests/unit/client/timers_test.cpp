@@ -13,10 +13,10 @@ TEST(Timers, CallsInOrderOfTime) {
   std::vector<int> called;
   std::promise<void> last;
   const TimePoint now = Clock::now();
-  timers.at(now + std::chrono::milliseconds(30), [&] { last.set_value(); });
-  timers.at(now + std::chrono::milliseconds(20), [&] { called.push_back(2); });
-  const auto dropped = timers.at(now + std::chrono::milliseconds(15), [&] { called.push_back(9); });
-  timers.at(now + std::chrono::milliseconds(10), [&] { called.push_back(1); });
+  timers.at(now + std::chrono::milliseconds(300), [&] { last.set_value(); });
+  timers.at(now + std::chrono::milliseconds(200), [&] { called.push_back(2); });
+  const auto dropped = timers.at(now + std::chrono::milliseconds(150), [&] { called.push_back(9); });
+  timers.at(now + std::chrono::milliseconds(100), [&] { called.push_back(1); });
   timers.cancel(dropped);
   timers.cancel(dropped);
   last.get_future().wait();

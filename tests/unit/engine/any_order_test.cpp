@@ -451,8 +451,8 @@ TEST(settings_of_local_are_checked) {
           .message());
   timed.settings = {{"stage-blocks", "2"}, {"stage-times", "on"}};
   EXPECT_EQ(timed.validate().message(),
-            Status::invalid(
-                {"stage-times", "off where --stage-blocks is not 1: it measures one block", "on", "--stage-times"})
+            Status::invalid({"stage-times", "off where --stage-blocks is not 1: only a stage in one block is measured",
+                             "on", "--stage-times"})
                 .message());
   timed.settings["stage-blocks"] = "1";
   EXPECT_TRUE(timed.validate().ok());

@@ -98,6 +98,16 @@ TEST(LogRecord, EveryFlippedBitAndEveryCutIsFound) {
   }
 }
 
+TEST(LogRecord, ASessionEntryOfAnUnknownKindIsDataLoss) {
+  for (const int kind : {0, 4, 255}) {
+    Batch batch = sample_batch(5);
+    batch.sessions.back().kind = static_cast<SessionEntry::Kind>(kind);
+    std::string bytes;
+    encode_record(batch.record(), 1, &bytes);
+    EXPECT_EQ(RecordView::parse(bytes).status().code(), StatusCode::data_loss) << kind;
+  }
+}
+
 // With the checksum made right again, the shape alone has to be checked. Nothing may crash (the address sanitizer sees
 // it), and what is accepted is visited to its end.
 TEST(LogRecord, DamageUnderARightChecksumNeverReadsBeyondTheRecord) {
