@@ -10,7 +10,7 @@
 #   --quick         runs only the unit tests, and builds only them and what they need
 #   --tidy          also runs clang-tidy over every .cpp file that the build compiles (takes many minutes)
 #   --tidy-product  also runs clang-tidy, but not over the tests
-#   --sanitize      first builds and tests the engine alone, and the server's core, under the preset asan
+#   --sanitize      first builds the engine alone, then builds and tests engine and core under the preset asan
 #   --no-install    installs nothing; if a package is missing, the build says which
 #   -j JOBS         tests that run at a time (default and maximum: the number of cores)
 set -euo pipefail
@@ -80,23 +80,21 @@ check_format() {
 }
 step "formatting" check_format
 
-# The engine alone needs only a compiler and CMake. After the whole build, the same tests run without sanitizers and at
-# their full length.
-build_engine_alone() {
-  cmake -S engine --preset asan -B build/engine-alone -Wno-dev
-  cmake --build build/engine-alone --parallel "$(nproc)"
+# The engine alone needs only a compiler and CMake. One of its tests shows that what is built so works.
+check_engine_alone() {
+  cmake -S engine -B build/engine-debug -Wno-dev -DCMAKE_BUILD_TYPE=Debug -DKILOKV_CUDA=OFF
+  cmake --build build/engine-debug --parallel "$(nproc)" --target kilokv-engine-bench engine_engine_test
+  ctest --test-dir build/engine-debug --output-on-failure --no-tests=error --tests-regex '^engine_engine_test$' </dev/null
 }
-test_engine_alone() {
-  ctest --test-dir build/engine-alone --parallel "$jobs" --output-on-failure --no-tests=error </dev/null
-}
-test_core() {
-  ctest --test-dir build/asan --output-on-failure --no-tests=error --tests-regex '^core_test$' </dev/null
+# After the whole build, the same tests run without sanitizers and at their full length.
+run_sanitized() {
+  ctest --test-dir build/asan --parallel "$jobs" --output-on-failure --no-tests=error \
+    --tests-regex '^(engine_.*|core_test)$' </dev/null
 }
 if [ "$sanitize" = yes ]; then
-  step "build of the engine alone, asan" build_engine_alone
-  step "tests of the engine alone, asan" test_engine_alone
-  step "build of the server's core, asan" deploy/build.sh --preset asan core_test
-  step "tests of the server's core, asan" test_core
+  step "the engine alone" check_engine_alone
+  step "build of engine and core, asan" deploy/build.sh --preset asan engine_unit_tests core_test
+  step "tests of engine and core, asan" run_sanitized
 fi
 
 if [ "$quick" = yes ]; then

@@ -114,9 +114,8 @@ class TestScript(unittest.TestCase):
         self.assertIn("deploy/test.sh --sanitize --tidy-product", (ROOT / ".ci" / "run").read_text())
         _, output = self.run_script("--sanitize", "--tidy-product")
         self.assertEqual(self.steps(output),
-                         ["packages", "formatting", "build of the engine alone, asan", "tests of the engine alone, asan",
-                          "build of the server's core, asan", "tests of the server's core, asan", "build", "clang-tidy",
-                          "tests"])
+                         ["packages", "formatting", "the engine alone", "build of engine and core, asan",
+                          "tests of engine and core, asan", "build", "clang-tidy", "tests"])
 
     def test_what_fails_ends_it_and_is_named(self):
         for tool, step in (("install-deps.sh", "packages"), ("clang-format", "formatting"), ("cmake", "build"),

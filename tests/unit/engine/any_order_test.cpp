@@ -134,7 +134,8 @@ Status run_chain(const Ground& ground, const char* strategy, std::uint64_t seed,
 void run_strategy(const Ground& ground, const char* strategy) {
   Totals totals;
   const std::uint64_t first = number_of("KILOKV_TEST_SEED", 1);
-  const std::uint64_t last = number_of("KILOKV_TEST_SEED", number_of("KILOKV_TEST_CHAINS", ground.chains));
+  const std::uint64_t last =
+      number_of("KILOKV_TEST_SEED", number_of("KILOKV_TEST_CHAINS", test::runs_to_make(ground.chains)));
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     const Status status = run_chain(ground, strategy, seed, &totals);
     if (status.ok()) continue;

@@ -292,7 +292,8 @@ class Chain {
 Coverage run_chains(const Ground& ground) {
   Coverage coverage;
   const std::uint64_t first = number_of("KILOKV_TEST_SEED", 1);
-  const std::uint64_t last = number_of("KILOKV_TEST_SEED", number_of("KILOKV_TEST_CHAINS", ground.chains));
+  const std::uint64_t last =
+      number_of("KILOKV_TEST_SEED", number_of("KILOKV_TEST_CHAINS", test::runs_to_make(ground.chains)));
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     const std::string difference = Chain(ground, seed, &coverage).run();
     if (difference.empty()) continue;

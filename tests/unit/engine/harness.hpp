@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -14,6 +15,15 @@
 namespace kilokv::test {
 
 using TestFunction = void (*)();
+
+// A sanitizer makes each step take several times as long. Then a test of many runs makes fewer of them.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+// The number of runs of a random test that makes this many runs without a sanitizer.
+constexpr std::uint64_t runs_to_make(std::uint64_t runs) { return kSanitized ? runs / 5 : runs; }
 
 // Adds a test to the program's list. Returns true, so that it can initialise a constant.
 bool register_test(const char* name, TestFunction function);

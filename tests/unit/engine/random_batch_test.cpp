@@ -25,18 +25,15 @@ namespace kilokv::engine {
 namespace {
 
 constexpr std::uint64_t kChains = 1000, kBatchesPerChain = 10;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kChainsToRun = kChains / 5;  // each takes several times as long
-#else
-constexpr std::uint64_t kChainsToRun = kChains;
-#endif
 
 std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
   const char* const text = std::getenv(variable);
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 std::uint64_t first_seed() { return number_of("KILOKV_TEST_SEED", 1); }
-std::uint64_t last_seed() { return number_of("KILOKV_TEST_SEED", number_of("KILOKV_TEST_CHAINS", kChainsToRun)); }
+std::uint64_t last_seed() {
+  return number_of("KILOKV_TEST_SEED", number_of("KILOKV_TEST_CHAINS", test::runs_to_make(kChains)));
+}
 // Few chains need not meet everything.
 bool runs_all() { return first_seed() == 1 && last_seed() >= kChains; }
 

@@ -17,9 +17,17 @@ class WatchedLog : public MemoryLog {
                                kSecond);
     return MemoryLog::checkpoint_begin();
   }
+  Status append(std::span<const LogRecord> records) override {
+    Status status = MemoryLog::append(records);
+    if (status.ok()) next_version = records.back().next_version;
+    return status;
+  }
   Status checkpoint_records(std::span<const StoredRecord> records) override {
     std::uint64_t bytes = 0;
-    for (const StoredRecord& record : records) bytes += record.key.size() + record.bytes.size();
+    for (const StoredRecord& record : records) {
+      bytes += record.key.size() + record.bytes.size();
+      EXPECT_LT(record.version, next_version) << "a batch that is not durable";
+    }
     slice_bytes.push_back(bytes);
     return MemoryLog::checkpoint_records(records);
   }
@@ -27,6 +35,7 @@ class WatchedLog : public MemoryLog {
 
   bool full = false;
   int begins = 0;
+  Version next_version = 1;  // after the last durable batch
   std::vector<std::uint64_t> slice_bytes;
   std::function<std::uint64_t()> session_bytes;
 };
@@ -63,6 +72,20 @@ TEST_F(CheckpointerTest, ASliceEndsAtAMebibyte) {
   EXPECT_LE(watched.slice_bytes.back(), 4 * kMebibyte);  // the huge one is taken whole
   ASSERT_GE(watched.slice_bytes.size(), 5u);
   EXPECT_LE(watched.slice_bytes[watched.slice_bytes.size() - 2], kMebibyte + kValueBytes + 100);
+}
+
+// Otherwise a crash could leave a part of a batch that was never logged.
+TEST_F(CheckpointerTest, ASliceWaitsUntilItsBatchesAreDurable) {
+  options.checkpoint_interval_us = 1000;
+  open(&watched, sim.environment());
+  for (int i = 0; i < 2000; ++i) {
+    submit(add("key" + std::to_string(i % 7), 1));
+    for (int step = 0; step < 5; ++step) sim.scheduler.run_one();
+    sim.clock.advance(kSecond / 10);
+  }
+  settle();
+  EXPECT_GT(watched.begins, 50);
+  EXPECT_GT(watched.slice_bytes.size(), 50u);
 }
 
 TEST_F(CheckpointerTest, WaitsUntilTheDiskHasRoom) {

@@ -27,11 +27,12 @@ struct RefereeScenario;
 
 // If a sanitizer makes each step slow, a tenth of the schedules run. Mutations are then left out, because the sanitizer
 // is not there to check mutations.
+constexpr std::uint64_t schedules_to_run(std::uint64_t schedules) {
+  return test::kSanitized ? schedules / 10 : schedules;
+}
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t schedules_to_run(std::uint64_t schedules) { return schedules / 10; }
 #define PLANTED_TEST(name, ...) static_assert(true);
 #else
-constexpr std::uint64_t schedules_to_run(std::uint64_t schedules) { return schedules; }
 #define PLANTED_TEST(name, ...) \
   TEST(name) { __VA_ARGS__; }
 #endif
