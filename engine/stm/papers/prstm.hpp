@@ -190,8 +190,8 @@ class Prstm {
   using Access = LoggedAccess<P, Prstm, Rules>;
   static constexpr std::uint8_t kTriesMax = 255;
 
-  // run_transaction() is called in one place, because each call is inlined, and it is most of a kernel. In a warp, lanes
-  // that have locks and lanes that have none may run it together.
+  // run_transaction() is called in one place, because each call is inlined, and it is most of a kernel. In a warp,
+  // lanes that have locks and lanes that have none may run it together.
   KILOKV_HOST_DEVICE Attempt run() {
     std::uint32_t rank = no_rank();
     if (under_locks_) {
