@@ -38,7 +38,7 @@ class OrderedSim final : public Executor {
       OrderedRun<SimPlatformOf<Width>, Rules>(platform, arguments_).run();
     });
     if (!runs_.report.status.ok()) return runs_.report.status;
-    const Status status = scratch_.close(batch, results, report);
+    Status status = scratch_.close(batch, results, report);
     report->on_device = false;
     return status;
   }

@@ -48,7 +48,7 @@ class TicketedSim final : public Executor {
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override {
     arguments_ = {};
-    arguments_.tuning = runs_.tuning;
+    arguments_.tuning = static_cast<const TicketedTuning&>(runs_.tuning);
     if constexpr (requires { arguments_.kilo_tuning; }) arguments_.kilo_tuning = runs_.tuning.kilo;
     if constexpr (requires { arguments_.local_tuning; }) arguments_.local_tuning = runs_.tuning.local;
     scratch_.open(batch, runs_.shape.lanes(), Width, records, results, &arguments_);

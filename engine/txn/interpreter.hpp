@@ -163,21 +163,31 @@ struct OperationEffect {
   bool wrote = false;
 };
 
-// Runs a PUT, a DELETE or an ADD.
+// Runs an operation on a key. It reads the record in one place and writes it in one place, because each call of the
+// access is inlined, and some of them are large.
 template <class Space, class Access>
-KILOKV_HOST_DEVICE inline OperationEffect write_operation(const BatchViewIn<Space>& batch,
-                                                          const ResultViewIn<Space>& results, Access& access,
-                                                          std::uint32_t list_begin, std::uint32_t i, Version version) {
+KILOKV_HOST_DEVICE inline OperationEffect run_on_key(const BatchViewIn<Space>& batch,
+                                                     const ResultViewIn<Space>& results, Access& access,
+                                                     std::uint32_t list_begin, std::uint32_t i, Version version) {
   const auto kind = static_cast<OpKind>(batch.op_kind[i]);
   const std::uint32_t key = batch.op_key[i];
-  OperandValue operand{0, ValueType::absent};  // stays absent for a DELETE
+  OperandValue operand{0, ValueType::absent};  // stays absent for a GET and a DELETE
   if (takes_operand(kind)) operand = load_operand(batch, results, access, list_begin, i, version);
   if (operand.outcome != Outcome::committed) return {operand.outcome};
+  Cell before{};  // a PUT of a value does not need it
+  if (kind != OpKind::put || operand.type == ValueType::absent) before = access.read(key);
   switch (kind) {
+    case OpKind::get:
+      results.op_cell[i] = before;
+      results.op_flags[i] = version_of(before.tag) == version ? BatchResults::kOwnWrite : 0;
+      return {};
     case OpKind::put:
-    case OpKind::del: break;
+    case OpKind::del:
+      if (operand.type != ValueType::absent || type_of(before.tag) != ValueType::absent) break;
+      results.op_cell[i] = before;
+      results.op_flags[i] = 0;
+      return {};
     case OpKind::add: {
-      const Cell before = access.read(key);
       if (operand.type == ValueType::bytes || type_of(before.tag) == ValueType::bytes) return {Outcome::type_mismatch};
       const CheckedSum sum =
           checked_add(static_cast<std::int64_t>(before.word), static_cast<std::int64_t>(operand.word));
@@ -190,17 +200,8 @@ KILOKV_HOST_DEVICE inline OperationEffect write_operation(const BatchViewIn<Spac
       operand = {static_cast<std::uint64_t>(sum.sum)};
       break;
     }
-    case OpKind::get:
     case OpKind::range_get:
     case OpKind::delete_range: return {};  // run_operation() runs them
-  }
-  if (operand.type == ValueType::absent) {
-    const Cell before = access.read(key);
-    if (type_of(before.tag) == ValueType::absent) {
-      results.op_cell[i] = before;
-      results.op_flags[i] = 0;
-      return {};
-    }
   }
   const Cell after{operand.word, make_tag(version, operand.type)};
   access.write(key, after);
@@ -214,12 +215,6 @@ KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchViewIn<Space>
                                                         const ResultViewIn<Space>& results, Access& access,
                                                         std::uint32_t list_begin, std::uint32_t i, Version version) {
   switch (static_cast<OpKind>(batch.op_kind[i])) {
-    case OpKind::get: {
-      const Cell cell = access.read(batch.op_key[i]);
-      results.op_cell[i] = cell;
-      results.op_flags[i] = version_of(cell.tag) == version ? BatchResults::kOwnWrite : 0;
-      return {};
-    }
     case OpKind::range_get:
       access.range_get(batch.op_key[i], version);
       results.op_cell[i] = Cell{};
@@ -231,9 +226,10 @@ KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchViewIn<Space>
       results.op_flags[i] = wrote ? BatchResults::kWrote : 0;
       return {Outcome::committed, wrote};
     }
+    case OpKind::get:
     case OpKind::put:
     case OpKind::del:
-    case OpKind::add: return write_operation(batch, results, access, list_begin, i, version);
+    case OpKind::add: return run_on_key(batch, results, access, list_begin, i, version);
   }
   return {};
 }

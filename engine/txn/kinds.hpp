@@ -79,7 +79,7 @@ KILOKV_HOST_DEVICE constexpr bool uses_range(GuardKind kind) {
 // What guard_operand holds.
 enum class GuardOperand : std::uint8_t {
   nothing,
-  integer,  // a constant, unless guard_other names another key
+  integer_or_key,  // a constant, unless guard_other names another key
   version,
   bytes,  // an index into the value columns
 };
@@ -93,7 +93,7 @@ KILOKV_HOST_DEVICE constexpr GuardOperand operand_of(GuardKind kind) {
     case GuardKind::less:
     case GuardKind::less_equal:
     case GuardKind::greater:
-    case GuardKind::greater_equal: return GuardOperand::integer;
+    case GuardKind::greater_equal: return GuardOperand::integer_or_key;
     case GuardKind::version_equal:
     case GuardKind::unchanged:
     case GuardKind::range_unchanged: return GuardOperand::version;
@@ -102,9 +102,9 @@ KILOKV_HOST_DEVICE constexpr GuardOperand operand_of(GuardKind kind) {
   return GuardOperand::nothing;
 }
 
-// Whether the guard compares integers. Only then it may have another key.
+// Whether the guard compares with an integer or with another key.
 KILOKV_HOST_DEVICE constexpr bool compares_integers(GuardKind kind) {
-  return operand_of(kind) == GuardOperand::integer;
+  return operand_of(kind) == GuardOperand::integer_or_key;
 }
 KILOKV_HOST_DEVICE constexpr bool takes_bytes(GuardKind kind) { return operand_of(kind) == GuardOperand::bytes; }
 

@@ -352,7 +352,7 @@ Status Validator::explain_guard(const std::string& path, std::uint32_t g) const 
   const std::int64_t operand = c_.guard_operand[g];
   switch (operand_of(kind)) {
     case GuardOperand::nothing:
-    case GuardOperand::integer: return {};
+    case GuardOperand::integer_or_key: return {};
     case GuardOperand::version:
       if (!version_ok(operand)) {
         return invalid(path + ".version", "0 to 2^60 - 1", std::to_string(static_cast<std::uint64_t>(operand)));

@@ -14,6 +14,7 @@ namespace kilokv::server {
 
 struct SessionId {
   std::array<unsigned char, 16> bytes{};
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes the literal 0 that std::array compares with for a pointer
   friend auto operator<=>(const SessionId&, const SessionId&) = default;
 };
 

@@ -150,7 +150,7 @@ Status add_guard(const Path& path, const v1::Guard& guard, ColumnsBuilder* build
       builder->guard(kind, on_false, builder->key(guard.key()), 0);
       return {};
     }
-    case GuardOperand::integer: return add_compare(path, guard, on_false, builder);
+    case GuardOperand::integer_or_key: return add_compare(path, guard, on_false, builder);
     case GuardOperand::version: return add_version_guard(path, guard, on_false, builder);
     case GuardOperand::bytes: {
       Status status = check_guard_operand(path, guard, "bytes", guard.operand_case() == v1::Guard::kBytes);

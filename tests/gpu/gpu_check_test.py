@@ -91,7 +91,7 @@ class GpuCheckTest(unittest.TestCase):
         return [step["name"] for step in report["steps"] if step["status"] == status]
 
     def test_rehearsal_passes(self):
-        code, report, summary = self.check("--device", "emulated", "--budget", "250", programs=REAL_PROGRAMS)
+        code, report, summary = self.check("--device", "emulated", "--budget", "500", programs=REAL_PROGRAMS)
         self.assertEqual(code, 0, summary)
         self.assertEqual(self.steps(report, "failed") + self.steps(report, "cut"), [])
         left_out = {name.split(",")[0] for name in self.steps(report, "left out")}
@@ -326,7 +326,7 @@ class GpuCheckTest(unittest.TestCase):
 
     def test_step_that_does_not_end_is_cut_and_told(self):
         self.plant(engine_random_batch_test="exec tail -f /dev/null")
-        code, report, summary = self.check("--device", "emulated", "--budget", "3")
+        code, report, summary = self.check("--device", "emulated", "--budget", "8")
         self.assertEqual(code, 1)
         cut = self.steps(report, "cut")
         self.assertIn("random batches, 50 chains of 10", cut)

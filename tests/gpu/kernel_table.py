@@ -134,13 +134,12 @@ def missing_code(data, kernels):
 
 
 def spilling(kernels):
-    """A line for each kernel that spills, or whose variables are not in registers. One that takes times may have them
-    on its stack: it is to measure with."""
+    """A line for each kernel that spills, or whose variables are not in registers."""
     for kernel in kernels:
         if kernel.spill_stores or kernel.spill_loads:
             yield (f"{kernel.name}: spills on {kernel.architecture}: {kernel.spill_stores} bytes of stores, "
                    f"{kernel.spill_loads} of loads")
-        elif kernel.stack_bytes and not kernel.name.endswith("_times_kernel"):
+        elif kernel.stack_bytes:
             yield f"{kernel.name}: {kernel.stack_bytes} bytes of stack on {kernel.architecture}"
 
 

@@ -38,7 +38,7 @@ void StageScratch::open(const ResolvedBatch& batch, const BatchRecords& records,
   a.local.behind = plan_.behind().data();
   a.local.staged = plan_.staged();
   if (local.times) {
-    times_.assign(staging, {});
+    times_.assign(std::size_t{staging} * kLocalTimeWords, 0);
     a.local.times = times_.data();
   }
   a.local.part_bits = part_bits;
@@ -48,18 +48,18 @@ void StageScratch::open(const ResolvedBatch& batch, const BatchRecords& records,
 
 void StageScratch::close(ExecutionReport* report) const { add_times(times_, report); }
 
-void add_times(std::span<const LocalTimes> of_threads, ExecutionReport* report) {
-  if (of_threads.empty()) return;
+void add_times(std::span<const std::uint64_t> words, ExecutionReport* report) {
+  if (words.empty()) return;
   for (std::uint32_t i = 0; i < kLocalTimes; ++i) {
     std::uint64_t ticks = 0;
-    for (const LocalTimes& of_thread : of_threads) ticks += of_thread.ticks[i];
+    for (std::size_t begin = 0; begin < words.size(); begin += kLocalTimeWords) ticks += words[begin + i];
     report->counters.add(counter_name_of(static_cast<LocalTime>(i)), ticks);
   }
 }
 
 std::size_t StageScratch::memory_bytes() const {
   return plan_.memory_bytes() + stage_.capacity() * sizeof(std::uint64_t) +
-         undecided_.capacity() * sizeof(std::uint32_t) + times_.capacity() * sizeof(LocalTimes);
+         undecided_.capacity() * sizeof(std::uint32_t) + times_.capacity() * sizeof(std::uint64_t);
 }
 
 }  // namespace kilokv::engine

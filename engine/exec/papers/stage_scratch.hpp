@@ -32,10 +32,10 @@ class OwnScratch<LocalArguments<HostSpace>> {
   StagePlan plan_;
   std::vector<std::uint64_t> stage_;
   std::vector<std::uint32_t> undecided_;
-  std::vector<LocalTimes> times_;
+  std::vector<std::uint64_t> times_;
 };
 
-// Adds up the times of all threads, and reports the sums as counters.
-void add_times(std::span<const LocalTimes> of_threads, ExecutionReport* report);
+// Adds up the times of all threads (LocalColumns::times), and reports the sums as counters.
+void add_times(std::span<const std::uint64_t> words, ExecutionReport* report);
 
 }  // namespace kilokv::engine

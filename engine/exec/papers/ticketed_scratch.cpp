@@ -1,5 +1,7 @@
 #include "engine/exec/papers/ticketed_scratch.hpp"
 
+#include <iterator>
+
 #include "engine/base/check.hpp"
 #include "engine/exec/run/host_arguments.hpp"
 
@@ -26,6 +28,7 @@ constexpr NamedCount kNamedCounts[] = {
     {"warp_serialized", &TicketedCounts::warp_serialized},
     {"block_serialized", &TicketedCounts::block_serialized},
 };
+static_assert(std::size(kNamedCounts) + 2 == ticketed_counts(), "all but decided and postponed, which others report");
 
 }  // namespace
 

@@ -45,7 +45,7 @@ class LocalOnDevice final : public TicketedOnDeviceOf<LocalArguments<DeviceSpace
       record_of_ = layout->add<std::uint32_t>(plan_.record_of().size());
       order_ = layout->add<std::uint32_t>(plan_.order().size());
     }
-    if (section == BlockSection::returned) times_ = layout->add<LocalTimes>(timed_threads());
+    if (section == BlockSection::returned) times_ = layout->add<std::uint64_t>(timed_words());
     TicketedOnDeviceOf::add_columns(batch, shape, section, layout);
   }
 
@@ -62,7 +62,7 @@ class LocalOnDevice final : public TicketedOnDeviceOf<LocalArguments<DeviceSpace
               ExecutionReport* report) override {
     TicketedOnDeviceOf::report(header, shape, staging, results, report);
     report->counters.add(kStageBlocks, 1u << part_bits_, CounterKind::largest);
-    add_times({reinterpret_cast<const LocalTimes*>(staging + times_), timed_threads()}, report);
+    add_times({reinterpret_cast<const std::uint64_t*>(staging + times_), timed_words()}, report);
   }
 
   static constexpr const char* kStageBlocks = "stage_blocks";  // the number of blocks that held the stage
@@ -82,7 +82,7 @@ class LocalOnDevice final : public TicketedOnDeviceOf<LocalArguments<DeviceSpace
     local.hot_end = block.at<const std::uint32_t>(hot_end_);
     local.behind = block.at<const std::uint32_t>(behind_);
     local.staged = plan_.staged();
-    if (tuning().times) local.times = block.at<LocalTimes>(times_);
+    if (tuning().times) local.times = block.at<std::uint64_t>(times_);
     local.part_bits = part_bits_;
     local.threads = stage_threads(part_bits_);
     local.hot_slots =
@@ -99,7 +99,9 @@ class LocalOnDevice final : public TicketedOnDeviceOf<LocalArguments<DeviceSpace
   KernelHandle kernel() const { return part_bits_ > 0 ? in_clusters_ : in_block_; }
   // How many threads share the stage.
   std::uint32_t stage_threads(std::uint32_t part_bits) const { return kernels_.block_threads(kernel()) << part_bits; }
-  std::uint32_t timed_threads() const { return tuning().times ? stage_threads(part_bits_) : 0; }
+  std::size_t timed_words() const {
+    return tuning().times ? std::size_t{stage_threads(part_bits_)} * kLocalTimeWords : 0;
+  }
   std::uint64_t part_words() const {
     return stage_part_words(plan_.staged(), tuning().signature_bits, stage_threads(part_bits_), kernels_.group_width(),
                             part_bits_);

@@ -92,7 +92,7 @@ class Local {
         log_(arguments),
         stage_(platform, arguments),
         turns_(platform),
-        clock_(platform),
+        clock_(platform, arguments),
         rest_(platform, arguments) {}
 
   // Called by all threads, before each half of a class. finish() is called by all threads after the last half.
@@ -110,31 +110,25 @@ class Local {
   }
   KILOKV_HOST_DEVICE void finish() {
     if (is_staged_) write_back();
-    if constexpr (Rules::kTimes) {
-      if (p_.thread() < a_.local.threads) a_.local.times[p_.thread()] = clock_.times();
-    }
+    clock_.add();
   }
   // Calls f(position) for this thread's transactions of the half. The i-th has the slot own_slot(i) among the undecided
   // ones.
   template <class F>
   KILOKV_HOST_DEVICE void for_own(std::uint32_t c, const F& f) {
-    const std::uint32_t begin = c == 0 ? 0 : a_.class_end[c - 1];
-    const std::uint32_t hot_end = a_.local.hot_end[c];
-    const std::uint32_t staging = a_.local.threads;
-    if (a_.local.behind[c] != 0 || staging == p_.threads()) {
-      slots_ = {p_.thread(), p_.threads()};
-      deal(begin, hot_end, slots_, f);
-      deal(hot_end, a_.class_end[c], slots_, f);
-    } else if (p_.thread() < staging) {
-      slots_ = {p_.thread(), staging};
-      deal(begin, hot_end, slots_, f);
-    } else {
-      const Slots others{p_.thread() - staging, p_.threads() - staging};
-      slots_ = {a_.local.hot_slots + others.first, others.step};
-      deal(hot_end, a_.class_end[c], others, f);
+    const bool is_behind = a_.local.behind[c] != 0;
+    for (std::uint32_t part = 0; part < 2; ++part) {
+      const bool hot = part == 0;
+      if (!all_share(is_behind) && hot != stages()) continue;
+      const std::uint32_t begin = hot ? (c == 0 ? 0 : a_.class_end[c - 1]) : a_.local.hot_end[c];
+      deal(begin, hot ? a_.local.hot_end[c] : a_.class_end[c], share(is_behind), f);
     }
   }
-  KILOKV_HOST_DEVICE std::uint32_t own_slot(std::uint32_t i) const { return slots_.first + i * slots_.step; }
+  KILOKV_HOST_DEVICE std::uint32_t own_slot(std::uint32_t i) const {
+    const Share own = share(is_behind_);
+    const std::uint32_t first = all_share(is_behind_) || stages() ? 0 : a_.local.hot_slots;
+    return first + own.first + i * own.step;
+  }
 
   KILOKV_HOST_DEVICE void prepare(std::uint32_t position, std::uint32_t t) { rest_.prepare(position, t); }
 
@@ -151,16 +145,22 @@ class Local {
     if (holds_back) return Attempt::held_back;
     const Span span(&clock_, LocalTime::ending);
     ++counts_.attempts;
-    position_ = position;
     log_.clear();
     stopped_ = false;
     claims_first_ = a_.tries[position] == kTriesMax;
-    if (claims_first_) return claim_all() ? Attempt::wants_rank : restart();
-    outcome_ = run(no_rank());
-    if (stopped_) return restart();
-    if (outcome_ != Outcome::postponed) return Attempt::wants_rank;
-    end(false);
-    return Attempt::postponed;
+    if (claims_first_) {
+      if (claim_all()) return Attempt::wants_rank;
+    } else {
+      outcome_ = run(no_rank());
+      if (!stopped_ && outcome_ != Outcome::postponed) return Attempt::wants_rank;
+    }
+    end(stopped_);
+    if (!stopped_) return Attempt::postponed;
+    ++counts_.restarts;
+    probe(LocalProbe::lane_restarted);
+    const std::uint8_t tries = a_.tries[position];
+    if (tries + 1 < kTriesMax) a_.tries[position] = static_cast<std::uint8_t>(tries + 1);
+    return Attempt::conflict;
   }
   KILOKV_HOST_DEVICE Attempt go_on(std::uint32_t rank) {
     const Span span(&clock_, LocalTime::ending);
@@ -172,8 +172,10 @@ class Local {
       outcome_ = run(rank);
     } else {
       log_.stamp_results(outcome_, no_rank(), rank);
+      stamp_writes(rank);
     }
-    commit(rank);
+    if (!Rules::kWritesBackAtEnd) stage_.write_back();
+    end(false);
     if (outcome_ == Outcome::postponed) return Attempt::postponed;
     ++counts_.staged;
     probe(LocalProbe::staged_commit);
@@ -235,20 +237,28 @@ class Local {
   enum ClaimFlag : std::uint8_t { kClaimedToRead = kHeadPrelocked, kClaimedToWrite = kHeadLocked };  // of entries
   static constexpr std::uint8_t kTriesMax = 255;
 
-  struct Slots {
+  // The threads that stage run the hot transactions, and the others run the rest. If there are no others, or the stage
+  // is not in use, all threads share both. A share is the number of this thread among those that share the work, and
+  // how many they are.
+  struct Share {
     std::uint32_t first, step;
   };
-  // Deals the places [begin, end) to threads. `to`: the number of this thread among them (first), and how many they are
-  // (step).
+  KILOKV_HOST_DEVICE bool stages() const { return p_.thread() < a_.local.threads; }
+  KILOKV_HOST_DEVICE bool all_share(bool is_behind) const { return is_behind || a_.local.threads == p_.threads(); }
+  KILOKV_HOST_DEVICE Share share(bool is_behind) const {
+    if (all_share(is_behind)) return {p_.thread(), p_.threads()};
+    if (stages()) return {p_.thread(), a_.local.threads};
+    return {p_.thread() - a_.local.threads, p_.threads() - a_.local.threads};
+  }
+  // Calls f(position) for what this thread has of the places [begin, end).
   template <class F>
-  KILOKV_HOST_DEVICE void deal(std::uint32_t begin, std::uint32_t end, Slots to, const F& f) const {
+  KILOKV_HOST_DEVICE void deal(std::uint32_t begin, std::uint32_t end, Share to, const F& f) const {
     const std::uint32_t count = end - begin;
     const std::uint32_t tile = position_tile(count, to.step, P::kGroupWidth, a_.tuning.transactions_per_thread);
-    for (std::uint32_t first = to.first * tile; first < count; first += to.step * tile) {
-      const std::uint32_t last = first + tile < count ? first + tile : count;
-      for (std::uint32_t i = first; i < last; ++i) {
-        f(a_.local.order != nullptr ? a_.local.order[begin + i] : begin + i);
-      }
+    for (std::uint32_t i = to.first * tile; i < count;) {
+      f(a_.local.order != nullptr ? a_.local.order[begin + i] : begin + i);
+      // After the end of a tile comes the next one of this thread.
+      if (++i % tile == 0) i += (to.step - 1) * tile;
     }
   }
 
@@ -336,16 +346,15 @@ class Local {
       probe(LocalProbe::restored);
     }
   }
-  KILOKV_HOST_DEVICE void commit(std::uint32_t rank) {
+  // Puts the version of the rank into what was written.
+  KILOKV_HOST_DEVICE void stamp_writes(std::uint32_t rank) {
     const Version version = a_.batch.first_version + rank;
-    for (std::uint32_t e = log_.begin(); e < log_.end() && !claims_first_; ++e) {
+    for (std::uint32_t e = log_.begin(); e < log_.end(); ++e) {
       if (!log_.has(e, kEntryWritten)) continue;
       const std::uint32_t slot = slot_of(e);
       const Cell written = stage_.cell(slot);
       stage_.set_cell(slot, {written.word, make_tag(version, type_of(written.tag))});
     }
-    if (!Rules::kWritesBackAtEnd) stage_.write_back();
-    end(false);
   }
   // Gives all claims back. Restores what was written first, if `restores`.
   KILOKV_HOST_DEVICE void end(bool restores) {
@@ -359,14 +368,6 @@ class Local {
       if (log_.has(e, kClaimedToRead)) stage_.release(slot_of(e), false);
       if (log_.has(e, kClaimedToWrite)) stage_.release(slot_of(e), true);
     }
-  }
-  KILOKV_HOST_DEVICE Attempt restart() {
-    end(true);
-    ++counts_.restarts;
-    probe(LocalProbe::lane_restarted);
-    const std::uint8_t tries = a_.tries[position_];
-    if (tries + 1 < kTriesMax) a_.tries[position_] = static_cast<std::uint8_t>(tries + 1);
-    return Attempt::conflict;
   }
 
   KILOKV_HOST_DEVICE static LocalTime time_of(Serialized serialized) {
@@ -389,9 +390,7 @@ class Local {
   // Of the current half:
   bool is_behind_ = false;
   bool is_staged_ = false;  // the stage holds the records
-  Slots slots_{0, 1};
   // Of the current attempt:
-  std::uint32_t position_ = 0;
   Outcome outcome_ = Outcome::undecided;
   bool is_called_ = false;     // it is on the stage, in this sweep
   bool claims_first_ = false;  // it claims everything before it runs

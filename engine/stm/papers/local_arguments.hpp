@@ -101,9 +101,11 @@ constexpr const char* counter_name_of(LocalTime time) {
                                                "time_in_group", "time_in_block"};
   return kNames[static_cast<std::uint32_t>(time)];
 }
-struct LocalTimes {
-  std::uint64_t ticks[kLocalTimes] = {};
-};
+
+// The words of a thread in LocalColumns::times. The first kLocalTimes of them hold its ticks. Two cache lines for each
+// thread keep the writes of one thread from slowing down another.
+inline constexpr std::uint32_t kLocalTimeWords = 16;
+static_assert(kLocalTimes <= kLocalTimeWords);
 
 // In the comments on the columns, the batch has n transactions, d records and c halves of classes.
 template <class Space>
@@ -116,7 +118,7 @@ struct LocalColumns {
   Pointer<const std::uint32_t> order = {};      // [n] place -> position; null: equal. Halves end at places
   Pointer<const std::uint32_t> hot_end = {};    // [c] where the places of the hot transactions of each half end
   Pointer<const std::uint32_t> behind = {};     // [c] whether the half is `behind`
-  Pointer<LocalTimes> times = {};               // [threads] out, if times are measured
+  Pointer<std::uint64_t> times = {};            // [threads][kLocalTimeWords] out, if times are measured
   std::uint32_t staged = 0;                     // slots that are used
   std::uint32_t part_bits = 0;                  // the stage has 2^part_bits parts
   // The grid's first threads, which share the stage; on a device, a cluster.

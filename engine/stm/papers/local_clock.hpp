@@ -1,7 +1,7 @@
 // Measures where the time of `local` (stm/papers/local.hpp) goes, as in the breakdown of GPU-LocalTM's figures 3b to
 // 5b. Each thread that shares the stage has a clock. The thread tells its clock what it turns to, and the clock adds up
-// the ticks until the next turn. No other thread reads the clock. If times are off, the class is empty and the kernel
-// is the same as without it.
+// the ticks until the next turn, in the thread's part of LocalColumns::times. No other thread uses this part before the
+// batch has ended. If times are off, the class is empty and the kernel is the same as without it.
 //
 // The parts of the paper, and the times that they are here (LocalTime):
 //   Non-TX Code       outside: footprints, sweeps, barriers. unstaged: attempts of transactions that are not on the
@@ -13,6 +13,9 @@
 // The paper counts transactions that were serialized (figures 3c to 5c). Here their time is measured, and is taken out
 // of the parts above. in_group is all the time that a lane spends alone in its group, or holding back for such a lane.
 // in_block is the same for the block.
+//
+// On a device, one turn of a group accesses as many cache lines as the group has lanes. This is part of what measuring
+// costs.
 //
 // Thread safety: each object belongs to one thread.
 #pragma once
@@ -28,7 +31,11 @@ namespace kilokv::engine {
 template <Platform P, bool kIsOn>
 class LocalClock {
  public:
-  KILOKV_HOST_DEVICE explicit LocalClock(P& platform) : p_(platform), last_(platform.clock()) {}
+  using Arguments = LocalArguments<typename P::Space>;
+  KILOKV_HOST_DEVICE LocalClock(P& platform, const Arguments& arguments)
+      : p_(platform), a_(arguments), last_(platform.clock()) {
+    for (std::uint32_t time = 0; time < kLocalTimes && stages(); ++time) ticks(time) = 0;
+  }
 
   // From now on the thread's time counts as `next`. Returns what it counted as before.
   KILOKV_HOST_DEVICE LocalTime turn_to(LocalTime next) {
@@ -42,20 +49,22 @@ class LocalClock {
     add();
     all_ = all;
   }
-  KILOKV_HOST_DEVICE LocalTimes times() {
-    add();
-    return times_;
-  }
-
- private:
+  // Adds the time since the last turn.
   KILOKV_HOST_DEVICE void add() {
     const std::uint64_t now = p_.clock();
-    times_.ticks[static_cast<std::uint32_t>(all_ == LocalTime::outside ? now_ : all_)] += now - last_;
+    const auto which = static_cast<std::uint32_t>(all_ == LocalTime::outside ? now_ : all_);
+    if (stages()) ticks(which) = ticks(which) + (now - last_);
     last_ = now;
   }
 
+ private:
+  KILOKV_HOST_DEVICE bool stages() const { return p_.thread() < a_.local.threads; }
+  KILOKV_HOST_DEVICE decltype(auto) ticks(std::uint32_t time) const {
+    return a_.local.times[p_.thread() * kLocalTimeWords + time];
+  }
+
   P& p_;
-  LocalTimes times_;
+  const Arguments& a_;
   std::uint64_t last_;
   LocalTime now_ = LocalTime::outside, all_ = LocalTime::outside;
 };
@@ -63,9 +72,10 @@ class LocalClock {
 template <Platform P>
 class LocalClock<P, false> {
  public:
-  KILOKV_HOST_DEVICE explicit LocalClock(P&) {}
+  KILOKV_HOST_DEVICE LocalClock(P&, const LocalArguments<typename P::Space>&) {}
   KILOKV_HOST_DEVICE LocalTime turn_to(LocalTime) { return LocalTime::outside; }
   KILOKV_HOST_DEVICE void count_as(LocalTime) {}
+  KILOKV_HOST_DEVICE void add() {}
 };
 
 // The clock counts as `time` while this object lives.

@@ -8,6 +8,7 @@
 // stretch, ascending by record. They are its footprint and its log.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "engine/base/host_device.hpp"
@@ -41,30 +42,30 @@ struct TicketedCounts {
   // The sums over the group. Every lane of the group must call this.
   template <Platform P>
   KILOKV_HOST_DEVICE TicketedCounts of_group(P& p) const {
-    return {p.sum(decided),  p.sum(attempts), p.sum(conflicts),       p.sum(under_locks),
-            p.sum(steals),   p.sum(stolen),   p.sum(postponed),       p.sum(retried),
-            p.sum(wasted),   p.sum(hazards),  p.sum(limits),          p.sum(staged),
-            p.sum(restarts), p.sum(aliases),  p.sum(warp_serialized), p.sum(block_serialized)};
+    TicketedCounts sums;
+    for_each([&](auto count) { sums.*count = p.sum(this->*count); });
+    return sums;
   }
   KILOKV_HOST_DEVICE void add(const TicketedCounts& other) {
-    decided += other.decided;
-    attempts += other.attempts;
-    conflicts += other.conflicts;
-    under_locks += other.under_locks;
-    steals += other.steals;
-    stolen += other.stolen;
-    postponed += other.postponed;
-    retried += other.retried;
-    wasted += other.wasted;
-    hazards += other.hazards;
-    limits += other.limits;
-    staged += other.staged;
-    restarts += other.restarts;
-    aliases += other.aliases;
-    warp_serialized += other.warp_serialized;
-    block_serialized += other.block_serialized;
+    for_each([&](auto count) { this->*count += other.*count; });
+  }
+
+  // Calls f with each member.
+  template <class F>
+  KILOKV_HOST_DEVICE static constexpr void for_each(const F& f) {
+    using Counts = TicketedCounts;
+    f(&Counts::decided), f(&Counts::attempts), f(&Counts::conflicts), f(&Counts::under_locks);
+    f(&Counts::steals), f(&Counts::stolen), f(&Counts::postponed), f(&Counts::retried);
+    f(&Counts::wasted), f(&Counts::hazards), f(&Counts::limits), f(&Counts::staged);
+    f(&Counts::restarts), f(&Counts::aliases), f(&Counts::warp_serialized), f(&Counts::block_serialized);
   }
 };
+constexpr std::size_t ticketed_counts() {
+  std::size_t number = 0;
+  TicketedCounts::for_each([&](auto) { ++number; });
+  return number;
+}
+static_assert(ticketed_counts() * sizeof(std::uint64_t) == sizeof(TicketedCounts), "for_each() lacks a member");
 
 // Words that all threads share. All are zero at the start.
 enum TicketedWord : std::uint32_t {

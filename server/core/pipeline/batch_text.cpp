@@ -99,7 +99,7 @@ class TransactionText {
     text += uses_range(kind) ? range(columns_.guard_key[i]) : key(columns_.guard_key[i]);
     switch (operand_of(kind)) {
       case GuardOperand::nothing: break;
-      case GuardOperand::integer:
+      case GuardOperand::integer_or_key:
         if (columns_.guard_other[i] != engine::kNone) {
           text += ", \"other\": " + key_text(columns_.key(columns_.guard_other[i]));
         } else {

@@ -23,7 +23,7 @@ constexpr std::uint64_t kRow = 1 + 5 + 10 + 1 + 1 + 5 + 10 + 5;  // head, index,
 constexpr std::uint64_t kItem = 1 + 5 + 2 + 10 + 9;              // tag, operation, key length, integer, version
 constexpr std::uint64_t kDeletedKey = kWrite + engine::kKeyBytesMax;
 
-// The most records that a range guard may read, whatever its range: those of three chunks of the engine's ordered
+// The most records that `range unchanged` may read, whatever its range: those of three chunks of the engine's ordered
 // index.
 constexpr std::uint64_t kRangeGuardReads = std::uint64_t{3} * 128;
 

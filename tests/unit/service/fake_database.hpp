@@ -111,7 +111,7 @@ class FakeDatabase final : public Database {
 
  private:
   const engine::KeyHashSecret secret_{};
-  const DatabaseOptions options_;
+  const DatabaseOptions options_{};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::unique_ptr<Request>> requests_;

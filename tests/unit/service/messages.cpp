@@ -34,7 +34,7 @@ void random_guard(Generator* generator, v1::Guard* guard) {
   }
   switch (operand_of(kind)) {
     case GuardOperand::nothing: break;
-    case GuardOperand::integer:
+    case GuardOperand::integer_or_key:
       if (below(generator, 2) == 0) {
         guard->set_other_key(random_key(generator));
       } else {
