@@ -112,7 +112,9 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
        {kBatches, "batch-in-flight-max", Unit::count, &o->batch_in_flight_max,
         "most batches that were executed and are not yet durable"},
        {kAdmission, "queue-transactions-max", Unit::count, &o->queue_transactions_max,
-        "most transactions that were accepted and are not yet in a batch; more get RESOURCE_EXHAUSTED"},
+        "most transactions that were accepted and are not yet in a batch; more get RESOURCE_EXHAUSTED, unless the "
+        "queue "
+        "is empty"},
        {kAdmission, "queue-bytes-max", Unit::size, &o->queue_bytes_max,
         "most bytes of transactions that were accepted and are not yet in a batch; more get RESOURCE_EXHAUSTED"},
        {kAdmission, "parked-max", Unit::count, &o->parked_max, "most parked transactions: they wait for their guards"},

@@ -64,7 +64,8 @@ T integer(const Json& field, const char* name) {
       return static_cast<T>(value);
     }
   }
-  fail(std::string("\"") + name + "\" is not an integer in range: " + shown(field));
+  fail(std::string("\"") + name + "\" is not an integer from " + std::to_string(std::numeric_limits<T>::min()) +
+       " to " + std::to_string(std::numeric_limits<T>::max()) + ": " + shown(field));
 }
 
 std::string bytes(const Json& field, const char* name) {
@@ -74,7 +75,7 @@ std::string bytes(const Json& field, const char* name) {
       absl::Base64Unescape(field["b64"].get<std::string>(), &decoded)) {
     return decoded;
   }
-  fail(std::string("\"") + name + "\" is neither a string nor {\"b64\": ...}: " + shown(field));
+  fail(std::string("\"") + name + "\" is neither a string nor {\"b64\": \"...\"} with base64 in it: " + shown(field));
 }
 
 std::string text(const Json& field, const char* name) {
@@ -197,7 +198,7 @@ class OperationReader {
       batch->put(key, operand(member(operation, "value"), "value"));
     } else {
       const Operand delta = operand(member(operation, "delta"), "delta");
-      if (std::holds_alternative<std::string_view>(delta)) fail("\"delta\" is bytes, not an integer");
+      if (std::holds_alternative<std::string_view>(delta)) fail("\"delta\" is a byte value, not an integer");
       batch->add(key, delta);
     }
   }

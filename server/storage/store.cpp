@@ -94,8 +94,8 @@ bool is_locked(const rocksdb::Status& status) {
 }
 
 Status refuse_locked(const std::string& directory, const rocksdb::Status& status) {
-  return refuse(directory,
-                (is_locked(status) ? "is in use by another process: " : "cannot be locked: ") + in_words(status));
+  if (is_locked(status)) return refuse(directory, "is in use by another process, which has its file LOCK");
+  return refuse(directory, "cannot be locked: " + in_words(status));
 }
 
 // All checks before RocksDB opens the directory and changes it. They run under RocksDB's lock, because the files change

@@ -456,11 +456,14 @@ def run(args):
     if list(problems(mutants, ROOT)):
         return check(args)
     known = results()
+    meant = [mutant for mutant in mutants if re.search(args.only, f"{mutant['area']}/{mutant['id']}")]
+    if not meant:
+        print(f"mutants: no AREA/NAME matches {args.only}", file=sys.stderr)
+        return 2
     wanted = []
-    for mutant in mutants:
+    for mutant in meant:
         old = known.get(mutant["id"], {})
-        is_done = old.get("digest") == digest(mutant) and not (args.missed and old["result"] == NOT_FOUND)
-        if re.search(args.only, f"{mutant['area']}/{mutant['id']}") and not is_done:
+        if old.get("digest") != digest(mutant) or (args.missed and old["result"] == NOT_FOUND):
             wanted.append(mutant)
     prepare_tree()
     times = measure(wanted, args.j)

@@ -324,6 +324,15 @@ bool f(int a, int b) {
         self.assertEqual(sorted(olds), sorted(lines))
 
 
+class RunTest(unittest.TestCase):
+    def test_a_name_that_no_mutation_has(self):
+        told = io.StringIO()
+        with mock.patch.object(mutants, "all_mutants", lambda: [mutant("one")]), \
+                mock.patch.object(mutants, "problems", lambda *_: []), contextlib.redirect_stderr(told):
+            self.assertEqual(mutants.run(mock.Mock(only="^one$")), 2)
+        self.assertEqual(told.getvalue(), "mutants: no AREA/NAME matches ^one$\n")
+
+
 class TimesTest(unittest.TestCase):
     def test_a_test_has_five_times_its_time_and_some_more(self):
         self.assertEqual(mutants.seconds_max(0.1), 10)

@@ -169,9 +169,10 @@ TEST(TransactionJson, ErrorsNameTheField) {
       {R"({"then": [{"op": "put", "key": "a", "value": {"get": 0}}]})", "then[0]: \"get\": 0 is not the index"},
       {R"({"then": [{"op": "get", "key": "a"}], "else": [{"op": "put", "key": "a", "value": {"get": 0}}]})",
        "else[0]: \"get\": 0 is not the index"},
-      {R"({"then": [{"op": "add", "key": "a", "delta": "x"}]})", "\"delta\" is bytes"},
+      {R"({"then": [{"op": "add", "key": "a", "delta": "x"}]})", "\"delta\" is a byte value"},
       {R"({"then": [{"op": "put", "key": "a", "value": {"commit_version": false}}]})", "\"value\" must be an integer"},
-      {R"({"precedence": 256, "then": []})", "\"precedence\""},
+      {R"({"then": [{"op": "put", "key": "a", "value": {"b64": "?"}}]})", "with base64 in it"},
+      {R"({"precedence": 256, "then": []})", "\"precedence\" is not an integer from 0 to 255: 256"},
       {R"({"wait_timeout_ms": -1, "then": []})", "\"wait_timeout_ms\""},
   };
   for (const auto& [line, expected] : cases) {

@@ -29,9 +29,9 @@ class Planted {
 };
 
 // A test of a mutation. It gives the rule this value, and then does what the last argument says.
-#define PLANTED_RULE(test, rule, value, ...) \
-  PLANTED_TEST(test, const Planted planted_rule(&(rule), (value)); __VA_ARGS__)
+#define PLANTED_RULE(test, rule, value, ...) PLANTED_TEST(test, const Planted planted_rule(&(rule), value); __VA_ARGS__)
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name that is declared cannot be in parentheses
 #define KILOKV_RULE(rule) constinit static inline auto rule = Of::rule
 
 template <class Of>
