@@ -9,6 +9,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if [ "${1:-}" = --help ] || [ "${1:-}" = -h ]; then
+  sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"
+  exit 0
+fi
+
 deploy/install-deps.sh build
 deploy/build.sh kilokvd kilokv kilokv-bank
 exec build/release/bin/kilokv-bank demo --server build/release/bin/kilokvd "$@"

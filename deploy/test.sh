@@ -16,6 +16,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; }
+
 preset=release label= quick=no tidy=no sanitize=no install=yes jobs=$(nproc)
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -26,10 +28,11 @@ while [ $# -gt 0 ]; do
     --tidy-product) tidy=product ;;
     --sanitize) sanitize=yes ;;
     --no-install) install=no ;;
+    --help | -h) usage; exit 0 ;;
     -j) jobs=$(($2 < jobs ? $2 : jobs)); shift ;;
     *)
       echo "$0: unknown flag $1" >&2
-      sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+      usage >&2
       exit 2
       ;;
   esac

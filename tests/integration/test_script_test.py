@@ -131,6 +131,12 @@ class TestScript(unittest.TestCase):
         calls, output = self.run_script("--fast", code=2)
         self.assertEqual((calls, output), ([], ""))
 
+    def test_help(self):
+        calls, output = self.run_script("--help")
+        self.assertEqual(calls, [])
+        self.assertIn("--tidy-product", output)
+        self.assertNotIn("set -euo", output)
+
 
 class UnitTests(unittest.TestCase):
     """The target that --quick builds has all programs that ctest runs for the label."""
