@@ -17,6 +17,14 @@ sys.path.insert(0, str(ROOT / "tests" / "crash"))
 from programs import BIN, Server, until  # noqa: E402
 
 
+def resolves(host):
+    """A folder that debootstrap made has no /etc/hosts, so no name resolves there."""
+    try:
+        return bool(socket.getaddrinfo(host, None))
+    except socket.gaierror:
+        return False
+
+
 class CommandLine(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -251,7 +259,7 @@ class CommandLine(unittest.TestCase):
     def test_no_server(self):
         error = self.kilokv("--timeout", "2s", "get", "a", endpoint="http://127.0.0.1:1", code=4)[1]
         self.assertIn("HOST:PORT, without http://", error)
-        for endpoint in ("127.0.0.1:1", "localhost:1"):
+        for endpoint in ("127.0.0.1:1", "localhost:1")[:2 if resolves("localhost") else 1]:
             began = time.monotonic()
             out, error = self.kilokv("--timeout", "60s", "get", "a", endpoint=endpoint, code=4)
             self.assertLess(time.monotonic() - began, 30, "it waited for a server")
