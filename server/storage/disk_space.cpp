@@ -51,7 +51,7 @@ DiskSpace::Need DiskSpace::need(std::uint64_t reserved) const {
           .reserved_bytes = reserved};
 }
 
-// No sum overflows. --disk-reserve is at most 2^60 (store_options.cpp), and the bytes in buffers and of sessions are in
+// No sum overflows. --disk-reserve is at most 2^60 (options.cpp), and the bytes in buffers and of sessions are in
 // the memory of this machine. Each later number is compared with what is left before it is added.
 bool DiskSpace::fits(const Need& need) const {
   const std::uint64_t taken = reserve_bytes_ + need.unflushed_bytes + kSessionCopies * need.session_bytes;
