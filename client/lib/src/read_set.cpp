@@ -65,7 +65,7 @@ class Commit {
       }
       // The server does not have the keys, so they are uploaded again. If the session is gone, the first chunk fails.
       if (error.code != ErrorCode::failed_precondition || session_gone_) return error;
-      const TimePoint again = Clock::now() + backoff.next();
+      const TimePoint again = Clock::now() + backoff.next(error.retry_after_us);
       if (again >= deadline_) return error;
       std::this_thread::sleep_until(again);
     }
