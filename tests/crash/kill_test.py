@@ -43,6 +43,7 @@ def run_load(server, folder, options, rng):
         "kilokv-bench", "run", "--workload", options.workload, "--keys", ACCOUNTS, "--batch-size", 16,
         "--connections", 2, "--in-flight", 4, "--rate", options.rate, "--seed", options.seed, "--warmup", "0s",
         "--duration", f"{8 + int(options.kills * options.seconds_per_kill)}s", "--give-up-after", "60s",
+        "--wait=60s",  # the first kill may come before the first contact
         "--history", folder / "history.jsonl", "--json", report), stdin=subprocess.DEVNULL)
     try:
         kill_again_and_again(server, bench, options.kills, rng)

@@ -64,7 +64,7 @@ class CommandLine(unittest.TestCase):
             server = Server(folder)
             server.endpoint = endpoint
             with server:
-                self.assertEqual(early.wait(timeout=10), 0, early.stderr.read())
+                self.assertEqual(early.wait(timeout=60), 0, early.stderr.read())
                 self.assertIn("ready", early.stdout.read())
             early.stdout.close()
             early.stderr.close()
