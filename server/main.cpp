@@ -4,6 +4,7 @@
 // end. When durability is lost, the process ends at once and sends no more answers.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -22,6 +23,7 @@
 #include "server/config.hpp"
 #include "server/core/fail_point.hpp"
 #include "server/core/threads.hpp"
+#include "server/last_words.hpp"
 #include "server/service/grpc_server.hpp"
 #include "server/shutdown_signal.hpp"
 #include "server/storage/rocksdb_log.hpp"
@@ -68,7 +70,7 @@ std::function<void(int)> other_signals(std::shared_ptr<TextLog> file) {
     } else if (const Status status = file->reopen(); status.ok()) {
       logger->info("kilokvd has opened its log file again log_file={}", file->path());
     } else {
-      logger->error("kilokvd keeps its old log file error=\"{}\"", status.message());
+      logger->error("kilokvd keeps its old log file error=\"{}\"", one_line(status.message()));
     }
   };
 }
@@ -83,11 +85,13 @@ Status write_port_file(const std::string& path, int port) {
   return Status(StatusCode::invalid_argument, "--port-file: cannot write " + path);
 }
 
+int exit_code_of(const Status& status) { return status.code() == StatusCode::data_loss ? kExitDataLoss : kExitFailure; }
+
 [[noreturn]] void end_after_fatal(const Status& status) {
   spdlog::critical("kilokvd fatal code={} error=\"{}\" action=\"ending without answering\"", to_string(status.code()),
-                   status.message());
+                   one_line(status.message()));
   spdlog::default_logger()->flush();
-  std::_Exit(kExitFailure);
+  std::_Exit(exit_code_of(status));
 }
 
 void warn_of_lost_device(const engine::EngineDevice& now) {
@@ -130,7 +134,11 @@ class Server {
                  options_.storage.data_dir, kVersion, kCommit);
     StorageOptions storage = options_.storage;
     storage.on_checkpoint_put_off = [](const Status& why) {
-      spdlog::warn("kilokvd makes no checkpoints until the disk has room reason=\"{}\"", why.message());
+      spdlog::warn("kilokvd makes no checkpoints until the disk has room reason=\"{}\"", one_line(why.message()));
+    };
+    storage.on_open_to_others = [](const std::string& path) {
+      spdlog::warn("kilokvd finds a path that others have rights to, and cannot take them away path=\"{}\"",
+                   one_line(path));
     };
     Result<std::unique_ptr<CommitLog>> log = open_rocksdb_log(storage);
     if (!log.ok()) return log.status();
@@ -221,6 +229,7 @@ int run(const ServerOptions& options) {
     std::fprintf(stderr, "kilokvd: %s\n", log_file.status().message().c_str());
     return kExitUsage;
   }
+  log_last_words(options.storage.data_dir);
   ShutdownSignal shutdown(other_signals(*log_file));
   Server server(options);
   Status status = server.open();
@@ -229,14 +238,15 @@ int run(const ServerOptions& options) {
     status = server.serve();
   }
   if (!status.ok()) {
-    spdlog::critical("kilokvd cannot start code={} error=\"{}\"", to_string(status.code()), status.message());
-    return kExitFailure;
+    spdlog::critical("kilokvd cannot start data_dir={} code={} error=\"{}\"", options.storage.data_dir,
+                     to_string(status.code()), one_line(status.message()));
+    return exit_code_of(status);
   }
   const int signal = shutdown.wait();
   spdlog::info("kilokvd draining signal={} timeout_us={}", signal, options.drain_timeout_us);
   status = server.drain();
   if (!status.ok()) {
-    spdlog::warn("kilokvd ended before all accepted work was answered reason=\"{}\"", status.message());
+    spdlog::warn("kilokvd ended before all accepted work was answered reason=\"{}\"", one_line(status.message()));
     std::_Exit(kExitFailure);
   }
   spdlog::info("kilokvd stopped");
@@ -249,6 +259,7 @@ int run(const ServerOptions& options) {
 int main(int argc, char** argv) {
   using kilokv::server::CommandLine;
   kilokv::server::block_signals();
+  ::umask(S_IRWXG | S_IRWXO);  // the data, the log and their names are for the owner only
   kilokv::Result<CommandLine> line = kilokv::server::parse_command_line(argc, argv, [](const char* name) {
     return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets a variable
   });

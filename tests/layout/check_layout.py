@@ -77,7 +77,7 @@ LIBRARIES = {
     "rocksdb/": ["server/storage"],
     "grpc": ["server/service", "client/lib/src"],
     "google/protobuf/": ["server/service", "client/lib/src"],
-    "spdlog/": ["server/main.cpp", "server/text_log", "server/config", "server/service"],
+    "spdlog/": ["server/main.cpp", "server/last_words", "server/text_log", "server/config", "server/service"],
     "toml++/": ["server/config", "server/config_file"],
     "CLI/": ["server/config", "client/command_line", "client/cli", "client/bank", "client/bench"],
     "nlohmann/": ["client/lib/src", "client/cli", "client/bank", "client/bench"],
