@@ -10,7 +10,7 @@
 
 #include "server/storage/bytes.hpp"
 #include "server/storage/crc32c.hpp"
-#include "server/storage/directory.hpp"
+#include "server/storage/data_directory.hpp"
 
 namespace kilokv::server::storage {
 namespace {
@@ -41,7 +41,7 @@ AcknowledgedFile::~AcknowledgedFile() {
 
 Result<BatchNumber> AcknowledgedFile::open(const std::string& directory) {
   const std::string path = directory + "/" + kAcknowledgedFileName;
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file_ < 0) return failed("cannot open " + path);
   Content content;
   const ssize_t got = ::pread(file_, &content, sizeof content, 0);

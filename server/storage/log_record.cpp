@@ -9,6 +9,7 @@ namespace kilokv::server::storage {
 namespace {
 
 constexpr std::size_t kCrcBytes = 4;
+constexpr std::size_t kSessionEntryBytesMin = 17;  // the kind and the session of an entry that has no more
 
 void put_sessions(std::span<const SessionEntry> entries, std::string* out) {
   for (const SessionEntry& entry : entries) {
@@ -126,6 +127,12 @@ Result<RecordView> RecordView::parse(std::string_view bytes) {
   view.sessions_ = reader.get<std::uint32_t>();
   const auto key_bytes = reader.get<std::uint64_t>();
   const auto value_bytes = reader.get<std::uint64_t>();
+  // Checked before any loop: a count that the bytes cannot hold would cost its time, and memory later. Each write has a
+  // key of at least one byte.
+  const std::size_t left = reader.rest().size();
+  if (view.writes_ > key_bytes || key_bytes > left || value_bytes > left)
+    return damaged("more writes than its bytes hold");
+  if (view.sessions_ > left / kSessionEntryBytesMin) return damaged("more session entries than its bytes hold");
   if (Status status = view.parse_writes(&reader, key_bytes, value_bytes); !status.ok()) return status;
   view.session_entries_ = reader.rest();
   if (Status status = view.parse_sessions(&reader, view.sessions_); !status.ok()) return status;

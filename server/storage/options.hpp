@@ -27,6 +27,9 @@ struct StorageOptions {
   // Called once when the disk has no room for a checkpoint, and again only after it had room. The checkpoint worker
   // calls it.
   std::function<void(const Status&)> on_checkpoint_put_off = {};
+  // Called at the start with each path that others can read, and that cannot be closed to them because another user
+  // owns it.
+  std::function<void(const std::string& path)> on_open_to_others = {};
 
   Status validate() const;
 };

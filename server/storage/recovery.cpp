@@ -39,20 +39,7 @@ Result<RecoveredPosition> Recovery::run() {
 }
 
 Status Recovery::identify() {
-  const Result<std::optional<std::string>> format = metadata(kFormatKey);
-  if (!format.ok()) return format.status();
-  if (!*format) {
-    if (Status status = create_identity(); !status.ok()) return status;
-  } else {
-    Reader reader(**format);
-    const auto met = reader.get<std::uint32_t>();
-    if (!reader.finished()) return damaged("metadata", lost("the format number is malformed"));
-    if (met != kDatabaseFormat) {
-      return damaged("metadata", {StatusCode::failed_precondition, ErrorReason::failed,
-                                  "the database has format " + std::to_string(met) + "; this version reads format " +
-                                      std::to_string(kDatabaseFormat)});
-    }
-  }
+  if (Status status = store_->created() ? create_identity() : check_format(); !status.ok()) return status;
   const Result<std::optional<std::string>> stored = metadata(kIdentityKey);
   if (!stored.ok()) return stored.status();
   if (!*stored) return damaged("metadata", lost("the database identity is missing"));
@@ -66,7 +53,23 @@ Status Recovery::identify() {
   const Result<BatchNumber> acknowledged = acknowledged_->open(store_->directory());
   if (!acknowledged.ok()) return acknowledged.status();
   durable_ = *acknowledged;
+  if (store_->created()) {
+    if (Status status = store_->end_creation(); !status.ok()) return status;
+  }
   return visitor_->identity(*identity);
+}
+
+Status Recovery::check_format() {
+  const Result<std::optional<std::string>> format = metadata(kFormatKey);
+  if (!format.ok()) return format.status();
+  if (!*format) return damaged("metadata", lost("the format number is missing, so the database has lost files"));
+  Reader reader(**format);
+  const auto actual = reader.get<std::uint32_t>();
+  if (!reader.finished()) return damaged("metadata", lost("the format number is malformed"));
+  if (actual == kDatabaseFormat) return {};
+  return damaged("metadata", {StatusCode::failed_precondition, ErrorReason::failed,
+                              "the database has format " + std::to_string(actual) + "; this version reads format " +
+                                  std::to_string(kDatabaseFormat)});
 }
 
 Status Recovery::create_identity() {

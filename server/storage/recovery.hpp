@@ -37,6 +37,7 @@ class Recovery {
  private:
   Status identify();
   Status create_identity();
+  Status check_format();
   Status read_checkpoint();
   Status visit_state();
   Status visit_sessions();

@@ -153,8 +153,11 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
     failed_ = !gathered.ok();
     if (failed_) return gathered;
   }
-  const rocksdb::Status written = store_->db()->Write(synced(), &batch_);
-  Status status = store_->status_of(written, "appending batch " + std::to_string(gathered_batch_));
+  Status status = store_->check_in_place();
+  if (status.ok()) {
+    const rocksdb::Status written = store_->db()->Write(synced(), &batch_);
+    status = store_->status_of(written, "appending batch " + std::to_string(gathered_batch_));
+  }
   if (status.ok()) status = acknowledged_.write(gathered_batch_);
   failed_ = !status.ok();
   if (failed_) return status;

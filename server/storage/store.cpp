@@ -8,7 +8,7 @@
 
 #include "server/core/fail_point.hpp"
 #include "server/storage/acknowledged_file.hpp"
-#include "server/storage/directory.hpp"
+#include "server/storage/data_directory.hpp"
 #include "server/storage/fault_file_system.hpp"
 #include "server/storage/store_options.hpp"
 #include "server/storage/wal_check.hpp"
@@ -46,37 +46,8 @@ Result<bool> has_remains(const std::string& directory) {
   return false;
 }
 
-// An interrupted creation leaves some of our families, all empty. A database that has anything else, but not our
-// metadata, is not ours.
-Status check_unfinished(const std::string& directory, const std::vector<std::string>& names) {
-  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
-  descriptors.reserve(names.size());
-  for (const std::string& name : names) descriptors.emplace_back(name, rocksdb::ColumnFamilyOptions());
-  std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  rocksdb::DB* db = nullptr;
-  const rocksdb::Status opened =
-      rocksdb::DB::OpenForReadOnly(rocksdb::DBOptions(), directory, descriptors, &handles, &db);
-  if (!opened.ok()) return refuse(directory, "is not a KiloKV database: " + in_words(opened));
-  const std::unique_ptr<rocksdb::DB> owner(db);
-  bool empty = true;
-  for (rocksdb::ColumnFamilyHandle* handle : handles) {
-    const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(rocksdb::ReadOptions(), handle));
-    it->SeekToFirst();
-    empty = empty && !it->Valid() && it->status().ok();
-  }
-  for (rocksdb::ColumnFamilyHandle* handle : handles) db->DestroyColumnFamilyHandle(handle);
-  return empty ? Status() : refuse(directory, "holds another RocksDB database; choose an empty directory (--data-dir)");
-}
-
-// Checks before anything is written: the directory must be empty or ours, otherwise it is refused.
-Status check_directory(const std::string& directory) {
-  std::error_code error;
-  if (!std::filesystem::exists(directory + "/CURRENT", error)) {
-    const Result<bool> remains = has_remains(directory);
-    if (!remains.ok()) return remains.status();
-    if (!*remains) return {};
-    return {StatusCode::data_loss, directory + "/CURRENT is missing, but other files of a database are there"};
-  }
+// Checks before anything is written: an existing database must be ours, otherwise it is refused.
+Status check_database(const std::string& directory) {
   std::vector<std::string> names;
   const rocksdb::Status listed = rocksdb::DB::ListColumnFamilies(rocksdb::DBOptions(), directory, &names);
   if (!listed.ok()) {
@@ -85,8 +56,24 @@ Status check_directory(const std::string& directory) {
   const auto known = [](const std::string& name) {
     return std::find(kFamilyNames.begin(), kFamilyNames.end(), name) != kFamilyNames.end();
   };
-  const bool complete = names.size() == kFamilyNames.size() && std::all_of(names.begin(), names.end(), known);
-  return complete ? Status() : check_unfinished(directory, names);
+  if (names.size() == kFamilyNames.size() && std::all_of(names.begin(), names.end(), known)) return {};
+  if (std::error_code error; std::filesystem::exists(directory + "/" + kAcknowledgedFileName, error)) {
+    return {StatusCode::data_loss,
+            directory + ": the manifest does not name the parts of a KiloKV database: it is damaged"};
+  }
+  return refuse(directory, "holds another RocksDB database; choose an empty directory (--data-dir)");
+}
+
+// Whether a new database is to be created. Errors: DATA_LOSS: parts of a database are missing.
+Result<bool> needs_creation(const DataDirectory& directory) {
+  if (directory.creation_began()) return true;
+  std::error_code error;
+  if (std::filesystem::exists(directory.path() + "/CURRENT", error)) return false;
+  const Result<bool> remains = has_remains(directory.path());
+  if (!remains.ok()) return remains.status();
+  if (!*remains) return true;
+  return Status(StatusCode::data_loss,
+                directory.path() + "/CURRENT is missing, but other files of a database are there");
 }
 
 bool is_locked(const rocksdb::Status& status) {
@@ -99,23 +86,28 @@ Status refuse_locked(const std::string& directory, const rocksdb::Status& status
 }
 
 // All checks before RocksDB opens the directory and changes it. They run under RocksDB's lock, because the files change
-// while another process has the directory open.
-Status check_before_opening(const std::string& directory, rocksdb::Env* environment) {
-  if (Status status = ensure_directory(directory); !status.ok()) return status;
+// while another process has the directory open. Returns whether a creation has begun.
+Result<bool> check_before_opening(const DataDirectory& directory, rocksdb::Env* environment) {
   rocksdb::FileLock* lock = nullptr;
-  const rocksdb::Status locked = environment->LockFile(directory + "/LOCK", &lock);
-  if (!locked.ok()) return refuse_locked(directory, locked);
-  Status status = check_directory(directory);
-  if (status.ok()) status = check_write_ahead_logs(directory);
+  const rocksdb::Status locked = environment->LockFile(directory.path() + "/LOCK", &lock);
+  if (!locked.ok()) return refuse_locked(directory.path(), locked);
+  Result<bool> creates = needs_creation(directory);
+  Status status = creates.status();
+  if (status.ok() && *creates) status = directory.begin_creation();
+  if (status.ok() && !*creates) status = check_database(directory.path());
+  if (status.ok() && !*creates) status = check_write_ahead_logs(directory.path());
+  if (status.ok() && !*creates) status = remove_empty_write_ahead_logs(directory.path());
   environment->UnlockFile(lock);
-  return status;
+  if (!status.ok()) return status;
+  return creates;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Store>> Store::open(const StorageOptions& options, const std::atomic<bool>* armed) {
-  std::unique_ptr<Store> store(new Store);
-  store->directory_ = options.data_dir;
+  Result<std::unique_ptr<DataDirectory>> directory = DataDirectory::open(options.data_dir, options.on_open_to_others);
+  if (!directory.ok()) return directory.status();
+  std::unique_ptr<Store> store(new Store(std::move(*directory)));
   if (Status status = store->open_database(options, armed); !status.ok()) return status;
   return store;
 }
@@ -126,13 +118,15 @@ Status Store::open_database(const StorageOptions& options, const std::atomic<boo
     environment_ = make_fault_environment(armed);
     database.env = environment_.get();
   }
-  if (Status status = check_before_opening(directory_, database.env); !status.ok()) return status;
+  const Result<bool> creates = check_before_opening(*directory_, database.env);
+  if (!creates.ok()) return creates.status();
+  created_ = *creates;
   const std::vector<rocksdb::ColumnFamilyDescriptor> descriptors = family_options(options);
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
-  const rocksdb::Status opened = rocksdb::DB::Open(database, directory_, descriptors, &handles, &db);
+  const rocksdb::Status opened = rocksdb::DB::Open(database, directory(), descriptors, &handles, &db);
   if (!opened.ok()) {
-    if (is_locked(opened)) return refuse_locked(directory_, opened);
+    if (is_locked(opened)) return refuse_locked(directory(), opened);
     return status_of(opened, "opening it");
   }
   db_.reset(db);
@@ -154,7 +148,7 @@ std::uint64_t Store::property(Family which, const char* name) const {
 Status Store::status_of(const rocksdb::Status& status, const std::string& doing) const {
   if (status.ok()) return {};
   const StatusCode code = status.IsCorruption() ? StatusCode::data_loss : StatusCode::internal;
-  return {code, usual_reason(code), "data directory " + directory_ + ", " + doing + ": " + in_words(status)};
+  return {code, usual_reason(code), "data directory " + directory() + ", " + doing + ": " + in_words(status)};
 }
 
 }  // namespace kilokv::server::storage

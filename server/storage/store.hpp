@@ -9,8 +9,10 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "engine/base/status.hpp"
+#include "server/storage/data_directory.hpp"
 #include "server/storage/options.hpp"
 
 namespace kilokv::server::storage {
@@ -35,7 +37,13 @@ class Store {
 
   rocksdb::DB* db() const { return db_.get(); }
   rocksdb::ColumnFamilyHandle* family(Family family) const { return families_[static_cast<std::size_t>(family)]; }
-  const std::string& directory() const { return directory_; }
+  const std::string& directory() const { return directory_->path(); }
+  // Whether this is a new database, whose creation has not ended. end_creation() is then to be called when all that it
+  // needs is durable.
+  bool created() const { return created_; }
+  Status end_creation() const { return directory_->end_creation(); }
+  // See DataDirectory.
+  Status check_in_place() const { return directory_->check_in_place(); }
 
   // A number that RocksDB knows, such as rocksdb.cur-size-all-mem-tables; 0 if it does not know it.
   std::uint64_t property(Family family, const char* name) const;
@@ -44,10 +52,11 @@ class Store {
   Status status_of(const rocksdb::Status& status, const std::string& doing) const;
 
  private:
-  Store() = default;
+  explicit Store(std::unique_ptr<DataDirectory> directory) : directory_(std::move(directory)) {}
   Status open_database(const StorageOptions& options, const std::atomic<bool>* armed);
 
-  std::string directory_;
+  const std::unique_ptr<DataDirectory> directory_;  // released last
+  bool created_ = false;
   std::unique_ptr<rocksdb::Env> environment_;  // null: RocksDB's own
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilyNames.size()> families_{};

@@ -113,4 +113,15 @@ Status check_write_ahead_logs(const std::string& directory) {
   return {};
 }
 
+Status remove_empty_write_ahead_logs(const std::string& directory) {
+  const Result<std::vector<std::filesystem::path>> files = log_files(directory);
+  if (!files.ok()) return files.status();
+  for (const std::filesystem::path& path : *files) {
+    std::error_code error;
+    if (std::filesystem::file_size(path, error) == 0 && !error) std::filesystem::remove(path, error);
+    if (error) return {StatusCode::internal, "cannot remove " + path.string() + ": " + error.message()};
+  }
+  return {};
+}
+
 }  // namespace kilokv::server::storage

@@ -21,4 +21,8 @@ namespace kilokv::server::storage {
 // than the last one is damaged.
 Status check_write_ahead_logs(const std::string& directory);
 
+// Removes the write-ahead logs that have no byte. Each start makes a new one, and RocksDB removes it only after a later
+// write. Without this, starts that are killed would leave one file each.
+Status remove_empty_write_ahead_logs(const std::string& directory);
+
 }  // namespace kilokv::server::storage

@@ -184,11 +184,26 @@ TEST_F(DamageTest, OtherFilesInTheDirectoryAreNotLookedAt) {
   EXPECT_EQ(log.position.batch, kBatches);
 }
 
+// A database that was never started again has everything in its write-ahead log, the format too.
 TEST_F(DamageTest, AMissingWriteAheadLogIsALoss) {
   std::filesystem::remove(wal_);
   const Status status = open_status(options_for(killed_));
   EXPECT_EQ(status.code(), StatusCode::data_loss);
-  EXPECT_NE(status.message().find("was acknowledged"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("the format number is missing"), std::string::npos) << status.message();
+}
+
+TEST_F(DamageTest, AMissingWriteAheadLogAfterARestartIsALoss) {
+  const std::string later = temporary_.path("later");
+  {
+    OpenLog log(options_for(killed_));
+    log.append(kBatches + 1, kBatches + 2);
+    copy_directory(killed_, later);
+  }
+  std::filesystem::remove(newest_write_ahead_log(later));
+  const Status status = open_status(options_for(later));
+  EXPECT_EQ(status.code(), StatusCode::data_loss);
+  EXPECT_NE(status.message().find("it ends at batch 12, but batch 14 was acknowledged"), std::string::npos)
+      << status.message();
 }
 
 TEST_F(DamageTest, MissingFilesOfTheDatabaseAreALossAndNeverANewDatabase) {
@@ -307,6 +322,11 @@ TEST_F(TamperTest, AMissingIdentityIsNamed) {
   tamper(
       [](Store* store) { ASSERT_TRUE(store->db()->Delete({}, store->family(Family::metadata), kIdentityKey).ok()); });
   expect_loss("identity");
+}
+
+TEST_F(TamperTest, AMissingFormatIsNamedAndNeverANewDatabase) {
+  tamper([](Store* store) { ASSERT_TRUE(store->db()->Delete({}, store->family(Family::metadata), kFormatKey).ok()); });
+  expect_loss("the format number is missing");
 }
 
 }  // namespace

@@ -131,6 +131,27 @@ TEST(LogRecord, DamageUnderARightChecksumNeverReadsBeyondTheRecord) {
   EXPECT_GT(refused, 100u);
 }
 
+// A record of a hundred bytes that claims four billion entries. Without a check of the counts first, each would cost
+// seconds.
+TEST(LogRecord, CountsThatTheBytesCannotHoldAreRefusedAtOnce) {
+  constexpr std::size_t kWritesAt = 72, kSessionsAt = 76, kKeyBytesAt = 80, kValueBytesAt = 88;
+  const auto refusal = [](std::size_t at, std::size_t width) {
+    Batch empty(1);
+    std::string bytes;
+    encode_record(empty.record(), 1, &bytes);
+    bytes.resize(bytes.size() - 4);
+    for (std::size_t i = 0; i < width; ++i) bytes[at + i] = static_cast<char>(i + 1 < width ? 0xFF : 0x7F);
+    put(&bytes, crc32c(bytes));
+    const Status status = RecordView::parse(bytes).status();
+    EXPECT_EQ(status.code(), StatusCode::data_loss);
+    return status.message();
+  };
+  EXPECT_EQ(refusal(kWritesAt, 4), "log record: more writes than its bytes hold");
+  EXPECT_EQ(refusal(kKeyBytesAt, 8), "log record: more writes than its bytes hold");
+  EXPECT_EQ(refusal(kValueBytesAt, 8), "log record: more writes than its bytes hold");
+  EXPECT_EQ(refusal(kSessionsAt, 4), "log record: more session entries than its bytes hold");
+}
+
 TEST(LogRecord, UnknownFormatIsNotDamage) {
   std::string bytes;
   encode_record(sample_batch(5).record(), 1, &bytes);

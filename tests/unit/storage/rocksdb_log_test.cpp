@@ -61,6 +61,18 @@ TEST_F(RocksdbLogTest, BatchesComeBackInOrderAfterEachOfManyStarts) {
   EXPECT_EQ(log.log->usage().log_bytes, log.position.log_bytes_since_checkpoint);
 }
 
+TEST_F(RocksdbLogTest, StartsWithoutWritesLeaveNoFiles) {
+  {
+    OpenLog log(options_);
+    log.append(1, 3);
+  }
+  for (int start = 0; start < 10; ++start) OpenLog log(options_);
+  std::size_t logs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_)) logs += entry.path().extension() == ".log";
+  EXPECT_EQ(logs, 1u);
+  EXPECT_EQ(OpenLog(options_).transcript.lines, sample_lines(1, 3));
+}
+
 TEST_F(RocksdbLogTest, AGroupIsOneAppend) {
   {
     OpenLog log(options_);
@@ -80,7 +92,7 @@ TEST_F(RocksdbLogTest, ASecondOpenIsRefusedClearlyAndHarmsNothing) {
   log.append(1, 3);
   const Status status = open_status(options_);
   EXPECT_EQ(status.code(), StatusCode::failed_precondition);
-  EXPECT_NE(status.message().find("in use by another process, which has its file LOCK"), std::string::npos)
+  EXPECT_NE(status.message().find("in use by another process, which has locked it"), std::string::npos)
       << status.message();
   log.append(4, 5);
 }
@@ -90,7 +102,7 @@ TEST_F(RocksdbLogTest, AnotherProcessThatHoldsTheDirectoryIsNamed) {
   ASSERT_EQ(child.read_byte(), 'y');
   const Status status = open_status(options_);
   EXPECT_EQ(status.code(), StatusCode::failed_precondition);
-  EXPECT_NE(status.message().find("in use by another process, which has its file LOCK"), std::string::npos)
+  EXPECT_NE(status.message().find("in use by another process, which has locked it"), std::string::npos)
       << status.message();
 }
 
@@ -110,18 +122,16 @@ TEST_F(RocksdbLogTest, AForeignDatabaseIsRefusedAndLeftAsItWas) {
   EXPECT_EQ(families, std::vector<std::string>{"default"});
 }
 
-TEST_F(RocksdbLogTest, AnInterruptedCreationIsFinished) {
-  rocksdb::Options options;
-  options.create_if_missing = true;
-  rocksdb::DB* db = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open(options, directory_, &db).ok());
-  rocksdb::ColumnFamilyHandle* family = nullptr;
-  ASSERT_TRUE(db->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), "log", &family).ok());
-  ASSERT_TRUE(db->DestroyColumnFamilyHandle(family).ok());
-  ASSERT_TRUE(db->Close().ok());
-  delete db;
-  OpenLog log(options_);
-  log.append(1, 1);
+// RocksDB's own lock keeps away a program that uses RocksDB alone.
+TEST_F(RocksdbLogTest, AProgramThatHasTheFilesOfRocksdbIsNamed) {
+  { OpenLog log(options_); }
+  rocksdb::FileLock* lock = nullptr;
+  ASSERT_TRUE(rocksdb::Env::Default()->LockFile(directory_ + "/LOCK", &lock).ok());
+  const Status status = open_status(options_);
+  ASSERT_TRUE(rocksdb::Env::Default()->UnlockFile(lock).ok());
+  EXPECT_EQ(status.code(), StatusCode::failed_precondition);
+  EXPECT_NE(status.message().find("in use by another process, which has its file LOCK"), std::string::npos)
+      << status.message();
 }
 
 TEST_F(RocksdbLogTest, AnUnknownFormatIsRefused) {

@@ -1,0 +1,164 @@
+#include "server/storage/data_directory.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "server/storage/acknowledged_file.hpp"
+
+namespace kilokv::server::storage {
+namespace {
+
+constexpr mode_t kOwnerOnly = S_IRWXU;
+constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+
+std::string reason_of(int error) { return std::generic_category().message(error); }
+
+Status refuse(const std::string& directory, const std::string& why) {
+  return {StatusCode::failed_precondition, ErrorReason::failed, "data directory " + directory + " " + why};
+}
+
+Status ensure_directory(const std::string& directory) {
+  if (::mkdir(directory.c_str(), kOwnerOnly) == 0) {
+    const std::filesystem::path parent = (std::filesystem::path(directory) / "").parent_path().parent_path();
+    return sync_directory(parent.empty() ? "." : parent.string());
+  }
+  if (errno == EEXIST) return {};
+  return refuse(directory, "cannot be created: " + reason_of(errno) + " (--data-dir)");
+}
+
+// Calls `visit` with the path of every regular file in the directory.
+template <class Visit>
+Status for_each_file(const std::string& directory, const Visit& visit) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    if (std::error_code ignored; it->is_regular_file(ignored) && !it->is_symlink(ignored)) visit(it->path());
+  }
+  if (error) return {StatusCode::internal, "cannot list " + directory + ": " + error.message()};
+  return {};
+}
+
+// Whether only the owner has rights now.
+bool close_to_others(const std::string& path) {
+  struct stat found = {};
+  if (::stat(path.c_str(), &found) != 0) return errno == ENOENT;  // RocksDB may remove a file meanwhile
+  if ((found.st_mode & kOthers) == 0) return true;
+  return ::chmod(path.c_str(), found.st_mode & kOwnerOnly) == 0;
+}
+
+// The names that RocksDB and AcknowledgedFile give to their files. LOCK is none of them: it is in use.
+bool belongs_to_a_database(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  constexpr std::array<std::string_view, 4> kNames = {"CURRENT", "IDENTITY", "LOG", kAcknowledgedFileName};
+  for (const std::string_view known : kNames) {
+    if (name == known) return true;
+  }
+  constexpr std::array<std::string_view, 3> kPrefixes = {"MANIFEST-", "OPTIONS-", "LOG.old."};
+  for (const std::string_view prefix : kPrefixes) {
+    if (name.starts_with(prefix)) return true;
+  }
+  const bool numbered = path.stem().string().find_first_not_of("0123456789") == std::string::npos;
+  return numbered && (path.extension() == ".log" || path.extension() == ".dbtmp");
+}
+
+}  // namespace
+
+Status sync_directory(const std::string& directory) {
+  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return {StatusCode::internal, "cannot open " + directory + ": " + reason_of(errno)};
+  const bool synced = ::fsync(file) == 0;
+  const int error = errno;
+  ::close(file);
+  if (synced) return {};
+  return {StatusCode::internal, "cannot sync " + directory + ": " + reason_of(error)};
+}
+
+Result<std::unique_ptr<DataDirectory>> DataDirectory::open(
+    const std::string& path, const std::function<void(const std::string&)>& open_to_others) {
+  if (Status status = ensure_directory(path); !status.ok()) return status;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return refuse(path, "cannot be opened: " + reason_of(errno) + " (--data-dir)");
+  std::unique_ptr<DataDirectory> directory(new DataDirectory(path, descriptor));
+  if (Status status = directory->lock(); !status.ok()) return status;
+  const auto close = [&](const std::string& found) {
+    if (!close_to_others(found) && open_to_others) open_to_others(found);
+  };
+  close(path);
+  if (Status status = for_each_file(path, close); !status.ok()) return status;
+  return directory;
+}
+
+DataDirectory::~DataDirectory() { ::close(descriptor_); }
+
+Status DataDirectory::lock() {
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return refuse(path_, "is in use by another process, which has locked it");
+    return refuse(path_, "cannot be locked: " + reason_of(errno) + "; choose a file system that can lock a directory");
+  }
+  struct stat found = {};
+  if (::fstat(descriptor_, &found) != 0) return refuse(path_, "cannot be read: " + reason_of(errno));
+  device_ = found.st_dev;
+  inode_ = found.st_ino;
+  return {};
+}
+
+Status DataDirectory::check_in_place() const {
+  struct stat found = {};
+  if (::stat(path_.c_str(), &found) != 0) {
+    return {StatusCode::internal,
+            "data directory " + path_ + " was taken away while it was in use: " + reason_of(errno)};
+  }
+  if (found.st_dev == device_ && found.st_ino == inode_) return {};
+  return {StatusCode::internal, "data directory " + path_ + " was replaced by another directory while it was in use"};
+}
+
+bool DataDirectory::creation_began() const {
+  std::error_code error;
+  return std::filesystem::exists(path_ + "/" + kCreationFileName, error);
+}
+
+Status DataDirectory::begin_creation() const {
+  if (creation_began()) {
+    if (Status status = remove_remains(); !status.ok()) return status;
+  }
+  const std::string path = path_ + "/" + kCreationFileName;
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (file < 0) return {StatusCode::internal, "cannot create " + path + ": " + reason_of(errno)};
+  ::close(file);
+  return sync_directory(path_);
+}
+
+Status DataDirectory::remove_remains() const {
+  std::string table, stuck;
+  const Status listed = for_each_file(path_, [&](const std::filesystem::path& path) {
+    if (path.extension() == ".sst") table = path.string();
+  });
+  if (!listed.ok()) return listed;
+  if (!table.empty()) {
+    return {StatusCode::data_loss, table + " is there, but also " + kCreationFileName +
+                                       ", which stands for a database whose creation did not end. If the database is "
+                                       "known to be whole, remove " +
+                                       path_ + "/" + kCreationFileName + " and start again"};
+  }
+  Status status = for_each_file(path_, [&](const std::filesystem::path& path) {
+    if (belongs_to_a_database(path) && ::unlink(path.c_str()) != 0) stuck = path.string() + ": " + reason_of(errno);
+  });
+  if (status.ok() && !stuck.empty()) status = {StatusCode::internal, "cannot remove " + stuck};
+  return status;
+}
+
+Status DataDirectory::end_creation() const {
+  const std::string path = path_ + "/" + kCreationFileName;
+  if (::unlink(path.c_str()) != 0) return {StatusCode::internal, "cannot remove " + path + ": " + reason_of(errno)};
+  return sync_directory(path_);
+}
+
+}  // namespace kilokv::server::storage

@@ -1,0 +1,62 @@
+// The data directory itself: one process has it, only its owner reads it, and a new database is created whole or again.
+//
+// The lock is flock() on the directory, because a file in it can be removed. RocksDB's file LOCK keeps away only
+// programs that use RocksDB alone. Thread safety: check_in_place() from any thread; the rest from one thread, at
+// start-up.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/base/status.hpp"
+
+namespace kilokv::server::storage {
+
+// This file is there from before the first file of a new database until the database is whole. Nobody was told of
+// anything in such a directory, so the next start removes the files and creates the database again.
+inline constexpr char kCreationFileName[] = "CREATING";
+
+// Makes the entries of `directory` durable.
+Status sync_directory(const std::string& directory);
+
+class DataDirectory {
+ public:
+  // Creates the directory unless it exists, locks it, and takes the rights of group and others away from it and from
+  // its files. The parent must exist. `open_to_others` is called with each path that another user owns and that keeps
+  // such rights. Errors: FAILED_PRECONDITION: another process has the directory, or it cannot be created, opened or
+  // locked.
+  static Result<std::unique_ptr<DataDirectory>> open(const std::string& path,
+                                                     const std::function<void(const std::string&)>& open_to_others);
+  ~DataDirectory();
+  DataDirectory(const DataDirectory&) = delete;
+  DataDirectory& operator=(const DataDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // INTERNAL unless the path still leads to the directory that is locked. If it leads elsewhere, a second server may
+  // have that place, and nothing may be acknowledged any more.
+  Status check_in_place() const;
+
+  // Whether a creation began here and did not end.
+  bool creation_began() const;
+  // Removes what an earlier creation left, and durably notes that one begins. Errors: DATA_LOSS: an earlier creation
+  // cannot have left these files; INTERNAL.
+  Status begin_creation() const;
+  // From now on the files count. Requires: all of them are durable.
+  Status end_creation() const;
+
+ private:
+  DataDirectory(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  Status lock();
+  Status remove_remains() const;
+
+  const std::string path_;
+  const int descriptor_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace kilokv::server::storage
