@@ -6,7 +6,8 @@
 #                  [-j JOBS]
 #
 #   --preset NAME   build preset (default: release); asan and tsan build with sanitizers
-#   --label REGEX   runs only tests with this label: unit, integration, crash or model
+#   --label REGEX   runs only tests with this label: unit, integration, crash, attack, model, or long. Without this flag,
+#                   all run but the long ones
 #   --quick         runs only the unit tests, and builds only them and what they need
 #   --tidy          also runs clang-tidy over every .cpp file that the build compiles (takes many minutes)
 #   --tidy-product  also runs clang-tidy, but not over the tests
@@ -128,9 +129,11 @@ check_tidy() {
 }
 [ "$tidy" = no ] || step "clang-tidy" check_tidy
 
+selection=(--label-exclude '^long$')
+[ -z "$label" ] || selection=(--label-regex "$label")
 run_tests() {
   ctest --test-dir "build/$preset" --parallel "$jobs" --output-on-failure --no-tests=error \
-    ${label:+--label-regex "$label"} </dev/null |
+    "${selection[@]}" </dev/null |
     sed -u -e "/^[0-9]*% tests passed/,\$w $closing" -e '/^[0-9]*% tests passed/,$d'
 }
 step "tests" run_tests

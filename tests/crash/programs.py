@@ -132,6 +132,28 @@ class Server:
             subprocess.run(self.command("kilokv", "--output", "json", "scan"), stdout=output, check=True, timeout=300)
 
 
+class LoggingServer(Server):
+    """A kilokvd with --log-file: what it says on standard error stays in `log`."""
+
+    def __init__(self, folder, *flags):
+        self.log_file = pathlib.Path(folder) / "logs" / "kilokvd.txt"
+        super().__init__(folder, "--log-file", self.log_file, "--port-file", pathlib.Path(folder) / "port", *flags)
+
+    def _ready_endpoint(self):
+        assert self._process.poll() is None, f"kilokvd ended with {self._process.returncode}"
+        port = self.folder / "port"
+        return port.exists() and f"127.0.0.1:{port.read_text().strip()}"
+
+    def lines(self):
+        return self.log_file.read_text().splitlines()
+
+    def has_line(self, words):
+        return lambda: self.log_file.exists() and any(words in line for line in self.lines())
+
+    def send(self, which):
+        os.kill(self.pid, which)
+
+
 def transaction_arguments(batch):
     return ["--timeout", "60s", "txn", *(["--batch"] if batch else [])]
 

@@ -10,31 +10,9 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from programs import BIN, Server, temporary_folder, until  # noqa: E402
+from programs import BIN, LoggingServer, Server, temporary_folder, until  # noqa: E402
 
 IGNORED = (signal.SIGUSR1, signal.SIGUSR2)
-
-
-class LoggingServer(Server):
-    """A kilokvd with --log-file: what it says on standard error stays in `log`."""
-
-    def __init__(self, folder, *flags):
-        self.log_file = pathlib.Path(folder) / "logs" / "kilokvd.txt"
-        super().__init__(folder, "--log-file", self.log_file, "--port-file", pathlib.Path(folder) / "port", *flags)
-
-    def _ready_endpoint(self):
-        assert self._process.poll() is None, f"kilokvd ended with {self._process.returncode}"
-        port = self.folder / "port"
-        return port.exists() and f"127.0.0.1:{port.read_text().strip()}"
-
-    def lines(self):
-        return self.log_file.read_text().splitlines()
-
-    def has_line(self, words):
-        return lambda: self.log_file.exists() and any(words in line for line in self.lines())
-
-    def send(self, which):
-        os.kill(self.pid, which)
 
 
 class Signals(unittest.TestCase):
