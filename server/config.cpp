@@ -111,6 +111,13 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
         "most keys that the guards, reads and ranges of a batch may look at; a single transaction may exceed it"},
        {kBatches, "batch-in-flight-max", Unit::count, &o->batch_in_flight_max,
         "most batches that were executed and are not yet durable"},
+       {kBatches, "clock-jump-max", Unit::duration, &o->clock_jump_us_max,
+        "longest jump ahead of the system clock that the stamps of batches follow; after a longer one they go on "
+        "without "
+        "it"},
+       {kBatches, "clock-gap-max", Unit::duration, &o->clock_gap_us_max,
+        "longest time between the last batch and the system clock at the start; with a longer one the server does not "
+        "start"},
        {kAdmission, "queue-transactions-max", Unit::count, &o->queue_transactions_max,
         "most transactions that were accepted and are not yet in a batch; more get RESOURCE_EXHAUSTED, unless the "
         "queue "

@@ -98,6 +98,31 @@ void warn_of_lost_device(const engine::EngineDevice& now) {
   spdlog::warn("kilokvd has lost its device: batches run on {} device_reason=\"{}\"", now.name, now.reason);
 }
 
+void log_clock_change(const ClockChange& change) {
+  const double seconds = static_cast<double>(change.by_us) * 1e-6;
+  switch (change.kind) {
+    case ClockChange::Kind::in_step:
+      spdlog::info("kilokvd follows the system clock again stamp_us={}", change.stamp_us);
+      return;
+    case ClockChange::Kind::jumped:
+      spdlog::warn("kilokvd follows a jump of the system clock ahead_seconds={:.3f} stamp_us={}", seconds,
+                   change.stamp_us);
+      return;
+    case ClockChange::Kind::ahead:
+      spdlog::error(
+          "kilokvd does not follow the system clock, which jumped ahead by more than --clock-jump-max "
+          "ahead_seconds={:.3f} stamp_us={} action=\"correct the clock; if it is right, start kilokvd again\"",
+          seconds, change.stamp_us);
+      return;
+    case ClockChange::Kind::behind:
+      spdlog::warn(
+          "kilokvd goes on without the system clock, which is behind the time of the last batch behind_seconds={:.3f} "
+          "stamp_us={}",
+          -seconds, change.stamp_us);
+      return;
+  }
+}
+
 void log_wrong_batch(const std::string& batch) {
   spdlog::critical("kilokvd executed a batch wrongly; here are the state before the batch, and the batch:\n{}", batch);
 }
@@ -189,9 +214,9 @@ class Server {
       engine.emulated_device_fails = [] { return fail_point("engine.device.call"); };
       return engine::Engine::create(engine);
     };
-    Result<std::unique_ptr<Database>> database =
-        Database::open(options_.database, environment, log_.get(), create_engine, end_after_fatal,
-                       {.device_lost = warn_of_lost_device, .shadow_mismatch = log_wrong_batch});
+    Result<std::unique_ptr<Database>> database = Database::open(
+        options_.database, environment, log_.get(), create_engine, end_after_fatal,
+        {.device_lost = warn_of_lost_device, .shadow_mismatch = log_wrong_batch, .clock_changed = log_clock_change});
     if (!database.ok()) return database.status();
     database_ = std::move(*database);
     return {};

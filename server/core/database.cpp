@@ -1,5 +1,7 @@
 #include "server/core/database.hpp"
 
+#include <cstdio>
+#include <string>
 #include <utility>
 
 #include "server/core/checkpoint/checkpointer.hpp"
@@ -25,7 +27,7 @@ struct Parts {
       : waiting(core->options),
         reader(core->options, core->environment, core->engine.get(), core->secret),
         batcher(core->options, core->environment.clock, &core->queue, &core->requests, &waiting,
-                core->executed.get().time_us),
+                core->executed.get().time_us, core->events.clock_changed),
         execute(core, &batcher, &waiting, &reader),
         log(core),
         answer(core),
@@ -87,6 +89,7 @@ class CoreDatabase final : public Database {
   void drain(std::function<void()> answered, std::function<void()> done) override;
 
  private:
+  Status check_clock(TimeUs last_stamp_us) const;
   void spawn_workers();
   void read_page(const ScanRequest& request, const std::function<void(Result<ScanPage>)>& done);
 
@@ -104,6 +107,7 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   const Result<RecoveredPosition> position = core_.log->recover(&recovery);
   if (!position.ok()) return position.status();
   if (Status status = recovery.finish(*position); !status.ok()) return status;
+  if (Status status = check_clock(position->time_us); !status.ok()) return status;
   core_.log->watch_sessions([this] { return core_.sessions.stored_bytes(); });
   core_.engine = recovery.take_engine();
   core_.secret = recovery.secret();
@@ -119,6 +123,22 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   parts_ = std::make_unique<Parts>(&core_, &commands_, checkpoint, recovery.take_dropped());
   spawn_workers();
   return {};
+}
+
+// Stamps never go back. So a clock that is far ahead at the start would put the database ahead for ever.
+Status CoreDatabase::check_clock(TimeUs last_stamp_us) const {
+  const DurationUs gap_us = core_.environment.clock->wall_us() - last_stamp_us;
+  const DurationUs gap_us_max = core_.options.clock_gap_us_max;
+  if (last_stamp_us == 0 || gap_us <= gap_us_max) return {};  // 0: no batch yet
+  const auto days = [](DurationUs us) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f days", static_cast<double>(us) / 86400e6);
+    return std::string(text);
+  };
+  return {StatusCode::failed_precondition, ErrorReason::failed,
+          "the system clock is " + days(gap_us) + " after the last batch, and --clock-gap-max is " + days(gap_us_max) +
+              ". If the clock is wrong, correct it: the time of batches never goes back. If the clock is right, raise "
+              "--clock-gap-max for this start"};
 }
 
 void CoreDatabase::spawn_workers() {

@@ -20,6 +20,7 @@ class Clock {
   virtual ~Clock() = default;
   virtual TimeUs wall_us() const = 0;       // microseconds since the Unix epoch; may jump
   virtual TimeUs monotonic_us() const = 0;  // never decreases; for delays and leases
+  virtual TimeUs boot_us() const = 0;       // never decreases, and goes on while the machine sleeps
 };
 
 class Random {

@@ -51,6 +51,9 @@ Status DatabaseOptions::validate() const {
            Setting{"--batch-max-reads", batch_max_reads, 1, std::uint64_t{1} << 21},
            duration("--batch-max-delay", batch_max_delay_us),
            Setting{"--batch-in-flight-max", batch_in_flight_max, 1, 1024},
+           // Smaller jumps are not noticed.
+           duration("--clock-jump-max", clock_jump_us_max, 1000000),
+           duration("--clock-gap-max", clock_gap_us_max, 1000000),
            Setting{"--queue-transactions-max", queue_transactions_max, 1, kMany},
            // Queued and parked transactions can be in one batch, whose columns count bytes in 32 bits.
            Setting{"--queue-bytes-max", queue_bytes_max, 1, std::uint64_t{1} << 30},

@@ -17,6 +17,8 @@ struct DatabaseOptions {
   std::uint64_t batch_max_reads = 262144;                    // likewise (core/pipeline/transaction_cost.hpp)
   DurationUs batch_max_delay_us = 1000;   // only while an earlier batch is in flight: an idle server does not wait
   std::uint32_t batch_in_flight_max = 4;  // executed, not yet durable
+  DurationUs clock_jump_us_max = DurationUs{24} * 3600 * 1000000;       // core/pipeline/stamp_clock.hpp
+  DurationUs clock_gap_us_max = DurationUs{366} * 24 * 3600 * 1000000;  // from the last batch to the start
   // Admission
   std::uint64_t queue_transactions_max = 262144;
   std::uint64_t queue_bytes_max = std::uint64_t{256} << 20;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <thread>
 #include <utility>
 
@@ -86,6 +87,12 @@ class ThreadWorker : public Worker {
 TimeUs SystemClock::wall_us() const { return microseconds_of<std::chrono::system_clock>(); }
 
 TimeUs SystemClock::monotonic_us() const { return microseconds_of<std::chrono::steady_clock>(); }
+
+TimeUs SystemClock::boot_us() const {
+  timespec now = {};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);  // cannot fail: Linux has this clock
+  return TimeUs{now.tv_sec} * 1000000 + now.tv_nsec / 1000;
+}
 
 std::uint64_t SystemRandom::next() {
   const std::scoped_lock lock(mutex_);

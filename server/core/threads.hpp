@@ -20,6 +20,7 @@ class SystemClock : public Clock {
  public:
   TimeUs wall_us() const override;
   TimeUs monotonic_us() const override;
+  TimeUs boot_us() const override;
 };
 
 // Numbers from getrandom(2), fetched in blocks.

@@ -19,12 +19,18 @@ class SimClock : public Clock {
  public:
   TimeUs wall_us() const override { return wall_us_; }
   TimeUs monotonic_us() const override { return monotonic_us_; }
+  TimeUs boot_us() const override { return monotonic_us_ + slept_us_; }
   void advance(DurationUs us);
   void jump_wall(DurationUs us) { wall_us_ += us; }  // forward or back, as an operator or NTP may do
+  void sleep(DurationUs us) {                        // as a machine that is suspended
+    wall_us_ += us;
+    slept_us_ += us;
+  }
 
  private:
   TimeUs wall_us_ = 1'700'000'000'000'000;
   TimeUs monotonic_us_ = 1'000'000;
+  DurationUs slept_us_ = 0;
 };
 
 class SeededRandom : public Random {

@@ -18,26 +18,18 @@ LiveItem item_of(const BatchPart& part, std::uint32_t t) {
 }  // namespace
 
 Batcher::Batcher(const DatabaseOptions& options, const Clock* clock, AdmissionQueue* queue, Pool<Request>* requests,
-                 Waiting* waiting, TimeUs last_stamp_us)
+                 Waiting* waiting, TimeUs last_stamp_us, std::function<void(const ClockChange&)> clock_changed)
     : options_(options),
-      clock_(clock),
       queue_(queue),
       requests_(requests),
       waiting_(waiting),
-      last_stamp_{last_stamp_us, clock->monotonic_us()} {}
-
-// The wall clock. If it is behind the last stamp plus the time since then, that sum is the stamp instead. Deadlines are
-// compared with stamps: they must not wait for a wall clock that was set back, or that was ahead for a moment.
-Batcher::Stamp Batcher::stamp() const {
-  const TimeUs wall_us = clock_->wall_us();  // read first: a pause between the two reads then puts no stamp ahead
-  const TimeUs now = clock_->monotonic_us();
-  return {std::max(wall_us, last_stamp_.time_us + (now - last_stamp_.monotonic_us)), now};
-}
+      stamps_(clock, options.clock_jump_us_max, last_stamp_us, std::move(clock_changed)) {}
 
 bool Batcher::must_form(TimeUs now, std::uint32_t in_flight, bool at_once) const {
   if (in_flight >= options_.batch_in_flight_max) return false;
   const std::uint64_t waiting = queue_->ready() + waiting_->awake();
-  const bool other_work = !attached_.empty() || (!waiting_->empty() && waiting_->next_deadline_us() <= stamp().time_us);
+  const bool other_work =
+      !attached_.empty() || (!waiting_->empty() && waiting_->next_deadline_us() <= stamps_.now_us());
   if (waiting == 0 && !other_work) return false;
   if (in_flight == 0 || at_once) return true;
   if (waiting >= options_.batch_max_transactions) return true;
@@ -51,7 +43,7 @@ TimeUs Batcher::next_due(TimeUs now, std::uint32_t in_flight) const {
   if (const TimeUs oldest = queue_->oldest_us(); oldest != kNever) due = oldest + options_.batch_max_delay_us;
   if (!waiting_->empty()) {
     // A deadline that is already due waits for the batches in flight.
-    const TimeUs left_us = waiting_->next_deadline_us() - stamp().time_us;
+    const TimeUs left_us = waiting_->next_deadline_us() - stamps_.now_us();
     if (left_us > 0 || in_flight == 0) due = std::min(due, now + std::max<TimeUs>(left_us, 0));
   }
   return due;
@@ -59,8 +51,7 @@ TimeUs Batcher::next_due(TimeUs now, std::uint32_t in_flight) const {
 
 void Batcher::fill(const Position& before, RefusedBatch* refused, Batch* batch) {
   batch->header.number = before.batch + 1;
-  last_stamp_ = stamp();
-  batch->header.time_us = last_stamp_.time_us;
+  batch->header.time_us = stamps_.take();
   batch->header.first_version = before.next_version;
   cost_ = {};
   if (!refused->empty()) {

@@ -9,8 +9,8 @@
 // work. The first transaction of a batch always fits. While a refused batch has parts left, these parts replace the
 // parked transactions and the queue.
 //
-// Invariants: stamps never go back. They advance with the monotonic clock while the wall clock stands still or goes
-// back. First arrivals are numbered in the order in which requests enter batches.
+// Invariants: stamps never go back (core/pipeline/stamp_clock.hpp). First arrivals are numbered in the order in which
+// requests enter batches.
 //
 // Thread safety: the executor's thread alone.
 #pragma once
@@ -27,6 +27,7 @@
 #include "server/core/pipeline/batch.hpp"
 #include "server/core/pipeline/pool.hpp"
 #include "server/core/pipeline/refused_batch.hpp"
+#include "server/core/pipeline/stamp_clock.hpp"
 #include "server/core/pipeline/transaction_cost.hpp"
 #include "server/core/position.hpp"
 #include "server/core/waiting/waiting.hpp"
@@ -36,9 +37,9 @@ namespace kilokv::server {
 class Batcher {
  public:
   // Everything passed in outlives the batcher. `requests`: gets back the requests that are completely in batches.
-  // `last_stamp_us`: the stamp of the last batch.
+  // `last_stamp_us`: the stamp of the last batch. `clock_changed`: DatabaseEvents.
   Batcher(const DatabaseOptions& options, const Clock* clock, AdmissionQueue* queue, Pool<Request>* requests,
-          Waiting* waiting, TimeUs last_stamp_us);
+          Waiting* waiting, TimeUs last_stamp_us, std::function<void(const ClockChange&)> clock_changed = {});
 
   // Whether a batch has to form now. `in_flight`: batches that are executed and not yet durable. `at_once`: the batch
   // does not wait for more transactions.
@@ -62,10 +63,6 @@ class Batcher {
   void take_back_attached(Batch* batch);
 
  private:
-  struct Stamp {
-    TimeUs time_us = 0;       // of a batch
-    TimeUs monotonic_us = 0;  // when it was taken
-  };
   struct Attached {
     std::vector<BatchPart> cancelled;
     std::vector<SessionEntry> entries;
@@ -73,7 +70,6 @@ class Batcher {
     bool empty() const { return cancelled.empty() && entries.empty() && when_durable.empty(); }
   };
 
-  Stamp stamp() const;
   void append_parked(Batch* batch);
   void append_one_parked(const Parked& parked, Batch* batch);
   void append_queued(Batch* batch);
@@ -81,12 +77,11 @@ class Batcher {
   std::uint32_t fitting(const Batch& batch, const AdmittedRequest& request);
 
   const DatabaseOptions& options_;
-  const Clock* const clock_;
   AdmissionQueue* const queue_;
   Pool<Request>* const requests_;
   Waiting* const waiting_;
   Attached attached_;
-  Stamp last_stamp_;
+  StampClock stamps_;
   std::uint64_t next_arrival_ = 1;
   std::size_t parked_taken_ = 0;  // by the last batch that took any
   bool queue_held_up_ = false;    // the last batch took nothing from a queue that was not empty

@@ -83,7 +83,12 @@ class CoreFixture : public ::testing::Test {
   void open() { open(&log, sim.environment()); }
   void open(CommitLog* commit_log, const Environment& environment) {
     database.reset();
-    auto opened = Database::open(
+    auto opened = try_open(commit_log, environment);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    database = std::move(*opened);
+  }
+  Result<std::unique_ptr<Database>> try_open(CommitLog* commit_log, const Environment& environment) {
+    return Database::open(
         options, environment, commit_log,
         [this](const engine::KeyHashSecret& secret) {
           engine::EngineOptions engine_options;
@@ -97,8 +102,6 @@ class CoreFixture : public ::testing::Test {
           return Result<std::unique_ptr<engine::Engine>>(wrap_engine(std::move(*engine)));
         },
         [this](const Status& status) { fatal = status; }, events);
-    ASSERT_TRUE(opened.ok()) << opened.status().message();
-    database = std::move(*opened);
   }
   // A crash: everything that is not in the log is lost.
   void reopen() { open(); }

@@ -298,6 +298,43 @@ TEST_F(DatabaseEdgesTest, DeadlinesAreMetAfterARestartWithTheWallClockBehind) {
   EXPECT_EQ(sink->outcome(0), Outcome::wait_expired);
 }
 
+TEST_F(DatabaseEdgesTest, AClockThatIsFarAfterTheLastBatchStopsTheStart) {
+  run(add("b", 1));
+  database.reset();
+  sim.clock.jump_wall(DurationUs{366} * 24 * 3600 * kSecond + 1);
+  const auto opened = try_open(&log, sim.environment());
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().code(), StatusCode::failed_precondition);
+  EXPECT_NE(opened.status().message().find("366.00 days after the last batch, and --clock-gap-max is 366.00 days"),
+            std::string::npos)
+      << opened.status().message();
+  sim.clock.jump_wall(-1);
+  open();
+  EXPECT_TRUE(run(add("b", 1))->done);
+}
+
+TEST_F(DatabaseEdgesTest, AClockThatJumpsFarAheadIsReportedAndNotFollowed) {
+  std::vector<ClockChange> changes;
+  events.clock_changed = [&](const ClockChange& change) { changes.push_back(change); };
+  open();
+  const TimeUs before = sim.clock.wall_us();
+  sim.clock.jump_wall(options.clock_jump_us_max + 1);
+  const auto sink = run(add("b", 1));
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].kind, ClockChange::Kind::ahead);
+  EXPECT_GE(sink->answers[0].result.batch_time_us, before);
+  EXPECT_LT(sink->answers[0].result.batch_time_us, before + kSecond);
+}
+
+TEST_F(DatabaseEdgesTest, ANewDatabaseStartsAtAnyTime) {
+  database.reset();
+  MemoryLog fresh;
+  sim.clock.jump_wall(DurationUs{40} * 366 * 24 * 3600 * kSecond);
+  open(&fresh, sim.environment());
+  EXPECT_TRUE(run(add("b", 1))->done);
+  database.reset();
+}
+
 // Calls back while a request is charged.
 class HookedLog : public MemoryLog {
  public:
@@ -331,6 +368,7 @@ class HookedClock : public Clock {
     if (on_read) std::exchange(on_read, nullptr)();
     return clock_->monotonic_us();
   }
+  TimeUs boot_us() const override { return clock_->boot_us(); }
 
  private:
   const Clock* clock_;

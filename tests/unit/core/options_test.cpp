@@ -46,6 +46,8 @@ TEST(DatabaseOptionsTest, EverySettingHasAnUpperLimit) {
            {"--scan-bytes-max", 1 << 26, [](auto*o, auto v) { o->scan_bytes_max = v; }},
            {"--scans-in-flight-max", 1 << 20, [&](auto*o, auto v) { o->scans_in_flight_max = narrow(v); }},
            {"--checkpoint-log-bytes", std::uint64_t{1} << 60, [](auto*o, auto v) { o->checkpoint_log_bytes = v; }},
+           {"--clock-jump-max", most_us, [&](auto*o, auto v) { o->clock_jump_us_max = us(v); }},
+           {"--clock-gap-max", most_us, [&](auto*o, auto v) { o->clock_gap_us_max = us(v); }},
            {"--checkpoint-interval", most_us, [&](auto*o, auto v) { o->checkpoint_interval_us = us(v); }},
            {"--tombstone-retention", most_us, [&](auto*o, auto v) { o->tombstone_retention_us = us(v); }},
        }) {
