@@ -107,12 +107,17 @@ class RecoveryVisitor {
   virtual Status batch_end(Hash128 state_hash) = 0;
 };
 
+// What space of the log is reserved for. New data leaves a part of the disk free (--disk-reserve). Reads and deletes
+// may use that part, so that they go on when the disk is full.
+enum class LogUse : std::uint8_t { new_data, reads_and_deletes };
+
 struct LogUsage {
   std::uint64_t free_bytes = 0;              // on the file system
   std::uint64_t reserved_bytes = 0;          // admitted, not yet appended
   std::uint64_t log_bytes = 0;               // kept; without the trimmed part
   std::uint64_t bytes_since_checkpoint = 0;  // of log records
   BatchNumber first_batch = 0;               // oldest kept
+  bool short_of_space = false;               // a checkpoint soon, and a trim after it, would help
 };
 
 // Thread safety: any thread may call reserve, release and usage. Only the log worker calls append. Only the checkpoint
@@ -128,7 +133,7 @@ class CommitLog {
 
   // Reserves space for `bytes` of log. RESOURCE_EXHAUSTED if the disk cannot hold them; later calls succeed when space
   // is free again.
-  virtual Status reserve(std::uint64_t bytes) = 0;
+  virtual Status reserve(std::uint64_t bytes, LogUse use) = 0;
   virtual void release(std::uint64_t bytes) = 0;
 
   // Sets the function that tells how many bytes the sessions' stored results take. Each checkpoint writes all of them,
@@ -153,7 +158,7 @@ class CommitLog {
   virtual Status checkpoint_end(const RecoveredPosition& covers) = 0;
 
   // Drops log records that the checkpoint covers and that the retention no longer needs. (Both retention limits are
-  // storage options.)
+  // storage options.) If the disk is short of space, drops all that the checkpoint covers.
   virtual Status trim(TimeUs now_us) = 0;
 
   virtual LogUsage usage() const = 0;

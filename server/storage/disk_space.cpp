@@ -1,5 +1,6 @@
 #include "server/storage/disk_space.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <string>
@@ -14,6 +15,8 @@ constexpr std::uint64_t kCopies = 3;
 constexpr std::uint64_t kSessionCopies = 2;
 constexpr std::int64_t kSampleAgeUsMax = 100000;
 constexpr std::int64_t kRetryAfterUs = 1000000;
+// The disk is short of space when less than this is left above the reserve, or less than the reserve once more.
+constexpr std::uint64_t kShortBytes = std::uint64_t{16} << 20;
 
 std::int64_t monotonic_us() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -33,6 +36,8 @@ void DiskSpace::measure() {
   const Sample sample = measure_();
   free_bytes_.store(sample.free_bytes, std::memory_order_relaxed);
   unflushed_bytes_.store(sample.unflushed_bytes, std::memory_order_relaxed);
+  state_bytes_.store(sample.state_bytes, std::memory_order_relaxed);
+  compaction_bytes_.store(sample.compaction_bytes, std::memory_order_relaxed);
   session_bytes_.store(sample.session_bytes, std::memory_order_relaxed);
   measured_at_us_.store(monotonic_us(), std::memory_order_relaxed);
 }
@@ -43,48 +48,71 @@ void DiskSpace::measure_when_old() {
   if (lock.owns_lock()) measure();
 }
 
-DiskSpace::Need DiskSpace::need(std::uint64_t reserved) const {
-  return {.free_bytes = free_bytes(),
-          .unflushed_bytes = unflushed_bytes_.load(std::memory_order_relaxed),
-          .session_bytes = session_bytes_.load(std::memory_order_relaxed),
+DiskSpace::Need DiskSpace::need(LogUse use, std::uint64_t reserved) const {
+  return {.use = use,
+          .sample = {.free_bytes = free_bytes(),
+                     .unflushed_bytes = unflushed_bytes_.load(std::memory_order_relaxed),
+                     .state_bytes = state_bytes_.load(std::memory_order_relaxed),
+                     .compaction_bytes = compaction_bytes_.load(std::memory_order_relaxed),
+                     .session_bytes = session_bytes_.load(std::memory_order_relaxed)},
           .appended_bytes = appended_bytes_.load(std::memory_order_relaxed),
           .reserved_bytes = reserved};
 }
 
-// No sum overflows. --disk-reserve is at most 2^60 (options.cpp), and the bytes in buffers and of sessions are in
-// the memory of this machine. Each later number is compared with what is left before it is added.
+// No sum overflows. --disk-reserve is at most 2^60 (options.cpp). The bytes in buffers, of sessions, of changed state
+// and of files are in the memory or on the disks of this machine. Each later number is compared with what is left
+// before it is added.
+std::uint64_t DiskSpace::fixed_bytes(const Need& need) const {
+  const Sample& sample = need.sample;
+  const std::uint64_t always = sample.unflushed_bytes + sample.state_bytes + kSessionCopies * sample.session_bytes;
+  return need.use == LogUse::new_data ? always + reserve_bytes_ + sample.compaction_bytes : always;
+}
+
 bool DiskSpace::fits(const Need& need) const {
-  const std::uint64_t taken = reserve_bytes_ + need.unflushed_bytes + kSessionCopies * need.session_bytes;
-  if (taken > need.free_bytes) return false;
-  const std::uint64_t copies = (need.free_bytes - taken) / kCopies;
+  const std::uint64_t fixed = fixed_bytes(need);
+  if (fixed > need.sample.free_bytes) return false;
+  const std::uint64_t copies = (need.sample.free_bytes - fixed) / kCopies;
   return need.appended_bytes <= copies && need.reserved_bytes <= copies - need.appended_bytes;
+}
+
+bool DiskSpace::is_short() {
+  measure_when_old();
+  const Need now = need(LogUse::new_data, reserved_bytes());
+  const std::uint64_t fixed = fixed_bytes(now) + std::max(reserve_bytes_, kShortBytes);
+  // Half of the rest may be changed state, so that the checkpoint comes before new data is refused.
+  return fixed > now.sample.free_bytes || now.sample.state_bytes > now.sample.free_bytes - fixed;
 }
 
 Status DiskSpace::refuse(const Need& need, std::uint64_t wanted) const {
   const auto text = [](std::uint64_t number) { return std::to_string(number); };
-  const std::uint64_t total = reserve_bytes_ + need.unflushed_bytes + kSessionCopies * need.session_bytes +
-                              kCopies * (need.appended_bytes + need.reserved_bytes);
-  const std::string sum = text(total) + " bytes needed = " + text(reserve_bytes_) + " kept free + " +
-                          text(need.unflushed_bytes) + " in memory buffers + " + text(kSessionCopies) + " x " +
-                          text(need.session_bytes) + " of stored results + " + text(kCopies) + " x (" +
-                          text(need.appended_bytes) + " just written + " + text(need.reserved_bytes - wanted) +
-                          " for requests accepted before + " + text(wanted) + " for this one)";
-  return Status::exhausted(
-      ErrorReason::disk_full,
-      {.field = "disk", .limit = text(need.free_bytes) + " bytes free", .actual = sum, .setting = "--disk-reserve"},
-      kRetryAfterUs);
+  const bool new_data = need.use == LogUse::new_data;
+  const std::uint64_t total = fixed_bytes(need) + kCopies * (need.appended_bytes + need.reserved_bytes);
+  std::string sum = text(total) + " bytes needed = ";
+  if (new_data) {
+    sum += text(reserve_bytes_) + " kept free + " + text(need.sample.compaction_bytes) + " to rewrite files + ";
+  }
+  sum += text(need.sample.unflushed_bytes) + " in memory buffers + " + text(need.sample.state_bytes) +
+         " of changed state + " + text(kSessionCopies) + " x " + text(need.sample.session_bytes) +
+         " of stored results + " + text(kCopies) + " x (" + text(need.appended_bytes) + " just written + " +
+         text(need.reserved_bytes - wanted) + " for requests accepted before + " + text(wanted) + " for this one)";
+  return Status::exhausted(ErrorReason::disk_full,
+                           {.field = "disk",
+                            .limit = text(need.sample.free_bytes) + " bytes free: make room on the disk",
+                            .actual = sum,
+                            .setting = new_data ? "--disk-reserve" : ""},
+                           kRetryAfterUs);
 }
 
-Status DiskSpace::reserve(std::uint64_t bytes) {
+Status DiskSpace::reserve(std::uint64_t bytes, LogUse use) {
   measure_when_old();
   KILOKV_CHECK(bytes < std::numeric_limits<std::uint64_t>::max() / 4);
   const std::uint64_t reserved = reserved_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (fits(need(reserved))) return {};
+  if (fits(need(use, reserved))) return {};
   {
     const std::lock_guard lock(measure_mutex_);
     measure();
   }
-  const Need now = need(reserved);
+  const Need now = need(use, reserved);
   if (fits(now)) return {};
   reserved_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   return refuse(now, bytes);
@@ -95,15 +123,17 @@ Status DiskSpace::reserve(std::uint64_t bytes) {
 Status DiskSpace::check_checkpoint() {
   const std::lock_guard lock(measure_mutex_);
   measure();
-  const Need now = need(0);
-  const std::uint64_t wanted = now.unflushed_bytes + kSessionCopies * now.session_bytes;
-  if (wanted <= now.free_bytes) return {};
+  const Need now = need(LogUse::reads_and_deletes, 0);
+  const Sample& sample = now.sample;
+  const std::uint64_t wanted = fixed_bytes(now);
+  if (wanted <= sample.free_bytes) return {};
   return Status::exhausted(
       ErrorReason::disk_full,
       {.field = "disk",
-       .limit = std::to_string(now.free_bytes) + " bytes free: make room on the disk",
-       .actual = std::to_string(wanted) + " bytes needed for a checkpoint = " + std::to_string(now.unflushed_bytes) +
-                 " in memory buffers + " + std::to_string(kSessionCopies) + " x " + std::to_string(now.session_bytes) +
+       .limit = std::to_string(sample.free_bytes) + " bytes free: make room on the disk",
+       .actual = std::to_string(wanted) + " bytes needed for a checkpoint = " + std::to_string(sample.unflushed_bytes) +
+                 " in memory buffers + " + std::to_string(sample.state_bytes) + " of changed state + " +
+                 std::to_string(kSessionCopies) + " x " + std::to_string(sample.session_bytes) +
                  " of stored results, which a lower --session-bytes-total-max keeps smaller",
        .setting = ""},
       kRetryAfterUs);

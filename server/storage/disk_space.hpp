@@ -1,10 +1,17 @@
 // Admission by disk space. Admitted work must fit on the disk when it is appended, so that a full disk refuses new work
-// and does not stop the server.
+// and does not stop the server. So must the next checkpoint, because a checkpoint that fails would stop it too.
 //
-// A reserved byte counts three times: in the write-ahead log, in the file of the log family that replaces it, and in
-// the state after a checkpoint. Bytes that were appended since the last measurement count in the same way. Bytes in
-// memory buffers count once, because their file is still to be written. Bytes that sessions store count twice: each
-// checkpoint writes all of them while the checkpoint before still exists, and compaction copies them.
+// These bytes must fit into the free space:
+//   reserved and just appended   three times: the write-ahead log, the file of the log family that replaces it, the
+//   state in memory buffers            once: the file of each is still to be written changed state                once:
+//   the next checkpoint writes it stored results of sessions   twice: each checkpoint writes all of them while those of
+//   the checkpoint before still exist
+// New data must also leave room for the largest compaction, which writes its result before it removes its input, and
+// leave
+// --disk-reserve free. Reads and deletes need little, and may use both.
+//
+// The disk is *short of space* when new data is refused or soon will be. Then a checkpoint and a trim give room back:
+// the log records that they cover are dropped.
 //
 // Thread safety: any thread. Without a refusal, a call costs an addition and a few loads. The file system is measured
 // every 100 ms, and again before anything is refused.
@@ -16,6 +23,7 @@
 #include <mutex>
 
 #include "engine/base/status.hpp"
+#include "server/core/commit_log.hpp"
 
 namespace kilokv::server::storage {
 
@@ -23,19 +31,22 @@ class DiskSpace {
  public:
   struct Sample {
     std::uint64_t free_bytes = 0;
-    std::uint64_t unflushed_bytes = 0;  // in memory buffers
-    std::uint64_t session_bytes = 0;    // stored results of all sessions
+    std::uint64_t unflushed_bytes = 0;   // in memory buffers
+    std::uint64_t state_bytes = 0;       // that the next checkpoint writes, at most
+    std::uint64_t compaction_bytes = 0;  // that the largest compaction of the state writes, at most
+    std::uint64_t session_bytes = 0;     // stored results of all sessions
   };
 
   DiskSpace(std::uint64_t reserve_bytes, std::function<Sample()> measure);
 
   // Reserves `bytes`. RESOURCE_EXHAUSTED if they would not fit; then nothing is reserved.
-  Status reserve(std::uint64_t bytes);
+  Status reserve(std::uint64_t bytes, LogUse use);
   void release(std::uint64_t bytes);
-  // RESOURCE_EXHAUSTED if the sessions and the unflushed bytes would not fit, even with the reserve used up.
+  // RESOURCE_EXHAUSTED if a checkpoint would not fit, even with the reserve used up.
   Status check_checkpoint();
   void appended(std::uint64_t bytes) { appended_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
 
+  bool is_short();
   std::uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t reserved_bytes() const { return reserved_bytes_.load(std::memory_order_relaxed); }
 
@@ -43,12 +54,16 @@ class DiskSpace {
   // The numbers that are compared with the free space. They are read once, so that an error shows the numbers that were
   // compared.
   struct Need {
-    std::uint64_t free_bytes, unflushed_bytes, session_bytes, appended_bytes, reserved_bytes;
+    LogUse use;
+    Sample sample;
+    std::uint64_t appended_bytes, reserved_bytes;
   };
 
   void measure();
   void measure_when_old();
-  Need need(std::uint64_t reserved) const;
+  Need need(LogUse use, std::uint64_t reserved) const;
+  // What must fit before anything that is reserved or was just appended.
+  std::uint64_t fixed_bytes(const Need& need) const;
   bool fits(const Need& need) const;
   // The error of a refusal. `wanted`: the part of need.reserved_bytes that is refused.
   Status refuse(const Need& need, std::uint64_t wanted) const;
@@ -57,9 +72,8 @@ class DiskSpace {
   const std::function<Sample()> measure_;
   std::mutex measure_mutex_;
   std::atomic<std::int64_t> measured_at_us_{0};
-  std::atomic<std::uint64_t> free_bytes_{0};
-  std::atomic<std::uint64_t> unflushed_bytes_{0};
-  std::atomic<std::uint64_t> session_bytes_{0};
+  std::atomic<std::uint64_t> free_bytes_{0}, unflushed_bytes_{0}, state_bytes_{0}, compaction_bytes_{0},
+      session_bytes_{0};
   std::atomic<std::uint64_t> appended_bytes_{0};  // since the last measurement
   std::atomic<std::uint64_t> reserved_bytes_{0};
 };

@@ -37,6 +37,7 @@ class RecordView {
   Version next_version() const { return next_version_; }
   Version tombstone_floor() const { return tombstone_floor_; }
   std::uint32_t transactions() const { return transactions_; }
+  std::uint32_t writes() const { return writes_; }
   Hash128 state_hash() const { return state_hash_; }
   std::uint32_t previous_crc() const { return previous_crc_; }
   std::uint32_t crc() const { return crc_; }

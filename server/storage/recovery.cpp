@@ -210,6 +210,7 @@ Status Recovery::visit_record(BatchNumber batch, std::string_view bytes) {
   position_.time_us = record->header().time_us;
   position_.state_hash = record->state_hash();
   position_.log_bytes_since_checkpoint += bytes.size();
+  writes_since_checkpoint_ += record->writes();
   return record->visit(visitor_);
 }
 

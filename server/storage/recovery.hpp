@@ -33,6 +33,7 @@ class Recovery {
   const Checkpoint& checkpoint() const { return checkpoint_; }
   std::uint64_t generation() const { return generation_; }  // the highest of any session record
   std::uint32_t last_crc() const { return last_crc_; }      // of the last record
+  std::uint64_t writes_since_checkpoint() const { return writes_since_checkpoint_; }
 
  private:
   Status identify();
@@ -59,6 +60,7 @@ class Recovery {
   BatchNumber durable_ = 0;        // the log must reach at least this batch
   BatchNumber history_begin_ = 1;  // the first batch that is in no stored segment
   std::uint64_t generation_ = 0;
+  std::uint64_t writes_since_checkpoint_ = 0;
   std::uint32_t last_crc_ = 0;
 };
 

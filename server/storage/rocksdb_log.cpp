@@ -21,6 +21,7 @@
 #include "server/storage/log_record.hpp"
 #include "server/storage/recovery.hpp"
 #include "server/storage/store.hpp"
+#include "server/storage/store_options.hpp"
 
 namespace kilokv::server {
 namespace storage {
@@ -44,6 +45,13 @@ rocksdb::WriteOptions synced() {
   return options;
 }
 
+// What a record of the state takes beyond its part of the log record: its head, its version, an integer, and its place
+// in a file.
+constexpr std::uint64_t kStateRecordBytes = 48;
+// A compaction rewrites at most about this many files of the size of a buffer: one file, and those of the next level
+// that it overlaps.
+constexpr std::uint64_t kCompactionBuffers = 12;
+
 std::string segment_key(const LogSegment& segment) { return kSegmentPrefix + ordered_key(segment.first_batch); }
 
 class RocksdbLog final : public CommitLog {
@@ -57,7 +65,7 @@ class RocksdbLog final : public CommitLog {
         checkpoint_(store_.get()) {}
 
   Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override;
-  Status reserve(std::uint64_t bytes) override { return space_.reserve(bytes); }
+  Status reserve(std::uint64_t bytes, LogUse use) override { return space_.reserve(bytes, use); }
   void release(std::uint64_t bytes) override { space_.release(bytes); }
   void watch_sessions(const std::function<std::uint64_t()>& stored_bytes) override;
   Status append(std::span<const LogRecord> records) override;
@@ -70,7 +78,10 @@ class RocksdbLog final : public CommitLog {
   LogUsage usage() const override;
 
  private:
+  std::uint64_t changed_state_bytes() const;
   DiskSpace::Sample sample_disk() const;
+  Status flush_log();
+  Status compact_early(bool early);
   Status gather(const LogRecord& record);
 
   const StorageOptions options_;
@@ -80,16 +91,21 @@ class RocksdbLog final : public CommitLog {
   mutable std::mutex sessions_mutex_;
   std::function<std::uint64_t()> session_bytes_;  // null: no sessions
   LogHistory history_;
-  DiskSpace space_;
+  mutable DiskSpace space_;  // measures when asked
   CheckpointWriter checkpoint_;
   std::atomic<BatchNumber> last_batch_{0};  // durable
   // Bytes of log records, counted from the checkpoint that recovery began with: all of them, and those before the last
   // checkpoint.
   std::atomic<std::uint64_t> appended_bytes_{0};
   std::atomic<std::uint64_t> checkpointed_bytes_{0};
+  // The same for the writes in them.
+  std::atomic<std::uint64_t> appended_writes_{0};
+  std::atomic<std::uint64_t> checkpointed_writes_{0};
   // Only the checkpoint worker uses these.
   std::uint64_t checkpoint_begin_bytes_ = 0;
+  std::uint64_t checkpoint_begin_writes_ = 0;
   bool warned_ = false;  // a warning was given that the disk has no room for a checkpoint
+  bool compacts_early_ = false;
 
   // Only the log worker uses these.
   AcknowledgedFile acknowledged_;
@@ -97,6 +113,7 @@ class RocksdbLog final : public CommitLog {
   rocksdb::WriteBatch batch_;
   std::uint32_t last_crc_ = 0;
   std::uint64_t gathered_bytes_ = 0;
+  std::uint64_t gathered_writes_ = 0;
   BatchNumber gathered_batch_ = 0;
   bool failed_ = false;
 };
@@ -106,12 +123,24 @@ void RocksdbLog::watch_sessions(const std::function<std::uint64_t()>& stored_byt
   session_bytes_ = stored_bytes;
 }
 
+// The most that a checkpoint of everything appended would write. A key that was written often counts as often.
+std::uint64_t RocksdbLog::changed_state_bytes() const {
+  const auto since = [](const std::atomic<std::uint64_t>& all, const std::atomic<std::uint64_t>& before) {
+    return all.load(std::memory_order_relaxed) - before.load(std::memory_order_relaxed);
+  };
+  return since(appended_bytes_, checkpointed_bytes_) +
+         since(appended_writes_, checkpointed_writes_) * kStateRecordBytes;
+}
+
 DiskSpace::Sample RocksdbLog::sample_disk() const {
   constexpr const char* kBuffered = "rocksdb.cur-size-all-mem-tables";
   const std::string& directory = store_->directory();
   const std::lock_guard lock(sessions_mutex_);
   return {.free_bytes = options_.free_bytes ? options_.free_bytes(directory) : free_bytes_of(directory),
           .unflushed_bytes = store_->property(Family::log, kBuffered) + store_->property(Family::state, kBuffered),
+          .state_bytes = changed_state_bytes(),
+          .compaction_bytes = std::min(store_->property(Family::state, "rocksdb.live-sst-files-size"),
+                                       kCompactionBuffers * options_.state_buffer_bytes),
           .session_bytes = session_bytes_ ? session_bytes_() : 0};
 }
 
@@ -123,6 +152,7 @@ Result<RecoveredPosition> RocksdbLog::recover(RecoveryVisitor* visitor) {
   last_crc_ = recovery.last_crc();
   gathered_batch_ = position->batch;
   appended_bytes_.store(position->log_bytes_since_checkpoint, std::memory_order_relaxed);
+  appended_writes_.store(recovery.writes_since_checkpoint(), std::memory_order_relaxed);
   last_batch_.store(position->batch, std::memory_order_release);
   armed_->store(true, std::memory_order_relaxed);
   return position;
@@ -134,6 +164,7 @@ Status RocksdbLog::gather(const LogRecord& record) {
   record_.clear();
   last_crc_ = encode_record(record, last_crc_, &record_);
   gathered_bytes_ += record_.size();
+  if (record.writes != nullptr) gathered_writes_ += record.writes->size();
   // Put refuses a value that is too large. A record that is not in the batch would be missing in the log.
   rocksdb::Status put = batch_.Put(store_->family(Family::log), ordered_key(gathered_batch_), record_);
   const auto segment = history_.add(gathered_batch_, record.header.time_us, record_.size());
@@ -147,7 +178,7 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
   if (failed_) return {StatusCode::internal, "the commit log has failed before: nothing more is written to it"};
   if (records.empty()) return {};
   batch_.Clear();
-  gathered_bytes_ = 0;
+  gathered_bytes_ = gathered_writes_ = 0;
   for (const LogRecord& record : records) {
     Status gathered = gather(record);
     failed_ = !gathered.ok();
@@ -163,6 +194,7 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
   if (failed_) return status;
   space_.appended(gathered_bytes_);
   appended_bytes_.fetch_add(gathered_bytes_, std::memory_order_relaxed);
+  appended_writes_.fetch_add(gathered_writes_, std::memory_order_relaxed);
   last_batch_.store(gathered_batch_, std::memory_order_release);
   return {};
 }
@@ -175,14 +207,17 @@ Status RocksdbLog::checkpoint_begin() {
   }
   warned_ = false;
   checkpoint_begin_bytes_ = appended_bytes_.load(std::memory_order_relaxed);
+  checkpoint_begin_writes_ = appended_writes_.load(std::memory_order_relaxed);
   return checkpoint_.begin();
 }
 
 Status RocksdbLog::checkpoint_end(const RecoveredPosition& covers) {
   KILOKV_CHECK(covers.batch <= last_batch_.load(std::memory_order_acquire));
   Status status = checkpoint_.end(covers);
-  if (status.ok()) checkpointed_bytes_.store(checkpoint_begin_bytes_, std::memory_order_relaxed);
-  return status;
+  if (!status.ok()) return status;
+  checkpointed_bytes_.store(checkpoint_begin_bytes_, std::memory_order_relaxed);
+  checkpointed_writes_.store(checkpoint_begin_writes_, std::memory_order_relaxed);
+  return {};
 }
 
 // The new start is durable before the files are deleted. So no range tombstone is needed to hide the rest of them; it
@@ -190,7 +225,13 @@ Status RocksdbLog::checkpoint_end(const RecoveredPosition& covers) {
 // trim.
 Status RocksdbLog::trim(TimeUs now_us) {
   const BatchNumber covered = checkpoint_.current().covers.batch;
-  const auto dropped = history_.trim(covered, now_us - options_.history_retention_us, options_.history_bytes_max);
+  const bool is_short = space_.is_short();
+  if (Status status = compact_early(is_short); !status.ok()) return status;
+  if (is_short) {
+    if (Status status = flush_log(); !status.ok()) return status;
+  }
+  const auto dropped = history_.trim(covered, is_short ? now_us : now_us - options_.history_retention_us,
+                                     is_short ? 0 : options_.history_bytes_max);
   if (dropped.empty()) return {};
   const std::string start = ordered_key(dropped.back().last_batch + 1);
   rocksdb::WriteBatch batch;
@@ -207,13 +248,32 @@ Status RocksdbLog::trim(TimeUs now_us) {
   return store_->status_of(deleted, "removing trimmed files");
 }
 
+// The write-ahead log is removed when everything in it is in files. The log's files can then be trimmed.
+Status RocksdbLog::flush_log() {
+  const rocksdb::Status flushed =
+      store_->db()->Flush(rocksdb::FlushOptions(), {store_->family(Family::log), store_->family(Family::metadata)});
+  return store_->status_of(flushed, "flushing the log");
+}
+
+// What was deleted takes room until a compaction merges it. So the files of each checkpoint are merged at once while
+// the disk is short of space.
+Status RocksdbLog::compact_early(bool early) {
+  if (early == compacts_early_) return {};
+  const int trigger = early ? 1 : kStateCompactionTrigger;
+  const rocksdb::Status set = store_->db()->SetOptions(
+      store_->family(Family::state), {{"level0_file_num_compaction_trigger", std::to_string(trigger)}});
+  compacts_early_ = early;
+  return store_->status_of(set, "setting when the state is compacted");
+}
+
 LogUsage RocksdbLog::usage() const {
   return {.free_bytes = space_.free_bytes(),
           .reserved_bytes = space_.reserved_bytes(),
           .log_bytes = history_.bytes(),
           .bytes_since_checkpoint =
               appended_bytes_.load(std::memory_order_relaxed) - checkpointed_bytes_.load(std::memory_order_relaxed),
-          .first_batch = history_.first_batch()};
+          .first_batch = history_.first_batch(),
+          .short_of_space = space_.is_short()};
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ rocksdb::ColumnFamilyOptions state_options(const StorageOptions& options) {
   rocksdb::ColumnFamilyOptions family = base_options();
   family.write_buffer_size = options.state_buffer_bytes;
   family.max_write_buffer_number = 8;  // never reached: the checkpoint waits at two
+  family.level0_file_num_compaction_trigger = kStateCompactionTrigger;
   family.target_file_size_base = options.state_buffer_bytes;
   family.max_bytes_for_level_base = 4 * options.state_buffer_bytes;
   return family;

@@ -9,6 +9,9 @@
 
 namespace kilokv::server::storage {
 
+// A compaction of the state begins when so many files of checkpoints are there.
+inline constexpr int kStateCompactionTrigger = 4;
+
 rocksdb::DBOptions database_options(const StorageOptions& options);
 
 // One descriptor for each Family, in its order.

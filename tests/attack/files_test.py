@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Attacks on the data directory: the lock is removed, and the server is killed while it creates or recovers a database."""
+"""Attacks on the data directory: the lock is removed, others want to read it, the clock is wrong, and the server is killed
+while it creates or recovers a database."""
 
 import argparse
 import pathlib
@@ -65,6 +66,22 @@ def attack_rights():
     print(f"rights: {len(found)} paths are for their owner only")
 
 
+def attack_clock():
+    """A start with a clock that is far after the last batch. (A limit of one second stands for a clock that is wrong.)"""
+    with temporary_folder() as folder, Server(folder) as server:
+        server.client("put", "key", "1")
+        assert server.stop() == 0
+        time.sleep(1.1)
+        done = subprocess.run([BIN / "kilokvd", "--data-dir", server.folder / "data", "--listen", "127.0.0.1:0",
+                               "--clock-gap-max", "1s"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 1, f"exit {done.returncode}: {done.stderr}"
+        assert "after the last batch, and --clock-gap-max is" in done.stderr.splitlines()[-1], done.stderr
+        server.start()
+        assert server.value("key") == 1
+    print("clock: a start with a clock that was too far ahead was refused")
+
+
 def attack_creation(kills, rng):
     """Row 9: SIGKILL in the first 200 ms of a new database. Every one of them starts afterwards, and works."""
     cut = 0
@@ -119,6 +136,7 @@ def main():
     attack_lock()
     attack_place()
     attack_rights()
+    attack_clock()
     attack_creation(options.creation_kills, rng)
     attack_recovery(options.recovery_kills, rng)
 

@@ -47,8 +47,8 @@ Status MemoryLog::replay(const Record& record, RecoveryVisitor* visitor) const {
   return status.ok() ? visitor->batch_end(record.state_hash) : status;
 }
 
-Status MemoryLog::reserve(std::uint64_t bytes) {
-  if (reserved_ + bytes > reserve_limit_) {
+Status MemoryLog::reserve(std::uint64_t bytes, LogUse use) {
+  if (use == LogUse::new_data && reserved_ + bytes > reserve_limit_) {
     return Status::exhausted(ErrorReason::disk_full,
                              {"disk", std::to_string(reserve_limit_) + " bytes",
                               std::to_string(reserved_ + bytes) + " bytes", "--disk-reserve"},

@@ -19,7 +19,7 @@ namespace kilokv::server {
 class MemoryLog : public CommitLog {
  public:
   Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override;
-  Status reserve(std::uint64_t bytes) override;
+  Status reserve(std::uint64_t bytes, LogUse use) override;
   void release(std::uint64_t bytes) override { reserved_ -= bytes; }
   void watch_sessions(const std::function<std::uint64_t()>&) override {}  // it keeps no room for checkpoints
   Status append(std::span<const LogRecord> records) override;
@@ -33,7 +33,7 @@ class MemoryLog : public CommitLog {
 
   // Injects faults.
   void fail_next_append() { fail_append_ = true; }
-  void set_reserve_limit(std::uint64_t bytes) { reserve_limit_ = bytes; }
+  void set_reserve_limit(std::uint64_t bytes) { reserve_limit_ = bytes; }  // for new data
 
   std::size_t appends() const { return appends_; }  // groups, each with one sync
   std::size_t records() const { return records_.size(); }

@@ -13,8 +13,10 @@ namespace {
 // The executor copies a slice in one command. These bound its time.
 constexpr std::size_t kSliceRecords = 4096;
 constexpr std::size_t kSliceArenaBytes = std::size_t{1} << 20;
-constexpr DurationUs kNoRoomUs = 5000000;    // the time until the next try, if the disk cannot hold a checkpoint
-constexpr std::size_t kSliceDropped = 1024;  // about a millisecond
+constexpr DurationUs kNoRoomUs = 5000000;  // the time until the next try, if the disk cannot hold a checkpoint
+constexpr std::uint64_t kShortLogBytes = std::uint64_t{1}
+                                         << 20;  // enough for a checkpoint if the disk is short of space
+constexpr std::size_t kSliceDropped = 1024;      // about a millisecond
 constexpr DurationUs kPollUs = 500000;
 constexpr std::size_t kPositionSamples = 16;  // within the tombstone retention
 
@@ -48,8 +50,10 @@ bool Checkpointer::wanted(TimeUs now) {
   }
   if (now < no_room_until_us_) return false;
   if (core_->answered.batch() == last_batch_.load(std::memory_order_relaxed)) return false;
+  const LogUsage usage = core_->log->usage();
   return now - last_us_ >= core_->options.checkpoint_interval_us ||
-         core_->log->usage().bytes_since_checkpoint >= core_->options.checkpoint_log_bytes;
+         usage.bytes_since_checkpoint >= core_->options.checkpoint_log_bytes ||
+         (usage.short_of_space && usage.bytes_since_checkpoint >= kShortLogBytes);
 }
 
 void Checkpointer::begin(TimeUs now) {

@@ -71,7 +71,7 @@ Status AdmissionQueue::reserve(const AdmittedRequest& request, std::uint64_t lar
   const std::uint64_t before = largest_value_.load(std::memory_order_relaxed);
   largest_value = std::max(largest_value, before);
   const std::uint64_t grown = log_bytes(admitted_log_, largest_value) - log_bytes(admitted_log_, before);
-  Status status = log_->reserve(grown + log_bytes(request.cost.log, largest_value));
+  Status status = log_->reserve(grown + log_bytes(request.cost.log, largest_value), request.cost.use);
   if (!status.ok()) return status;
   admitted_log_ += request.cost.log;
   largest_value_.store(largest_value, std::memory_order_release);

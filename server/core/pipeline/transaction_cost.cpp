@@ -31,6 +31,7 @@ constexpr std::uint64_t kRangeGuardReads = std::uint64_t{3} * 128;
 struct ListCost {
   std::uint64_t written_bytes = 0, copied_values = 0, stored_bytes = 0, stored_values = 0, reads = 0;
   std::uint64_t kept_bytes = 0;  // stored, at the largest value that is known
+  bool new_data = false;         // a PUT or an ADD
 };
 
 std::uint64_t value_bytes(const engine::TransactionColumns& columns, std::int64_t i) {
@@ -60,15 +61,17 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
         cost.reads += columns.range_limit[key];
         break;
       case OpKind::put:
+        cost.new_data = true;
         if (columns.op_operand[i] == static_cast<std::uint8_t>(Operand::bytes)) {
           cost.written_bytes += kValueLength + value_bytes(columns, columns.op_value[i]);
         } else if (columns.op_operand[i] == static_cast<std::uint8_t>(Operand::get)) {
           cost.written_bytes += kValueLength;
           ++cost.copied_values;
         }
-        [[fallthrough]];
-      case OpKind::del:
-      case OpKind::add: cost.written_bytes += kWrite + columns.key(key).size(); break;
+        cost.written_bytes += kWrite + columns.key(key).size();
+        break;
+      case OpKind::add: cost.new_data = true; [[fallthrough]];
+      case OpKind::del: cost.written_bytes += kWrite + columns.key(key).size(); break;
     }
   }
   return cost;
@@ -117,9 +120,14 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
             std::max(list.stored_bytes, other.stored_bytes),
             std::max(list.stored_values, other.stored_values),
             std::max(list.reads, other.reads),
-            std::max(list.kept_bytes, other.kept_bytes)};
+            std::max(list.kept_bytes, other.kept_bytes),
+            list.new_data || other.new_data};
   }
-  TransactionCost cost{{kRecord + list.written_bytes, list.copied_values, 0}, guards, list.reads, 0};
+  TransactionCost cost{{kRecord + list.written_bytes, list.copied_values, 0},
+                       guards,
+                       list.reads,
+                       0,
+                       list.new_data ? LogUse::new_data : LogUse::reads_and_deletes};
   if (!in_session) return cost;
   cost.log.bytes += kSessionEntry + kSlice + kRow;
   // Reads beyond the limit are dropped; the note of that takes a byte.

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "engine/txn/columns.hpp"
+#include "server/core/commit_log.hpp"
 
 namespace kilokv::server {
 
@@ -48,6 +49,7 @@ struct TransactionCost {
   std::uint64_t guards = 0;        // 1 for each guard, 384 for each range guard
   std::uint64_t reads = 0;         // 1 for each GET, the limit for each range operation
   std::uint64_t stored_bytes = 0;  // in the session, in memory, at the largest value that is known
+  LogUse use = LogUse::reads_and_deletes;
 
   // The reads, with the extra cost of large values: a guard counts once; a read counts once more for each 4 KiB that it
   // may return.
@@ -57,6 +59,7 @@ struct TransactionCost {
     guards += other.guards;
     reads += other.reads;
     stored_bytes += other.stored_bytes;
+    if (other.use == LogUse::new_data) use = LogUse::new_data;
     return *this;
   }
 };

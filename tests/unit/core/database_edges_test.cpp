@@ -339,9 +339,9 @@ TEST_F(DatabaseEdgesTest, ANewDatabaseStartsAtAnyTime) {
 class HookedLog : public MemoryLog {
  public:
   std::function<void()> on_reserve;
-  Status reserve(std::uint64_t bytes) override {
+  Status reserve(std::uint64_t bytes, LogUse use) override {
     if (on_reserve) std::exchange(on_reserve, nullptr)();
-    return MemoryLog::reserve(bytes);
+    return MemoryLog::reserve(bytes, use);
   }
 };
 

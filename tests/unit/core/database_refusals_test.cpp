@@ -106,6 +106,48 @@ TEST_F(RefusalsTest, PlacesToWaitAndTheLog) {
   EXPECT_TRUE(third->failure->not_run());
 }
 
+// A PUT or an ADD in any list of any transaction makes the request one of new data.
+TEST_F(RefusalsTest, AFullDiskRefusesNewDataOnly) {
+  using engine::ColumnsBuilder;
+  using engine::GuardKind;
+  using engine::OnFalse;
+  using engine::Operand;
+  using engine::OpKind;
+  EXPECT_TRUE(run(add("a", 1))->done);
+  log.set_reserve_limit(0);
+  const auto with = [this](const std::function<void(ColumnsBuilder&)>& operations) {
+    return run([&](ColumnsBuilder& b) {
+      b.begin();
+      b.op(OpKind::get, b.key("a"));
+      b.end();
+      b.begin();
+      b.guard(GuardKind::absent, OnFalse::fail, b.key("a"), 0);
+      operations(b);
+      b.end();
+    });
+  };
+  const auto refused = [&](const std::function<void(ColumnsBuilder&)>& operations) {
+    const Sink sink = with(operations);
+    return sink->failure && sink->failure->reason() == ErrorReason::disk_full;
+  };
+  EXPECT_TRUE(refused([](ColumnsBuilder& b) { b.op(OpKind::add, b.key("b"), Operand::integer, 1); }));
+  EXPECT_TRUE(refused([](ColumnsBuilder& b) { b.op(OpKind::put, b.key("b"), Operand::integer, 1); }));
+  EXPECT_TRUE(refused([](ColumnsBuilder& b) {
+    b.begin_else();
+    b.op(OpKind::put, b.key("b"), Operand::integer, 1);
+  }));
+  const Sink reads_and_deletes = with([](ColumnsBuilder& b) {
+    b.op(OpKind::get, b.key("b"));
+    b.begin_else();
+    b.range_op(OpKind::range_get, "a", "b", 10);
+    b.op(OpKind::del, b.key("a"));
+    b.range_op(OpKind::delete_range, "a", "b", 10);
+  });
+  ASSERT_TRUE(reads_and_deletes->done);
+  EXPECT_EQ(reads_and_deletes->outcome(1), Outcome::guard_failed);
+  EXPECT_FALSE(refused([](ColumnsBuilder& b) { b.op(OpKind::get, b.key("a")); }));
+}
+
 TEST_F(RefusalsTest, WhatASessionRefuses) {
   const SessionId session = open_session();
   EXPECT_TRUE(run(add("a", 1), session, 1)->done);

@@ -26,9 +26,9 @@ class SharedMemoryLog : public CommitLog {
     const std::scoped_lock lock(mutex_);
     return log_.recover(visitor);
   }
-  Status reserve(std::uint64_t bytes) override {
+  Status reserve(std::uint64_t bytes, LogUse use) override {
     const std::scoped_lock lock(mutex_);
-    return log_.reserve(bytes);
+    return log_.reserve(bytes, use);
   }
   void release(std::uint64_t bytes) override {
     const std::scoped_lock lock(mutex_);

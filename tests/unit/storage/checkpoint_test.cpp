@@ -250,6 +250,30 @@ TEST_F(TrimTest, KeepsTheHistoryWithinBothLimits) {
   EXPECT_LE(log.log->usage().first_batch, 390u);
 }
 
+// However young the records are. Their write-ahead log and files go, too.
+TEST_F(TrimTest, KeepsNoHistoryThatIsCoveredWhileTheDiskIsShortOfSpace) {
+  StorageOptions short_options = options();
+  std::uint64_t free_bytes = std::uint64_t{1} << 30;
+  short_options.free_bytes = [&](const std::string&) { return free_bytes; };
+  short_options.history_bytes_max = std::uint64_t{1} << 20;  // segments of 64 KiB
+  OpenLog log(short_options);
+  log.append(1, 400);
+  ASSERT_TRUE(checkpoint(log.log.get(), 400, 400, 0).ok());
+  const TimeUs early = sample_batch(1).header.time_us;
+  EXPECT_FALSE(log.log->usage().short_of_space);
+  ASSERT_TRUE(log.log->trim(early).ok());
+  EXPECT_EQ(log.log->usage().first_batch, 1u);
+  free_bytes = short_options.disk_reserve_bytes;
+  constexpr std::uint64_t kTooMuch = std::uint64_t{1} << 40;
+  EXPECT_FALSE(log.log->reserve(kTooMuch, LogUse::new_data).ok());  // looks at the disk at once
+  EXPECT_TRUE(log.log->usage().short_of_space);
+  const std::size_t write_ahead_log = read_file(newest_write_ahead_log(short_options.data_dir)).size();
+  ASSERT_TRUE(log.log->trim(early).ok());
+  EXPECT_GT(log.log->usage().first_batch, 1u);
+  EXPECT_LE(log.log->usage().log_bytes, 64u << 10);
+  EXPECT_LT(read_file(newest_write_ahead_log(short_options.data_dir)).size(), write_ahead_log);
+}
+
 TEST_F(TrimTest, IsRememberedAndGoesOnAfterARestart) {
   LogUsage usage;
   {

@@ -185,10 +185,10 @@ TEST_F(RocksdbLogTest, ReserveFollowsTheFileSystem) {
   options.disk_reserve_bytes = 1 << 20;
   options.free_bytes = [&free](const std::string&) { return free; };
   OpenLog log(options);
-  const Status full = log.log->reserve(1000);
+  const Status full = log.log->reserve(1000, LogUse::new_data);
   EXPECT_EQ(full.code(), StatusCode::resource_exhausted);
   free = 100 << 20;
-  EXPECT_TRUE(log.log->reserve(1000).ok());
+  EXPECT_TRUE(log.log->reserve(1000, LogUse::new_data).ok());
   EXPECT_EQ(log.log->usage().reserved_bytes, 1000u);
   EXPECT_EQ(log.log->usage().free_bytes, free);
   log.log->release(1000);
@@ -208,10 +208,10 @@ TEST_F(RocksdbLogTest, ACheckpointThatTheDiskWouldNotHoldDoesNotBegin) {
   EXPECT_EQ(log.log->checkpoint_begin().code(), StatusCode::resource_exhausted);
   EXPECT_EQ(log.log->checkpoint_begin().code(), StatusCode::resource_exhausted);
   EXPECT_EQ(told, 1);
-  EXPECT_EQ(log.log->reserve(1000).code(), StatusCode::resource_exhausted);
+  EXPECT_EQ(log.log->reserve(1000, LogUse::new_data).code(), StatusCode::resource_exhausted);
   log.append(3, 3);  // what was admitted is written all the same
   sessions = 1 << 20;
-  EXPECT_TRUE(log.log->reserve(1000).ok());
+  EXPECT_TRUE(log.log->reserve(1000, LogUse::new_data).ok());
   EXPECT_TRUE(log.log->checkpoint_begin().ok());
   EXPECT_TRUE(log.log->checkpoint_end(position_after(sample_batch(3))).ok());
 }

@@ -33,7 +33,16 @@ class WatchedLog : public MemoryLog {
   }
   void watch_sessions(const std::function<std::uint64_t()>& stored_bytes) override { session_bytes = stored_bytes; }
 
+  LogUsage usage() const override {
+    LogUsage usage = MemoryLog::usage();
+    usage.short_of_space = is_short;
+    usage.bytes_since_checkpoint = since_checkpoint;
+    return usage;
+  }
+
   bool full = false;
+  bool is_short = false;
+  std::uint64_t since_checkpoint = 0;
   int begins = 0;
   Version next_version = 1;  // after the last durable batch
   std::vector<std::uint64_t> slice_bytes;
@@ -72,6 +81,23 @@ TEST_F(CheckpointerTest, ASliceEndsAtAMebibyte) {
   EXPECT_LE(watched.slice_bytes.back(), 4 * kMebibyte);  // the huge one is taken whole
   ASSERT_GE(watched.slice_bytes.size(), 5u);
   EXPECT_LE(watched.slice_bytes[watched.slice_bytes.size() - 2], kMebibyte + kValueBytes + 100);
+}
+
+// The checkpoint lets the log drop what it covers.
+TEST_F(CheckpointerTest, ADiskThatIsShortOfSpaceGetsACheckpointEarly) {
+  options.checkpoint_interval_us = 3600 * kSecond;
+  open(&watched, sim.environment());
+  run(put("a", 10));
+  watched.since_checkpoint = 1 << 20;
+  sim.scheduler.run_for(5 * kSecond);
+  EXPECT_EQ(watched.begins, 0);
+  watched.is_short = true;
+  watched.since_checkpoint -= 1;  // too little to be worth a checkpoint
+  sim.scheduler.run_for(5 * kSecond);
+  EXPECT_EQ(watched.begins, 0);
+  watched.since_checkpoint += 1;
+  sim.scheduler.run_for(kSecond);
+  EXPECT_EQ(watched.begins, 1);
 }
 
 // Otherwise a crash could leave a part of a batch that was never logged.
