@@ -193,13 +193,22 @@ void add_storage(ServerOptions* options, std::vector<Setting>* s) {
 }
 
 void add_limits(ServerOptions* options, std::vector<Setting>* s) {
+  constexpr auto kConnections = "Connections";
   constexpr auto kMessages = "Messages and streams";
   constexpr auto kLimits = "Limits of a transaction";
   ServiceOptions* o = &options->service;
   engine::TransactionLimits* limits = &o->limits;
   s->insert(
       s->end(),
-      {{kMessages, "message-bytes-max", Unit::size, &o->message_bytes_max,
+      {{kConnections, "connections-max", Unit::count, &o->connections_max,
+        "most open connections; fewer if the limit of descriptors (ulimit -n) is low"},
+       {kConnections, "connections-per-address-max", Unit::count, &o->connections_per_address_max,
+        "most open connections of one client address; the addresses of a /64 of IPv6 count as one"},
+       {kConnections, "handshake-timeout", Unit::duration, &o->handshake_us_max,
+        "longest time from a new connection to the first settings of HTTP/2; then the connection is closed"},
+       {kConnections, "connection-idle-max", Unit::duration, &o->connection_idle_us_max,
+        "longest time without a call; then the connection is closed, and clients connect again by themselves"},
+       {kMessages, "message-bytes-max", Unit::size, &o->message_bytes_max,
         "longest message, request or answer; gRPC clients accept 4MiB by default"},
        {kMessages, "grpc-memory-max", Unit::size, &o->grpc_memory_max,
         "most memory that gRPC may use for calls and for messages in flight; beyond it calls fail"},

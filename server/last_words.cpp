@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/text_log.hpp"
+#include "server/core/one_line.hpp"
 
 namespace kilokv::server {
 namespace {

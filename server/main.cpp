@@ -22,8 +22,10 @@
 #include "engine/engine.hpp"
 #include "server/config.hpp"
 #include "server/core/fail_point.hpp"
+#include "server/core/one_line.hpp"
 #include "server/core/threads.hpp"
 #include "server/last_words.hpp"
+#include "server/service/grpc_log.hpp"
 #include "server/service/grpc_server.hpp"
 #include "server/shutdown_signal.hpp"
 #include "server/storage/rocksdb_log.hpp"
@@ -157,6 +159,13 @@ class Server {
     grpc_ = std::move(*grpc);
     spdlog::info("kilokvd recovering endpoint={} data_dir={} version={} commit={}", grpc_->endpoint(),
                  options_.storage.data_dir, kVersion, kCommit);
+    if (grpc_->is_public()) {
+      spdlog::warn(
+          "kilokvd listens for other machines, and has no login and no TLS: everybody who reaches the port can read "
+          "and "
+          "change everything endpoint={}",
+          grpc_->endpoint());
+    }
     StorageOptions storage = options_.storage;
     storage.on_checkpoint_put_off = [](const Status& why) {
       spdlog::warn("kilokvd makes no checkpoints until the disk has room reason=\"{}\"", one_line(why.message()));
@@ -255,6 +264,7 @@ int run(const ServerOptions& options) {
     return kExitUsage;
   }
   log_last_words(options.storage.data_dir);
+  take_grpc_log();
   ShutdownSignal shutdown(other_signals(*log_file));
   Server server(options);
   Status status = server.open();

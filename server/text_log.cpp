@@ -23,29 +23,6 @@ Result<int> open_to_append(const std::string& path) {
 
 }  // namespace
 
-std::string one_line(std::string_view text) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string line;
-  line.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    switch (c) {
-      case '"':
-      case '\\': line += {'\\', c}; break;
-      case '\n': line += "\\n"; break;
-      case '\r': line += "\\r"; break;
-      case '\t': line += "\\t"; break;
-      default:
-        if (byte < 0x20 || byte == 0x7F) {
-          line += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-        } else {
-          line += c;
-        }
-    }
-  }
-  return line;
-}
-
 Result<std::shared_ptr<TextLog>> TextLog::open(const std::string& path) {
   const Result<int> descriptor = open_to_append(path);
   if (!descriptor.ok()) return descriptor.status();

@@ -12,16 +12,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 
 #include "engine/base/status.hpp"
 
 namespace kilokv::server {
-
-// The text on one line, for a value in double quotes: control characters become \n, \r, \t or \xNN, and a backslash
-// stands before a double quote or a backslash. A text of a library or of the network can then not look like a line of
-// the log.
-std::string one_line(std::string_view text);
 
 class TextLog final : public spdlog::sinks::base_sink<std::mutex> {
  public:

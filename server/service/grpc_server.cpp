@@ -5,9 +5,12 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
+#include <spdlog/spdlog.h>
 
 #include <utility>
 
+#include "server/edge/descriptor.hpp"
+#include "server/edge/listener.hpp"
 #include "server/service/status_map.hpp"
 
 namespace kilokv::server {
@@ -22,42 +25,85 @@ grpc::ServerGenericBidiReactor* UnknownMethods::CreateReactor(grpc::GenericCallb
   return new Refusal(to_grpc(status.as_not_run(), context));
 }
 
+namespace {
+
+int milliseconds_of(DurationUs us) { return static_cast<int>(us / 1000); }
+
+// The bounds of a connection that gRPC itself keeps.
+void bound_connections(const ServiceOptions& options, grpc::ServerBuilder* builder) {
+  constexpr int kMetadataBytesMax = 16 << 10;
+  constexpr int kKeepaliveMs = 60000, kKeepaliveTimeoutMs = 20000;
+  constexpr int kPingIntervalMs = 5000;
+  for (const auto& [name, value] : {
+           std::pair{GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnectionMax},
+           std::pair{GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytesMax},
+           // A connection that says nothing, or only the beginning of HTTP/2, is closed. So is one without calls.
+           std::pair{GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, milliseconds_of(options.handshake_us_max)},
+           std::pair{GRPC_ARG_MAX_CONNECTION_IDLE_MS, milliseconds_of(options.connection_idle_us_max)},
+           // A peer that has vanished is noticed.
+           std::pair{GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs},
+           std::pair{GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs},
+           std::pair{GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
+           // Usual clients send a ping every ten seconds or more. gRPC's own limit is five minutes, and would end their
+           // connections.
+           std::pair{GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kPingIntervalMs},
+       }) {
+    builder->AddChannelArgument(name, value);
+  }
+}
+
+void log_refused_connections(std::uint64_t count, const std::string& address, const std::string& why) {
+  spdlog::warn("kilokvd refused connections count={} last_address={} reason=\"{}\"", count, address, why);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen, KiloKvService* service,
                                                       const ServiceOptions& options) {
+  const Result<std::uint32_t> connections_max = raise_descriptor_limit(options.connections_max);
+  if (!connections_max.ok()) return connections_max.status();
+  if (*connections_max < options.connections_max) {
+    spdlog::warn(
+        "kilokvd takes fewer connections than --connections-max, because its limit of descriptors is low "
+        "connections={} limit=\"ulimit -n, or LimitNOFILE of systemd\"",
+        *connections_max);
+  }
+  Result<Listener> listener = listen_on(listen);
+  if (!listener.ok()) return listener.status();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
+  using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor =
+      builder.experimental().AddExternalConnectionAcceptor(AcceptorType::FROM_FD, grpc::InsecureServerCredentials());
   builder.RegisterService(service);
-  auto unknown_methods = std::make_unique<UnknownMethods>();
-  builder.RegisterCallbackGenericService(unknown_methods.get());
+  std::unique_ptr<GrpcServer> started(new GrpcServer());
+  started->unknown_methods_ = std::make_unique<UnknownMethods>();
+  builder.RegisterCallbackGenericService(started->unknown_methods_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max * kMessageSlack));
   builder.SetMaxSendMessageSize(-1);
   grpc::ResourceQuota quota("kilokvd");
   quota.Resize(options.grpc_memory_max);
   builder.SetResourceQuota(quota);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnectionMax);
-  // Without this, a second server could open the same port, and would silently take half of the connections.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || port == 0) {
-    return Status(StatusCode::unavailable, ErrorReason::unspecified,
-                  "cannot listen on " + listen + " (--listen): is the port in use?");
-  }
-  std::string endpoint = listen.substr(0, listen.rfind(':') + 1) + std::to_string(port);
-  std::unique_ptr<GrpcServer> started(
-      new GrpcServer(std::move(unknown_methods), std::move(server), std::move(endpoint), port));
+  bound_connections(options, &builder);
+  started->server_ = builder.BuildAndStart();
+  if (started->server_ == nullptr) return Status(StatusCode::internal, "gRPC does not start");
+  started->port_ = listener->port;
+  started->endpoint_ = listener->endpoint;
+  started->public_ = !listener->loopback_only;
   started->set_serving(false);
+  const auto hand_over = [acceptor](int socket, Descriptor connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = socket;
+    parameters.fd = connection.release();
+    acceptor->HandleNewConnection(&parameters);
+  };
+  started->connections_ = std::make_unique<Connections>(
+      std::move(*listener), ConnectionLimits{*connections_max, options.connections_per_address_max}, hand_over,
+      log_refused_connections);
+  started->connections_->start();
   return started;
 }
-
-GrpcServer::GrpcServer(std::unique_ptr<UnknownMethods> unknown_methods, std::unique_ptr<grpc::Server> server,
-                       std::string endpoint, int port)
-    : unknown_methods_(std::move(unknown_methods)),
-      server_(std::move(server)),
-      endpoint_(std::move(endpoint)),
-      port_(port) {}
 
 GrpcServer::~GrpcServer() { shut_down(std::chrono::milliseconds(0)); }
 
@@ -68,6 +114,8 @@ void GrpcServer::set_serving(bool serving) {
 }
 
 void GrpcServer::shut_down(std::chrono::milliseconds grace) {
+  if (server_ == nullptr) return;  // it never started
+  if (connections_ != nullptr) connections_->stop();
   server_->Shutdown(std::chrono::system_clock::now() + grace);
   server_->Wait();
 }

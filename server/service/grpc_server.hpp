@@ -10,6 +10,7 @@
 #include <string>
 
 #include "engine/base/status.hpp"
+#include "server/edge/connections.hpp"
 #include "server/service/service.hpp"
 
 namespace kilokv::server {
@@ -21,8 +22,9 @@ class UnknownMethods final : public grpc::CallbackGenericService {
 
 class GrpcServer {
  public:
-  // Opens the port. The health check answers NOT_SERVING until set_serving(true). `listen` is HOST:PORT; port 0 picks a
-  // free port. Requires: `service` outlives the server. Errors: UNAVAILABLE if the port cannot be opened.
+  // Opens the port, and raises the limit of descriptors. The health check answers NOT_SERVING until set_serving(true).
+  // `listen` is HOST:PORT; port 0 picks a free port. Requires: `service` outlives the server. Errors: UNAVAILABLE if
+  // the port cannot be opened.
   static Result<std::unique_ptr<GrpcServer>> start(const std::string& listen, KiloKvService* service,
                                                    const ServiceOptions& options);
   ~GrpcServer();
@@ -30,18 +32,21 @@ class GrpcServer {
   int port() const { return port_; }
   const std::string& endpoint() const { return endpoint_; }  // HOST:PORT that clients connect to
   void set_serving(bool serving);
+  // Whether clients of other machines can connect.
+  bool is_public() const { return public_; }
   // Accepts no new RPCs. Waits up to `grace` for the running RPCs, then cancels the rest. Returns when all have ended.
   // Requires: every submitted request has been answered, or will be.
   void shut_down(std::chrono::milliseconds grace);
 
  private:
-  GrpcServer(std::unique_ptr<UnknownMethods> unknown_methods, std::unique_ptr<grpc::Server> server,
-             std::string endpoint, int port);
+  GrpcServer() = default;
 
   std::unique_ptr<UnknownMethods> unknown_methods_;  // outlives the server
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Connections> connections_;  // hands connections to the server, so it stops first
   std::string endpoint_;
-  int port_;
+  int port_ = 0;
+  bool public_ = false;
 };
 
 }  // namespace kilokv::server

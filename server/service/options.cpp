@@ -1,6 +1,7 @@
 #include "server/service/options.hpp"
 
 #include <string>
+#include <utility>
 
 namespace kilokv::server {
 namespace {
@@ -29,6 +30,8 @@ Status ServiceOptions::validate() const {
         {"--stream-bytes-max", stream_bytes_max, 1024, std::uint64_t{1} << 40},
         {"--stream-answer-bytes-max", stream_answer_bytes_max, 1 << 20, std::uint64_t{1} << 40},
         {"--answers-bytes-max", answers_bytes_max, 1 << 20, std::uint64_t{1} << 40},
+        {"--connections-max", connections_max, 1, 1u << 20},
+        {"--connections-per-address-max", connections_per_address_max, 1, 1u << 20},
         {"--key-bytes-max", limits.key_bytes_max, 1, engine::kKeyBytesMax},
         {"--value-bytes-max", limits.value_bytes_max, 1, 1u << 30},
         {"--guards-max", limits.guards_max, 1, 1u << 20},
@@ -38,6 +41,14 @@ Status ServiceOptions::validate() const {
         {"--request-transactions-max", limits.request_transactions_max, 1, 1u << 24}}) {
     Status status = check_range(setting.name, setting.value, setting.min, setting.max);
     if (!status.ok()) return status;
+  }
+  // gRPC counts milliseconds with an int.
+  constexpr DurationUs kDayUs = DurationUs{24} * 3600 * 1000000;
+  for (const auto& [name, actual] : {std::pair{"--handshake-timeout", handshake_us_max},
+                                     std::pair{"--connection-idle-max", connection_idle_us_max}}) {
+    if (actual >= 100000 && actual <= kDayUs) continue;
+    return Status::invalid(
+        {.field = name, .limit = "100ms to 24h", .actual = std::to_string(actual) + " us", .setting = name});
   }
   // Each operation of a transaction can write a value of the largest length. All of them must fit into a log record.
   return check_range("--value-bytes-max x --operations-max",

@@ -4,19 +4,24 @@
 #include <cstdint>
 
 #include "engine/base/status.hpp"
+#include "engine/base/types.hpp"
 #include "engine/txn/validate.hpp"
 
 namespace kilokv::server {
 
 struct ServiceOptions {
   std::uint64_t message_bytes_max = std::uint64_t{4} << 20;  // of one request, and of one answer
-  std::uint64_t grpc_memory_max = std::uint64_t{1}
-                                  << 30;    // memory of gRPC itself, for calls and for messages that it receives
+  std::uint64_t grpc_memory_max = std::uint64_t{256}
+                                  << 20;    // memory of gRPC itself, for calls and for messages that it receives
   std::uint32_t stream_requests_max = 256;  // in flight on one Session stream; then it is not read
   std::uint64_t stream_bytes_max = std::uint64_t{32} << 20;  // of requests in flight and unsent answers; likewise
   std::uint64_t stream_answer_bytes_max = std::uint64_t{256}
                                           << 20;  // unsent answers of one stream; beyond it the stream is cut
   std::uint64_t answers_bytes_max = std::uint64_t{1} << 30;  // unsent answers of all streams; likewise
+  std::uint32_t connections_max = 4000;
+  std::uint32_t connections_per_address_max = 1000;
+  DurationUs handshake_us_max = 10000000;          // from the connection to the first settings of HTTP/2
+  DurationUs connection_idle_us_max = 1800000000;  // without a call; then the connection is closed
   engine::TransactionLimits limits;
 
   Status validate() const;

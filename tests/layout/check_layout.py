@@ -26,7 +26,7 @@ import sys
 ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", "engine/stm", "engine/exec", "engine/*"]
 ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp"]
 CORE_TYPES = [f"server/core/{name}" for name in (
-    "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "in_flight", "options",
+    "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "in_flight", "one_line", "options",
     "position", "request", "request_identity", "threads")]
 CORE_ROOMS = ["server/core/sessions", "server/core/waiting", "server/core/reads"]
 # What the server's other rooms see of core: the types that cross its border, and for the service the database itself.
@@ -58,8 +58,9 @@ MAY_INCLUDE = {
                                "server/core/pipeline"],
     "server/core/database": [*ENGINE_FACE, *CORE_TYPES, *CORE_ROOMS, "server/core/pipeline", "server/core/checkpoint"],
     "server/storage": [*ENGINE_FACE, *CORE_TYPES],
-    "server/service": [*ENGINE_FACE, *CORE_FACE, PROTOCOL],
-    "server/*": [*ENGINE_FACE, "server/core", "server/storage", "server/service"],
+    "server/edge": ENGINE_FACE,
+    "server/service": [*ENGINE_FACE, *CORE_FACE, "server/edge", PROTOCOL],
+    "server/*": [*ENGINE_FACE, "server/core", "server/storage", "server/edge", "server/service"],
     "client/lib/include": [],
     "client/lib/src": [CLIENT_FACE, PROTOCOL],
     "client/command_line": [CLIENT_FACE],

@@ -1,0 +1,25 @@
+// The listening sockets. Thread safety: none; the start makes it, and one thread accepts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/base/status.hpp"
+#include "server/edge/descriptor.hpp"
+
+namespace kilokv::server {
+
+struct Listener {
+  std::vector<Descriptor> sockets;  // one for each address of the host; they do not block
+  int port = 0;
+  std::string endpoint;  // HOST:PORT that clients connect to
+
+  // Whether every address is of this machine alone.
+  bool loopback_only = true;
+};
+
+// Listens on HOST:PORT; port 0 picks a free port. An IPv6 address is in brackets. A host with several addresses listens
+// on each of them. Errors: UNAVAILABLE, which names the address and the reason.
+Result<Listener> listen_on(const std::string& endpoint);
+
+}  // namespace kilokv::server

@@ -1,0 +1,75 @@
+// Which addresses a server listens on, and what it says where it cannot.
+#include "server/edge/listener.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+namespace kilokv::server {
+namespace {
+
+TEST(Listener, PicksAFreePortAndSaysWhich) {
+  const Result<Listener> listener = listen_on("127.0.0.1:0");
+  ASSERT_TRUE(listener.ok()) << listener.status().message();
+  EXPECT_GT(listener->port, 0);
+  EXPECT_EQ(listener->endpoint, "127.0.0.1:" + std::to_string(listener->port));
+  EXPECT_EQ(listener->sockets.size(), 1u);
+  EXPECT_TRUE(listener->loopback_only);
+}
+
+TEST(Listener, APortInUseIsNamed) {
+  const Result<Listener> first = listen_on("127.0.0.1:0");
+  ASSERT_TRUE(first.ok());
+  const Status second = listen_on(first->endpoint).status();
+  EXPECT_EQ(second.code(), StatusCode::unavailable);
+  EXPECT_EQ(second.message(), "cannot listen on " + first->endpoint + " (--listen): Address already in use");
+}
+
+TEST(Listener, APortIsFreeAgainAfterItsServer) {
+  std::string endpoint;
+  {
+    const Result<Listener> first = listen_on("127.0.0.1:0");
+    ASSERT_TRUE(first.ok());
+    endpoint = first->endpoint;
+  }
+  EXPECT_TRUE(listen_on(endpoint).ok());
+}
+
+TEST(Listener, EveryAddressIsPublic) {
+  for (const char* endpoint : {"0.0.0.0:0", "[::]:0"}) {
+    const Result<Listener> listener = listen_on(endpoint);
+    if (!listener.ok()) {  // a machine without IPv6
+      EXPECT_STREQ(endpoint, "[::]:0");
+      continue;
+    }
+    EXPECT_FALSE(listener->loopback_only) << endpoint;
+  }
+}
+
+TEST(Listener, AnUnknownHostIsNamed) {
+  const Status status = listen_on("no such host:7070").status();
+  EXPECT_EQ(status.code(), StatusCode::unavailable);
+  EXPECT_NE(status.message().find("cannot listen on no such host:7070 (--listen): the host is not known: "),
+            std::string::npos)
+      << status.message();
+}
+
+TEST(Listener, AnAddressOfAnotherMachineIsRefused) {
+  const Status status = listen_on("192.0.2.1:0").status();  // an address that is only for documents
+  EXPECT_EQ(status.message(), "cannot listen on 192.0.2.1:0 (--listen): Cannot assign requested address");
+}
+
+TEST(Descriptors, HalfAreKeptAndEachConnectionTakesTwo) {
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const Result<std::uint32_t> many = raise_descriptor_limit(1u << 30);
+  ASSERT_TRUE(many.ok());
+  EXPECT_EQ(*many, before.rlim_max / 4);
+  rlimit after = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &after), 0);
+  EXPECT_EQ(after.rlim_cur, before.rlim_max);
+  EXPECT_EQ(raise_descriptor_limit(3).ok(), true);
+  EXPECT_EQ(*raise_descriptor_limit(3), 3u);
+}
+
+}  // namespace
+}  // namespace kilokv::server
