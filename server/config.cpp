@@ -204,6 +204,8 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
         "most open connections; fewer if the limit of descriptors (ulimit -n) is low"},
        {kConnections, "connections-per-address-max", Unit::count, &o->connections_per_address_max,
         "most open connections of one client address; the addresses of a /64 of IPv6 count as one"},
+       {kConnections, "connection-cancels-max", Unit::count, &o->connection_cancels_max,
+        "most calls that one connection may cancel per second; then the connection is closed"},
        {kConnections, "handshake-timeout", Unit::duration, &o->handshake_us_max,
         "longest time from a new connection to the first settings of HTTP/2; then the connection is closed"},
        {kConnections, "connection-idle-max", Unit::duration, &o->connection_idle_us_max,

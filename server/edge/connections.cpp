@@ -2,18 +2,19 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <initializer_list>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,31 +23,24 @@
 namespace kilokv::server {
 namespace {
 
-constexpr int kTickMs = 1000;
+constexpr int kLookMs = 100;
 constexpr std::int64_t kReportMs = 10000;
 constexpr std::int64_t kLingerMs = 10000;
+// At most so many connections are looked at in one look, and so many of the busiest are inspected. A look then takes
+// about a millisecond.
+constexpr std::size_t kLooksMax = 512;
+constexpr std::size_t kInspectionsMax = 32;
+// A connection is inspected when it received so much since the last inspection, and that was a while ago or much more
+// came. A cancelled call takes at least 20 bytes.
+constexpr std::uint64_t kBusyBytes = 8192, kVeryBusyBytes = std::uint64_t{4} << 20;
+constexpr std::int64_t kInspectMs = 250;
+constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
+constexpr std::int64_t kPenaltyMs = 120000;  // after this time without a flood, an address is like any other
+constexpr std::size_t kPenaltiesMax = 10000;
 
 std::int64_t now_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
-// An address of IPv4 counts as one, also where it comes by a socket of IPv6. The addresses of a /64 of IPv6 count as
-// one address, because one machine can have all of them.
-std::string address_of(const sockaddr_storage& peer) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (peer.ss_family == AF_INET) {
-    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(peer).sin_addr, text.data(), text.size());
-    return text.data();
-  }
-  in6_addr address = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
-  if (IN6_IS_ADDR_V4MAPPED(&address)) {
-    ::inet_ntop(AF_INET, &address.s6_addr[12], text.data(), text.size());
-    return text.data();
-  }
-  for (std::size_t i = 8; i < 16; ++i) address.s6_addr[i] = 0;
-  ::inet_ntop(AF_INET6, &address, text.data(), text.size());
-  return std::string(text.data()) + "/64";
 }
 
 void watch(int events, int descriptor, std::uint32_t which) {
@@ -56,130 +50,269 @@ void watch(int events, int descriptor, std::uint32_t which) {
   KILOKV_CHECK(::epoll_ctl(events, EPOLL_CTL_ADD, descriptor, &event) == 0);
 }
 
+std::string text_of(int family, const void* address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(family, address, text.data(), text.size());
+  return text.data();
+}
+
+std::string join(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (const std::string_view part : parts) text += part;
+  return text;
+}
+
+std::uint64_t received_bytes(int socket) {
+  tcp_info info = {};
+  socklen_t size = sizeof info;
+  return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received : 0;
+}
+
 }  // namespace
 
-Connections::Connections(Listener listener, ConnectionLimits limits, HandOver hand_over, OnRefused on_refused)
+Connections::Connections(Listener listener, ConnectionLimits limits, HandOver hand_over, Inspect inspect,
+                         OnReport on_report)
     : listener_(std::move(listener)),
-      limits_{limits.connections_max,
-              std::min(limits.connections_per_address_max, std::max(limits.connections_max / 2, 1u))},
+      limits_(limits),
       hand_over_(std::move(hand_over)),
-      on_refused_(std::move(on_refused)),
-      events_(::epoll_create1(EPOLL_CLOEXEC)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  KILOKV_CHECK(events_ && wake_);
-  watch(events_.get(), wake_.get(), EPOLLIN);
-  for (const Descriptor& socket : listener_.sockets) watch(events_.get(), socket.get(), EPOLLIN);
+      inspect_(std::move(inspect)),
+      on_report_(std::move(on_report)),
+      listeners_(::epoll_create1(EPOLL_CLOEXEC)),
+      duplicates_(::epoll_create1(EPOLL_CLOEXEC)),
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  KILOKV_CHECK(listeners_ && duplicates_ && stop_);
+  watch(listeners_.get(), stop_.get(), EPOLLIN);
+  for (const Descriptor& socket : listener_.sockets) watch(listeners_.get(), socket.get(), EPOLLIN);
 }
 
 Connections::~Connections() { stop(); }
 
 void Connections::start() {
-  thread_ = std::thread([this] { run(); });
-  pthread_setname_np(thread_.native_handle(), "accept");
+  acceptor_ = std::thread([this] { accept_connections(); });
+  watcher_ = std::thread([this] { watch_connections(); });
+  pthread_setname_np(acceptor_.native_handle(), "accept");
+  pthread_setname_np(watcher_.native_handle(), "connections");
 }
 
 void Connections::stop() {
-  if (!thread_.joinable()) return;
+  if (!acceptor_.joinable()) return;
+  stopping_.store(true);
   const std::uint64_t one = 1;
-  KILOKV_CHECK(::write(wake_.get(), &one, sizeof one) == sizeof one);
-  thread_.join();
+  KILOKV_CHECK(::write(stop_.get(), &one, sizeof one) == sizeof one);
+  acceptor_.join();  // first, because the watcher may have to free it from a flood
+  watching_.store(false);
+  watcher_.join();
   listener_.sockets.clear();
 }
 
 ConnectionCounts Connections::counts() const {
   return {open_.load(std::memory_order_relaxed), accepted_.load(std::memory_order_relaxed),
-          refused_.load(std::memory_order_relaxed)};
+          refused_.load(std::memory_order_relaxed), cut_off_.load(std::memory_order_relaxed)};
 }
 
-void Connections::run() {
+void Connections::accept_connections() {
+  std::array<epoll_event, 16> events{};
+  while (!stopping_.load()) {
+    const int count = ::epoll_wait(listeners_.get(), events.data(), static_cast<int>(events.size()), -1);
+    bool has_room = true;
+    for (int i = 0; i < count; ++i) {
+      const int descriptor = events[static_cast<std::size_t>(i)].data.fd;
+      if (descriptor != stop_.get()) has_room = accept_all(descriptor) && has_room;
+    }
+    // Out of descriptors or memory: the listener stays readable, so do not spin.
+    if (!has_room) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+void Connections::watch_connections() {
   std::array<epoll_event, 64> events{};
-  for (;;) {
-    const int count = ::epoll_wait(events_.get(), events.data(), static_cast<int>(events.size()), kTickMs);
+  while (watching_.load()) {
+    const int count = ::epoll_wait(duplicates_.get(), events.data(), static_cast<int>(events.size()), kLookMs);
+    const std::lock_guard lock(mutex_);
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
-      if (event.data.fd == wake_.get()) return;
       on_event(event.data.fd, event.events);
     }
-    if (const std::int64_t now = now_ms(); now - ticked_at_ms_ >= kTickMs) {
-      ticked_at_ms_ = now;
-      end_half_closed(now);
-      report_refused(now);
-    }
-    if (!std::exchange(out_of_descriptors_, false)) continue;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the listener stays readable: do not spin
+    const std::int64_t now = now_ms();
+    if (now - looked_at_ms_ < kLookMs) continue;
+    looked_at_ms_ = now;
+    look_for_floods(now);
+    end_half_closed(now);
+    report(now);
   }
 }
 
 void Connections::on_event(int descriptor, std::uint32_t events) {
-  for (const Descriptor& socket : listener_.sockets) {
-    if (socket.get() == descriptor) return accept_all(descriptor);
-  }
   const auto found = connections_.find(descriptor);
-  if (found == connections_.end()) return;  // it ended in this round
+  if (found == connections_.end()) return;
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return forget(descriptor);
   if ((events & EPOLLRDHUP) != 0 && found->second.half_closed_ms == 0) found->second.half_closed_ms = now_ms();
 }
 
-void Connections::accept_all(int listener) {
-  for (;;) {
+// Returns false if there are no descriptors for more.
+bool Connections::accept_all(int listener) {
+  while (!stopping_.load()) {
     sockaddr_storage peer = {};
     socklen_t size = sizeof peer;
     Descriptor connection(::accept4(listener, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (connection) {
-      admit(listener, std::move(connection), address_of(peer));
-      continue;
+      if (admit(connection.get(), peer_of(peer))) hand_over_(listener, std::move(connection));
+    } else if (errno != EINTR && errno != ECONNABORTED && errno != EPROTO) {  // those: the peer gave up
+      return errno == EAGAIN || errno == EWOULDBLOCK;
     }
-    if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;  // the peer gave up
-    out_of_descriptors_ = errno != EAGAIN && errno != EWOULDBLOCK;
-    return;
   }
+  return true;
 }
 
-void Connections::admit(int listener, Descriptor connection, std::string address) {
+// For the limits, an address of IPv4 counts as one, also where it comes by a socket of IPv6. The addresses of a /64 of
+// IPv6 count as one address, because one machine can have all of them.
+Connections::Peer Connections::peer_of(const sockaddr_storage& peer) {
+  const bool is_v4 = peer.ss_family == AF_INET;
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(peer);
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(peer);
+  const std::string port = std::to_string(ntohs(is_v4 ? v4.sin_port : v6.sin6_port));
+  if (is_v4 || IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+    const std::string host =
+        text_of(AF_INET, is_v4 ? static_cast<const void*>(&v4.sin_addr) : &v6.sin6_addr.s6_addr[12]);
+    return {host, join({"ipv4:", host, ":", port})};
+  }
+  in6_addr address = v6.sin6_addr;
+  std::string name = join({"ipv6:%5B", text_of(AF_INET6, &address), "%5D:", port});  // as in a URI
+  for (std::size_t i = 8; i < 16; ++i) address.s6_addr[i] = 0;
+  return {join({text_of(AF_INET6, &address), "/64"}), std::move(name)};
+}
+
+bool Connections::admit(int connection, Peer peer) {
+  const std::lock_guard lock(mutex_);
   if (connections_.size() >= limits_.connections_max) {
-    return refuse(address, std::to_string(limits_.connections_max) + " connections are open (--connections-max)");
+    refuse(peer.address, std::to_string(limits_.connections_max) + " connections are open (--connections-max)");
+    return false;
   }
-  std::uint32_t& of_address = by_address_[address];
-  if (of_address >= limits_.connections_per_address_max) {
-    return refuse(address,
-                  std::to_string(of_address) + " connections of this address are open (--connections-per-address-max)");
+  const std::int64_t now = now_ms();
+  if (const auto penalty = penalties_.find(peer.address); penalty != penalties_.end()) {
+    if (now < penalty->second.next_ms) {
+      refuse(peer.address, "a flood came from this address; it may connect once in " +
+                               std::to_string(penalty->second.pause_ms) + " ms");
+      return false;
+    }
+    penalty->second.next_ms = now + penalty->second.pause_ms;
   }
-  Descriptor duplicate(::fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+  const auto of_address = by_address_.find(peer.address);
+  const std::uint32_t per_address_max =
+      std::min(limits_.connections_per_address_max, std::max(limits_.connections_max / 2, 1u));
+  if (of_address != by_address_.end() && of_address->second >= per_address_max) {
+    refuse(peer.address, std::to_string(of_address->second) +
+                             " connections of this address are open (--connections-per-address-max)");
+    return false;
+  }
+  Descriptor duplicate(::fcntl(connection, F_DUPFD_CLOEXEC, 0));
   if (!duplicate) {
-    out_of_descriptors_ = true;
-    if (of_address == 0) by_address_.erase(address);
-    return;
+    refuse(peer.address, "no descriptors are left");
+    return false;
   }
-  ++of_address;
+  ++by_address_[peer.address];
   const int on = 1;
-  ::setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const int number = duplicate.get();
-  connections_[number] = {std::move(duplicate), std::move(address), 0};
+  Connection& account = connections_[number];
+  account.descriptor = std::move(duplicate);
+  account.peer = std::move(peer);
+  account.cancels_left = limits_.cancels_max;
+  account.inspected_ms = now;
   open_.store(static_cast<std::uint32_t>(connections_.size()), std::memory_order_relaxed);
   accepted_.fetch_add(1, std::memory_order_relaxed);
-  watch(events_.get(), number, EPOLLRDHUP | EPOLLET);  // EPOLLHUP and EPOLLERR always come
-  hand_over_(listener, std::move(connection));
+  watch(duplicates_.get(), number, EPOLLRDHUP | EPOLLET);  // EPOLLHUP and EPOLLERR always come
+  return true;
 }
 
 void Connections::refuse(const std::string& address, const std::string& why) {
   refused_.fetch_add(1, std::memory_order_relaxed);
-  last_address_ = address;
-  last_why_ = why;
+  ++unreported_.refused;
+  unreported_.address = address;
+  unreported_.why = why;
 }
 
-void Connections::report_refused(std::int64_t now) {
-  const std::uint64_t refused = refused_.load(std::memory_order_relaxed);
-  if (refused == reported_) return;
-  if (reported_at_ms_ != 0 && now - reported_at_ms_ < kReportMs) return;
-  on_refused_(refused - reported_, last_address_, last_why_);
-  reported_ = refused;
-  reported_at_ms_ = now;
+void Connections::report(std::int64_t now_ms) {
+  if (unreported_.refused + unreported_.cut_off == 0) return;
+  if (reported_at_ms_ != 0 && now_ms - reported_at_ms_ < kReportMs) return;
+  on_report_(std::exchange(unreported_, {}));
+  reported_at_ms_ = now_ms;
 }
 
-void Connections::end_half_closed(std::int64_t now) {
+// The busiest connections are inspected. Where there are many connections, each look takes a part of them.
+void Connections::look_for_floods(std::int64_t now_ms) {
+  std::erase_if(penalties_, [now_ms](const auto& item) { return now_ms - item.second.cut_at_ms >= kPenaltyMs; });
+  const auto parts = static_cast<std::uint32_t>(1 + connections_.size() / kLooksMax);
+  const std::uint32_t part = looks_++ % parts;
+  std::vector<std::pair<std::uint64_t, int>> busy;  // bytes, descriptor
+  for (auto& [number, connection] : connections_) {
+    if (static_cast<std::uint32_t>(number) / 2 % parts != part) continue;  // each connection has two numbers
+    const std::uint64_t more = received_bytes(number) - connection.received;
+    const bool is_due = now_ms - connection.inspected_ms >= kInspectMs || more >= kVeryBusyBytes;
+    if (more >= kBusyBytes && is_due) busy.emplace_back(more, number);
+  }
+  const std::size_t inspections = std::min(busy.size(), kInspectionsMax);
+  std::partial_sort(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(inspections), busy.end(),
+                    std::greater<>());
+  for (std::size_t i = 0; i < inspections; ++i) inspect(busy[i].second, now_ms);
+}
+
+// gRPC counts a call that its client has reset as open until it has let go of it. More calls than a connection may have
+// are such calls.
+std::uint64_t Connections::cancelled(const StreamCounts& counts) const {
+  const std::uint64_t open = counts.open();
+  return counts.failed + (open > limits_.calls_max ? open - limits_.calls_max : 0);
+}
+
+std::uint64_t Connections::unread_bytes_max(const StreamCounts& counts) const {
+  return std::min(limits_.unread_bytes_max, limits_.message_bytes_max * (limits_.messages_more + counts.open()));
+}
+
+void Connections::inspect(int descriptor, std::int64_t now_ms) {
+  Connection& connection = connections_.at(descriptor);
+  const std::optional<StreamCounts> counts = inspect_(connection.peer.name);
+  if (!counts) return;
+  connection.received = received_bytes(descriptor);
+  const StreamCounts before = std::exchange(connection.counts, *counts);
+  // At the first inspection, a call that has begun is no progress: all bytes may be its headers.
+  const bool has_calls = before.started != 0 && counts->started != before.started;
+  if (has_calls || counts->messages != before.messages) connection.progress_at = connection.received;
+  const std::uint64_t cancelled_now = cancelled(*counts);
+  const double more = static_cast<double>(cancelled_now) - static_cast<double>(connection.cancelled);
+  connection.cancelled = cancelled_now;
+  const double rate = limits_.cancels_max;
+  const double seconds = static_cast<double>(now_ms - std::exchange(connection.inspected_ms, now_ms)) * 1e-3;
+  connection.cancels_left = std::min(rate, std::min(rate, connection.cancels_left + rate * seconds) - more);
+  const std::uint64_t unread = connection.received - connection.progress_at;
+  if (unread > unread_bytes_max(*counts)) {
+    cut_off(descriptor, now_ms, "it sent " + std::to_string(unread) + " bytes without a new call or message");
+  } else if (connection.cancels_left < 0) {
+    cut_off(descriptor, now_ms,
+            "it cancelled more than " + std::to_string(limits_.cancels_max) +
+                " calls in a second (--connection-cancels-max)");
+  }
+}
+
+void Connections::cut_off(int descriptor, std::int64_t now_ms, const std::string& why) {
+  const std::string& address = connections_.at(descriptor).peer.address;
+  cut_off_.fetch_add(1, std::memory_order_relaxed);
+  ++unreported_.cut_off;
+  unreported_.address = address;
+  unreported_.why = why;
+  if (penalties_.size() < kPenaltiesMax) {
+    Penalty& penalty = penalties_[address];
+    penalty.pause_ms = std::clamp(2 * penalty.pause_ms, kPauseMs, kPauseMsMax);
+    penalty.next_ms = now_ms + penalty.pause_ms;
+    penalty.cut_at_ms = now_ms;
+  }
+  ::shutdown(descriptor, SHUT_RDWR);
+  forget(descriptor);
+}
+
+void Connections::end_half_closed(std::int64_t now_ms) {
   std::vector<int> late;
   for (const auto& [number, connection] : connections_) {
-    if (connection.half_closed_ms != 0 && now - connection.half_closed_ms >= kLingerMs) late.push_back(number);
+    if (connection.half_closed_ms != 0 && now_ms - connection.half_closed_ms >= kLingerMs) late.push_back(number);
   }
   for (const int number : late) {
     ::shutdown(number, SHUT_RDWR);
@@ -189,9 +322,9 @@ void Connections::end_half_closed(std::int64_t now) {
 
 void Connections::forget(int descriptor) {
   const auto found = connections_.find(descriptor);
-  const auto of_address = by_address_.find(found->second.address);
+  const auto of_address = by_address_.find(found->second.peer.address);
   if (--of_address->second == 0) by_address_.erase(of_address);
-  ::epoll_ctl(events_.get(), EPOLL_CTL_DEL, descriptor, nullptr);  // the other descriptor may keep the socket open
+  ::epoll_ctl(duplicates_.get(), EPOLL_CTL_DEL, descriptor, nullptr);  // the other descriptor may keep the socket open
   connections_.erase(found);
   open_.store(static_cast<std::uint32_t>(connections_.size()), std::memory_order_relaxed);
 }

@@ -3,14 +3,24 @@
 // needs.
 //
 // The account holds a duplicate of the connection's descriptor. With it, this class notices the end of a connection,
-// whoever reads from it.
+// sees how many bytes came, and can cut the connection off, whoever reads from it. It cuts off floods:
+//   many bytes without progress   headers that never end, or frames that mean nothing
+//   many cancelled calls          calls that are opened and reset at once
+// After a flood, its address may connect again after a pause. The pause doubles with each flood.
 //
-// Thread safety: a thread of its own accepts; any thread may call counts().
+// Thread safety: two threads of its own; any thread may call counts(). One accepts and hands over. gRPC reads from a
+// new connection in that thread, for as long as data comes, so a flood can keep it busy. The other one looks for ends
+// and floods, and so frees the first.
 #pragma once
 
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -23,22 +33,47 @@ namespace kilokv::server {
 struct ConnectionLimits {
   std::uint32_t connections_max = 0;
   std::uint32_t connections_per_address_max = 0;  // never more than half of the connections count
+  // Bytes of one connection that come without a new call or message: so many messages for each open call, and a few
+  // more for what is refused later. Never more than the last number.
+  std::uint64_t message_bytes_max = 0;
+  std::uint32_t messages_more = 0;
+  std::uint64_t unread_bytes_max = 0;
+  std::uint32_t calls_max = 0;    // open at once on one connection
+  std::uint32_t cancels_max = 0;  // cancelled calls of one connection, per second
+};
+
+// What was found in a connection since it began, as whoever reads from it counts.
+struct StreamCounts {
+  std::uint64_t started = 0;   // calls
+  std::uint64_t answered = 0;  // of them
+  std::uint64_t failed = 0;    // of them: ended without their answer
+  std::uint64_t messages = 0;
+
+  std::uint64_t open() const { return started - std::min(started, answered + failed); }
 };
 
 struct ConnectionCounts {
   std::uint32_t open = 0;
   std::uint64_t accepted = 0;  // since the start
   std::uint64_t refused = 0;   // likewise: beyond a limit
+  std::uint64_t cut_off = 0;   // likewise: floods
 };
 
 class Connections {
  public:
-  // Gets each accepted connection, and owns it from then on. The thread of this class calls it.
+  // Gets each accepted connection, and owns it from then on. The accepting thread calls it.
   using HandOver = std::function<void(int listener, Descriptor connection)>;
-  // Tells of refused connections, at most every ten seconds: how many since the last time, and the last of them.
-  using OnRefused = std::function<void(std::uint64_t count, const std::string& address, const std::string& why)>;
+  // Tells what was found in the connection of this peer ("ipv4:127.0.0.1:1234"). Nothing if it is not known (yet). The
+  // looking thread calls this and the next.
+  using Inspect = std::function<std::optional<StreamCounts>(const std::string& peer)>;
+  // Tells of refused and cut connections, at most every ten seconds.
+  struct Report {
+    std::uint64_t refused = 0, cut_off = 0;  // since the last report
+    std::string address, why;                // of the last of them
+  };
+  using OnReport = std::function<void(const Report& report)>;
 
-  Connections(Listener listener, ConnectionLimits limits, HandOver hand_over, OnRefused on_refused);
+  Connections(Listener listener, ConnectionLimits limits, HandOver hand_over, Inspect inspect, OnReport on_report);
   ~Connections();  // stops
 
   void start();
@@ -48,40 +83,68 @@ class Connections {
   ConnectionCounts counts() const;
 
  private:
+  struct Peer {
+    std::string address;  // for the limits
+    std::string name;     // for `inspect`
+  };
   struct Connection {
     Descriptor descriptor;  // a duplicate
-    std::string address;    // without the port
+    Peer peer;
+    // At the last inspection: when, the bytes received, those received when progress was last seen, what was found.
+    std::int64_t inspected_ms = 0;
+    std::uint64_t received = 0;
+    std::uint64_t progress_at = 0;
+    StreamCounts counts;
+    std::uint64_t cancelled = 0;
+    double cancels_left = 0;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
   };
+  // Of an address from which a flood came.
+  struct Penalty {
+    std::int64_t pause_ms = 0;  // between two connections
+    std::int64_t next_ms = 0;   // when it may connect again
+    std::int64_t cut_at_ms = 0;
+  };
 
-  void run();
-  void accept_all(int listener);
-  void admit(int listener, Descriptor connection, std::string address);
+  static Peer peer_of(const sockaddr_storage& peer);
+  void accept_connections();
+  void watch_connections();
+  bool accept_all(int listener);
+  bool admit(int connection, Peer peer);
   void refuse(const std::string& address, const std::string& why);
-  void report_refused(std::int64_t now_ms);
+  void report(std::int64_t now_ms);
   void on_event(int descriptor, std::uint32_t events);
+  void look_for_floods(std::int64_t now_ms);
+  void inspect(int descriptor, std::int64_t now_ms);
+  std::uint64_t cancelled(const StreamCounts& counts) const;
+  std::uint64_t unread_bytes_max(const StreamCounts& counts) const;
+  void cut_off(int descriptor, std::int64_t now_ms, const std::string& why);
   void end_half_closed(std::int64_t now_ms);
   void forget(int descriptor);
 
   Listener listener_;
   const ConnectionLimits limits_;
   const HandOver hand_over_;
-  const OnRefused on_refused_;
-  Descriptor events_;  // epoll
-  Descriptor wake_;    // eventfd; ends the thread
-  std::thread thread_;
+  const Inspect inspect_;
+  const OnReport on_report_;
+  Descriptor listeners_, duplicates_;  // epoll, one for each thread
+  Descriptor stop_;                    // eventfd; wakes the accepting thread
+  std::atomic<bool> stopping_{false}, watching_{true};
+  std::thread acceptor_, watcher_;
   std::atomic<std::uint32_t> open_{0};
-  std::atomic<std::uint64_t> accepted_{0}, refused_{0};
+  std::atomic<std::uint64_t> accepted_{0}, refused_{0}, cut_off_{0};
 
-  // Only the thread uses these.
+  std::mutex mutex_;                                 // of these:
   std::unordered_map<int, Connection> connections_;  // by the duplicate's number
   std::unordered_map<std::string, std::uint32_t> by_address_;
-  std::uint64_t reported_ = 0;  // of refused_
+  std::unordered_map<std::string, Penalty> penalties_;  // by address
+  Report unreported_;
+
+  // Only the watching thread uses these.
   std::int64_t reported_at_ms_ = 0;
-  std::int64_t ticked_at_ms_ = 0;
-  std::string last_address_, last_why_;
-  bool out_of_descriptors_ = false;
+  std::int64_t looked_at_ms_ = 0;
+  std::uint32_t looks_ = 0;
 };
 
 }  // namespace kilokv::server

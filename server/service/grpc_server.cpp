@@ -11,6 +11,7 @@
 
 #include "server/edge/descriptor.hpp"
 #include "server/edge/listener.hpp"
+#include "server/service/channelz.hpp"
 #include "server/service/status_map.hpp"
 
 namespace kilokv::server {
@@ -52,8 +53,9 @@ void bound_connections(const ServiceOptions& options, grpc::ServerBuilder* build
   }
 }
 
-void log_refused_connections(std::uint64_t count, const std::string& address, const std::string& why) {
-  spdlog::warn("kilokvd refused connections count={} last_address={} reason=\"{}\"", count, address, why);
+void log_connections(const Connections::Report& report) {
+  spdlog::warn("kilokvd refused or cut off connections refused={} cut_off={} last_address={} reason=\"{}\"",
+               report.refused, report.cut_off, report.address, report.why);
 }
 
 }  // namespace
@@ -98,9 +100,18 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
     parameters.fd = connection.release();
     acceptor->HandleNewConnection(&parameters);
   };
-  started->connections_ = std::make_unique<Connections>(
-      std::move(*listener), ConnectionLimits{*connections_max, options.connections_per_address_max}, hand_over,
-      log_refused_connections);
+  const ConnectionLimits limits{.connections_max = *connections_max,
+                                .connections_per_address_max = options.connections_per_address_max,
+                                .message_bytes_max = options.message_bytes_max,
+                                .messages_more = kMessageSlack,  // a message that is too long is refused by name
+                                .unread_bytes_max = options.grpc_memory_max / 2,
+                                .calls_max = kCallsPerConnectionMax,
+                                .cancels_max = options.connection_cancels_max};
+  const auto inspect = [channelz = std::make_shared<Channelz>()](const std::string& peer) {
+    return channelz->counts_of(peer);
+  };
+  started->connections_ =
+      std::make_unique<Connections>(std::move(*listener), limits, hand_over, inspect, log_connections);
   started->connections_->start();
   return started;
 }

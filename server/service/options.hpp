@@ -20,6 +20,7 @@ struct ServiceOptions {
   std::uint64_t answers_bytes_max = std::uint64_t{1} << 30;  // unsent answers of all streams; likewise
   std::uint32_t connections_max = 4000;
   std::uint32_t connections_per_address_max = 1000;
+  std::uint32_t connection_cancels_max = 2000;     // per second
   DurationUs handshake_us_max = 10000000;          // from the connection to the first settings of HTTP/2
   DurationUs connection_idle_us_max = 1800000000;  // without a call; then the connection is closed
   engine::TransactionLimits limits;
@@ -32,6 +33,6 @@ inline constexpr int kCallsPerConnectionMax = 1024;
 
 // gRPC accepts messages of up to this many times message_bytes_max. So the service itself can refuse them, and name the
 // setting. gRPC refuses longer ones with its own text, and ends the stream.
-inline constexpr std::uint64_t kMessageSlack = 16;
+inline constexpr std::uint32_t kMessageSlack = 4;
 
 }  // namespace kilokv::server

@@ -81,7 +81,7 @@ LIBRARIES = {
     "spdlog/": ["server/main.cpp", "server/last_words", "server/text_log", "server/config", "server/service"],
     "toml++/": ["server/config", "server/config_file"],
     "CLI/": ["server/config", "client/command_line", "client/cli", "client/bank", "client/bench"],
-    "nlohmann/": ["client/lib/src", "client/cli", "client/bank", "client/bench"],
+    "nlohmann/": ["server/service/channelz", "client/lib/src", "client/cli", "client/bank", "client/bench"],
     "xxhash": ["server/core"],
     "isa-l": ["server/storage"],
     "absl/": ["server", "client/lib/src", "client/cli", "client/bank", "client/bench"],

@@ -48,7 +48,7 @@ void explain_too_large(Error* error) {
   error->field = kMessageField;
   if (middle != std::string::npos && end != std::string::npos && middle < end) {
     error->actual = sizes.substr(0, middle) + " bytes";
-    error->limit = sizes.substr(middle + 5, end - middle - 5) + " bytes (16 times the setting)";
+    error->limit = sizes.substr(middle + 5, end - middle - 5) + " bytes (4 times the setting)";
   }
   error->setting = "--message-bytes-max";
   error->message = error->message.substr(0, at) + "the message is too large for the server: " + error->actual +

@@ -669,7 +669,7 @@ TEST_F(SessionTest, AMessageThatIsTooLargeForTheServerFailsAlone) {
   const Error refused = session_->execute(large, within(10'000'000)).error();
   EXPECT_EQ(refused.code, ErrorCode::invalid_argument) << refused.message;
   EXPECT_EQ(refused.setting, "--message-bytes-max");
-  EXPECT_EQ(refused.limit, "4194304 bytes (16 times the setting)");
+  EXPECT_EQ(refused.limit, "4194304 bytes (4 times the setting)");
   EXPECT_NE(refused.actual, "");
   const Error error = small.get_future().get();
   EXPECT_FALSE(error) << error.message;

@@ -9,10 +9,25 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <vector>
 
 namespace kilokv::server {
 namespace {
+
+constexpr std::uint64_t kMessageBytesMax = 100000, kUnreadBytesMax = 1000000;
+constexpr std::uint32_t kCancelsMax = 100;
+
+ConnectionLimits limits(std::uint32_t connections_max, std::uint32_t connections_per_address_max) {
+  return {.connections_max = connections_max,
+          .connections_per_address_max = connections_per_address_max,
+          .message_bytes_max = kMessageBytesMax,
+          .messages_more = 2,
+          .unread_bytes_max = kUnreadBytesMax,
+          .calls_max = 10,
+          .cancels_max = kCancelsMax};
+}
 
 // Waits for something that another thread does. Fails after a minute.
 template <class Condition>
@@ -37,9 +52,15 @@ class ConnectionsTest : public testing::Test {
           const std::lock_guard lock(mutex_);
           handed_over_.push_back(std::move(connection));
         },
-        [this](std::uint64_t count, const std::string& address, const std::string& why) {
+        [this](const std::string& peer) -> std::optional<StreamCounts> {
           const std::lock_guard lock(mutex_);
-          reports_.push_back(std::to_string(count) + " " + address + ": " + why);
+          inspected_.insert(peer);
+          return found_;
+        },
+        [this](const Connections::Report& report) {
+          const std::lock_guard lock(mutex_);
+          reports_.push_back(std::to_string(report.refused) + "+" + std::to_string(report.cut_off) + " " +
+                             report.address + ": " + report.why);
         });
     connections_->start();
   }
@@ -75,11 +96,13 @@ class ConnectionsTest : public testing::Test {
   std::mutex mutex_;
   std::vector<Descriptor> handed_over_;
   std::vector<std::string> reports_;
+  std::set<std::string> inspected_;
+  std::optional<StreamCounts> found_;
   std::unique_ptr<Connections> connections_;  // uses the others, so it ends first
 };
 
 TEST_F(ConnectionsTest, BeyondTheTotalAreClosedAndCounted) {
-  start({.connections_max = 4, .connections_per_address_max = 10});
+  start(limits(4, 10));
   std::vector<Descriptor> clients;
   for (int address = 1; address <= 4; ++address) clients.push_back(connect(address));
   ASSERT_TRUE(soon([&] { return handed_over() == 4; }));
@@ -91,7 +114,7 @@ TEST_F(ConnectionsTest, BeyondTheTotalAreClosedAndCounted) {
     const std::lock_guard lock(mutex_);
     return !reports_.empty();
   }));
-  EXPECT_EQ(reports_[0], "1 127.0.0.5: 4 connections are open (--connections-max)");
+  EXPECT_EQ(reports_[0], "1+0 127.0.0.5: 4 connections are open (--connections-max)");
   end_first();
   ASSERT_TRUE(soon([&] { return connections_->counts().open == 3; }));
   const Descriptor next = connect(5);
@@ -99,7 +122,7 @@ TEST_F(ConnectionsTest, BeyondTheTotalAreClosedAndCounted) {
 }
 
 TEST_F(ConnectionsTest, OneAddressHasABoundOfItsOwn) {
-  start({.connections_max = 10, .connections_per_address_max = 2});
+  start(limits(10, 2));
   const Descriptor first = connect(2), second = connect(2);
   EXPECT_TRUE(is_closed(connect(2)));
   const Descriptor other = connect(3);
@@ -111,7 +134,7 @@ TEST_F(ConnectionsTest, OneAddressHasABoundOfItsOwn) {
 }
 
 TEST_F(ConnectionsTest, OneAddressNeverHasMoreThanHalf) {
-  start({.connections_max = 4, .connections_per_address_max = 100});
+  start(limits(4, 100));
   const Descriptor first = connect(2), second = connect(2);
   EXPECT_TRUE(is_closed(connect(2)));
   const Descriptor other = connect(3);
@@ -119,7 +142,7 @@ TEST_F(ConnectionsTest, OneAddressNeverHasMoreThanHalf) {
 }
 
 TEST_F(ConnectionsTest, AClientThatResetsTheConnectionFreesItsPlace) {
-  start({.connections_max = 2, .connections_per_address_max = 2});
+  start(limits(2, 2));
   {
     const Descriptor client = connect(1);
     ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
@@ -131,7 +154,7 @@ TEST_F(ConnectionsTest, AClientThatResetsTheConnectionFreesItsPlace) {
 
 // Whoever reads from the connection may have gone without a word.
 TEST_F(ConnectionsTest, AHalfClosedConnectionIsEndedAfterAWhile) {
-  start({.connections_max = 2, .connections_per_address_max = 2});
+  start(limits(2, 2));
   const Descriptor client = connect(1);
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
   ASSERT_EQ(::shutdown(client.get(), SHUT_WR), 0);
@@ -140,8 +163,125 @@ TEST_F(ConnectionsTest, AHalfClosedConnectionIsEndedAfterAWhile) {
   EXPECT_TRUE(is_closed(client));
 }
 
+// Floods. What is "found" in the connection is what the test says.
+class FloodTest : public ConnectionsTest {
+ protected:
+  void find(const StreamCounts& counts) {
+    const std::lock_guard lock(mutex_);
+    found_ = counts;
+  }
+  // Sends, and reads at the other end, as gRPC does. Returns false if the connection was cut off.
+  bool send(const Descriptor& client, std::uint64_t bytes) {
+    std::vector<char> chunk(10000);
+    for (std::uint64_t sent = 0; sent < bytes; sent += chunk.size()) {
+      if (::send(client.get(), chunk.data(), chunk.size(), MSG_NOSIGNAL) <= 0) return false;
+      const std::lock_guard lock(mutex_);
+      while (::recv(handed_over_.front().get(), chunk.data(), chunk.size(), MSG_DONTWAIT) > 0) continue;
+    }
+    return true;
+  }
+  std::string report() {
+    EXPECT_TRUE(soon([&] {
+      const std::lock_guard lock(mutex_);
+      return !reports_.empty();
+    }));
+    return reports_.front();
+  }
+  // Sends until the connection is cut off.
+  testing::AssertionResult is_cut(const Descriptor& client) {
+    return soon([&] { return !send(client, kMessageBytesMax); });
+  }
+  // Waits for two looks at the connection.
+  static void look() { std::this_thread::sleep_for(std::chrono::milliseconds(600)); }
+};
+
+TEST_F(FloodTest, BytesWithoutACallAreCutOff) {
+  start(limits(10, 10));
+  find({.started = 1});
+  const Descriptor client = connect(2);
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  EXPECT_TRUE(is_cut(client));
+  EXPECT_NE(report().find("0+1 127.0.0.2: it sent "), std::string::npos) << report();
+  EXPECT_NE(report().find(" bytes without a new call or message"), std::string::npos) << report();
+  EXPECT_EQ(connections_->counts().cut_off, 1u);
+  EXPECT_EQ(inspected_.size(), 1u);
+  EXPECT_EQ(inspected_.begin()->substr(0, 15), "ipv4:127.0.0.2:");
+}
+
+TEST_F(FloodTest, ALongMessageIsNoFlood) {
+  start(limits(10, 10));
+  find({.started = 1});
+  const Descriptor client = connect(2);
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  for (std::uint64_t message = 1; message <= 4; ++message) {
+    ASSERT_TRUE(send(client, 2 * kMessageBytesMax));
+    look();
+    find({.started = 1, .answered = 0, .failed = 0, .messages = message});
+    ASSERT_TRUE(send(client, kMessageBytesMax / 2));
+    look();
+  }
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
+}
+
+TEST_F(FloodTest, EveryOpenCallMayHaveAMessageUnderWay) {
+  start(limits(10, 10));
+  find({.started = 6, .answered = 1});
+  const Descriptor client = connect(2);
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  ASSERT_TRUE(send(client, 6 * kMessageBytesMax));  // five calls, and two messages more
+  look();
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
+  EXPECT_TRUE(is_cut(client));
+}
+
+TEST_F(FloodTest, ManyCancelledCallsAreCutOff) {
+  for (const bool are_open : {false, true}) {  // gRPC counts a call that was reset as open for a while
+    start(limits(10, 10));
+    const Descriptor client = connect(2);
+    ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+    const std::uint64_t calls = kCancelsMax + 20;
+    find({.started = calls, .answered = 0, .failed = are_open ? 0 : calls, .messages = calls});
+    EXPECT_TRUE(soon([&] { return !send(client, 10000) || connections_->counts().cut_off == 1; }));
+    EXPECT_NE(report().find("it cancelled more than 100 calls in a second (--connection-cancels-max)"),
+              std::string::npos);
+    connections_.reset();
+    handed_over_.clear();
+    reports_.clear();
+  }
+}
+
+TEST_F(FloodTest, SomeCancelledCallsAreNot) {
+  start(limits(10, 10));
+  const Descriptor client = connect(2);
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  for (std::uint64_t calls = 1; calls <= 4; ++calls) {
+    find({.started = 30 * calls, .answered = 0, .failed = 30 * calls, .messages = calls});
+    ASSERT_TRUE(send(client, 10000));
+    look();
+  }
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
+}
+
+TEST_F(FloodTest, AfterAFloodItsAddressWaitsAndOthersDoNot) {
+  start(limits(10, 10));
+  find({.started = 1});
+  const Descriptor client = connect(2);
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  ASSERT_TRUE(is_cut(client));
+  EXPECT_TRUE(is_closed(connect(2)));
+  const Descriptor other = connect(3);
+  ASSERT_TRUE(soon([&] { return handed_over() == 2; }));
+  Descriptor later;
+  ASSERT_TRUE(soon([&] {
+    later = connect(2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return handed_over() == 3;
+  }));
+  EXPECT_TRUE(is_closed(connect(2))) << "only one connection after each pause";
+}
+
 TEST_F(ConnectionsTest, AStoppedServerListensNoMore) {
-  start({.connections_max = 2, .connections_per_address_max = 2});
+  start(limits(2, 2));
   connections_->stop();
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to = {};

@@ -1,0 +1,24 @@
+// What gRPC counts of each connection of this process: its channelz. Thread safety: one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "server/edge/connections.hpp"
+
+namespace kilokv::server {
+
+class Channelz {
+ public:
+  // The counts of the connection of this peer, as gRPC names it. Nothing if gRPC has no such connection.
+  std::optional<StreamCounts> counts_of(const std::string& peer);
+
+ private:
+  void list_sockets();
+
+  std::unordered_map<std::string, std::int64_t> sockets_;  // gRPC's number of each, by the name of the peer
+};
+
+}  // namespace kilokv::server
