@@ -119,8 +119,12 @@ void Connections::accept_connections() {
       const int descriptor = events[static_cast<std::size_t>(i)].data.fd;
       if (descriptor != stop_.get()) has_room = accept_all(descriptor) && has_room;
     }
-    // Out of descriptors or memory: the listener stays readable, so do not spin.
-    if (!has_room) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (has_room) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      refuse("unknown", "the process is out of descriptors or memory");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the listener stays readable: do not spin
   }
 }
 
@@ -207,7 +211,7 @@ bool Connections::admit(int connection, Peer peer) {
   }
   Descriptor duplicate(::fcntl(connection, F_DUPFD_CLOEXEC, 0));
   if (!duplicate) {
-    refuse(peer.address, "no descriptors are left");
+    refuse(peer.address, "the process is out of descriptors");
     return false;
   }
   ++by_address_[peer.address];

@@ -66,8 +66,9 @@ AREAS = {
     "referee": (["engine/referee"], ["engine_referee_test", "engine_differential_test"]),
     "core": (["server/core"], ["core_test", "storage_test"]),
     "storage": (["server/storage"], ["storage_test", "core_test"]),
+    "edge": (["server/edge"], ["edge_test"]),
 }
-DRAWN_FROM = ["table", "txn", "stm", "exec", "core", "storage"]
+DRAWN_FROM = ["table", "txn", "stm", "exec", "core", "storage"]  # unless --areas names others
 
 # What a drawn mutation does to a line: kind, what it looks for, and what it puts there. Negated conditions and dropped
 # calls are made by functions below.
@@ -318,11 +319,15 @@ def commit():
 def draw(args):
     """Each area in turn: mutations are equally likely. Then the line that was drawn is out."""
     rng = random.Random(args.seed)
-    lines = {area: list(candidates(area)) for area in DRAWN_FROM}
-    print(f"# Drawn by: mutants.py draw --seed {args.seed} --count {args.count}, from the sources of commit {commit()}")
-    print(f"#\n{NOT_DRAWN_RULES}")
-    for index in range(args.count):
-        area = DRAWN_FROM[index % len(DRAWN_FROM)]
+    drawn = {(mutant["file"], mutant["old"]) for mutant in load("drawn.toml")} if args.first > 1 else set()
+    lines = {area: [of_line for of_line in candidates(area) if (of_line[0]["file"], of_line[0]["old"]) not in drawn]
+             for area in args.areas}
+    more = f" --areas {' '.join(args.areas)} --first {args.first}" if args.first > 1 else ""
+    print(f"# Drawn by: mutants.py draw --seed {args.seed} --count {args.count}{more}, from the sources of commit {commit()}")
+    if args.first == 1:
+        print(f"#\n{NOT_DRAWN_RULES}")
+    for index in range(args.first - 1, args.first - 1 + args.count):
+        area = args.areas[index % len(args.areas)]
         of_line = rng.choices(lines[area], [len(of_line) for of_line in lines[area]])[0]
         lines[area].remove(of_line)
         mutant = rng.choice(of_line)
@@ -557,6 +562,8 @@ def main():
     drawing = commands.add_parser("draw", help="draw mutations from the product's lines")
     drawing.add_argument("--seed", type=int, required=True)
     drawing.add_argument("--count", type=int, required=True)
+    drawing.add_argument("--areas", nargs="+", choices=AREAS, default=DRAWN_FROM, metavar="AREA")
+    drawing.add_argument("--first", type=int, default=1, help="number of the first; those before it stay as they are")
     drawing.set_defaults(run=draw)
     running = commands.add_parser("run", help="plant, build and test those that have no result yet")
     running.add_argument("--only", default="", metavar="REGEX", help="mutations whose AREA/NAME matches, such as ^core/ (default: all)")

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -74,6 +75,18 @@ class ConnectionsTest : public testing::Test {
     to.sin_addr.s_addr = htonl(0x7F000001u);
     to.sin_port = htons(static_cast<std::uint16_t>(port_));
     EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&from), sizeof from), 0);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    return socket;
+  }
+  // A client, after whose socket the process may have no further descriptor.
+  Descriptor connect_without_descriptors(rlimit limit) const {
+    Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    limit.rlim_cur = static_cast<rlim_t>(socket.get()) + 1;  // the lowest free number, so all below are in use
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(0x7F000001u);
+    to.sin_port = htons(static_cast<std::uint16_t>(port_));
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
     return socket;
   }
@@ -161,6 +174,24 @@ TEST_F(ConnectionsTest, AHalfClosedConnectionIsEndedAfterAWhile) {
   EXPECT_EQ(connections_->counts().open, 1u);
   EXPECT_TRUE(soon([&] { return connections_->counts().open == 0; }));
   EXPECT_TRUE(is_closed(client));
+}
+
+// Without descriptors, connections wait in the listener, and the log is told.
+TEST_F(ConnectionsTest, WithoutDescriptorsTheNextConnectionWaits) {
+  start(limits(10, 10));
+  const Descriptor first = connect(1);
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const Descriptor waiting = connect_without_descriptors(before);
+  ASSERT_TRUE(soon([&] {
+    const std::lock_guard lock(mutex_);
+    return !reports_.empty();
+  }));
+  EXPECT_NE(reports_[0].find("unknown: the process is out of descriptors or memory"), std::string::npos) << reports_[0];
+  EXPECT_EQ(handed_over(), 1u);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(soon([&] { return handed_over() == 2; }));
 }
 
 // Floods. What is "found" in the connection is what the test says.
