@@ -316,12 +316,23 @@ bool f(int a, int b) {
         for _ in range(2):
             output = io.StringIO()
             with mock.patch.object(mutants, "candidates", lambda area: candidates), \
-                    mock.patch.object(mutants, "DRAWN_FROM", ["table"]), contextlib.redirect_stdout(output):
-                mutants.draw(mock.Mock(seed=1, count=20))
+                    contextlib.redirect_stdout(output):
+                mutants.draw(mock.Mock(seed=1, count=20, areas=["table"], first=1))
             drawn.append(output.getvalue())
         self.assertEqual(drawn[0], drawn[1])
         olds = re.findall(r"^old = '''\n(.*)$", drawn[0], re.M)
         self.assertEqual(sorted(olds), sorted(lines))
+
+    def test_a_later_draw_goes_on_with_the_lines_that_are_left(self):
+        candidates = [[{"area": "table", "file": "a.cpp", "kind": "operator", "old": f"  a{i} + b;\n",
+                        "new": f"  a{i} - b;\n"}] for i in range(4)]
+        output = io.StringIO()
+        with mock.patch.object(mutants, "candidates", lambda area: candidates), \
+                mock.patch.object(mutants, "load", lambda _: [candidates[1][0], candidates[3][0]]), \
+                contextlib.redirect_stdout(output):
+            mutants.draw(mock.Mock(seed=1, count=2, areas=["table"], first=3))
+        self.assertEqual(sorted(re.findall(r"^old = '''\n  (a.) ", output.getvalue(), re.M)), ["a0", "a2"])
+        self.assertEqual(re.findall(r"^id = (.*)$", output.getvalue(), re.M), ['"drawn-3"', '"drawn-4"'])
 
 
 class RunTest(unittest.TestCase):
