@@ -43,11 +43,12 @@ std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-void watch(int events, int descriptor, std::uint32_t which) {
+// Returns false if the system has no room for it.
+bool watch(int events, int descriptor, std::uint32_t which) {
   epoll_event event = {};
   event.events = which;
   event.data.fd = descriptor;
-  KILOKV_CHECK(::epoll_ctl(events, EPOLL_CTL_ADD, descriptor, &event) == 0);
+  return ::epoll_ctl(events, EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
 std::string text_of(int family, const void* address) {
@@ -81,8 +82,8 @@ Connections::Connections(Listener listener, ConnectionLimits limits, HandOver ha
       duplicates_(::epoll_create1(EPOLL_CLOEXEC)),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   KILOKV_CHECK(listeners_ && duplicates_ && stop_);
-  watch(listeners_.get(), stop_.get(), EPOLLIN);
-  for (const Descriptor& socket : listener_.sockets) watch(listeners_.get(), socket.get(), EPOLLIN);
+  KILOKV_CHECK(watch(listeners_.get(), stop_.get(), EPOLLIN));
+  for (const Descriptor& socket : listener_.sockets) KILOKV_CHECK(watch(listeners_.get(), socket.get(), EPOLLIN));
 }
 
 Connections::~Connections() { stop(); }
@@ -210,8 +211,9 @@ bool Connections::admit(int connection, Peer peer) {
     return false;
   }
   Descriptor duplicate(::fcntl(connection, F_DUPFD_CLOEXEC, 0));
-  if (!duplicate) {
-    refuse(peer.address, "the process is out of descriptors");
+  // EPOLLHUP and EPOLLERR always come.
+  if (!duplicate || !watch(duplicates_.get(), duplicate.get(), EPOLLRDHUP | EPOLLET)) {
+    refuse(peer.address, "the process is out of descriptors or memory");
     return false;
   }
   ++by_address_[peer.address];
@@ -225,7 +227,6 @@ bool Connections::admit(int connection, Peer peer) {
   account.inspected_ms = now;
   open_.store(static_cast<std::uint32_t>(connections_.size()), std::memory_order_relaxed);
   accepted_.fetch_add(1, std::memory_order_relaxed);
-  watch(duplicates_.get(), number, EPOLLRDHUP | EPOLLET);  // EPOLLHUP and EPOLLERR always come
   return true;
 }
 
@@ -251,7 +252,8 @@ void Connections::look_for_floods(std::int64_t now_ms) {
   std::vector<std::pair<std::uint64_t, int>> busy;  // bytes, descriptor
   for (auto& [number, connection] : connections_) {
     if (static_cast<std::uint32_t>(number) / 2 % parts != part) continue;  // each connection has two numbers
-    const std::uint64_t more = received_bytes(number) - connection.received;
+    const std::uint64_t received = received_bytes(number);
+    const std::uint64_t more = received - std::min(received, connection.received);
     const bool is_due = now_ms - connection.inspected_ms >= kInspectMs || more >= kVeryBusyBytes;
     if (more >= kBusyBytes && is_due) busy.emplace_back(more, number);
   }
@@ -276,7 +278,7 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
   Connection& connection = connections_.at(descriptor);
   const std::optional<StreamCounts> counts = inspect_(connection.peer.name);
   if (!counts) return;
-  connection.received = received_bytes(descriptor);
+  connection.received = std::max(connection.received, received_bytes(descriptor));
   const StreamCounts before = std::exchange(connection.counts, *counts);
   // At the first inspection, a call that has begun is no progress: all bytes may be its headers.
   const bool has_calls = before.started != 0 && counts->started != before.started;

@@ -101,8 +101,11 @@ class ConnectionsTest : public testing::Test {
     handed_over_.erase(handed_over_.begin());
   }
   static bool is_closed(const Descriptor& client) {
+    const timeval patience = {.tv_sec = 30, .tv_usec = 0};
+    EXPECT_EQ(::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
     char byte = 0;
-    return ::recv(client.get(), &byte, 1, 0) <= 0;
+    const ssize_t got = ::recv(client.get(), &byte, 1, 0);
+    return got == 0 || (got < 0 && errno != EAGAIN);
   }
 
   int port_ = 0;
@@ -144,6 +147,7 @@ TEST_F(ConnectionsTest, OneAddressHasABoundOfItsOwn) {
   ASSERT_TRUE(soon([&] { return connections_->counts().open == 2; }));
   const Descriptor again = connect(2);
   EXPECT_TRUE(soon([&] { return handed_over() == 3; }));
+  EXPECT_TRUE(is_closed(connect(2))) << "the second connection still counts";
 }
 
 TEST_F(ConnectionsTest, OneAddressNeverHasMoreThanHalf) {
