@@ -11,8 +11,6 @@
 
 namespace kilokv::server {
 
-// The events, beside the end of the database. Each function may be empty. The executor calls them, so none may block
-// for long.
 // The wall clock did not go on as expected (core/pipeline/stamp_clock.hpp).
 struct ClockChange {
   enum class Kind : std::uint8_t {
@@ -26,6 +24,8 @@ struct ClockChange {
   TimeUs stamp_us = 0;   // of the batch that noticed it
 };
 
+// The events, beside the end of the database. Each function may be empty. The executor calls them, so none may block
+// for long.
 struct DatabaseEvents {
   // Called once, when the device that batches ran on is given up. `now` says where they run instead, and why.
   std::function<void(const engine::EngineDevice& now)> device_lost;

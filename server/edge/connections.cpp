@@ -34,6 +34,9 @@ constexpr std::size_t kInspectionsMax = 32;
 // came. A cancelled call takes at least 20 bytes.
 constexpr std::uint64_t kBusyBytes = 8192, kVeryBusyBytes = std::uint64_t{4} << 20;
 constexpr std::int64_t kInspectMs = 250;
+// What the headers of a call and its other frames may take, and what a connection may have sent that no call has read
+// yet.
+constexpr std::uint64_t kCallBytes = std::uint64_t{64} << 10, kConnectionBytes = std::uint64_t{1} << 20;
 constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
 constexpr std::int64_t kPenaltyMs = 120000;  // after this time without a flood, an address is like any other
 constexpr std::size_t kPenaltiesMax = 10000;
@@ -89,7 +92,11 @@ Connections::Connections(Listener listener, ConnectionLimits limits, HandOver ha
 Connections::~Connections() { stop(); }
 
 void Connections::start() {
-  acceptor_ = std::thread([this] { accept_connections(); });
+  accepting_.store(true);
+  acceptor_ = std::thread([this] {
+    accept_connections();
+    accepting_.store(false);
+  });
   watcher_ = std::thread([this] { watch_connections(); });
   pthread_setname_np(acceptor_.native_handle(), "accept");
   pthread_setname_np(watcher_.native_handle(), "connections");
@@ -100,7 +107,14 @@ void Connections::stop() {
   stopping_.store(true);
   const std::uint64_t one = 1;
   KILOKV_CHECK(::write(stop_.get(), &one, sizeof one) == sizeof one);
-  acceptor_.join();  // first, because the watcher may have to free it from a flood
+  while (accepting_.load()) {  // a connection that never pauses may keep the thread busy
+    {
+      const std::lock_guard lock(mutex_);
+      if (handing_over_ >= 0) ::shutdown(handing_over_, SHUT_RDWR);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  acceptor_.join();
   watching_.store(false);
   watcher_.join();
   listener_.sockets.clear();
@@ -113,6 +127,7 @@ ConnectionCounts Connections::counts() const {
 
 void Connections::accept_connections() {
   std::array<epoll_event, 16> events{};
+  bool had_room = true;
   while (!stopping_.load()) {
     const int count = ::epoll_wait(listeners_.get(), events.data(), static_cast<int>(events.size()), -1);
     bool has_room = true;
@@ -120,12 +135,11 @@ void Connections::accept_connections() {
       const int descriptor = events[static_cast<std::size_t>(i)].data.fd;
       if (descriptor != stop_.get()) has_room = accept_all(descriptor) && has_room;
     }
-    if (has_room) continue;
-    {
+    if (std::exchange(had_room, has_room) && !has_room) {
       const std::lock_guard lock(mutex_);
       refuse("unknown", "the process is out of descriptors or memory");
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the listener stays readable: do not spin
+    if (!has_room) std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the listener stays readable
   }
 }
 
@@ -161,10 +175,12 @@ bool Connections::accept_all(int listener) {
     socklen_t size = sizeof peer;
     Descriptor connection(::accept4(listener, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (connection) {
-      if (admit(connection.get(), peer_of(peer))) hand_over_(listener, std::move(connection));
-    } else if (errno != EINTR && errno != ECONNABORTED && errno != EPROTO) {  // those: the peer gave up
-      return errno == EAGAIN || errno == EWOULDBLOCK;
-    }
+      if (admit(connection.get(), peer_of(peer))) hand_over(listener, std::move(connection));
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return false;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EBADF || errno == EINVAL) {
+      return true;
+    }  // others: errors of the network that the next connection does not have
   }
   return true;
 }
@@ -200,7 +216,6 @@ bool Connections::admit(int connection, Peer peer) {
                                std::to_string(penalty->second.pause_ms) + " ms");
       return false;
     }
-    penalty->second.next_ms = now + penalty->second.pause_ms;
   }
   const auto of_address = by_address_.find(peer.address);
   const std::uint32_t per_address_max =
@@ -217,9 +232,12 @@ bool Connections::admit(int connection, Peer peer) {
     return false;
   }
   ++by_address_[peer.address];
+  if (const auto penalty = penalties_.find(peer.address); penalty != penalties_.end()) {
+    penalty->second.next_ms = now + penalty->second.pause_ms;
+  }
   const int on = 1;
   ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const int number = duplicate.get();
+  const int number = handing_over_ = duplicate.get();
   Connection& account = connections_[number];
   account.descriptor = std::move(duplicate);
   account.peer = std::move(peer);
@@ -228,6 +246,12 @@ bool Connections::admit(int connection, Peer peer) {
   open_.store(static_cast<std::uint32_t>(connections_.size()), std::memory_order_relaxed);
   accepted_.fetch_add(1, std::memory_order_relaxed);
   return true;
+}
+
+void Connections::hand_over(int listener, Descriptor connection) {
+  hand_over_(listener, std::move(connection));
+  const std::lock_guard lock(mutex_);
+  handing_over_ = -1;
 }
 
 void Connections::refuse(const std::string& address, const std::string& why) {
@@ -271,27 +295,29 @@ std::uint64_t Connections::cancelled(const StreamCounts& counts) const {
 }
 
 std::uint64_t Connections::unread_bytes_max(const StreamCounts& counts) const {
-  return std::min(limits_.unread_bytes_max, limits_.message_bytes_max * (limits_.messages_more + counts.open()));
+  const std::uint64_t messages = limits_.messages_more + counts.open();
+  return std::min(limits_.unread_bytes_max, kConnectionBytes + limits_.message_bytes_max * messages);
 }
 
 void Connections::inspect(int descriptor, std::int64_t now_ms) {
   Connection& connection = connections_.at(descriptor);
+  const double seconds = static_cast<double>(now_ms - std::exchange(connection.inspected_ms, now_ms)) * 1e-3;
   const std::optional<StreamCounts> counts = inspect_(connection.peer.name);
   if (!counts) return;
   connection.received = std::max(connection.received, received_bytes(descriptor));
   const StreamCounts before = std::exchange(connection.counts, *counts);
-  // At the first inspection, a call that has begun is no progress: all bytes may be its headers.
-  const bool has_calls = before.started != 0 && counts->started != before.started;
-  if (has_calls || counts->messages != before.messages) connection.progress_at = connection.received;
+  const std::uint64_t accounted = (counts->started - before.started) * kCallBytes +
+                                  (counts->messages - before.messages) * limits_.message_bytes_max;
+  connection.read = std::min(connection.received, connection.read + accounted);
   const std::uint64_t cancelled_now = cancelled(*counts);
   const double more = static_cast<double>(cancelled_now) - static_cast<double>(connection.cancelled);
   connection.cancelled = cancelled_now;
   const double rate = limits_.cancels_max;
-  const double seconds = static_cast<double>(now_ms - std::exchange(connection.inspected_ms, now_ms)) * 1e-3;
   connection.cancels_left = std::min(rate, std::min(rate, connection.cancels_left + rate * seconds) - more);
-  const std::uint64_t unread = connection.received - connection.progress_at;
+  const std::uint64_t unread = connection.received - connection.read;
   if (unread > unread_bytes_max(*counts)) {
-    cut_off(descriptor, now_ms, "it sent " + std::to_string(unread) + " bytes without a new call or message");
+    cut_off(descriptor, now_ms,
+            "it sent " + std::to_string(unread) + " bytes that no call and no message accounts for");
   } else if (connection.cancels_left < 0) {
     cut_off(descriptor, now_ms,
             "it cancelled more than " + std::to_string(limits_.cancels_max) +
@@ -305,9 +331,10 @@ void Connections::cut_off(int descriptor, std::int64_t now_ms, const std::string
   ++unreported_.cut_off;
   unreported_.address = address;
   unreported_.why = why;
-  if (penalties_.size() < kPenaltiesMax) {
+  if (penalties_.size() < kPenaltiesMax || penalties_.contains(address)) {
     Penalty& penalty = penalties_[address];
-    penalty.pause_ms = std::clamp(2 * penalty.pause_ms, kPauseMs, kPauseMsMax);
+    const bool is_next = now_ms - penalty.cut_at_ms >= penalty.pause_ms;  // not one more of the same moment
+    if (is_next) penalty.pause_ms = std::clamp(2 * penalty.pause_ms, kPauseMs, kPauseMsMax);
     penalty.next_ms = now_ms + penalty.pause_ms;
     penalty.cut_at_ms = now_ms;
   }
@@ -327,6 +354,7 @@ void Connections::end_half_closed(std::int64_t now_ms) {
 }
 
 void Connections::forget(int descriptor) {
+  if (handing_over_ == descriptor) handing_over_ = -1;
   const auto found = connections_.find(descriptor);
   const auto of_address = by_address_.find(found->second.peer.address);
   if (--of_address->second == 0) by_address_.erase(of_address);

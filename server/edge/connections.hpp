@@ -33,8 +33,8 @@ namespace kilokv::server {
 struct ConnectionLimits {
   std::uint32_t connections_max = 0;
   std::uint32_t connections_per_address_max = 0;  // never more than half of the connections count
-  // Bytes of one connection that come without a new call or message: so many messages for each open call, and a few
-  // more for what is refused later. Never more than the last number.
+  // Bytes of one connection that no call and no message accounts for: a message for each open call, and a few more for
+  // what is refused later. Never more than the last number.
   std::uint64_t message_bytes_max = 0;
   std::uint32_t messages_more = 0;
   std::uint64_t unread_bytes_max = 0;
@@ -90,10 +90,10 @@ class Connections {
   struct Connection {
     Descriptor descriptor;  // a duplicate
     Peer peer;
-    // At the last inspection: when, the bytes received, those received when progress was last seen, what was found.
+    // At the last inspection: when, the bytes received, those that calls and messages account for, what was found.
     std::int64_t inspected_ms = 0;
     std::uint64_t received = 0;
-    std::uint64_t progress_at = 0;
+    std::uint64_t read = 0;
     StreamCounts counts;
     std::uint64_t cancelled = 0;
     double cancels_left = 0;
@@ -112,6 +112,7 @@ class Connections {
   void watch_connections();
   bool accept_all(int listener);
   bool admit(int connection, Peer peer);
+  void hand_over(int listener, Descriptor connection);
   void refuse(const std::string& address, const std::string& why);
   void report(std::int64_t now_ms);
   void on_event(int descriptor, std::uint32_t events);
@@ -131,6 +132,7 @@ class Connections {
   Descriptor listeners_, duplicates_;  // epoll, one for each thread
   Descriptor stop_;                    // eventfd; wakes the accepting thread
   std::atomic<bool> stopping_{false}, watching_{true};
+  std::atomic<bool> accepting_{false};
   std::thread acceptor_, watcher_;
   std::atomic<std::uint32_t> open_{0};
   std::atomic<std::uint64_t> accepted_{0}, refused_{0}, cut_off_{0};
@@ -140,6 +142,7 @@ class Connections {
   std::unordered_map<std::string, std::uint32_t> by_address_;
   std::unordered_map<std::string, Penalty> penalties_;  // by address
   Report unreported_;
+  int handing_over_ = -1;  // the duplicate of the connection that is being handed over
 
   // Only the watching thread uses these.
   std::int64_t reported_at_ms_ = 0;

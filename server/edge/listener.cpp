@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -27,6 +28,16 @@ bool is_loopback(const sockaddr& address) {
   }
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
   return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+}
+
+// Whether the list has the same address before this one: two lines of /etc/hosts may say the same.
+bool is_repeated(const addrinfo& list, const addrinfo& info) {
+  for (const addrinfo* other = &list; other != &info; other = other->ai_next) {
+    if (other->ai_addrlen == info.ai_addrlen && std::memcmp(other->ai_addr, info.ai_addr, info.ai_addrlen) == 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 int port_of(int socket) {
@@ -78,6 +89,7 @@ Result<Listener> listen_on(const std::string& endpoint) {
   Listener listener;
   std::string why = "the host has no address";
   for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    if (is_repeated(*found, *info)) continue;
     Result<Descriptor> socket = open_socket(*info, listener.port);
     if (!socket.ok()) {
       why = socket.status().message();

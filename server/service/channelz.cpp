@@ -3,6 +3,7 @@
 #include <grpc/grpc.h>
 #include <grpc/support/alloc.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,9 @@ namespace kilokv::server {
 namespace {
 
 using Json = nlohmann::json;
+
+// A list of thousands of sockets takes milliseconds.
+constexpr std::chrono::milliseconds kListPause{100};
 
 // The text becomes an empty object if there is none, or if it is no object.
 Json parse(char* text) {
@@ -50,7 +54,7 @@ void Channelz::list_sockets() {
         sockets_[name.substr(name.find(' ') + 1)] = number;  // "chttp2 ipv4:127.0.0.1:1234"
         next = number + 1;
       }
-      end = page.value("end", true) || member(page, "socketRef").empty();
+      end = page.value("end", false) || member(page, "socketRef").empty();  // only the last page says it
     }
   }
 }
@@ -59,6 +63,9 @@ std::optional<StreamCounts> Channelz::counts_of(const std::string& peer) {
   auto found = sockets_.find(peer);
   Json socket = found == sockets_.end() ? Json::object() : parse(::grpc_channelz_get_socket(found->second));
   if (socket.empty()) {  // a new connection, or a new one of an old name
+    const auto now = std::chrono::steady_clock::now();
+    if (now - listed_at_ < kListPause) return std::nullopt;
+    listed_at_ = now;
     list_sockets();
     found = sockets_.find(peer);
     if (found == sockets_.end()) return std::nullopt;

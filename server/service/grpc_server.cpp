@@ -7,6 +7,7 @@
 #include <grpcpp/server_builder.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "server/edge/descriptor.hpp"
@@ -100,13 +101,15 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
     parameters.fd = connection.release();
     acceptor->HandleNewConnection(&parameters);
   };
-  const ConnectionLimits limits{.connections_max = *connections_max,
-                                .connections_per_address_max = options.connections_per_address_max,
-                                .message_bytes_max = options.message_bytes_max,
-                                .messages_more = kMessageSlack,  // a message that is too long is refused by name
-                                .unread_bytes_max = options.grpc_memory_max / 2,
-                                .calls_max = kCallsPerConnectionMax,
-                                .cancels_max = options.connection_cancels_max};
+  const ConnectionLimits limits{
+      .connections_max = *connections_max,
+      .connections_per_address_max = options.connections_per_address_max,
+      .message_bytes_max = options.message_bytes_max,
+      .messages_more = kMessageSlack,  // a message that is too long is refused by name
+      // At least what one message, and one that is refused, may have under way.
+      .unread_bytes_max = std::max(options.grpc_memory_max / 2, options.message_bytes_max * (kMessageSlack + 4)),
+      .calls_max = kCallsPerConnectionMax,
+      .cancels_max = options.connection_cancels_max};
   const auto inspect = [channelz = std::make_shared<Channelz>()](const std::string& peer) {
     return channelz->counts_of(peer);
   };

@@ -60,6 +60,15 @@ Result<BatchNumber> AcknowledgedFile::open(const std::string& directory) {
   return content.batch;
 }
 
+bool AcknowledgedFile::is_of_a_new_database(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  Content content;
+  const ssize_t got = ::pread(file, &content, sizeof content, 0);
+  ::close(file);
+  return got == 0 || (got == sizeof content && content.magic == kMagic && content.batch == 0);
+}
+
 Status AcknowledgedFile::write(BatchNumber batch) const {
   const Content content{.magic = kMagic, .crc = crc_of(batch), .batch = batch};
   if (::pwrite(file_, &content, sizeof content, 0) != sizeof content)

@@ -19,6 +19,7 @@ namespace {
 
 constexpr mode_t kOwnerOnly = S_IRWXU;
 constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+constexpr mode_t kModeBits = 07777;  // without the type of the file
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
 
@@ -46,12 +47,11 @@ Status for_each_file(const std::string& directory, const Visit& visit) {
   return {};
 }
 
-// Whether only the owner has rights now.
-bool close_to_others(const std::string& path) {
+bool is_closed_to_others(const std::string& path, bool changes) {
   struct stat found = {};
   if (::stat(path.c_str(), &found) != 0) return errno == ENOENT;  // RocksDB may remove a file meanwhile
   if ((found.st_mode & kOthers) == 0) return true;
-  return ::chmod(path.c_str(), found.st_mode & kOwnerOnly) == 0;
+  return changes && ::chmod(path.c_str(), found.st_mode & ~kOthers & kModeBits) == 0;
 }
 
 // The names that RocksDB and AcknowledgedFile give to their files. LOCK is none of them: it is in use.
@@ -81,19 +81,30 @@ Status sync_directory(const std::string& directory) {
   return {StatusCode::internal, "cannot sync " + directory + ": " + reason_of(error)};
 }
 
-Result<std::unique_ptr<DataDirectory>> DataDirectory::open(
-    const std::string& path, const std::function<void(const std::string&)>& open_to_others) {
+Result<std::unique_ptr<DataDirectory>> DataDirectory::open(const std::string& path) {
   if (Status status = ensure_directory(path); !status.ok()) return status;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return refuse(path, "cannot be opened: " + reason_of(errno) + " (--data-dir)");
   std::unique_ptr<DataDirectory> directory(new DataDirectory(path, descriptor));
   if (Status status = directory->lock(); !status.ok()) return status;
-  const auto close = [&](const std::string& found) {
-    if (!close_to_others(found) && open_to_others) open_to_others(found);
-  };
-  close(path);
-  if (Status status = for_each_file(path, close); !status.ok()) return status;
   return directory;
+}
+
+Status DataDirectory::close_to_others(bool creates,
+                                      const std::function<void(const std::string&)>& open_to_others) const {
+  bool is_shared = false;
+  const auto close = [&](const std::string& path, bool changes) {
+    if (!is_closed_to_others(path, changes) && open_to_others) open_to_others(path);
+  };
+  Status status = for_each_file(path_, [&](const std::filesystem::path& path) {
+    const std::string name = path.filename().string();
+    const bool is_ours =
+        belongs_to_a_database(path) || path.extension() == ".sst" || name == "LOCK" || name == kCreationFileName;
+    if (is_ours) close(path.string(), true);
+    is_shared = is_shared || !is_ours;
+  });
+  close(path_, !(creates && is_shared));
+  return status;
 }
 
 DataDirectory::~DataDirectory() { ::close(descriptor_); }
@@ -137,13 +148,16 @@ Status DataDirectory::begin_creation() const {
 }
 
 Status DataDirectory::remove_remains() const {
-  std::string table, stuck;
-  const Status listed = for_each_file(path_, [&](const std::filesystem::path& path) {
-    if (path.extension() == ".sst") table = path.string();
+  std::string data, stuck;
+  Status listed = for_each_file(path_, [&](const std::filesystem::path& path) {
+    if (path.extension() == ".sst") data = path.string();
+    if (path.filename() == kAcknowledgedFileName && !AcknowledgedFile::is_of_a_new_database(path.string())) {
+      data = path.string();
+    }
   });
   if (!listed.ok()) return listed;
-  if (!table.empty()) {
-    return {StatusCode::data_loss, table + " is there, but also " + kCreationFileName +
+  if (!data.empty()) {
+    return {StatusCode::data_loss, data + " is there, but also " + kCreationFileName +
                                        ", which stands for a database whose creation did not end. If the database is "
                                        "known to be whole, remove " +
                                        path_ + "/" + kCreationFileName + " and start again"};

@@ -24,12 +24,9 @@ Status sync_directory(const std::string& directory);
 
 class DataDirectory {
  public:
-  // Creates the directory unless it exists, locks it, and takes the rights of group and others away from it and from
-  // its files. The parent must exist. `open_to_others` is called with each path that another user owns and that keeps
-  // such rights. Errors: FAILED_PRECONDITION: another process has the directory, or it cannot be created, opened or
-  // locked.
-  static Result<std::unique_ptr<DataDirectory>> open(const std::string& path,
-                                                     const std::function<void(const std::string&)>& open_to_others);
+  // Creates the directory unless it exists, and locks it. The parent must exist. Errors: FAILED_PRECONDITION: another
+  // process has the directory, or it cannot be created, opened or locked.
+  static Result<std::unique_ptr<DataDirectory>> open(const std::string& path);
   ~DataDirectory();
   DataDirectory(const DataDirectory&) = delete;
   DataDirectory& operator=(const DataDirectory&) = delete;
@@ -40,10 +37,15 @@ class DataDirectory {
   // have that place, and nothing may be acknowledged any more.
   Status check_in_place() const;
 
+  // Takes the rights of group and others away from the files of the database. Also from the directory, unless a new
+  // database begins beside files of others. `open_to_others` is called with each path that keeps such rights. Requires:
+  // the directory is known to be ours.
+  Status close_to_others(bool creates, const std::function<void(const std::string&)>& open_to_others) const;
+
   // Whether a creation began here and did not end.
   bool creation_began() const;
   // Removes what an earlier creation left, and durably notes that one begins. Errors: DATA_LOSS: an earlier creation
-  // cannot have left these files; INTERNAL.
+  // cannot have left these files, because they have data or say that a batch was acknowledged; INTERNAL.
   Status begin_creation() const;
   // From now on the files count. Requires: all of them are durable.
   Status end_creation() const;

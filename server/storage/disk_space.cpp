@@ -83,6 +83,11 @@ bool DiskSpace::is_short() {
   return fixed > now.sample.free_bytes || now.sample.state_bytes > now.sample.free_bytes - fixed;
 }
 
+bool DiskSpace::can_compact() const {
+  const Need now = need(LogUse::reads_and_deletes, 0);
+  return fixed_bytes(now) + now.sample.compaction_bytes <= now.sample.free_bytes;
+}
+
 Status DiskSpace::refuse(const Need& need, std::uint64_t wanted) const {
   const auto text = [](std::uint64_t number) { return std::to_string(number); };
   const bool new_data = need.use == LogUse::new_data;

@@ -2,13 +2,15 @@
 // and does not stop the server. So must the next checkpoint, because a checkpoint that fails would stop it too.
 //
 // These bytes must fit into the free space:
-//   reserved and just appended   three times: the write-ahead log, the file of the log family that replaces it, the
-//   state in memory buffers            once: the file of each is still to be written changed state                once:
-//   the next checkpoint writes it stored results of sessions   twice: each checkpoint writes all of them while those of
-//   the checkpoint before still exist
-// New data must also leave room for the largest compaction, which writes its result before it removes its input, and
-// leave
-// --disk-reserve free. Reads and deletes need little, and may use both.
+// - three times what is reserved or was just appended. It goes into the write-ahead log, into the file of the log
+// family
+//   that replaces it, and into the state.
+// - what is in memory buffers, because the file of each is still to be written.
+// - the state that changed since the last checkpoint, because the next one writes it.
+// - twice the stored results of sessions. Each checkpoint writes all of them, beside those of the checkpoint before.
+//
+// New data must also leave --disk-reserve free, and room for the largest compaction, which writes its result before it
+// removes its input. Reads and deletes need little, and may use both.
 //
 // The disk is *short of space* when new data is refused or soon will be. Then a checkpoint and a trim give room back:
 // the log records that they cover are dropped.
@@ -47,6 +49,8 @@ class DiskSpace {
   void appended(std::uint64_t bytes) { appended_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
 
   bool is_short();
+  // Whether a compaction fits, even with the reserve used up.
+  bool can_compact() const;
   std::uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t reserved_bytes() const { return reserved_bytes_.load(std::memory_order_relaxed); }
 

@@ -81,7 +81,7 @@ class RocksdbLog final : public CommitLog {
   std::uint64_t changed_state_bytes() const;
   DiskSpace::Sample sample_disk() const;
   Status flush_log();
-  Status compact_early(bool early);
+  void compact_early(bool early);
   Status gather(const LogRecord& record);
 
   const StorageOptions options_;
@@ -126,7 +126,8 @@ void RocksdbLog::watch_sessions(const std::function<std::uint64_t()>& stored_byt
 // The most that a checkpoint of everything appended would write. A key that was written often counts as often.
 std::uint64_t RocksdbLog::changed_state_bytes() const {
   const auto since = [](const std::atomic<std::uint64_t>& all, const std::atomic<std::uint64_t>& before) {
-    return all.load(std::memory_order_relaxed) - before.load(std::memory_order_relaxed);
+    const std::uint64_t covered = before.load(std::memory_order_acquire);  // first: `all` is never less
+    return all.load(std::memory_order_relaxed) - covered;
   };
   return since(appended_bytes_, checkpointed_bytes_) +
          since(appended_writes_, checkpointed_writes_) * kStateRecordBytes;
@@ -200,6 +201,7 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
 }
 
 Status RocksdbLog::checkpoint_begin() {
+  if (Status status = store_->check_in_place(); !status.ok()) return status;
   if (Status status = space_.check_checkpoint(); !status.ok()) {
     if (!warned_ && options_.on_checkpoint_put_off) options_.on_checkpoint_put_off(status);
     warned_ = true;
@@ -213,10 +215,11 @@ Status RocksdbLog::checkpoint_begin() {
 
 Status RocksdbLog::checkpoint_end(const RecoveredPosition& covers) {
   KILOKV_CHECK(covers.batch <= last_batch_.load(std::memory_order_acquire));
+  if (Status status = store_->check_in_place(); !status.ok()) return status;
   Status status = checkpoint_.end(covers);
   if (!status.ok()) return status;
-  checkpointed_bytes_.store(checkpoint_begin_bytes_, std::memory_order_relaxed);
-  checkpointed_writes_.store(checkpoint_begin_writes_, std::memory_order_relaxed);
+  checkpointed_bytes_.store(checkpoint_begin_bytes_, std::memory_order_release);
+  checkpointed_writes_.store(checkpoint_begin_writes_, std::memory_order_release);
   return {};
 }
 
@@ -225,8 +228,9 @@ Status RocksdbLog::checkpoint_end(const RecoveredPosition& covers) {
 // trim.
 Status RocksdbLog::trim(TimeUs now_us) {
   const BatchNumber covered = checkpoint_.current().covers.batch;
+  if (Status status = store_->check_in_place(); !status.ok()) return status;
   const bool is_short = space_.is_short();
-  if (Status status = compact_early(is_short); !status.ok()) return status;
+  compact_early(is_short && space_.can_compact());
   if (is_short) {
     if (Status status = flush_log(); !status.ok()) return status;
   }
@@ -256,14 +260,13 @@ Status RocksdbLog::flush_log() {
 }
 
 // What was deleted takes room until a compaction merges it. So the files of each checkpoint are merged at once while
-// the disk is short of space.
-Status RocksdbLog::compact_early(bool early) {
-  if (early == compacts_early_) return {};
+// the disk is short of space. If the setting cannot be changed, the next trim tries again.
+void RocksdbLog::compact_early(bool early) {
+  if (early == compacts_early_) return;
   const int trigger = early ? 1 : kStateCompactionTrigger;
   const rocksdb::Status set = store_->db()->SetOptions(
       store_->family(Family::state), {{"level0_file_num_compaction_trigger", std::to_string(trigger)}});
-  compacts_early_ = early;
-  return store_->status_of(set, "setting when the state is compacted");
+  if (set.ok()) compacts_early_ = early;
 }
 
 LogUsage RocksdbLog::usage() const {

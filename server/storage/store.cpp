@@ -105,7 +105,7 @@ Result<bool> check_before_opening(const DataDirectory& directory, rocksdb::Env* 
 }  // namespace
 
 Result<std::unique_ptr<Store>> Store::open(const StorageOptions& options, const std::atomic<bool>* armed) {
-  Result<std::unique_ptr<DataDirectory>> directory = DataDirectory::open(options.data_dir, options.on_open_to_others);
+  Result<std::unique_ptr<DataDirectory>> directory = DataDirectory::open(options.data_dir);
   if (!directory.ok()) return directory.status();
   std::unique_ptr<Store> store(new Store(std::move(*directory)));
   if (Status status = store->open_database(options, armed); !status.ok()) return status;
@@ -121,6 +121,7 @@ Status Store::open_database(const StorageOptions& options, const std::atomic<boo
   const Result<bool> creates = check_before_opening(*directory_, database.env);
   if (!creates.ok()) return creates.status();
   created_ = *creates;
+  if (Status status = directory_->close_to_others(created_, options.on_open_to_others); !status.ok()) return status;
   const std::vector<rocksdb::ColumnFamilyDescriptor> descriptors = family_options(options);
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;

@@ -128,6 +128,8 @@ def attack_log():
 
 
 def main():
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # this program holds all connections
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--silent", type=int, default=1200, help="connections that say nothing")
     options = parser.parse_args()

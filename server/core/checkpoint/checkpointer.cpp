@@ -13,7 +13,8 @@ namespace {
 // The executor copies a slice in one command. These bound its time.
 constexpr std::size_t kSliceRecords = 4096;
 constexpr std::size_t kSliceArenaBytes = std::size_t{1} << 20;
-constexpr DurationUs kNoRoomUs = 5000000;  // the time until the next try, if the disk cannot hold a checkpoint
+constexpr DurationUs kNoRoomUs = 5000000;      // the time until the next try, if the disk cannot hold a checkpoint
+constexpr DurationUs kShortPauseUs = 1000000;  // between two checkpoints of a disk that is short of space
 constexpr std::uint64_t kShortLogBytes = std::uint64_t{1}
                                          << 20;  // enough for a checkpoint if the disk is short of space
 constexpr std::size_t kSliceDropped = 1024;      // about a millisecond
@@ -53,7 +54,7 @@ bool Checkpointer::wanted(TimeUs now) {
   const LogUsage usage = core_->log->usage();
   return now - last_us_ >= core_->options.checkpoint_interval_us ||
          usage.bytes_since_checkpoint >= core_->options.checkpoint_log_bytes ||
-         (usage.short_of_space && usage.bytes_since_checkpoint >= kShortLogBytes);
+         (usage.short_of_space && usage.bytes_since_checkpoint >= kShortLogBytes && now - last_us_ >= kShortPauseUs);
 }
 
 void Checkpointer::begin(TimeUs now) {
@@ -179,7 +180,7 @@ void Checkpointer::end(TimeUs now) {
   Status status =
       core_->sessions.walk([this](const StoredSession& session) { return core_->log->checkpoint_session(session); });
   if (status.ok()) status = core_->log->checkpoint_end(covers);
-  if (status.ok()) status = core_->log->trim(core_->environment.clock->wall_us());
+  if (status.ok()) status = core_->log->trim(covers_.time_us);
   if (!status.ok()) return core_->fail(status);
   capturing_ = false;
   last_us_ = now;

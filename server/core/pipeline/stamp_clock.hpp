@@ -4,8 +4,8 @@
 //   the wall clock is after it, by at most --clock-jump-max   the stamp is the wall clock
 //   the wall clock is after it by more, or is before it       the stamp is the expected one
 //
-// Stamps never go back, so a stamp that was far ahead would make time stand still for everybody until the wall clock
-// is there. --clock-jump-max bounds that.
+// Stamps never go back. So after a stamp that was far ahead, the time of the database stays ahead. --clock-jump-max
+// bounds that.
 //
 // Thread safety: the executor's thread alone.
 #pragma once

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -17,7 +19,8 @@
 namespace kilokv::server {
 namespace {
 
-constexpr std::uint64_t kMessageBytesMax = 100000, kUnreadBytesMax = 1000000;
+constexpr std::uint64_t kConnectionBytes = std::uint64_t{1} << 20;  // as in connections.cpp
+constexpr std::uint64_t kMessageBytesMax = 100000, kUnreadBytesMax = 3000000;
 constexpr std::uint32_t kCancelsMax = 100;
 
 ConnectionLimits limits(std::uint32_t connections_max, std::uint32_t connections_per_address_max) {
@@ -50,6 +53,7 @@ class ConnectionsTest : public testing::Test {
     connections_ = std::make_unique<Connections>(
         std::move(*listener), limits,
         [this](int, Descriptor connection) {
+          if (reads_for_ever_) return read_to_the_end(connection);
           const std::lock_guard lock(mutex_);
           handed_over_.push_back(std::move(connection));
         },
@@ -64,6 +68,15 @@ class ConnectionsTest : public testing::Test {
                              report.address + ": " + report.why);
         });
     connections_->start();
+  }
+
+  void read_to_the_end(const Descriptor& connection) {
+    is_reading_.store(true);
+    std::vector<char> chunk(1000);
+    for (;;) {
+      const ssize_t got = ::recv(connection.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
+      if (got == 0 || (got < 0 && errno != EAGAIN)) return;
+    }
   }
 
   // A client at 127.0.0.`address`.
@@ -113,6 +126,8 @@ class ConnectionsTest : public testing::Test {
   std::vector<Descriptor> handed_over_;
   std::vector<std::string> reports_;
   std::set<std::string> inspected_;
+  bool reads_for_ever_ = false;
+  std::atomic<bool> is_reading_{false};
   std::optional<StreamCounts> found_;
   std::unique_ptr<Connections> connections_;  // uses the others, so it ends first
 };
@@ -237,25 +252,36 @@ TEST_F(FloodTest, BytesWithoutACallAreCutOff) {
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
   EXPECT_TRUE(is_cut(client));
   EXPECT_NE(report().find("0+1 127.0.0.2: it sent "), std::string::npos) << report();
-  EXPECT_NE(report().find(" bytes without a new call or message"), std::string::npos) << report();
+  EXPECT_NE(report().find(" bytes that no call and no message accounts for"), std::string::npos) << report();
   EXPECT_EQ(connections_->counts().cut_off, 1u);
   EXPECT_EQ(inspected_.size(), 1u);
   EXPECT_EQ(inspected_.begin()->substr(0, 15), "ipv4:127.0.0.2:");
 }
 
-TEST_F(FloodTest, ALongMessageIsNoFlood) {
+TEST_F(FloodTest, MessagesAccountForTheirBytes) {
   start(limits(10, 10));
   find({.started = 1});
   const Descriptor client = connect(2);
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
-  for (std::uint64_t message = 1; message <= 4; ++message) {
-    ASSERT_TRUE(send(client, 2 * kMessageBytesMax));
-    look();
-    find({.started = 1, .answered = 0, .failed = 0, .messages = message});
-    ASSERT_TRUE(send(client, kMessageBytesMax / 2));
+  for (std::uint64_t messages = 10; messages <= 50; messages += 10) {
+    ASSERT_TRUE(send(client, 10 * kMessageBytesMax));
+    find({.started = 1, .answered = 0, .failed = 0, .messages = messages});
     look();
   }
   EXPECT_EQ(connections_->counts().cut_off, 0u);
+  EXPECT_TRUE(is_cut(client));
+}
+
+// One call here and there does not pay for a flood.
+TEST_F(FloodTest, CallsAccountForTheirHeadersOnly) {
+  start(limits(10, 10));
+  const Descriptor client = connect(2);
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  std::uint64_t calls = 0;
+  EXPECT_TRUE(soon([&] {
+    find({.started = ++calls, .answered = calls, .failed = 0, .messages = 0});
+    return !send(client, kMessageBytesMax);
+  }));
 }
 
 TEST_F(FloodTest, EveryOpenCallMayHaveAMessageUnderWay) {
@@ -263,7 +289,7 @@ TEST_F(FloodTest, EveryOpenCallMayHaveAMessageUnderWay) {
   find({.started = 6, .answered = 1});
   const Descriptor client = connect(2);
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
-  ASSERT_TRUE(send(client, 6 * kMessageBytesMax));  // five calls, and two messages more
+  ASSERT_TRUE(send(client, kConnectionBytes + 7 * kMessageBytesMax));  // five calls, and two messages more
   look();
   EXPECT_EQ(connections_->counts().cut_off, 0u);
   EXPECT_TRUE(is_cut(client));
@@ -275,8 +301,13 @@ TEST_F(FloodTest, ManyCancelledCallsAreCutOff) {
     const Descriptor client = connect(2);
     ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
     const std::uint64_t calls = kCancelsMax + 20;
-    find({.started = calls, .answered = 0, .failed = are_open ? 0 : calls, .messages = calls});
-    EXPECT_TRUE(soon([&] { return !send(client, 10000) || connections_->counts().cut_off == 1; }));
+    std::uint64_t found = 0;
+    EXPECT_TRUE(soon([&] {
+      found += calls;
+      find({.started = found, .answered = 0, .failed = are_open ? 0 : found, .messages = found});
+      look();
+      return !send(client, 10000) || connections_->counts().cut_off == 1;
+    }));
     EXPECT_NE(report().find("it cancelled more than 100 calls in a second (--connection-cancels-max)"),
               std::string::npos);
     connections_.reset();
@@ -303,16 +334,37 @@ TEST_F(FloodTest, AfterAFloodItsAddressWaitsAndOthersDoNot) {
   const Descriptor client = connect(2);
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
   ASSERT_TRUE(is_cut(client));
-  EXPECT_TRUE(is_closed(connect(2)));
+  // The pause is a second. On a slow machine it may be over before a connection comes, so several are tried.
+  std::vector<Descriptor> tries;
+  const std::uint64_t before = connections_->counts().refused;
+  for (int i = 0; i < 20; ++i) tries.push_back(connect(2));
+  ASSERT_TRUE(soon([&] { return connections_->counts().refused + connections_->counts().accepted >= before + 21; }));
+  EXPECT_GE(connections_->counts().refused, before + 15) << "only one connection after each pause";
+  const std::size_t of_others = handed_over();
   const Descriptor other = connect(3);
-  ASSERT_TRUE(soon([&] { return handed_over() == 2; }));
-  Descriptor later;
-  ASSERT_TRUE(soon([&] {
-    later = connect(2);
+  ASSERT_TRUE(soon([&] { return handed_over() > of_others; }));
+  EXPECT_TRUE(soon([&] {
+    const std::uint64_t accepted = connections_->counts().accepted;
+    tries.push_back(connect(2));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    return handed_over() == 3;
+    return connections_->counts().accepted > accepted;
   }));
-  EXPECT_TRUE(is_closed(connect(2))) << "only one connection after each pause";
+}
+
+// gRPC reads from a new connection in the thread that hands it over, for as long as data comes.
+TEST_F(ConnectionsTest, StopFreesAThreadThatReadsForEver) {
+  reads_for_ever_ = true;
+  start(limits(10, 10));
+  const Descriptor client = connect(1);
+  std::atomic<bool> sending{true};
+  std::thread sender([&] {
+    const std::vector<char> chunk(1000);
+    while (sending.load()) ::send(client.get(), chunk.data(), chunk.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  });
+  ASSERT_TRUE(soon([&] { return is_reading_.load(); }));
+  connections_->stop();
+  sending.store(false);
+  sender.join();
 }
 
 TEST_F(ConnectionsTest, AStoppedServerListensNoMore) {

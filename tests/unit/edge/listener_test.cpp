@@ -69,6 +69,7 @@ TEST(Descriptors, HalfAreKeptAndEachConnectionTakesTwo) {
   EXPECT_EQ(after.rlim_cur, before.rlim_max);
   EXPECT_EQ(raise_descriptor_limit(3).ok(), true);
   EXPECT_EQ(*raise_descriptor_limit(3), 3u);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 }  // namespace

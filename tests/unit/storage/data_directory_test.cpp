@@ -24,37 +24,57 @@ mode_t mode_of(const std::string& path) {
 
 class DataDirectoryTest : public testing::Test {
  protected:
-  Result<std::unique_ptr<DataDirectory>> open(const std::string& path) {
-    return DataDirectory::open(path, [this](const std::string& found) { open_to_others_.push_back(found); });
+  // The mode of a file or directory that is made with it.
+  void make(const std::string& path, mode_t mode) {
+    write_file(path, "content");
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
   }
 
   TemporaryDirectory temporary_;
   const std::string path_ = temporary_.path("data");
   std::vector<std::string> open_to_others_;
+  const StorageOptions options_ = [this] {
+    StorageOptions options = options_for(path_);
+    options.on_open_to_others = [this](const std::string& found) { open_to_others_.push_back(found); };
+    return options;
+  }();
 };
 
 TEST_F(DataDirectoryTest, IsCreatedForTheOwnerOnly) {
-  ASSERT_TRUE(open(path_).ok());
+  ASSERT_TRUE(DataDirectory::open(path_).ok());
   EXPECT_EQ(mode_of(path_), 0700u);
-  EXPECT_TRUE(open_to_others_.empty());
 }
 
 TEST_F(DataDirectoryTest, OfAnEarlierVersionIsClosedToOthersWithItsFiles) {
-  std::filesystem::create_directory(path_);
-  write_file(path_ + "/000007.log", "content");
-  write_file(path_ + "/run", "content");
+  { OpenLog log(options_); }
   ASSERT_EQ(::chmod(path_.c_str(), 0755), 0);
-  ASSERT_EQ(::chmod((path_ + "/000007.log").c_str(), 0644), 0);
-  ASSERT_EQ(::chmod((path_ + "/run").c_str(), 0750), 0);
-  const std::string elsewhere = temporary_.path("elsewhere");
-  write_file(elsewhere, "content");
-  ASSERT_EQ(::chmod(elsewhere.c_str(), 0644), 0);
-  std::filesystem::create_symlink(elsewhere, path_ + "/link");
-  ASSERT_TRUE(open(path_).ok());
+  ASSERT_EQ(::chmod((path_ + "/IDENTITY").c_str(), 0644), 0);
+  make(path_ + "/run", 0750);
+  { OpenLog log(options_); }
   EXPECT_EQ(mode_of(path_), 0700u);
-  EXPECT_EQ(mode_of(path_ + "/000007.log"), 0600u);
-  EXPECT_EQ(mode_of(path_ + "/run"), 0700u);
-  EXPECT_EQ(mode_of(elsewhere), 0644u) << "a link leads to a file that is not ours";
+  EXPECT_EQ(mode_of(path_ + "/IDENTITY"), 0600u);
+  EXPECT_EQ(mode_of(path_ + "/run"), 0750u) << "a file that is not ours";
+  EXPECT_TRUE(open_to_others_.empty());
+}
+
+// Such as /tmp: others need it as it is.
+TEST_F(DataDirectoryTest, WithFilesOfOthersStaysAsItIs) {
+  std::filesystem::create_directory(path_);
+  ASSERT_EQ(::chmod(path_.c_str(), 01777), 0);
+  make(path_ + "/theirs", 0644);
+  { OpenLog log(options_); }
+  EXPECT_EQ(mode_of(path_), 0777u);
+  EXPECT_EQ(mode_of(path_ + "/theirs"), 0644u);
+  EXPECT_EQ(open_to_others_, std::vector{path_});
+}
+
+TEST_F(DataDirectoryTest, ThatIsRefusedStaysAsItIs) {
+  std::filesystem::create_directory(path_);
+  ASSERT_EQ(::chmod(path_.c_str(), 0755), 0);
+  make(path_ + "/CURRENT", 0644);
+  EXPECT_FALSE(open_status(options_).ok());
+  EXPECT_EQ(mode_of(path_), 0755u);
+  EXPECT_EQ(mode_of(path_ + "/CURRENT"), 0644u);
 }
 
 TEST_F(DataDirectoryTest, IsForOneEvenIfEveryFileInItIsRemoved) {
@@ -77,8 +97,8 @@ TEST_F(DataDirectoryTest, WithoutItsFileLockIsForOneProcess) {
 }
 
 TEST_F(DataDirectoryTest, IsFreeAgainWhenItsOwnerEnds) {
-  ASSERT_TRUE(open(path_).ok());
-  EXPECT_TRUE(open(path_).ok());
+  ASSERT_TRUE(DataDirectory::open(path_).ok());
+  EXPECT_TRUE(DataDirectory::open(path_).ok());
 }
 
 // A second server may have the place where the path leads now. So the first must not acknowledge anything.
@@ -162,13 +182,49 @@ TEST_F(DataDirectoryTest, ANoteBesideTablesRemovesNothing) {
   EXPECT_EQ(OpenLog(options_for(path_)).position.batch, 3u);
 }
 
+// All of it is still in the write-ahead log.
+TEST_F(DataDirectoryTest, ANoteBesideAnAcknowledgedBatchRemovesNothing) {
+  const std::string copy = temporary_.path("copy");
+  {
+    OpenLog log(options_);
+    log.append(1, 3);
+    copy_directory(path_, copy);
+  }
+  write_file(copy + "/" + kCreationFileName, "");
+  const Status status = open_status(options_for(copy));
+  EXPECT_EQ(status.code(), StatusCode::data_loss);
+  EXPECT_NE(status.message().find("ACKNOWLEDGED is there, but also CREATING"), std::string::npos) << status.message();
+  std::filesystem::remove(copy + "/" + kCreationFileName);
+  EXPECT_EQ(OpenLog(options_for(copy)).position.batch, 3u);
+}
+
+// RocksDB finds its files by their paths, so it would change those of the server that took the place.
+TEST_F(DataDirectoryTest, ThatWasReplacedGetsNoCheckpointAndNoTrim) {
+  OpenLog log(options_);
+  log.append(1, 3);
+  ASSERT_TRUE(log.log->checkpoint_begin().ok());
+  std::filesystem::rename(path_, path_ + ".moved");
+  std::filesystem::create_directory(path_);
+  for (const Status& status :
+       {log.log->checkpoint_end(position_after(sample_batch(3))), log.log->checkpoint_begin(), log.log->trim(0)}) {
+    EXPECT_EQ(status.code(), StatusCode::internal);
+    EXPECT_NE(status.message().find("was replaced"), std::string::npos) << status.message();
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(path_));
+  std::filesystem::remove(path_);
+  std::filesystem::rename(path_ + ".moved", path_);
+}
+
 TEST_F(DataDirectoryTest, ThatCannotBeCreatedIsNamed) {
-  const Status status = open(temporary_.path("missing/data")).status();
+  const Status status = DataDirectory::open(temporary_.path("missing/data")).status();
   EXPECT_EQ(status.code(), StatusCode::failed_precondition);
   EXPECT_NE(status.message().find("cannot be created: No such file or directory (--data-dir)"), std::string::npos)
       << status.message();
   write_file(temporary_.path("file"), "");
-  EXPECT_NE(open(temporary_.path("file")).status().message().find("cannot be opened: Not a directory (--data-dir)"),
+  EXPECT_NE(DataDirectory::open(temporary_.path("file"))
+                .status()
+                .message()
+                .find("cannot be opened: Not a directory (--data-dir)"),
             std::string::npos);
 }
 

@@ -68,6 +68,14 @@ TEST(DiskSpace, ReadsAndDeletesUseWhatIsKeptFree) {
   EXPECT_EQ(refused.violation()->setting, "");
 }
 
+TEST(DiskSpace, ACompactionMayUseTheReserve) {
+  DiskSpace::Sample sample = kUsed;
+  sample.free_bytes = 700 + 300 + 2 * 1100 + 500;
+  EXPECT_TRUE(DiskSpace(1000, [&] { return sample; }).can_compact());
+  sample.free_bytes -= 1;
+  EXPECT_FALSE(DiskSpace(1000, [&] { return sample; }).can_compact());
+}
+
 TEST(DiskSpace, ACheckpointThatFindsNoRoomShowsWhatItNeeds) {
   DiskSpace::Sample sample{
       .free_bytes = 2000, .unflushed_bytes = 600, .state_bytes = 100, .compaction_bytes = 5000, .session_bytes = 800};
