@@ -306,8 +306,9 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
   if (!counts) return;
   connection.received = std::max(connection.received, received_bytes(descriptor));
   const StreamCounts before = std::exchange(connection.counts, *counts);
-  const std::uint64_t accounted = (counts->started - before.started) * kCallBytes +
-                                  (counts->messages - before.messages) * limits_.message_bytes_max;
+  const std::uint64_t accounted =
+      (counts->started - before.started) * kCallBytes +
+      (counts->messages - before.messages) * limits_.message_bytes_max * limits_.messages_more;
   connection.read = std::min(connection.received, connection.read + accounted);
   const std::uint64_t cancelled_now = cancelled(*counts);
   const double more = static_cast<double>(cancelled_now) - static_cast<double>(connection.cancelled);
