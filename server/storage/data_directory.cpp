@@ -23,17 +23,13 @@ constexpr mode_t kModeBits = 07777;  // without the type of the file
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
 
-Status refuse(const std::string& directory, const std::string& why) {
-  return {StatusCode::failed_precondition, ErrorReason::failed, "data directory " + directory + " " + why};
-}
-
 Status ensure_directory(const std::string& directory) {
   if (::mkdir(directory.c_str(), kOwnerOnly) == 0) {
     const std::filesystem::path parent = (std::filesystem::path(directory) / "").parent_path().parent_path();
     return sync_directory(parent.empty() ? "." : parent.string());
   }
   if (errno == EEXIST) return {};
-  return refuse(directory, "cannot be created: " + reason_of(errno) + " (--data-dir)");
+  return refuse_directory(directory, "cannot be created: " + reason_of(errno) + " (--data-dir)");
 }
 
 // Calls `visit` with the path of every regular file in the directory.
@@ -71,6 +67,10 @@ bool belongs_to_a_database(const std::filesystem::path& path) {
 
 }  // namespace
 
+Status refuse_directory(const std::string& directory, const std::string& why) {
+  return {StatusCode::failed_precondition, ErrorReason::failed, "data directory " + directory + " " + why};
+}
+
 Status sync_directory(const std::string& directory) {
   const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return {StatusCode::internal, "cannot open " + directory + ": " + reason_of(errno)};
@@ -84,7 +84,7 @@ Status sync_directory(const std::string& directory) {
 Result<std::unique_ptr<DataDirectory>> DataDirectory::open(const std::string& path) {
   if (Status status = ensure_directory(path); !status.ok()) return status;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return refuse(path, "cannot be opened: " + reason_of(errno) + " (--data-dir)");
+  if (descriptor < 0) return refuse_directory(path, "cannot be opened: " + reason_of(errno) + " (--data-dir)");
   std::unique_ptr<DataDirectory> directory(new DataDirectory(path, descriptor));
   if (Status status = directory->lock(); !status.ok()) return status;
   return directory;
@@ -111,11 +111,12 @@ DataDirectory::~DataDirectory() { ::close(descriptor_); }
 
 Status DataDirectory::lock() {
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return refuse(path_, "is in use by another process, which has locked it");
-    return refuse(path_, "cannot be locked: " + reason_of(errno) + "; choose a file system that can lock a directory");
+    if (errno == EWOULDBLOCK) return refuse_directory(path_, "is in use by another process, which has locked it");
+    return refuse_directory(
+        path_, "cannot be locked: " + reason_of(errno) + "; choose a file system that can lock a directory");
   }
   struct stat found = {};
-  if (::fstat(descriptor_, &found) != 0) return refuse(path_, "cannot be read: " + reason_of(errno));
+  if (::fstat(descriptor_, &found) != 0) return refuse_directory(path_, "cannot be read: " + reason_of(errno));
   device_ = found.st_dev;
   inode_ = found.st_ino;
   return {};

@@ -19,6 +19,9 @@ namespace kilokv::server::storage {
 // anything in such a directory, so the next start removes the files and creates the database again.
 inline constexpr char kCreationFileName[] = "CREATING";
 
+// The error for a directory that this server must not use: "data directory PATH WHY".
+Status refuse_directory(const std::string& directory, const std::string& why);
+
 // Makes the entries of `directory` durable.
 Status sync_directory(const std::string& directory);
 

@@ -31,10 +31,6 @@ std::string in_words(const rocksdb::Status& status) {
   return std::string(words) + " (RocksDB says: " + status.ToString() + ")";
 }
 
-Status refuse(const std::string& directory, const std::string& why) {
-  return {StatusCode::failed_precondition, ErrorReason::failed, "data directory " + directory + " " + why};
-}
-
 // Whether the directory has files of a database, although its CURRENT file is missing.
 Result<bool> has_remains(const std::string& directory) {
   std::error_code error;
@@ -61,7 +57,7 @@ Status check_database(const std::string& directory) {
     return {StatusCode::data_loss,
             directory + ": the manifest does not name the parts of a KiloKV database: it is damaged"};
   }
-  return refuse(directory, "holds another RocksDB database; choose an empty directory (--data-dir)");
+  return refuse_directory(directory, "holds another RocksDB database; choose an empty directory (--data-dir)");
 }
 
 // Whether a new database is to be created. Errors: DATA_LOSS: parts of a database are missing.
@@ -81,8 +77,8 @@ bool is_locked(const rocksdb::Status& status) {
 }
 
 Status refuse_locked(const std::string& directory, const rocksdb::Status& status) {
-  if (is_locked(status)) return refuse(directory, "is in use by another process, which has its file LOCK");
-  return refuse(directory, "cannot be locked: " + in_words(status));
+  if (is_locked(status)) return refuse_directory(directory, "is in use by another process, which has its file LOCK");
+  return refuse_directory(directory, "cannot be locked: " + in_words(status));
 }
 
 // All checks before RocksDB opens the directory and changes it. They run under RocksDB's lock, because the files change
