@@ -26,8 +26,8 @@ namespace {
 constexpr int kLookMs = 100;
 constexpr std::int64_t kReportMs = 10000;
 constexpr std::int64_t kLingerMs = 10000;
-// At most so many connections are looked at in one look, and so many of the busiest are inspected. A look then takes
-// about a millisecond.
+// The most connections that one look reads, and the most of the busiest that it inspects. With these bounds, a look
+// takes about a millisecond.
 constexpr std::size_t kLooksMax = 512;
 constexpr std::size_t kInspectionsMax = 32;
 // A connection is inspected when it received so much since the last inspection, and that was a while ago or much more
@@ -210,12 +210,11 @@ bool Connections::admit(int connection, Peer peer) {
     return false;
   }
   const std::int64_t now = now_ms();
-  if (const auto penalty = penalties_.find(peer.address); penalty != penalties_.end()) {
-    if (now < penalty->second.next_ms) {
-      refuse(peer.address, "a flood came from this address; it may connect once in " +
-                               std::to_string(penalty->second.pause_ms) + " ms");
-      return false;
-    }
+  const auto penalty = penalties_.find(peer.address);
+  if (penalty != penalties_.end() && now < penalty->second.next_ms) {
+    refuse(peer.address, "a flood came from this address; it may connect once in " +
+                             std::to_string(penalty->second.pause_ms) + " ms");
+    return false;
   }
   const auto of_address = by_address_.find(peer.address);
   const std::uint32_t per_address_max =
@@ -232,9 +231,7 @@ bool Connections::admit(int connection, Peer peer) {
     return false;
   }
   ++by_address_[peer.address];
-  if (const auto penalty = penalties_.find(peer.address); penalty != penalties_.end()) {
-    penalty->second.next_ms = now + penalty->second.pause_ms;
-  }
+  if (penalty != penalties_.end()) penalty->second.next_ms = now + penalty->second.pause_ms;
   const int on = 1;
   ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const int number = handing_over_ = duplicate.get();

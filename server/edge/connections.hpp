@@ -2,8 +2,9 @@
 // before anybody reads from it. So silent or many connections cost a known number of descriptors, and none that storage
 // needs.
 //
-// The account holds a duplicate of the connection's descriptor. With it, this class notices the end of a connection,
-// sees how many bytes came, and can cut the connection off, whoever reads from it. It cuts off floods:
+// The account holds a duplicate of the connection's descriptor. Another part reads from the connection. With the
+// duplicate, this class notices the end of the connection, counts its bytes, and can cut it off. These floods are cut
+// off:
 //   many bytes without progress   headers that never end, or frames that mean nothing
 //   many cancelled calls          calls that are opened and reset at once
 // After a flood, its address may connect again after a pause. The pause doubles with each flood.
@@ -42,7 +43,7 @@ struct ConnectionLimits {
   std::uint32_t cancels_max = 0;  // cancelled calls of one connection, per second
 };
 
-// What was found in a connection since it began, as whoever reads from it counts.
+// What the reader of a connection has counted in it since the connection began.
 struct StreamCounts {
   std::uint64_t started = 0;   // calls
   std::uint64_t answered = 0;  // of them
@@ -100,7 +101,7 @@ class Connections {
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
   };
-  // Of an address from which a flood came.
+  // The pause of an address that sent a flood.
   struct Penalty {
     std::int64_t pause_ms = 0;  // between two connections
     std::int64_t next_ms = 0;   // when it may connect again

@@ -9,7 +9,7 @@
 
 namespace kilokv::server::storage {
 
-// A compaction of the state begins when so many files of checkpoints are there.
+// The number of checkpoint files at which a compaction of the state begins.
 inline constexpr int kStateCompactionTrigger = 4;
 
 rocksdb::DBOptions database_options(const StorageOptions& options);
