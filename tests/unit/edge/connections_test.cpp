@@ -60,6 +60,7 @@ class ConnectionsTest : public testing::Test {
         [this](const std::string& peer) -> std::optional<StreamCounts> {
           const std::lock_guard lock(mutex_);
           inspected_.insert(peer);
+          ++inspections_;
           return found_;
         },
         [this](const Connections::Report& report) {
@@ -126,6 +127,7 @@ class ConnectionsTest : public testing::Test {
   std::vector<Descriptor> handed_over_;
   std::vector<std::string> reports_;
   std::set<std::string> inspected_;
+  std::atomic<std::uint64_t> inspections_{0};
   bool reads_for_ever_ = false;
   std::atomic<bool> is_reading_{false};
   std::optional<StreamCounts> found_;
@@ -184,7 +186,7 @@ TEST_F(ConnectionsTest, AClientThatResetsTheConnectionFreesItsPlace) {
   EXPECT_TRUE(soon([&] { return connections_->counts().open == 0; }));
 }
 
-// Whoever reads from the connection may have gone without a word.
+// The reader of the connection may not notice its end.
 TEST_F(ConnectionsTest, AHalfClosedConnectionIsEndedAfterAWhile) {
   start(limits(2, 2));
   const Descriptor client = connect(1);
@@ -241,8 +243,15 @@ class FloodTest : public ConnectionsTest {
   testing::AssertionResult is_cut(const Descriptor& client) {
     return soon([&] { return !send(client, kMessageBytesMax); });
   }
-  // Waits for two looks at the connection.
-  static void look() { std::this_thread::sleep_for(std::chrono::milliseconds(600)); }
+  // Waits for two inspections, or until the connection is cut off: when the second begins, the first has had its
+  // effect. The bytes that the client sends make its connection busy enough.
+  void look(const Descriptor& client) {
+    for (int i = 0; i < 2; ++i) {
+      const std::uint64_t before = inspections_.load();
+      if (!send(client, 10000)) return;
+      EXPECT_TRUE(soon([&] { return inspections_.load() > before || connections_->counts().cut_off > 0; }));
+    }
+  }
 };
 
 TEST_F(FloodTest, BytesWithoutACallAreCutOff) {
@@ -266,7 +275,7 @@ TEST_F(FloodTest, MessagesAccountForTheirBytes) {
   for (std::uint64_t messages = 10; messages <= 50; messages += 10) {
     ASSERT_TRUE(send(client, 10 * kMessageBytesMax));
     find({.started = 1, .answered = 0, .failed = 0, .messages = messages});
-    look();
+    look(client);
   }
   EXPECT_EQ(connections_->counts().cut_off, 0u);
   EXPECT_TRUE(is_cut(client));
@@ -290,7 +299,7 @@ TEST_F(FloodTest, EveryOpenCallMayHaveAMessageUnderWay) {
   const Descriptor client = connect(2);
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
   ASSERT_TRUE(send(client, kConnectionBytes + 7 * kMessageBytesMax));  // five calls, and two messages more
-  look();
+  look(client);
   EXPECT_EQ(connections_->counts().cut_off, 0u);
   EXPECT_TRUE(is_cut(client));
 }
@@ -305,8 +314,8 @@ TEST_F(FloodTest, ManyCancelledCallsAreCutOff) {
     EXPECT_TRUE(soon([&] {
       found += calls;
       find({.started = found, .answered = 0, .failed = are_open ? 0 : found, .messages = found});
-      look();
-      return !send(client, 10000) || connections_->counts().cut_off == 1;
+      look(client);
+      return connections_->counts().cut_off == 1;
     }));
     EXPECT_NE(report().find("it cancelled more than 100 calls in a second (--connection-cancels-max)"),
               std::string::npos);
@@ -323,7 +332,7 @@ TEST_F(FloodTest, SomeCancelledCallsAreNot) {
   for (std::uint64_t calls = 1; calls <= 4; ++calls) {
     find({.started = 30 * calls, .answered = 0, .failed = 30 * calls, .messages = calls});
     ASSERT_TRUE(send(client, 10000));
-    look();
+    look(client);
   }
   EXPECT_EQ(connections_->counts().cut_off, 0u);
 }
