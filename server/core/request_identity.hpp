@@ -5,7 +5,9 @@
 
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "engine/base/types.hpp"
@@ -19,6 +21,19 @@ struct SessionId {
 };
 
 // Session and number name the request for as long as the session lives.
+struct RequestName {
+  SessionId session;
+  std::uint64_t number = 0;
+  friend bool operator==(const RequestName&, const RequestName&) = default;
+};
+struct RequestNameHash {
+  std::size_t operator()(const RequestName& name) const noexcept {
+    std::uint64_t id = 0;  // sessions are random bytes
+    std::memcpy(&id, name.session.bytes.data(), sizeof id);
+    return id ^ name.number * 0x9E3779B97F4A7C15u;
+  }
+};
+
 struct RequestIdentity {
   std::optional<SessionId> session;        // none: if the answer is lost, the client never learns the outcome
   std::uint64_t number = 0;                // in its session, from 1

@@ -1,0 +1,45 @@
+// A client of the server: one connection. (Clients that have logged in will be known by their identity instead.) It
+// counts what the client holds of each thing that clients share (shared_limit.hpp), and it has the client's place in
+// the turns of the queue (turns.hpp).
+//
+// Life: the calls, requests and sessions of a client hold it by shared_ptr. It ends when none of them is left.
+//
+// Thread safety: the counts are atomic. `queue` belongs to Turns. The rest does not change.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "server/core/clients/shared_limit.hpp"
+
+namespace kilokv::server {
+
+struct AdmittedRequest;
+
+struct Client {
+  explicit Client(std::string client_name) : name(std::move(client_name)) {}
+
+  // What it holds of one thing, to be charged; null for the client without a name, which has no share to keep to.
+  Held* account(Held Client::*thing) { return name.empty() ? nullptr : &(this->*thing); }
+
+  const std::string name;   // such as ipv4:127.0.0.1:40000; empty: for work that no client has sent
+  const double weight = 1;  // its part of the turns, compared with those of others
+
+  Held queued_transactions{0}, queued_bytes{0};
+  Held waiting{0}, parked_bytes{0};  // `waiting`: transactions that are parked or may be
+  Held sessions{0}, session_bytes{0}, upload_bytes{0};
+  Held scans{0}, boundaries{0}, commands{0};
+  Held undecoded_bytes{0}, answer_bytes{0};
+
+  // Its requests in the queue. Only Turns uses it, with its lock.
+  struct Queue {
+    std::deque<std::shared_ptr<AdmittedRequest>> requests;
+    double begin = 0;          // virtual time at which its next turn begins
+    std::uint64_t number = 0;  // of its last entry into the turns
+  } queue;
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,32 @@
+// Finds the client of a call by its name, and makes it with its first call. Thread safety: all members.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "server/core/clients/client.hpp"
+
+namespace kilokv::server {
+
+class ClientTable {
+ public:
+  // The client with this name.
+  std::shared_ptr<Client> client(const std::string& name);
+  // How many it knows, with some that have ended.
+  std::size_t size() {
+    const std::lock_guard lock(mutex_);
+    return clients_.size();
+  }
+
+ private:
+  void sweep();
+
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::weak_ptr<Client>> clients_;  // some of them have ended
+  std::size_t sweep_at_ = 1024;
+};
+
+}  // namespace kilokv::server

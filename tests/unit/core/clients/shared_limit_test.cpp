@@ -1,0 +1,136 @@
+// What clients may hold of a limit that they share.
+#include "server/core/clients/shared_limit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/core/clients/client.hpp"
+#include "server/core/clients/client_table.hpp"
+#include "server/core/clients/in_flight.hpp"
+#include "server/core/sessions/session_owner.hpp"
+
+namespace kilokv::server {
+namespace {
+
+constexpr SharedLimit::Name kName{ErrorReason::queue_full, "queue", " bytes", "--queue-bytes-max", 10};
+
+// How much a client gets, one by one, until it is refused.
+std::uint64_t take_all(SharedLimit* limit, Held* client) {
+  std::uint64_t taken = 0;
+  while (limit->charge(client, 1).ok()) ++taken;
+  return taken;
+}
+
+TEST(SharedLimitTest, NobodyInParticularMayHoldEverything) {
+  SharedLimit limit(100, kName);
+  EXPECT_EQ(take_all(&limit, nullptr), 100u);
+  const Status refused = limit.charge(nullptr, 1);
+  EXPECT_EQ(refused.reason(), ErrorReason::queue_full);
+  EXPECT_EQ(refused.message(),
+            "queue is 101 bytes with this request; the limit is 100 bytes (raise --queue-bytes-max)");
+  EXPECT_EQ(refused.retry_after_us(), 10);
+  EXPECT_EQ(limit.held(), 100u) << "what was refused is not counted";
+  limit.release(nullptr, 100);
+  EXPECT_EQ(limit.held(), 0u);
+}
+
+TEST(SharedLimitTest, HoweverManyClientsAreGreedyEachLeavesRoomForTheNext) {
+  SharedLimit limit(10000, kName);
+  std::vector<Held> greedy(64);
+  EXPECT_EQ(take_all(&limit, &greedy[0]), 8000u) << "four fifths";
+  for (std::size_t i = 1; i < greedy.size(); ++i) EXPECT_GT(take_all(&limit, &greedy[i]), 0u) << i;
+  EXPECT_LE(limit.held(), 10000u * 7 / 8 + 64 * 2);
+  Held light{0};
+  EXPECT_EQ(take_all(&limit, &light), 2u) << "10,000 / 4,096";
+}
+
+TEST(SharedLimitTest, ARefusalOfAClientNamesItsShare) {
+  SharedLimit limit(100, kName);
+  Held client{0};
+  ASSERT_TRUE(limit.charge(&client, 60).ok());
+  const Status refused = limit.charge(&client, 25);
+  EXPECT_EQ(
+      refused.message(),
+      "queue is 85 bytes of this client with this request; the limit is 60 bytes for this client, while others hold so "
+      "much (raise --queue-bytes-max)");
+  EXPECT_EQ(client.load(), 60u);
+  EXPECT_EQ(limit.held(), 60u);
+}
+
+TEST(SharedLimitTest, WhoComesFirstMayTakeEverythingInOneStep) {
+  SharedLimit limit(100, kName);
+  Held client{0}, other{0};
+  EXPECT_TRUE(limit.charge(&client, 100).ok());
+  EXPECT_FALSE(limit.charge(&other, 1).ok());
+  limit.release(&client, 100);
+  EXPECT_TRUE(limit.charge(&client, 150, 150).ok()) << "even more, where the caller raises the limit";
+  EXPECT_FALSE(limit.charge(&other, 1, 2).ok());
+}
+
+TEST(SharedLimitTest, ASmallPartIsAlwaysFreeForAClientWhileTheLimitHasRoom) {
+  SharedLimit limit(1000, kName);
+  Held greedy{0}, late{0};
+  ASSERT_TRUE(limit.charge(nullptr, 800).ok());
+  EXPECT_EQ(take_all(&limit, &greedy), 75u) << "up to the last eighth";
+  ASSERT_TRUE(limit.charge(nullptr, 123).ok());
+  EXPECT_TRUE(limit.charge(&late, 1).ok()) << "one item is always allowed";
+  EXPECT_FALSE(limit.charge(&late, 1).ok());
+  ASSERT_TRUE(limit.charge(nullptr, 1).ok());
+  Held later{0};
+  EXPECT_FALSE(limit.charge(&later, 1).ok()) << "the limit itself holds";
+}
+
+TEST(SharedLimitTest, WhatHadItsRoomBeforeIsAddedWithoutACheck) {
+  SharedLimit limit(10, kName);
+  Held client{0};
+  limit.add(&client, 20);
+  EXPECT_EQ(limit.held(), 20u);
+  EXPECT_FALSE(limit.charge(nullptr, 1).ok());
+  limit.release(&client, 20);
+  EXPECT_EQ(client.load(), 0u);
+}
+
+TEST(InFlightTest, CountsForTheClientUntilTheAnswer) {
+  InFlight calls(10, "scans", "--scans-in-flight-max", &Client::scans);
+  const auto client = std::make_shared<Client>("a");
+  std::vector<std::function<void(int)>> answers;
+  while (calls.enter(client).ok()) answers.push_back(calls.returning(client, std::function<void(int)>([](int) {})));
+  EXPECT_EQ(answers.size(), 8u);
+  const Status refused = calls.enter(client);
+  EXPECT_EQ(refused.reason(), ErrorReason::calls_full);
+  EXPECT_TRUE(refused.not_run());
+  EXPECT_TRUE(calls.enter(nullptr).ok());
+  answers.front()(1);
+  EXPECT_EQ(client->scans.load(), 7u);
+}
+
+TEST(SessionOwnerTest, CopiesCountOnce) {
+  const auto client = std::make_shared<Client>("a");
+  {
+    const SessionOwner owner(client);
+    const SessionOwner copy = owner;  // NOLINT(performance-unnecessary-copy-initialization): the test is about copies
+    EXPECT_EQ(copy.sessions(), 1u);
+    const SessionOwner second(client);
+    EXPECT_EQ(client->sessions.load(), 2u);
+  }
+  EXPECT_EQ(client->sessions.load(), 0u);
+  EXPECT_FALSE(SessionOwner(nullptr).known());
+  EXPECT_FALSE(SessionOwner(std::make_shared<Client>("")).known());
+}
+
+TEST(ClientTableTest, AClientLivesAsLongAsItIsHeld) {
+  ClientTable table;
+  const auto first = table.client("a");
+  EXPECT_EQ(table.client("a"), first);
+  EXPECT_NE(table.client("b"), first);
+  EXPECT_EQ(table.client("b")->name, "b");
+  for (int i = 0; i < 5000; ++i) table.client("passing " + std::to_string(i));
+  EXPECT_LT(table.size(), 2048u) << "those that have ended are swept out";
+  EXPECT_EQ(table.client("a"), first);
+}
+
+}  // namespace
+}  // namespace kilokv::server
