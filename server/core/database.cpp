@@ -1,12 +1,13 @@
 #include "server/core/database.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
 
 #include "server/core/checkpoint/checkpointer.hpp"
 #include "server/core/checkpoint/recovery.hpp"
-#include "server/core/in_flight.hpp"
+#include "server/core/clients/in_flight.hpp"
 #include "server/core/pipeline/admission.hpp"
 #include "server/core/pipeline/answer_stage.hpp"
 #include "server/core/pipeline/batcher.hpp"
@@ -52,8 +53,8 @@ class CoreDatabase final : public Database {
                std::function<void(const Status&)> on_fatal, DatabaseEvents events)
       : core_(options, environment, log),
         admission_(&core_),
-        scans_(options.scans_in_flight_max, "scans", "--scans-in-flight-max"),
-        commands_(options.commands_in_flight_max, "commands", "--commands-in-flight-max") {
+        scans_(options.scans_in_flight_max, "scans", "--scans-in-flight-max", &Client::scans),
+        commands_(options.commands_in_flight_max, "commands", "--commands-in-flight-max", &Client::commands) {
     core_.on_fatal = std::move(on_fatal);
     core_.events = std::move(events);
   }
@@ -71,20 +72,24 @@ class CoreDatabase final : public Database {
   const DatabaseOptions& options() const override { return core_.options; }
   std::unique_ptr<Request> acquire_request() override { return core_.requests.take(); }
   Result<std::uint64_t> upload(const ReadSetChunk& chunk) override { return admission_.upload(chunk); }
-  void submit(std::unique_ptr<Request> request) override { admission_.submit(std::move(request)); }
-  void open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) override {
-    parts_->sessions.open(lease_us, std::move(done));
+  SubmittedRequest submit(std::unique_ptr<Request> request) override { return admission_.submit(std::move(request)); }
+  void abandon(const SubmittedRequest& request) override { parts_->execute.abandon(request); }
+  void open_session(std::shared_ptr<Client> client, DurationUs lease_us,
+                    std::function<void(Result<SessionId>, DurationUs)> done) override {
+    parts_->sessions.open(std::move(client), lease_us, std::move(done));
   }
   Status keep_alive(const SessionId& session) override {
     return core_.sessions.touch(session, core_.environment.clock->monotonic_us());
   }
-  void close_session(const SessionId& session, std::function<void(Status)> done) override {
-    parts_->sessions.close(session, std::move(done));
+  void close_session(std::shared_ptr<Client> client, const SessionId& session,
+                     std::function<void(Status)> done) override {
+    parts_->sessions.close(std::move(client), session, std::move(done));
   }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override;
-  void list_parked(std::uint64_t after_id, std::uint32_t limit,
+  void list_parked(std::shared_ptr<Client> client, std::uint64_t after_id, std::uint32_t limit,
                    std::function<void(Result<std::vector<ParkedTransaction>>)> done) override;
-  void cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) override;
+  void cancel(std::shared_ptr<Client> client, CancelTarget target,
+              std::function<void(Result<std::uint64_t>)> done) override;
   DatabaseStatus status() const override;
   void drain(std::function<void()> answered, std::function<void()> done) override;
 
@@ -162,9 +167,9 @@ void CoreDatabase::spawn_workers() {
 
 void CoreDatabase::scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) {
   if (core_.draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
-  if (Status status = scans_.enter(); !status.ok()) return done(std::move(status));
-  parts_->execute.post(
-      [this, request = std::move(request), done = scans_.returning(std::move(done))] { read_page(request, done); });
+  if (Status status = scans_.enter(request.client); !status.ok()) return done(std::move(status));
+  done = scans_.returning(request.client, std::move(done));
+  parts_->execute.post([this, request = std::move(request), done = std::move(done)] { read_page(request, done); });
 }
 
 // A command. The page is not shown before its boundary is durable.
@@ -175,19 +180,20 @@ void CoreDatabase::read_page(const ScanRequest& request, const std::function<voi
   core_.when_answered(page->boundary, [page, done] { done(std::move(*page)); });
 }
 
-void CoreDatabase::list_parked(std::uint64_t after_id, std::uint32_t limit,
+void CoreDatabase::list_parked(std::shared_ptr<Client> client, std::uint64_t after_id, std::uint32_t limit,
                                std::function<void(Result<std::vector<ParkedTransaction>>)> done) {
-  if (Status status = commands_.enter(); !status.ok()) return done(std::move(status));
-  parts_->execute.post([this, after_id, limit, done = commands_.returning(std::move(done))] {
+  if (Status status = commands_.enter(client); !status.ok()) return done(std::move(status));
+  parts_->execute.post([this, after_id, limit, done = commands_.returning(std::move(client), std::move(done))] {
     done(parts_->waiting.list(after_id, limit));
   });
 }
 
-void CoreDatabase::cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) {
+void CoreDatabase::cancel(std::shared_ptr<Client> client, CancelTarget target,
+                          std::function<void(Result<std::uint64_t>)> done) {
   if (core_.draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
-  if (Status status = commands_.enter(); !status.ok()) return done(std::move(status));
-  parts_->execute.post([this, target, done = commands_.returning(std::move(done))] {
-    parts_->waiting.cancel(target, core_.queue.pushed(), done);
+  if (Status status = commands_.enter(client); !status.ok()) return done(std::move(status));
+  parts_->execute.post([this, target, done = commands_.returning(std::move(client), std::move(done))] {
+    parts_->waiting.cancel(target, std::max(core_.environment.clock->wall_us(), core_.executed.get().time_us), done);
   });
 }
 

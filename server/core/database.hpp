@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "server/core/clients/client.hpp"
 #include "server/core/commit_log.hpp"
 #include "server/core/database_events.hpp"
 #include "server/core/database_status.hpp"
@@ -22,6 +23,7 @@
 
 namespace kilokv::server {
 
+// In all calls, `client` is who calls; null: nobody in particular, who has no share to keep to.
 class Database {
  public:
   // Recovers from `log` and starts the pipeline. `create_engine` is called with the database's key secret. `on_fatal`
@@ -49,25 +51,31 @@ class Database {
   // UNAVAILABLE (draining), RESOURCE_EXHAUSTED (queue, parked, session, disk; with a retry delay), FAILED_PRECONDITION
   // (unknown or expired session, number already acknowledged, uploaded keys that are not there), INVALID_ARGUMENT (same
   // number, other content). A refused request leaves its upload as it was.
-  virtual void submit(std::unique_ptr<Request> request) = 0;
+  virtual SubmittedRequest submit(std::unique_ptr<Request> request) = 0;
+  // The call of this request has ended without its answer. Transactions of the request that have not started do not
+  // run, and those that it parked are cancelled. Does nothing for a request in a session, whose client may ask again.
+  virtual void abandon(const SubmittedRequest& request) = 0;
 
   // Sessions. `done` is called when the change is durable. open_session, close_session, scan, list_parked and cancel
   // run on the executor; they fail with RESOURCE_EXHAUSTED if too many calls are in progress. What is refused before it
   // ran has Status::not_run().
-  virtual void open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs lease_us)> done) = 0;
+  virtual void open_session(std::shared_ptr<Client> client, DurationUs lease_us,
+                            std::function<void(Result<SessionId>, DurationUs lease_us)> done) = 0;
   virtual Status keep_alive(const SessionId& session) = 0;
-  virtual void close_session(const SessionId& session, std::function<void(Status)> done) = 0;
+  virtual void close_session(std::shared_ptr<Client> client, const SessionId& session,
+                             std::function<void(Status)> done) = 0;
 
   // Reads one page at a batch boundary. `done` is called when the boundary is durable. Errors: ABORTED: the boundary is
   // no longer kept (snapshot too old); RESOURCE_EXHAUSTED: too many scans at once.
   virtual void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) = 0;
 
   // Lists at most `limit` parked transactions with ids above `after_id`, in order of id.
-  virtual void list_parked(std::uint64_t after_id, std::uint32_t limit,
+  virtual void list_parked(std::shared_ptr<Client> client, std::uint64_t after_id, std::uint32_t limit,
                            std::function<void(Result<std::vector<ParkedTransaction>>)> done) = 0;
-  // Cancels transactions that are parked or still queued. They are answered as cancelled when the cancel is durable.
-  // `done` then gets their number.
-  virtual void cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) = 0;
+  // Cancels transactions that are parked or, if the target names their request, still queued. They are answered as
+  // cancelled when the cancel is durable. `done` then gets their number.
+  virtual void cancel(std::shared_ptr<Client> client, CancelTarget target,
+                      std::function<void(Result<std::uint64_t>)> done) = 0;
 
   virtual DatabaseStatus status() const = 0;
 

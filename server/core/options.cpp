@@ -44,9 +44,10 @@ Status DatabaseOptions::validate() const {
   for (const Setting& setting : {
            // Ranks and versions of a batch: passes x transactions must fit into 32 bits.
            Setting{"--batch-max-transactions", batch_max_transactions, 1, std::uint64_t{1} << 24},
-           // A log record is one value of the store, and a value is less than 4 GiB. A single transaction may need more
-           // than this setting: kTransactionLogBytesMax.
-           Setting{"--batch-max-bytes", batch_max_bytes, 1, std::uint64_t{1} << 31},
+           // A log record is one value of the store, and a value is less than 4 GiB. A record may be 16 times as long
+           // as
+           // this setting (part_of_batch), and a single transaction may need more: kTransactionLogBytesMax.
+           Setting{"--batch-max-bytes", batch_max_bytes, 1, std::uint64_t{1} << 27},
            // The key bytes of all pairs that a batch returns are counted in 32 bits.
            Setting{"--batch-max-reads", batch_max_reads, 1, std::uint64_t{1} << 21},
            duration("--batch-max-delay", batch_max_delay_us),
@@ -57,6 +58,8 @@ Status DatabaseOptions::validate() const {
            Setting{"--queue-transactions-max", queue_transactions_max, 1, kMany},
            // Queued and parked transactions can be in one batch, whose columns count bytes in 32 bits.
            Setting{"--queue-bytes-max", queue_bytes_max, 1, std::uint64_t{1} << 30},
+           Setting{"--transaction-reads-max", transaction_reads_max, 1, std::uint64_t{1} << 32},
+           Setting{"--transaction-copies-bytes-max", transaction_copies_bytes_max, 0, std::uint64_t{1} << 32},
            Setting{"--parked-max", parked_max, 0, kMany},
            Setting{"--parked-bytes-max", parked_bytes_max, 0, std::uint64_t{1} << 31},
            duration("--wait-timeout-max", wait_timeout_us_max),

@@ -1,9 +1,9 @@
 // A client's request inside the server, and the sink that gets its answers. This file does not depend on gRPC.
 //
 // Life of a request: the service decodes and validates it into a Request from the pool, and passes it to
-// Database::submit. From then on core owns it. Its transactions finish in one batch, or in several if some WAIT. For
-// each batch the sink gets one ResultSlice; the last one has `last` set. A request that ends without results (refused,
-// unavailable, cancelled by a drain) gets exactly one fail() instead of its last slice.
+// Database::submit. From then on core owns it. Its transactions finish in one batch, or in several if it is large or
+// some WAIT. For each batch the sink gets at least one ResultSlice; the last one of all has `last` set. A request that
+// ends without results (refused, unavailable, cancelled by a drain) gets exactly one fail() instead of its last slice.
 //
 // Thread safety: plain data, except ResponseSink, whose comment says more.
 #pragma once
@@ -21,6 +21,8 @@
 #include "server/core/request_identity.hpp"
 
 namespace kilokv::server {
+
+struct Client;
 
 // One finished transaction, ready to be answered. Views are valid only during ResponseSink::results.
 struct TransactionResult {
@@ -85,6 +87,7 @@ struct Request {
   // That transaction is in a session and does not wait.
   std::uint64_t uploaded_keys = 0;
   std::shared_ptr<ResponseSink> sink;
+  std::shared_ptr<Client> client;  // who sent it; null: nobody in particular, which has no share to keep to
 
   // Keeps the capacity of the columns.
   void clear() {
@@ -92,8 +95,13 @@ struct Request {
     identity = {};
     uploaded_keys = 0;
     sink.reset();
+    client.reset();
   }
 };
+
+// A request that was submitted, for Database::abandon. Empty: nothing of it can be abandoned.
+struct AdmittedRequest;
+using SubmittedRequest = std::weak_ptr<AdmittedRequest>;
 
 // The memory that an empty request still holds.
 inline std::uint64_t capacity_bytes(const Request& request) { return request.transactions.capacity_bytes(); }

@@ -49,6 +49,7 @@ std::shared_ptr<AdmittedRequest> Admission::admit(std::unique_ptr<Request> conte
   request->identity = content->identity;
   request->transactions = static_cast<std::uint32_t>(content->transactions.size());
   request->admitted_us = core_->environment.clock->monotonic_us();
+  request->client = content->client != nullptr ? content->client : core_->no_client;
   request->content = std::move(content);
   if (request->content->uploaded_keys > 0) {
     *status = complete_with_upload(request.get());
@@ -74,10 +75,10 @@ Status Admission::begin_in_session(AdmittedRequest* request) {
   Request& content = *request->content;
   const bool upload_gone = request->uploaded.keys > 0 && request->upload == nullptr;
   if (!upload_gone) request->identity.digest = digest_of(content.transactions);
-  SessionAdmission admission =
-      core_->sessions.begin({request->identity, request->transactions, content.sink,
-                             kRequestBytes + request->cost.stored_bytes, request->uploaded, upload_gone},
-                            request->admitted_us);
+  SessionAdmission admission = core_->sessions.begin(
+      {request->identity, request->transactions, content.sink, kRequestBytes + request->cost.stored_bytes,
+       request->uploaded, upload_gone, request->client},
+      request->admitted_us);
   if (admission.kind != SessionAdmission::Kind::run) {
     if (admission.kind == SessionAdmission::Kind::refused) give_back_upload(request);
     recycle(std::move(request->content));
@@ -111,7 +112,7 @@ Status Admission::charge(AdmittedRequest* request) {
   return status;
 }
 
-void Admission::submit(std::unique_ptr<Request> content) {
+SubmittedRequest Admission::submit(std::unique_ptr<Request> content) {
   const std::shared_ptr<ResponseSink> sink = content->sink;
   Status status = core_->draining.load(std::memory_order_acquire) ? draining() : Status();
   std::shared_ptr<AdmittedRequest> request;
@@ -121,12 +122,15 @@ void Admission::submit(std::unique_ptr<Request> content) {
       core_->counters.refused.fetch_add(1, std::memory_order_relaxed);
       sink->fail(status.as_not_run());
     }
-    return;
+    return {};
   }
-  if (!charge(request.get()).ok()) return;
+  if (!charge(request.get()).ok()) return {};
   request->upload.reset();
+  // In a session, a client that goes away can come back for its answer.
+  SubmittedRequest submitted = request->identity.session ? nullptr : request;
   core_->queue.push(std::move(request));
   core_->executor_worker->notify();
+  return submitted;
 }
 
 Result<std::uint64_t> Admission::upload(const ReadSetChunk& chunk) {

@@ -26,7 +26,7 @@ class Admission {
   explicit Admission(CoreContext* core) : core_(core) {}
 
   // As Database::submit.
-  void submit(std::unique_ptr<Request> request);
+  SubmittedRequest submit(std::unique_ptr<Request> request);
   // As Database::upload.
   Result<std::uint64_t> upload(const ReadSetChunk& chunk);
 

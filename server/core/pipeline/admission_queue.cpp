@@ -10,27 +10,6 @@ namespace {
 
 constexpr std::int64_t kRetryAfterUs = 10000;
 
-// A limit on a sum, as an error names it.
-struct Limit {
-  ErrorReason reason;
-  const char* field;
-  std::uint64_t most;
-  const char* unit;
-  const char* setting;
-};
-
-// Adds `amount` unless the sum passes the limit. The error reports the sum that was refused. (A second read of the
-// counter could show less than the limit, because other requests leave at the same time.)
-Status charge_counter(std::atomic<std::uint64_t>* counter, std::uint64_t amount, const Limit& limit) {
-  const std::uint64_t sum = counter->fetch_add(amount, std::memory_order_relaxed) + amount;
-  if (sum <= limit.most) return {};
-  counter->fetch_sub(amount, std::memory_order_relaxed);
-  return Status::exhausted(limit.reason,
-                           {limit.field, std::to_string(limit.most) + " " + limit.unit,
-                            std::to_string(sum) + " " + limit.unit + " with this request", limit.setting},
-                           kRetryAfterUs);
-}
-
 // The size of the largest value that the request may write. The constants of guards do not count, because they are only
 // compared.
 std::uint64_t largest_written(const engine::TransactionColumns& columns) {
@@ -45,25 +24,66 @@ std::uint64_t largest_written(const engine::TransactionColumns& columns) {
 
 }  // namespace
 
+AdmissionQueue::AdmissionQueue(const DatabaseOptions& options, CommitLog* log)
+    : options_(options),
+      log_(log),
+      transactions_(options.queue_transactions_max,
+                    {ErrorReason::queue_full, "queue", " transactions", "--queue-transactions-max", kRetryAfterUs}),
+      bytes_(options.queue_bytes_max, {ErrorReason::queue_full, "queue", " bytes", "--queue-bytes-max", kRetryAfterUs}),
+      waiting_(options.parked_max,
+               {ErrorReason::parked_full, "parked", " transactions that may wait", "--parked-max", kRetryAfterUs}) {}
+
 void AdmissionQueue::estimate(AdmittedRequest* request) const {
   const engine::TransactionColumns& columns = request->content->transactions;
   request->largest_value = std::max(largest_value(), largest_written(columns));
   request->cost = {};
-  request->costliest = {};
+  request->cost_left = 0;
+  request->parts_of_batch.resize(columns.size());
+  request->most_log_bytes = request->most_copied_bytes = request->most_reads = {};
   for (std::uint32_t t = 0; t < columns.size(); ++t) {
     const TransactionCost cost =
         cost_of(columns, t, request->identity.session.has_value(), request->largest_value, options_.result_bytes_max);
-    const std::uint64_t bytes = log_bytes(cost.log, request->largest_value);
-    if (bytes > request->costliest.log_bytes) request->costliest = {t, bytes};
+    const std::uint32_t part = part_of_batch(cost, request->largest_value, options_);
+    request->parts_of_batch[t] = part;
+    request->cost_left += part;
+    request->most_log_bytes.look(t, log_bytes(cost.log, request->largest_value));
+    request->most_copied_bytes.look(t, cost.log.copied_values * request->largest_value);
+    // Guards that were uploaded have a limit of their own.
+    request->most_reads.look(t, cost.reads + (request->uploaded.keys == 0 ? cost.guards : 0));
     request->cost += cost;
   }
 }
 
-Status AdmissionQueue::check_costliest(const AdmittedRequest& request) {
-  if (request.costliest.log_bytes <= kTransactionLogBytesMax) return {};
-  return Status::invalid({"transactions[" + std::to_string(request.index_of(request.costliest.transaction)) + "]",
-                          std::to_string(kTransactionLogBytesMax) + " bytes of log",
-                          "up to " + std::to_string(request.costliest.log_bytes) + " bytes", "--operations-max"});
+void AdmissionQueue::estimate_again(AdmittedRequest* request, std::uint64_t largest_value) const {
+  const engine::TransactionColumns& columns = request->content->transactions;
+  request->largest_value = largest_value;
+  request->cost_left = 0;
+  for (std::uint32_t t = request->batched; t < columns.size(); ++t) {
+    const TransactionCost cost =
+        cost_of(columns, t, request->identity.session.has_value(), largest_value, options_.result_bytes_max);
+    request->parts_of_batch[t] = part_of_batch(cost, largest_value, options_);
+    request->cost_left += request->parts_of_batch[t];
+  }
+}
+
+Status AdmissionQueue::check_transactions(const AdmittedRequest& request, const DatabaseOptions& options) {
+  struct Check {
+    AdmittedRequest::Highest highest;
+    std::uint64_t most;
+    const char* unit;
+    const char* setting;
+  };
+  for (const Check& check :
+       {Check{request.most_reads, options.transaction_reads_max, " reads of keys", "--transaction-reads-max"},
+        Check{request.most_copied_bytes, options.transaction_copies_bytes_max,
+              " bytes of values copied from earlier reads", "--transaction-copies-bytes-max"},
+        Check{request.most_log_bytes, kTransactionLogBytesMax, " bytes of log", "--operations-max"}}) {
+    if (check.highest.amount <= check.most) continue;
+    return Status::invalid({"transactions[" + std::to_string(request.index_of(check.highest.transaction)) + "]",
+                            std::to_string(check.most) + check.unit,
+                            "up to " + std::to_string(check.highest.amount) + check.unit, check.setting});
+  }
+  return {};
 }
 
 Status AdmissionQueue::reserve(const AdmittedRequest& request, std::uint64_t largest_value) {
@@ -82,61 +102,94 @@ Status AdmissionQueue::charge(AdmittedRequest* request) {
   const engine::TransactionColumns& columns = request->content->transactions;
   const std::uint64_t count = request->to_run;
   const auto& timeouts = columns.wait_timeout_us;
+  Client* const client = request->client.get();
   request->queued_bytes = columns.memory_bytes();
-  if (Status status = check_costliest(*request); !status.ok()) return status;
+  if (Status status = check_transactions(*request, options_); !status.ok()) return status;
   request->waiting_transactions =
       static_cast<std::uint64_t>(std::count_if(timeouts.begin(), timeouts.end(), [](DurationUs t) { return t > 0; }));
 
   // A request with more transactions than the limit is admitted when the queue is empty.
-  Status status = charge_counter(&transactions_, count,
-                                 {ErrorReason::queue_full, "queue", std::max(options_.queue_transactions_max, count),
-                                  "transactions", "--queue-transactions-max"});
+  Status status = transactions_.charge(client->account(&Client::queued_transactions), count, count);
   if (!status.ok()) return status;
-  status = charge_counter(&bytes_, request->queued_bytes,
-                          {ErrorReason::queue_full, "queue", options_.queue_bytes_max, "bytes", "--queue-bytes-max"});
+  status = bytes_.charge(client->account(&Client::queued_bytes), request->queued_bytes);
   if (status.ok()) {
-    status = charge_counter(
-        &waiting_, request->waiting_transactions,
-        {ErrorReason::parked_full, "parked", options_.parked_max, "transactions that may wait", "--parked-max"});
+    status = waiting_.charge(client->account(&Client::waiting), request->waiting_transactions);
     if (status.ok()) {
       status = reserve(*request, request->largest_value);
       if (status.ok()) return status;
-      waiting_.fetch_sub(request->waiting_transactions, std::memory_order_relaxed);
+      waiting_.release(client->account(&Client::waiting), request->waiting_transactions);
     }
-    bytes_.fetch_sub(request->queued_bytes, std::memory_order_relaxed);
+    bytes_.release(client->account(&Client::queued_bytes), request->queued_bytes);
   }
-  transactions_.fetch_sub(count, std::memory_order_relaxed);
+  transactions_.release(client->account(&Client::queued_transactions), count);
   return status;
 }
 
 void AdmissionQueue::push(std::shared_ptr<AdmittedRequest> request) {
   const std::scoped_lock lock(mutex_);
   ready_.fetch_add(request->to_run, std::memory_order_release);
-  requests_.push_back(std::move(request));
-  pushed_.fetch_add(1, std::memory_order_release);
+  if (request->identity.session) names_.insert({*request->identity.session, request->identity.number});
+  turns_.push(std::move(request));
 }
 
-std::shared_ptr<AdmittedRequest> AdmissionQueue::front() const {
+void AdmissionQueue::begin_batch() {
   const std::scoped_lock lock(mutex_);
-  return requests_.empty() ? nullptr : requests_.front();
+  turns_.begin_batch();
 }
 
-void AdmissionQueue::take(std::uint32_t count) {
+AdmissionQueue::Turn AdmissionQueue::next() {
   const std::scoped_lock lock(mutex_);
-  AdmittedRequest& request = *requests_.front();
-  request.batched += count;
-  KILOKV_CHECK(request.batched <= request.to_run);
+  for (;;) {
+    std::shared_ptr<AdmittedRequest> request = turns_.next();
+    if (request == nullptr) return {};
+    if (request->batched < request->to_run) return {std::move(request), turns_.turn()};
+    turns_.remove();  // it was dropped
+  }
+}
+
+// The last transaction of the request has left the queue. Requires: the lock.
+void AdmissionQueue::left(const AdmittedRequest& request) {
+  bytes_.release(request.client->account(&Client::queued_bytes), request.queued_bytes);
+  if (request.identity.session) names_.erase({*request.identity.session, request.identity.number});
+}
+
+void AdmissionQueue::take(std::uint32_t count, std::uint64_t cost) {
+  const std::scoped_lock lock(mutex_);
+  const std::shared_ptr<AdmittedRequest> request = turns_.next();
+  request->batched += count;
+  request->cost_left -= std::min(cost, request->cost_left);
+  KILOKV_CHECK(request->batched <= request->to_run);
   ready_.fetch_sub(count, std::memory_order_relaxed);
-  transactions_.fetch_sub(count, std::memory_order_relaxed);
-  if (request.batched < request.to_run) return;
-  bytes_.fetch_sub(request.queued_bytes, std::memory_order_relaxed);
-  requests_.pop_front();
-  taken_.fetch_add(1, std::memory_order_release);
+  transactions_.release(request->client->account(&Client::queued_transactions), count);
+  const bool all = request->batched == request->to_run;
+  turns_.took(cost, all);
+  if (all) left(*request);
+}
+
+void AdmissionQueue::put_off() {
+  const std::scoped_lock lock(mutex_);
+  turns_.put_off();
+}
+
+// The request keeps its place, and next() passes it over.
+void AdmissionQueue::drop(AdmittedRequest* request) {
+  const std::scoped_lock lock(mutex_);
+  const std::uint32_t count = request->to_run - request->batched;
+  if (count == 0) return;
+  request->batched = request->to_run;
+  ready_.fetch_sub(count, std::memory_order_relaxed);
+  transactions_.release(request->client->account(&Client::queued_transactions), count);
+  left(*request);
 }
 
 TimeUs AdmissionQueue::oldest_us() const {
   const std::scoped_lock lock(mutex_);
-  return requests_.empty() ? kNever : requests_.front()->admitted_us;
+  return ready_.load(std::memory_order_relaxed) == 0 ? kNever : turns_.oldest_us();
+}
+
+bool AdmissionQueue::holds(const RequestName& name) const {
+  const std::scoped_lock lock(mutex_);
+  return names_.contains(name);
 }
 
 void AdmissionQueue::finished(const AdmittedRequest& request) {
@@ -145,7 +198,7 @@ void AdmissionQueue::finished(const AdmittedRequest& request) {
     admitted_log_ -= request.cost.log;
     log_->release(log_bytes(request.cost.log, largest_value_.load(std::memory_order_relaxed)));
   }
-  waiting_.fetch_sub(request.waiting_transactions, std::memory_order_relaxed);
+  waiting_.release(request.client->account(&Client::waiting), request.waiting_transactions);
 }
 
 }  // namespace kilokv::server

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "server/core/clients/client.hpp"
 #include "server/core/pipeline/transaction_cost.hpp"
 #include "server/core/request.hpp"
 #include "server/core/sessions/session_table.hpp"
@@ -27,22 +28,30 @@ struct AdmittedRequest {
   // Which transactions of the request run; empty: all. After a crash, a retry runs only those without a stored result.
   std::vector<std::uint32_t> indices;
   std::shared_ptr<ResponseSink> sink;  // null in a session, because there the session table holds the sinks
+  std::shared_ptr<Client> client;      // never null once it is admitted
   std::uint32_t to_run = 0;            // transactions that run
   std::uint32_t batched = 0;           // how many of them went into a batch. Executor.
   std::uint32_t unanswered = 0;        // how many of them are not answered yet. Answer worker.
   std::uint64_t queued_bytes = 0;      // bytes that the admission queue counts for it
   // Of all transactions that run. The log space is given back when all of them are answered.
   TransactionCost cost;
-  std::uint64_t largest_value = 0;  // bytes of the largest value that `cost` was estimated with
-  struct {
+  std::uint64_t largest_value = 0;  // bytes of the largest value that the costs were estimated with. Executor.
+  // What part of a batch each transaction that runs takes (part_of_batch), and their sum over those that are not in a
+  // batch yet. Executor.
+  std::vector<std::uint32_t> parts_of_batch;
+  std::uint64_t cost_left = 0;
+  struct Highest {
     std::uint32_t transaction = 0;
-    std::uint64_t log_bytes = 0;
-  } costliest;  // the costliest of the transactions that run
+    std::uint64_t amount = 0;
+    void look(std::uint32_t t, std::uint64_t of_t) {
+      if (of_t > amount) *this = {t, of_t};
+    }
+  } most_log_bytes, most_copied_bytes, most_reads;  // of the transactions that run
   // Bytes that guard values and reads may still take in the stored results of this request. Log worker.
   std::uint64_t stored_read_bytes = 0;
   std::uint64_t waiting_transactions = 0;  // parking places that it takes until all its transactions are answered
   TimeUs admitted_us = 0;                  // on the monotonic clock
-  bool decided = false;                    // at least one of its transactions was decided or cancelled. Executor.
+  std::uint32_t decided = 0;               // how many of its transactions were decided or cancelled. Executor.
   bool failed = false;                     // ended with an error: its other transactions do not run. Executor.
   std::vector<std::uint64_t> parked_ids;   // of all its transactions that ever were parked. Executor.
 

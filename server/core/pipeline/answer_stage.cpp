@@ -5,6 +5,7 @@
 
 #include "engine/base/check.hpp"
 #include "server/core/fail_point.hpp"
+#include "server/core/pipeline/transaction_cost.hpp"
 
 namespace kilokv::server {
 
@@ -48,6 +49,8 @@ TimeUs AnswerStage::step() {
     answer(batch.get());
     core_->answered.set(batch->after);
     core_->at_boundary.run_through(batch->after.batch);
+    const std::uint64_t reads = batch->reads;
+    if (core_->unanswered_reads.fetch_sub(reads) > kWholeBatch) core_->executor_worker->notify();
     batch->clear();
     core_->batches.give(std::move(batch));
   }

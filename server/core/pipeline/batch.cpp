@@ -3,6 +3,7 @@
 namespace kilokv::server {
 
 void Batch::clear() {
+  reads = 0;
   header = {};
   columns.clear();
   expires.clear();

@@ -29,7 +29,8 @@ struct BatchPart {
   BatchNumber admitted_batch = 0;
   std::uint64_t first_arrival = 0;  // of `begin`; the others follow consecutively
   std::uint64_t parked_id = 0;      // of a single transaction that was parked before ...
-  TimeUs deadline_us = 0;           // ... and its deadline
+  TimeUs deadline_us = 0;           // ... its deadline ...
+  TimeUs parked_since_us = 0;       // ... and the stamp of the batch that parked it first
   // Transactions that are answered with this batch: all of [begin, end) with consecutive indices, or the listed ones.
   bool whole = true;
   std::vector<LiveItem> items;
@@ -50,6 +51,7 @@ struct Batch {
   std::string encoded_results;
   std::vector<std::function<void()>> when_durable;  // the answer worker runs them, after the results
   Position after;
+  std::uint64_t reads = 0;  // that it returns, in kWholeBatch-ths of --batch-max-reads
 
   void clear();
   LiveSlice slice_of(const BatchPart& part, const engine::Engine& engine) const;

@@ -49,25 +49,26 @@ TimeUs Batcher::next_due(TimeUs now, std::uint32_t in_flight) const {
   return due;
 }
 
-void Batcher::fill(const Position& before, RefusedBatch* refused, Batch* batch) {
+bool Batcher::fill(const Position& before, std::uint64_t unanswered_reads, RefusedBatch* refused, Batch* batch) {
   batch->header.number = before.batch + 1;
   batch->header.time_us = stamps_.take();
   batch->header.first_version = before.next_version;
-  cost_ = {};
+  cost_ = unanswered_reads - std::min(unanswered_reads, kWholeBatch);
+  largest_value_ = queue_->largest_value();
   if (!refused->empty()) {
     refused->append_next(batch);
   } else {
-    // If one parked transaction filled a batch, the next batch has none.
+    // If parked transactions left no room for the request whose turn it was, the next batch has none.
     if (!queue_held_up_) append_parked(batch);
-    const std::uint64_t ready = queue_->ready();
     append_queued(batch);
-    queue_held_up_ = ready > 0 && queue_->ready() == ready;
   }
   batch->parts.insert(batch->parts.end(), std::make_move_iterator(attached_.cancelled.begin()),
                       std::make_move_iterator(attached_.cancelled.end()));
   attached_.cancelled.clear();
   batch->session_entries.swap(attached_.entries);
   batch->when_durable.swap(attached_.when_durable);
+  return !batch->columns.empty() || !batch->parts.empty() || !batch->session_entries.empty() ||
+         !batch->when_durable.empty();
 }
 
 // Takes at most half of the batch in number, and in cost if requests wait in the queue, so that these also progress.
@@ -75,14 +76,15 @@ void Batcher::fill(const Position& before, RefusedBatch* refused, Batch* batch) 
 void Batcher::append_parked(Batch* batch) {
   const std::size_t half = std::max<std::size_t>(options_.batch_max_transactions / 2, 1);
   const std::size_t max = std::min<std::size_t>(half, 2 * parked_taken_ + kParkedTriedMin);
-  const std::uint64_t share = queue_->ready() > 0 ? 2 : 1;
+  const std::uint64_t room = queue_->ready() > 0 ? kWholeBatch / 2 : kWholeBatch;
   parked_taken_ = waiting_->hand_out(batch->header.time_us, max, [&](const Parked& parked) {
     scratch_.clear();
     engine::unpack_transaction(parked.packed, &scratch_);
     const TransactionCost cost =
-        cost_of(scratch_, 0, parked.session.has_value(), queue_->largest_value(), options_.result_bytes_max);
-    if (!batch->parts.empty() && !has_room(cost, share)) return false;
-    cost_ += cost;
+        cost_of(scratch_, 0, parked.session.has_value(), largest_value_, options_.result_bytes_max);
+    const std::uint64_t part = part_of_batch(cost, largest_value_, options_);
+    if (cost_ > 0 && cost_ + part > room) return false;
+    cost_ += part;
     append_one_parked(parked, batch);
     return true;
   });
@@ -98,6 +100,7 @@ void Batcher::append_one_parked(const Parked& parked, Batch* batch) {
   part.first_arrival = parked.arrival;
   part.parked_id = parked.id;
   part.deadline_us = parked.deadline_us;
+  part.parked_since_us = parked.since_us;
   part.whole = false;
   part.items = {LiveItem{part.begin, parked.index, parked.admitted_batch, false}};
   batch->columns.append(scratch_, 0, 1);
@@ -105,79 +108,85 @@ void Batcher::append_one_parked(const Parked& parked, Batch* batch) {
   batch->parts.push_back(std::move(part));
 }
 
-// Whether the current batch (`share` 2: half of it) can take this too. It uses the largest value known now, because the
-// value of the newest request in the batch counts.
-bool Batcher::has_room(TransactionCost more, std::uint64_t share) const {
-  const std::uint64_t largest_value = queue_->largest_value();
-  more += cost_;
-  return more.log.at(largest_value, options_.result_bytes_max) <= options_.batch_max_bytes / share &&
-         more.reads_at(largest_value) <= options_.batch_max_reads / share;
-}
-
-// How many of the request's next transactions the batch takes. The first transaction of a batch always fits. A
-// transaction that has its own batch fits only into an empty one.
-std::uint32_t Batcher::fitting(const Batch& batch, const AdmittedRequest& request) {
+// How many of the request's next transactions the batch takes. The first transaction of a batch always fits, and so
+// does, by cost, the first of a turn. A transaction that has its own batch fits only into an empty one.
+Batcher::Fitting Batcher::fitting(const Batch& batch, const AdmittedRequest& request, std::uint64_t turn_max) const {
   if (request.own_batch) {
-    if (!batch.columns.empty()) return 0;
-    cost_ += request.cost;
-    return request.to_run;
+    if (cost_ > 0) return {};
+    return {request.to_run, request.cost_left};
   }
+  // The transactions of the batch may copy this value, and their costs were estimated with a smaller one.
+  if (request.largest_value > largest_value_) return {};
   const std::size_t room = options_.batch_max_transactions - batch.columns.size();
   const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(request.to_run - request.batched, room));
-  if (wanted == request.to_run && has_room(request.cost, 1)) {
-    cost_ += request.cost;
-    return wanted;
+  Fitting fit;
+  while (fit.count < wanted) {
+    const std::uint64_t part = request.parts_of_batch[request.batched + fit.count];
+    if (fit.count > 0 && fit.cost + part > turn_max) break;
+    if (cost_ + fit.cost > 0 && cost_ + fit.cost + part > kWholeBatch) break;
+    fit.cost += part;
+    ++fit.count;
   }
-  std::uint32_t count = 0;
-  for (; count < wanted; ++count) {
-    const TransactionCost cost =
-        cost_of(request.content->transactions, request.batched + count, request.identity.session.has_value(),
-                queue_->largest_value(), options_.result_bytes_max);
-    if (!has_room(cost, 1) && batch.columns.size() + count > 0) break;
-    cost_ += cost;
-  }
-  return count;
+  return fit;
 }
 
 void Batcher::append_queued(Batch* batch) {
-  while (batch->columns.size() < options_.batch_max_transactions) {
-    const std::shared_ptr<AdmittedRequest> request = queue_->front();
+  queue_->begin_batch();
+  bool is_first = true;
+  queue_held_up_ = cost_ >= kWholeBatch && !batch->columns.empty() && queue_->ready() > 0;
+  while (batch->columns.size() < options_.batch_max_transactions && cost_ < kWholeBatch) {
+    const auto [request, turn_max] = queue_->next();
     if (request == nullptr) return;
-    if (request->failed) {
-      queue_->take(request->to_run - request->batched);
-      continue;
-    }
-    const std::uint32_t count = fitting(*batch, *request);
-    if (count == 0) return;
-    BatchPart part;
-    part.request = request;
-    part.begin = static_cast<std::uint32_t>(batch->columns.size());
-    part.end = part.begin + count;
-    part.first = request->batched;
-    part.admitted_batch = batch->header.number;
-    part.first_arrival = next_arrival_;
-    next_arrival_ += count;
-    engine::TransactionColumns& columns = request->content->transactions;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      batch->expires.push_back(columns.wait_timeout_us[request->batched + i] == 0);
-    }
-    if (request->own_batch) {
-      std::swap(batch->columns, columns);  // a copy would delay all others
+    if (batch->columns.empty()) largest_value_ = queue_->largest_value();
+    if (request->largest_value < largest_value_) queue_->estimate_again(request.get(), largest_value_);
+    const Fitting fit = fitting(*batch, *request, turn_max);
+    if (fit.count == 0) {
+      queue_held_up_ |= is_first;
+      queue_->put_off();
     } else {
-      batch->columns.append(columns, request->batched, request->batched + count);
+      append(request, fit, batch);
+      if (request->own_batch) return;
     }
-    if (!request->indices.empty()) {
-      part.whole = false;
-      for (std::uint32_t t = part.begin; t < part.end; ++t) part.items.push_back(item_of(part, t));
-    }
-    batch->parts.push_back(std::move(part));
-    queue_->take(count);
-    if (request->batched == request->to_run) {
-      request->content->clear();
-      requests_->give(std::move(request->content));
-    }
-    if (request->own_batch) return;
+    is_first = false;
   }
+}
+
+void Batcher::append(const std::shared_ptr<AdmittedRequest>& request, const Fitting& fit, Batch* batch) {
+  BatchPart part;
+  part.request = request;
+  part.begin = static_cast<std::uint32_t>(batch->columns.size());
+  part.end = part.begin + fit.count;
+  part.first = request->batched;
+  part.admitted_batch = batch->header.number;
+  part.first_arrival = next_arrival_;
+  next_arrival_ += fit.count;
+  cost_ += fit.cost;
+  engine::TransactionColumns& columns = request->content->transactions;
+  for (std::uint32_t i = 0; i < fit.count; ++i) {
+    batch->expires.push_back(columns.wait_timeout_us[request->batched + i] == 0);
+  }
+  if (request->own_batch) {
+    std::swap(batch->columns, columns);  // a copy would delay all others
+  } else {
+    batch->columns.append(columns, request->batched, request->batched + fit.count);
+  }
+  if (!request->indices.empty()) {
+    part.whole = false;
+    for (std::uint32_t t = part.begin; t < part.end; ++t) part.items.push_back(item_of(part, t));
+  }
+  batch->parts.push_back(std::move(part));
+  queue_->take(fit.count, fit.cost);
+  if (request->batched == request->to_run) recycle(request.get());
+}
+
+void Batcher::drop(AdmittedRequest* request) {
+  queue_->drop(request);
+  if (request->content != nullptr) recycle(request);
+}
+
+void Batcher::recycle(AdmittedRequest* request) {
+  request->content->clear();
+  requests_->give(std::move(request->content));
 }
 
 bool Batcher::has_cancelled_of_failed() const {

@@ -5,9 +5,13 @@
 // --batch-max-delay. If nothing is in flight, a due deadline of a parked transaction is enough to form a batch.
 //
 // What, in this order: parked transactions whose turn it is, at most half of the batch while others queue; requests of
-// the queue, in order, as far as they fit (--batch-max-transactions, --batch-max-bytes, --batch-max-reads); attached
-// work. The first transaction of a batch always fits. While a refused batch has parts left, these parts replace the
-// parked transactions and the queue.
+// the queue, in the turns of their clients (turns.hpp), as far as they fit (--batch-max-transactions,
+// --batch-max-bytes, --batch-max-reads); attached work. The first transaction of a batch always fits. A request that
+// does not fit goes before all others into the next batch, or soon after.
+//
+// Answers take time, too. While earlier batches that read much are not answered, the next batches have less room. So
+// what reads little passes, and unanswered batches do not fill the memory. While a refused batch has parts left, these
+// parts replace the parked transactions and the queue.
 //
 // Invariants: stamps never go back (core/pipeline/stamp_clock.hpp). First arrivals are numbered in the order in which
 // requests enter batches.
@@ -47,14 +51,17 @@ class Batcher {
   // The time at which a batch may have to form if nothing happens before; kNever: only after something happens.
   TimeUs next_due(TimeUs now, std::uint32_t in_flight) const;
 
-  // Fills an empty batch that follows `before`.
-  void fill(const Position& before, RefusedBatch* refused, Batch* batch);
+  // Fills an empty batch that follows `before`. `unanswered_reads`: CoreContext. Returns false if the batch stays
+  // empty, because what is queued reads much and must wait until earlier batches are answered.
+  bool fill(const Position& before, std::uint64_t unanswered_reads, RefusedBatch* refused, Batch* batch);
 
   // Attaches work to the next batch; a batch forms for it. None of this work needs the table.
   void attach(const SessionEntry& entry) { attached_.entries.push_back(entry); }
   void attach(BatchPart cancelled) { attached_.cancelled.push_back(std::move(cancelled)); }
   // The answer worker runs it when the batch is durable.
   void attach(std::function<void()> when_durable) { attached_.when_durable.push_back(std::move(when_durable)); }
+  // The transactions of this request that are still queued will not run.
+  void drop(AdmittedRequest* request);
   bool has_attached() const { return !attached_.empty(); }
   // Whether a cancelled transaction is attached whose request has failed.
   bool has_cancelled_of_failed() const;
@@ -73,8 +80,13 @@ class Batcher {
   void append_parked(Batch* batch);
   void append_one_parked(const Parked& parked, Batch* batch);
   void append_queued(Batch* batch);
-  bool has_room(TransactionCost more, std::uint64_t share) const;
-  std::uint32_t fitting(const Batch& batch, const AdmittedRequest& request);
+  struct Fitting {
+    std::uint32_t count = 0;
+    std::uint64_t cost = 0;
+  };
+  Fitting fitting(const Batch& batch, const AdmittedRequest& request, std::uint64_t turn_max) const;
+  void append(const std::shared_ptr<AdmittedRequest>& request, const Fitting& fit, Batch* batch);
+  void recycle(AdmittedRequest* request);
 
   const DatabaseOptions& options_;
   AdmissionQueue* const queue_;
@@ -84,9 +96,10 @@ class Batcher {
   StampClock stamps_;
   std::uint64_t next_arrival_ = 1;
   std::size_t parked_taken_ = 0;  // by the last batch that took any
-  bool queue_held_up_ = false;    // the last batch took nothing from a queue that was not empty
+  bool queue_held_up_ = false;    // the last batch had no room for the request whose turn it was
   // For the current batch.
-  TransactionCost cost_;
+  std::uint64_t cost_ = 0;           // of its transactions, and of earlier answers; at most kWholeBatch, or it has one
+  std::uint64_t largest_value_ = 0;  // with which the costs are estimated
   engine::TransactionColumns scratch_;  // one unpacked parked transaction
 };
 

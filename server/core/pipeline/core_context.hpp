@@ -44,6 +44,7 @@ struct CoreContext {
   std::unique_ptr<engine::Engine> engine;  // only the executor uses it, except bytes_of
   engine::KeyHashSecret secret;            // of the database's keys
 
+  const std::shared_ptr<Client> no_client = std::make_shared<Client>("");  // for requests that no client has sent
   AdmissionQueue queue;
   SessionTable sessions;
   Pool<Request> requests{256, std::uint64_t{64} << 20};
@@ -56,8 +57,10 @@ struct CoreContext {
   SharedPosition durable;                   // the log worker sets it
   SharedPosition answered;                  // the answer worker sets it
   std::atomic<std::uint32_t> in_flight{0};  // batches executed, not yet durable
-  std::atomic<bool> draining{false};        // once set, no new work is taken
-  std::atomic<bool> stopped{false};         // set by a fatal error: nothing more is answered
+  // What the batches that are executed and not yet answered have read, in kWholeBatch-ths of --batch-max-reads.
+  std::atomic<std::uint64_t> unanswered_reads{0};
+  std::atomic<bool> draining{false};  // once set, no new work is taken
+  std::atomic<bool> stopped{false};   // set by a fatal error: nothing more is answered
   std::function<void(const Status&)> on_fatal;
   DatabaseEvents events;
   Counters counters;

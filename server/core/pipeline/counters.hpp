@@ -13,7 +13,7 @@ namespace kilokv::server {
 
 struct Counters {
   std::atomic<std::uint64_t> batches{0}, transactions{0}, committed{0}, guard_failed{0}, wait_expired{0}, overflow{0},
-      type_mismatch{0}, refused{0};
+      type_mismatch{0}, refused{0}, abandoned{0};
   std::atomic<std::uint64_t> batches_serial{0}, batches_parallel{0}, batches_on_device{0}, shadow_batches{0},
       shadow_skipped{0};
 

@@ -42,14 +42,15 @@ TimeUs ExecuteStage::step() {
     core_->engine->release_through(answered);
   }
   run_commands();
+  end_abandoned();
   answer_cancelled();
   waiting_->wake_candidates(*core_->engine, core_->executed.batch(), core_->in_flight.load() == 0);
   const TimeUs now = core_->environment.clock->monotonic_us();
   expire_sessions(now);
   if (draining_ && drained()) finish_drain();
   if (must_form(now)) {
-    run_batch();
-    return core_->environment.clock->monotonic_us();
+    if (run_batch()) return core_->environment.clock->monotonic_us();
+    return next_expiry_us_;  // the answer stage notifies when there is room again
   }
   return next_wake(now);
 }
@@ -68,23 +69,42 @@ void ExecuteStage::run_commands() {
 // nor parked.
 void ExecuteStage::answer_cancelled() {
   while (refused_.empty()) {
-    std::optional<Waiting::Cancelled> cancelled = waiting_->take_cancelled(core_->queue.taken());
+    std::optional<Waiting::Cancelled> cancelled =
+        waiting_->take_cancelled([this](const RequestName& name) { return core_->queue.holds(name); });
     if (!cancelled) return;
     for (const Parked& parked : cancelled->parked) {
       BatchPart part;
       part.request = request_of(parked);
+      ++part.request->decided;
       part.whole = false;
       part.items = {LiveItem{0, parked.index, parked.admitted_batch, true}};
       batcher_->attach(std::move(part));
     }
-    const std::uint64_t count = cancelled->parked.size();
-    std::function<void()> report = [done = std::move(cancelled->done), count] { done(count); };
-    if (count > 0) {
+    if (!cancelled->done) return;  // it goes on in the next step
+    std::function<void()> report = [done = std::move(cancelled->done), count = cancelled->count] { done(count); };
+    if (batcher_->has_attached()) {
       batcher_->attach(std::move(report));
     } else {
       core_->when_answered(core_->executed.batch(), std::move(report));
     }
   }
+}
+
+void ExecuteStage::abandon(SubmittedRequest request) {
+  abandoned_.push(std::move(request));
+  core_->executor_worker->notify();
+}
+
+void ExecuteStage::end_abandoned() {
+  std::vector<std::shared_ptr<AdmittedRequest>> requests;
+  while (std::optional<SubmittedRequest> abandoned = abandoned_.take()) {
+    std::shared_ptr<AdmittedRequest> request = abandoned->lock();
+    if (request == nullptr || request->failed || request->decided == request->to_run) continue;
+    requests.push_back(std::move(request));
+  }
+  if (requests.empty()) return;
+  core_->counters.abandoned.fetch_add(requests.size(), std::memory_order_relaxed);
+  fail(std::move(requests), Status(StatusCode::cancelled, "the client has gone away"), nullptr);
 }
 
 void ExecuteStage::expire_sessions(TimeUs now) {
@@ -106,17 +126,28 @@ bool ExecuteStage::must_form(TimeUs now) const {
 
 TimeUs ExecuteStage::next_wake(TimeUs now) const {
   const std::uint32_t in_flight = core_->in_flight.load();  // the log stage notifies when this changes
-  if (!commands_.empty() || (in_flight == 0 && waiting_->has_candidates())) return now;
+  if (!commands_.empty() || waiting_->has_cancel_under_way() || (in_flight == 0 && waiting_->has_candidates()))
+    return now;
   return std::min(next_expiry_us_, batcher_->next_due(now, in_flight));
 }
 
-void ExecuteStage::run_batch() {
+// Returns false if all work has to wait until answers are sent.
+bool ExecuteStage::run_batch() {
+  const bool had_refused = !refused_.empty();
   std::unique_ptr<Batch> batch = core_->batches.take();
-  batcher_->fill(core_->executed.get(), &refused_, batch.get());
-  if (const Status status = execute(batch.get()); !status.ok()) return refuse(std::move(batch), status);
-  if (!shadow_passes(*batch)) return;
+  if (!batcher_->fill(core_->executed.get(), core_->unanswered_reads.load(), &refused_, batch.get()) && !had_refused) {
+    batch->clear();
+    core_->batches.give(std::move(batch));
+    return false;
+  }
+  if (const Status status = execute(batch.get()); !status.ok()) {
+    refuse(std::move(batch), status);
+    return true;
+  }
+  if (!shadow_passes(*batch)) return true;
   if (!refused_.empty()) refused_.passed();
   complete(std::move(batch));
+  return true;
 }
 
 Status ExecuteStage::execute(Batch* batch) {
@@ -149,13 +180,19 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   const std::uint64_t postponed = core_->counters.add_outcomes(batch->results);
   Unparkable unparkable;
   if (postponed > 0) unparkable = park_postponed(batch.get());
-  for (const BatchPart& part : batch->parts) part.request->decided |= part.answered() > 0;
+  for (const BatchPart& part : batch->parts) {
+    if (part.begin != part.end)
+      part.request->decided += part.answered();  // others were counted when they were attached
+  }
   std::span<const engine::BeforeImage> images;  // the engine builds them only on request
   if (batch->writes.size() > 0 && !waiting_->empty()) images = engine.before_images();
   waiting_->end_batch(images);
   reader_->record(batch->header.number);
   batch->after = {batch->header.number, batch->results.next_version, engine.tombstone_floor(), batch->header.time_us,
                   engine.state_hash()};
+  batch->reads =
+      (batch->results.pair_cell.size() + batch->columns.op_kind.size()) * kWholeBatch / core_->options.batch_max_reads;
+  core_->unanswered_reads.fetch_add(batch->reads);
   core_->executed.set(batch->after);
   core_->in_flight.fetch_add(1, std::memory_order_relaxed);
   core_->to_log.push(std::move(batch));
@@ -196,11 +233,13 @@ Status ExecuteStage::park(const Batch& batch, const BatchPart& part, std::uint32
   Parked parked;
   parked.id = part.parked_id;
   parked.owner = part.request;
+  parked.client = part.request->client.get();
   parked.session = part.request->identity.session;
   parked.request = part.request->identity.number;
   parked.index = again ? part.items.front().index : part.request->index_of(part.first + (t - part.begin));
   parked.arrival = part.first_arrival + (t - part.begin);
   parked.admitted_batch = part.admitted_batch;
+  parked.since_us = again ? part.parked_since_us : batch.header.time_us;
   parked.deadline_us = again ? part.deadline_us : batch.header.time_us + batch.columns.wait_timeout_us[t];
   parked.guard = batch.results.failed_index[t];
   parked.precedence = batch.columns.precedence[t];
@@ -229,20 +268,21 @@ void ExecuteStage::fail(std::vector<std::shared_ptr<AdmittedRequest>> requests, 
   std::erase_if(requests, [&seen](const auto& request) { return !seen.insert(request.get()).second; });
   for (const auto& request : requests) {
     request->failed = true;
+    batcher_->drop(request.get());
     waiting_->forget(request->parked_ids);
   }
   // This runs after the last batch that has a part of these requests, so the executor does not change `decided` any
   // more.
   std::function<void()> fail_all = [core = core_, requests = std::move(requests), status, done = std::move(done)] {
     for (const auto& request : requests) {
-      const Status of_request = request->decided ? status : status.as_not_run();
+      const Status of_request = request->decided > 0 ? status : status.as_not_run();
       if (request->identity.session) {
         core->sessions.abandon(*request->identity.session, request->identity.number, of_request);
       } else {
         request->sink->fail(of_request);
       }
       core->queue.finished(*request);
-      core->counters.refused.fetch_add(1, std::memory_order_relaxed);
+      if (status.code() != StatusCode::cancelled) core->counters.refused.fetch_add(1, std::memory_order_relaxed);
     }
     if (done) done();
   };

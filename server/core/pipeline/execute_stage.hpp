@@ -13,7 +13,7 @@
 // - The answer worker fails the requests that end without results. It does so after it has answered everything that was
 //   executed or cancelled before.
 //
-// Thread safety: only its worker calls step(); any thread may call post(); only commands call drain().
+// Thread safety: only its worker calls step(); any thread may call post() and abandon(); only commands call drain().
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@
 #include "server/core/pipeline/refused_batch.hpp"
 #include "server/core/pipeline/shadow_check.hpp"
 #include "server/core/reads/reader.hpp"
+#include "server/core/request.hpp"
 #include "server/core/waiting/waiting.hpp"
 
 namespace kilokv::server {
@@ -38,6 +39,8 @@ class ExecuteStage {
 
   // Runs `command` on the executor's thread between two batches.
   void post(std::function<void()> command);
+  // The call of this request has ended without its answer: what of it is neither decided nor in a batch does not run.
+  void abandon(SubmittedRequest request);
   // From now on batches form at once. The answer worker calls `done` when everything is answered, and everything parked
   // has failed with UNAVAILABLE.
   void drain(std::function<void()> done);
@@ -50,12 +53,13 @@ class ExecuteStage {
   };
 
   void run_commands();
+  void end_abandoned();
   void answer_cancelled();
   void expire_sessions(TimeUs now);
   bool must_form(TimeUs now) const;
   TimeUs next_wake(TimeUs now) const;
 
-  void run_batch();
+  bool run_batch();
   Status execute(Batch* batch);
   bool shadow_passes(const Batch& batch);
   void complete(std::unique_ptr<Batch> batch);
@@ -72,6 +76,7 @@ class ExecuteStage {
   Reader* const reader_;
   ShadowCheck shadow_;
   StageQueue<std::function<void()>> commands_;
+  StageQueue<SubmittedRequest> abandoned_;
   RefusedBatch refused_;
   std::function<void()> when_drained_;
   bool draining_ = false;

@@ -25,27 +25,39 @@ SessionId random_session(Random* random) {
 
 }  // namespace
 
-// Counts one more session in `opening_` if it returns ok.
-Status SessionChanges::count_opening() {
+// Counts one more session in `opening_` and for the client if it returns ok.
+Result<SessionOwner> SessionChanges::count_opening(std::shared_ptr<Client> client) {
   constexpr std::int64_t kRetryAfterUs = 1000000;
+  const std::uint64_t most = core_->options.sessions_max;
   const std::uint64_t opening = opening_.fetch_add(1) + 1;
   const std::uint64_t sessions = core_->sessions.count() + opening;
-  if (sessions <= core_->options.sessions_max) return {};
+  SessionOwner owner(std::move(client));
+  const std::uint64_t share = SharedLimit::share_of_client(most, sessions);
+  if (sessions <= most && owner.sessions() <= share) return owner;
   opening_.fetch_sub(1);
+  if (sessions <= most) {
+    return Status::exhausted(
+        ErrorReason::sessions_full,
+        {"session", std::to_string(share) + " sessions for this client, while others hold so many",
+         std::to_string(owner.sessions()) + " sessions of this client with this one", "--sessions-max"},
+        kRetryAfterUs);
+  }
   return Status::exhausted(
       ErrorReason::sessions_full,
-      {"session", std::to_string(core_->options.sessions_max) + " sessions",
+      {"session", std::to_string(most) + " sessions",
        std::to_string(sessions) + " sessions, with this one and others that are being opened", "--sessions-max"},
       kRetryAfterUs);
 }
 
-void SessionChanges::open(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) {
+void SessionChanges::open(std::shared_ptr<Client> client, DurationUs lease_us,
+                          std::function<void(Result<SessionId>, DurationUs)> done) {
   if (core_->draining.load(std::memory_order_acquire)) return done(draining().as_not_run(), 0);
   if (lease_us == 0) lease_us = core_->options.session_lease_us_default;
   Status status = check_lease(lease_us, core_->options);
-  if (status.ok()) status = count_opening();
   if (!status.ok()) return done(status.as_not_run(), 0);
-  if (status = commands_->enter(); !status.ok()) {
+  Result<SessionOwner> owner = count_opening(client);
+  if (!owner.ok()) return done(owner.status().as_not_run(), 0);
+  if (status = commands_->enter(client); !status.ok()) {
     opening_.fetch_sub(1);
     return done(std::move(status), 0);
   }
@@ -54,25 +66,27 @@ void SessionChanges::open(DurationUs lease_us, std::function<void(Result<Session
   entry.lease_us = lease_us;
   const SessionId session = random_session(core_->environment.random);
   entry.identity.session = session;
-  execute_->post([this, entry, session, done = commands_->returning(std::move(done))] {
+  execute_->post([this, entry, session, owner = std::move(*owner),
+                  done = commands_->returning(std::move(client), std::move(done))] {
     batcher_->attach(entry);
-    batcher_->attach([this, session, lease_us = entry.lease_us, done] {
+    batcher_->attach([this, session, owner, lease_us = entry.lease_us, done] {
       opening_.fetch_sub(1);
+      core_->sessions.give_owner(session, owner);
       done(session, lease_us);
     });
   });
 }
 
-void SessionChanges::close(const SessionId& session, std::function<void(Status)> done) {
+void SessionChanges::close(std::shared_ptr<Client> client, const SessionId& session, std::function<void(Status)> done) {
   if (!core_->sessions.contains(session)) {
     return done(Status(StatusCode::failed_precondition, ErrorReason::session_unknown, "unknown or expired session")
                     .as_not_run());
   }
-  if (Status status = commands_->enter(); !status.ok()) return done(std::move(status));
+  if (Status status = commands_->enter(client); !status.ok()) return done(std::move(status));
   SessionEntry entry;
   entry.kind = SessionEntry::Kind::closed;
   entry.identity.session = session;
-  execute_->post([this, entry, done = commands_->returning(std::move(done))] {
+  execute_->post([this, entry, done = commands_->returning(std::move(client), std::move(done))] {
     batcher_->attach(entry);
     batcher_->attach([done] { done(Status()); });
   });

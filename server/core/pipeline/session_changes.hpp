@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "engine/base/status.hpp"
-#include "server/core/in_flight.hpp"
+#include "server/core/clients/in_flight.hpp"
 #include "server/core/pipeline/batcher.hpp"
 #include "server/core/pipeline/core_context.hpp"
 #include "server/core/pipeline/execute_stage.hpp"
@@ -25,11 +25,12 @@ class SessionChanges {
       : core_(core), execute_(execute), batcher_(batcher), commands_(commands) {}
 
   // As Database::open_session and Database::close_session.
-  void open(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs lease_us)> done);
-  void close(const SessionId& session, std::function<void(Status)> done);
+  void open(std::shared_ptr<Client> client, DurationUs lease_us,
+            std::function<void(Result<SessionId>, DurationUs lease_us)> done);
+  void close(std::shared_ptr<Client> client, const SessionId& session, std::function<void(Status)> done);
 
  private:
-  Status count_opening();
+  Result<SessionOwner> count_opening(std::shared_ptr<Client> client);
 
   CoreContext* const core_;
   ExecuteStage* const execute_;

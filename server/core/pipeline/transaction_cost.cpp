@@ -1,5 +1,8 @@
 #include "server/core/pipeline/transaction_cost.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include "engine/txn/kinds.hpp"
 #include "engine/txn/program.hpp"
 #include "engine/txn/validate.hpp"
@@ -140,6 +143,20 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
     cost.log.stored_values = list.stored_values;
   }
   return cost;
+}
+
+std::uint32_t part_of_batch(const TransactionCost& cost, std::uint64_t largest_value, const DatabaseOptions& options) {
+  constexpr std::uint64_t kStoredValueParts = 16, kBytesPerRead = std::uint64_t{16} << 10;
+  constexpr std::uint64_t kReturnedReadsMax = (std::uint64_t{4} << 20) / kBytesPerRead;
+  const std::uint64_t kept_value = std::min(largest_value, options.result_bytes_max);
+  const std::uint64_t bytes = cost.log.bytes + cost.log.copied_values * largest_value +
+                              cost.log.stored_values * (kept_value / kStoredValueParts);
+  const std::uint64_t reads =
+      cost.guards + cost.reads + std::min(cost.reads * (largest_value / kBytesPerRead), kReturnedReadsMax);
+  const std::uint64_t part =
+      std::max({kWholeBatch / options.batch_max_transactions, bytes * kWholeBatch / options.batch_max_bytes,
+                reads * kWholeBatch / options.batch_max_reads, std::uint64_t{1}});
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(part, std::numeric_limits<std::uint32_t>::max()));
 }
 
 }  // namespace kilokv::server

@@ -1,5 +1,6 @@
 // The highest cost of a transaction, as its columns show before it runs: bytes of log, for which admission reserves
-// space; bytes that its session stores; and reads, which bound how long a batch takes.
+// space; bytes that its session stores; and reads. Bytes and reads bound how long a batch takes, and they are what the
+// turns of clients are measured by (turns.hpp).
 //
 // Invariant: the log record of a batch is never longer than the sum over its transactions. (The tests compare the bound
 // with what storage encodes.) Keys and values count for each operation that names them, because a few bytes of request
@@ -14,6 +15,7 @@
 
 #include "engine/txn/columns.hpp"
 #include "server/core/commit_log.hpp"
+#include "server/core/options.hpp"
 
 namespace kilokv::server {
 
@@ -51,9 +53,6 @@ struct TransactionCost {
   std::uint64_t stored_bytes = 0;  // in the session, in memory, at the largest value that is known
   LogUse use = LogUse::reads_and_deletes;
 
-  // The reads, with the extra cost of large values: a guard counts once; a read counts once more for each 4 KiB that it
-  // may return.
-  std::uint64_t reads_at(std::uint64_t largest_value) const { return guards + reads + reads * (largest_value / 4096); }
   TransactionCost& operator+=(const TransactionCost& other) {
     log += other.log;
     guards += other.guards;
@@ -68,6 +67,16 @@ struct TransactionCost {
 // LogBound::at the larger value is still a bound. `result_bytes_max`: the setting.
 TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t, bool in_session,
                         std::uint64_t largest_value, std::uint64_t result_bytes_max);
+
+// The cost of a transaction as a part of a batch. A batch has kWholeBatch of them, and each of its limits
+// (--batch-max-transactions, --batch-max-bytes, --batch-max-reads) is kWholeBatch, too. What a transaction takes is the
+// largest of its three parts. So a batch whose parts add up to kWholeBatch keeps all three limits. At least 1.
+//
+// Values that may be large count less than their bound, because one large value in the database must not make batches
+// short for everybody: a value that a session may store counts a sixteenth, and values that may be returned count one
+// read for each 16 KiB, up to 4 MiB in all.
+inline constexpr std::uint64_t kWholeBatch = std::uint64_t{1} << 20;
+std::uint32_t part_of_batch(const TransactionCost& cost, std::uint64_t largest_value, const DatabaseOptions& options);
 
 // The longest log record that one transaction may need. Storage keeps it as one value of RocksDB, which is less than 4
 // GiB.

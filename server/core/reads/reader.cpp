@@ -19,19 +19,11 @@ constexpr std::size_t kVisitedPerPair = 4;
 constexpr std::uint64_t kPageBytes = 256 + engine::kKeyBytesMax;
 constexpr std::uint64_t kPairBytes = 48;
 
-constexpr std::int64_t kReadersRetryAfterUs = 1000000;
-
 Status too_old(BatchNumber boundary) {
   return Status(StatusCode::aborted, ErrorReason::snapshot_too_old,
                 "the snapshot at batch " + std::to_string(boundary) +
                     " is too old: its pages are no longer kept (--snapshot-age-max, "
                     "--snapshot-bytes-max); start the scan again");
-}
-
-Status too_many_readers() {
-  const std::string max = std::to_string(SnapshotStore::kReadersMax);
-  return Status::exhausted(ErrorReason::scans_full, {"keep_boundary", max + " scans between two pages", "one more", ""},
-                           kReadersRetryAfterUs);
 }
 
 ScanPage::Pair pair_of(const engine::Engine& engine, std::string_view key, Cell cell) {
@@ -110,10 +102,9 @@ Result<ScanPage> Reader::read(const ScanRequest& request, const Position& now) {
   const bool goes_on = request.keep_boundary && page.more;
   if (goes_on && !request.boundary) {
     page.reader = environment_.random->next() | 1;  // not 0
-    if (!snapshots_.open(page.boundary, page.boundary_version, page.batch_time_us, environment_.clock->monotonic_us(),
-                         page.reader)) {
-      return too_many_readers();
-    }
+    Status status = snapshots_.open(page.boundary, page.boundary_version, page.batch_time_us,
+                                    environment_.clock->monotonic_us(), page.reader, request.client);
+    if (!status.ok()) return status;
   } else if (goes_on) {
     page.reader = request.reader;
   } else {

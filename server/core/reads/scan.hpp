@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/base/types.hpp"
+#include "server/core/clients/client.hpp"
 
 namespace kilokv::server {
 
@@ -17,6 +19,7 @@ struct ScanRequest {
   bool keep_boundary = false;            // the caller wants more pages at this boundary
   std::uint64_t reader = 0;              // the name that the first page gave, while the boundary is kept
   std::uint64_t bytes_max = UINT64_MAX;  // of the page as a message, if that is lower than the page limit
+  std::shared_ptr<Client> client = {};   // who reads; null: nobody in particular
 };
 
 struct ScanPage {

@@ -10,9 +10,19 @@ namespace kilokv::server {
 // How many images a batch frees at most, beyond as many as it brings, so that closing a large boundary does not delay a
 // batch.
 static constexpr std::size_t kFreedPerBatch = 1024;
+static constexpr std::int64_t kReadersRetryAfterUs = 1000000;
+
+static Held* account_of(const std::shared_ptr<Client>& client) {
+  return client == nullptr ? nullptr : client->account(&Client::boundaries);
+}
 
 SnapshotStore::SnapshotStore(std::uint64_t bytes_max, DurationUs age_us_max, Retain retain, Release release)
-    : bytes_max_(bytes_max), age_us_max_(age_us_max), retain_(std::move(retain)), release_(std::move(release)) {}
+    : bytes_max_(bytes_max),
+      age_us_max_(age_us_max),
+      retain_(std::move(retain)),
+      release_(std::move(release)),
+      reader_count_(kReadersMax,
+                    {ErrorReason::scans_full, "keep_boundary", " scans between two pages", "", kReadersRetryAfterUs}) {}
 
 SnapshotStore::~SnapshotStore() {
   while (!images_.empty()) {
@@ -20,16 +30,16 @@ SnapshotStore::~SnapshotStore() {
   }
 }
 
-bool SnapshotStore::open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us, std::uint64_t reader) {
+Status SnapshotStore::open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us, std::uint64_t reader,
+                           std::shared_ptr<Client> client) {
   drop_old_boundaries(now_us);  // also needed if no batch comes: readers that went away must not block others
-  if (readers_.size() >= kReadersMax) {
-    return false;
-  }
+  Status status = reader_count_.charge(account_of(client), 1);
+  if (!status.ok()) return status;
   const auto [it, inserted] = open_.try_emplace(boundary, Boundary{version, time_us, now_us, {}});
   KILOKV_CHECK(!inserted || std::next(it) == open_.end());
   it->second.readers.push_back(reader);
-  readers_.emplace(reader, boundary);
-  return true;
+  readers_.emplace(reader, OpenReader{boundary, std::move(client)});
+  return {};
 }
 
 void SnapshotStore::close(std::uint64_t reader) {
@@ -37,17 +47,22 @@ void SnapshotStore::close(std::uint64_t reader) {
   if (found == readers_.end()) {
     return;
   }
-  const auto it = open_.find(found->second);
+  const auto it = open_.find(found->second.boundary);
   std::erase(it->second.readers, reader);
   if (it->second.readers.empty()) {
     open_.erase(it);
   }
-  readers_.erase(found);
+  forget(found);
+}
+
+void SnapshotStore::forget(std::unordered_map<std::uint64_t, OpenReader>::iterator reader) {
+  reader_count_.release(account_of(reader->second.client), 1);
+  readers_.erase(reader);
 }
 
 void SnapshotStore::drop_oldest_boundary() {
   for (const std::uint64_t reader : open_.begin()->second.readers) {
-    readers_.erase(reader);
+    forget(readers_.find(reader));
   }
   open_.erase(open_.begin());
 }

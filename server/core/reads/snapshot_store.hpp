@@ -19,12 +19,14 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "server/core/clients/client.hpp"
 
 namespace kilokv::server {
 
@@ -49,9 +51,11 @@ class SnapshotStore {
     std::vector<std::uint64_t> readers;
   };
 
-  // Opens a boundary for `reader`, a name that was never used. False: kReadersMax readers are open already. Requires:
-  // `boundary` is the newest executed batch; now_us is monotonic.
-  bool open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us, std::uint64_t reader);
+  // Opens a boundary for `reader`, a name that was never used. `client`: null if nobody in particular reads.
+  // RESOURCE_EXHAUSTED: kReadersMax readers are open already, or the client has its share of them. Requires: `boundary`
+  // is the newest executed batch; now_us is monotonic.
+  Status open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us, std::uint64_t reader,
+              std::shared_ptr<Client> client = nullptr);
   // The reader has ended. A boundary without readers is dropped. Does nothing if there is no such reader (any more).
   void close(std::uint64_t reader);
   // Null if the boundary is not open (any more); the scan then ends with ABORTED, snapshot too old. The pointer is
@@ -91,6 +95,11 @@ class SnapshotStore {
     std::uint64_t value_bytes = 0;  // of the retained value
     Image* next = nullptr;          // of the same key, newer
   };
+  struct OpenReader {
+    BatchNumber boundary = 0;
+    std::shared_ptr<Client> client;
+  };
+  void forget(std::unordered_map<std::uint64_t, OpenReader>::iterator reader);
   void drop_oldest_boundary();
   void drop_old_boundaries(TimeUs now_us);
 
@@ -104,7 +113,8 @@ class SnapshotStore {
   Retain retain_;
   Release release_;
   std::map<BatchNumber, Boundary> open_;
-  std::unordered_map<std::uint64_t, BatchNumber> readers_;
+  std::unordered_map<std::uint64_t, OpenReader> readers_;
+  SharedLimit reader_count_;
   std::deque<Image> images_;  // by batch, oldest first
   std::unordered_map<KeyId, KeyImages, KeyIdHash> keys_;
   std::uint64_t bytes_ = 0;

@@ -138,6 +138,12 @@ Status SessionTable::reserve_room(Session* session, std::uint64_t number, Reques
   status = check_room(held_by_all - stored_bytes_max, stored_bytes_max,
                       {"sessions", " bytes of stored results", "--session-bytes-total-max",
                        times * limits_.session_bytes_total_max, times});
+  const Held* of_owner = session->bytes_of_owner();
+  if (status.ok() && times == 1 && of_owner != nullptr) {
+    status = check_room(of_owner->load(std::memory_order_relaxed) - stored_bytes_max, stored_bytes_max,
+                        {"sessions", " bytes of stored results of this client", "--session-bytes-total-max",
+                         SharedLimit::share_of_client(limits_.session_bytes_total_max, held_by_all), 1});
+  }
   if (!status.ok()) session->unreserve(request, stored_bytes_max);
   return status;
 }
@@ -173,6 +179,7 @@ SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us)
           !status.ok()) {
         return {SessionAdmission::Kind::refused, std::move(status), false, {}, 0};
       }
+      if (!session->owner.known()) session->give_owner(SessionOwner(header.client));
       request = session->request(header.identity.number);
       if (request == nullptr) {
         return admit_new(session.get(), header);

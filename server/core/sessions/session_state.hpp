@@ -91,11 +91,23 @@ struct SessionTable::Session {
   std::uint64_t acknowledged_through = 0;
   std::uint64_t stored_bytes = 0, reserved_bytes = 0;
   std::uint32_t in_flight = 0;
+  SessionOwner owner;
   std::map<std::uint64_t, std::shared_ptr<RequestState>> requests;
   std::map<std::uint64_t, std::shared_ptr<Upload>> uploads;
   const std::shared_ptr<UploadCounts> upload_counts = std::make_shared<UploadCounts>();
 
   // All below require the mutex.
+  // The owner counts the bytes of stored results, and those that are reserved.
+  Held* bytes_of_owner() const { return owner.account(&Client::session_bytes); }
+  void count_for_owner(std::uint64_t more, std::uint64_t less) {
+    if (Held* bytes = bytes_of_owner()) bytes->fetch_add(more - less, std::memory_order_relaxed);
+  }
+  void give_owner(SessionOwner new_owner) {
+    if (owner.known() || closed) return;
+    owner = std::move(new_owner);
+    count_for_owner(stored_bytes + reserved_bytes, 0);
+  }
+
   void renew(TimeUs now_us) { deadline_us = std::max(deadline_us, now_us + lease_us); }
 
   std::shared_ptr<RequestState> request(std::uint64_t number) const {
@@ -115,6 +127,7 @@ struct SessionTable::Session {
     state->reserved_bytes += bytes;
     reserved_bytes += bytes;
     total->reserved.fetch_add(bytes, std::memory_order_relaxed);
+    count_for_owner(bytes, 0);
   }
 
   // Gives back up to `bytes` of the request's reserved bytes.
@@ -123,6 +136,7 @@ struct SessionTable::Session {
     state->reserved_bytes -= bytes;
     reserved_bytes -= bytes;
     total->reserved.fetch_sub(bytes, std::memory_order_relaxed);
+    count_for_owner(0, bytes);
   }
 
   // Counts results that are stored with `state`. They count until the request is forgotten, because they take memory
@@ -132,6 +146,7 @@ struct SessionTable::Session {
     state->stored_bytes += bytes;
     stored_bytes += bytes;
     total->stored.fetch_add(bytes, std::memory_order_relaxed);  // first, so that the sum is never too small
+    count_for_owner(bytes, 0);
     unreserve(state, bytes);
   }
 
@@ -139,6 +154,7 @@ struct SessionTable::Session {
     const std::uint64_t bytes = std::exchange(state->stored_bytes, 0);
     stored_bytes -= bytes;
     total->stored.fetch_sub(bytes, std::memory_order_relaxed);
+    count_for_owner(0, bytes);
   }
 
   // Forgets the requests before `end`. A request in flight is forgotten when it ends.

@@ -88,6 +88,13 @@ Status SessionTable::open(const SessionId& id, DurationUs lease_us, TimeUs now_u
   return {};
 }
 
+void SessionTable::give_owner(const SessionId& id, SessionOwner owner) {
+  const std::shared_ptr<Session> session = find(id);
+  if (session == nullptr) return;
+  const std::scoped_lock lock(session->mutex);
+  session->give_owner(std::move(owner));
+}
+
 Status SessionTable::close(const SessionId& id) {
   const std::shared_ptr<Session> session = find(id);
   if (session == nullptr) {

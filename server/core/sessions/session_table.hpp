@@ -43,6 +43,7 @@
 #include "server/core/commit_log.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/request.hpp"
+#include "server/core/sessions/session_owner.hpp"
 #include "server/core/sessions/upload.hpp"
 
 namespace kilokv::server {
@@ -79,6 +80,7 @@ struct RequestHeader {
   // The uploaded keys are gone, so it cannot run, and has no digest. It counts as the same request as one with the same
   // `uploaded`.
   bool upload_gone = false;
+  std::shared_ptr<Client> client = nullptr;  // who sent it; null: nobody in particular
 };
 
 // The decision of begin().
@@ -104,6 +106,9 @@ class SessionTable {
   // Opens a session. `now_us` here and below is monotonic. Errors: INVALID_ARGUMENT: the lease is out of bounds;
   // RESOURCE_EXHAUSTED: too many sessions. Requires: `id` was never used.
   Status open(const SessionId& id, DurationUs lease_us, TimeUs now_us);
+  // The session counts for this client from now on, unless it has an owner or is closed. begin() gives the session of a
+  // request to its client in the same way.
+  void give_owner(const SessionId& id, SessionOwner owner);
   // Closes a session, or renews its lease (touch). Errors: FAILED_PRECONDITION: unknown or expired.
   Status close(const SessionId& id);
   Status touch(const SessionId& id, TimeUs now_us);
@@ -116,9 +121,9 @@ class SessionTable {
   // Decides what happens to a request, and renews the lease. Errors (refused): FAILED_PRECONDITION: no such session, or
   // the number is 0 or acknowledged. INVALID_ARGUMENT: the number was used with other content, or its results alone may
   // take more than a session ever stores. RESOURCE_EXHAUSTED: too many requests or bytes in this session, or too many
-  // bytes in all, stored and reserved. Only a new request is refused for that, never a retry; its acknowledgement still
-  // counts. RESOURCE_EXHAUSTED also if too many calls wait for the answer of this request; calls whose client has gone
-  // do not count.
+  // bytes in all or of the owner, stored and reserved. Only a new request is refused for that, never a retry; its
+  // acknowledgement still counts. RESOURCE_EXHAUSTED also if too many calls wait for the answer of this request; calls
+  // whose client has gone do not count.
   SessionAdmission begin(const RequestHeader& header, TimeUs now_us);
 
   // Adds a chunk to the upload of its number, and renews the lease. Returns how many keys are there now. Errors: those

@@ -15,12 +15,15 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
   }
   for (;;) {
     std::shared_ptr<Upload> upload;
+    SessionOwner owner;
     {
       const std::scoped_lock lock(session->mutex);
       if (Status status = enter(session.get(), chunk.identity.number, chunk.identity.acknowledged_through, now_us);
           !status.ok()) {
         return status;
       }
+      if (!session->owner.known()) session->give_owner(SessionOwner(chunk.client));
+      owner = session->owner;
       if (const auto it = session->uploads.find(chunk.identity.number); it != session->uploads.end()) {
         upload = it->second;
         upload->touch(now_us);
@@ -34,7 +37,7 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
       }
       return keys;
     }
-    upload = std::make_shared<Upload>(limits_.uploads, &upload_counts_, session->upload_counts, now_us);
+    upload = std::make_shared<Upload>(limits_.uploads, &upload_counts_, session->upload_counts, owner, now_us);
     Result<std::uint64_t> keys = upload->append(chunk, secret);
     if (!keys.ok()) {
       return keys;

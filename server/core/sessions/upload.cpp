@@ -65,8 +65,12 @@ Status missing_upload(std::uint64_t number, std::uint64_t needed, std::uint64_t 
 }
 
 Upload::Upload(const UploadLimits& limits, UploadCounts* of_all, std::shared_ptr<UploadCounts> of_session,
-               TimeUs now_us)
-    : limits_(limits), of_all_(of_all), of_session_(std::move(of_session)), touched_us_(now_us) {
+               SessionOwner owner, TimeUs now_us)
+    : limits_(limits),
+      of_all_(of_all),
+      of_session_(std::move(of_session)),
+      owner_(std::move(owner)),
+      touched_us_(now_us) {
   of_all_->uploads.fetch_add(1, std::memory_order_relaxed);
   of_session_->uploads.fetch_add(1, std::memory_order_relaxed);
 }
@@ -76,6 +80,7 @@ Upload::~Upload() {
     counts->uploads.fetch_sub(1, std::memory_order_relaxed);
     counts->bytes.fetch_sub(bytes_, std::memory_order_relaxed);
   }
+  if (Held* of_owner = owner_.account(&Client::upload_bytes)) of_owner->fetch_sub(bytes_, std::memory_order_relaxed);
 }
 
 void Upload::touch(TimeUs now_us) { touched_us_.store(now_us, std::memory_order_relaxed); }
@@ -133,6 +138,16 @@ Status Upload::charge(const ReadSetChunk& chunk, std::uint64_t skipped) {
   if (of_all > limits_.uploads_bytes_max) {
     of_session_->bytes.fetch_sub(bytes, std::memory_order_relaxed);
     return full("all sessions", limits_.uploads_bytes_max, of_all, "--uploads-bytes-max");
+  }
+  if (Held* of_owner = owner_.account(&Client::upload_bytes)) {
+    const std::uint64_t of_client = of_owner->fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    const std::uint64_t share = SharedLimit::share_of_client(limits_.uploads_bytes_max, of_all);
+    if (of_client > share) {
+      of_owner->fetch_sub(bytes, std::memory_order_relaxed);
+      of_session_->bytes.fetch_sub(bytes, std::memory_order_relaxed);
+      of_all_->bytes.fetch_sub(bytes, std::memory_order_relaxed);
+      return full("this client", share, of_client, "--uploads-bytes-max");
+    }
   }
   bytes_ += bytes;
   return {};

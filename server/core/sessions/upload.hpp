@@ -11,7 +11,8 @@
 // States; they change under the mutex:
 //   growing    append() adds                  -> completed (complete)
 //   completed  append() is refused            -> growing (reclaim)
-// Invariant: until the upload is destroyed, both UploadCounts count what it holds, or held until it was completed.
+// Invariant: until the upload is destroyed, both UploadCounts and the owner's account count what it holds, or held
+// until it was completed.
 //
 // Thread safety: any thread.
 #pragma once
@@ -29,6 +30,7 @@
 #include "engine/txn/columns.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/request_identity.hpp"
+#include "server/core/sessions/session_owner.hpp"
 
 namespace kilokv::server {
 
@@ -52,6 +54,7 @@ struct ReadSetChunk {
   std::uint64_t offset = 0;  // how many keys come before these
   std::vector<std::string_view> keys;
   std::span<const Version> versions;
+  std::shared_ptr<Client> client = {};  // who sent it; null: nobody in particular
 };
 
 // FAILED_PRECONDITION: the request needs `needed` keys, and `there` are there.
@@ -59,14 +62,15 @@ Status missing_upload(std::uint64_t number, std::uint64_t needed, std::uint64_t 
 
 class Upload {
  public:
-  Upload(const UploadLimits& limits, UploadCounts* of_all, std::shared_ptr<UploadCounts> of_session, TimeUs now_us);
+  Upload(const UploadLimits& limits, UploadCounts* of_all, std::shared_ptr<UploadCounts> of_session, SessionOwner owner,
+         TimeUs now_us);
   Upload(const Upload&) = delete;
   ~Upload();
 
   // Adds the keys that are not there yet, and returns how many are there now. Errors, with nothing added:
   // FAILED_PRECONDITION: keys before these are missing, or the upload is completed. INVALID_ARGUMENT: keys that are
   // already there have other content, or the read set becomes larger than can be committed. RESOURCE_EXHAUSTED: too
-  // many bytes in this session or in all.
+  // many bytes in this session or in all, or the owner of the session has its share (clients/shared_limit.hpp).
   Result<std::uint64_t> append(const ReadSetChunk& chunk, const engine::KeyHashSecret& secret);
 
   // touch(): a chunk came. idle_from_us(): the time from which the upload counts as idle for too long. Both monotonic.
@@ -90,6 +94,7 @@ class Upload {
   const UploadLimits& limits_;
   UploadCounts* const of_all_;
   const std::shared_ptr<UploadCounts> of_session_;
+  const SessionOwner owner_;
   std::atomic<std::uint64_t> keys_{0};
   std::atomic<TimeUs> touched_us_;
   std::mutex mutex_;

@@ -19,15 +19,26 @@ struct ParkedTransaction {
   std::uint32_t guard = 0;  // the deciding guard
   std::string guard_key;
   BatchNumber admitted_batch = 0;
+  TimeUs since_us = 0;     // stamp of the batch that parked it first
   TimeUs deadline_us = 0;  // compared with batch stamps
+  std::string client;      // its name (clients/client.hpp)
 };
 
-// Names parked or still queued transactions: those of a request (all, or some indices), or one parked id.
+// Parked transactions for which all conditions hold that are given.
+struct ParkedFilter {
+  std::string client = {};       // sent by this client; empty: by any
+  std::string key_prefix = {};   // the key of the deciding guard begins with it; empty: any key, and range guards
+  DurationUs older_than_us = 0;  // parked for at least this time; 0: for any time
+};
+
+// Names parked or still queued transactions: those of a request (all, or some indices), one parked id, or all parked
+// ones that a filter lets pass.
 struct CancelTarget {
   std::optional<SessionId> session;
   std::uint64_t request = 0;
-  std::vector<std::uint32_t> indices;  // none: all of the request
-  std::uint64_t parked_id = 0;         // used instead of the above if not 0
+  std::vector<std::uint32_t> indices;       // none: all of the request
+  std::uint64_t parked_id = 0;              // used instead of the above if not 0
+  std::optional<ParkedFilter> filter = {};  // used instead of the above if it is there
 };
 
 }  // namespace kilokv::server

@@ -16,26 +16,28 @@ constexpr std::int64_t kRetryAfterUs = 1'000'000;
 constexpr std::size_t kFilterBitsPerKey = 32;   // at least; about one lookup in 32 is then wasted on a wrong bit
 constexpr std::uint64_t kAllocationBytes = 16;  // the allocator's overhead
 
+Held* bytes_of_client(const Parked& parked) {
+  return parked.client == nullptr ? nullptr : parked.client->account(&Client::parked_bytes);
+}
+
 }  // namespace
 
 ParkingLot::ParkingLot(std::uint64_t parked_max, std::uint64_t parked_bytes_max)
-    : parked_max_(parked_max), parked_bytes_max_(parked_bytes_max) {}
+    : parked_max_(parked_max),
+      memory_bytes_(parked_bytes_max, {ErrorReason::parked_full, "wait_timeout", " bytes of parked transactions",
+                                       "--parked-bytes-max", kRetryAfterUs}) {}
 ParkingLot::~ParkingLot() = default;
-
-std::size_t ParkingLot::RequestNameHash::operator()(const RequestName& name) const noexcept {
-  std::uint64_t id = 0;  // sessions are random bytes
-  std::memcpy(&id, name.session.bytes.data(), sizeof id);
-  return id ^ name.number * 0x9E3779B97F4A7C15u;
-}
 
 Result<std::uint64_t> ParkingLot::park(const engine::TransactionColumns& columns, std::size_t t, Parked parked) {
   parked.packed = engine::pack_transaction(columns, t);
   collect_keys(columns, t);
   const std::uint64_t bytes = cost(parked, keys_.size());
-  if (Status full = check_limits(bytes); !full.ok()) {
-    return full;
-  }
-  if (parked.id == 0) {
+  if (parked.id != 0) {
+    memory_bytes_.add(bytes_of_client(parked), bytes);
+  } else {
+    Status status = check_count();
+    if (status.ok()) status = memory_bytes_.charge(bytes_of_client(parked), bytes);
+    if (!status.ok()) return status;
     parked.id = ++last_id_;
   }
   const auto [it, inserted] = entries_.try_emplace(parked.id);
@@ -46,7 +48,6 @@ Result<std::uint64_t> ParkingLot::park(const engine::TransactionColumns& columns
   link_request(entry);
   heap_.push_back(entry);
   heap_rise(heap_.size() - 1, entry);
-  memory_bytes_ += bytes;
   return entry->parked.id;
 }
 
@@ -54,7 +55,7 @@ Parked ParkingLot::take(std::uint64_t id) {
   const auto it = entries_.find(id);
   KILOKV_CHECK(it != entries_.end());
   Entry* entry = &it->second;
-  memory_bytes_ -= cost(entry->parked, entry->wait_count);
+  memory_bytes_.release(bytes_of_client(entry->parked), cost(entry->parked, entry->wait_count));
   unlink_keys(entry);
   unlink_request(entry);
   heap_remove(entry);
@@ -154,20 +155,12 @@ std::vector<const Parked*> ParkingLot::list(std::uint64_t after_id, std::size_t 
   return listed;
 }
 
-Status ParkingLot::check_limits(std::uint64_t bytes) const {
-  if (entries_.size() >= parked_max_) {
-    return Status::exhausted(ErrorReason::parked_full,
-                             {"wait_timeout", std::to_string(parked_max_) + " parked transactions",
-                              std::to_string(entries_.size() + 1) + " parked transactions", "--parked-max"},
-                             kRetryAfterUs);
-  }
-  if (memory_bytes_ + bytes > parked_bytes_max_) {
-    return Status::exhausted(ErrorReason::parked_full,
-                             {"wait_timeout", std::to_string(parked_bytes_max_) + " bytes of parked transactions",
-                              std::to_string(memory_bytes_ + bytes) + " bytes", "--parked-bytes-max"},
-                             kRetryAfterUs);
-  }
-  return {};
+Status ParkingLot::check_count() const {
+  if (entries_.size() < parked_max_) return {};
+  return Status::exhausted(ErrorReason::parked_full,
+                           {"wait_timeout", std::to_string(parked_max_) + " parked transactions",
+                            std::to_string(entries_.size() + 1) + " parked transactions", "--parked-max"},
+                           kRetryAfterUs);
 }
 
 std::uint64_t ParkingLot::cost(const Parked& parked, std::size_t waits) {

@@ -28,6 +28,7 @@
 #include "engine/base/status.hpp"
 #include "engine/engine.hpp"
 #include "engine/txn/columns.hpp"
+#include "server/core/clients/client.hpp"
 #include "server/core/request_identity.hpp"
 
 namespace kilokv::server {
@@ -36,11 +37,13 @@ namespace kilokv::server {
 struct Parked {
   std::uint64_t id = 0;         // 0: park() gives one; kept when the transaction is parked again
   std::shared_ptr<void> owner;  // the object with which the caller answers it
+  Client* client = nullptr;     // who sent it; lives as long as `owner`; null: nobody in particular
   std::optional<SessionId> session;
   std::uint64_t request = 0;  // number in the session
   std::uint32_t index = 0;    // in the request
   std::uint64_t arrival = 0;  // of its first arrival; unique, or ordered by index within one request
   BatchNumber admitted_batch = 0;
+  TimeUs since_us = 0;      // stamp of the batch that parked it first
   TimeUs deadline_us = 0;   // compared with batch stamps
   std::uint32_t guard = 0;  // the deciding guard
   std::uint8_t precedence = 0;
@@ -54,8 +57,8 @@ class ParkingLot {
   ParkingLot(const ParkingLot&) = delete;
   ParkingLot& operator=(const ParkingLot&) = delete;
 
-  // Parks transaction t of `columns`, and returns its id. RESOURCE_EXHAUSTED beyond either limit; then it is not
-  // parked.
+  // Parks transaction t of `columns`, and returns its id. RESOURCE_EXHAUSTED beyond either limit, or beyond the
+  // client's share of the bytes; then it is not parked. A transaction that was parked before always has room.
   Result<std::uint64_t> park(const engine::TransactionColumns& columns, std::size_t t, Parked parked);
 
   // A batch wrote these keys (Engine::before_images). Makes candidates of the transactions that wait for them.
@@ -82,7 +85,7 @@ class ParkingLot {
 
   std::size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
-  std::uint64_t memory_bytes() const { return memory_bytes_; }
+  std::uint64_t memory_bytes() const { return memory_bytes_.held(); }
 
  private:
   struct Entry;
@@ -107,20 +110,12 @@ class ParkingLot {
     Entry* request_previous = nullptr;  // the other parked transactions of its request
     Entry* request_next = nullptr;
   };
-  struct RequestName {
-    SessionId session;
-    std::uint64_t number = 0;
-    friend bool operator==(const RequestName&, const RequestName&) = default;
-  };
   struct KeyIdHash {
     std::size_t operator()(const KeyId& key) const noexcept { return key.low; }
   };
-  struct RequestNameHash {
-    std::size_t operator()(const RequestName& name) const noexcept;
-  };
 
   static std::uint64_t cost(const Parked& parked, std::size_t waits);
-  Status check_limits(std::uint64_t bytes) const;
+  Status check_count() const;
   void collect_keys(const engine::TransactionColumns& columns, std::size_t t);
   void link_keys(Entry* entry);
   void unlink_keys(Entry* entry);
@@ -139,7 +134,6 @@ class ParkingLot {
   void heap_remove(Entry* entry);
 
   const std::uint64_t parked_max_;
-  const std::uint64_t parked_bytes_max_;
   std::map<std::uint64_t, Entry> entries_;
   std::unordered_map<KeyId, Waiters, KeyIdHash> waiting_;
   std::deque<KeyId> written_keys_;  // keys that may have candidates
@@ -150,7 +144,7 @@ class ParkingLot {
   std::unordered_map<RequestName, Entry*, RequestNameHash> requests_;
   std::vector<Entry*> heap_;  // by deadline
   std::uint64_t last_id_ = 0;
-  std::uint64_t memory_bytes_ = 0;
+  SharedLimit memory_bytes_;
   std::vector<KeyId> keys_;  // scratch
 };
 

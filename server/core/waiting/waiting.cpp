@@ -10,7 +10,8 @@ namespace kilokv::server {
 namespace {
 
 constexpr std::size_t kCandidatesPerBatch = 1024;  // about a quarter of a millisecond
-constexpr std::size_t kGuardsPerCandidate = 8;     // a candidate with more guards counts more than once
+constexpr std::size_t kFilteredPerCall = 1024;
+constexpr std::size_t kGuardsPerCandidate = 8;  // a candidate with more guards counts more than once
 
 }  // namespace
 
@@ -61,9 +62,9 @@ std::vector<std::uint64_t> Waiting::next_ids(TimeUs stamp_us, std::size_t max) {
   return ids;
 }
 
-void Waiting::cancel(const CancelTarget& target, std::uint64_t queue_pushed,
-                     std::function<void(Result<std::uint64_t>)> done) {
-  cancelling_.push_back({queue_pushed, target, std::move(done)});
+void Waiting::cancel(const CancelTarget& target, TimeUs now_us, std::function<void(Result<std::uint64_t>)> done) {
+  const TimeUs since_us_max = target.filter ? now_us - target.filter->older_than_us : 0;
+  cancelling_.push_back({target, since_us_max, 0, 0, std::move(done)});
 }
 
 std::vector<std::uint64_t> Waiting::ids_of(const CancelTarget& target) const {
@@ -75,12 +76,21 @@ std::vector<std::uint64_t> Waiting::ids_of(const CancelTarget& target) const {
   return lot_.of_request(*target.session, target.request, target.indices);
 }
 
-std::optional<Waiting::Cancelled> Waiting::take_cancelled(std::uint64_t queue_taken) {
-  if (cancelling_.empty() || queue_taken < cancelling_.front().queue_pushed) return std::nullopt;
-  const Cancelling cancelling = std::move(cancelling_.front());
-  cancelling_.pop_front();
-  Cancelled cancelled{{}, cancelling.done};
-  for (const std::uint64_t id : ids_of(cancelling.target)) cancelled.parked.push_back(lot_.take(id));
+std::optional<Waiting::Cancelled> Waiting::take_cancelled(const std::function<bool(const RequestName&)>& is_queued) {
+  const auto ready = std::find_if(cancelling_.begin(), cancelling_.end(), [&](const Cancelling& cancelling) {
+    const CancelTarget& target = cancelling.target;
+    return !target.session || !is_queued({*target.session, target.request});
+  });
+  if (ready == cancelling_.end()) return std::nullopt;
+  bool is_last = true;
+  const std::vector<std::uint64_t> ids = ready->target.filter ? next_ids_of(&*ready, &is_last) : ids_of(ready->target);
+  Cancelled cancelled;
+  for (const std::uint64_t id : ids) cancelled.parked.push_back(lot_.take(id));
+  cancelled.count = ready->count += ids.size();
+  if (is_last) {
+    cancelled.done = std::move(ready->done);
+    cancelling_.erase(ready);
+  }
   if (!cancelled.parked.empty()) {  // in one pass, because a cancel can name as many as a request has
     std::erase_if(awake_, [this](std::uint64_t id) { return lot_.find(id) == nullptr; });
   }
@@ -88,9 +98,35 @@ std::optional<Waiting::Cancelled> Waiting::take_cancelled(std::uint64_t queue_ta
   return cancelled;
 }
 
-std::vector<ParkedTransaction> Waiting::list(std::uint64_t after_id, std::uint32_t limit) const {
+// The next transactions that the filter of the cancel lets pass.
+std::vector<std::uint64_t> Waiting::next_ids_of(Cancelling* cancelling, bool* is_last) {
+  std::vector<std::uint64_t> ids;
+  const std::vector<const Parked*> looked = lot_.list(cancelling->after_id, kFilteredPerCall);
+  for (const Parked* parked : looked) {
+    if (passes(*parked, *cancelling)) ids.push_back(parked->id);
+  }
+  *is_last = looked.size() < kFilteredPerCall;
+  if (!looked.empty()) cancelling->after_id = looked.back()->id;
+  return ids;
+}
+
+bool Waiting::passes(const Parked& parked, const Cancelling& cancelling) {
+  const ParkedFilter& filter = *cancelling.target.filter;
+  if (!filter.client.empty() && (parked.client == nullptr || parked.client->name != filter.client)) return false;
+  if (parked.since_us > cancelling.since_us_max) return false;
+  return filter.key_prefix.empty() || guard_key_of(parked).starts_with(filter.key_prefix);
+}
+
+// The key of the deciding guard; empty for a guard of a range. Valid until the next call.
+std::string_view Waiting::guard_key_of(const Parked& parked) {
+  scratch_.clear();
+  engine::unpack_transaction(parked.packed, &scratch_);
+  if (uses_range(static_cast<engine::GuardKind>(scratch_.guard_kind[parked.guard]))) return {};
+  return scratch_.key(scratch_.guard_key[parked.guard]);
+}
+
+std::vector<ParkedTransaction> Waiting::list(std::uint64_t after_id, std::uint32_t limit) {
   std::vector<ParkedTransaction> listed;
-  engine::TransactionColumns columns;
   for (const Parked* parked : lot_.list(after_id, limit)) {
     ParkedTransaction out;
     out.id = parked->id;
@@ -98,11 +134,9 @@ std::vector<ParkedTransaction> Waiting::list(std::uint64_t after_id, std::uint32
     out.request = parked->request;
     out.index = parked->index;
     out.guard = parked->guard;
-    columns.clear();
-    engine::unpack_transaction(parked->packed, &columns);
-    if (!uses_range(static_cast<engine::GuardKind>(columns.guard_kind[parked->guard]))) {
-      out.guard_key = columns.key(columns.guard_key[parked->guard]);
-    }
+    out.guard_key = guard_key_of(*parked);
+    out.since_us = parked->since_us;
+    if (parked->client != nullptr) out.client = parked->client->name;
     out.admitted_batch = parked->admitted_batch;
     out.deadline_us = parked->deadline_us;
     listed.push_back(std::move(out));

@@ -12,13 +12,14 @@
 // Invariants:
 // - One hand_out() offers transactions in the order of their first arrival. A transaction that gets no place keeps its
 //   turn, before all that wake later.
-// - A cancel is carried out only when every request that was queued before it is in a batch. Each of their transactions
-//   is then either decided or parked here.
+// - A cancel is carried out only when no part of its request is queued. Each transaction of the request is then either
+//   decided or parked here.
 // - After close() nothing is parked.
 //
 // Thread safety: only the executor's thread; any thread may call parked() and parked_bytes().
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,7 @@
 #include "engine/engine.hpp"
 #include "engine/txn/columns.hpp"
 #include "server/core/options.hpp"
+#include "server/core/request_identity.hpp"
 #include "server/core/waiting/parked_transaction.hpp"
 #include "server/core/waiting/parking_lot.hpp"
 
@@ -68,21 +71,28 @@ class Waiting {
     return taken;
   }
 
-  // Cancels the transactions that the target names, as soon as `queue_pushed` requests have left the queue
-  // (AdmissionQueue::pushed).
-  void cancel(const CancelTarget& target, std::uint64_t queue_pushed, std::function<void(Result<std::uint64_t>)> done);
+  // Cancels the transactions that the target names, as soon as their request has left the queue.
+  // `now_us`: the wall clock, or the last stamp.
+  void cancel(const CancelTarget& target, TimeUs now_us, std::function<void(Result<std::uint64_t>)> done);
   struct Cancelled {
-    std::vector<Parked> parked;                       // these have left
-    std::function<void(Result<std::uint64_t>)> done;  // gets their number when the cancel is durable
+    std::vector<Parked> parked;  // these have left
+    // Gets `count`, the number of all that this cancel has cancelled, when it is durable. Empty: the cancel goes on.
+    std::function<void(Result<std::uint64_t>)> done;
+    std::uint64_t count = 0;
   };
-  // The next cancel that can be carried out now. `queue_taken`: AdmissionQueue::taken.
-  std::optional<Cancelled> take_cancelled(std::uint64_t queue_taken);
+  // The next cancel that can be carried out now. A cancel with a filter takes several calls, because each looks at a
+  // bounded number of transactions. `is_queued`: AdmissionQueue::holds.
+  std::optional<Cancelled> take_cancelled(const std::function<bool(const RequestName&)>& is_queued);
   // At most `limit` parked transactions with ids above `after_id`, in order of id.
-  std::vector<ParkedTransaction> list(std::uint64_t after_id, std::uint32_t limit) const;
+  std::vector<ParkedTransaction> list(std::uint64_t after_id, std::uint32_t limit);
 
   // Removes these transactions, because their request fails. Ids that are not parked (any more) are skipped.
   void forget(std::span<const std::uint64_t> ids);
   // Whether no transaction here will run, or be cancelled, until a batch writes or time passes.
+  // Whether a cancel has taken some of its transactions, and goes on with the next call of take_cancelled().
+  bool has_cancel_under_way() const {
+    return std::any_of(cancelling_.begin(), cancelling_.end(), [](const Cancelling& c) { return c.after_id != 0; });
+  }
   bool quiet() const { return awake_.empty() && cancelling_.empty() && !lot_.has_candidates(); }
   // Removes and returns all parked transactions. After that, nothing can be parked.
   std::vector<Parked> close();
@@ -93,13 +103,17 @@ class Waiting {
 
  private:
   struct Cancelling {
-    std::uint64_t queue_pushed;
     CancelTarget target;
+    TimeUs since_us_max = 0;                // with a filter: the latest stamp that is old enough
+    std::uint64_t after_id = 0, count = 0;  // with a filter: how far it came, and how many it has cancelled
     std::function<void(Result<std::uint64_t>)> done;
   };
 
   std::vector<std::uint64_t> next_ids(TimeUs stamp_us, std::size_t max);
   std::vector<std::uint64_t> ids_of(const CancelTarget& target) const;
+  std::vector<std::uint64_t> next_ids_of(Cancelling* cancelling, bool* is_last);
+  bool passes(const Parked& parked, const Cancelling& cancelling);
+  std::string_view guard_key_of(const Parked& parked);
   void publish();
 
   const std::size_t awake_max_;
@@ -109,7 +123,7 @@ class Waiting {
   BatchNumber looked_after_ = 0;  // the batch after which candidates were last checked
   bool closed_ = false;
   std::atomic<std::uint64_t> parked_{0}, parked_bytes_{0};
-  engine::TransactionColumns scratch_;  // one unpacked candidate
+  engine::TransactionColumns scratch_;  // one unpacked transaction
 };
 
 }  // namespace kilokv::server

@@ -77,7 +77,7 @@ TEST_F(FullTableTest, ACancelMeetsWhatWaitsForItsTurn) {
   const auto refused = submit(add("c", 7));
   const auto waiting = submit(withdraw("a", 1000, 60 * kSecond), session, 1);
   std::optional<std::uint64_t> cancelled;
-  database->cancel({session, 1, {}, 0}, [&](Result<std::uint64_t> count) { cancelled = *count; });
+  database->cancel({}, {session, 1, {}, 0}, [&](Result<std::uint64_t> count) { cancelled = *count; });
   settle();
   expect_full(*refused);
   EXPECT_EQ(cancelled, 1u);
@@ -101,7 +101,7 @@ TEST_F(FullTableTest, WhatWasCancelledIsAnsweredBeforeItsRequestFails) {
   run(add("d", 1));  // takes the last place
   submit(add("a", 1));
   std::optional<std::uint64_t> cancelled;
-  database->cancel({session, 1, {0}, 0}, [&](Result<std::uint64_t> count) { cancelled = *count; });
+  database->cancel({}, {session, 1, {0}, 0}, [&](Result<std::uint64_t> count) { cancelled = *count; });
   settle();
   EXPECT_EQ(cancelled, 1u);
   ASSERT_TRUE(request->answers.contains(0));

@@ -27,7 +27,7 @@ class DatabaseEdgesTest : public CoreFixture {
   }
   std::uint64_t cancel(CancelTarget target) {
     std::optional<std::uint64_t> count;
-    database->cancel(target, [&](Result<std::uint64_t> got) { count = *got; });
+    database->cancel({}, target, [&](Result<std::uint64_t> got) { count = *got; });
     settle();
     EXPECT_TRUE(count.has_value());
     return count.value_or(0);
@@ -179,7 +179,7 @@ TEST_F(DatabaseEdgesTest, SessionsOpenedAtOnceStayWithinTheirLimit) {
   std::vector<SessionId> opened;
   int refused = 0;
   for (int i = 0; i < 5; ++i) {
-    database->open_session(0, [&](Result<SessionId> session, DurationUs) {
+    database->open_session({}, 0, [&](Result<SessionId> session, DurationUs) {
       if (session.ok()) {
         opened.push_back(*session);
       } else {
@@ -192,7 +192,7 @@ TEST_F(DatabaseEdgesTest, SessionsOpenedAtOnceStayWithinTheirLimit) {
   EXPECT_EQ(opened.size(), 2u);
   EXPECT_EQ(refused, 3);
   for (const SessionId& session : opened) EXPECT_TRUE(run(add("a", 1), session, 1)->done);
-  database->close_session(opened[0], [](Status) {});
+  database->close_session({}, opened[0], [](Status) {});
   settle();
   open_session();
 }

@@ -39,20 +39,20 @@ class RefusalsTest : public CoreFixture {
   // The status with which a call ends.
   Status open_session_status(DurationUs lease_us = 0) {
     return end_of([&](auto end) {
-      database->open_session(lease_us, [end](Result<SessionId> session, DurationUs) { end(session.status()); });
+      database->open_session({}, lease_us, [end](Result<SessionId> session, DurationUs) { end(session.status()); });
     });
   }
   Status close_session_status(const SessionId& session) {
-    return end_of([&](auto end) { database->close_session(session, end); });
+    return end_of([&](auto end) { database->close_session({}, session, end); });
   }
   Status cancel_status() {
     return end_of([&](auto end) {
-      database->cancel({{}, 0, {}, 1}, [end](Result<std::uint64_t> count) { end(count.status()); });
+      database->cancel({}, {{}, 0, {}, 1}, [end](Result<std::uint64_t> count) { end(count.status()); });
     });
   }
   Status list_status() {
     return end_of([&](auto end) {
-      database->list_parked(0, 1, [end](Result<std::vector<ParkedTransaction>> list) { end(list.status()); });
+      database->list_parked({}, 0, 1, [end](Result<std::vector<ParkedTransaction>> list) { end(list.status()); });
     });
   }
   Status scan_status(const ScanRequest& request = {}) {
@@ -222,7 +222,7 @@ TEST_F(RefusalsTest, CallsInFlight) {
   options.scans_in_flight_max = 1;
   reopen();
   const SessionId session = open_session();
-  database->list_parked(0, 1, [](const Result<std::vector<ParkedTransaction>>&) {});
+  database->list_parked({}, 0, 1, [](const Result<std::vector<ParkedTransaction>>&) {});
   database->scan({}, [](const Result<ScanPage>&) {});
   expect_full(open_session_status(), ErrorReason::calls_full, kNotRun);
   expect_full(close_session_status(session), ErrorReason::calls_full, kNotRun);

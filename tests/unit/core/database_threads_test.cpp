@@ -129,7 +129,7 @@ class DatabaseThreadsTest : public ::testing::Test {
 
   SessionId open_session(DurationUs lease_us) {
     std::promise<SessionId> opened;
-    database_->open_session(lease_us, [&](Result<SessionId> session, DurationUs) {
+    database_->open_session({}, lease_us, [&](Result<SessionId> session, DurationUs) {
       EXPECT_TRUE(session.ok());
       opened.set_value(*session);
     });
@@ -173,7 +173,7 @@ class DatabaseThreadsTest : public ::testing::Test {
       const auto build = transfers(seed * 1000 + number);
       auto first = submit(build, session, number, number - 1);
       auto retry = submit(build, session, number, number - 1);
-      if (random() % 8 == 0) database_->cancel({session, number, {}, 0}, [](Result<std::uint64_t>) {});
+      if (random() % 8 == 0) database_->cancel({}, {session, number, {}, 0}, [](Result<std::uint64_t>) {});
       if (random() % 4 == 0) scan_all();
       first->wait();
       retry->wait();
@@ -187,7 +187,7 @@ class DatabaseThreadsTest : public ::testing::Test {
       }
     }
     std::promise<void> closed;
-    database_->close_session(session, [&](const Status&) { closed.set_value(); });
+    database_->close_session({}, session, [&](const Status&) { closed.set_value(); });
     closed.get_future().wait();
   }
 
@@ -240,7 +240,7 @@ TEST_F(DatabaseThreadsTest, ManyClientsAtOnce) {
       database_->status();
       open_session(1000);  // expires at once
       std::promise<void> listed;
-      database_->list_parked(0, 10, [&](const Result<std::vector<ParkedTransaction>>&) { listed.set_value(); });
+      database_->list_parked({}, 0, 10, [&](const Result<std::vector<ParkedTransaction>>&) { listed.set_value(); });
       listed.get_future().wait();
     }
   });

@@ -23,12 +23,15 @@ TEST(DatabaseOptionsTest, EverySettingHasAnUpperLimit) {
   const auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
   for (const Case& c : {
            Case{"--batch-max-transactions", 1 << 24, [&](auto*o, auto v) { o->batch_max_transactions = narrow(v); }},
-           {"--batch-max-bytes", std::uint64_t{1} << 31, [](auto*o, auto v) { o->batch_max_bytes = v; }},
+           {"--batch-max-bytes", std::uint64_t{1} << 27, [](auto*o, auto v) { o->batch_max_bytes = v; }},
            {"--batch-max-reads", 1 << 21, [](auto*o, auto v) { o->batch_max_reads = v; }},
            {"--batch-max-delay", most_us, [&](auto*o, auto v) { o->batch_max_delay_us = us(v); }},
            {"--batch-in-flight-max", 1024, [&](auto*o, auto v) { o->batch_in_flight_max = narrow(v); }},
            {"--queue-transactions-max", std::uint64_t{1} << 32, [](auto*o, auto v) { o->queue_transactions_max = v; }},
            {"--queue-bytes-max", 1 << 30, [](auto*o, auto v) { o->queue_bytes_max = v; }},
+           {"--transaction-reads-max", std::uint64_t{1} << 32, [](auto*o, auto v) { o->transaction_reads_max = v; }},
+           {"--transaction-copies-bytes-max", std::uint64_t{1} << 32,
+            [](auto*o, auto v) { o->transaction_copies_bytes_max = v; }},
            {"--parked-max", std::uint64_t{1} << 32, [](auto*o, auto v) { o->parked_max = v; }},
            {"--parked-bytes-max", std::uint64_t{1} << 31, [](auto*o, auto v) { o->parked_bytes_max = v; }},
            {"--wait-timeout-max", most_us, [&](auto*o, auto v) { o->wait_timeout_us_max = us(v); }},

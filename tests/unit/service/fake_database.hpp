@@ -44,12 +44,14 @@ class FakeDatabase final : public Database {
     return chunk.keys.size();
   }
 
-  void submit(std::unique_ptr<Request> request) override {
+  SubmittedRequest submit(std::unique_ptr<Request> request) override {
     const std::lock_guard lock(mutex_);
     requests_.push_back(std::move(request));
     ++submitted_;
     changed_.notify_all();
+    return {};
   }
+  void abandon(const SubmittedRequest&) override {}
 
   // Waits for the next request. Returns null after 10 seconds.
   std::unique_ptr<Request> take() {
@@ -67,7 +69,8 @@ class FakeDatabase final : public Database {
     return submitted_;
   }
 
-  void open_session(DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) override {
+  void open_session(std::shared_ptr<Client>, DurationUs lease_us,
+                    std::function<void(Result<SessionId>, DurationUs)> done) override {
     SessionId session;
     session.bytes.fill('s');
     done(session, lease_us);
@@ -75,7 +78,7 @@ class FakeDatabase final : public Database {
   Status keep_alive(const SessionId&) override {
     return Status(StatusCode::failed_precondition, ErrorReason::session_unknown, "unknown session");
   }
-  void close_session(const SessionId&, std::function<void(Status)> done) override { done({}); }
+  void close_session(std::shared_ptr<Client>, const SessionId&, std::function<void(Status)> done) override { done({}); }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override {
     if (request.boundary) return done(Status(StatusCode::aborted, ErrorReason::snapshot_too_old, "snapshot too old"));
     ScanPage page;
@@ -83,13 +86,13 @@ class FakeDatabase final : public Database {
     page.pairs.push_back({.key = request.from, .type = ValueType::bytes, .integer = 0, .bytes = "v", .version = 3});
     done(std::move(page));
   }
-  void list_parked(std::uint64_t after_id, std::uint32_t limit,
+  void list_parked(std::shared_ptr<Client>, std::uint64_t after_id, std::uint32_t limit,
                    std::function<void(Result<std::vector<ParkedTransaction>>)> done) override {
     std::vector<ParkedTransaction> parked(limit);
     for (ParkedTransaction& p : parked) p.id = ++after_id;
     done(std::move(parked));
   }
-  void cancel(CancelTarget target, std::function<void(Result<std::uint64_t>)> done) override {
+  void cancel(std::shared_ptr<Client>, CancelTarget target, std::function<void(Result<std::uint64_t>)> done) override {
     done(target.parked_id == 0 ? std::uint64_t{2} : std::uint64_t{1});
   }
   DatabaseStatus status() const override {

@@ -95,7 +95,9 @@ struct Fixture {
     store.record(table.batch(), images, now_us);
   }
   // For reader 1, then 2, and so on.
-  void open(TimeUs now_us = 0) { EXPECT_TRUE(store.open(table.batch(), table.batch() * 1000, 0, now_us, ++readers)); }
+  void open(TimeUs now_us = 0) {
+    EXPECT_TRUE(store.open(table.batch(), table.batch() * 1000, 0, now_us, ++readers).ok());
+  }
 
   std::uint64_t readers = 0;
 
@@ -176,10 +178,10 @@ TEST(SnapshotStoreTest, ReadersAreLimitedUntilTheyAreDoneOrTooOld) {
   for (std::size_t i = 0; i < SnapshotStore::kReadersMax; ++i) {
     f.open();
   }
-  EXPECT_FALSE(f.store.open(1, 1000, 0, 0, 1 << 20));
+  EXPECT_FALSE(f.store.open(1, 1000, 0, 0, 1 << 20).ok());
   f.store.close(77);
   f.open();
-  EXPECT_FALSE(f.store.open(1, 1000, 0, kAgeUs - 1, 1 << 20));
+  EXPECT_FALSE(f.store.open(1, 1000, 0, kAgeUs - 1, 1 << 20).ok());
   f.open(kAgeUs);  // no batch has come meanwhile
   f.store.close(78);
   EXPECT_NE(f.store.find(1), nullptr);
@@ -318,7 +320,7 @@ class EngineWithPast {
     last_version_ = results_.next_version - 1;
     header_ = {header_.number + 1, header_.time_us + 1000, results_.next_version};
   }
-  void open() { EXPECT_TRUE(store_.open(header_.number - 1, last_version_, 0, 0, ++readers_)); }
+  void open() { EXPECT_TRUE(store_.open(header_.number - 1, last_version_, 0, 0, ++readers_).ok()); }
   void close_any() { store_.close(1 + random_() % (readers_ + 1)); }
   void drop_tombstones() { engine_->drop_tombstones(store_.drop_floor(random_() % (last_version_ + 1)), {}); }
 
@@ -387,7 +389,7 @@ TEST(SnapshotStoreTest, LetsEverythingGoAtTheEnd) {
           return std::uint64_t{1};
         },
         [&](Cell cell) { retained.erase(retained.find(cell.word)); });
-    EXPECT_TRUE(store.open(1, 1, 1, 1, 1));
+    EXPECT_TRUE(store.open(1, 1, 1, 1, 1).ok());
     store.record(2, std::vector<engine::BeforeImage>{{key_id(1), bytes_cell(5, 1)}}, 1);
     EXPECT_EQ(retained.size(), 1u);
   }

@@ -60,10 +60,11 @@ class WaitingTest : public ::testing::Test {
     EXPECT_EQ(taken, ids.size());
     return ids;
   }
-  // How many a cancel ends that is asked for when `pushed` requests were queued, and `taken` have left the queue.
-  std::optional<std::size_t> cancel(const CancelTarget& target, std::uint64_t pushed = 0, std::uint64_t taken = 0) {
-    waiting.cancel(target, pushed, [](const Result<std::uint64_t>&) {});
-    const auto cancelled = waiting.take_cancelled(taken);
+  static bool nothing_is_queued(const RequestName&) { return false; }
+  // How many a cancel ends.
+  std::optional<std::size_t> cancel(const CancelTarget& target, TimeUs now_us = 0) {
+    waiting.cancel(target, now_us, [](const Result<std::uint64_t>&) {});
+    const auto cancelled = waiting.take_cancelled(nothing_is_queued);
     return cancelled ? std::optional(cancelled->parked.size()) : std::nullopt;
   }
 
@@ -136,19 +137,92 @@ TEST_F(WaitingTest, NoMoreAreAwakeThanABatchHolds) {
   EXPECT_TRUE(bounded.has_candidates());
 }
 
-TEST_F(WaitingTest, ACancelWaitsForWhatWasQueuedBefore) {
-  const std::uint64_t id = park("a", 1);
-  CancelTarget target;
-  target.parked_id = id;
-  EXPECT_EQ(cancel(target, 7, 6), std::nullopt);
+TEST_F(WaitingTest, ACancelWaitsWhileItsRequestIsQueued) {
+  const SessionId mine{{1}};
+  park("a", 1, 1000000, 1, mine, 5);
+  const std::uint64_t other = park("a", 2, 1000000, 1, mine, 6);
+  waiting.cancel({mine, 5, {}, 0}, 0, [](const Result<std::uint64_t>&) {});
+  const auto five_is_queued = [&](const RequestName& name) { return name == RequestName{mine, 5}; };
+  EXPECT_FALSE(waiting.take_cancelled(five_is_queued));
   EXPECT_FALSE(waiting.quiet());
-  EXPECT_EQ(waiting.parked(), 1u);
-  const auto cancelled = waiting.take_cancelled(7);
+  EXPECT_EQ(waiting.parked(), 2u);
+  waiting.cancel({{}, 0, {}, other}, 0, [](const Result<std::uint64_t>&) {});
+  const auto overtook = waiting.take_cancelled(five_is_queued);
+  ASSERT_TRUE(overtook) << "another cancel does not wait for it";
+  EXPECT_EQ(overtook->parked.at(0).id, other);
+  const auto cancelled = waiting.take_cancelled(nothing_is_queued);
   ASSERT_TRUE(cancelled);
   EXPECT_EQ(cancelled->parked.size(), 1u);
   EXPECT_EQ(waiting.parked(), 0u);
   EXPECT_TRUE(waiting.quiet());
-  EXPECT_EQ(cancel(target), 0u) << "there is none such any more";
+  EXPECT_EQ(cancel({{}, 0, {}, other}), 0u) << "there is none such any more";
+}
+
+class FilteredCancelTest : public WaitingTest {
+ protected:
+  std::uint64_t park_of(const std::shared_ptr<Client>& client, const std::string& key, TimeUs since_us) {
+    Parked parked;
+    parked.client = client.get();
+    parked.arrival = ++arrivals_;
+    parked.since_us = since_us;
+    parked.deadline_us = 1000000;
+    const Result<std::uint64_t> id = waiting.park(withdrawal(key, 1), 0, std::move(parked));
+    EXPECT_TRUE(id.ok());
+    waiting.end_batch({});
+    return id.ok() ? *id : 0;
+  }
+  std::optional<std::size_t> cancel_filtered(ParkedFilter filter, TimeUs now_us = 1000) {
+    CancelTarget target;
+    target.filter = std::move(filter);
+    return cancel(target, now_us);
+  }
+
+  const std::shared_ptr<Client> one = std::make_shared<Client>("one"), two = std::make_shared<Client>("two");
+
+ private:
+  std::uint64_t arrivals_ = 0;
+};
+
+TEST_F(FilteredCancelTest, AllConditionsMustHold) {
+  park_of(one, "account/1", 100);
+  park_of(one, "order/1", 100);
+  park_of(one, "account/2", 900);
+  const std::uint64_t left = park_of(two, "account/3", 100);
+  park_of(nullptr, "account/4", 901);
+  const std::vector<ParkedTransaction> listed = waiting.list(left - 1, 1);
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].client, "two");
+  EXPECT_EQ(listed[0].since_us, 100);
+  EXPECT_EQ(cancel_filtered({.client = "nobody"}), 0u);
+  EXPECT_EQ(cancel_filtered({.client = "one", .key_prefix = "account/", .older_than_us = 200}), 1u);
+  EXPECT_EQ(cancel_filtered({.key_prefix = "order"}), 1u);
+  EXPECT_EQ(cancel_filtered({.client = "one"}), 1u);
+  EXPECT_EQ(cancel_filtered({.older_than_us = 899}), 1u) << "the other is younger by a microsecond";
+  EXPECT_EQ(waiting.list(0, 10).size(), 1u);
+  EXPECT_EQ(cancel_filtered({.older_than_us = 1}), 1u);
+  EXPECT_EQ(one->parked_bytes + two->parked_bytes, 0u);
+}
+
+TEST_F(FilteredCancelTest, OneThatNamesManyTakesSeveralCallsAndReportsTheSum) {
+  constexpr std::size_t kMany = 2500;
+  for (std::size_t i = 0; i < kMany; ++i) park_of(i % 2 == 0 ? one : two, "k" + std::to_string(i), 1);
+  CancelTarget target;
+  target.filter = ParkedFilter{.client = "one"};
+  std::uint64_t reported = 0;
+  waiting.cancel(target, 1000, [&](const Result<std::uint64_t>& count) { reported = *count; });
+  int calls = 0;
+  for (bool is_done = false; !is_done; ++calls) {
+    EXPECT_EQ(waiting.has_cancel_under_way(), calls > 0);
+    auto cancelled = waiting.take_cancelled(nothing_is_queued);
+    ASSERT_TRUE(cancelled);
+    EXPECT_LE(cancelled->parked.size(), 1024u) << "a call is short";
+    is_done = static_cast<bool>(cancelled->done);
+    if (is_done) cancelled->done(cancelled->count);
+  }
+  EXPECT_GT(calls, 2);
+  EXPECT_EQ(reported, kMany / 2);
+  EXPECT_EQ(waiting.parked(), kMany / 2);
+  EXPECT_FALSE(waiting.has_cancel_under_way());
 }
 
 TEST_F(WaitingTest, ACancelNamesARequestOrSomeOfItsTransactions) {

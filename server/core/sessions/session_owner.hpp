@@ -1,0 +1,33 @@
+// The client that a session counts for. It opened the session, or after a restart of the server, it was the first to
+// use it. Copies count once. Thread safety: as a shared_ptr.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "server/core/clients/client.hpp"
+
+namespace kilokv::server {
+
+class SessionOwner {
+ public:
+  SessionOwner() = default;
+  // Counts one more session for the client. Null: nobody in particular.
+  explicit SessionOwner(std::shared_ptr<Client> client) {
+    if (client == nullptr || client->account(&Client::sessions) == nullptr) return;
+    client->sessions.fetch_add(1, std::memory_order_relaxed);
+    client_ = std::shared_ptr<Client>(
+        client.get(), [client](Client* counted) { counted->sessions.fetch_sub(1, std::memory_order_relaxed); });
+  }
+
+  bool known() const { return client_ != nullptr; }
+  std::uint64_t sessions() const { return known() ? client_->sessions.load(std::memory_order_relaxed) : 0; }
+  // Where the session counts its bytes of this kind; null if the owner is not known.
+  Held* account(Held Client::*thing) const { return known() ? client_->account(thing) : nullptr; }
+
+ private:
+  std::shared_ptr<Client> client_;  // its end counts the session off
+};
+
+}  // namespace kilokv::server

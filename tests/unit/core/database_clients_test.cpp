@@ -1,0 +1,272 @@
+// Several clients: nobody takes the room of others, and what is sent outside a session ends with its call.
+#include "server/core/clients/client.hpp"
+#include "tests/unit/core/core_fixture.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using engine::OpKind;
+using engine::Outcome;
+
+class DatabaseClientsTest : public CoreFixture {
+ protected:
+  struct Sent {
+    std::shared_ptr<RecordingSink> sink = std::make_shared<RecordingSink>();
+    SubmittedRequest handle;
+  };
+  Sent send(const std::shared_ptr<Client>& client, const Build& build, std::optional<SessionId> session = {},
+            std::uint64_t number = 0) {
+    auto request = database->acquire_request();
+    engine::ColumnsBuilder builder(&request->transactions, database->key_secret());
+    build(builder);
+    Sent sent;
+    request->identity = {session, number, 0, {}};
+    request->sink = sent.sink;
+    request->client = client;
+    sent.handle = database->submit(std::move(request));
+    return sent;
+  }
+  static Build adds(int count, const std::string& key) {
+    return [=](engine::ColumnsBuilder& b) {
+      for (int i = 0; i < count; ++i) {
+        b.begin();
+        b.op(OpKind::add, b.key(key), engine::Operand::integer, 1);
+        b.end();
+      }
+    };
+  }
+  static Build waits(int count, const std::string& key) {
+    return [=](engine::ColumnsBuilder& b) {
+      for (int i = 0; i < count; ++i) {
+        b.begin(0, 60000000);
+        b.guard(engine::GuardKind::exists, engine::OnFalse::wait, b.key("never"), 0);
+        b.op(OpKind::add, b.key(key), engine::Operand::integer, 1);
+        b.end();
+      }
+    };
+  }
+  static Build reads(std::uint32_t limit, int times) {
+    return [=](engine::ColumnsBuilder& b) {
+      b.begin();
+      for (int i = 0; i < times; ++i) b.range_op(OpKind::range_get, "", "", limit);
+      b.end();
+    };
+  }
+  std::shared_ptr<Client> client(const std::string& name) { return std::make_shared<Client>(name); }
+
+  const std::shared_ptr<Client> greedy = client("greedy"), light = client("light");
+};
+
+TEST_F(DatabaseClientsTest, AGreedyClientLeavesRoomInTheQueue) {
+  options.queue_transactions_max = 100;
+  reopen();
+  std::vector<Sent> sent;
+  do sent.push_back(send(greedy, adds(1, "g")));
+  while (!sent.back().sink->failure);
+  const Status& refused = *sent.back().sink->failure;
+  EXPECT_EQ(refused.reason(), ErrorReason::queue_full);
+  EXPECT_TRUE(refused.not_run());
+  EXPECT_EQ(sent.size(), 80u + 1) << "four fifths";
+  const Sent mine = send(light, adds(1, "l"));
+  EXPECT_FALSE(mine.sink->failure);
+  settle();
+  EXPECT_EQ(mine.sink->outcome(0), Outcome::committed);
+  EXPECT_EQ(greedy->queued_transactions.load(), 0u);
+  EXPECT_EQ(greedy->queued_bytes.load(), 0u);
+  EXPECT_TRUE(send(greedy, adds(1, "g")).sink->failure == std::nullopt) << "its share is free again";
+}
+
+TEST_F(DatabaseClientsTest, AGreedyClientLeavesRoomForOthersToWait) {
+  options.parked_max = 100;
+  reopen();
+  EXPECT_FALSE(send(greedy, waits(80, "g")).sink->failure);
+  settle();
+  EXPECT_EQ(send(greedy, waits(1, "g")).sink->failure->reason(), ErrorReason::parked_full);
+  EXPECT_FALSE(send(light, waits(2, "l")).sink->failure);
+}
+
+TEST_F(DatabaseClientsTest, ParkedBytesAreShared) {
+  options.parked_bytes_max = 100000;
+  reopen();
+  const Sent sent = send(greedy, waits(1000, "g"));
+  settle();
+  ASSERT_TRUE(sent.sink->failure);
+  EXPECT_EQ(sent.sink->failure->reason(), ErrorReason::parked_full);
+  EXPECT_EQ(greedy->parked_bytes.load(), 0u) << "a request that fails leaves nothing";
+  const Sent fits = send(greedy, waits(50, "g"));
+  settle();
+  EXPECT_FALSE(fits.sink->ended());
+  EXPECT_GT(greedy->parked_bytes.load(), 0u);
+}
+
+TEST_F(DatabaseClientsTest, AGreedyClientLeavesSessionsForOthers) {
+  options.sessions_max = 100;
+  reopen();
+  const auto open = [&](const std::shared_ptr<Client>& who) {
+    Status status;
+    SessionId id;
+    database->open_session(who, 0, [&](Result<SessionId> session, DurationUs) {
+      status = session.status();
+      if (session.ok()) id = *session;
+    });
+    settle();
+    return std::pair(status, id);
+  };
+  std::vector<SessionId> sessions;
+  for (;;) {
+    const auto [status, id] = open(greedy);
+    if (!status.ok()) {
+      EXPECT_EQ(status.reason(), ErrorReason::sessions_full);
+      EXPECT_NE(status.message().find("this client"), std::string::npos) << status.message();
+      break;
+    }
+    sessions.push_back(id);
+  }
+  EXPECT_EQ(sessions.size(), 80u);
+  EXPECT_TRUE(open(light).first.ok());
+  database->close_session(greedy, sessions.front(), [](const Status&) {});
+  settle();
+  EXPECT_EQ(greedy->sessions.load(), 79u) << "the end of a session gives its place back";
+}
+
+TEST_F(DatabaseClientsTest, TheFirstWhoUsesASessionAfterARestartOwnsIt) {
+  const SessionId session = open_session();
+  reopen();
+  send(greedy, adds(1, "g"), session, 1);
+  EXPECT_EQ(greedy->sessions.load(), 1u);
+  EXPECT_GT(greedy->session_bytes.load(), 0u);
+  settle();
+  send(light, adds(1, "g"), session, 2);
+  settle();
+  EXPECT_EQ(light->sessions.load(), 0u);
+  database->close_session({}, session, [](const Status&) {});
+  settle();
+  EXPECT_EQ(greedy->sessions.load(), 0u);
+  EXPECT_EQ(greedy->session_bytes.load(), 0u);
+}
+
+TEST_F(DatabaseClientsTest, StoredResultsAreShared) {
+  options.session_bytes_total_max = 100000;
+  reopen();
+  const SessionId theirs = open_session(), mine = open_session();
+  std::uint64_t number = 0;
+  std::optional<Status> refused;
+  while (!refused) {
+    refused = send(greedy, adds(10, "g"), theirs, ++number + 1).sink->failure;  // number 1 has twice the limit
+    settle();
+  }
+  EXPECT_EQ(refused->reason(), ErrorReason::session_full);
+  EXPECT_NE(refused->message().find("this client"), std::string::npos) << refused->message();
+  EXPECT_FALSE(send(light, adds(10, "l"), mine, 2).sink->failure);
+}
+
+TEST_F(DatabaseClientsTest, WhatHasNotStartedIsDroppedWithItsCall) {
+  options.batch_max_transactions = 10;
+  reopen();
+  const Sent dropped = send(greedy, adds(15, "g"));
+  const Sent stays = send(light, adds(1, "l"));
+  database->abandon(dropped.handle);
+  settle();
+  EXPECT_EQ(integer("g"), 0);
+  EXPECT_EQ(stays.sink->outcome(0), Outcome::committed);
+  ASSERT_TRUE(dropped.sink->failure);
+  EXPECT_EQ(dropped.sink->failure->code(), StatusCode::cancelled);
+  EXPECT_TRUE(dropped.sink->failure->not_run());
+  EXPECT_EQ(database->status().queued_transactions, 0u);
+  EXPECT_EQ(database->status().queued_bytes, 0u);
+  EXPECT_EQ(greedy->queued_transactions.load(), 0u);
+  EXPECT_EQ(log.usage().reserved_bytes, 0u) << "its log space is free";
+}
+
+TEST_F(DatabaseClientsTest, WhatWaitsIsCancelledWithItsCallButNotWhatIsDone) {
+  const Sent sent = send(greedy, [](engine::ColumnsBuilder& b) {
+    adds(1, "done")(b);
+    waits(3, "waited")(b);
+  });
+  settle();
+  EXPECT_EQ(database->status().parked, 3u);
+  database->abandon(sent.handle);
+  settle();
+  EXPECT_EQ(database->status().parked, 0u);
+  EXPECT_EQ(greedy->waiting.load(), 0u);
+  EXPECT_EQ(greedy->parked_bytes.load(), 0u);
+  ASSERT_TRUE(sent.sink->failure);
+  EXPECT_FALSE(sent.sink->failure->not_run()) << "a part has run";
+  run(add("never", 1));
+  EXPECT_EQ(integer("waited"), 0);
+  EXPECT_EQ(integer("done"), 1);
+}
+
+TEST_F(DatabaseClientsTest, AnAnsweredRequestCannotBeAbandoned) {
+  const Sent sent = send(greedy, adds(3, "g"));
+  settle();
+  EXPECT_TRUE(sent.sink->done);
+  database->abandon(sent.handle);
+  database->abandon({});
+  settle();
+  EXPECT_FALSE(sent.sink->failure);
+  EXPECT_EQ(integer("g"), 3);
+}
+
+// A request whose last transactions a Cancel has ended is answered, although its call ends before the answer.
+TEST_F(DatabaseClientsTest, ACancelAndTheEndOfTheCallMeet) {
+  const Sent sent = send(greedy, waits(1, "g"));
+  settle();
+  CancelTarget target;
+  target.parked_id = 1;
+  std::uint64_t cancelled = 0;
+  database->cancel({}, target, [&](Result<std::uint64_t> count) { cancelled = *count; });
+  database->abandon(sent.handle);
+  settle();
+  EXPECT_EQ(database->status().parked, 0u);
+  EXPECT_EQ(greedy->waiting.load(), 0u) << "counted off once";
+  EXPECT_EQ(log.usage().reserved_bytes, 0u);
+  EXPECT_TRUE(sent.sink->ended());
+}
+
+TEST_F(DatabaseClientsTest, InASessionNothingEndsWithItsCall) {
+  const SessionId session = open_session();
+  const Sent sent = send(greedy, waits(1, "g"), session, 1);
+  settle();
+  EXPECT_TRUE(sent.handle.expired());
+  database->abandon(sent.handle);
+  settle();
+  EXPECT_EQ(database->status().parked, 1u);
+}
+
+TEST_F(DatabaseClientsTest, ATransactionThatReadsTooMuchIsRefused) {
+  options.transaction_reads_max = 1000;
+  reopen();
+  EXPECT_FALSE(send(light, reads(500, 2)).sink->failure);
+  const Sent sent = send(light, reads(501, 2));
+  ASSERT_TRUE(sent.sink->failure);
+  EXPECT_EQ(sent.sink->failure->code(), StatusCode::invalid_argument);
+  EXPECT_EQ(sent.sink->failure->message(),
+            "transactions[0] is up to 1002 reads of keys; the limit is 1000 reads of keys (--transaction-reads-max)");
+}
+
+TEST_F(DatabaseClientsTest, ATransactionThatCopiesTooMuchIsRefused) {
+  options.transaction_copies_bytes_max = 10000;
+  reopen();
+  const auto copies = [](int count) {
+    return [count](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(OpKind::get, b.key("large"));
+      for (int i = 0; i < count; ++i) b.op(OpKind::put, b.key("copy"), engine::Operand::get, 0);
+      b.end();
+    };
+  };
+  EXPECT_FALSE(send(light, copies(100)).sink->failure);
+  run([](engine::ColumnsBuilder& b) {
+    b.begin();
+    b.op(OpKind::put, b.key("large"), engine::Operand::bytes, b.value(std::string(1000, 'x')));
+    b.end();
+  });
+  EXPECT_FALSE(send(light, copies(10)).sink->failure);
+  const Sent sent = send(light, copies(11));
+  ASSERT_TRUE(sent.sink->failure);
+  EXPECT_NE(sent.sink->failure->message().find("--transaction-copies-bytes-max"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kilokv::server
