@@ -120,8 +120,7 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
         "start"},
        {kAdmission, "queue-transactions-max", Unit::count, &o->queue_transactions_max,
         "most transactions that were accepted and are not yet in a batch; more get RESOURCE_EXHAUSTED, unless the "
-        "queue "
-        "is empty"},
+        "queue is empty; one client may hold only a part (docs/transactions.md, section 15.4)"},
        {kAdmission, "queue-bytes-max", Unit::size, &o->queue_bytes_max,
         "most bytes of transactions that were accepted and are not yet in a batch; more get RESOURCE_EXHAUSTED"},
        {kAdmission, "parked-max", Unit::count, &o->parked_max, "most parked transactions: they wait for their guards"},
@@ -223,8 +222,10 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
        {kMessages, "stream-answer-bytes-max", Unit::size, &o->stream_answer_bytes_max,
         "most bytes of answers that the client of one stream has not taken; beyond it the server cuts the stream"},
        {kMessages, "answers-bytes-max", Unit::size, &o->answers_bytes_max,
-        "most bytes of answers that all clients have not taken; beyond it the server cuts the stream that adds to "
-        "them"},
+        "most bytes of answers that all clients have not taken; beyond it, or beyond the share of a client, calls "
+        "fail"},
+       {kMessages, "answer-timeout", Unit::duration, &o->answer_us_max,
+        "time in which a client must take an answer; then the server cancels the call"},
        {kLimits, "key-bytes-max", Unit::size, &limits->key_bytes_max, "longest key"},
        {kLimits, "value-bytes-max", Unit::size, &limits->value_bytes_max, "longest value"},
        {kLimits, "guards-max", Unit::count, &limits->guards_max,
@@ -234,6 +235,11 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
        {kLimits, "range-keys-max", Unit::count, &limits->range_keys_max, "most keys of one range operation"},
        {kLimits, "transaction-keys-max", Unit::count, &limits->transaction_keys_max,
         "most keys of all range operations of a transaction together"},
+       {kLimits, "transaction-reads-max", Unit::count, &options->database.transaction_reads_max,
+        "most keys that the guards, reads and ranges of a transaction may look at, uploaded guards not counted; a "
+        "range guard counts 384"},
+       {kLimits, "transaction-copies-bytes-max", Unit::size, &options->database.transaction_copies_bytes_max,
+        "most bytes that the PUTs of a transaction may copy from its GETs; each may be as long as the longest value"},
        {kLimits, "wait-timeout-max", Unit::duration, &options->database.wait_timeout_us_max,
         "longest wait_timeout of a transaction"}});
 }

@@ -1,31 +1,83 @@
-// Counts the bytes of answers that clients have not taken yet, over all streams of the service.
+// Counts the bytes of answers that clients have not taken yet, over all calls of the service, and ends the calls whose
+// client does not take its answer.
+//
+// An answer counts from the moment at which gRPC gets it until gRPC has passed all of it on to the connection. The flow
+// control of HTTP/2 lets a client delay that for ever. So each client has a share of the bytes
+// (core/clients/shared_limit.hpp), and each answer has a time limit.
+//
 // Thread safety: all members.
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <list>
+#include <mutex>
+#include <thread>
+
+#include "engine/base/status.hpp"
+#include "engine/base/types.hpp"
+#include "server/core/clients/client.hpp"
 
 namespace kilokv::server {
 
-class AnswerAccount {
+// A call, while gRPC sends an answer of it.
+class UnsentAnswer {
  public:
-  explicit AnswerAccount(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  virtual ~UnsentAnswer() = default;  // requires: not watched any more
+  UnsentAnswer(const UnsentAnswer&) = delete;
+  UnsentAnswer& operator=(const UnsentAnswer&) = delete;
 
-  // Adds `bytes` if the sum is at most bytes_max(). Returns the sum in both cases: a sum above bytes_max() was not
-  // kept.
-  std::uint64_t charge(std::uint64_t bytes) {
-    const std::uint64_t sum = unsent_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    if (sum > bytes_max_) release(bytes);
-    return sum;
-  }
-  void release(std::uint64_t bytes) { unsent_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+  // The client did not take the answer in time. May be called with any lock of the account, so it only cancels the
+  // call.
+  virtual void on_timeout() = 0;
 
-  std::uint64_t bytes_max() const { return bytes_max_; }
-  std::uint64_t unsent_bytes() const { return unsent_bytes_.load(std::memory_order_relaxed); }
+ protected:
+  UnsentAnswer() = default;
 
  private:
-  const std::uint64_t bytes_max_;
-  std::atomic<std::uint64_t> unsent_bytes_{0};
+  friend class AnswerAccount;
+  std::list<UnsentAnswer*>::iterator place_;
+  std::chrono::steady_clock::time_point since_;
+  bool is_watched_ = false;
+};
+
+class AnswerAccount {
+ public:
+  AnswerAccount(std::uint64_t bytes_max, DurationUs timeout_us);
+  ~AnswerAccount();
+  AnswerAccount(const AnswerAccount&) = delete;
+  AnswerAccount& operator=(const AnswerAccount&) = delete;
+
+  // Adds `bytes` for the client. RESOURCE_EXHAUSTED: all clients together, or this client, hold too many already.
+  Status charge(Client* client, std::uint64_t bytes) {
+    return limit_.charge(client->account(&Client::answer_bytes), bytes);
+  }
+  // Whether the client has room for any more.
+  Status check(Client* client) {
+    Status status = charge(client, 1);
+    if (status.ok()) release(client, 1);
+    return status;
+  }
+  void release(Client* client, std::uint64_t bytes) { limit_.release(client->account(&Client::answer_bytes), bytes); }
+  std::uint64_t unsent_bytes() const { return limit_.held(); }
+
+  // The time limit of `answer` begins now, or begins again.
+  void watch(UnsentAnswer* answer);
+  // It has none any more. After this, on_timeout() is not called.
+  void unwatch(UnsentAnswer* answer);
+
+ private:
+  void end_slow_ones();
+
+  SharedLimit limit_;
+  const std::chrono::microseconds timeout_;
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;
+  std::list<UnsentAnswer*> watched_;  // in the order in which their time began
+  std::thread thread_;
 };
 
 }  // namespace kilokv::server

@@ -2,9 +2,10 @@
 // finished once, after the last answer. Code that still has to write an answer holds the stream by shared_ptr, so the
 // stream can outlive the RPC. Answers that are written after the end of the RPC are dropped.
 //
-// Unsent answers have a limit for each stream, and one for the service (AnswerAccount). The stream whose next answer
-// would exceed a limit is cut. If no write is in progress, the stream ends with RESOURCE_EXHAUSTED and names the
-// setting. Otherwise it ends with CANCELLED, because a client that does not read cannot get a message.
+// Unsent answers have a limit for each stream, and one for the service and each client (AnswerAccount). The stream
+// whose next answer would exceed a limit is cut. If no write is in progress, the stream ends with RESOURCE_EXHAUSTED
+// and names the setting. Otherwise it ends with CANCELLED, because a client that does not read cannot get a message. A
+// stream is also cut if one answer is not sent in time.
 //
 // States: open -> (finish_when_sent) closing -> finished; open or closing -> (client gone, or cut) finished.
 // Thread safety: all members, because gRPC may run several reactions of one RPC at the same time. StartWrite, StartRead
@@ -23,14 +24,14 @@
 #include <string>
 #include <utility>
 
-#include "server/service/answer_account.hpp"
+#include "server/service/call_environment.hpp"
 #include "server/service/status_map.hpp"
 
 namespace kilokv::server {
 
 // Reactor is grpc::ServerWriteReactor<ByteBuffer> or grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>.
 template <class Reactor>
-class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerStream<Reactor>> {
+class AnswerStream : public Reactor, public UnsentAnswer, public std::enable_shared_from_this<AnswerStream<Reactor>> {
  public:
   // Keeps the stream alive until gRPC no longer uses it. Requires: called once, before gRPC sees the reactor.
   AnswerStream* adopted_by_rpc() {
@@ -39,19 +40,24 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   }
 
  protected:
-  // Requires: `account` outlives the RPC.
-  AnswerStream(grpc::CallbackServerContext* context, std::uint64_t answer_bytes_max, AnswerAccount* account)
-      : context_(context), answer_bytes_max_(answer_bytes_max), account_(account) {}
+  // Requires: `environment` outlives the RPC.
+  AnswerStream(grpc::CallbackServerContext* context, CallEnvironment* environment)
+      : environment_(environment), client_(environment->client_of(*context)), context_(context) {}
 
   // For subclasses. The caller holds mutex_, except for ended().
   void write(const grpc::ByteBuffer& answer) {
     if (closing() || finished_) return;
     const std::uint64_t bytes = answer.Length();
-    if (unsent_bytes_ + bytes > answer_bytes_max_) {
-      return cut(answer_bytes_max_, unsent_bytes_ + bytes, "--stream-answer-bytes-max");
+    const std::uint64_t of_stream_max = environment_->options.stream_answer_bytes_max;
+    if (unsent_bytes_ + bytes > of_stream_max) {
+      constexpr std::int64_t kRetryAfterUs = 1000000;  // by then, the client may have taken some
+      return cut(Status::exhausted(
+          ErrorReason::slow_reader,
+          {"answers", std::to_string(of_stream_max) + " bytes unsent",
+           std::to_string(unsent_bytes_ + bytes) + " bytes unsent with this one", "--stream-answer-bytes-max"},
+          kRetryAfterUs));
     }
-    const std::uint64_t of_all = account_->charge(bytes);
-    if (of_all > account_->bytes_max()) return cut(account_->bytes_max(), of_all, "--answers-bytes-max");
+    if (const Status status = environment_->answers.charge(client_.get(), bytes); !status.ok()) return cut(status);
     unsent_bytes_ += bytes;
     queue_.push_back(answer);
     if (!writing_) write_next();
@@ -74,6 +80,8 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
 
   // Called after an answer has left the queue.
   virtual void on_sent() {}
+  // The client has gone away before the RPC ended.
+  virtual void on_gone() {}
 
   // Whether nothing more can reach the client. Called without the mutex.
   bool ended() const {
@@ -86,16 +94,19 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   bool closing() const { return finish_.has_value() || cut_; }
   std::uint64_t unsent_bytes() const { return unsent_bytes_; }
 
+  CallEnvironment* const environment_;
+  const std::shared_ptr<Client> client_;
   mutable std::mutex mutex_;
 
  private:
   void OnWriteDone(bool ok) final {
     const std::lock_guard lock(mutex_);
     writing_ = false;
+    environment_->answers.unwatch(this);
     if (!ok || finished_) return abandon();
     if (!cut_) {
       unsent_bytes_ -= queue_.front().Length();
-      account_->release(queue_.front().Length());
+      environment_->answers.release(client_.get(), queue_.front().Length());
     }
     queue_.pop_front();
     if (!queue_.empty()) {
@@ -107,24 +118,22 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   }
 
   void OnCancel() final {
-    const std::lock_guard lock(mutex_);
-    abandon();
+    {
+      const std::lock_guard lock(mutex_);
+      abandon();
+    }
+    on_gone();
   }
 
+  void on_timeout() final { context_->TryCancel(); }
+
   void OnDone() override {
+    environment_->answers.unwatch(this);
     const std::shared_ptr<void> self = std::move(self_);  // gRPC uses the stream no more; the return may destroy it
   }
 
-  void cut(std::uint64_t limit, std::uint64_t actual, const char* setting) {
-    constexpr std::int64_t kRetryAfterUs = 1000000;  // by then, other clients may have taken their answers
-    if (!writing_) {
-      return finish_when_sent(
-          to_grpc(Status::exhausted(ErrorReason::slow_reader,
-                                    {"answers", std::to_string(limit) + " bytes unsent",
-                                     std::to_string(actual) + " bytes unsent with this one", setting},
-                                    kRetryAfterUs),
-                  context_));
-    }
+  void cut(const Status& status) {
+    if (!writing_) return finish_when_sent(to_grpc(status, context_));
     cut_ = true;
     drop_unsent();
     context_->TryCancel();
@@ -133,12 +142,13 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   // Drops all unsent answers except the one that gRPC is sending. Counts that one as dropped, too.
   void drop_unsent() {
     while (queue_.size() > (writing_ ? 1 : 0)) queue_.pop_back();
-    account_->release(unsent_bytes_);
+    environment_->answers.release(client_.get(), unsent_bytes_);
     unsent_bytes_ = 0;
   }
 
   void write_next() {
     writing_ = true;
+    environment_->answers.watch(this);
     this->StartWrite(&queue_.front());
   }
 
@@ -148,8 +158,6 @@ class AnswerStream : public Reactor, public std::enable_shared_from_this<AnswerS
   }
 
   grpc::CallbackServerContext* const context_;
-  const std::uint64_t answer_bytes_max_;
-  AnswerAccount* const account_;
   std::deque<grpc::ByteBuffer> queue_;  // while writing_, gRPC writes the front
   std::uint64_t unsent_bytes_ = 0;      // of the answers in queue_; 0 after drop_unsent()
   bool writing_ = false;

@@ -11,39 +11,62 @@
 
 namespace kilokv::server {
 
-void BatchCall::submit(const DatabaseGate& gate, const grpc::ByteBuffer& message) {
-  const Status status = try_submit(gate, message);
-  if (!status.ok()) fail(status.as_not_run());
+void BatchCall::start(const grpc::ByteBuffer& message) {
+  const auto self = std::static_pointer_cast<BatchCall>(shared_from_this());
+  const Status refused = environment_->decode_by(client_, message.Length(), [self, message] {
+    if (self->ended()) return;
+    const Status status = self->try_start(message);
+    if (!status.ok()) self->fail(status.as_not_run());
+  });
+  if (!refused.ok()) fail(refused.as_not_run());
 }
 
-Status BatchCall::try_submit(const DatabaseGate& gate, grpc::ByteBuffer message) {
-  Result<Database*> database = gate.get();
+Status BatchCall::try_start(grpc::ByteBuffer message) {
+  const ServiceOptions& options = environment_->options;
+  Result<Database*> database = environment_->gate.get();
   if (!database.ok()) return database.status();
   google::protobuf::Arena arena;
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::ExecuteBatchRequest>(&arena);
-  Status status = parse_message(&message, options_->message_bytes_max, parsed);
+  Status status = parse_message(&message, options.message_bytes_max, parsed);
   if (!status.ok()) return status;
   Result<RequestIdentity> identity = parse_identity(parsed->id());
   if (!identity.ok()) return identity.status();
 
   as_columns_ = parsed->has_columns();
   std::unique_ptr<Request> request = (*database)->acquire_request();
-  status = decode_transactions(*parsed, {(*database)->key_secret(), options_->limits}, &request->transactions);
+  status = decode_transactions(*parsed, {(*database)->key_secret(), options.limits}, &request->transactions);
   if (!status.ok()) return status;
   request->identity = *identity;
+  request->client = client_;
   request->sink = std::static_pointer_cast<BatchCall>(shared_from_this());
-  (*database)->submit(std::move(request));
+  SubmittedRequest submitted = (*database)->submit(std::move(request));
+  if (parsed->detached()) return {};
+  {
+    const std::lock_guard lock(submitted_mutex_);
+    database_ = *database;
+    submitted_ = std::move(submitted);
+  }
+  if (ended()) on_gone();  // perhaps while it was submitted
   return {};
 }
 
+// Does nothing for a request that is answered, or that is not submitted yet.
+void BatchCall::on_gone() {
+  const std::lock_guard lock(submitted_mutex_);
+  if (database_ != nullptr) database_->abandon(submitted_);
+}
+
 void BatchCall::results(const ResultSlice& slice, bool last) {
-  if (ended()) return;
-  const auto messages = encode_slice<v1::ExecuteBatchResponse>(slice, as_columns_, options_->message_bytes_max);
-  std::vector<grpc::ByteBuffer> buffers;
-  buffers.reserve(messages.size());
-  for (const v1::ExecuteBatchResponse& message : messages) buffers.push_back(serialize_message(message));
+  if (!ended()) {
+    encode_slice<v1::ExecuteBatchResponse>(slice, as_columns_, environment_->options.message_bytes_max,
+                                           [this](v1::ExecuteBatchResponse* message, bool) {
+                                             if (ended()) return;
+                                             const grpc::ByteBuffer buffer = serialize_message(*message);
+                                             const std::lock_guard lock(mutex_);
+                                             write(buffer);
+                                           });
+  }
   const std::lock_guard lock(mutex_);
-  for (const grpc::ByteBuffer& buffer : buffers) write(buffer);
   if (last) finish_when_sent(grpc::Status::OK);
 }
 

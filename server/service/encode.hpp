@@ -7,8 +7,9 @@
 // columns.proto says. Thread safety: one thread at a time.
 #pragma once
 
+#include <google/protobuf/arena.h>
+
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -121,20 +122,30 @@ class ColumnsEncoder final : public ResultsEncoder {
 };
 
 // Encodes the results of `slice` as messages of type Response (ExecuteBatchResponse or SessionResponse), at least one.
-template <class Response>
-std::deque<Response> encode_slice(const ResultSlice& slice, bool as_columns, std::uint64_t message_bytes_max) {
-  std::deque<Response> messages;
+// Passes each message, when it is complete, to `emit`, a function from (Response*, bool is_last_of_slice). So only one
+// message is in memory at a time. The message is valid during the call.
+template <class Response, class Emit>
+void encode_slice(const ResultSlice& slice, bool as_columns, std::uint64_t message_bytes_max, const Emit& emit) {
+  google::protobuf::Arena arena;  // a message with many reads is made of many small parts
+  Response* message = nullptr;
+  const auto next = [&] {
+    if (message != nullptr) {
+      emit(message, false);
+      arena.Reset();
+    }
+    return message = google::protobuf::Arena::CreateMessage<Response>(&arena);
+  };
   if (as_columns) {
-    ColumnsEncoder encoder([&] { return messages.emplace_back().mutable_columns(); }, message_bytes_max);
+    ColumnsEncoder encoder([&] { return next()->mutable_columns(); }, message_bytes_max);
     slice.visit(&encoder);
     encoder.finish();
   } else {
-    RowsEncoder encoder([&] { return messages.emplace_back().mutable_rows(); }, message_bytes_max);
+    RowsEncoder encoder([&] { return next()->mutable_rows(); }, message_bytes_max);
     slice.visit(&encoder);
     encoder.finish();
   }
-  if (messages.empty()) messages.emplace_back();
-  return messages;
+  if (message == nullptr) next();
+  emit(message, true);
 }
 
 }  // namespace kilokv::server

@@ -23,6 +23,8 @@ void fill_parked(const ParkedTransaction& parked, v1::ParkedTransaction* message
   message->set_guard_key(parked.guard_key);
   message->set_admitted_batch(parked.admitted_batch);
   message->set_deadline_us(parked.deadline_us);
+  message->set_since_us(parked.since_us);
+  message->set_client(parked.client);
 }
 
 void fill_positions(const DatabaseStatus& status, v1::PositionSection* section) {
@@ -87,7 +89,7 @@ void fill_list(const std::vector<ParkedTransaction>& parked, std::uint32_t limit
                v1::ListParkedResponse* message) {
   std::uint64_t bytes = kMessageBytesBound;
   for (const ParkedTransaction& one : parked) {
-    bytes += kTransactionBytesBound + one.guard_key.size();
+    bytes += kTransactionBytesBound + one.guard_key.size() + one.client.size();
     const auto listed = static_cast<std::uint32_t>(message->parked_size());
     if (listed == limit || (bytes > message_bytes_max && listed > 0)) return message->set_more(true);
     fill_parked(one, message->add_parked());

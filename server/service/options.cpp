@@ -45,8 +45,9 @@ Status ServiceOptions::validate() const {
   }
   // gRPC counts milliseconds with an int.
   constexpr DurationUs kDayUs = DurationUs{24} * 3600 * 1000000;
-  for (const auto& [name, actual] : {std::pair{"--handshake-timeout", handshake_us_max},
-                                     std::pair{"--connection-idle-max", connection_idle_us_max}}) {
+  for (const auto& [name, actual] :
+       {std::pair{"--handshake-timeout", handshake_us_max}, std::pair{"--connection-idle-max", connection_idle_us_max},
+        std::pair{"--answer-timeout", answer_us_max}}) {
     if (actual >= 100000 && actual <= kDayUs) continue;
     return Status::invalid(
         {.field = name, .limit = "100ms to 24h", .actual = std::to_string(actual) + " us", .setting = name});

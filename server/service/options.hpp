@@ -17,7 +17,8 @@ struct ServiceOptions {
   std::uint64_t stream_bytes_max = std::uint64_t{32} << 20;  // of requests in flight and unsent answers; likewise
   std::uint64_t stream_answer_bytes_max = std::uint64_t{256}
                                           << 20;  // unsent answers of one stream; beyond it the stream is cut
-  std::uint64_t answers_bytes_max = std::uint64_t{1} << 30;  // unsent answers of all streams; likewise
+  std::uint64_t answers_bytes_max = std::uint64_t{512} << 20;  // unsent answers of all calls; beyond it a call fails
+  DurationUs answer_us_max = 30000000;                         // to send one answer; then its call is cancelled
   std::uint32_t connections_max = 4000;
   std::uint32_t connections_per_address_max = 1000;
   std::uint32_t connection_cancels_max = 2000;     // per second

@@ -14,6 +14,7 @@
 #include "server/service/read_set.hpp"
 #include "server/service/status_map.hpp"
 #include "server/service/transaction_call.hpp"
+#include "server/service/unary_call.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -23,51 +24,61 @@ using KStatus = kilokv::Status;  // the class of the handlers has a method `Stat
 constexpr std::uint32_t kParkedDefault = 1000;
 constexpr std::uint32_t kParkedMax = 10000;
 
-// A unary call: its messages, and its end. Code that still has to answer holds the call by shared_ptr.
+// A unary call that runs no transaction: its messages, and its end. Code that still has to answer holds the call by
+// shared_ptr.
 template <class Request, class Response>
-class Call {
+class Call final : public UnaryCall {
  public:
-  Call(grpc::CallbackServerContext* context, grpc::ByteBuffer* answer)
-      : context_(context), reactor_(context->DefaultReactor()), answer_(answer) {}
+  Call(grpc::CallbackServerContext* context, CallEnvironment* environment, grpc::ByteBuffer* answer)
+      : UnaryCall(context, environment, answer) {}
 
   void end(const KStatus& status) {
-    if (status.ok()) *answer_ = serialize_message(response);
-    reactor_->Finish(to_grpc(status, context_));
+    if (ended()) return;  // the client has gone away
+    if (status.ok()) {
+      answer(serialize_message(response));
+    } else {
+      end_with(status);
+    }
   }
-  grpc::ServerUnaryReactor* reactor() const { return reactor_; }
   // Ends the call with an error, before anything ran.
-  void refuse(const KStatus& status) { end(status.as_not_run()); }
+  void refuse(const KStatus& status) { end_with(status.as_not_run()); }
+
+  const std::shared_ptr<Client>& client() const { return client_; }
+  bool is_over() const { return ended(); }
 
   Request request;
   Response response;
-
- private:
-  grpc::CallbackServerContext* context_;
-  grpc::ServerUnaryReactor* reactor_;  // gRPC owns it until the end
-  grpc::ByteBuffer* answer_;
 };
 
 // Parses the message, and passes the call to `handle`. `handle` ends the call at once or later.
 template <class Request, class Response, class Handle>
-grpc::ServerUnaryReactor* take(const ServiceOptions& options, grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* take(CallEnvironment* environment, grpc::CallbackServerContext* context,
                                grpc::ByteBuffer message, grpc::ByteBuffer* answer, const Handle& handle) {
-  const auto call = std::make_shared<Call<Request, Response>>(context, answer);
-  const KStatus status = parse_message(&message, options.message_bytes_max, &call->request);
-  if (status.ok()) {
-    handle(call);
-  } else {
-    call->refuse(status);
-  }
-  return call->reactor();
+  const auto call = std::make_shared<Call<Request, Response>>(context, environment, answer);
+  call->adopted_by_rpc();
+  const std::uint64_t bytes = message.Length();
+  const std::uint64_t bytes_max = environment->options.message_bytes_max;
+  const KStatus refused =
+      environment->decode_by(call->client(), bytes, [call, bytes_max, handle, message = std::move(message)]() mutable {
+        if (call->is_over()) return;
+        const KStatus status = parse_message(&message, bytes_max, &call->request);
+        if (status.ok()) {
+          handle(call);
+        } else {
+          call->refuse(status);
+        }
+      });
+  if (!refused.ok()) call->refuse(refused);
+  return call.get();
 }
 
 // The same for a call that needs the database. `handle` also gets the database.
 template <class Request, class Response, class Handle>
-grpc::ServerUnaryReactor* take(const DatabaseGate& gate, const ServiceOptions& options,
-                               grpc::CallbackServerContext* context, const grpc::ByteBuffer& message,
-                               grpc::ByteBuffer* answer, const Handle& handle) {
-  return take<Request, Response>(options, context, message, answer, [&](const auto& call) {
-    const Result<Database*> database = gate.get();
+grpc::ServerUnaryReactor* take_for_database(CallEnvironment* environment, grpc::CallbackServerContext* context,
+                                            const grpc::ByteBuffer& message, grpc::ByteBuffer* answer,
+                                            const Handle& handle) {
+  return take<Request, Response>(environment, context, message, answer, [environment, handle](const auto& call) {
+    const Result<Database*> database = environment->gate.get();
     if (!database.ok()) return call->refuse(database.status());
     handle(call, *database);
   });
@@ -113,6 +124,24 @@ Result<DurationUs> lease_of(const v1::OpenSessionRequest& request, const Databas
   return static_cast<DurationUs>(request.lease_us());
 }
 
+Result<CancelTarget> target_of(const v1::CancelParked& parked) {
+  if (parked.client().empty() && parked.key_prefix().empty() && parked.older_than_us() == 0) {
+    return KStatus::invalid({.field = "parked",
+                             .limit = "at least one of client, key_prefix and older_than_us",
+                             .actual = "none",
+                             .setting = ""})
+        .because(ErrorReason::missing_field);
+  }
+  constexpr std::uint64_t kLongestUs = std::uint64_t{1} << 60;
+  KStatus status = check_limit("parked.older_than_us", parked.older_than_us(), kLongestUs, " us", "");
+  if (!status.ok()) return status;
+  CancelTarget target;
+  target.filter = ParkedFilter{.client = parked.client(),
+                               .key_prefix = parked.key_prefix(),
+                               .older_than_us = static_cast<DurationUs>(parked.older_than_us())};
+  return target;
+}
+
 Result<CancelTarget> target_of(const v1::CancelRequest& request, const engine::TransactionLimits& limits) {
   CancelTarget target;
   switch (request.target_case()) {
@@ -129,9 +158,11 @@ Result<CancelTarget> target_of(const v1::CancelRequest& request, const engine::T
       target.indices.assign(indices.begin(), indices.end());
       return target;
     }
+    case v1::CancelRequest::kParked: return target_of(request.parked());
     case v1::CancelRequest::TARGET_NOT_SET: break;
   }
-  return KStatus::invalid({.field = "target", .limit = "parked_id or transactions", .actual = "not set", .setting = ""})
+  return KStatus::invalid(
+             {.field = "target", .limit = "parked_id, transactions or parked", .actual = "not set", .setting = ""})
       .because(ErrorReason::missing_field);
 }
 
@@ -160,34 +191,36 @@ Result<std::uint64_t> reader_of(const v1::ScanRequest& request) {
 }  // namespace
 
 KiloKvService::KiloKvService(ServiceOptions options, ServerInfo info)
-    : options_(options), info_(std::move(info)), answers_(options_.answers_bytes_max) {}
+    : environment_{.options = options}, info_(std::move(info)) {}
 
 void KiloKvService::close() {
-  gate_.close();
+  environment_.gate.close();
+  environment_.decode.drain();
   std::vector<std::weak_ptr<SessionStream>> streams;
   {
     const std::lock_guard lock(streams_mutex_);
     streams.swap(streams_);
   }
   for (const auto& weak : streams) {
-    if (const auto stream = weak.lock()) stream->end(gate_.get().status());
+    if (const auto stream = weak.lock()) stream->end(environment_.gate.get().status());
   }
 }
 
 grpc::ServerUnaryReactor* KiloKvService::Execute(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                                  grpc::ByteBuffer* answer) {
-  auto call = std::make_shared<ExecuteCall>(context, &options_, answer);
+  auto call = std::make_shared<ExecuteCall>(context, &environment_, answer);
   call->adopted_by_rpc();
-  call->submit(gate_, *message);
+  call->start(*message);
   return call.get();
 }
 
 grpc::ServerUnaryReactor* KiloKvService::UploadReadSet(grpc::CallbackServerContext* context,
                                                        const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
-  return take<v1::UploadReadSetRequest, v1::UploadReadSetResponse>(
-      gate_, options_, context, *message, answer, [this](const auto& call, Database* database) {
-        Result<ReadSetChunk> chunk = decode_chunk(call->request, options_);
+  return take_for_database<v1::UploadReadSetRequest, v1::UploadReadSetResponse>(
+      &environment_, context, *message, answer, [this](const auto& call, Database* database) {
+        Result<ReadSetChunk> chunk = decode_chunk(call->request, environment_.options);
         if (!chunk.ok()) return call->refuse(chunk.status());
+        chunk->client = call->client();
         const Result<std::uint64_t> keys = database->upload(*chunk);
         if (keys.ok()) call->response.set_keys(*keys);
         call->end(keys.status());
@@ -196,15 +229,15 @@ grpc::ServerUnaryReactor* KiloKvService::UploadReadSet(grpc::CallbackServerConte
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* KiloKvService::ExecuteBatch(grpc::CallbackServerContext* context,
                                                                         const grpc::ByteBuffer* request) {
-  auto call = std::make_shared<BatchCall>(context, &options_, &answers_);
+  auto call = std::make_shared<BatchCall>(context, &environment_);
   call->adopted_by_rpc();
-  call->submit(gate_, *request);
+  call->start(*request);
   return call.get();
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KiloKvService::Session(
     grpc::CallbackServerContext* context) {
-  auto stream = std::make_shared<SessionStream>(context, &gate_, &options_, &answers_);
+  auto stream = std::make_shared<SessionStream>(context, &environment_);
   stream->adopted_by_rpc();
   {
     const std::lock_guard lock(streams_mutex_);
@@ -217,11 +250,11 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KiloKvService::Sess
 
 grpc::ServerUnaryReactor* KiloKvService::OpenSession(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
-  return take<v1::OpenSessionRequest, v1::OpenSessionResponse>(
-      gate_, options_, context, *message, answer, [](const auto& call, Database* database) {
+  return take_for_database<v1::OpenSessionRequest, v1::OpenSessionResponse>(
+      &environment_, context, *message, answer, [](const auto& call, Database* database) {
         Result<DurationUs> lease_us = lease_of(call->request, database->options());
         if (!lease_us.ok()) return call->refuse(lease_us.status());
-        database->open_session(*lease_us, [call](Result<SessionId> session, DurationUs granted_us) {
+        database->open_session(call->client(), *lease_us, [call](Result<SessionId> session, DurationUs granted_us) {
           if (session.ok()) {
             call->response.set_session(session->bytes.data(), session->bytes.size());
             call->response.set_lease_us(static_cast<std::uint64_t>(granted_us));
@@ -233,8 +266,8 @@ grpc::ServerUnaryReactor* KiloKvService::OpenSession(grpc::CallbackServerContext
 
 grpc::ServerUnaryReactor* KiloKvService::KeepSessionAlive(grpc::CallbackServerContext* context,
                                                           const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
-  return take<v1::KeepSessionAliveRequest, v1::KeepSessionAliveResponse>(
-      gate_, options_, context, *message, answer, [](const auto& call, Database* database) {
+  return take_for_database<v1::KeepSessionAliveRequest, v1::KeepSessionAliveResponse>(
+      &environment_, context, *message, answer, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
         call->end(database->keep_alive(*session));
@@ -243,28 +276,28 @@ grpc::ServerUnaryReactor* KiloKvService::KeepSessionAlive(grpc::CallbackServerCo
 
 grpc::ServerUnaryReactor* KiloKvService::CloseSession(grpc::CallbackServerContext* context,
                                                       const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
-  return take<v1::CloseSessionRequest, v1::CloseSessionResponse>(
-      gate_, options_, context, *message, answer, [](const auto& call, Database* database) {
+  return take_for_database<v1::CloseSessionRequest, v1::CloseSessionResponse>(
+      &environment_, context, *message, answer, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
-        database->close_session(*session, [call](const KStatus& status) { call->end(status); });
+        database->close_session(call->client(), *session, [call](const KStatus& status) { call->end(status); });
       });
 }
 
 grpc::ServerUnaryReactor* KiloKvService::Get(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                              grpc::ByteBuffer* answer) {
-  auto call = std::make_shared<GetCall>(context, &options_, answer);
+  auto call = std::make_shared<GetCall>(context, &environment_, answer);
   call->adopted_by_rpc();
-  call->submit(gate_, *message);
+  call->start(*message);
   return call.get();
 }
 
 grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                               grpc::ByteBuffer* answer) {
-  return take<v1::ScanRequest, v1::ScanResponse>(
-      gate_, options_, context, *message, answer, [this](const auto& call, Database* database) {
+  return take_for_database<v1::ScanRequest, v1::ScanResponse>(
+      &environment_, context, *message, answer, [this](const auto& call, Database* database) {
         const v1::ScanRequest& request = call->request;
-        const KStatus status = check_scan(request, options_, database->options());
+        const KStatus status = check_scan(request, environment_.options, database->options());
         if (!status.ok()) return call->refuse(status);
         const Result<std::uint64_t> reader = reader_of(request);
         if (!reader.ok()) return call->refuse(reader.status());
@@ -274,7 +307,8 @@ grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* conte
                          .boundary = {},
                          .keep_boundary = request.keep_boundary(),
                          .reader = *reader,
-                         .bytes_max = options_.message_bytes_max};
+                         .bytes_max = environment_.options.message_bytes_max,
+                         .client = call->client()};
         if (request.boundary() != 0) scan.boundary = request.boundary();
         database->scan(std::move(scan), [call](Result<ScanPage> page) {
           if (page.ok()) fill_page(*page, &call->response);
@@ -285,29 +319,29 @@ grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* conte
 
 grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext* context,
                                                     const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
-  return take<v1::ListParkedRequest, v1::ListParkedResponse>(
-      gate_, options_, context, *message, answer, [this](const auto& call, Database* database) {
+  return take_for_database<v1::ListParkedRequest, v1::ListParkedResponse>(
+      &environment_, context, *message, answer, [this](const auto& call, Database* database) {
         const v1::ListParkedRequest& request = call->request;
         const KStatus status = check_limit("limit", request.limit(), kParkedMax, " transactions", "");
         if (!status.ok()) return call->refuse(status);
         const std::uint32_t limit = request.limit() == 0 ? kParkedDefault : request.limit();
         // Asks for one more than the client wants, to see whether there are more.
-        database->list_parked(
-            request.after_id(), limit + 1,
-            [call, limit, bytes_max = options_.message_bytes_max](Result<std::vector<ParkedTransaction>> parked) {
-              if (parked.ok()) fill_list(*parked, limit, bytes_max, &call->response);
-              call->end(parked.status());
-            });
+        database->list_parked(call->client(), request.after_id(), limit + 1,
+                              [call, limit, bytes_max = environment_.options.message_bytes_max](
+                                  Result<std::vector<ParkedTransaction>> parked) {
+                                if (parked.ok()) fill_list(*parked, limit, bytes_max, &call->response);
+                                call->end(parked.status());
+                              });
       });
 }
 
 grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                                 grpc::ByteBuffer* answer) {
-  return take<v1::CancelRequest, v1::CancelResponse>(
-      gate_, options_, context, *message, answer, [this](const auto& call, Database* database) {
-        Result<CancelTarget> target = target_of(call->request, options_.limits);
+  return take_for_database<v1::CancelRequest, v1::CancelResponse>(
+      &environment_, context, *message, answer, [this](const auto& call, Database* database) {
+        Result<CancelTarget> target = target_of(call->request, environment_.options.limits);
         if (!target.ok()) return call->refuse(target.status());
-        database->cancel(*target, [call](Result<std::uint64_t> cancelled) {
+        database->cancel(call->client(), *target, [call](Result<std::uint64_t> cancelled) {
           if (cancelled.ok()) call->response.set_cancelled(*cancelled);
           call->end(cancelled.status());
         });
@@ -316,21 +350,22 @@ grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* con
 
 grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                                 grpc::ByteBuffer* answer) {
-  return take<v1::StatusRequest, v1::StatusResponse>(options_, context, *message, answer, [this](const auto& call) {
-    // Status is answered in every state of the server, because clients ask it for this state.
-    DatabaseStatus status;
-    if (Result<Database*> database = gate_.get(); database.ok()) {
-      status = (*database)->status();
-    } else if (gate_.closed()) {
-      status.state = DatabaseStatus::State::draining;
-    }
-    v1::StatusResponse* response = &call->response;
-    fill_status(status, response);
-    fill_info(info_, response);
-    response->mutable_server()->set_uptime_seconds(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
-    call->end({});
-  });
+  return take<v1::StatusRequest, v1::StatusResponse>(
+      &environment_, context, *message, answer, [this](const auto& call) {
+        // Status is answered in every state of the server, because clients ask it for this state.
+        DatabaseStatus status;
+        if (Result<Database*> database = environment_.gate.get(); database.ok()) {
+          status = (*database)->status();
+        } else if (environment_.gate.closed()) {
+          status.state = DatabaseStatus::State::draining;
+        }
+        v1::StatusResponse* response = &call->response;
+        fill_status(status, response);
+        fill_info(info_, response);
+        response->mutable_server()->set_uptime_seconds(
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
+        call->end({});
+      });
 }
 
 }  // namespace kilokv::server

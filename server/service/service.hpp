@@ -1,8 +1,8 @@
 // The KiloKV service. Each handler validates its message, calls the database, and maps the error. It does nothing else.
 //
 // Handlers run on gRPC's threads and never block. A unary RPC ends with its answer. It also ends when its client goes
-// away, or when its deadline passes. Neither cancels anything in the database. Thread safety: all members. The database
-// that is passed to serve() must outlive every RPC.
+// away, or when its deadline passes. Its transactions then end too, unless they are in a session or detached. Thread
+// safety: all members. The database that is passed to serve() must outlive every RPC.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,7 @@
 #include <vector>
 
 #include "kilokv/v1/kilokv.grpc.pb.h"
-#include "server/service/answer_account.hpp"
-#include "server/service/gate.hpp"
+#include "server/service/call_environment.hpp"
 #include "server/service/options.hpp"
 #include "server/service/session_stream.hpp"
 
@@ -46,12 +45,12 @@ class KiloKvService final : public KiloKvMethods {
   KiloKvService(ServiceOptions options, ServerInfo info);
 
   // Begins to serve requests. Before, every request gets UNAVAILABLE, "recovering".
-  void serve(Database* database) { gate_.open(database); }
+  void serve(Database* database) { environment_.gate.open(database); }
   // Stops serving. After this, every request gets UNAVAILABLE, "draining". Streams end when their queued answers are
   // sent.
   void close();
-  // Bytes of answers that clients have not taken yet, on all streams.
-  std::uint64_t unsent_answer_bytes() const { return answers_.unsent_bytes(); }
+  // Bytes of answers that clients have not taken yet, on all calls.
+  std::uint64_t unsent_answer_bytes() const { return environment_.answers.unsent_bytes(); }
 
   grpc::ServerUnaryReactor* Execute(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                     grpc::ByteBuffer* answer) override;
@@ -78,11 +77,9 @@ class KiloKvService final : public KiloKvMethods {
                                    grpc::ByteBuffer* answer) override;
 
  private:
-  const ServiceOptions options_;
+  CallEnvironment environment_;
   const ServerInfo info_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
-  AnswerAccount answers_;
-  DatabaseGate gate_;
   std::mutex streams_mutex_;
   std::vector<std::weak_ptr<SessionStream>> streams_;  // the open ones, and some that have ended
 };

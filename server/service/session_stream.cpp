@@ -4,8 +4,6 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
-#include <vector>
-
 #include "server/service/decode.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
@@ -17,8 +15,9 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 
-// For a message that is too long to be parsed: reads only the number, which the refusal names, and the session, to
-// which a first message binds the stream. Skips everything else. So it takes no more memory than the bytes themselves.
+// For a message that is not to be parsed, because it is too long or refused: reads only the number, which the refusal
+// names, and the session, to which a first message binds the stream. Skips everything else. So it takes no more memory
+// than the bytes themselves.
 Status read_head(grpc::ByteBuffer* buffer, v1::SessionRequest* head) {
   constexpr auto kNumber =
       WireFormatLite::MakeTag(v1::SessionRequest::kNumberFieldNumber, WireFormatLite::WIRETYPE_VARINT);
@@ -52,32 +51,37 @@ class SessionStream::Answer final : public ResponseSink {
       : stream_(std::move(stream)), number_(message.number()), bytes_(bytes), as_columns_(message.has_columns()) {}
 
   void results(const ResultSlice& slice, bool last) override {
-    if (stream_->ended()) return send({}, last);
-    auto messages = encode_slice<v1::SessionResponse>(slice, as_columns_, stream_->options_->message_bytes_max);
-    messages.back().set_last(last);
-    std::vector<grpc::ByteBuffer> buffers;
-    for (v1::SessionResponse& message : messages) {
-      message.set_number(number_);
-      buffers.push_back(serialize_message(message));
+    if (!stream_->ended()) {
+      encode_slice<v1::SessionResponse>(slice, as_columns_, stream_->environment_->options.message_bytes_max,
+                                        [this, last](v1::SessionResponse* message, bool is_last_of_slice) {
+                                          message->set_last(last && is_last_of_slice);
+                                          send(message);
+                                        });
     }
-    send(buffers, last);
+    if (last) answered();
   }
 
   void fail(const Status& status) override {
     v1::SessionResponse message;
-    message.set_number(number_);
     message.set_last(true);
     fill_error(status, message.mutable_error());
-    send({serialize_message(message)}, true);
+    send(&message);
+    answered();
   }
 
   bool gone() const override { return stream_->ended(); }
 
  private:
-  void send(const std::vector<grpc::ByteBuffer>& buffers, bool last) {
+  void send(v1::SessionResponse* message) {
+    if (stream_->ended()) return;
+    message->set_number(number_);
+    const grpc::ByteBuffer buffer = serialize_message(*message);
     const std::lock_guard lock(stream_->mutex_);
-    for (const grpc::ByteBuffer& buffer : buffers) stream_->write(buffer);
-    if (last) stream_->answered(bytes_);
+    stream_->write(buffer);
+  }
+  void answered() {
+    const std::lock_guard lock(stream_->mutex_);
+    stream_->answered(bytes_);
   }
 
   const std::shared_ptr<SessionStream> stream_;
@@ -97,26 +101,39 @@ void SessionStream::end(const Status& status) {
 }
 
 void SessionStream::OnReadDone(bool ok) {
-  Status status;
-  if (ok) {
-    grpc::ByteBuffer buffer;
-    buffer.Swap(&incoming_);
-    status = take(&buffer);
+  if (!ok) return handled(true);
+  grpc::ByteBuffer buffer;
+  buffer.Swap(&incoming_);
+  const auto self = std::static_pointer_cast<SessionStream>(shared_from_this());
+  const Status refused =
+      environment_->decode_by(client_, buffer.Length(), [self, buffer] { self->take_and_read_on(buffer, {}); });
+  if (!refused.ok()) take_and_read_on(buffer, refused);
+}
+
+void SessionStream::take_and_read_on(grpc::ByteBuffer buffer, const Status& refused) {
+  if (!ended()) {
+    const Status status = take(&buffer, refused);
+    if (!status.ok()) end(status);
   }
-  if (!status.ok()) end(status);
+  handled(false);
+}
+
+void SessionStream::handled(bool half_closed) {
   const std::lock_guard lock(mutex_);
   reading_ = false;
-  half_closed_ = !ok;
+  half_closed_ = half_closed;
   if (half_closed_ && requests_in_flight_ == 0) finish_when_sent(grpc::Status::OK);
   read_on();
 }
 
-Status SessionStream::take(grpc::ByteBuffer* buffer) {
+// `refused`: if not ok, the request gets this answer.
+Status SessionStream::take(grpc::ByteBuffer* buffer, const Status& refused) {
   const std::uint64_t bytes = buffer->Length();
   google::protobuf::Arena arena;
   auto* message = google::protobuf::Arena::CreateMessage<v1::SessionRequest>(&arena);
-  const bool too_long = bytes > options_->message_bytes_max;  // submit() refuses it
-  Status status = too_long ? read_head(buffer, message) : parse_message(buffer, options_->message_bytes_max, message);
+  const bool too_long = bytes > environment_->options.message_bytes_max;  // submit() refuses it
+  Status status = too_long || !refused.ok() ? read_head(buffer, message)
+                                            : parse_message(buffer, environment_->options.message_bytes_max, message);
   if (!status.ok()) return status;
   if (!bound_) {
     status = bind(*message);
@@ -128,7 +145,7 @@ Status SessionStream::take(grpc::ByteBuffer* buffer) {
     request_bytes_ += bytes;
   }
   auto answer = std::make_shared<Answer>(std::static_pointer_cast<SessionStream>(shared_from_this()), *message, bytes);
-  status = submit(*message, bytes, answer);
+  status = refused.ok() ? submit(*message, bytes, answer) : refused;
   if (!status.ok()) answer->fail(status.as_not_run());
   return {};
 }
@@ -144,9 +161,9 @@ Status SessionStream::bind(const v1::SessionRequest& message) {
 }
 
 Status SessionStream::submit(const v1::SessionRequest& message, std::uint64_t bytes, std::shared_ptr<Answer> answer) {
-  Result<Database*> database = gate_->get();
+  Result<Database*> database = environment_->gate.get();
   if (!database.ok()) return database.status();
-  Status status = check_message_bytes(bytes, options_->message_bytes_max);
+  Status status = check_message_bytes(bytes, environment_->options.message_bytes_max);
   if (!status.ok()) return status;
   if (message.number() == 0) {
     return Status::invalid({.field = "number", .limit = "1 or more", .actual = "0", .setting = ""})
@@ -164,11 +181,13 @@ Status SessionStream::submit(const v1::SessionRequest& message, std::uint64_t by
     }
   }
   std::unique_ptr<Request> request = (*database)->acquire_request();
-  status = decode_transactions(message, {(*database)->key_secret(), options_->limits}, &request->transactions);
+  status =
+      decode_transactions(message, {(*database)->key_secret(), environment_->options.limits}, &request->transactions);
   if (!status.ok()) return status;
   request->identity.session = session_;
   request->identity.number = message.number();
   request->identity.acknowledged_through = message.acknowledged_through();
+  request->client = client_;
   request->sink = std::move(answer);
   (*database)->submit(std::move(request));
   return {};
@@ -183,8 +202,8 @@ void SessionStream::answered(std::uint64_t bytes) {
 
 void SessionStream::read_on() {
   if (reading_ || half_closed_ || closing()) return;
-  if (requests_in_flight_ >= options_->stream_requests_max) return;
-  if (request_bytes_ + unsent_bytes() >= options_->stream_bytes_max) return;
+  if (requests_in_flight_ >= environment_->options.stream_requests_max) return;
+  if (request_bytes_ + unsent_bytes() >= environment_->options.stream_bytes_max) return;
   reading_ = true;
   StartRead(&incoming_);
 }

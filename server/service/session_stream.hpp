@@ -14,16 +14,13 @@
 #include "kilokv/v1/kilokv.pb.h"
 #include "server/core/request.hpp"
 #include "server/service/answer_stream.hpp"
-#include "server/service/gate.hpp"
-#include "server/service/options.hpp"
 
 namespace kilokv::server {
 
 class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>> {
  public:
-  SessionStream(grpc::CallbackServerContext* context, const DatabaseGate* gate, const ServiceOptions* options,
-                AnswerAccount* account)
-      : AnswerStream(context, options->stream_answer_bytes_max, account), gate_(gate), options_(options) {}
+  SessionStream(grpc::CallbackServerContext* context, CallEnvironment* environment)
+      : AnswerStream(context, environment) {}
 
   void start();
   // Ends the stream with `status` after the queued answers are sent.
@@ -35,22 +32,21 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
   void OnReadDone(bool ok) override;
   void on_sent() override { read_on(); }
 
-  Status take(grpc::ByteBuffer* buffer);
+  void take_and_read_on(grpc::ByteBuffer buffer, const Status& refused);
+  void handled(bool half_closed);
+  Status take(grpc::ByteBuffer* buffer, const Status& refused);
   Status bind(const v1::SessionRequest& message);
   Status submit(const v1::SessionRequest& message, std::uint64_t bytes, std::shared_ptr<Answer> answer);
   void answered(std::uint64_t bytes);
   void read_on();  // requires: mutex_ is held
 
-  const DatabaseGate* const gate_;
-  const ServiceOptions* const options_;
-
-  // Only the reading reaction uses these.
+  // Only the reading reaction, and the decoding of its message, use these.
   grpc::ByteBuffer incoming_;
   bool bound_ = false;  // whether the first message has come
   std::optional<SessionId> session_;
 
   // Guarded by mutex_.
-  bool reading_ = false;  // a read is in progress, or its message is being handled
+  bool reading_ = false;  // a read is in progress, or its message waits or is being handled
   bool half_closed_ = false;
   std::uint32_t requests_in_flight_ = 0;
   std::uint64_t request_bytes_ = 0;  // of the requests in flight

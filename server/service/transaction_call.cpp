@@ -65,102 +65,107 @@ Status check_keys(const v1::GetRequest& request, const engine::TransactionLimits
 
 }  // namespace
 
-void TransactionCall::results(const ResultSlice& slice, bool last) {
-  const std::lock_guard lock(mutex_);
-  if (finished_) return;
-  const Status status = encode(slice, answer_);
-  if (last) finish(status);
+// The one transaction has one result, so the first slice is the last.
+void TransactionCall::results(const ResultSlice& slice, bool /*last*/) {
+  if (ended()) return;
+  // No time goes into an answer that would be refused.
+  Status status = environment_->answers.check(client_.get());
+  Result<grpc::ByteBuffer> bytes = status.ok() ? encode(slice) : Result<grpc::ByteBuffer>(std::move(status));
+  if (bytes.ok()) {
+    answer(*bytes);
+  } else {
+    end_with(bytes.status());
+  }
 }
 
-void TransactionCall::fail(const Status& status) {
-  const std::lock_guard lock(mutex_);
-  if (!finished_) finish(status);
+void TransactionCall::start(const grpc::ByteBuffer& message) {
+  const auto self = std::static_pointer_cast<TransactionCall>(shared_from_this());
+  const Status refused = environment_->decode_by(client_, message.Length(), [self, message] {
+    if (self->ended()) return;
+    const Status status = self->try_start(message);
+    if (!status.ok()) self->fail(status.as_not_run());
+  });
+  if (!refused.ok()) fail(refused.as_not_run());
 }
 
-bool TransactionCall::gone() const {
-  const std::lock_guard lock(mutex_);
-  return finished_;
+void TransactionCall::submit(Database* database, std::unique_ptr<Request> request, bool detached) {
+  request->client = client_;
+  request->sink = std::static_pointer_cast<TransactionCall>(shared_from_this());
+  SubmittedRequest submitted = database->submit(std::move(request));
+  if (detached) return;
+  {
+    const std::lock_guard lock(submitted_mutex_);
+    database_ = database;
+    submitted_ = std::move(submitted);
+  }
+  if (ended()) on_gone();  // perhaps while it was submitted
 }
 
-void TransactionCall::OnCancel() { fail(Status(StatusCode::cancelled, "the client has gone away")); }
-
-void TransactionCall::finish(const Status& status) {
-  finished_ = true;
-  Finish(to_grpc(status, context_));
+// Does nothing for a request that is answered, or that is not submitted yet.
+void TransactionCall::on_gone() {
+  const std::lock_guard lock(submitted_mutex_);
+  if (database_ != nullptr) database_->abandon(submitted_);
 }
 
-void ExecuteCall::submit(const DatabaseGate& gate, const grpc::ByteBuffer& message) {
-  const Status status = try_submit(gate, message);
-  if (!status.ok()) fail(status.as_not_run());
-}
-
-Status ExecuteCall::try_submit(const DatabaseGate& gate, grpc::ByteBuffer message) {
-  Result<Database*> database = gate.get();
+Status ExecuteCall::try_start(grpc::ByteBuffer message) {
+  const ServiceOptions& options = environment_->options;
+  Result<Database*> database = environment_->gate.get();
   if (!database.ok()) return database.status();
   google::protobuf::Arena arena;
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::ExecuteRequest>(&arena);
-  Status status = parse_message(&message, options_.message_bytes_max, parsed);
+  Status status = parse_message(&message, options.message_bytes_max, parsed);
   if (!status.ok()) return status;
   Result<RequestIdentity> identity = parse_identity(parsed->id());
   if (!identity.ok()) return identity.status();
   std::unique_ptr<Request> request = (*database)->acquire_request();
-  const DecodeContext context{(*database)->key_secret(), options_.limits};
+  const DecodeContext context{(*database)->key_secret(), options.limits};
   status = parsed->uploaded_keys() > 0 ? decode_beside_uploaded(*parsed, context, &request->transactions)
                                        : decode(parsed->transaction(), context, &request->transactions);
   if (!status.ok()) return status;
   request->uploaded_keys = parsed->uploaded_keys();
   request->identity = *identity;
-  request->sink = shared_from_this();
-  (*database)->submit(std::move(request));
+  submit(*database, std::move(request), parsed->detached());
   return {};
 }
 
-Status ExecuteCall::encode(const ResultSlice& slice, grpc::ByteBuffer* answer) const {
+Result<grpc::ByteBuffer> ExecuteCall::encode(const ResultSlice& slice) const {
   v1::ResultRows rows;
-  RowsEncoder encoder([&] { return &rows; }, options_.message_bytes_max);
+  RowsEncoder encoder([&] { return &rows; }, environment_->options.message_bytes_max);
   slice.visit(&encoder);
   encoder.finish();
   v1::ExecuteResponse response;
   if (rows.results_size() > 0) response.mutable_result()->Swap(rows.mutable_results(0));
-  *answer = serialize_message(response);
-  return {};
+  return serialize_message(response);
 }
 
-void GetCall::submit(const DatabaseGate& gate, const grpc::ByteBuffer& message) {
-  const Status status = try_submit(gate, message);
-  if (!status.ok()) fail(status.as_not_run());
-}
-
-Status GetCall::try_submit(const DatabaseGate& gate, grpc::ByteBuffer message) {
-  Result<Database*> database = gate.get();
+Status GetCall::try_start(grpc::ByteBuffer message) {
+  const ServiceOptions& options = environment_->options;
+  Result<Database*> database = environment_->gate.get();
   if (!database.ok()) return database.status();
   google::protobuf::Arena arena;
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::GetRequest>(&arena);
-  Status status = parse_message(&message, options_.message_bytes_max, parsed);
-  if (status.ok()) status = check_keys(*parsed, options_.limits);
+  Status status = parse_message(&message, options.message_bytes_max, parsed);
+  if (status.ok()) status = check_keys(*parsed, options.limits);
   if (!status.ok()) return status;
   std::unique_ptr<Request> request = (*database)->acquire_request();
   engine::ColumnsBuilder builder(&request->transactions, (*database)->key_secret());
   builder.begin();
   for (const std::string& key : parsed->keys()) builder.op(engine::OpKind::get, builder.key(key));
   builder.end();
-  status = engine::validate(request->transactions, options_.limits);
+  status = engine::validate(request->transactions, options.limits);
   if (!status.ok()) return status;
-  request->sink = shared_from_this();
-  (*database)->submit(std::move(request));
+  submit(*database, std::move(request), false);
   return {};
 }
 
-Status GetCall::encode(const ResultSlice& slice, grpc::ByteBuffer* answer) const {
+Result<grpc::ByteBuffer> GetCall::encode(const ResultSlice& slice) const {
+  const std::uint64_t bytes_max = environment_->options.message_bytes_max;
   v1::GetResponse response;
-  GetVisitor visitor(&response, options_.message_bytes_max);
+  GetVisitor visitor(&response, bytes_max);
   slice.visit(&visitor);
-  if (visitor.bytes() <= options_.message_bytes_max) {
-    *answer = serialize_message(response);
-    return {};
-  }
+  if (visitor.bytes() <= bytes_max) return serialize_message(response);
   return Status::invalid({.field = "keys",
-                          .limit = "values that fit in an answer of " + std::to_string(options_.message_bytes_max) +
+                          .limit = "values that fit in an answer of " + std::to_string(bytes_max) +
                                    " bytes; ask for fewer keys at a time",
                           .actual = std::to_string(visitor.bytes()) + " bytes",
                           .setting = "--message-bytes-max"})

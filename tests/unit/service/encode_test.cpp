@@ -56,7 +56,16 @@ ReadValue integer_read(std::string_view key, std::int64_t value, std::optional<V
 
 std::deque<v1::ExecuteBatchResponse> encode(const FakeSlice& slice, bool as_columns,
                                             std::uint64_t bytes_max = 1 << 20) {
-  return encode_slice<v1::ExecuteBatchResponse>(slice, as_columns, bytes_max);
+  std::deque<v1::ExecuteBatchResponse> messages;
+  bool ended = false;
+  encode_slice<v1::ExecuteBatchResponse>(slice, as_columns, bytes_max,
+                                         [&](v1::ExecuteBatchResponse* message, bool is_last) {
+                                           EXPECT_FALSE(ended);
+                                           ended = is_last;
+                                           messages.push_back(std::move(*message));
+                                         });
+  EXPECT_TRUE(ended);
+  return messages;
 }
 
 TEST(EncodeColumns, LeavesOutWhatCarriesNothing) {

@@ -1,0 +1,119 @@
+#include "server/service/decode_queue.hpp"
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace kilokv::server {
+
+DecodeQueue::DecodeQueue(std::uint64_t bytes_max, const char* setting)
+    : bytes_(bytes_max, {ErrorReason::queue_full, "queue", " bytes of messages to decode", setting, 10000}) {
+  const unsigned count = std::clamp(std::thread::hardware_concurrency() / 2, 2u, 16u);
+  for (unsigned i = 0; i < count; ++i) {
+    threads_.emplace_back([this] { serve(); });
+    pthread_setname_np(threads_.back().native_handle(), "decode");
+  }
+}
+
+DecodeQueue::~DecodeQueue() {
+  drain();
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+Status DecodeQueue::run(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max,
+                        std::function<void()> work) {
+  if (bytes <= kShortBytes) {
+    work();
+    return {};
+  }
+  if (Status status = bytes_.charge(client->account(&Client::undecoded_bytes), bytes); !status.ok()) return status;
+  {
+    const std::lock_guard lock(mutex_);
+    Flow& flow = flows_[client.get()];
+    flow.client = client;
+    if (flow.messages.empty()) flow.begin = now_;
+    flow.messages.push_back({bytes, queued_max, std::move(work)});
+  }
+  changed_.notify_one();
+  return {};
+}
+
+void DecodeQueue::drain() {
+  std::unique_lock lock(mutex_);
+  draining_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return flows_.empty() && running_ == 0; });
+  draining_ = false;
+}
+
+// The flow to serve now; the end if there is none. The number of clients with long messages is small.
+DecodeQueue::Flows::iterator DecodeQueue::next() {
+  auto best = flows_.end();
+  double best_end = 0;
+  for (auto it = flows_.begin(); it != flows_.end(); ++it) {
+    const Flow& flow = it->second;
+    const Message& message = flow.messages.front();
+    if (!draining_ && flow.client->queued_transactions.load(std::memory_order_relaxed) >= message.queued_max) continue;
+    const double end = flow.begin + static_cast<double>(message.bytes) / flow.client->weight;
+    if (best == flows_.end() || end < best_end) {
+      best = it;
+      best_end = end;
+    }
+  }
+  return best;
+}
+
+DecodeQueue::Message DecodeQueue::take(Flows::iterator it) {
+  Flow& flow = it->second;
+  Message message = std::move(flow.messages.front());
+  flow.messages.pop_front();
+  now_ = std::max(now_, flow.begin);
+  flow.begin += static_cast<double>(message.bytes) / flow.client->weight;
+  if (flow.messages.empty()) flows_.erase(it);
+  return message;
+}
+
+// What is decoded already goes first: the threads of the pipeline sleep when they have no work, and then these have the
+// cores.
+static void yield_to_the_pipeline() {
+  constexpr int kNice = 10;
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);  // of this thread alone, on Linux
+}
+
+void DecodeQueue::serve() {
+  yield_to_the_pipeline();
+  constexpr std::chrono::milliseconds kLook{1};  // for clients whose messages wait until a batch is taken
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const auto it = next();
+    if (it == flows_.end()) {
+      if (flows_.empty()) {
+        changed_.wait(lock);
+      } else {
+        changed_.wait_for(lock, kLook);
+      }
+      continue;
+    }
+    const std::shared_ptr<Client> client = it->second.client;
+    Message message = take(it);
+    ++running_;
+    lock.unlock();
+    message.work();
+    message.work = nullptr;  // it holds the message
+    bytes_.release(client->account(&Client::undecoded_bytes), message.bytes);
+    lock.lock();
+    --running_;
+    if (flows_.empty() && running_ == 0) changed_.notify_all();
+  }
+}
+
+}  // namespace kilokv::server

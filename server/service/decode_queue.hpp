@@ -1,0 +1,74 @@
+// Decodes long messages in fair turns between clients. To decode a message of many transactions takes milliseconds.
+// gRPC handles events in the order in which they come, so a client that sends many such messages would make all others
+// wait. A short message is decoded at once, where it came.
+//
+// Each client has a queue of its own. The client whose next message would end first, if each client had the same part
+// of the time, is served first (start-time fair queueing, as in core/pipeline/turns.hpp; here a message costs its
+// bytes). While the admission queue holds two batches of a client, its next messages stay here. So no time goes into
+// messages that the admission queue would refuse.
+//
+// Thread safety: all members.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/status.hpp"
+#include "server/core/clients/client.hpp"
+
+namespace kilokv::server {
+
+class DecodeQueue {
+ public:
+  // Messages up to this length are decoded at once.
+  static constexpr std::uint64_t kShortBytes = 4096;
+
+  // `bytes_max`: of all messages that wait here. `setting`: the flag that it comes from.
+  DecodeQueue(std::uint64_t bytes_max, const char* setting);
+  ~DecodeQueue();
+  DecodeQueue(const DecodeQueue&) = delete;
+  DecodeQueue& operator=(const DecodeQueue&) = delete;
+
+  // Runs `work`, which decodes a message of this length: at once, or later. RESOURCE_EXHAUSTED, and `work` never runs:
+  // too many bytes wait, of all clients or of this one. `queued_max`: the client's transactions in the admission queue
+  // with which its messages stay here.
+  Status run(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max,
+             std::function<void()> work);
+  // Runs everything that waits, and returns when nothing waits or runs.
+  void drain();
+
+ private:
+  struct Message {
+    std::uint64_t bytes;
+    std::uint64_t queued_max;
+    std::function<void()> work;
+  };
+  struct Flow {  // of one client
+    std::shared_ptr<Client> client;
+    std::deque<Message> messages;
+    double begin = 0;  // virtual time, in bytes
+  };
+  using Flows = std::unordered_map<Client*, Flow>;
+
+  void serve();
+  Flows::iterator next();
+  Message take(Flows::iterator it);
+
+  SharedLimit bytes_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false, draining_ = false;
+  Flows flows_;  // those that have messages
+  std::size_t running_ = 0;
+  double now_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,47 @@
+#include "server/service/unary_call.hpp"
+
+#include <utility>
+
+#include "server/service/status_map.hpp"
+
+namespace kilokv::server {
+
+bool UnaryCall::answer(const grpc::ByteBuffer& bytes) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return false;
+  ended_ = true;
+  const std::uint64_t length = bytes.Length();
+  const Status status = environment_->answers.charge(client_.get(), length);
+  if (status.ok()) {
+    charged_bytes_ = length;
+    *answer_ = bytes;
+    if (length > 0) environment_->answers.watch(this);
+  }
+  Finish(to_grpc(status, context_));
+  return true;
+}
+
+bool UnaryCall::end_with(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return false;
+  ended_ = true;
+  Finish(to_grpc(status, context_));
+  return true;
+}
+
+bool UnaryCall::ended() const {
+  const std::lock_guard lock(mutex_);
+  return ended_;
+}
+
+void UnaryCall::OnCancel() {
+  if (end_with(Status(StatusCode::cancelled, "the client has gone away"))) on_gone();
+}
+
+void UnaryCall::OnDone() {
+  environment_->answers.unwatch(this);
+  environment_->answers.release(client_.get(), charged_bytes_);
+  const std::shared_ptr<void> self = std::move(self_);  // gRPC uses the call no more; the return may destroy it
+}
+
+}  // namespace kilokv::server

@@ -1,0 +1,58 @@
+// A unary call: its client, and its end. The answer counts in the AnswerAccount until the call is done.
+//
+// A call ends once: with its answer, or with an error, or when its client goes away, or when its deadline passes.
+//
+// Thread safety: all members, because gRPC may run several reactions of one call at the same time.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "engine/base/status.hpp"
+#include "server/service/call_environment.hpp"
+
+namespace kilokv::server {
+
+class UnaryCall : public grpc::ServerUnaryReactor, public UnsentAnswer, public std::enable_shared_from_this<UnaryCall> {
+ public:
+  // Keeps the call alive until gRPC no longer uses it. Requires: called once, before gRPC sees the reactor.
+  UnaryCall* adopted_by_rpc() {
+    self_ = shared_from_this();
+    return this;
+  }
+
+ protected:
+  // `answer` is the buffer in which gRPC expects the bytes of the answer.
+  UnaryCall(grpc::CallbackServerContext* context, CallEnvironment* environment, grpc::ByteBuffer* answer)
+      : environment_(environment), client_(environment->client_of(*context)), context_(context), answer_(answer) {}
+
+  // Ends the call, unless it has ended. If too much is unsent for the answer, the call ends with RESOURCE_EXHAUSTED
+  // instead. Returns whether the call ended now.
+  bool answer(const grpc::ByteBuffer& bytes);
+  bool end_with(const Status& status);  // requires: !status.ok()
+  bool ended() const;
+  // The client has gone away, or the deadline has passed, before the call ended.
+  virtual void on_gone() {}
+
+  CallEnvironment* const environment_;
+  const std::shared_ptr<Client> client_;
+
+ private:
+  void OnCancel() final;
+  void OnDone() final;
+  void on_timeout() final { context_->TryCancel(); }
+
+  grpc::CallbackServerContext* const context_;
+  grpc::ByteBuffer* const answer_;
+  mutable std::mutex mutex_;
+  bool ended_ = false;
+  std::uint64_t charged_bytes_ = 0;
+  std::shared_ptr<void> self_;
+};
+
+}  // namespace kilokv::server
