@@ -93,7 +93,9 @@ nlohmann::json to_json(const ParkedTransaction& parked) {
           {"guard", parked.guard},
           {"guard_key", key_json(parked.guard_key)},
           {"admitted_batch", parked.admitted_batch},
-          {"deadline_us", parked.deadline_us}};
+          {"deadline_us", parked.deadline_us},
+          {"since_us", parked.since_us},
+          {"client", parked.client}};
 }
 
 }  // namespace
@@ -210,14 +212,19 @@ ExitCode run_parked_list(const CommonOptions& common) {
   const auto parked = (*client)->list_parked();
   if (!parked) return report(parked.error());
   if (common.output == OutputFormat::text) {
-    std::printf("%-10s %-32s %10s %6s %6s  %s\n", "ID", "SESSION", "REQUEST", "INDEX", "GUARD", "WAITS FOR KEY");
+    std::printf("%-10s %-32s %10s %6s %6s %8s  %-24s  %s\n", "ID", "SESSION", "REQUEST", "INDEX", "GUARD", "SECONDS",
+                "CLIENT", "WAITS FOR KEY");
   }
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::int64_t now_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   for (const ParkedTransaction& p : *parked) {
     if (common.output == OutputFormat::json) {
       std::printf("%s\n", to_json(p).dump().c_str());
     } else {
-      std::printf("%-10llu %-32s %10llu %6u %6u  %s\n", static_cast<unsigned long long>(p.id), p.session.c_str(),
-                  static_cast<unsigned long long>(p.request), p.index, p.guard, key_text(p.guard_key).c_str());
+      const double seconds = static_cast<double>(now_us - std::min(now_us, p.since_us)) * 1e-6;
+      std::printf("%-10llu %-32s %10llu %6u %6u %8.1f  %-24s  %s\n", static_cast<unsigned long long>(p.id),
+                  p.session.c_str(), static_cast<unsigned long long>(p.request), p.index, p.guard, seconds,
+                  p.client.c_str(), key_text(p.guard_key).c_str());
     }
   }
   return ExitCode::ok;
@@ -226,9 +233,12 @@ ExitCode run_parked_list(const CommonOptions& common) {
 ExitCode run_parked_cancel(const CommonOptions& common, const CancelArguments& arguments) {
   const auto client = connect(common);
   if (!client) return report(client.error());
-  const auto cancelled = arguments.parked_id != 0
-                             ? (*client)->cancel_parked(arguments.parked_id)
-                             : (*client)->cancel(arguments.session, arguments.request, arguments.index);
+  const auto cancel = [&] {
+    if (arguments.parked_id != 0) return (*client)->cancel_parked(arguments.parked_id);
+    if (arguments.session.empty()) return (*client)->cancel_parked(arguments.filter);
+    return (*client)->cancel(arguments.session, arguments.request, arguments.index);
+  };
+  const auto cancelled = cancel();
   if (!cancelled) return report(cancelled.error());
   if (common.output == OutputFormat::json) {
     std::cout << nlohmann::json{{"cancelled", *cancelled}}.dump() << '\n';

@@ -25,15 +25,17 @@ struct ScanArguments {
 };
 
 struct CancelArguments {
-  std::uint64_t parked_id = 0;  // if 0, the fields below name the request
+  std::uint64_t parked_id = 0;  // if 0, `session` and the next two name the request; if it is empty, the filter counts
   std::string session;
   std::uint64_t request = 0;
   std::optional<std::uint32_t> index;
+  ParkedFilter filter;
 };
 
 struct TxnArguments {
   std::string file = "-";  // -: standard input
   bool batch = false;      // sends all transactions as one request
+  bool detached = false;   // sends without a session, and transactions go on without their call
 };
 
 // If `value` is "-", reads it from standard input. Stores an integer if the value is written as one, unless `as_bytes`.

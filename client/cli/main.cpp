@@ -105,9 +105,13 @@ void add_parked(CLI::App* app, const CommonOptions* common, Action* action) {
   CLI::App* list = add_command(parked, "list", "List the parked transactions, the oldest first",
                                "  kilokv --output json parked list");
   list->callback([=] { *action = [=] { return run_parked_list(*common); }; });
-  CLI::App* cancel = add_command(
-      parked, "cancel", "Cancel one parked transaction, or all that a request still has; exit code 1 if none was",
-      "  kilokv parked cancel 17\n  kilokv parked cancel --session 5f...a1 --request 3");
+  CLI::App* cancel = add_command(parked, "cancel",
+                                 "Cancel one parked transaction, all that a request still has, or all of a client, a "
+                                 "prefix or an age; exit code 1 "
+                                 "if none was",
+                                 "  kilokv parked cancel 17\n  kilokv parked cancel --session 5f...a1 --request 3\n"
+                                 "  kilokv parked cancel --client ipv4:127.0.0.1:40000\n"
+                                 "  kilokv parked cancel --prefix order/ --older-than 10m");
   CLI::Option* id = cancel->add_option("id", a->parked_id, "id of a parked transaction, as `parked list` prints it")
                         ->transform(whole_number(1));
   CLI::Option* session =
@@ -121,8 +125,17 @@ void add_parked(CLI::App* app, const CommonOptions* common, Action* action) {
   cancel->add_option("--index", a->index, "index of one transaction in the request; default: all of them")
       ->transform(whole_number(0, std::numeric_limits<std::uint32_t>::max()))
       ->needs(request);
+  std::vector<CLI::Option*> filters = {
+      cancel->add_option("--client", a->filter.client, "all that this client has sent, as `parked list` prints it"),
+      cancel->add_option("--prefix", a->filter.key_prefix, "all that wait for a key that begins with this"),
+      cancel->add_option("--older-than", a->filter.older_than_us, "all that are parked for this time or longer")
+          ->transform(duration(1))};
+  for (CLI::Option* filter : filters) filter->excludes(id)->excludes(session);
   cancel->callback([=] {
-    if (id->empty() && session->empty()) throw CLI::RequiredError("id, or --session and --request,");
+    const bool has_filter = std::any_of(filters.begin(), filters.end(), [](const auto* f) { return !f->empty(); });
+    if (id->empty() && session->empty() && !has_filter) {
+      throw CLI::RequiredError("id, or --session and --request, or --client, --prefix or --older-than,");
+    }
     *action = [=] { return run_parked_cancel(*common, *a); };
   });
 }
@@ -139,6 +152,9 @@ void add_txn(CLI::App* app, const CommonOptions* common, Action* action) {
       ->capture_default_str();
   txn->add_flag("--batch", a->batch,
                 "send all transactions as one request: they may run in any order, and are refused together");
+  txn->add_flag("--detached", a->detached,
+                "send without a session; transactions that were sent go on if this program ends before their answers, "
+                "and a lost answer is not asked for again");
   txn->callback([=] { *action = [=] { return run_txn(*common, *a); }; });
 }
 

@@ -17,8 +17,9 @@ namespace {
 
 class TxnRun {
  public:
-  explicit TxnRun(Session* session) : session_(session) {
-    context_.session = session->id();
+  // `session`: null to send without a session, detached.
+  TxnRun(Client* client, Session* session) : client_(client), session_(session) {
+    if (session != nullptr) context_.session = session->id();
     context_.began_us = monotonic_us();
   }
 
@@ -47,21 +48,44 @@ class TxnRun {
   // Sends the batch and prints its lines. False: the next transactions cannot succeed either.
   bool send() {
     any_sent_ = true;
-    std::promise<Error> ended;
     std::string lines;
     code_before_ = code_;
-    session_->execute_async(batch_, [&](const Progress& progress) {
-      if (!progress.done) return;
-      append_lines(progress, &lines);
-      ended.set_value(progress.error);
-    });
-    Error error = ended.get_future().get();
-    if (error && batch_.size() == 1 && is_too_large(error) && never_ran(error)) error = send_with_upload(&lines);
+    Error error = session_ != nullptr ? send_in_session(&lines) : send_detached(&lines);
     if (error) tell(error, &lines);
     std::cout << lines << std::flush;
     batch_.clear();
     begins_.clear();
     return code_ < ExitCode::unavailable;
+  }
+
+  Error send_in_session(std::string* lines) {
+    std::promise<Error> ended;
+    session_->execute_async(batch_, [&](const Progress& progress) {
+      if (!progress.done) return;
+      append_lines(progress, lines);
+      ended.set_value(progress.error);
+    });
+    Error error = ended.get_future().get();
+    if (error && batch_.size() == 1 && is_too_large(error) && never_ran(error)) error = send_with_upload(lines);
+    return error;
+  }
+
+  Error send_detached(std::string* lines) {
+    const std::int64_t invoke_us = monotonic_us();
+    const auto results = client_->execute(batch_, {.detached = true});
+    const Error error = results ? Error() : results.error();
+    const Results none;
+    const std::vector<std::uint32_t> indices;
+    append_lines({.results = results ? *results : none,
+                  .indices = indices,
+                  .done = true,
+                  .error = error,
+                  .request = 0,
+                  .attempts = 1,
+                  .invoke_us = invoke_us,
+                  .return_us = monotonic_us()},
+                 lines);
+    return error;
   }
 
   void tell(Error error, std::string* lines) {
@@ -129,6 +153,7 @@ class TxnRun {
 
   void raise(ExitCode code) { code_ = std::max(code_, code); }
 
+  Client* client_;
   Session* session_;
   HistoryContext context_;
   Batch batch_;
@@ -153,9 +178,11 @@ ExitCode run_txn(const CommonOptions& common, const TxnArguments& arguments) {
   }
   auto client = connect(common);
   if (!client) return report(client.error());
+  std::istream& input = arguments.file == "-" ? std::cin : file;
+  if (arguments.detached) return TxnRun(client->get(), nullptr).run(input, arguments.batch);
   auto session = (*client)->open_session();
   if (!session) return report(session.error());
-  return TxnRun(session->get()).run(arguments.file == "-" ? std::cin : file, arguments.batch);
+  return TxnRun(client->get(), session->get()).run(input, arguments.batch);
 }
 
 }  // namespace kilokv::client

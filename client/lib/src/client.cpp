@@ -89,6 +89,8 @@ ParkedTransaction to_parked(const v1::ParkedTransaction& from) {
   parked.guard_key = from.guard_key();
   parked.admitted_batch = from.admitted_batch();
   parked.deadline_us = from.deadline_us();
+  parked.since_us = from.since_us();
+  parked.client = from.client();
   return parked;
 }
 
@@ -126,8 +128,8 @@ class RemoteClient final : public Client {
     if (Error error = check_batch(batch)) return error;
     const TimePoint deadline = connection_->deadline(options, longest_wait_us(batch));
     Results results;
-    const Error error = batch.size() == 1 ? execute_one(batch, deadline, &results)
-                                          : execute_many(batch, options.encoding, deadline, &results);
+    const Error error = batch.size() == 1 ? execute_one(batch, options, deadline, &results)
+                                          : execute_many(batch, options, deadline, &results);
     if (error) return error;
     return results;
   }
@@ -195,11 +197,15 @@ class RemoteClient final : public Client {
   Expected<std::uint64_t> cancel_parked(std::uint64_t id, const CallOptions& options) override {
     v1::CancelRequest request;
     request.set_parked_id(id);
-    v1::CancelResponse response;
-    const Error error =
-        call("Cancel", options, [&](auto* stub, auto* context) { return stub->Cancel(context, request, &response); });
-    if (error) return error;
-    return response.cancelled();
+    return cancel(request, options);
+  }
+
+  Expected<std::uint64_t> cancel_parked(const ParkedFilter& filter, const CallOptions& options) override {
+    v1::CancelRequest request;
+    request.mutable_parked()->set_client(filter.client);
+    request.mutable_parked()->set_key_prefix(filter.key_prefix);
+    request.mutable_parked()->set_older_than_us(filter.older_than_us);
+    return cancel(request, options);
   }
 
   Expected<std::uint64_t> cancel(std::string_view session_hex, std::uint64_t request,
@@ -272,8 +278,17 @@ class RemoteClient final : public Client {
     return {page.boundary(), page.boundary_version(), page.batch_time_us()};
   }
 
-  Error execute_one(const Batch& batch, TimePoint deadline, Results* results) {
+  Expected<std::uint64_t> cancel(const v1::CancelRequest& request, const CallOptions& options) {
+    v1::CancelResponse response;
+    const Error error =
+        call("Cancel", options, [&](auto* stub, auto* context) { return stub->Cancel(context, request, &response); });
+    if (error) return error;
+    return response.cancelled();
+  }
+
+  Error execute_one(const Batch& batch, const CallOptions& options, TimePoint deadline, Results* results) {
     v1::ExecuteRequest request;
+    request.set_detached(options.detached);
     fill_transaction(batch, 0, request.mutable_transaction());
     v1::ExecuteResponse response;
     Error error = connection_->call("Execute", deadline, Retry::when_refused, [&](auto* stub, auto* context) {
@@ -285,9 +300,10 @@ class RemoteClient final : public Client {
     return add(std::move(rows), 1, results);
   }
 
-  Error execute_many(const Batch& batch, Encoding encoding, TimePoint deadline, Results* results) {
+  Error execute_many(const Batch& batch, const CallOptions& options, TimePoint deadline, Results* results) {
     v1::ExecuteBatchRequest request;
-    fill_transactions(batch, encoding, &request);
+    request.set_detached(options.detached);
+    fill_transactions(batch, options.encoding, &request);
     Error malformed;
     Error error = connection_->call("ExecuteBatch", deadline, Retry::when_refused, [&](auto* stub, auto* context) {
       results->columns().reset(batch.size());

@@ -40,6 +40,9 @@ class FakeClient : public client::Client {
   client::Expected<std::vector<client::ParkedTransaction>> list_parked(const client::CallOptions&) override {
     return refusal();
   }
+  client::Expected<std::uint64_t> cancel_parked(const client::ParkedFilter&, const client::CallOptions&) override {
+    return refusal();
+  }
   client::Expected<std::uint64_t> cancel_parked(std::uint64_t, const client::CallOptions&) override {
     return refusal();
   }

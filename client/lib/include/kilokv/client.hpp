@@ -50,6 +50,10 @@ struct CallOptions {
   // of the batch.
   std::optional<std::uint64_t> timeout_us = {};
   Encoding encoding = Encoding::columns;
+  // Only for Client::execute(). If false, transactions end with their call: if its deadline passes or its connection is
+  // lost, the server drops those that have not started, and cancels those that wait. If true, they go on, and nobody
+  // learns their outcomes.
+  bool detached = false;
 };
 
 // The time of the monotonic clock that measures requests, in microseconds.
@@ -98,6 +102,15 @@ struct ParkedTransaction {
   std::string guard_key;
   std::uint64_t admitted_batch = 0;
   std::int64_t deadline_us = 0;
+  std::int64_t since_us = 0;  // microseconds since the Unix epoch: when it was parked first
+  std::string client;         // the name of the connection that sent it, such as ipv4:127.0.0.1:40000
+};
+
+// Parked transactions for which all conditions hold that are given.
+struct ParkedFilter {
+  std::string client;               // sent by this client (ParkedTransaction::client); empty: by any
+  std::string key_prefix;           // the key that it waits for begins with this; empty: any
+  std::uint64_t older_than_us = 0;  // parked for at least this time; 0: for any
 };
 
 // The status of a server. Counters have the names of the fields of StatusResponse. The settings and details of servers
@@ -138,6 +151,8 @@ class Client {
 
   virtual Expected<std::vector<ParkedTransaction>> list_parked(const CallOptions& options = {}) = 0;
   virtual Expected<std::uint64_t> cancel_parked(std::uint64_t id, const CallOptions& options = {}) = 0;
+  // Cancels all parked transactions that the filter lets pass. At least one condition must be given.
+  virtual Expected<std::uint64_t> cancel_parked(const ParkedFilter& filter, const CallOptions& options = {}) = 0;
   virtual Expected<std::uint64_t> cancel(std::string_view session_hex, std::uint64_t request,
                                          std::optional<std::uint32_t> index, const CallOptions& options = {}) = 0;
   virtual Expected<ServerStatus> status(const CallOptions& options = {}) = 0;
