@@ -7,21 +7,17 @@ The attacker has a core of its own where there are two.
 
 import argparse
 import multiprocessing
-import os
 import pathlib
-import statistics
-import subprocess
 import sys
 import time
 
 import http2
+from light_client import ATTACKER, MIB, LightClient, p99, rss_of, take_core
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
 from programs import Server, temporary_folder  # noqa: E402
 
-ATTACKER = "127.0.0.2"  # another address of this machine than that of the light client
-MIB = 1 << 20
 LONGEST_BATCH = 0.05  # seconds
 
 
@@ -63,8 +59,7 @@ FLOODS = {"headers that never end": end_headers_never, "calls that are reset": r
 
 def flood(kind, endpoint, seconds, connections, sent):
     """Sends until it is cut off, and then connects again; `connections` and `sent` count."""
-    if len(os.sched_getaffinity(0)) > 1:
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    take_core("attacker")
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
@@ -85,47 +80,6 @@ def flood(kind, endpoint, seconds, connections, sent):
                         return
         except (OSError, ConnectionError):
             time.sleep(0.05)
-
-
-def rss_of(pid):
-    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) << 10
-    return 0
-
-
-class LightClient:
-    """One ADD after the other; the times of all."""
-
-    def __init__(self, server):
-        self.process = subprocess.Popen(
-            [*server.command("kilokv", "--output", "json", "--timeout", "10s", "txn")], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True)
-
-    def add(self):
-        began = time.monotonic()
-        self.process.stdin.write('{"then": [{"op": "add", "key": "light", "delta": 1}]}\n')
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        assert '"COMMITTED"' in line, line
-        return time.monotonic() - began
-
-    def run(self, seconds, watch=lambda: None):
-        times, end = [], time.monotonic() + seconds
-        while time.monotonic() < end:
-            times.append(self.add())
-            watch()
-            time.sleep(0.002)
-        return times
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.stdout.close()
-        assert self.process.wait(timeout=30) == 0
-
-
-def p99(times):
-    return statistics.quantiles(times, n=100)[98]
 
 
 def attack(kind, seconds, rss_growth_max, strict):
@@ -168,6 +122,7 @@ def main():
     parser.add_argument("--strict", action="store_true", help="fail if the light client waits too long; needs two idle cores")
     parser.add_argument("--only", choices=FLOODS, help="one flood")
     options = parser.parse_args()
+    take_core("server")
     for kind in FLOODS if options.only is None else (options.only,):
         attack(kind, options.seconds, options.memory * MIB, options.strict)
 

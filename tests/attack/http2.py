@@ -5,7 +5,7 @@ import socket
 import struct
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 INITIAL_WINDOW_SIZE = 4  # a setting
 CANCEL = 8  # an error code
@@ -44,13 +44,18 @@ def message(payload):
     return struct.pack(">BI", 0, len(payload)) + payload
 
 
+def varint(value):
+    out = bytearray()
+    while value >= 128:
+        out.append(value % 128 + 128)
+        value //= 128
+    out.append(value)
+    return bytes(out)
+
+
 def bytes_field(number, value):
     """A field of protobuf that holds bytes."""
-    size, out = len(value), bytearray()
-    while size >= 128:
-        out.append(size % 128 + 128)
-        size //= 128
-    return bytes([number << 3 | 2]) + bytes(out) + bytes([size]) + value
+    return bytes([number << 3 | 2]) + varint(len(value)) + value
 
 
 def connect(endpoint, source=None, settings=b"", preface=True):
@@ -61,3 +66,124 @@ def connect(endpoint, source=None, settings=b"", preface=True):
     if preface:
         connection.sendall(PREFACE + frame(SETTINGS, 0, 0, settings))
     return connection
+
+def number_field(number, value):
+    """A field of protobuf that holds an unsigned integer."""
+    return bytes([number << 3]) + varint(value)
+
+
+class Caller:
+    """A client of raw frames that makes calls of kilokv.v1.KiloKV. It keeps to the windows of the server, so that its
+    messages may be long. What the server sends is thrown away, except for the ends of calls.
+
+    `window`: how many bytes the server may send on each stream; the default has no end. Not for several threads.
+    """
+
+    def __init__(self, endpoint, source=None, window=0x7fffffff):
+        self.socket = connect(endpoint, source, struct.pack(">HI", INITIAL_WINDOW_SIZE, window))
+        self.socket.setblocking(False)
+        if window:
+            self.socket.setblocking(True)
+            self.socket.sendall(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 0x7fff0000)))
+            self.socket.setblocking(False)
+        self.open = set()  # the streams of calls that the server has not ended
+        self.received = 0
+        self._unacknowledged = 0
+        self._window, self._stream_window = 65535, 65535
+        self._stream = -1
+        self._in, self._out = bytearray(), bytearray()
+        self._waiting = []  # [stream, view of its message, sent, window of the stream], first in first out
+
+    def fileno(self):
+        return self.socket.fileno()
+
+    def wants_to_write(self):
+        return bool(self._out) or bool(self._waiting) and self._window > 0
+
+    def call(self, method, payload, *more):
+        """Begins a call with one message; `more`: headers. Returns its stream."""
+        self._stream += 2
+        self.open.add(self._stream)
+        self._out += frame(HEADERS, END_HEADERS, self._stream, call_headers(method, *more))
+        self._waiting.append([self._stream, memoryview(message(payload)), 0, self._stream_window])
+        self.write()
+        return self._stream
+
+    def cancel(self, stream):
+        self.open.discard(stream)
+        self._waiting = [entry for entry in self._waiting if entry[0] != stream]
+        self._out += frame(RST_STREAM, 0, stream, CANCEL.to_bytes(4, "big"))
+        self.write()
+
+    def write(self):
+        """Sends what the windows and the socket take now."""
+        while self._waiting and len(self._out) < 1 << 20:
+            entry = self._waiting[0]
+            stream, view, sent, window = entry
+            size = min(len(view) - sent, self._window, window, 16384)
+            if size <= 0:
+                break
+            is_last = sent + size == len(view)
+            self._out += frame(DATA, END_STREAM if is_last else 0, stream, view[sent:sent + size])
+            self._window -= size
+            entry[2], entry[3] = sent + size, window - size
+            if is_last:
+                self._waiting.pop(0)
+        try:
+            while self._out:
+                del self._out[:self.socket.send(self._out)]
+        except BlockingIOError:
+            pass
+
+    def read(self):
+        """Takes what the server has sent. Raises ConnectionError if the server has closed the connection."""
+        try:
+            data = self.socket.recv(1 << 20)
+        except BlockingIOError:
+            return
+        if not data:
+            raise ConnectionError("the server closed the connection")
+        self._in += data
+        at = 0
+        while len(self._in) - at >= 9:
+            size = int.from_bytes(self._in[at:at + 3], "big")
+            if len(self._in) - at < 9 + size:
+                break
+            kind, flags = self._in[at + 3], self._in[at + 4]
+            stream = int.from_bytes(self._in[at + 5:at + 9], "big")
+            self._take(kind, flags, stream, self._in[at + 9:at + 9 + size])
+            at += 9 + size
+        del self._in[:at]
+        self.write()
+
+    def _take(self, kind, flags, stream, payload):
+        if kind == SETTINGS and not flags & ACK:
+            for at in range(0, len(payload), 6):
+                name, value = struct.unpack_from(">HI", payload, at)
+                if name == INITIAL_WINDOW_SIZE:
+                    for entry in self._waiting:
+                        entry[3] += value - self._stream_window
+                    self._stream_window = value
+            self._out += frame(SETTINGS, ACK, 0)
+        elif kind == PING and not flags & ACK:
+            self._out += frame(PING, ACK, 0, bytes(payload))
+        elif kind == WINDOW_UPDATE:
+            more = int.from_bytes(payload, "big")
+            if stream == 0:
+                self._window += more
+            for entry in self._waiting:
+                if entry[0] == stream:
+                    entry[3] += more
+        elif kind == DATA:
+            self.received += len(payload)
+            self._unacknowledged += len(payload)
+            if self._unacknowledged > 1 << 29:
+                self._out += frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", self._unacknowledged))
+                self._unacknowledged = 0
+        elif kind == RST_STREAM or kind == HEADERS and flags & END_STREAM:
+            self.open.discard(stream)
+        elif kind == GOAWAY:
+            raise ConnectionError("the server sends the client away")
+
+    def close(self):
+        self.socket.close()
