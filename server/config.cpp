@@ -191,6 +191,18 @@ void add_storage(ServerOptions* options, std::vector<Setting>* s) {
         "most bytes of write-ahead log that the next start reads again"}});
 }
 
+void add_security(TlsOptions* o, std::vector<Setting>* s) {
+  constexpr auto kSecurity = "Security";
+  s->insert(s->end(),
+            {{kSecurity, "tls-cert", Unit::text, &o->cert_file,
+              "PEM file of the server's certificate, followed by those of its issuers; empty: no TLS"},
+             {kSecurity, "tls-key", Unit::text, &o->key_file, "PEM file of the private key of the certificate"},
+             {kSecurity, "tls-client-ca", Unit::text, &o->client_ca_file,
+              "PEM file of authorities; every client needs a certificate of one of them; empty: clients need none"},
+             {kSecurity, "tls-crl-dir", Unit::text, &o->crl_dir,
+              "folder of PEM files with the revocation lists of these authorities; empty: nothing is revoked"}});
+}
+
 void add_limits(ServerOptions* options, std::vector<Setting>* s) {
   constexpr auto kConnections = "Connections";
   constexpr auto kMessages = "Messages and streams";
@@ -251,6 +263,7 @@ std::vector<Setting> settings_of(ServerOptions* options) {
   add_batching(&options->database, &settings);
   add_sessions_and_reads(&options->database, &settings);
   add_storage(options, &settings);
+  add_security(&options->service.tls, &settings);
   add_limits(options, &settings);
   return settings;
 }

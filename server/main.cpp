@@ -159,12 +159,12 @@ class Server {
     grpc_ = std::move(*grpc);
     spdlog::info("kilokvd recovering endpoint={} data_dir={} version={} commit={}", grpc_->endpoint(),
                  options_.storage.data_dir, kVersion, kCommit);
-    if (grpc_->is_public()) {
+    const TlsOptions& tls = options_.service.tls;
+    if (grpc_->is_public() && tls.client_ca_file.empty()) {
       spdlog::warn(
-          "kilokvd listens for other machines, and has no login and no TLS: everybody who reaches the port can read "
-          "and "
-          "change everything endpoint={}",
-          grpc_->endpoint());
+          "kilokvd listens for other machines, and has no login{}: everybody who reaches the port can read and change "
+          "everything endpoint={}",
+          tls.enabled() ? "" : " and no TLS", grpc_->endpoint());
     }
     StorageOptions storage = options_.storage;
     storage.on_checkpoint_put_off = [](const Status& why) {

@@ -117,6 +117,7 @@ ExitCode demo(Flags* flags) {
     if (const client::Error error = flags->server->apply(&client)) return wrong_usage(error.message);
     options.endpoint = client.endpoint;
     options.wait_for_server_us = client.wait_for_server_us;
+    options.tls = client.tls;
   }
   if (options.server.empty()) {
     std::error_code none;  // without /proc: in the working folder

@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "client/command_line/arguments.hpp"
 
@@ -20,6 +22,40 @@ CLI::Validator optional_duration(std::int64_t without_value_us) {
   return {read, ""};
 }
 
+// The value of a variable of the environment; empty if it is not set.
+std::string variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
+  return value == nullptr ? "" : value;
+}
+
+Error wrong_variable(const std::string& name, const std::string& problem) {
+  Error error;
+  error.code = ErrorCode::invalid_argument;
+  error.message = "the environment variable " + name + ": " + problem;
+  return error;
+}
+
+struct TlsSetting {
+  const char* flag;
+  const char* variable;
+  std::string TlsOptions::*value;
+  const char* placeholder;
+  const char* help;
+};
+
+const std::vector<TlsSetting>& tls_settings() {
+  static const std::vector<TlsSetting> settings = {
+      {"--tls-ca", "KILOKV_CLIENT_TLS_CA", &TlsOptions::ca_file, "FILE",
+       "PEM file of the authorities that the server's certificate may come from; default: those of the system"},
+      {"--tls-cert", "KILOKV_CLIENT_TLS_CERT", &TlsOptions::cert_file, "FILE",
+       "PEM file of the client's own certificate, for a server that asks for one"},
+      {"--tls-key", "KILOKV_CLIENT_TLS_KEY", &TlsOptions::key_file, "FILE",
+       "PEM file of the private key of the client's certificate"},
+      {"--tls-server-name", "KILOKV_CLIENT_TLS_SERVER_NAME", &TlsOptions::server_name, "NAME",
+       "name that the server's certificate must have; default: the host of the endpoint"}};
+  return settings;
+}
+
 }  // namespace
 
 ServerFlags::ServerFlags(CLI::App* app, const std::string& wait_names) {
@@ -33,23 +69,48 @@ ServerFlags::ServerFlags(CLI::App* app, const std::string& wait_names) {
                     format_duration(kDefaultWaitUs) + "; default: do not wait, and end with exit code 4")
       ->transform(optional_duration(kDefaultWaitUs))
       ->option_text("[DURATION]");
+  add_tls(app);
+}
+
+void ServerFlags::add_tls(CLI::App* app) {
+  app->add_flag("--tls", tls_.enabled,
+                std::string("use TLS; each flag --tls-... and its variable imply it; default: the variable ") +
+                    kTlsVariable + ", else no TLS");
+  for (const TlsSetting& setting : tls_settings()) {
+    app->add_option(setting.flag, tls_.*setting.value, std::string(setting.help) + " (" + setting.variable + ")")
+        ->option_text(setting.placeholder);
+  }
+}
+
+Error ServerFlags::apply_tls(TlsOptions* tls) const {
+  *tls = tls_;
+  const std::string wanted = variable(kTlsVariable);
+  if (!wanted.empty() && wanted != "0" && wanted != "1") {
+    return wrong_variable(kTlsVariable, "\"" + wanted + "\" is not 0 or 1");
+  }
+  tls->enabled = tls->enabled || wanted == "1";
+  for (const TlsSetting& setting : tls_settings()) {
+    std::string& value = tls->*setting.value;
+    if (value.empty()) value = variable(setting.variable);
+    tls->enabled = tls->enabled || !value.empty();
+  }
+  return {};
 }
 
 Error ServerFlags::apply(ClientOptions* options) const {
+  // gRPC would print its own lines about each failed handshake. The programs say what is wrong.
+  setenv("GRPC_VERBOSITY", "NONE", 0);  // NOLINT(concurrency-mt-unsafe): no other thread runs yet
   options->wait_for_server_us = std::stoull(wait_us_);
+  if (Error error = apply_tls(&options->tls)) return error;
   if (endpoint_given()) {
     options->endpoint = endpoint_;
     return {};
   }
-  const char* variable = std::getenv(kEndpointVariable);  // NOLINT(concurrency-mt-unsafe): nothing sets it
-  if (variable == nullptr || *variable == '\0') return {};
-  options->endpoint = variable;
+  const std::string named = variable(kEndpointVariable);
+  if (named.empty()) return {};
+  options->endpoint = named;
   const std::string problem = endpoint()(options->endpoint);
-  if (problem.empty()) return {};
-  Error error;
-  error.code = ErrorCode::invalid_argument;
-  error.message = std::string("the environment variable ") + kEndpointVariable + ": " + problem;
-  return error;
+  return problem.empty() ? Error() : wrong_variable(kEndpointVariable, problem);
 }
 
 bool ServerFlags::endpoint_given() const { return endpoint_flag_->count() != 0; }

@@ -1,5 +1,9 @@
-// The flags --endpoint and --wait, and the environment variable KILOKV_ENDPOINT. They name the server of a client
-// program, and say whether the program waits for a server that does not listen yet. They are the same in all programs.
+// The flags that say how a client program reaches its server, and the environment variables for them: --endpoint names
+// the server, --wait says whether the program waits until it listens, and --tls and its kin protect the connection.
+// They are the same in all programs.
+//
+// The variables of TLS begin with KILOKV_CLIENT_TLS. Those of kilokvd begin with KILOKV_TLS, because kilokvd has flags
+// of the same names for its own certificate.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +15,8 @@
 namespace kilokv::client {
 
 inline constexpr const char* kEndpointVariable = "KILOKV_ENDPOINT";
-inline constexpr std::int64_t kDefaultWaitUs = 30'000'000;  // for --wait without a duration
+inline constexpr const char* kTlsVariable = "KILOKV_CLIENT_TLS";  // 1 or 0
+inline constexpr std::int64_t kDefaultWaitUs = 30'000'000;        // for --wait without a duration
 
 class ServerFlags {
  public:
@@ -21,15 +26,19 @@ class ServerFlags {
   ServerFlags(const ServerFlags&) = delete;
   ServerFlags& operator=(const ServerFlags&) = delete;
 
-  // Writes the endpoint, and how long to wait for the server. The endpoint is that of the flag, else that of the
-  // variable if it is not empty, else 127.0.0.1:7070. Errors: INVALID_ARGUMENT if the variable is not HOST:PORT.
+  // Writes the endpoint, how long to wait for the server, and the settings of TLS. Each is that of the flag, else that
+  // of the variable if it is not empty, else the default. Errors: INVALID_ARGUMENT names a variable that is wrong.
   // Requires: the command line has been read.
   Error apply(ClientOptions* options) const;
 
   bool endpoint_given() const;  // whether the flag was given
 
  private:
+  void add_tls(CLI::App* app);
+  Error apply_tls(TlsOptions* tls) const;
+
   std::string endpoint_, wait_us_ = "0";
+  TlsOptions tls_;
   CLI::Option* endpoint_flag_;
 };
 

@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/core/one_line.hpp"
 #include "server/edge/descriptor.hpp"
 #include "server/edge/listener.hpp"
 #include "server/service/channelz.hpp"
 #include "server/service/status_map.hpp"
+#include "server/service/tls_credentials.hpp"
 
 namespace kilokv::server {
 
@@ -59,7 +61,32 @@ void log_connections(const Connections::Report& report) {
                report.refused, report.cut_off, report.address, report.why);
 }
 
+void log_tls(TlsFiles::Level level, const std::string& what, const std::string& detail) {
+  const auto of_log = level == TlsFiles::Level::error     ? spdlog::level::err
+                      : level == TlsFiles::Level::warning ? spdlog::level::warn
+                                                          : spdlog::level::info;
+  spdlog::log(of_log, "{} detail=\"{}\"", what, one_line(detail));
+}
+
+std::int64_t unix_seconds_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
 }  // namespace
+
+Status GrpcServer::choose_credentials(const TlsOptions& options) {
+  if (!options.enabled()) {
+    credentials_ = grpc::InsecureServerCredentials();
+    return {};
+  }
+  Result<std::unique_ptr<TlsFiles>> files = TlsFiles::open(options, unix_seconds_now, log_tls);
+  if (!files.ok()) return files.status();
+  tls_files_ = std::move(*files);
+  tls_files_->start();
+  credentials_ = tls_credentials(tls_files_);
+  return {};
+}
 
 Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen, KiloKvService* service,
                                                       const ServiceOptions& options) {
@@ -71,6 +98,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
         "connections={} limit=\"ulimit -n, or LimitNOFILE of systemd\"",
         *connections_max);
   }
+  std::unique_ptr<GrpcServer> started(new GrpcServer());
+  if (Status status = started->choose_credentials(options.tls); !status.ok()) return status;
   Result<Listener> listener = listen_on(listen);
   if (!listener.ok()) return listener.status();
   grpc::EnableDefaultHealthCheckService(true);
@@ -78,9 +107,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   grpc::ServerBuilder builder;
   using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor =
-      builder.experimental().AddExternalConnectionAcceptor(AcceptorType::FROM_FD, grpc::InsecureServerCredentials());
+      builder.experimental().AddExternalConnectionAcceptor(AcceptorType::FROM_FD, started->credentials_);
   builder.RegisterService(service);
-  std::unique_ptr<GrpcServer> started(new GrpcServer());
   started->unknown_methods_ = std::make_unique<UnknownMethods>();
   builder.RegisterCallbackGenericService(started->unknown_methods_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max * kMessageSlack));

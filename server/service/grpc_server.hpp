@@ -12,6 +12,7 @@
 #include "engine/base/status.hpp"
 #include "server/edge/connections.hpp"
 #include "server/service/service.hpp"
+#include "server/service/tls_files.hpp"
 
 namespace kilokv::server {
 
@@ -24,7 +25,7 @@ class GrpcServer {
  public:
   // Opens the port, and raises the limit of descriptors. The health check answers NOT_SERVING until set_serving(true).
   // `listen` is HOST:PORT; port 0 picks a free port. Requires: `service` outlives the server. Errors: UNAVAILABLE if
-  // the port cannot be opened.
+  // the port cannot be opened, and INVALID_ARGUMENT if a file of TLS cannot be used.
   static Result<std::unique_ptr<GrpcServer>> start(const std::string& listen, KiloKvService* service,
                                                    const ServiceOptions& options);
   ~GrpcServer();
@@ -40,8 +41,11 @@ class GrpcServer {
 
  private:
   GrpcServer() = default;
+  Status choose_credentials(const TlsOptions& options);
 
-  std::unique_ptr<UnknownMethods> unknown_methods_;  // outlives the server
+  std::shared_ptr<TlsFiles> tls_files_;                   // null: no TLS
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // outlive the server
+  std::unique_ptr<UnknownMethods> unknown_methods_;       // outlives the server
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Connections> connections_;  // hands connections to the server, so it stops first
   std::string endpoint_;

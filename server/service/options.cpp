@@ -16,6 +16,21 @@ Status check_range(const char* setting, std::uint64_t actual, std::uint64_t min,
 
 }  // namespace
 
+Status TlsOptions::validate() const {
+  const auto needs = [](const char* given, const char* missing, const char* why) {
+    return Status(StatusCode::invalid_argument, std::string(given) + " needs " + missing + ", " + why);
+  };
+  if (!cert_file.empty() && key_file.empty()) return needs("--tls-cert", "--tls-key", "the key of the certificate");
+  if (!key_file.empty() && cert_file.empty()) return needs("--tls-key", "--tls-cert", "the certificate of the key");
+  if (!client_ca_file.empty() && cert_file.empty()) {
+    return needs("--tls-client-ca", "--tls-cert", "because a client shows its certificate only over TLS");
+  }
+  if (!crl_dir.empty() && client_ca_file.empty()) {
+    return needs("--tls-crl-dir", "--tls-client-ca", "the authorities whose certificates can be revoked");
+  }
+  return {};
+}
+
 Status ServiceOptions::validate() const {
   // gRPC measures messages with an int, and accepts messages of up to kMessageSlack times this length.
   constexpr std::uint64_t kMessageBytesMax = std::uint64_t{64} << 20;
@@ -43,6 +58,7 @@ Status ServiceOptions::validate() const {
     Status status = check_range(setting.name, setting.value, setting.min, setting.max);
     if (!status.ok()) return status;
   }
+  if (Status status = tls.validate(); !status.ok()) return status;
   // gRPC counts milliseconds with an int.
   constexpr DurationUs kDayUs = DurationUs{24} * 3600 * 1000000;
   for (const auto& [name, actual] :

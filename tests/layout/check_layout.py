@@ -4,8 +4,9 @@
 The layers, from the bottom: engine/{base, platform, table, txn, stm, exec}, then the facade (the files of engine/
 itself), then engine/{referee, workloads, bench}. server/core stands on the facade, server/{storage, service} stand on
 core, and the files of server/ itself stand on all of the server. Inside core, from the bottom: the plain types (the
-files of core itself), then clients, then sessions, waiting and reads, which do not know each other, then pipeline, then checkpoint,
-then database, which wires them. The client stands on the protocol alone. The
+files of core itself), then clients, then sessions, waiting and reads, which do not know each other, then pipeline, then
+checkpoint, then database, which wires them. The client stands on the protocol and on tls alone; the service stands on
+tls, too. The
 simulator, engine/sim, stands on the engine, and nothing but tests stands on it.
 
 The folders inside exec are no layers: they include each other. But one border inside stm and exec is held: only the
@@ -62,10 +63,11 @@ MAY_INCLUDE = {
                              "server/core/checkpoint"],
     "server/storage": [*ENGINE_FACE, *CORE_TYPES],
     "server/edge": ENGINE_FACE,
-    "server/service": [*ENGINE_FACE, *CORE_FACE, "server/edge", PROTOCOL],
+    "tls": [],
+    "server/service": [*ENGINE_FACE, *CORE_FACE, "server/edge", "tls", PROTOCOL],
     "server/*": [*ENGINE_FACE, "server/core", "server/storage", "server/edge", "server/service"],
     "client/lib/include": [],
-    "client/lib/src": [CLIENT_FACE, PROTOCOL],
+    "client/lib/src": [CLIENT_FACE, "tls", PROTOCOL],
     "client/command_line": [CLIENT_FACE],
     "client/cli": [CLIENT_FACE, "client/command_line"],
     "client/measure": [CLIENT_FACE],
@@ -73,7 +75,7 @@ MAY_INCLUDE = {
                      "engine/txn/program.hpp"],
     "client/bank": [CLIENT_FACE, "client/command_line", "client/measure", "engine/workloads"],
     "tests/unit/engine": ["engine"],
-    "tests": ["engine", "server", "client", CLIENT_FACE, PROTOCOL],
+    "tests": ["engine", "server", "client", "tls", CLIENT_FACE, PROTOCOL],
 }
 
 # Header prefix of a library -> the only places that may include it (tests may include anything).
@@ -87,6 +89,7 @@ LIBRARIES = {
     "nlohmann/": ["server/service/channelz", "client/lib/src", "client/cli", "client/bank", "client/bench"],
     "xxhash": ["server/core"],
     "isa-l": ["server/storage"],
+    "openssl/": ["tls"],
     "absl/": ["server", "client/lib/src", "client/cli", "client/bank", "client/bench"],
     "gtest/": [],
     "gmock/": [],

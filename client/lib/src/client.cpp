@@ -11,6 +11,7 @@
 #include "client/lib/src/encode.hpp"
 #include "client/lib/src/hex.hpp"
 #include "client/lib/src/result_columns.hpp"
+#include "client/lib/src/security.hpp"
 #include "client/lib/src/session.hpp"
 
 namespace kilokv::client {
@@ -109,7 +110,8 @@ Error check_endpoint(const std::string& endpoint) {
 
 class RemoteClient final : public Client {
  public:
-  explicit RemoteClient(const ClientOptions& options) : connection_(std::make_shared<Connection>(options)) {}
+  RemoteClient(const ClientOptions& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials)
+      : connection_(std::make_shared<Connection>(options, credentials)) {}
 
   Expected<std::unique_ptr<Session>> open_session(const SessionOptions& options) override {
     v1::OpenSessionRequest request;
@@ -339,7 +341,9 @@ std::int64_t monotonic_us() {
 
 Expected<std::unique_ptr<Client>> Client::connect(const ClientOptions& options) {
   if (Error error = check_endpoint(options.endpoint)) return error;
-  auto client = std::make_unique<RemoteClient>(options);
+  const auto credentials = channel_credentials(options);
+  if (!credentials) return credentials.error();
+  auto client = std::make_unique<RemoteClient>(options, *credentials);
   Error error = client->reach();
   if (!error) return std::unique_ptr<Client>(std::move(client));
   if (error.code == ErrorCode::unimplemented) {

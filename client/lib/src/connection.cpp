@@ -2,7 +2,6 @@
 #include "client/lib/src/connection.hpp"
 
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -11,12 +10,14 @@
 #include <thread>
 #include <utility>
 
+#include "client/lib/src/security.hpp"
+
 namespace kilokv::client {
 namespace {
 
 // The client sends a ping only while a call is open and the connection is silent. Servers with the defaults of gRPC
 // tolerate this: they allow two pings without data in between, and the renewals of a session's lease are data.
-grpc::ChannelArguments channel_arguments() {
+grpc::ChannelArguments channel_arguments(const ClientOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
@@ -27,6 +28,9 @@ grpc::ChannelArguments channel_arguments() {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each channel has its own connection
   arguments.SetMaxReceiveMessageSize(-1);                   // the server limits its answers
   arguments.SetMaxSendMessageSize(-1);  // the server refuses what is too large, and names the setting
+  if (options.tls.enabled && !options.tls.server_name.empty()) {
+    arguments.SetSslTargetNameOverride(options.tls.server_name);
+  }
   return arguments;
 }
 
@@ -54,8 +58,7 @@ std::string explain(const std::string& message, const std::string& endpoint) {
   }
   if (contains_any(message,
                    {"Socket closed", "Connection reset", "GOAWAY", "Broken pipe", "RST_STREAM", "keepalive"})) {
-    return "the connection to " + endpoint +
-           " was closed: the server ended or restarts, or the port uses TLS, which kilokvd does not";
+    return "the connection to " + endpoint + " was closed: the server ended or restarts";
   }
   constexpr std::string_view kSystemReason = "Failed to connect to remote host: ";
   const std::size_t at = message.find(kSystemReason);
@@ -76,9 +79,10 @@ std::chrono::microseconds Backoff::next(std::uint64_t retry_after_us) {
                                    (retry_after_us > full ? delay / 2 : 0));
 }
 
-Connection::Connection(const ClientOptions& options) : options_(options) {
+Connection::Connection(const ClientOptions& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials)
+    : options_(options) {
   for (std::uint32_t i = 0; i < std::max(options.connections, 1u); ++i) {
-    auto channel = grpc::CreateCustomChannel(options.endpoint, grpc::InsecureChannelCredentials(), channel_arguments());
+    auto channel = grpc::CreateCustomChannel(options.endpoint, credentials, channel_arguments(options));
     auto stub = v1::KiloKV::NewStub(channel);
     links_.push_back({std::move(channel), std::move(stub)});
   }
@@ -105,11 +109,16 @@ void Connection::set_deadline(TimePoint deadline, grpc::ClientContext* context) 
 Error Connection::describe(Error error) const {
   const bool of_transport = error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded ||
                             contains_any(error.message, {"RST_STREAM", "http2 header"});
-  if (!of_transport) return error;
+  if (!of_transport || explain_handshake(options_, error.message, &error)) return error;
   if (std::string explanation = explain(error.message, options_.endpoint); !explanation.empty()) {
     error.message = std::move(explanation);
   }
   return error;
+}
+
+void Connection::explain_tls(const grpc::Status& status, Error* error) {
+  if (options_.tls.enabled || nothing_listens(status) || asked_for_tls_.exchange(true)) return;
+  explain_missing_tls(options_, error);
 }
 
 bool Connection::may_retry(const grpc::Status& status, const Error& error, Retry retry) {

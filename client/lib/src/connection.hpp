@@ -4,6 +4,7 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/status.h>
 
 #include <atomic>
@@ -41,7 +42,8 @@ enum class Retry : std::uint8_t {
 
 class Connection {
  public:
-  explicit Connection(const ClientOptions& options);
+  // `credentials`: of the channels (security.hpp).
+  Connection(const ClientOptions& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
   const ClientOptions& options() const { return options_; }
   Timers& timers() { return timers_; }
@@ -68,6 +70,7 @@ class Connection {
       const grpc::Status status = attempt(link.stub.get(), &context);
       if (status.ok()) return {};
       Error error = describe(to_error(status, context, where(name)));
+      if (status.error_code() == grpc::StatusCode::UNAVAILABLE) explain_tls(status, &error);
       if (!may_retry(status, error, retry) || !wait_before_retry(error, deadline, link.channel.get(), &backoff)) {
         return may_have_run ? without_promise(std::move(error)) : error;
       }
@@ -81,6 +84,8 @@ class Connection {
   static void set_deadline(TimePoint deadline, grpc::ClientContext* context);
 
  private:
+  // Says so if client and server do not agree on TLS. Without TLS, asks the server once.
+  void explain_tls(const grpc::Status& status, Error* error);
   static bool may_retry(const grpc::Status& status, const Error& error, Retry retry);
   // Returns false if the deadline comes before the next try.
   static bool wait_before_retry(const Error& error, TimePoint deadline, grpc::Channel* channel, Backoff* backoff);
@@ -89,6 +94,7 @@ class Connection {
   Timers timers_;
   std::vector<Link> links_;
   std::atomic<std::size_t> next_link_{0};
+  std::atomic<bool> asked_for_tls_{false};
 };
 
 }  // namespace kilokv::client

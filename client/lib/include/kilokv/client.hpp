@@ -27,6 +27,14 @@ namespace kilokv::client {
 
 enum class Encoding : std::uint8_t { columns, rows };
 
+// TLS between the client and the server. All files are in PEM form, and are read once, by connect().
+struct TlsOptions {
+  bool enabled = false;
+  std::string ca_file;              // authorities that the server's certificate may come from; empty: the system's
+  std::string cert_file, key_file;  // the client's own certificate and its key, if the server asks for one
+  std::string server_name;          // the name that the server's certificate must have; empty: the host of the endpoint
+};
+
 struct ClientOptions {
   std::string endpoint = "127.0.0.1:7070";        // HOST:PORT
   std::uint64_t connect_timeout_us = 10'000'000;  // the longest time that connect() takes
@@ -38,6 +46,7 @@ struct ClientOptions {
   std::uint64_t backoff_us_min = 10'000;          // delay before a retry: doubles up to the maximum, with jitter
   std::uint64_t backoff_us_max = 1'000'000;
   std::uint32_t connections = 1;  // HTTP/2 connections; sessions are distributed over them
+  TlsOptions tls = {};
 };
 
 struct SessionOptions {
