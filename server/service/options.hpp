@@ -12,10 +12,10 @@ namespace kilokv::server {
 
 // The files of TLS, in PEM form.
 struct TlsOptions {
-  std::string cert_file;       // the server's certificate, with those of its issuers; empty: no TLS
-  std::string key_file;        // the private key of the certificate
-  std::string client_ca_file;  // clients need a certificate of one of these authorities; empty: they need none
-  std::string crl_dir;         // revocation lists of these authorities; empty: nothing is revoked
+  std::string cert_file;            // the server's certificate, with those of its issuers; empty: no TLS
+  std::string key_file;             // the private key of the certificate
+  std::string client_ca_file = {};  // clients need a certificate of one of these authorities; empty: they need none
+  std::string crl_dir = {};         // revocation lists of these authorities; empty: nothing is revoked
 
   bool enabled() const { return !cert_file.empty(); }
   Status validate() const;
@@ -37,7 +37,7 @@ struct ServiceOptions {
   DurationUs handshake_us_max = 10000000;          // from the connection to the first settings of HTTP/2
   DurationUs connection_idle_us_max = 1800000000;  // without a call; then the connection is closed
   engine::TransactionLimits limits;
-  TlsOptions tls;
+  TlsOptions tls = {};
 
   Status validate() const;
 };

@@ -363,7 +363,7 @@ class Reload(TlsTest):
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(held.kill)
         status = ["--output", "json", "status"]
-        until(lambda: '"sessions": 1' in self.run_client(server, *self.trusting(made.client), command=status).stdout,
+        until(lambda: '"sessions":1' in self.run_client(server, *self.trusting(made.client), command=status).stdout,
               "the session of the held client", 10)
         made.ca.revoke(made.bob)
         made.ca.write_list(lists / "test.crl")

@@ -296,5 +296,21 @@ TEST(Config, TheDocumentHoldsTheHelpText) {
       << help_text();
 }
 
+TEST(Config, TheFilesOfTlsBelongTogether) {
+  for (const auto& [arguments, part] : std::vector<std::pair<std::vector<const char*>, std::string>>{
+           {{"--tls-cert", "c"}, "--tls-cert needs --tls-key, the key of the certificate"},
+           {{"--tls-key", "k"}, "--tls-key needs --tls-cert, the certificate of the key"},
+           {{"--tls-client-ca", "a"}, "--tls-client-ca needs --tls-cert, because"},
+           {{"--tls-cert", "c", "--tls-key", "k", "--tls-crl-dir", "d"}, "--tls-crl-dir needs --tls-client-ca, the"}}) {
+    expect_error(parse(arguments), part);
+  }
+  const auto line = parse({"--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", "a", "--tls-crl-dir", "d"});
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  const TlsOptions& tls = line->options.service.tls;
+  EXPECT_TRUE(tls.enabled());
+  EXPECT_EQ(tls.cert_file + tls.key_file + tls.client_ca_file + tls.crl_dir, "ckad");
+  EXPECT_FALSE(parse({})->options.service.tls.enabled());
+}
+
 }  // namespace
 }  // namespace kilokv::server
