@@ -5,6 +5,7 @@ import argparse
 import pathlib
 import resource
 import socket
+import ssl
 import sys
 import time
 
@@ -12,6 +13,7 @@ import http2
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from certificates import SERVER, Authority  # noqa: E402
 from programs import Server, temporary_folder, until  # noqa: E402
 
 ATTACKER = "127.0.0.2"  # another address of this machine than that of the light client
@@ -83,6 +85,72 @@ def attack_silent_connections(count):
           f"{seconds:.1f} s")
 
 
+def client_hello():
+    """The first message of a TLS handshake."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["h2"])
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    try:
+        context.wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return outgoing.read()
+
+
+class TlsServer(FewDescriptors):
+    """A kilokvd with a certificate, and few descriptors. Its client trusts it."""
+
+    def __init__(self, folder, *flags):
+        self._authority = Authority(folder, "Test CA")
+        pair = self._authority.issue("server", SERVER)
+        super().__init__(folder, *pair.flags(), *flags)
+
+    def command(self, program, *arguments):
+        return [*super().command(program, *arguments), "--tls-ca", str(self._authority.certificate)]
+
+
+def attack_unfinished_handshakes(count):
+    """Connections to a port with TLS that say nothing, stop in the middle of a handshake, or do not speak TLS."""
+    hello = client_hello()
+    begins = [b"", hello[:5], hello[:len(hello) // 2], hello, http2.PREFACE, b"\x16\x03\x01\xff\xff"]
+    with temporary_folder() as folder, TlsServer(folder, "--handshake-timeout", "3s") as server:
+        server.client("put", "key", "1")
+        began = time.monotonic()
+        held = open_many(server.endpoint, count, source=ATTACKER, preface=False)
+        for number, connection in enumerate(held):
+            try:
+                connection.sendall(begins[number % len(begins)])
+            except OSError:
+                pass
+        descriptors = len(list(pathlib.Path(f"/proc/{server.pid}/fd").iterdir()))
+        assert descriptors < 600, f"{descriptors} descriptors are open"
+        answered = sum(1 for connection in held[3::len(begins)] if begins_with_tls(connection))
+        assert answered > 0, "no handshake got an answer, so none stopped in the middle"
+        for _ in range(20):  # others connect and work
+            server.client("add", "key", "1")
+        assert server.value("key") == 21
+        until(lambda: all(is_closed(connection) for connection in held), "the end of all handshakes", 30)
+        seconds = time.monotonic() - began
+        for connection in held:
+            connection.close()
+        log = server.log.read_text()
+        refused = [line for line in log.splitlines() if "kilokvd refused or cut off connections" in line]
+        assert refused and "--connections-per-address-max" in refused[0], log
+        said = [line for line in log.splitlines() if "gRPC says" in line]
+        assert len(said) < 5 * (seconds + 2), f"{len(said)} lines of gRPC in {seconds:.1f} s"
+    print(f"unfinished handshakes: {len(held)} took at most {descriptors} of 1,024 descriptors, and all were closed "
+          f"after {seconds:.1f} s")
+
+
+def begins_with_tls(connection):
+    """Whether the server has begun its part of a handshake."""
+    connection.settimeout(2)
+    try:
+        return connection.recv(1) == b"\x16"
+    except OSError:
+        return False
+
+
 def attack_half_open(server_flags=()):
     """Clients that end their side, or read nothing, leave nothing behind."""
     with temporary_folder() as folder, Server(folder, *server_flags) as server:
@@ -134,6 +202,7 @@ def main():
     parser.add_argument("--silent", type=int, default=1200, help="connections that say nothing")
     options = parser.parse_args()
     attack_silent_connections(options.silent)
+    attack_unfinished_handshakes(options.silent)
     attack_half_open()
     attack_log()
 

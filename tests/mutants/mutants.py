@@ -67,6 +67,8 @@ AREAS = {
     "core": (["server/core"], ["core_test", "storage_test"]),
     "storage": (["server/storage"], ["storage_test", "core_test"]),
     "edge": (["server/edge"], ["edge_test"]),
+    "tls": (["tls", "server/service/tls_files.cpp", "server/service/client_certificates.cpp"],
+            ["tls_unit_test", "service_unit_test"]),
 }
 DRAWN_FROM = ["table", "txn", "stm", "exec", "core", "storage"]  # unless --areas names others
 
