@@ -104,7 +104,7 @@ class TlsCredentials final : public grpc::ServerCredentials {
 
 }  // namespace
 
-std::shared_ptr<grpc::ServerCredentials> tls_credentials(std::shared_ptr<TlsFiles> files) {
+std::shared_ptr<grpc::ServerCredentials> tls_credentials(const std::shared_ptr<TlsFiles>& files) {
   return std::make_shared<TlsCredentials>(files);
 }
 

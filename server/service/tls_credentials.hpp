@@ -21,6 +21,6 @@
 namespace kilokv::server {
 
 // Credentials for a port of a server. They hold the files.
-std::shared_ptr<grpc::ServerCredentials> tls_credentials(std::shared_ptr<TlsFiles> files);
+std::shared_ptr<grpc::ServerCredentials> tls_credentials(const std::shared_ptr<TlsFiles>& files);
 
 }  // namespace kilokv::server

@@ -24,7 +24,7 @@ constexpr std::string_view kReasonMark = "kilokv certificate: ", kReasonEnd = " 
 // gRPC's own words for a handshake that failed.
 constexpr std::string_view kHandshakeMark = "Tls handshake failed: ";
 
-std::string_view text_of(grpc::string_ref text) { return {text.data(), text.size()}; }
+std::string_view text_of(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
 // The name that the certificate of the server must have: the host of HOST:PORT, unless the options name another.
 std::string expected_name(const ClientOptions& options) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -156,13 +157,25 @@ TEST_F(TlsFilesTest, NewRevocationListsAreNoticed) {
   folder_.write("lists/ca.crl", authority.revocation_list({&client}, today + 2 * kDay));
   files_->look();
   EXPECT_EQ(check(), "it was revoked by \"CN=CA\"");
+  std::ofstream(folder_.path("lists/ca.crl")) << authority.revocation_list({}, today + 3 * kDay);  // in its place
+  files_->look();
+  EXPECT_EQ(check(), "");
   lines();
   folder_.write("lists/other.crl", "no list");
   files_->look();
   files_->look();
-  EXPECT_EQ(check(), "it was revoked by \"CN=CA\"");
+  EXPECT_EQ(check(), "");
   EXPECT_NE(lines().at(0).find("--tls-client-ca, --tls-crl-dir: " + folder_.path("lists/other.crl")),
             std::string::npos);
+  const auto problem = [&] {
+    for (int i = 0; i < 3; ++i) files_->look();
+    const auto said = lines();
+    return said.size() == 1 ? said[0].substr(said[0].find("the folder")) : std::to_string(said.size()) + " lines";
+  };
+  for (const char* list : {"lists/ca.crl", "lists/other.crl"}) std::filesystem::remove(folder_.path(list));
+  EXPECT_EQ(problem(), "the folder " + options_.crl_dir + " holds no revocation list");
+  std::filesystem::remove(options_.crl_dir);
+  EXPECT_EQ(problem(), "the folder " + options_.crl_dir + ": No such file or directory");
 }
 
 TEST(ClientCertificatesTest, AResultHoldsForASecondAndForItsAuthorities) {
