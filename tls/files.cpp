@@ -3,6 +3,7 @@
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -11,6 +12,7 @@
 #include <ctime>
 #include <memory>
 #include <system_error>
+#include <vector>
 
 #include "tls/openssl.hpp"
 
@@ -36,6 +38,18 @@ std::string parse_key(const std::string& file, const std::string& pem, PrivateKe
     return file + " holds a private key that a password protects: write it without one (openssl pkey -in KEY -out NEW)";
   }
   return file + " holds no private key in PEM form";
+}
+
+// OpenSSL takes no weak keys and signatures for TLS. gRPC would then keep the old pair without a word to us.
+std::string why_not_for_tls(const std::vector<Certificate>& certificates) {
+  const std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>> context(SSL_CTX_new(TLS_method()));
+  bool accepted = SSL_CTX_use_certificate(context.get(), certificates.front().get()) == 1;
+  for (std::size_t i = 1; i < certificates.size() && accepted; ++i) {
+    accepted = SSL_CTX_add1_chain_cert(context.get(), certificates[i].get()) == 1;
+  }
+  const char* reason = accepted ? nullptr : ERR_reason_error_string(ERR_peek_last_error());
+  ERR_clear_error();
+  return accepted ? "" : reason == nullptr ? "it cannot be used" : reason;
 }
 
 }  // namespace
@@ -67,6 +81,8 @@ std::string read_pair(const std::string& certificate_file, const std::string& ke
     ERR_clear_error();
     return "the key in " + key_file + " does not match the first certificate in " + certificate_file;
   }
+  problem = why_not_for_tls(certificates);
+  if (!problem.empty()) return certificate_file + " holds a certificate that TLS does not take: " + problem;
   pair->subject = name_of(X509_get_subject_name(first));
   pair->valid_from = unix_seconds(X509_get0_notBefore(first));
   pair->valid_until = unix_seconds(X509_get0_notAfter(first));

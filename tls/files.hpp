@@ -17,7 +17,8 @@ struct Pair {
   std::int64_t valid_from = 0, valid_until = 0;  // of the first certificate; in seconds since 1970
 };
 
-// Reads both files, and checks that the key is the key of the first certificate. Does not look at the clock.
+// Reads both files, and checks that the key is the key of the first certificate, and that both are strong enough for
+// TLS. Does not look at the clock.
 std::string read_pair(const std::string& certificate_file, const std::string& key_file, Pair* pair);
 
 // Reads certificates of authorities.

@@ -4,6 +4,7 @@
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/rsa.h>
 #include <openssl/x509v3.h>
 
 #include <functional>
@@ -32,14 +33,18 @@ void add_extension(X509* certificate, int kind, const std::string& value) {
 
 struct Identity::Parts {
   X509* certificate = X509_new();
-  EVP_PKEY* key = EVP_EC_gen("P-256");
+  EVP_PKEY* key;
+  explicit Parts(bool is_weak) : key(is_weak ? EVP_RSA_gen(1024) : EVP_EC_gen("P-256")) {}
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
   ~Parts() {
     X509_free(certificate);
     EVP_PKEY_free(key);
   }
 };
 
-Identity::Identity(const CertificateOptions& options, const Identity* issuer) : parts_(std::make_unique<Parts>()) {
+Identity::Identity(const CertificateOptions& options, const Identity* issuer)
+    : parts_(std::make_unique<Parts>(options.is_weak)) {
   static long serial = 1;
   X509* const certificate = parts_->certificate;
   X509_set_version(certificate, X509_VERSION_3);

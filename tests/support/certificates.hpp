@@ -16,6 +16,7 @@ struct CertificateOptions {
   std::string use = {};                // such as "serverAuth"; empty: any
   std::int64_t from = std::time(nullptr) - 3600, until = std::time(nullptr) + 365 * 86400;
   bool is_authority = false;
+  bool is_weak = false;  // a key of 1,024 bits of RSA
 };
 
 // A certificate with its key. It can sign others.

@@ -58,6 +58,14 @@ TEST_F(FilesTest, ADamagedCertificateIsNotLeftOut) {
   EXPECT_NE(problem(alice_.certificate() + damaged, alice_.key()), "");
 }
 
+TEST_F(FilesTest, AWeakKeyIsNamed) {
+  const Identity weak({.name = "weak", .is_authority = true, .is_weak = true}), below({.name = "below"}, &weak);
+  EXPECT_EQ(problem(weak.certificate(), weak.key()),
+            folder_.path("cert.pem") + " holds a certificate that TLS does not take: ee key too small");
+  EXPECT_EQ(problem(below.certificate() + weak.certificate(), below.key()),
+            folder_.path("cert.pem") + " holds a certificate that TLS does not take: ca key too small");
+}
+
 TEST_F(FilesTest, OthersMayReadOnlyIfTheModeSaysSo) {
   const std::string file = folder_.write("key.pem", alice_.key());
   ::chmod(file.c_str(), 0640);
