@@ -95,6 +95,8 @@ class TlsCredentials final : public grpc::ServerCredentials {
 
  private:
   int AddPortToServer(const std::string& address, grpc_server* server) override {
+    // For such a port gRPC returns 0, also if it does not take the pair. It then starts without the port. So TlsFiles
+    // must refuse all pairs that gRPC does not take.
     return grpc_server_add_http2_port(server, address.c_str(), credentials_);
   }
 
