@@ -43,6 +43,7 @@ class DecodeQueue {
              std::function<void()> work);
   // Runs everything that waits, and returns when nothing waits or runs.
   void drain();
+  std::size_t threads() const { return threads_.size(); }
 
  private:
   struct Message {

@@ -9,6 +9,10 @@
 namespace kilokv::server {
 namespace {
 
+// A client with more work than this part of a batch is as busy as any. (The length of its turn would not do, because it
+// changes while the client waits.)
+constexpr double kLongestLooked = 0.125;
+
 double batches(std::uint64_t cost) { return static_cast<double>(cost) / static_cast<double>(kWholeBatch); }
 
 }  // namespace
@@ -27,7 +31,7 @@ bool Turns::later(const Place& a, const Place& b) { return a.end != b.end ? a.en
 
 void Turns::enter(Client* client, bool first) {
   const std::uint64_t wanted = client->queue.requests.front()->cost_left;
-  const double length = std::min(batches(wanted) / client->weight, 1 / weights_);
+  const double length = std::min(batches(wanted), kLongestLooked) / client->weight;
   heap_.push_back({first ? -1 : client->queue.begin + length, ++entries_, client});
   std::push_heap(heap_.begin(), heap_.end(), later);
 }

@@ -2,9 +2,10 @@
 //
 // Each client has a queue of its own, in which its requests keep their order. Clients are served in turns by cost. Time
 // here is virtual: it is measured in batches, and the clock of a client advances by what its transactions cost. The
-// client whose next turn would end first is served first (start-time fair queueing: Goyal, Vin and Cheng, "Start-time
-// fair queueing", SIGCOMM 1996, section 2; deviation: ordered by the end of a turn, not by its begin, so that a client
-// with little work never waits for the turns of busy ones). A client that comes back after a pause starts at the
+// client whose next request would end first is served first, but of a large request only the first eighth of a batch
+// counts (start-time fair queueing: Goyal, Vin and Cheng, "Start-time fair queueing", SIGCOMM 1996, section 2;
+// deviation: ordered by this end, not by the begin, so that a client with little work never waits for the turns of busy
+// ones). A client that comes back after a pause starts at the
 // present: it neither keeps credit nor pays for the past.
 //
 // A transaction may be too large for the room that a batch has left. Its client is then put off, and others go on. The
@@ -62,7 +63,7 @@ class Turns {
 
  private:
   struct Place {
-    double end = 0;            // virtual time at which the next turn of the client ends
+    double end = 0;            // virtual time at which its next request ends, or the first part of it
     std::uint64_t number = 0;  // among equals, who came first
     Client* client = nullptr;  // its requests keep it alive
   };

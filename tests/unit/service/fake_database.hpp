@@ -51,7 +51,14 @@ class FakeDatabase final : public Database {
     changed_.notify_all();
     return {};
   }
-  void abandon(const SubmittedRequest&) override {}
+  void abandon(const SubmittedRequest&) override {
+    const std::lock_guard lock(mutex_);
+    ++abandoned_;
+  }
+  std::uint64_t abandoned() {
+    const std::lock_guard lock(mutex_);
+    return abandoned_;
+  }
 
   // Waits for the next request. Returns null after 10 seconds.
   std::unique_ptr<Request> take() {
@@ -118,7 +125,7 @@ class FakeDatabase final : public Database {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::unique_ptr<Request>> requests_;
-  std::uint64_t submitted_ = 0;
+  std::uint64_t submitted_ = 0, abandoned_ = 0;
 };
 
 }  // namespace kilokv::server::test

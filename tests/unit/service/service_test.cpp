@@ -459,6 +459,71 @@ TEST_F(LittleRoomForAllTest, WhatIsTakenGivesItsRoomBackAndWhatDoesNotFitIsCutOf
   EXPECT_EQ(service_.unsent_answer_bytes(), 0u);
 }
 
+// A call that its client cancels ends its transactions, unless they are detached.
+TEST_F(ServiceTest, TheEndOfACallIsTold) {
+  service_.serve(&database_);
+  const auto cancel_execute = [&](bool detached) {
+    v1::ExecuteRequest request = execute_request();
+    request.set_detached(detached);
+    auto call = context();
+    std::thread canceller([&] {
+      const auto held = database_.take();
+      call->TryCancel();
+      while (!held->sink->gone()) std::this_thread::yield();
+    });
+    v1::ExecuteResponse response;
+    EXPECT_EQ(stub_->Execute(call.get(), request, &response).error_code(), grpc::StatusCode::CANCELLED);
+    canceller.join();
+  };
+  const auto cancel_batch = [&](bool detached) {
+    v1::ExecuteBatchRequest request;
+    *request.mutable_rows()->add_transactions() = test::transfer("a", "b", 1);
+    request.set_detached(detached);
+    auto call = context();
+    const auto reader = stub_->ExecuteBatch(call.get(), request);
+    const auto held = database_.take();
+    call->TryCancel();
+    while (!held->sink->gone()) std::this_thread::yield();
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  };
+  const auto abandoned_becomes = [&](std::uint64_t count) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (database_.abandoned() != count && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    return database_.abandoned() == count;
+  };
+  cancel_execute(true);
+  cancel_batch(true);
+  cancel_execute(false);
+  EXPECT_TRUE(abandoned_becomes(1)) << database_.abandoned();
+  cancel_batch(false);
+  EXPECT_TRUE(abandoned_becomes(2)) << database_.abandoned();
+}
+
+TEST_F(ServiceTest, CallsOfOneConnectionAreOfOneClient) {
+  service_.serve(&database_);
+  std::vector<std::shared_ptr<Client>> clients;
+  std::thread answerer([&] {
+    for (int i = 0; i < 2; ++i) {
+      const auto request = database_.take();
+      clients.push_back(request->client);
+      test::FakeDatabase::commit(request.get());
+    }
+  });
+  v1::ExecuteResponse response;
+  ASSERT_TRUE(stub_->Execute(context().get(), execute_request(), &response).ok());
+  v1::GetRequest get;
+  get.add_keys("a");
+  v1::GetResponse got;
+  EXPECT_TRUE(stub_->Get(context().get(), get, &got).ok());
+  answerer.join();
+  ASSERT_EQ(clients.size(), 2u);
+  EXPECT_EQ(clients[0], clients[1]);
+  EXPECT_TRUE(clients[0]->name.starts_with("ipv4:127.0.0.1:")) << clients[0]->name;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (service_.unsent_answer_bytes() > 0 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_EQ(service_.unsent_answer_bytes(), 0u) << "an answer counts until its call is done";
+}
+
 // Every method gets bad input, and what it must say.
 TEST_F(ServiceTest, EveryRefusalHasAReason) {
   service_.serve(&database_);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "server/core/pipeline/transaction_cost.hpp"
 #include "tests/support/memory_log.hpp"
 #include "tests/support/sim_environment.hpp"
 
@@ -68,7 +69,8 @@ class BatcherTest : public ::testing::Test {
   }
   std::unique_ptr<Batch> next() {
     auto batch = std::make_unique<Batch>();
-    batcher.fill(position, unanswered_reads, &refused, batch.get());
+    const bool has_work = batcher.fill(position, unanswered_reads, &refused, batch.get());
+    EXPECT_EQ(has_work, !batch->parts.empty() || !batch->session_entries.empty() || !batch->when_durable.empty());
     position.batch = batch->header.number;
     EXPECT_EQ(batch->columns.size(), batch->expires.size());
     return batch;
@@ -246,6 +248,87 @@ TEST_F(BatcherTest, AQueueThatGotNothingGoesFirstInTheNextBatch) {
   EXPECT_EQ(sizes(*second), Sizes{1});
   EXPECT_EQ(second->parts[0].request, queued);
   EXPECT_NE(next()->parts[0].parked_id, 0u);
+}
+
+TEST_F(BatcherTest, ClientsShareABatch) {
+  const auto greedy = std::make_shared<Client>("greedy"), light = std::make_shared<Client>("light");
+  queue_up(greedy, 30);
+  queue_up(light, 1);
+  const auto batch = next();
+  EXPECT_EQ(batch->parts[0].request->client, light);
+  EXPECT_EQ(sizes(*batch), (Sizes{1, 9}));
+}
+
+// A turn of one of two clients is half a batch; nobody else comes, so the batch is filled all the same.
+TEST_F(BatcherTest, BusyClientsFillABatchInTurns) {
+  const auto one = std::make_shared<Client>("one"), two = std::make_shared<Client>("two");
+  queue_up(one, 20);
+  queue_up(two, 20);
+  const auto batch = next();
+  ASSERT_EQ(sizes(*batch), (Sizes{5, 5}));
+  EXPECT_NE(batch->parts[0].request->client, batch->parts[1].request->client);
+}
+
+TEST_F(BatcherTest, ALargeReadWaitsForItsRoomButNotForEver) {
+  options.batch_max_reads = 10;
+  const auto greedy = std::make_shared<Client>("greedy"), light = std::make_shared<Client>("light");
+  queue_up(greedy, 3, 20);
+  queue_up(light, 1);
+  EXPECT_EQ(next()->parts[0].request->client, light);
+  queue_up(light, 1);
+  EXPECT_EQ(next()->parts[0].request->client, greedy) << "it was put off";
+  EXPECT_EQ(next()->parts[0].request->client, light);
+}
+
+TEST_F(BatcherTest, WhileMuchIsNotAnsweredOnlyWhatReadsLittlePasses) {
+  options.batch_max_reads = 100;
+  const auto greedy = std::make_shared<Client>("greedy"), light = std::make_shared<Client>("light");
+  queue_up(greedy, 1, 90);
+  unanswered_reads = kWholeBatch + kWholeBatch / 5;
+  EXPECT_TRUE(next()->parts.empty()) << "its reads would pass the limit";
+  queue_up(light, 1);
+  EXPECT_EQ(sizes(*next()), Sizes{1});
+  EXPECT_EQ(queue.ready(), 1u);
+  unanswered_reads = kWholeBatch;
+  EXPECT_EQ(next()->parts[0].request->client, greedy);
+}
+
+TEST_F(BatcherTest, WhatIsDroppedLeavesTheQueueAtOnce) {
+  const auto dropped = queue_up(5), stays = queue_up(1);
+  batcher.drop(dropped.get());
+  EXPECT_EQ(queue.transactions(), 1u);
+  EXPECT_EQ(queue.ready(), 1u);
+  EXPECT_EQ(dropped->content, nullptr);
+  EXPECT_EQ(queue.bytes(), stays->queued_bytes);
+  EXPECT_EQ(next()->parts[0].request, stays);
+  batcher.drop(queue_up(3).get());
+  EXPECT_EQ(batcher.next_due(sim.clock.monotonic_us(), 1), kNever) << "nothing is left to wait for";
+}
+
+TEST_F(BatcherTest, ALargerValueMakesTheNextBatchesCountAgain) {
+  options.batch_max_bytes = 1000000;
+  const auto copies = [&] {
+    auto request = std::make_shared<AdmittedRequest>();
+    request->client = nobody;
+    request->content = std::make_unique<Request>();
+    engine::ColumnsBuilder b(&request->content->transactions, kSecret);
+    for (int i = 0; i < 4; ++i) {
+      b.begin();
+      b.op(OpKind::get, b.key("a"));
+      b.op(OpKind::put, b.key("b"), engine::Operand::get, 0);
+      b.end();
+    }
+    request->to_run = request->unanswered = request->transactions = 4;
+    queue.estimate(request.get());
+    EXPECT_TRUE(queue.charge(request.get()).ok());
+    queue.push(request);
+    return request;
+  };
+  const auto request = copies();
+  queue.recovered_value(400000);  // as if such a value was admitted after the request
+  EXPECT_EQ(sizes(*next()), Sizes{2});
+  EXPECT_EQ(sizes(*next()), Sizes{2});
+  EXPECT_EQ(request->cost_left, 0u);
 }
 
 TEST_F(BatcherTest, StampsGoOnWhileTheWallClockGoesBack) {

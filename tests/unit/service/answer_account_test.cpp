@@ -1,0 +1,73 @@
+// The bytes of answers that clients have not taken, and the calls of clients that take none.
+#include "server/service/answer_account.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace kilokv::server {
+namespace {
+
+constexpr DurationUs kTimeoutUs = 40000;
+
+class Call final : public UnsentAnswer {
+ public:
+  explicit Call(std::vector<const Call*>* order = nullptr) : order_(order) {}
+  void on_timeout() override {
+    if (order_ != nullptr) order_->push_back(this);
+    ++ended;
+  }
+  std::atomic<int> ended{0};
+
+ private:
+  std::vector<const Call*>* const order_;
+};
+
+TEST(AnswerAccountTest, AClientHasAShareOfTheBytes) {
+  AnswerAccount account(1000, 1000000);
+  Client greedy("greedy"), light("light");
+  EXPECT_TRUE(account.charge(&greedy, 700).ok());
+  EXPECT_TRUE(account.check(&greedy).ok());
+  const Status refused = account.charge(&greedy, 200);
+  EXPECT_EQ(refused.reason(), ErrorReason::slow_reader);
+  EXPECT_EQ(refused.violation()->setting, "--answers-bytes-max");
+  EXPECT_TRUE(account.charge(&greedy, 100).ok());
+  EXPECT_FALSE(account.check(&greedy).ok());
+  EXPECT_TRUE(account.charge(&light, 70).ok());
+  EXPECT_EQ(account.unsent_bytes(), 870u);
+  account.release(&greedy, 800);
+  account.release(&light, 70);
+  EXPECT_EQ(account.unsent_bytes(), 0u);
+}
+
+TEST(AnswerAccountTest, ACallWhoseAnswerIsNotTakenEndsOnce) {
+  AnswerAccount account(1000, kTimeoutUs);
+  Call slow, fast;
+  const auto began = std::chrono::steady_clock::now();
+  account.watch(&slow);
+  account.watch(&fast);
+  account.unwatch(&fast);
+  while (slow.ended == 0) std::this_thread::yield();
+  EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::microseconds(kTimeoutUs));
+  std::this_thread::sleep_for(std::chrono::microseconds(2 * kTimeoutUs));
+  EXPECT_EQ(slow.ended, 1);
+  EXPECT_EQ(fast.ended, 0);
+  account.unwatch(&slow);  // does no harm
+}
+
+TEST(AnswerAccountTest, TheTimeBeginsAgainWithEachAnswer) {
+  AnswerAccount account(1000, kTimeoutUs);
+  std::vector<const Call*> order;
+  Call first(&order), second(&order);
+  account.watch(&first);
+  account.watch(&second);
+  account.watch(&first);  // the next answer of the same call
+  while (first.ended == 0 || second.ended == 0) std::this_thread::yield();
+  EXPECT_EQ(order, (std::vector<const Call*>{&second, &first})) << "the first is watched since later than the other";
+}
+
+}  // namespace
+}  // namespace kilokv::server

@@ -1,0 +1,109 @@
+// Long messages are decoded in turns, short ones at once.
+#include "server/service/decode_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace kilokv::server {
+namespace {
+
+constexpr std::uint64_t kAny = UINT64_MAX;
+constexpr std::uint64_t kLong = 100000;
+
+class DecodeQueueTest : public ::testing::Test {
+ protected:
+  // Messages of this client are decoded only after open_gate().
+  void close_gate(const std::shared_ptr<Client>& client) { client->queued_transactions = 10; }
+  void open_gate(const std::shared_ptr<Client>& client) { client->queued_transactions = 0; }
+  Status send(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max = 10) {
+    return queue.run(client, bytes, queued_max, [this, client] {
+      const std::lock_guard lock(mutex_);
+      decoded_.push_back(client->name);
+    });
+  }
+  std::vector<std::string> decoded() {
+    const std::lock_guard lock(mutex_);
+    return decoded_;
+  }
+  // Keeps all threads of the queue busy until the returned promise is set.
+  std::shared_ptr<std::promise<void>> occupy() {
+    auto done = std::make_shared<std::promise<void>>();
+    const std::shared_future<void> waiting = done->get_future().share();
+    const auto busy = std::make_shared<Client>("busy");
+    for (std::size_t i = 0; i < queue.threads(); ++i) {
+      std::promise<void> began;
+      auto beginning = began.get_future();
+      EXPECT_TRUE(queue.run(busy, kLong, kAny, [&began, waiting] { began.set_value(), waiting.wait(); }).ok());
+      beginning.wait();
+    }
+    return done;
+  }
+
+  const std::shared_ptr<Client> greedy = std::make_shared<Client>("greedy"), light = std::make_shared<Client>("light");
+  std::mutex mutex_;
+  std::vector<std::string> decoded_;
+  DecodeQueue queue{50 * kLong, "--grpc-memory-max"};
+};
+
+TEST_F(DecodeQueueTest, AShortMessageIsDecodedAtOnce) {
+  const auto done = occupy();
+  EXPECT_TRUE(send(light, DecodeQueue::kShortBytes).ok());
+  EXPECT_EQ(decoded(), std::vector<std::string>{"light"});
+  EXPECT_TRUE(send(light, DecodeQueue::kShortBytes + 1).ok());
+  EXPECT_EQ(decoded().size(), 1u) << "the threads are busy";
+  EXPECT_EQ(light->undecoded_bytes.load(), DecodeQueue::kShortBytes + 1);
+  done->set_value();
+  queue.drain();
+  EXPECT_EQ(decoded().size(), 2u);
+  EXPECT_EQ(light->undecoded_bytes.load(), 0u);
+}
+
+TEST_F(DecodeQueueTest, ALightClientDoesNotWaitForAllMessagesOfAGreedyOne) {
+  const auto done = occupy();
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(send(greedy, kLong).ok());
+  ASSERT_TRUE(send(light, kLong / 10).ok());
+  done->set_value();
+  queue.drain();
+  const std::vector<std::string> order = decoded();
+  ASSERT_EQ(order.size(), 11u);
+  const auto place = std::find(order.begin(), order.end(), "light") - order.begin();
+  EXPECT_LE(static_cast<std::size_t>(place), queue.threads()) << "only what runs at the same time may come before it";
+}
+
+TEST_F(DecodeQueueTest, AMessageWaitsWhileItsClientHasEnoughInTheAdmissionQueue) {
+  close_gate(greedy);
+  ASSERT_TRUE(send(greedy, kLong).ok());
+  ASSERT_TRUE(send(light, kLong).ok());
+  while (decoded().empty()) std::this_thread::yield();
+  EXPECT_EQ(decoded(), std::vector<std::string>{"light"});
+  EXPECT_EQ(greedy->undecoded_bytes.load(), kLong);
+  open_gate(greedy);
+  while (decoded().size() < 2) std::this_thread::yield();
+}
+
+TEST_F(DecodeQueueTest, MessagesThatWaitAreBounded) {
+  close_gate(greedy);
+  Status refused;
+  int sent = 0;
+  while (refused.ok()) {
+    refused = send(greedy, kLong);
+    if (refused.ok()) ++sent;
+  }
+  EXPECT_EQ(sent, 40) << "four fifths of the room for 50";
+  EXPECT_EQ(refused.reason(), ErrorReason::queue_full);
+  EXPECT_NE(refused.message().find("--grpc-memory-max"), std::string::npos);
+  EXPECT_TRUE(send(light, kLong).ok());
+  queue.drain();
+  EXPECT_EQ(decoded().size(), 41u) << "a drain does not wait for the admission queue";
+  EXPECT_EQ(greedy->undecoded_bytes.load(), 0u);
+}
+
+}  // namespace
+}  // namespace kilokv::server
