@@ -250,8 +250,8 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
        {kLimits, "transaction-reads-max", Unit::count, &options->database.transaction_reads_max,
         "most keys that the guards, reads and ranges of a transaction may look at, uploaded guards not counted; a "
         "range guard counts 384"},
-       {kLimits, "transaction-copies-bytes-max", Unit::size, &options->database.transaction_copies_bytes_max,
-        "most bytes that the PUTs of a transaction may copy from its GETs; each may be as long as the longest value"},
+       {kLimits, "transaction-copies-max", Unit::count, &options->database.transaction_copies_max,
+        "most PUTs of a transaction that copy the value of one of its GETs"},
        {kLimits, "wait-timeout-max", Unit::duration, &options->database.wait_timeout_us_max,
         "longest wait_timeout of a transaction"}});
 }

@@ -59,7 +59,7 @@ Status DatabaseOptions::validate() const {
            // Queued and parked transactions can be in one batch, whose columns count bytes in 32 bits.
            Setting{"--queue-bytes-max", queue_bytes_max, 1, std::uint64_t{1} << 30},
            Setting{"--transaction-reads-max", transaction_reads_max, 1, std::uint64_t{1} << 32},
-           Setting{"--transaction-copies-bytes-max", transaction_copies_bytes_max, 0, std::uint64_t{1} << 32},
+           Setting{"--transaction-copies-max", transaction_copies_max, 0, std::uint64_t{1} << 20},
            Setting{"--parked-max", parked_max, 0, kMany},
            Setting{"--parked-bytes-max", parked_bytes_max, 0, std::uint64_t{1} << 31},
            duration("--wait-timeout-max", wait_timeout_us_max),

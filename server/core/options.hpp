@@ -23,7 +23,7 @@ struct DatabaseOptions {
   std::uint64_t queue_transactions_max = 262144;
   std::uint64_t queue_bytes_max = std::uint64_t{256} << 20;
   std::uint64_t transaction_reads_max = 131072;  // keys that one transaction may look at, uploaded guards not counted
-  std::uint64_t transaction_copies_bytes_max = std::uint64_t{16} << 20;  // values that one may copy from earlier GETs
+  std::uint64_t transaction_copies_max = 128;    // PUTs of one transaction that copy the value of an earlier GET
   // Parking
   std::uint64_t parked_max = 1000000;
   std::uint64_t parked_bytes_max = std::uint64_t{1} << 30;

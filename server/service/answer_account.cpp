@@ -39,16 +39,18 @@ void AnswerAccount::unwatch(UnsentAnswer* answer) {
 }
 
 void AnswerAccount::end_slow_ones() {
+  constexpr int kEndedAtOnce = 16;
   const auto step =
       std::clamp<std::chrono::microseconds>(timeout_ / 4, std::chrono::milliseconds(10), std::chrono::seconds(1));
   std::unique_lock lock(mutex_);
   while (!stop_.wait_for(lock, step, [this] { return stopping_; })) {
     const auto now = std::chrono::steady_clock::now();
-    while (!watched_.empty() && now - watched_.front()->since_ >= timeout_) {
+    for (int ended = 1; !watched_.empty() && now - watched_.front()->since_ >= timeout_; ++ended) {
       UnsentAnswer* const answer = watched_.front();
       watched_.pop_front();
       answer->is_watched_ = false;
       answer->on_timeout();
+      if (ended % kEndedAtOnce == 0) lock.unlock(), lock.lock();  // others may send their answers between
     }
   }
 }

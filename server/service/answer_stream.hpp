@@ -80,7 +80,8 @@ class AnswerStream : public Reactor, public UnsentAnswer, public std::enable_sha
 
   // Called after an answer has left the queue.
   virtual void on_sent() {}
-  // The client has gone away before the RPC ended.
+  // The RPC has ended without all its answers, because its client has gone away or takes none. May be called with the
+  // mutex held, and more than once.
   virtual void on_gone() {}
 
   // Whether nothing more can reach the client. Called without the mutex.
@@ -133,6 +134,7 @@ class AnswerStream : public Reactor, public UnsentAnswer, public std::enable_sha
   }
 
   void cut(const Status& status) {
+    on_gone();
     if (!writing_) return finish_when_sent(to_grpc(status, context_));
     cut_ = true;
     drop_unsent();

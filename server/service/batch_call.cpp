@@ -40,20 +40,8 @@ Status BatchCall::try_start(grpc::ByteBuffer message) {
   request->client = client_;
   request->sink = std::static_pointer_cast<BatchCall>(shared_from_this());
   SubmittedRequest submitted = (*database)->submit(std::move(request));
-  if (parsed->detached()) return {};
-  {
-    const std::lock_guard lock(submitted_mutex_);
-    database_ = *database;
-    submitted_ = std::move(submitted);
-  }
-  if (ended()) on_gone();  // perhaps while it was submitted
+  if (!parsed->detached()) requests_.add(*database, std::move(submitted));
   return {};
-}
-
-// Does nothing for a request that is answered, or that is not submitted yet.
-void BatchCall::on_gone() {
-  const std::lock_guard lock(submitted_mutex_);
-  if (database_ != nullptr) database_->abandon(submitted_);
 }
 
 void BatchCall::results(const ResultSlice& slice, bool last) {

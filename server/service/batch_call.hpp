@@ -7,6 +7,7 @@
 
 #include "server/core/request.hpp"
 #include "server/service/answer_stream.hpp"
+#include "server/service/call_requests.hpp"
 
 namespace kilokv::server {
 
@@ -23,12 +24,10 @@ class BatchCall final : public AnswerStream<grpc::ServerWriteReactor<grpc::ByteB
 
  private:
   Status try_start(grpc::ByteBuffer message);
-  void on_gone() override;
+  void on_gone() override { requests_.abandon(); }
 
   bool as_columns_ = false;
-  std::mutex submitted_mutex_;
-  Database* database_ = nullptr;
-  SubmittedRequest submitted_;
+  CallRequests requests_;
 };
 
 }  // namespace kilokv::server

@@ -31,6 +31,10 @@ struct CallEnvironment {
   // Decodes a message by `work`, as DecodeQueue::run says.
   Status decode_by(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::function<void()> work) {
     const Result<Database*> database = gate.get();
+    if (gate.closed()) {  // it is refused at once, so that nothing new waits
+      work();
+      return {};
+    }
     const std::uint64_t queued_max =
         database.ok() ? 2 * std::uint64_t{(*database)->options().batch_max_transactions} : UINT64_MAX;
     return decode.run(client, bytes, queued_max, std::move(work));

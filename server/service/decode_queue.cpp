@@ -40,7 +40,7 @@ Status DecodeQueue::run(const std::shared_ptr<Client>& client, std::uint64_t byt
     const std::lock_guard lock(mutex_);
     Flow& flow = flows_[client.get()];
     flow.client = client;
-    if (flow.messages.empty()) flow.begin = now_;
+    if (flow.messages.empty()) client->decode_begin = std::max(client->decode_begin, now_);
     flow.messages.push_back({bytes, queued_max, std::move(work)});
   }
   changed_.notify_one();
@@ -63,7 +63,7 @@ DecodeQueue::Flows::iterator DecodeQueue::next() {
     const Flow& flow = it->second;
     const Message& message = flow.messages.front();
     if (!draining_ && flow.client->queued_transactions.load(std::memory_order_relaxed) >= message.queued_max) continue;
-    const double end = flow.begin + static_cast<double>(message.bytes) / flow.client->weight;
+    const double end = flow.client->decode_begin + static_cast<double>(message.bytes) / flow.client->weight;
     if (best == flows_.end() || end < best_end) {
       best = it;
       best_end = end;
@@ -76,8 +76,8 @@ DecodeQueue::Message DecodeQueue::take(Flows::iterator it) {
   Flow& flow = it->second;
   Message message = std::move(flow.messages.front());
   flow.messages.pop_front();
-  now_ = std::max(now_, flow.begin);
-  flow.begin += static_cast<double>(message.bytes) / flow.client->weight;
+  now_ = std::max(now_, flow.client->decode_begin);
+  flow.client->decode_begin += static_cast<double>(message.bytes) / flow.client->weight;
   if (flow.messages.empty()) flows_.erase(it);
   return message;
 }

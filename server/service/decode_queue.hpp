@@ -54,7 +54,6 @@ class DecodeQueue {
   struct Flow {  // of one client
     std::shared_ptr<Client> client;
     std::deque<Message> messages;
-    double begin = 0;  // virtual time, in bytes
   };
   using Flows = std::unordered_map<Client*, Flow>;
 

@@ -189,7 +189,8 @@ Status SessionStream::submit(const v1::SessionRequest& message, std::uint64_t by
   request->identity.acknowledged_through = message.acknowledged_through();
   request->client = client_;
   request->sink = std::move(answer);
-  (*database)->submit(std::move(request));
+  SubmittedRequest submitted = (*database)->submit(std::move(request));
+  if (!message.detached()) requests_.add(*database, std::move(submitted));
   return {};
 }
 

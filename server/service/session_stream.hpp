@@ -4,8 +4,8 @@
 // than stream_requests_max. Their bytes, with those of the unsent answers, are fewer than stream_bytes_max. While the
 // stream is not read, gRPC's flow control makes the client wait.
 // An error of one request is an answer. The stream itself ends only after a message that cannot be parsed, or after a
-// malformed session in its first message. A client that goes away cancels nothing in the database. Only its answers are
-// dropped, in this class.
+// malformed session in its first message. If the client goes away, its answers are dropped in this class. What it sent
+// in a session goes on. What it sent without a session ends with the stream, unless it is detached.
 #pragma once
 
 #include <memory>
@@ -14,6 +14,7 @@
 #include "kilokv/v1/kilokv.pb.h"
 #include "server/core/request.hpp"
 #include "server/service/answer_stream.hpp"
+#include "server/service/call_requests.hpp"
 
 namespace kilokv::server {
 
@@ -31,6 +32,7 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
 
   void OnReadDone(bool ok) override;
   void on_sent() override { read_on(); }
+  void on_gone() override { requests_.abandon(); }
 
   void take_and_read_on(grpc::ByteBuffer buffer, const Status& refused);
   void handled(bool half_closed);
@@ -44,6 +46,8 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
   grpc::ByteBuffer incoming_;
   bool bound_ = false;  // whether the first message has come
   std::optional<SessionId> session_;
+
+  CallRequests requests_;  // those without a session
 
   // Guarded by mutex_.
   bool reading_ = false;  // a read is in progress, or its message waits or is being handled

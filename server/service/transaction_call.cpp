@@ -92,19 +92,7 @@ void TransactionCall::submit(Database* database, std::unique_ptr<Request> reques
   request->client = client_;
   request->sink = std::static_pointer_cast<TransactionCall>(shared_from_this());
   SubmittedRequest submitted = database->submit(std::move(request));
-  if (detached) return;
-  {
-    const std::lock_guard lock(submitted_mutex_);
-    database_ = database;
-    submitted_ = std::move(submitted);
-  }
-  if (ended()) on_gone();  // perhaps while it was submitted
-}
-
-// Does nothing for a request that is answered, or that is not submitted yet.
-void TransactionCall::on_gone() {
-  const std::lock_guard lock(submitted_mutex_);
-  if (database_ != nullptr) database_->abandon(submitted_);
+  if (!detached) requests_.add(database, std::move(submitted));
 }
 
 Status ExecuteCall::try_start(grpc::ByteBuffer message) {

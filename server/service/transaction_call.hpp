@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "server/core/request.hpp"
+#include "server/service/call_requests.hpp"
 #include "server/service/unary_call.hpp"
 
 namespace kilokv::server {
@@ -33,11 +34,9 @@ class TransactionCall : public UnaryCall, public ResponseSink {
   void submit(Database* database, std::unique_ptr<Request> request, bool detached);
 
  private:
-  void on_gone() final;
+  void on_gone() final { requests_.abandon(); }
 
-  std::mutex submitted_mutex_;
-  Database* database_ = nullptr;
-  SubmittedRequest submitted_;
+  CallRequests requests_;
 };
 
 class ExecuteCall final : public TransactionCall {

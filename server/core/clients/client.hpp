@@ -2,9 +2,9 @@
 // counts what the client holds of each thing that clients share (shared_limit.hpp), and it has the client's place in
 // the turns of the queue (turns.hpp).
 //
-// Life: the calls, requests and sessions of a client hold it by shared_ptr. It ends when none of them is left.
+// Life: the calls, requests and sessions of a client hold it by shared_ptr, and ClientTable keeps it a while longer.
 //
-// Thread safety: the counts are atomic. `queue` belongs to Turns. The rest does not change.
+// Thread safety: the counts are atomic. `queue` and `decode_begin` have one user each. The rest does not change.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,9 @@ struct Client {
   // Its requests in the queue. Only Turns uses it, with its lock.
   struct Queue {
     std::deque<std::shared_ptr<AdmittedRequest>> requests;
-    double begin = 0;          // virtual time at which its next turn begins
-    std::uint64_t number = 0;  // of its last entry into the turns
+    double begin = 0;  // virtual time at which its next turn begins
   } queue;
+  double decode_begin = 0;  // virtual time at which its next message may begin. Only DecodeQueue uses it.
 };
 
 }  // namespace kilokv::server

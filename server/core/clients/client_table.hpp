@@ -1,4 +1,5 @@
-// Finds the client of a call by its name, and makes it with its first call. Thread safety: all members.
+// Finds the client of a call by its name, and makes it with its first call. A client that makes no calls for a while is
+// forgotten. Until then the table keeps it, with its place in the turns. Thread safety: all members.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@ class ClientTable {
  public:
   // The client with this name.
   std::shared_ptr<Client> client(const std::string& name);
-  // How many it knows, with some that have ended.
+  // How many it knows.
   std::size_t size() {
     const std::lock_guard lock(mutex_);
     return clients_.size();
@@ -25,7 +26,11 @@ class ClientTable {
   void sweep();
 
   std::mutex mutex_;
-  std::unordered_map<std::string, std::weak_ptr<Client>> clients_;  // some of them have ended
+  struct Known {
+    std::shared_ptr<Client> client;
+    bool has_called = false;  // since the last sweep
+  };
+  std::unordered_map<std::string, Known> clients_;
   std::size_t sweep_at_ = 1024;
 };
 

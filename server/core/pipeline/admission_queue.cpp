@@ -1,6 +1,7 @@
 #include "server/core/pipeline/admission_queue.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "engine/base/check.hpp"
@@ -37,17 +38,18 @@ void AdmissionQueue::estimate(AdmittedRequest* request) const {
   const engine::TransactionColumns& columns = request->content->transactions;
   request->largest_value = std::max(largest_value(), largest_written(columns));
   request->cost = {};
+  request->parts_value = std::bit_ceil(request->largest_value);
   request->cost_left = 0;
   request->parts_of_batch.resize(columns.size());
-  request->most_log_bytes = request->most_copied_bytes = request->most_reads = {};
+  request->most_log_bytes = request->most_copies = request->most_reads = {};
   for (std::uint32_t t = 0; t < columns.size(); ++t) {
     const TransactionCost cost =
         cost_of(columns, t, request->identity.session.has_value(), request->largest_value, options_.result_bytes_max);
-    const std::uint32_t part = part_of_batch(cost, request->largest_value, options_);
+    const std::uint32_t part = part_of_batch(cost, request->parts_value, options_);
     request->parts_of_batch[t] = part;
     request->cost_left += part;
     request->most_log_bytes.look(t, log_bytes(cost.log, request->largest_value));
-    request->most_copied_bytes.look(t, cost.log.copied_values * request->largest_value);
+    request->most_copies.look(t, cost.log.copied_values);
     // Guards that were uploaded have a limit of their own.
     request->most_reads.look(t, cost.reads + (request->uploaded.keys == 0 ? cost.guards : 0));
     request->cost += cost;
@@ -56,7 +58,7 @@ void AdmissionQueue::estimate(AdmittedRequest* request) const {
 
 void AdmissionQueue::estimate_again(AdmittedRequest* request, std::uint64_t largest_value) const {
   const engine::TransactionColumns& columns = request->content->transactions;
-  request->largest_value = largest_value;
+  request->parts_value = largest_value;
   request->cost_left = 0;
   for (std::uint32_t t = request->batched; t < columns.size(); ++t) {
     const TransactionCost cost =
@@ -75,8 +77,8 @@ Status AdmissionQueue::check_transactions(const AdmittedRequest& request, const 
   };
   for (const Check& check :
        {Check{request.most_reads, options.transaction_reads_max, " reads of keys", "--transaction-reads-max"},
-        Check{request.most_copied_bytes, options.transaction_copies_bytes_max,
-              " bytes of values copied from earlier reads", "--transaction-copies-bytes-max"},
+        Check{request.most_copies, options.transaction_copies_max, " PUTs that copy a value",
+              "--transaction-copies-max"},
         Check{request.most_log_bytes, kTransactionLogBytesMax, " bytes of log", "--operations-max"}}) {
     if (check.highest.amount <= check.most) continue;
     return Status::invalid({"transactions[" + std::to_string(request.index_of(check.highest.transaction)) + "]",
@@ -129,11 +131,13 @@ void AdmissionQueue::push(std::shared_ptr<AdmittedRequest> request) {
   const std::scoped_lock lock(mutex_);
   ready_.fetch_add(request->to_run, std::memory_order_release);
   if (request->identity.session) names_.insert({*request->identity.session, request->identity.number});
+  if (turns_.empty()) oldest_us_ = request->admitted_us;
   turns_.push(std::move(request));
 }
 
-void AdmissionQueue::begin_batch() {
+void AdmissionQueue::begin_batch(TimeUs now_us) {
   const std::scoped_lock lock(mutex_);
+  oldest_us_ = now_us;
   turns_.begin_batch();
 }
 
@@ -177,6 +181,7 @@ void AdmissionQueue::drop(AdmittedRequest* request) {
   const std::uint32_t count = request->to_run - request->batched;
   if (count == 0) return;
   request->batched = request->to_run;
+  request->parts_of_batch = {};
   ready_.fetch_sub(count, std::memory_order_relaxed);
   transactions_.release(request->client->account(&Client::queued_transactions), count);
   left(*request);
@@ -184,7 +189,7 @@ void AdmissionQueue::drop(AdmittedRequest* request) {
 
 TimeUs AdmissionQueue::oldest_us() const {
   const std::scoped_lock lock(mutex_);
-  return ready_.load(std::memory_order_relaxed) == 0 ? kNever : turns_.oldest_us();
+  return ready_.load(std::memory_order_relaxed) == 0 ? kNever : oldest_us_;
 }
 
 bool AdmissionQueue::holds(const RequestName& name) const {

@@ -2,7 +2,7 @@
 // (clients/shared_limit.hpp), and its requests leave in turns (turns.hpp).
 //
 // Invariants: a refused request is charged nothing, and the caller still owns it. After push() the executor owns it.
-// Locks are taken per request, never per transaction.
+// Locks are taken per request, or per turn of a client, never per transaction.
 //
 // Thread safety: any thread; only the executor calls the functions from begin_batch() to drop().
 #pragma once
@@ -37,8 +37,8 @@ class AdmissionQueue {
   // Puts the request into the queue. Requires: it is charged.
   void push(std::shared_ptr<AdmittedRequest> request);
 
-  // A new batch begins. Requests that were put off are offered again.
-  void begin_batch();
+  // A new batch begins. Requests that were put off are offered again. `now_us`: monotonic.
+  void begin_batch(TimeUs now_us);
   struct Turn {
     std::shared_ptr<AdmittedRequest> request;
     std::uint64_t cost_max = 0;  // of the transactions that its client may take now, after the first
@@ -50,7 +50,8 @@ class AdmissionQueue {
   // Removes `count` transactions, which cost `cost`, from the request of next(): they went into a batch.
   void take(std::uint32_t count, std::uint64_t cost);
   // Estimates again what parts of a batch the queued transactions of a request take, because a larger value is known
-  // now. The log space that is charged for it does not change.
+  // now. `largest_value`: rounded up to a power of two, so that values that grow by a byte do not cause this often. The
+  // log space that is charged for it does not change.
   void estimate_again(AdmittedRequest* request, std::uint64_t largest_value) const;
   // The request of next() does not fit into this batch.
   void put_off();
@@ -66,7 +67,8 @@ class AdmissionQueue {
   // The number of transactions that take() can have now.
   std::uint64_t ready() const { return ready_.load(std::memory_order_acquire); }
   // transactions() and bytes() count what is queued, and what is charged but not yet pushed. oldest_us() is the
-  // monotonic time at which the oldest request came (kNever: empty).
+  // monotonic time since which requests wait for the next batch: that of the last batch, or of the first request after
+  // the queue was empty (kNever: empty).
   std::uint64_t transactions() const { return transactions_.held(); }
   std::uint64_t bytes() const { return bytes_.held(); }
   TimeUs oldest_us() const;
@@ -90,6 +92,7 @@ class AdmissionQueue {
   std::atomic<std::uint64_t> ready_{0}, largest_value_{0};
   mutable std::mutex mutex_;
   Turns turns_;
+  TimeUs oldest_us_ = kNever;
   std::unordered_set<RequestName, RequestNameHash> names_;  // of the queued requests that are in sessions
   // Invariant: admitted_log_.at(largest value) bytes are reserved. A request with a larger value than all before also
   // pays for the requests that are already admitted, because they may copy that value.

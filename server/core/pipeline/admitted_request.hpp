@@ -35,7 +35,8 @@ struct AdmittedRequest {
   std::uint64_t queued_bytes = 0;      // bytes that the admission queue counts for it
   // Of all transactions that run. The log space is given back when all of them are answered.
   TransactionCost cost;
-  std::uint64_t largest_value = 0;  // bytes of the largest value that the costs were estimated with. Executor.
+  std::uint64_t largest_value = 0;  // bytes of the largest value that `cost` was estimated with
+  std::uint64_t parts_value = 0;    // the same for parts_of_batch, rounded up to a power of two. Executor.
   // What part of a batch each transaction that runs takes (part_of_batch), and their sum over those that are not in a
   // batch yet. Executor.
   std::vector<std::uint32_t> parts_of_batch;
@@ -46,7 +47,7 @@ struct AdmittedRequest {
     void look(std::uint32_t t, std::uint64_t of_t) {
       if (of_t > amount) *this = {t, of_t};
     }
-  } most_log_bytes, most_copied_bytes, most_reads;  // of the transactions that run
+  } most_log_bytes, most_copies, most_reads;  // of the transactions that run
   // Bytes that guard values and reads may still take in the stored results of this request. Log worker.
   std::uint64_t stored_read_bytes = 0;
   std::uint64_t waiting_transactions = 0;  // parking places that it takes until all its transactions are answered

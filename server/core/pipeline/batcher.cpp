@@ -1,6 +1,7 @@
 #include "server/core/pipeline/batcher.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -9,6 +10,10 @@ namespace kilokv::server {
 namespace {
 
 constexpr std::size_t kParkedTriedMin = 64;
+// So many requests may be put off in one batch. Others that would fit go into the next.
+constexpr std::size_t kPutOffMax = 16;
+// So many batches may pass by a request that does not fit beside unanswered reads. Then nothing passes until it fits.
+constexpr std::uint32_t kPassedByMax = 64;
 
 // Ascending runs of LiveItem need increasing indices; parked transactions of one request come one at a time.
 LiveItem item_of(const BatchPart& part, std::uint32_t t) {
@@ -20,6 +25,7 @@ LiveItem item_of(const BatchPart& part, std::uint32_t t) {
 Batcher::Batcher(const DatabaseOptions& options, const Clock* clock, AdmissionQueue* queue, Pool<Request>* requests,
                  Waiting* waiting, TimeUs last_stamp_us, std::function<void(const ClockChange&)> clock_changed)
     : options_(options),
+      clock_(clock),
       queue_(queue),
       requests_(requests),
       waiting_(waiting),
@@ -54,13 +60,13 @@ bool Batcher::fill(const Position& before, std::uint64_t unanswered_reads, Refus
   batch->header.time_us = stamps_.take();
   batch->header.first_version = before.next_version;
   cost_ = unanswered_reads - std::min(unanswered_reads, kWholeBatch);
-  largest_value_ = queue_->largest_value();
+  largest_value_ = std::bit_ceil(queue_->largest_value());
   if (!refused->empty()) {
     refused->append_next(batch);
   } else {
     // If parked transactions left no room for the request whose turn it was, the next batch has none.
     if (!queue_held_up_) append_parked(batch);
-    append_queued(batch);
+    append_queued(clock_->monotonic_us(), batch);
   }
   batch->parts.insert(batch->parts.end(), std::make_move_iterator(attached_.cancelled.begin()),
                       std::make_move_iterator(attached_.cancelled.end()));
@@ -77,14 +83,16 @@ void Batcher::append_parked(Batch* batch) {
   const std::size_t half = std::max<std::size_t>(options_.batch_max_transactions / 2, 1);
   const std::size_t max = std::min<std::size_t>(half, 2 * parked_taken_ + kParkedTriedMin);
   const std::uint64_t room = queue_->ready() > 0 ? kWholeBatch / 2 : kWholeBatch;
+  std::uint64_t taken = 0;
   parked_taken_ = waiting_->hand_out(batch->header.time_us, max, [&](const Parked& parked) {
     scratch_.clear();
     engine::unpack_transaction(parked.packed, &scratch_);
     const TransactionCost cost =
         cost_of(scratch_, 0, parked.session.has_value(), largest_value_, options_.result_bytes_max);
     const std::uint64_t part = part_of_batch(cost, largest_value_, options_);
-    if (cost_ > 0 && cost_ + part > room) return false;
+    if (cost_ > 0 && (taken + part > room || cost_ + part > kWholeBatch)) return false;
     cost_ += part;
+    taken += part;
     append_one_parked(parked, batch);
     return true;
   });
@@ -116,7 +124,7 @@ Batcher::Fitting Batcher::fitting(const Batch& batch, const AdmittedRequest& req
     return {request.to_run, request.cost_left};
   }
   // The transactions of the batch may copy this value, and their costs were estimated with a smaller one.
-  if (request.largest_value > largest_value_) return {};
+  if (request.parts_value > largest_value_) return {};
   const std::size_t room = options_.batch_max_transactions - batch.columns.size();
   const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(request.to_run - request.batched, room));
   Fitting fit;
@@ -130,24 +138,27 @@ Batcher::Fitting Batcher::fitting(const Batch& batch, const AdmittedRequest& req
   return fit;
 }
 
-void Batcher::append_queued(Batch* batch) {
-  queue_->begin_batch();
-  bool is_first = true;
-  queue_held_up_ = cost_ >= kWholeBatch && !batch->columns.empty() && queue_->ready() > 0;
+void Batcher::append_queued(TimeUs now_us, Batch* batch) {
+  queue_->begin_batch(now_us);
+  const bool has_parked = !batch->columns.empty();
+  queue_held_up_ = cost_ >= kWholeBatch && has_parked && queue_->ready() > 0;
+  std::size_t put_off = 0;
   while (batch->columns.size() < options_.batch_max_transactions && cost_ < kWholeBatch) {
     const auto [request, turn_max] = queue_->next();
     if (request == nullptr) return;
-    if (batch->columns.empty()) largest_value_ = queue_->largest_value();
-    if (request->largest_value < largest_value_) queue_->estimate_again(request.get(), largest_value_);
+    if (batch->columns.empty()) largest_value_ = std::bit_ceil(queue_->largest_value());
+    if (request->parts_value < largest_value_) queue_->estimate_again(request.get(), largest_value_);
     const Fitting fit = fitting(*batch, *request, turn_max);
-    if (fit.count == 0) {
-      queue_held_up_ |= is_first;
-      queue_->put_off();
-    } else {
+    if (fit.count > 0) {
+      if (batch->columns.empty() && put_off == 0) passed_by_ = 0;
       append(request, fit, batch);
       if (request->own_batch) return;
+      continue;
     }
-    is_first = false;
+    queue_->put_off();
+    if (batch->columns.empty() && ++passed_by_ > kPassedByMax) return;
+    if (put_off == 0 && has_parked) queue_held_up_ = true;
+    if (++put_off > kPutOffMax) return;
   }
 }
 

@@ -79,7 +79,7 @@ class Batcher {
 
   void append_parked(Batch* batch);
   void append_one_parked(const Parked& parked, Batch* batch);
-  void append_queued(Batch* batch);
+  void append_queued(TimeUs now_us, Batch* batch);
   struct Fitting {
     std::uint32_t count = 0;
     std::uint64_t cost = 0;
@@ -89,6 +89,7 @@ class Batcher {
   void recycle(AdmittedRequest* request);
 
   const DatabaseOptions& options_;
+  const Clock* const clock_;
   AdmissionQueue* const queue_;
   Pool<Request>* const requests_;
   Waiting* const waiting_;
@@ -97,6 +98,7 @@ class Batcher {
   std::uint64_t next_arrival_ = 1;
   std::size_t parked_taken_ = 0;  // by the last batch that took any
   bool queue_held_up_ = false;    // the last batch had no room for the request whose turn it was
+  std::uint32_t passed_by_ = 0;   // batches since a request did not fit beside unanswered reads
   // For the current batch.
   std::uint64_t cost_ = 0;           // of its transactions, and of earlier answers; at most kWholeBatch, or it has one
   std::uint64_t largest_value_ = 0;  // with which the costs are estimated

@@ -49,8 +49,9 @@ TimeUs ExecuteStage::step() {
   expire_sessions(now);
   if (draining_ && drained()) finish_drain();
   if (must_form(now)) {
-    if (run_batch()) return core_->environment.clock->monotonic_us();
-    return next_expiry_us_;  // the answer stage notifies when there is room again
+    // If nothing fits beside the answers under way, the answer stage notifies when there is room again.
+    const bool waits_for_answers = !run_batch() && core_->unanswered_reads.load() > kWholeBatch;
+    return waits_for_answers && commands_.empty() ? next_expiry_us_ : core_->environment.clock->monotonic_us();
   }
   return next_wake(now);
 }
@@ -126,7 +127,8 @@ bool ExecuteStage::must_form(TimeUs now) const {
 
 TimeUs ExecuteStage::next_wake(TimeUs now) const {
   const std::uint32_t in_flight = core_->in_flight.load();  // the log stage notifies when this changes
-  if (!commands_.empty() || waiting_->has_cancel_under_way() || (in_flight == 0 && waiting_->has_candidates()))
+  if (!commands_.empty() || (waiting_->has_cancel_under_way() && refused_.empty()) ||
+      (in_flight == 0 && waiting_->has_candidates()))
     return now;
   return std::min(next_expiry_us_, batcher_->next_due(now, in_flight));
 }
@@ -190,8 +192,10 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   reader_->record(batch->header.number);
   batch->after = {batch->header.number, batch->results.next_version, engine.tombstone_floor(), batch->header.time_us,
                   engine.state_hash()};
+  const auto gets = std::count(batch->columns.op_kind.begin(), batch->columns.op_kind.end(),
+                               static_cast<std::uint8_t>(engine::OpKind::get));
   batch->reads =
-      (batch->results.pair_cell.size() + batch->columns.op_kind.size()) * kWholeBatch / core_->options.batch_max_reads;
+      (batch->results.pair_cell.size() + static_cast<std::size_t>(gets)) * kWholeBatch / core_->options.batch_max_reads;
   core_->unanswered_reads.fetch_add(batch->reads);
   core_->executed.set(batch->after);
   core_->in_flight.fetch_add(1, std::memory_order_relaxed);
@@ -266,11 +270,13 @@ void ExecuteStage::fail(std::vector<std::shared_ptr<AdmittedRequest>> requests, 
   // A request is there once for each of its transactions that are parked.
   std::set<const AdmittedRequest*> seen;
   std::erase_if(requests, [&seen](const auto& request) { return !seen.insert(request.get()).second; });
+  std::vector<std::uint64_t> parked_ids;
   for (const auto& request : requests) {
     request->failed = true;
     batcher_->drop(request.get());
-    waiting_->forget(request->parked_ids);
+    parked_ids.insert(parked_ids.end(), request->parked_ids.begin(), request->parked_ids.end());
   }
+  waiting_->forget(parked_ids);
   // This runs after the last batch that has a part of these requests, so the executor does not change `decided` any
   // more.
   std::function<void()> fail_all = [core = core_, requests = std::move(requests), status, done = std::move(done)] {

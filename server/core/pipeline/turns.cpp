@@ -89,15 +89,4 @@ void Turns::put_off() {
   put_off_.push_back(client);
 }
 
-TimeUs Turns::oldest_us() const {
-  TimeUs oldest = kNever;
-  const auto look = [&oldest](const Client* client) {
-    oldest = std::min(oldest, client->queue.requests.front()->admitted_us);
-  };
-  for (const Place& place : heap_) look(place.client);
-  for (const Client* client : put_off_) look(client);
-  if (served_ != nullptr) look(served_);
-  return oldest;
-}
-
 }  // namespace kilokv::server

@@ -27,7 +27,6 @@
 #include <vector>
 
 #include "server/core/clients/client.hpp"
-#include "server/core/environment.hpp"
 #include "server/core/pipeline/admitted_request.hpp"
 
 namespace kilokv::server {
@@ -58,8 +57,7 @@ class Turns {
   // The request does not fit into this batch.
   void put_off();
 
-  // When the oldest request came that is the first of its client; kNever if there is none. Takes time for each client.
-  TimeUs oldest_us() const;
+  bool empty() const { return heap_.empty() && put_off_.empty() && served_ == nullptr; }
 
  private:
   struct Place {

@@ -139,7 +139,7 @@ Status SessionTable::reserve_room(Session* session, std::uint64_t number, Reques
                       {"sessions", " bytes of stored results", "--session-bytes-total-max",
                        times * limits_.session_bytes_total_max, times});
   const Held* of_owner = session->bytes_of_owner();
-  if (status.ok() && times == 1 && of_owner != nullptr) {
+  if (status.ok() && times == 1 && of_owner != nullptr && held_by_all != stored_bytes_max) {
     status = check_room(of_owner->load(std::memory_order_relaxed) - stored_bytes_max, stored_bytes_max,
                         {"sessions", " bytes of stored results of this client", "--session-bytes-total-max",
                          SharedLimit::share_of_client(limits_.session_bytes_total_max, held_by_all), 1});

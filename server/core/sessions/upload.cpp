@@ -142,7 +142,7 @@ Status Upload::charge(const ReadSetChunk& chunk, std::uint64_t skipped) {
   if (Held* of_owner = owner_.account(&Client::upload_bytes)) {
     const std::uint64_t of_client = of_owner->fetch_add(bytes, std::memory_order_relaxed) + bytes;
     const std::uint64_t share = SharedLimit::share_of_client(limits_.uploads_bytes_max, of_all);
-    if (of_client > share) {
+    if (of_client > share && of_all != bytes) {
       of_owner->fetch_sub(bytes, std::memory_order_relaxed);
       of_session_->bytes.fetch_sub(bytes, std::memory_order_relaxed);
       of_all_->bytes.fetch_sub(bytes, std::memory_order_relaxed);

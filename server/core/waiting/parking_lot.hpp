@@ -83,6 +83,8 @@ class ParkingLot {
   // At most `limit` parked transactions with ids above `after_id`, in order of id.
   std::vector<const Parked*> list(std::uint64_t after_id, std::size_t limit) const;
 
+  // The id that was given last.
+  std::uint64_t last_id() const { return last_id_; }
   std::size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   std::uint64_t memory_bytes() const { return memory_bytes_.held(); }

@@ -64,7 +64,7 @@ std::vector<std::uint64_t> Waiting::next_ids(TimeUs stamp_us, std::size_t max) {
 
 void Waiting::cancel(const CancelTarget& target, TimeUs now_us, std::function<void(Result<std::uint64_t>)> done) {
   const TimeUs since_us_max = target.filter ? now_us - target.filter->older_than_us : 0;
-  cancelling_.push_back({target, since_us_max, 0, 0, std::move(done)});
+  cancelling_.push_back({target, since_us_max, lot_.last_id(), 0, 0, std::move(done)});
 }
 
 std::vector<std::uint64_t> Waiting::ids_of(const CancelTarget& target) const {
@@ -92,7 +92,7 @@ std::optional<Waiting::Cancelled> Waiting::take_cancelled(const std::function<bo
     cancelling_.erase(ready);
   }
   if (!cancelled.parked.empty()) {  // in one pass, because a cancel can name as many as a request has
-    std::erase_if(awake_, [this](std::uint64_t id) { return lot_.find(id) == nullptr; });
+    drop_gone_from_awake();
   }
   publish();
   return cancelled;
@@ -103,9 +103,10 @@ std::vector<std::uint64_t> Waiting::next_ids_of(Cancelling* cancelling, bool* is
   std::vector<std::uint64_t> ids;
   const std::vector<const Parked*> looked = lot_.list(cancelling->after_id, kFilteredPerCall);
   for (const Parked* parked : looked) {
+    if (parked->id > cancelling->last_id) break;
     if (passes(*parked, *cancelling)) ids.push_back(parked->id);
   }
-  *is_last = looked.size() < kFilteredPerCall;
+  *is_last = looked.size() < kFilteredPerCall || looked.back()->id >= cancelling->last_id;
   if (!looked.empty()) cancelling->after_id = looked.back()->id;
   return ids;
 }
@@ -145,10 +146,18 @@ std::vector<ParkedTransaction> Waiting::list(std::uint64_t after_id, std::uint32
 }
 
 void Waiting::forget(std::span<const std::uint64_t> ids) {
+  bool any = false;
   for (const std::uint64_t id : ids) {
-    if (lot_.find(id) != nullptr) static_cast<void>(lot_.take(id));
+    if (lot_.find(id) == nullptr) continue;
+    static_cast<void>(lot_.take(id));
+    any = true;
   }
+  if (any) drop_gone_from_awake();
   publish();
+}
+
+void Waiting::drop_gone_from_awake() {
+  std::erase_if(awake_, [this](std::uint64_t id) { return lot_.find(id) == nullptr; });
 }
 
 std::vector<Parked> Waiting::close() {

@@ -88,11 +88,11 @@ class Waiting {
 
   // Removes these transactions, because their request fails. Ids that are not parked (any more) are skipped.
   void forget(std::span<const std::uint64_t> ids);
-  // Whether no transaction here will run, or be cancelled, until a batch writes or time passes.
   // Whether a cancel has taken some of its transactions, and goes on with the next call of take_cancelled().
   bool has_cancel_under_way() const {
     return std::any_of(cancelling_.begin(), cancelling_.end(), [](const Cancelling& c) { return c.after_id != 0; });
   }
+  // Whether no transaction here will run, or be cancelled, until a batch writes or time passes.
   bool quiet() const { return awake_.empty() && cancelling_.empty() && !lot_.has_candidates(); }
   // Removes and returns all parked transactions. After that, nothing can be parked.
   std::vector<Parked> close();
@@ -105,6 +105,7 @@ class Waiting {
   struct Cancelling {
     CancelTarget target;
     TimeUs since_us_max = 0;                // with a filter: the latest stamp that is old enough
+    std::uint64_t last_id = 0;              // the newest parked transaction when the cancel came
     std::uint64_t after_id = 0, count = 0;  // with a filter: how far it came, and how many it has cancelled
     std::function<void(Result<std::uint64_t>)> done;
   };
@@ -114,11 +115,12 @@ class Waiting {
   std::vector<std::uint64_t> next_ids_of(Cancelling* cancelling, bool* is_last);
   bool passes(const Parked& parked, const Cancelling& cancelling);
   std::string_view guard_key_of(const Parked& parked);
+  void drop_gone_from_awake();
   void publish();
 
   const std::size_t awake_max_;
   ParkingLot lot_;
-  std::deque<std::uint64_t> awake_;  // ids, in the order in which they woke; some of them may have left
+  std::deque<std::uint64_t> awake_;  // ids, in the order in which they woke
   std::deque<Cancelling> cancelling_;
   BatchNumber looked_after_ = 0;  // the batch after which candidates were last checked
   bool closed_ = false;

@@ -104,17 +104,17 @@ TEST_F(DatabaseBudgetTest, ReadsOfLargeValuesCountMore) {
   options.batch_max_reads = 1000;
   reopen();
   EXPECT_EQ(batches_of(gets(10, 100)), 1u);
-  run(put("large", 3 * 16384));
-  EXPECT_EQ(batches_of(gets(10, 60)), 3u) << "each counts four times, and 250 fit";
+  run(put("large", 4 * 16384));
+  EXPECT_EQ(batches_of(gets(10, 60)), 4u) << "each counts five times, and 200 fit";
   EXPECT_EQ(batches_of(gets(10, 100)), 5u) << "a transaction returns at most 4 MiB, which counts 256";
 }
 
 TEST_F(DatabaseBudgetTest, WokenOnesKeepToTheBudget) {
   options.batch_max_bytes = 1 << 20;
   reopen();
-  run(put("large", 100000));
+  run(put("large", 120000));  // counts as 131,072
   std::vector<std::shared_ptr<RecordingSink>> sinks;
-  for (int i = 0; i < 9; ++i) sinks.push_back(run(wait_and_copy(4)));
+  for (int i = 0; i < 9; ++i) sinks.push_back(run(wait_and_copy(3)));
   const std::uint64_t before = database->status().batches;
   run(add("a", 1));
   for (const auto& sink : sinks) EXPECT_TRUE(sink->done);

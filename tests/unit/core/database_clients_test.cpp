@@ -208,6 +208,31 @@ TEST_F(DatabaseClientsTest, AnAnsweredRequestCannotBeAbandoned) {
   EXPECT_EQ(integer("g"), 3);
 }
 
+// In the queue, in a batch that is not durable, durable and not answered, parked, answered: what is counted for a
+// request is given back once.
+TEST_F(DatabaseClientsTest, ARequestCanBeAbandonedAtAnyMoment) {
+  for (int steps = 0; steps < 30; ++steps) {
+    const Sent sent = send(greedy, [](engine::ColumnsBuilder& b) {
+      adds(2, "g")(b);
+      waits(1, "g")(b);
+    });
+    const Sent decided = send(greedy, adds(1, "d"));
+    for (int i = 0; i < steps; ++i) sim.scheduler.run_one();
+    database->abandon(sent.handle);
+    database->abandon(decided.handle);
+    settle();
+    EXPECT_TRUE(sent.sink->failure) << steps;
+    EXPECT_TRUE(decided.sink->ended()) << steps;
+    EXPECT_EQ(greedy->waiting.load(), 0u) << steps;
+    EXPECT_EQ(greedy->parked_bytes.load(), 0u) << steps;
+    EXPECT_EQ(greedy->queued_transactions.load(), 0u) << steps;
+    EXPECT_EQ(greedy->queued_bytes.load(), 0u) << steps;
+    EXPECT_EQ(log.usage().reserved_bytes, 0u) << steps;
+  }
+  EXPECT_GT(integer("d"), 0);
+  EXPECT_LT(integer("d"), 30);
+}
+
 // A request whose last transactions a Cancel has ended is answered, although its call ends before the answer.
 TEST_F(DatabaseClientsTest, ACancelAndTheEndOfTheCallMeet) {
   const Sent sent = send(greedy, waits(1, "g"));
@@ -246,7 +271,7 @@ TEST_F(DatabaseClientsTest, ATransactionThatReadsTooMuchIsRefused) {
 }
 
 TEST_F(DatabaseClientsTest, ATransactionThatCopiesTooMuchIsRefused) {
-  options.transaction_copies_bytes_max = 10000;
+  options.transaction_copies_max = 10;
   reopen();
   const auto copies = [](int count) {
     return [count](engine::ColumnsBuilder& b) {
@@ -256,16 +281,30 @@ TEST_F(DatabaseClientsTest, ATransactionThatCopiesTooMuchIsRefused) {
       b.end();
     };
   };
-  EXPECT_FALSE(send(light, copies(100)).sink->failure);
-  run([](engine::ColumnsBuilder& b) {
-    b.begin();
-    b.op(OpKind::put, b.key("large"), engine::Operand::bytes, b.value(std::string(1000, 'x')));
-    b.end();
-  });
   EXPECT_FALSE(send(light, copies(10)).sink->failure);
   const Sent sent = send(light, copies(11));
   ASSERT_TRUE(sent.sink->failure);
-  EXPECT_NE(sent.sink->failure->message().find("--transaction-copies-bytes-max"), std::string::npos);
+  EXPECT_EQ(sent.sink->failure->message(),
+            "transactions[0] is up to 11 PUTs that copy a value; the limit is 10 PUTs that copy a value "
+            "(--transaction-copies-max)");
+}
+
+// A client that leaves takes what it has woken with it, and nobody waits for it.
+TEST_F(DatabaseClientsTest, WhatIsAwakeLeavesWithItsCall) {
+  options.batch_max_transactions = 100;
+  reopen();
+  std::vector<Sent> theirs;
+  for (int i = 0; i < 10; ++i) theirs.push_back(send(greedy, waits(90, "g")));
+  const Sent mine = send(light, waits(1, "l"));
+  settle();
+  const Sent writer = send(light, adds(1, "never"));
+  for (int step = 0; step < 3; ++step) sim.scheduler.run_one();
+  for (const Sent& sent : theirs) database->abandon(sent.handle);
+  const TimeUs before = sim.clock.monotonic_us();
+  settle();
+  EXPECT_EQ(mine.sink->outcome(0), Outcome::committed);
+  EXPECT_LT(sim.clock.monotonic_us() - before, 100000) << "nothing waited for a timer";
+  EXPECT_EQ(database->status().parked, 0u);
 }
 
 }  // namespace

@@ -199,7 +199,7 @@ TEST_F(DatabaseEdgesTest, SessionsOpenedAtOnceStayWithinTheirLimit) {
 
 // A short request writes a long value many times: it is reserved for in full, and no batch takes all of it.
 TEST_F(DatabaseEdgesTest, CopiesOfALargeValueFillABatch) {
-  options.batch_max_bytes = 1 << 20;
+  options.batch_max_bytes = 1100000;
   reopen();
   const auto copies = [](engine::ColumnsBuilder& b) {
     for (int i = 0; i < 10; ++i) {

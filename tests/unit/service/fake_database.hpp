@@ -49,7 +49,7 @@ class FakeDatabase final : public Database {
     requests_.push_back(std::move(request));
     ++submitted_;
     changed_.notify_all();
-    return {};
+    return std::shared_ptr<AdmittedRequest>(alive_, nullptr);
   }
   void abandon(const SubmittedRequest&) override {
     const std::lock_guard lock(mutex_);
@@ -126,6 +126,7 @@ class FakeDatabase final : public Database {
   std::condition_variable changed_;
   std::deque<std::unique_ptr<Request>> requests_;
   std::uint64_t submitted_ = 0, abandoned_ = 0;
+  const std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // what the handles of requests refer to
 };
 
 }  // namespace kilokv::server::test

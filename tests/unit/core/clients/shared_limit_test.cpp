@@ -121,15 +121,21 @@ TEST(SessionOwnerTest, CopiesCountOnce) {
   EXPECT_FALSE(SessionOwner(std::make_shared<Client>("")).known());
 }
 
-TEST(ClientTableTest, AClientLivesAsLongAsItIsHeld) {
+TEST(ClientTableTest, AClientIsKeptWhileItCallsOrIsHeld) {
   ClientTable table;
-  const auto first = table.client("a");
-  EXPECT_EQ(table.client("a"), first);
-  EXPECT_NE(table.client("b"), first);
-  EXPECT_EQ(table.client("b")->name, "b");
-  for (int i = 0; i < 5000; ++i) table.client("passing " + std::to_string(i));
-  EXPECT_LT(table.size(), 2048u) << "those that have ended are swept out";
-  EXPECT_EQ(table.client("a"), first);
+  const auto held = table.client("held");
+  const Client* const regular = table.client("regular").get();
+  EXPECT_EQ(table.client("held"), held);
+  EXPECT_NE(table.client("regular"), held);
+  table.client("regular")->queue.begin = 5;
+  for (int i = 0; i < 20000; ++i) {
+    table.client("passing " + std::to_string(i));
+    if (i % 100 != 0) continue;
+    EXPECT_EQ(table.client("regular").get(), regular) << "between its calls nobody holds it";
+  }
+  EXPECT_EQ(table.client("regular")->queue.begin, 5) << "it keeps its place in the turns";
+  EXPECT_LT(table.size(), 6000u) << "those that do not come back are forgotten";
+  EXPECT_EQ(table.client("held"), held);
 }
 
 }  // namespace

@@ -306,7 +306,7 @@ TEST_F(BatcherTest, WhatIsDroppedLeavesTheQueueAtOnce) {
 }
 
 TEST_F(BatcherTest, ALargerValueMakesTheNextBatchesCountAgain) {
-  options.batch_max_bytes = 1000000;
+  options.batch_max_bytes = 1100000;
   const auto copies = [&] {
     auto request = std::make_shared<AdmittedRequest>();
     request->client = nobody;
@@ -325,7 +325,7 @@ TEST_F(BatcherTest, ALargerValueMakesTheNextBatchesCountAgain) {
     return request;
   };
   const auto request = copies();
-  queue.recovered_value(400000);  // as if such a value was admitted after the request
+  queue.recovered_value(400000);  // as if such a value was admitted after the request; it counts as 524,288
   EXPECT_EQ(sizes(*next()), Sizes{2});
   EXPECT_EQ(sizes(*next()), Sizes{2});
   EXPECT_EQ(request->cost_left, 0u);
