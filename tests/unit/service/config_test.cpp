@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "server/config_value.hpp"
 
@@ -161,6 +164,34 @@ TEST(Config, NoNumberMayBeTheLargest) {
     }
   }
   EXPECT_GT(numbers, 40);
+}
+
+std::string without_spaces(std::string text) {
+  std::erase(text, ' ');
+  return text;
+}
+
+// docs/limits.md names each limit, with its default in the same line.
+TEST(Config, TheDocumentOfLimitsHoldsThemAll) {
+  std::vector<std::string> page;
+  std::ifstream file(KILOKV_DOCS_DIR "/limits.md");
+  for (std::string line; std::getline(file, line);) page.push_back(without_spaces(line));
+  std::istringstream help(help_text());
+  int limits = 0;
+  for (std::string line; std::getline(help, line);) {
+    std::istringstream words(line);
+    std::string flag, kind, standard;
+    if (!(words >> flag >> kind >> standard) || flag.substr(0, 2) != "--") continue;
+    const bool is_limit = flag.ends_with("-max") || flag.ends_with("-timeout") || flag.starts_with("--batch-max-");
+    if (!is_limit || flag.starts_with("--shadow-")) continue;  // those bound a check, not a client
+    ++limits;
+    const std::string value = standard.substr(1, standard.find(']') - 1);
+    const bool is_there = std::any_of(page.begin(), page.end(), [&](const std::string& row) {
+      return row.find('`' + flag + '`') != std::string::npos && row.find(value) != std::string::npos;
+    });
+    EXPECT_TRUE(is_there) << flag << " with " << value;
+  }
+  EXPECT_GT(limits, 45);
 }
 
 TEST(Config, LimitsThatDependOnEachOther) {
