@@ -161,7 +161,8 @@ Status RecordView::parse_writes(Reader* reader, std::uint64_t key_bytes, std::ui
   for (std::size_t i = 0; i < writes_; ++i) {
     if (rank_step_[i] < 0 || rank_step_[i] > UINT32_MAX) return damaged("ranks go back");
     rank += static_cast<std::uint64_t>(rank_step_[i]);
-    if (key_bytes_[i] < 0 || static_cast<std::uint64_t>(key_bytes_[i]) > key_bytes) return damaged("key length");
+    if (rank > UINT32_MAX) return damaged("a rank is beyond its limit");
+    if (key_bytes_[i] < 1 || static_cast<std::uint64_t>(key_bytes_[i]) > key_bytes) return damaged("key length");
     key_bytes -= static_cast<std::uint64_t>(key_bytes_[i]);
   }
   for (std::size_t i = 0; i < values; ++i) {
@@ -170,10 +171,10 @@ Status RecordView::parse_writes(Reader* reader, std::uint64_t key_bytes, std::ui
     value_bytes -= static_cast<std::uint64_t>(value_bytes_[i]);
   }
   if (key_bytes != 0 || value_bytes != 0) return damaged("lengths do not add up");
-  if (writes_ > 0 && (header_.first_version + rank >= next_version_ || next_version_ > kVersionMax)) {
-    return damaged("a version is beyond the batch");
-  }
-  return {};
+  if (writes_ == 0) return {};
+  // Without the first comparison, a first version near 2^64 would wrap around.
+  const bool fits = header_.first_version < next_version_ && rank < next_version_ - header_.first_version;
+  return fits && next_version_ <= kVersionMax ? Status() : damaged("a version is beyond the batch");
 }
 
 Status RecordView::parse_sessions(Reader* reader, std::uint32_t sessions) {

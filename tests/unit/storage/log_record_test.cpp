@@ -152,6 +152,32 @@ TEST(LogRecord, CountsThatTheBytesCannotHoldAreRefusedAtOnce) {
   EXPECT_EQ(refusal(kSessionsAt, 4), "log record: more session entries than its bytes hold");
 }
 
+// The fuzz target found these: a first version near 2^64 wrapped around, and a rank or a key that encode_record never
+// writes was accepted.
+TEST(LogRecord, VersionsRanksAndKeysThatNoBatchHasAreRefused) {
+  constexpr std::size_t kFirstVersionAt = 32, kRankStepsAt = kRecordHeaderBytes + 9;
+  const auto refusal = [](const Batch& batch, std::size_t at, const std::string& patch) {
+    std::string bytes;
+    encode_record(batch.record(), 1, &bytes);
+    bytes.resize(bytes.size() - 4);
+    bytes.replace(at, patch.size(), patch);
+    put(&bytes, crc32c(bytes));
+    const Status status = RecordView::parse(bytes).status();
+    EXPECT_EQ(status.code(), StatusCode::data_loss);
+    return status.message();
+  };
+  Batch batch(1);
+  batch.write_integer(0, "a", 1);
+  batch.write_integer(0x80000000, "b", 1);
+  batch.write_integer(0xFFFFFFFF, "c", 1);
+  EXPECT_EQ(refusal(batch, kFirstVersionAt, std::string(8, '\xFF')), "log record: a version is beyond the batch");
+  EXPECT_EQ(refusal(batch, kRankStepsAt, "\1"), "log record: a rank is beyond its limit");  // one more for each step
+  Batch empty_key(1);
+  empty_key.write_integer(0, "", 1);
+  empty_key.write_integer(0, "ab", 1);
+  EXPECT_EQ(refusal(empty_key, 0, ""), "log record: key length");
+}
+
 TEST(LogRecord, UnknownFormatIsNotDamage) {
   std::string bytes;
   encode_record(sample_batch(5).record(), 1, &bytes);
