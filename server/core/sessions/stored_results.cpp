@@ -337,6 +337,10 @@ bool decode(std::string_view bytes, SliceHeader* header, ResultVisitor* visitor)
     if (!reader.ok()) {
       return false;
     }
+    // A transaction whose reads were dropped has no other item.
+    if (!reader.require(!result.reads_dropped || !reader.at_item())) {
+      return false;
+    }
     visitor->transaction(result);
     while (reader.at_item()) {
       read_item(&reader, visitor);

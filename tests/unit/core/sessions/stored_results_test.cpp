@@ -213,6 +213,20 @@ TEST(StoredResultsTest, RandomBytesNeverReadOutOfBounds) {
   }
 }
 
+// The fuzz target found this.
+TEST(StoredResultsTest, ReadsOfATransactionThatDroppedThemAreRefused) {
+  RecordedResult recorded = committed(0, 7, 3, 100);
+  recorded.result.reads_dropped = true;
+  std::string bytes = encoded(RecordedSlice({recorded}));
+  const std::string read("\x83\x00\x01k", 4);  // of operation 0: the key "k", absent
+  bytes.insert(bytes.size() - 1, read);
+  EXPECT_EQ(StoredSlice::parse(bytes).status().code(), StatusCode::data_loss);
+  recorded.result.reads_dropped = false;
+  bytes = encoded(RecordedSlice({recorded}));
+  bytes.insert(bytes.size() - 1, read);
+  EXPECT_TRUE(StoredSlice::parse(bytes).ok());
+}
+
 TEST(StoredResultsTest, AHugeCountIsRefusedAtOnce) {
   EXPECT_FALSE(StoredSlice::parse(std::string("\x01\xff\xff\xff\xff\x0f\x01\x02", 8)).ok());
 }
