@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+"""Makes seeds for the fuzz targets from real traffic: runs the server and its clients, and keeps what they send, store and
+read. tests/fuzz/run.sh --merge then takes into the corpora what covers more code.
+
+  cmake --build --preset fuzz --target dump_database
+  KILOKV_BIN_DIR=build/release/bin tests/fuzz/seeds.py FOLDER
+
+writes FOLDER/TARGET/...
+"""
+
+import base64
+import json
+import pathlib
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from certificates import CLIENT, SERVER, Authority  # noqa: E402
+from programs import Server, temporary_folder  # noqa: E402
+
+DUMP = ROOT / "build" / "fuzz" / "tests" / "bin" / "dump_database"
+# In the order of fuzz_requests.cpp.
+METHODS = ["Execute", "UploadReadSet", "OpenSession", "KeepSessionAlive", "CloseSession", "Get", "Scan", "ListParked",
+           "Cancel", "Status", "ExecuteBatch", "Session"]
+SESSION_MESSAGES_MAX = 8
+SEED_BYTES_MAX = 8192
+DATA, HEADERS, CONTINUATION, PADDED, PRIORITY = 0, 1, 9, 8, 32
+STATIC_ENTRIES, PATH_ENTRIES = 61, (4, 5)
+
+
+class Seeds:
+    def __init__(self, folder):
+        self._folder, self._number = pathlib.Path(folder), 0
+
+    def add(self, target, content):
+        content = content.encode() if isinstance(content, str) else content
+        if len(content) > SEED_BYTES_MAX:
+            return
+        place = self._folder / target
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"seed{self._number}").write_bytes(content)
+        self._number += 1
+
+
+class Hpack:
+    """The header blocks of one connection, as far as the path needs it. gRPC sends the path without Huffman coding."""
+
+    def __init__(self):
+        self._entries = []  # the newest first: whether it is the path, and the value
+
+    @staticmethod
+    def _integer(block, at, bits):
+        value, at = block[at] & ((1 << bits) - 1), at + 1
+        if value < (1 << bits) - 1:
+            return value, at
+        shift = 0
+        while True:
+            value += (block[at] & 127) << shift
+            shift, at = shift + 7, at + 1
+            if block[at - 1] < 128:
+                return value, at
+
+    def _text(self, block, at):
+        size, end = self._integer(block, at, 7)
+        return block[end:end + size], end + size
+
+    def _is_path(self, index):
+        if index > STATIC_ENTRIES:
+            return self._entries[index - STATIC_ENTRIES - 1][0]
+        return index in PATH_ENTRIES
+
+    def path(self, block):
+        path, at = None, 0
+        while at < len(block):
+            first = block[at]
+            if first & 128:
+                index, at = self._integer(block, at, 7)
+                if index > STATIC_ENTRIES and self._is_path(index):
+                    path = self._entries[index - STATIC_ENTRIES - 1][1]
+                continue
+            if first & 0xE0 == 0x20:
+                _, at = self._integer(block, at, 5)
+                continue
+            index, at = self._integer(block, at, 6 if first & 64 else 4)
+            is_path = self._is_path(index)
+            if index == 0:
+                name, at = self._text(block, at)
+                is_path = name == b":path"
+            value, at = self._text(block, at)
+            if first & 64:
+                self._entries.insert(0, (is_path, value))
+            path = value if is_path else path
+        return path
+
+
+def messages_of(sent):
+    """Yields (method, its messages) for each call of a connection, from all bytes that the client sent."""
+    at, hpack, calls, blocks = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Hpack(), {}, {}
+    while at + 9 <= len(sent):
+        size = int.from_bytes(sent[at:at + 3], "big")
+        kind, flags, stream = struct.unpack_from(">BBI", sent, at + 3)
+        payload = sent[at + 9:at + 9 + size]
+        at += 9 + size
+        if kind in (HEADERS, CONTINUATION):
+            if kind == HEADERS:
+                padding = payload[0] if flags & PADDED else 0
+                begin = (1 if flags & PADDED else 0) + (5 if flags & PRIORITY else 0)
+                payload = payload[begin:len(payload) - padding]
+            blocks[stream] = blocks.get(stream, b"") + payload
+            if flags & 4:
+                calls[stream] = [hpack.path(blocks.pop(stream)), b""]
+        elif kind == DATA and stream in calls:
+            calls[stream][1] += payload
+    for path, body in calls.values():
+        messages = []
+        while len(body) >= 5:
+            size = int.from_bytes(body[1:5], "big")
+            messages.append(body[5:5 + size])
+            body = body[5 + size:]
+        if path and path.startswith(b"/kilokv.v1.KiloKV/"):
+            yield path.decode().rpartition("/")[2], messages
+
+
+class Proxy:
+    """Passes connections on to the server, and keeps what clients send."""
+
+    def __init__(self, endpoint):
+        host, _, port = endpoint.rpartition(":")
+        self._server = (host, int(port))
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        self.connections = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            client, _ = self._socket.accept()
+            server, sent = socket.create_connection(self._server), bytearray()
+            self.connections.append(sent)
+            threading.Thread(target=self._copy, args=(client, server, sent), daemon=True).start()
+            threading.Thread(target=self._copy, args=(server, client, None), daemon=True).start()
+
+    @staticmethod
+    def _copy(source, target, kept):
+        try:
+            while data := source.recv(65536):
+                if kept is not None:
+                    kept += data
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def varint(value):
+    out = bytearray()
+    while value >= 128:
+        out.append(value % 128 + 128)
+        value //= 128
+    return bytes(out) + bytes([value])
+
+
+def fields(message):
+    """Yields (number, content) of the length-delimited fields of a protobuf message."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        tag = number()
+        if tag & 7 == 2:
+            size = number()
+            yield tag >> 3, message[at:at + size]
+            at += size
+        elif tag & 7 == 0:
+            number()
+        else:
+            at += 8 if tag & 7 == 1 else 4
+
+
+def shortened(message, keys_max=5):
+    """An UploadReadSetRequest with its first keys only. Requires: each version takes one byte."""
+    out, keys = b"", 0
+    for number, content in fields(message):
+        keys += number == 3
+        if number == 3 and keys > keys_max:
+            continue
+        content = content[:keys_max] if number == 4 else content
+        out += varint(number << 3 | 2) + varint(len(content)) + content
+    return out
+
+
+def add_call(seeds, method, messages):
+    if method not in METHODS:
+        return
+    if method == "UploadReadSet":
+        messages = [shortened(messages[0])]
+    if method == "CloseSession":  # the clients have no reason to keep so short a session alive, with the same message
+        add_call(seeds, "KeepSessionAlive", messages)
+    head = bytes([METHODS.index(method)])
+    if method == "Session":
+        some = [part for part in messages if len(part) < 2048][:SESSION_MESSAGES_MAX]
+        seeds.add("requests", head + b"".join(struct.pack("<H", len(part)) + part for part in some))
+    elif messages:
+        seeds.add("requests", head + messages[0])
+    for message in messages[:50]:
+        for number, content in fields(message):
+            if method == "Execute" and number == 2:
+                seeds.add("rows", b"\x0a" + varint(len(content)) + content)
+            if (method, number) in (("ExecuteBatch", 2), ("Session", 4)):
+                seeds.add("rows", content)
+            if (method, number) in (("ExecuteBatch", 3), ("Session", 5)):
+                seeds.add("columns", content)
+
+
+TRANSACTIONS = [
+    {"then": [{"op": "put", "key": "alice", "value": 100}, {"op": "put", "key": "note", "value": "text"}]},
+    {"guards": [{"key": "alice", "is": "ge", "value": 10}], "then": [{"op": "add", "key": "alice", "delta": -10},
+                                                                     {"op": "add", "key": "bob", "delta": 10}],
+     "else": [{"op": "get", "key": "alice"}], "precedence": 3},
+    {"guards": [{"key": "alice", "is": is_} for is_ in ("exists", "absent")]
+     + [{"key": "alice", "is": is_, "value": 1} for is_ in ("eq", "ne", "lt", "le", "gt")]
+     + [{"key": "alice", "is": "ge", "other": "bob"}, {"key": "alice", "is": "version", "version": 1},
+        {"key": "alice", "is": "unchanged", "version": 1}, {"key": "note", "is": "bytes_eq", "value": "text"},
+        {"is": "range_unchanged", "from": "a", "to": "z", "version": 1}],
+     "then": [{"op": "delete", "key": "bob"}]},
+    {"then": [{"op": "get", "key": "alice"}, {"op": "put", "key": "copy", "value": {"get": 0, "negate": True}},
+              {"op": "put", "key": "v", "value": {"commit_version": True}},
+              {"op": "put", "key": "t", "value": {"batch_time": True}},
+              {"op": "put", "key": "b", "value": {"b64": base64.b64encode(bytes(range(40))).decode()}},
+              {"op": "range_get", "from": "a", "to": None, "limit": 10},
+              {"op": "delete_range", "from": "x", "to": "y", "limit": 10}]},
+    {"guards": [{"key": "late", "is": "exists", "when_false": "wait"}], "then": [{"op": "get", "key": "late"}],
+     "wait_timeout_ms": 30},
+    {"then": [{"op": "add", "key": "note", "delta": 1}]},
+]
+
+
+def traffic(server):
+    """Every method, by the clients of the product."""
+    server.client("put", "k", "v")
+    server.client("put", "n", "--int", "5", codes=(0, 2))
+    server.client("get", "k", "absent", codes=(0, 1))
+    server.client("add", "n", "7", codes=(0, 1))
+    server.client("scan", "--limit", "3", codes=(0, 2))
+    server.client("scan", codes=(0, 2))
+    server.client("status")
+    server.client("del", "k")
+    server.client("parked", "list", codes=(0, 2))
+    server.client("parked", "cancel", "--key-prefix", "late", codes=(0, 1, 2))
+    server.client("parked", "cancel", "1", codes=(0, 1, 2))
+    for arguments in ((), ("--batch",), ("--detached",), ("--batch", "--detached")):
+        server.client("txn", *arguments, stdin="\n".join(map(json.dumps, TRANSACTIONS)), codes=(0, 1))
+    puts = [{"then": [{"op": "put", "key": f"k{i}", "value": i} for i in range(200)]} for _ in range(6)]
+    server.client("txn", stdin="\n".join(map(json.dumps, puts)))
+    reads = {"guards": [{"is": "version", "key": f"k{i % 200}", "version": 3} for i in range(1500)],
+             "then": [{"op": "add", "key": "sum", "delta": 1}]}
+    server.client("txn", stdin=json.dumps(reads), codes=(0, 1))
+    for workload in ("bank", "bank-semantic", "atm", "ycsb-e", "array-walk"):
+        for encoding in ("rows", "columns"):
+            subprocess.run(server.command("kilokv-bench", "run", "--workload", workload, "--keys", "64", "--batch-size", "3",
+                                          "--encoding", encoding, "--duration", "60ms", "--warmup", "10ms"),
+                           capture_output=True, check=False)
+    subprocess.run(server.command("kilokv-bench", "run", "--unary", "--keys", "64", "--duration", "60ms", "--warmup", "10ms"),
+                   capture_output=True, check=False)
+
+
+def add_from_server(seeds, folder):
+    with Server(folder, "--checkpoint-interval", "300ms") as server:
+        proxy = Proxy(server.endpoint)
+        own, server.endpoint = server.endpoint, proxy.endpoint
+        traffic(server)
+        server.endpoint = own
+        server.kill()
+    for sent in proxy.connections:
+        for method, messages in messages_of(bytes(sent)):
+            add_call(seeds, method, messages)
+    for log in sorted((folder / "data").rglob("*.log")):
+        content = log.read_bytes()
+        for size in (100, 2000, SEED_BYTES_MAX - 1):
+            seeds.add("wal_check", b"\2" + content[:size])
+            seeds.add("wal_check", b"\0" + content[:size])
+    copy = folder / "copy"
+    shutil.copytree(folder / "data", copy)
+    data = next(copy.rglob("CURRENT")).parent
+    subprocess.run([DUMP, data, seeds._folder], check=True)
+
+
+def add_from_pages(seeds):
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        for kind, block in re.findall(r"```(\w+)\n(.*?)```", page.read_text(), re.DOTALL):
+            if kind == "toml":
+                seeds.add("config", block)
+            if kind in ("json", "jsonl"):
+                seeds.add("transaction_json", block)
+    for name, value in re.findall(r"^\| `--?-?([a-z-]+)[^|]*\| ([^|]+) \|", (ROOT / "docs" / "configuration.md").read_text(),
+                                  re.MULTILINE):
+        value = value.strip().strip("`")
+        seeds.add("config", f'{name} = "{value}"\n')
+        seeds.add("config", value)
+    for transaction in TRANSACTIONS:
+        seeds.add("transaction_json", json.dumps(transaction))
+
+
+def add_certificates(seeds, folder):
+    authority = Authority(folder, "Fuzz CA")
+    pair, client = authority.issue("localhost", SERVER), authority.issue("client", CLIENT)
+    authority.revoke(client)
+    (folder / "lists").mkdir()
+    authority.write_list(folder / "lists" / "list.pem")
+    texts = [authority.certificate.read_text(), pair.certificate.read_text(), pair.key.read_text(),
+             (folder / "lists" / "list.pem").read_text()]
+    for text in (*texts, texts[1] + texts[2] + texts[0], texts[0] + texts[3], "".join(texts)):
+        seeds.add("tls", b"\0" + text.encode())
+    for text, choice in zip(texts, (1, 1, 3, 2)):
+        seeds.add("tls", bytes([choice]) + base64.b64decode(re.sub(r"-----[^-]*-----|\s", "", text)))
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    seeds = Seeds(sys.argv[1])
+    with temporary_folder() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "server").mkdir()
+        add_from_server(seeds, folder / "server")
+        add_certificates(seeds, folder / "tls")
+    add_from_pages(seeds)
+
+
+if __name__ == "__main__":
+    main()
