@@ -73,7 +73,7 @@ class TxnRun {
   Error send_detached(std::string* lines) {
     const std::int64_t invoke_us = monotonic_us();
     const auto results = client_->execute(batch_, {.detached = true});
-    const Error error = results ? Error() : results.error();
+    Error error = results ? Error() : results.error();
     const Results none;
     const std::vector<std::uint32_t> indices;
     append_lines({.results = results ? *results : none,

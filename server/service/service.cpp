@@ -53,15 +53,15 @@ class Call final : public UnaryCall {
 // Parses the message, and passes the call to `handle`. `handle` ends the call at once or later.
 template <class Request, class Response, class Handle>
 grpc::ServerUnaryReactor* take(CallEnvironment* environment, grpc::CallbackServerContext* context,
-                               grpc::ByteBuffer message, grpc::ByteBuffer* answer, const Handle& handle) {
+                               const grpc::ByteBuffer& message, grpc::ByteBuffer* answer, const Handle& handle) {
   const auto call = std::make_shared<Call<Request, Response>>(context, environment, answer);
   call->adopted_by_rpc();
   const std::uint64_t bytes = message.Length();
   const std::uint64_t bytes_max = environment->options.message_bytes_max;
-  const KStatus refused =
-      environment->decode_by(call->client(), bytes, [call, bytes_max, handle, message = std::move(message)]() mutable {
+  const KStatus refused = environment->decode_by(
+      call->client(), bytes, [call, bytes_max, handle, buffer = grpc::ByteBuffer(message)]() mutable {
         if (call->is_over()) return;
-        const KStatus status = parse_message(&message, bytes_max, &call->request);
+        const KStatus status = parse_message(&buffer, bytes_max, &call->request);
         if (status.ok()) {
           handle(call);
         } else {
@@ -191,7 +191,7 @@ Result<std::uint64_t> reader_of(const v1::ScanRequest& request) {
 }  // namespace
 
 KiloKvService::KiloKvService(ServiceOptions options, ServerInfo info)
-    : environment_{.options = options}, info_(std::move(info)) {}
+    : environment_{.options = std::move(options)}, info_(std::move(info)) {}
 
 void KiloKvService::close() {
   environment_.gate.close();

@@ -26,12 +26,12 @@ SessionId random_session(Random* random) {
 }  // namespace
 
 // Counts one more session in `opening_` and for the client if it returns ok.
-Result<SessionOwner> SessionChanges::count_opening(std::shared_ptr<Client> client) {
+Result<SessionOwner> SessionChanges::count_opening(const std::shared_ptr<Client>& client) {
   constexpr std::int64_t kRetryAfterUs = 1000000;
   const std::uint64_t most = core_->options.sessions_max;
   const std::uint64_t opening = opening_.fetch_add(1) + 1;
   const std::uint64_t sessions = core_->sessions.count() + opening;
-  SessionOwner owner(std::move(client));
+  SessionOwner owner(client);
   const std::uint64_t share = SharedLimit::share_of_client(most, sessions);
   if (sessions <= most && owner.sessions() <= share) return owner;
   opening_.fetch_sub(1);

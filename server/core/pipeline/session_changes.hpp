@@ -30,7 +30,7 @@ class SessionChanges {
   void close(std::shared_ptr<Client> client, const SessionId& session, std::function<void(Status)> done);
 
  private:
-  Result<SessionOwner> count_opening(std::shared_ptr<Client> client);
+  Result<SessionOwner> count_opening(const std::shared_ptr<Client>& client);
 
   CoreContext* const core_;
   ExecuteStage* const execute_;

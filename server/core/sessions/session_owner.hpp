@@ -14,7 +14,7 @@ class SessionOwner {
  public:
   SessionOwner() = default;
   // Counts one more session for the client. Null: nobody in particular.
-  explicit SessionOwner(std::shared_ptr<Client> client) {
+  explicit SessionOwner(const std::shared_ptr<Client>& client) {
     if (client == nullptr || client->account(&Client::sessions) == nullptr) return;
     client->sessions.fetch_add(1, std::memory_order_relaxed);
     client_ = std::shared_ptr<Client>(
