@@ -78,7 +78,7 @@ if [ ! -e /proc/self ]; then
 fi
 
 check_format() {
-  find engine server client tests -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' |
+  find engine server client tests tls -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' |
     xargs clang-format --dry-run --Werror
   echo "formatting: no difference from .clang-format"
 }
