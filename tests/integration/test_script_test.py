@@ -36,7 +36,7 @@ class TestScript(unittest.TestCase):
             tool.chmod(0o755)
         self.commands = []
         for part, source in (("engine", "a.cpp"), ("engine", "a.cu"), ("server/core", "b.cpp"), ("client", "c.cpp"),
-                             ("tests", "d.cpp"), ("build/release", "e.cpp")):
+                             ("tls", "f.cpp"), ("tests", "d.cpp"), ("build/release", "e.cpp")):
             path = self.root / part / source
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
@@ -93,8 +93,8 @@ class TestScript(unittest.TestCase):
         return sorted(pathlib.Path(call.split()[-1]).name for call in calls if call.startswith("clang-tidy"))
 
     def test_clang_tidy_reads_what_is_compiled(self):
-        self.assertEqual(self.sources_of_tidy("--tidy"), ["a.cpp", "b.cpp", "c.cpp", "d.cpp"])
-        self.assertEqual(self.sources_of_tidy("--tidy-product"), ["a.cpp", "b.cpp", "c.cpp"])
+        self.assertEqual(self.sources_of_tidy("--tidy"), ["a.cpp", "b.cpp", "c.cpp", "d.cpp", "f.cpp"])
+        self.assertEqual(self.sources_of_tidy("--tidy-product"), ["a.cpp", "b.cpp", "c.cpp", "f.cpp"])
         self.assertEqual(self.sources_of_tidy(), [])
 
     def test_clang_tidy_without_sources_fails(self):
