@@ -35,6 +35,11 @@ Status DecodeQueue::run(const std::shared_ptr<Client>& client, std::uint64_t byt
     work();
     return {};
   }
+  if (may_run_here(*client, bytes, queued_max)) {
+    work();
+    runs_here_.store(false, std::memory_order_release);
+    return {};
+  }
   if (Status status = bytes_.charge(client->account(&Client::undecoded_bytes), bytes); !status.ok()) return status;
   {
     const std::lock_guard lock(mutex_);
@@ -42,9 +47,17 @@ Status DecodeQueue::run(const std::shared_ptr<Client>& client, std::uint64_t byt
     flow.client = client;
     if (flow.messages.empty()) client->decode_begin = std::max(client->decode_begin, now_);
     flow.messages.push_back({bytes, queued_max, std::move(work)});
+    waiting_.fetch_add(1, std::memory_order_release);
   }
   changed_.notify_one();
   return {};
+}
+
+// Takes the one place if it returns true.
+bool DecodeQueue::may_run_here(const Client& client, std::uint64_t bytes, std::uint64_t queued_max) {
+  if (bytes > kHereBytesMax || waiting_.load(std::memory_order_acquire) > 0) return false;
+  if (client.queued_transactions.load(std::memory_order_relaxed) >= queued_max) return false;
+  return !runs_here_.exchange(true, std::memory_order_acquire);
 }
 
 void DecodeQueue::drain() {
@@ -76,6 +89,7 @@ DecodeQueue::Message DecodeQueue::take(Flows::iterator it) {
   Flow& flow = it->second;
   Message message = std::move(flow.messages.front());
   flow.messages.pop_front();
+  waiting_.fetch_sub(1, std::memory_order_release);
   now_ = std::max(now_, flow.client->decode_begin);
   flow.client->decode_begin += static_cast<double>(message.bytes) / flow.client->weight;
   if (flow.messages.empty()) flows_.erase(it);

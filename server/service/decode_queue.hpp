@@ -1,6 +1,8 @@
 // Decodes long messages in fair turns between clients. To decode a message of many transactions takes milliseconds.
 // gRPC handles events in the order in which they come, so a client that sends many such messages would make all others
-// wait. A short message is decoded at once, where it came.
+// wait. A short message is decoded at once, where it came. So is one
+// message of medium length at a time, while no other waits: where there is no crowd, to pass it to another thread would
+// cost more than it is worth, and the other threads of gRPC go on.
 //
 // Each client has a queue of its own. The client whose next message would end first, if each client had the same part
 // of the time, is served first (start-time fair queueing, as in core/pipeline/turns.hpp; here a message costs its
@@ -10,6 +12,7 @@
 // Thread safety: all members.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -27,8 +30,8 @@ namespace kilokv::server {
 
 class DecodeQueue {
  public:
-  // Messages up to this length are decoded at once.
-  static constexpr std::uint64_t kShortBytes = 4096;
+  // Messages up to this length are decoded at once, and up to the second length where no other message waits.
+  static constexpr std::uint64_t kShortBytes = 4096, kHereBytesMax = std::uint64_t{256} << 10;
 
   // `bytes_max`: of all messages that wait here. `setting`: the flag that it comes from.
   DecodeQueue(std::uint64_t bytes_max, const char* setting);
@@ -57,11 +60,14 @@ class DecodeQueue {
   };
   using Flows = std::unordered_map<Client*, Flow>;
 
+  bool may_run_here(const Client& client, std::uint64_t bytes, std::uint64_t queued_max);
   void serve();
   Flows::iterator next();
   Message take(Flows::iterator it);
 
   SharedLimit bytes_;
+  std::atomic<bool> runs_here_{false};     // a message of medium length is being decoded where it came
+  std::atomic<std::uint64_t> waiting_{0};  // messages in flows_
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false, draining_ = false;

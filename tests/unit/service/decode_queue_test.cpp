@@ -15,7 +15,7 @@ namespace kilokv::server {
 namespace {
 
 constexpr std::uint64_t kAny = UINT64_MAX;
-constexpr std::uint64_t kLong = 100000;
+constexpr std::uint64_t kLong = DecodeQueue::kHereBytesMax + 1;
 
 class DecodeQueueTest : public ::testing::Test {
  protected:
@@ -56,13 +56,42 @@ TEST_F(DecodeQueueTest, AShortMessageIsDecodedAtOnce) {
   const auto done = occupy();
   EXPECT_TRUE(send(light, DecodeQueue::kShortBytes).ok());
   EXPECT_EQ(decoded(), std::vector<std::string>{"light"});
-  EXPECT_TRUE(send(light, DecodeQueue::kShortBytes + 1).ok());
+  EXPECT_TRUE(send(light, kLong).ok());
   EXPECT_EQ(decoded().size(), 1u) << "the threads are busy";
-  EXPECT_EQ(light->undecoded_bytes.load(), DecodeQueue::kShortBytes + 1);
+  EXPECT_EQ(light->undecoded_bytes.load(), kLong);
   done->set_value();
   queue.drain();
   EXPECT_EQ(decoded().size(), 2u);
   EXPECT_EQ(light->undecoded_bytes.load(), 0u);
+}
+
+TEST_F(DecodeQueueTest, OneMessageOfMediumLengthIsDecodedWhereItComesWhileNoOtherWaits) {
+  constexpr std::uint64_t kMedium = DecodeQueue::kShortBytes + 1;
+  const auto here = std::this_thread::get_id();
+  std::thread::id first, second, third;
+  std::promise<void> second_ran;
+  const auto run = [&](std::function<void()> work) {
+    EXPECT_TRUE(queue.run(light, kMedium, kAny, std::move(work)).ok());
+  };
+  run([&] {
+    first = std::this_thread::get_id();
+    run([&] { second = std::this_thread::get_id(), second_ran.set_value(); });
+    second_ran.get_future().wait();  // another thread runs it, or this waits for ever
+  });
+  run([&] { third = std::this_thread::get_id(); });
+  EXPECT_EQ(first, here);
+  EXPECT_NE(second, here) << "the place was taken";
+  EXPECT_EQ(third, here) << "the place is free again";
+
+  close_gate(greedy);
+  ASSERT_TRUE(send(greedy, kMedium).ok());
+  EXPECT_TRUE(decoded().empty()) << "its client has enough in the admission queue";
+  std::thread::id fourth;
+  run([&] { fourth = std::this_thread::get_id(); });
+  open_gate(greedy);
+  queue.drain();
+  EXPECT_NE(fourth, here) << "another message waited";
+  EXPECT_EQ(decoded().size(), 1u);
 }
 
 TEST_F(DecodeQueueTest, ALightClientDoesNotWaitForAllMessagesOfAGreedyOne) {
