@@ -237,7 +237,7 @@ DatabaseStatus CoreDatabase::status() const {
   status.parked_bytes = parts_->waiting.parked_bytes();
   status.sessions = core_.sessions.count();
   status.uploads = core_.sessions.upload_counts().uploads;
-  status.uploads_bytes = core_.sessions.upload_counts().bytes;
+  status.uploads_bytes = core_.sessions.upload_counts().bytes.held();
   status.engine = parts_->monitor.stats();
   status.device = parts_->monitor.device();
   status.log = core_.log->usage();

@@ -53,6 +53,23 @@ class FewDescriptors(Server):
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
 
 
+def count_descriptors(server):
+    descriptors = len(list(pathlib.Path(f"/proc/{server.pid}/fd").iterdir()))
+    assert descriptors < 600, f"{descriptors} descriptors are open"
+    return descriptors
+
+
+def work_until_closed(server, held, began):
+    """Others connect and work, and storage opens files, while the server closes what is held. Returns the seconds."""
+    for _ in range(20):
+        server.client("add", "key", "1")
+    assert server.value("key") == 21
+    until(lambda: all(is_closed(connection) for connection in held), "the end of all held connections", 30)
+    for connection in held:
+        connection.close()
+    return time.monotonic() - began
+
+
 def attack_silent_connections(count):
     """Row 3: silent connections, more than the server has descriptors; some say a part of HTTP/2."""
     with temporary_folder() as folder, FewDescriptors(folder, "--handshake-timeout", "3s") as server:
@@ -65,15 +82,8 @@ def attack_silent_connections(count):
             except OSError:
                 pass
             held.append(connection)
-        descriptors = len(list(pathlib.Path(f"/proc/{server.pid}/fd").iterdir()))
-        assert descriptors < 600, f"{descriptors} descriptors are open"
-        for number in range(20):  # others connect and work, and storage opens files
-            server.client("add", "key", "1")
-        assert server.value("key") == 21
-        until(lambda: all(is_closed(connection) for connection in held), "the end of all silent connections", 30)
-        seconds = time.monotonic() - began
-        for connection in held:
-            connection.close()
+        descriptors = count_descriptors(server)
+        seconds = work_until_closed(server, held, began)
         server.kill()
         server.start()
         assert server.value("key") == 21
@@ -122,17 +132,10 @@ def attack_unfinished_handshakes(count):
                 connection.sendall(begins[number % len(begins)])
             except OSError:
                 pass
-        descriptors = len(list(pathlib.Path(f"/proc/{server.pid}/fd").iterdir()))
-        assert descriptors < 600, f"{descriptors} descriptors are open"
+        descriptors = count_descriptors(server)
         answered = sum(1 for connection in held[3::len(begins)] if begins_with_tls(connection))
         assert answered > 0, "no handshake got an answer, so none stopped in the middle"
-        for _ in range(20):  # others connect and work
-            server.client("add", "key", "1")
-        assert server.value("key") == 21
-        until(lambda: all(is_closed(connection) for connection in held), "the end of all handshakes", 30)
-        seconds = time.monotonic() - began
-        for connection in held:
-            connection.close()
+        seconds = work_until_closed(server, held, began)
         log = server.log.read_text()
         refused = [line for line in log.splitlines() if "kilokvd refused or cut off connections" in line]
         assert refused and "--connections-per-address-max" in refused[0], log

@@ -43,7 +43,7 @@ Status SharedLimit::refusal(std::uint64_t most, std::uint64_t sum) const {
 Status SharedLimit::refusal_of_client(std::uint64_t most, std::uint64_t of_client) const {
   return Status::exhausted(
       name_.reason,
-      {name_.field, std::to_string(most) + name_.unit + " for this client, while others hold so much",
+      {name_.field, std::to_string(most) + name_.unit + " for one client at the moment",
        std::to_string(of_client) + name_.unit + " of this client with this request", name_.setting},
       name_.retry_after_us);
 }

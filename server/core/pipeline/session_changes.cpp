@@ -38,7 +38,7 @@ Result<SessionOwner> SessionChanges::count_opening(const std::shared_ptr<Client>
   if (sessions <= most) {
     return Status::exhausted(
         ErrorReason::sessions_full,
-        {"session", std::to_string(share) + " sessions for this client, while others hold so many",
+        {"session", std::to_string(share) + " sessions for one client at the moment",
          std::to_string(owner.sessions()) + " sessions of this client with this one", "--sessions-max"},
         kRetryAfterUs);
   }

@@ -40,7 +40,7 @@ Status SessionTable::restore_results(Session* session, std::uint64_t number, con
 }
 
 Status SessionTable::restore(const StoredSession& stored, TimeUs now_us) {
-  const auto session = std::make_shared<Session>(stored.session, stored.lease_us, now_us, &bytes_);
+  const auto session = std::make_shared<Session>(stored.session, stored.lease_us, now_us, &bytes_, limits_.uploads);
   session->acknowledged_through = stored.acknowledged_through;
   for (const StoredSession::Request& request : stored.requests) {
     for (const std::string& bytes : request.results) {
@@ -59,7 +59,8 @@ Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
   switch (entry.kind) {
     case SessionEntry::Kind::opened:
       if (session == nullptr) {
-        insert(std::make_shared<Session>(*entry.identity.session, entry.lease_us, now_us, &bytes_), now_us);
+        insert(std::make_shared<Session>(*entry.identity.session, entry.lease_us, now_us, &bytes_, limits_.uploads),
+               now_us);
       }
       return {};
     case SessionEntry::Kind::closed: return session == nullptr ? Status() : close(*entry.identity.session);

@@ -78,8 +78,15 @@ struct SessionTable::RequestState {
 };
 
 struct SessionTable::Session {
-  Session(const SessionId& session_id, DurationUs lease, TimeUs now_us, ByteCounts* bytes_of_all)
-      : id(session_id), lease_us(lease), total(bytes_of_all), deadline_us(now_us + lease) {}
+  Session(const SessionId& session_id, DurationUs lease, TimeUs now_us, ByteCounts* bytes_of_all,
+          const UploadLimits& limits)
+      : id(session_id),
+        lease_us(lease),
+        total(bytes_of_all),
+        deadline_us(now_us + lease),
+        upload_counts(std::make_shared<UploadCounts>(limits.session_uploads_bytes_max,
+                                                     " bytes of uploaded read sets of a session",
+                                                     "--session-uploads-bytes-max")) {}
 
   const SessionId id;
   const DurationUs lease_us;
@@ -94,7 +101,7 @@ struct SessionTable::Session {
   SessionOwner owner;
   std::map<std::uint64_t, std::shared_ptr<RequestState>> requests;
   std::map<std::uint64_t, std::shared_ptr<Upload>> uploads;
-  const std::shared_ptr<UploadCounts> upload_counts = std::make_shared<UploadCounts>();
+  const std::shared_ptr<UploadCounts> upload_counts;
 
   // All below require the mutex.
   // The owner counts the bytes of stored results, and those that are reserved.

@@ -39,7 +39,10 @@ SessionLimits session_limits(const DatabaseOptions& options) {
            options.queue_bytes_max, options.upload_idle_us_max}};
 }
 
-SessionTable::SessionTable(const SessionLimits& limits) : limits_(limits) {}
+SessionTable::SessionTable(const SessionLimits& limits)
+    : limits_(limits),
+      upload_counts_(limits.uploads.uploads_bytes_max, " bytes of uploaded read sets of all sessions",
+                     "--uploads-bytes-max") {}
 SessionTable::~SessionTable() = default;
 
 std::shared_ptr<SessionTable::Session> SessionTable::find(const SessionId& id) const {
@@ -84,7 +87,7 @@ Status SessionTable::open(const SessionId& id, DurationUs lease_us, TimeUs now_u
                               std::to_string(open + 1) + " sessions with this one", "--sessions-max"},
                              limits_.session_lease_us_min);
   }
-  insert(std::make_shared<Session>(id, lease_us, now_us, &bytes_), now_us);
+  insert(std::make_shared<Session>(id, lease_us, now_us, &bytes_, limits_.uploads), now_us);
   return {};
 }
 

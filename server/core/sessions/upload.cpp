@@ -15,8 +15,7 @@ using engine::kNone;
 using engine::OnFalse;
 using engine::TransactionColumns;
 
-constexpr std::int64_t kRetryAfterUs = 100'000;  // about the time that a large commit takes
-constexpr std::uint64_t kUploadBytes = 2048;     // what even an empty upload takes
+constexpr std::uint64_t kUploadBytes = 2048;  // what even an empty upload takes
 // The bytes of a key beside its own: id, end, and its guard's kind, on_false, key, other key and operand.
 constexpr std::uint64_t kKeyBytes = sizeof(KeyId) + 4 + 1 + 1 + 4 + 4 + 8;
 
@@ -31,20 +30,6 @@ void make_room(TransactionColumns* c, std::size_t keys, std::size_t key_bytes, s
   make_room(&c->key_id, keys), make_room(&c->key_end, keys), make_room(&c->key_bytes, key_bytes);
   make_room(&c->guard_kind, guards), make_room(&c->guard_on_false, guards), make_room(&c->guard_key, guards);
   make_room(&c->guard_other, guards), make_room(&c->guard_operand, guards);
-}
-
-// Adds `bytes` unless the sum passes `limit`; returns the sum.
-std::uint64_t charge_bytes(UploadCounts* counts, std::uint64_t bytes, std::uint64_t limit) {
-  const std::uint64_t sum = counts->bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (sum > limit) counts->bytes.fetch_sub(bytes, std::memory_order_relaxed);
-  return sum;
-}
-
-Status full(const char* whose, std::uint64_t limit, std::uint64_t actual, const char* setting) {
-  return Status::exhausted(ErrorReason::uploads_full,
-                           {"keys", std::to_string(limit) + " bytes of uploaded read sets of " + whose,
-                            std::to_string(actual) + " bytes with this chunk", setting},
-                           kRetryAfterUs);
 }
 
 // The read set as a whole can never be committed.
@@ -76,11 +61,10 @@ Upload::Upload(const UploadLimits& limits, UploadCounts* of_all, std::shared_ptr
 }
 
 Upload::~Upload() {
-  for (UploadCounts* counts : {of_all_, of_session_.get()}) {
-    counts->uploads.fetch_sub(1, std::memory_order_relaxed);
-    counts->bytes.fetch_sub(bytes_, std::memory_order_relaxed);
-  }
-  if (Held* of_owner = owner_.account(&Client::upload_bytes)) of_owner->fetch_sub(bytes_, std::memory_order_relaxed);
+  of_all_->uploads.fetch_sub(1, std::memory_order_relaxed);
+  of_session_->uploads.fetch_sub(1, std::memory_order_relaxed);
+  of_all_->bytes.release(owner_.account(&Client::upload_bytes), bytes_);
+  of_session_->bytes.release(nullptr, bytes_);
 }
 
 void Upload::touch(TimeUs now_us) { touched_us_.store(now_us, std::memory_order_relaxed); }
@@ -130,24 +114,12 @@ Status Upload::charge(const ReadSetChunk& chunk, std::uint64_t skipped) {
   const std::uint64_t most =
       std::min({limits_.session_uploads_bytes_max, limits_.uploads_bytes_max, limits_.queue_bytes_max});
   if (bytes_ + bytes > most) return too_large(limits_, most, bytes_ + bytes);
-  const std::uint64_t of_session = charge_bytes(of_session_.get(), bytes, limits_.session_uploads_bytes_max);
-  if (of_session > limits_.session_uploads_bytes_max) {
-    return full("a session", limits_.session_uploads_bytes_max, of_session, "--session-uploads-bytes-max");
-  }
-  const std::uint64_t of_all = charge_bytes(of_all_, bytes, limits_.uploads_bytes_max);
-  if (of_all > limits_.uploads_bytes_max) {
-    of_session_->bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    return full("all sessions", limits_.uploads_bytes_max, of_all, "--uploads-bytes-max");
-  }
-  if (Held* of_owner = owner_.account(&Client::upload_bytes)) {
-    const std::uint64_t of_client = of_owner->fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    const std::uint64_t share = SharedLimit::share_of_client(limits_.uploads_bytes_max, of_all);
-    if (of_client > share && of_all != bytes) {
-      of_owner->fetch_sub(bytes, std::memory_order_relaxed);
-      of_session_->bytes.fetch_sub(bytes, std::memory_order_relaxed);
-      of_all_->bytes.fetch_sub(bytes, std::memory_order_relaxed);
-      return full("this client", share, of_client, "--uploads-bytes-max");
-    }
+  Status status = of_session_->bytes.charge(nullptr, bytes);
+  if (!status.ok()) return status;
+  status = of_all_->bytes.charge(owner_.account(&Client::upload_bytes), bytes);
+  if (!status.ok()) {
+    of_session_->bytes.release(nullptr, bytes);
+    return status;
   }
   bytes_ += bytes;
   return {};

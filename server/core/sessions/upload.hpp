@@ -45,7 +45,15 @@ struct UploadLimits {
 
 // Counts for one session, or for all. Uploads that are being committed count until they are admitted.
 struct UploadCounts {
-  std::atomic<std::uint64_t> uploads{0}, bytes{0};
+  // `unit`: of the limit, with whose bytes they are. `setting`: the flag that sets it.
+  UploadCounts(std::uint64_t bytes_max, const char* unit, const char* setting)
+      : bytes(bytes_max, {ErrorReason::uploads_full, "keys", unit, setting, kRetryAfterUs}) {}
+
+  std::atomic<std::uint64_t> uploads{0};
+  SharedLimit bytes;
+
+ private:
+  static constexpr std::int64_t kRetryAfterUs = 100'000;  // about the time that a large commit takes
 };
 
 // A part of a read set. Requires: at least one key, as many versions as keys, and each within its limits.

@@ -54,8 +54,8 @@ TEST(SharedLimitTest, ARefusalOfAClientNamesItsShare) {
   const Status refused = limit.charge(&client, 25);
   EXPECT_EQ(
       refused.message(),
-      "queue is 85 bytes of this client with this request; the limit is 60 bytes for this client, while others hold so "
-      "much (raise --queue-bytes-max)");
+      "queue is 85 bytes of this client with this request; the limit is 60 bytes for one client at the moment (raise "
+      "--queue-bytes-max)");
   EXPECT_EQ(client.load(), 60u);
   EXPECT_EQ(limit.held(), 60u);
 }

@@ -84,7 +84,7 @@ TEST(SessionUploadsThreads, CountsComeOutEven) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_GE(taken, static_cast<int>(kNumbers) / 4);
   EXPECT_EQ(table.upload_counts().uploads, 0u);
-  EXPECT_EQ(table.upload_counts().bytes, 0u);
+  EXPECT_EQ(table.upload_counts().bytes.held(), 0u);
 }
 
 }  // namespace
