@@ -215,6 +215,9 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
         "most open connections; fewer if the limit of descriptors (ulimit -n) is low"},
        {kConnections, "connections-per-address-max", Unit::count, &o->connections_per_address_max,
         "most open connections of one client address; the addresses of a /64 of IPv6 count as one"},
+       {kConnections, "connection-opens-max", Unit::count, &o->connection_opens_max,
+        "most new connections of one client address per second, after as many at once as one address may have open; "
+        "more are closed"},
        {kConnections, "connection-cancels-max", Unit::count, &o->connection_cancels_max,
         "most calls that one connection may cancel per second; then the connection is closed"},
        {kConnections, "handshake-timeout", Unit::duration, &o->handshake_us_max,

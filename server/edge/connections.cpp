@@ -83,7 +83,8 @@ Connections::Connections(Listener listener, ConnectionLimits limits, HandOver ha
       on_report_(std::move(on_report)),
       listeners_(::epoll_create1(EPOLL_CLOEXEC)),
       duplicates_(::epoll_create1(EPOLL_CLOEXEC)),
-      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      opening_rate_(limits.opens_max, limits.connections_per_address_max) {
   KILOKV_CHECK(listeners_ && duplicates_ && stop_);
   KILOKV_CHECK(watch(listeners_.get(), stop_.get(), EPOLLIN));
   for (const Descriptor& socket : listener_.sockets) KILOKV_CHECK(watch(listeners_.get(), socket.get(), EPOLLIN));
@@ -224,6 +225,11 @@ bool Connections::admit(int connection, Peer peer) {
                              " connections of this address are open (--connections-per-address-max)");
     return false;
   }
+  if (!opening_rate_.take(peer.address, now)) {
+    refuse(peer.address, "this address opens more than " + std::to_string(limits_.opens_max) +
+                             " connections in a second (--connection-opens-max)");
+    return false;
+  }
   Descriptor duplicate(::fcntl(connection, F_DUPFD_CLOEXEC, 0));
   // EPOLLHUP and EPOLLERR always come.
   if (!duplicate || !watch(duplicates_.get(), duplicate.get(), EPOLLRDHUP | EPOLLET)) {
@@ -267,6 +273,7 @@ void Connections::report(std::int64_t now_ms) {
 
 // The busiest connections are inspected. Where there are many connections, each look takes a part of them.
 void Connections::look_for_floods(std::int64_t now_ms) {
+  opening_rate_.forget_quiet_ones(now_ms);
   std::erase_if(penalties_, [now_ms](const auto& item) { return now_ms - item.second.cut_at_ms >= kPenaltyMs; });
   const auto parts = static_cast<std::uint32_t>(1 + connections_.size() / kLooksMax);
   const std::uint32_t part = looks_++ % parts;

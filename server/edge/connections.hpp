@@ -28,6 +28,7 @@
 
 #include "server/edge/descriptor.hpp"
 #include "server/edge/listener.hpp"
+#include "server/edge/opening_rate.hpp"
 
 namespace kilokv::server {
 
@@ -41,6 +42,7 @@ struct ConnectionLimits {
   std::uint64_t unread_bytes_max = 0;
   std::uint32_t calls_max = 0;    // open at once on one connection
   std::uint32_t cancels_max = 0;  // cancelled calls of one connection, per second
+  std::uint32_t opens_max = 0;  // new connections of one address per second, after as many at once as it may have open
 };
 
 // What the reader of a connection has counted in it since the connection began.
@@ -142,6 +144,7 @@ class Connections {
   std::unordered_map<int, Connection> connections_;  // by the duplicate's number
   std::unordered_map<std::string, std::uint32_t> by_address_;
   std::unordered_map<std::string, Penalty> penalties_;  // by address
+  OpeningRate opening_rate_;
   Report unreported_;
   int handing_over_ = -1;  // the duplicate of the connection that is being handed over
 

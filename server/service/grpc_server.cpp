@@ -137,7 +137,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
       // At least what one message, and one that is refused, may have under way.
       .unread_bytes_max = std::max(options.grpc_memory_max / 2, options.message_bytes_max * (kMessageSlack + 4)),
       .calls_max = kCallsPerConnectionMax,
-      .cancels_max = options.connection_cancels_max};
+      .cancels_max = options.connection_cancels_max,
+      .opens_max = options.connection_opens_max};
   const auto inspect = [channelz = std::make_shared<Channelz>()](const std::string& peer) {
     return channelz->counts_of(peer);
   };

@@ -48,6 +48,7 @@ Status ServiceOptions::validate() const {
         {"--connections-max", connections_max, 1, 1u << 20},
         {"--connections-per-address-max", connections_per_address_max, 1, 1u << 20},
         {"--connection-cancels-max", connection_cancels_max, 1, 1u << 30},
+        {"--connection-opens-max", connection_opens_max, 1, 1u << 30},
         {"--key-bytes-max", limits.key_bytes_max, 1, engine::kKeyBytesMax},
         {"--value-bytes-max", limits.value_bytes_max, 1, 1u << 30},
         {"--guards-max", limits.guards_max, 1, 1u << 20},

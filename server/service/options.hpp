@@ -34,6 +34,7 @@ struct ServiceOptions {
   std::uint32_t connections_max = 4000;
   std::uint32_t connections_per_address_max = 1000;
   std::uint32_t connection_cancels_max = 2000;     // per second
+  std::uint32_t connection_opens_max = 200;        // of one address, per second
   DurationUs handshake_us_max = 10000000;          // from the connection to the first settings of HTTP/2
   DurationUs connection_idle_us_max = 1800000000;  // without a call; then the connection is closed
   engine::TransactionLimits limits;

@@ -180,14 +180,14 @@ def attack_log():
         size = server.log.stat().st_size
         sent = 0
         while time.monotonic() - began < 3:
-            with http2.connect(server.endpoint) as connection:
-                block = http2.call_headers("Get", ("grpc-timeout", f"1\n{forged}\r\n{forged}" + "x" * 3000))
-                try:
+            try:
+                with http2.connect(server.endpoint, source=ATTACKER) as connection:
+                    block = http2.call_headers("Get", ("grpc-timeout", f"1\n{forged}\r\n{forged}" + "x" * 3000))
                     for stream in range(1, 100, 2):
                         connection.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, block))
                         sent += 1
-                except ConnectionError:
-                    pass
+            except ConnectionError:
+                pass
         server.client("put", "key", "1")
         lines = server.log.read_text().splitlines()
         assert not any(line.startswith(forged) for line in lines), "a forged line"

@@ -30,7 +30,8 @@ ConnectionLimits limits(std::uint32_t connections_max, std::uint32_t connections
           .messages_more = 2,
           .unread_bytes_max = kUnreadBytesMax,
           .calls_max = 10,
-          .cancels_max = kCancelsMax};
+          .cancels_max = kCancelsMax,
+          .opens_max = 100000};
 }
 
 // Waits for something that another thread does. Fails after a minute.
@@ -152,6 +153,40 @@ TEST_F(ConnectionsTest, BeyondTheTotalAreClosedAndCounted) {
   ASSERT_TRUE(soon([&] { return connections_->counts().open == 3; }));
   const Descriptor next = connect(5);
   EXPECT_TRUE(soon([&] { return handed_over() == 4; }));
+}
+
+TEST_F(ConnectionsTest, ConnectionsThatEndAtOnceComeNoFasterThanTheyMay) {
+  ConnectionLimits few = limits(100, 3);
+  few.opens_max = 3;
+  start(few);
+  for (int i = 0; i < 3; ++i) {
+    connect(2);  // and ends
+    ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+    end_first();
+    ASSERT_TRUE(soon([&] { return connections_->counts().open == 0; }));
+  }
+  EXPECT_TRUE(is_closed(connect(2)));
+  const Descriptor other = connect(3);
+  EXPECT_TRUE(soon([&] { return handed_over() == 1; }));
+  EXPECT_EQ(connections_->counts().refused, 1u);
+}
+
+TEST(OpeningRateTest, ComesBackWithTime) {
+  OpeningRate rate(10, 20);
+  const auto all_at = [&](std::int64_t now_ms) {
+    int taken = 0;
+    while (rate.take("a", now_ms)) ++taken;
+    return taken;
+  };
+  EXPECT_EQ(all_at(0), 20);
+  EXPECT_EQ(all_at(99), 0);
+  EXPECT_EQ(all_at(500), 5);
+  EXPECT_TRUE(rate.take("b", 500));
+  rate.forget_quiet_ones(600);
+  EXPECT_EQ(rate.addresses(), 1u) << "b is like a new address";
+  EXPECT_EQ(all_at(100000), 20);
+  rate.forget_quiet_ones(200000);
+  EXPECT_EQ(rate.addresses(), 0u);
 }
 
 TEST_F(ConnectionsTest, OneAddressHasABoundOfItsOwn) {
