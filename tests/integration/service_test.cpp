@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 // A client that counts in one key, until it is stopped; every answer must be right.
 class HealthyClient {
  public:
-  explicit HealthyClient(const Server& server) : stub_(server.stub()), thread_([this] { run(); }) {}
+  explicit HealthyClient(Server& server) : stub_(server.stub()), thread_([this] { run(); }) {}
   ~HealthyClient() {
     if (thread_.joinable()) finish();
   }

@@ -1,4 +1,4 @@
-// A folder of a unit test. The destructor removes it.
+// A folder of a test. The destructor removes it.
 // Thread safety: none.
 #pragma once
 

@@ -25,7 +25,7 @@ class CheckpointTest : public testing::Test {
     return position.ok() ? *position : RecoveredPosition{};
   }
 
-  TemporaryDirectory temporary_;
+  test::TestFolder temporary_;
   const std::string directory_ = temporary_.path("data");
 };
 

@@ -40,7 +40,7 @@ class DamageTest : public testing::Test {
     return options_for(copy);
   }
 
-  TemporaryDirectory temporary_;
+  test::TestFolder temporary_;
   const std::string directory_ = temporary_.path("data");
   const std::string killed_ = temporary_.path("killed");
   std::string wal_, content_, previous_acknowledged_;

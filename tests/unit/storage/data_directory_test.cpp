@@ -30,7 +30,7 @@ class DataDirectoryTest : public testing::Test {
     ASSERT_EQ(::chmod(path.c_str(), mode), 0);
   }
 
-  TemporaryDirectory temporary_;
+  test::TestFolder temporary_;
   const std::string path_ = temporary_.path("data");
   std::vector<std::string> open_to_others_;
   const StorageOptions options_ = [this] {

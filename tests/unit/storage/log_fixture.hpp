@@ -1,5 +1,4 @@
-// Shared parts of the tests of storage: temporary directories, batches, and a visitor that records its calls. Thread
-// safety: none.
+// Shared parts of the tests of storage: batches, and a visitor that records its calls. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +11,9 @@
 #include "engine/txn/results.hpp"
 #include "server/core/commit_log.hpp"
 #include "server/storage/rocksdb_log.hpp"
+#include "tests/support/test_folder.hpp"
 
 namespace kilokv::server::storage {
-
-// The destructor removes the directory and its content.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  std::string path(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 void copy_directory(const std::string& from, const std::string& to);
 

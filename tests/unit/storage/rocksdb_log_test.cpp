@@ -20,7 +20,7 @@ class RocksdbLogTest : public testing::Test {
  protected:
   ~RocksdbLogTest() override { EXPECT_TRUE(set_fail_points("").ok()); }
 
-  TemporaryDirectory temporary_;
+  test::TestFolder temporary_;
   const std::string directory_ = temporary_.path("data");
   const StorageOptions options_ = options_for(directory_);
 };
