@@ -42,10 +42,11 @@ void AdmissionQueue::estimate(AdmittedRequest* request) const {
   request->cost_left = 0;
   request->parts_of_batch.resize(columns.size());
   request->most_log_bytes = request->most_copies = request->most_reads = {};
+  const BatchParts parts(request->parts_value, options_);
   for (std::uint32_t t = 0; t < columns.size(); ++t) {
     const TransactionCost cost =
         cost_of(columns, t, request->identity.session.has_value(), request->largest_value, options_.result_bytes_max);
-    const std::uint32_t part = part_of_batch(cost, request->parts_value, options_);
+    const std::uint32_t part = parts.of(cost);
     request->parts_of_batch[t] = part;
     request->cost_left += part;
     request->most_log_bytes.look(t, log_bytes(cost.log, request->largest_value));
@@ -60,10 +61,11 @@ void AdmissionQueue::estimate_again(AdmittedRequest* request, std::uint64_t larg
   const engine::TransactionColumns& columns = request->content->transactions;
   request->parts_value = largest_value;
   request->cost_left = 0;
+  const BatchParts parts(largest_value, options_);
   for (std::uint32_t t = request->batched; t < columns.size(); ++t) {
     const TransactionCost cost =
         cost_of(columns, t, request->identity.session.has_value(), largest_value, options_.result_bytes_max);
-    request->parts_of_batch[t] = part_of_batch(cost, largest_value, options_);
+    request->parts_of_batch[t] = parts.of(cost);
     request->cost_left += request->parts_of_batch[t];
   }
 }

@@ -37,7 +37,7 @@ struct AdmittedRequest {
   TransactionCost cost;
   std::uint64_t largest_value = 0;  // bytes of the largest value that `cost` was estimated with
   std::uint64_t parts_value = 0;    // the same for parts_of_batch, rounded up to a power of two. Executor.
-  // What part of a batch each transaction that runs takes (part_of_batch), and their sum over those that are not in a
+  // What part of a batch each transaction that runs takes (BatchParts), and their sum over those that are not in a
   // batch yet. Executor.
   std::vector<std::uint32_t> parts_of_batch;
   std::uint64_t cost_left = 0;

@@ -83,13 +83,14 @@ void Batcher::append_parked(Batch* batch) {
   const std::size_t half = std::max<std::size_t>(options_.batch_max_transactions / 2, 1);
   const std::size_t max = std::min<std::size_t>(half, 2 * parked_taken_ + kParkedTriedMin);
   const std::uint64_t room = queue_->ready() > 0 ? kWholeBatch / 2 : kWholeBatch;
+  const BatchParts parts(largest_value_, options_);
   std::uint64_t taken = 0;
   parked_taken_ = waiting_->hand_out(batch->header.time_us, max, [&](const Parked& parked) {
     scratch_.clear();
     engine::unpack_transaction(parked.packed, &scratch_);
     const TransactionCost cost =
         cost_of(scratch_, 0, parked.session.has_value(), largest_value_, options_.result_bytes_max);
-    const std::uint64_t part = part_of_batch(cost, largest_value_, options_);
+    const std::uint64_t part = parts.of(cost);
     if (cost_ > 0 && (taken + part > room || cost_ + part > kWholeBatch)) return false;
     cost_ += part;
     taken += part;
@@ -127,6 +128,10 @@ Batcher::Fitting Batcher::fitting(const Batch& batch, const AdmittedRequest& req
   if (request.parts_value > largest_value_) return {};
   const std::size_t room = options_.batch_max_transactions - batch.columns.size();
   const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(request.to_run - request.batched, room));
+  if (wanted == request.to_run - request.batched && request.cost_left <= turn_max &&
+      cost_ + request.cost_left <= kWholeBatch) {
+    return {wanted, request.cost_left};  // all of it, which is the usual case
+  }
   Fitting fit;
   while (fit.count < wanted) {
     const std::uint64_t part = request.parts_of_batch[request.batched + fit.count];

@@ -30,6 +30,10 @@ constexpr std::uint64_t kDeletedKey = kWrite + engine::kKeyBytesMax;
 // index.
 constexpr std::uint64_t kRangeGuardReads = std::uint64_t{3} * 128;
 
+// How BatchParts counts values that may be large.
+constexpr std::uint64_t kStoredValueParts = 16, kBytesPerRead = std::uint64_t{16} << 10;
+constexpr std::uint64_t kReturnedReadsMax = (std::uint64_t{4} << 20) / kBytesPerRead;
+
 // The cost of one list of operations: the list of a committed transaction, or that of a transaction whose guard failed.
 struct ListCost {
   std::uint64_t written_bytes = 0, copied_values = 0, stored_bytes = 0, stored_values = 0, reads = 0;
@@ -145,18 +149,21 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
   return cost;
 }
 
-std::uint32_t part_of_batch(const TransactionCost& cost, std::uint64_t largest_value, const DatabaseOptions& options) {
-  constexpr std::uint64_t kStoredValueParts = 16, kBytesPerRead = std::uint64_t{16} << 10;
-  constexpr std::uint64_t kReturnedReadsMax = (std::uint64_t{4} << 20) / kBytesPerRead;
-  const std::uint64_t kept_value = std::min(largest_value, options.result_bytes_max);
-  const std::uint64_t bytes = cost.log.bytes + cost.log.copied_values * largest_value +
-                              cost.log.stored_values * (kept_value / kStoredValueParts);
-  const std::uint64_t reads =
-      cost.guards + cost.reads + std::min(cost.reads * (largest_value / kBytesPerRead), kReturnedReadsMax);
-  const std::uint64_t part =
-      std::max({kWholeBatch / options.batch_max_transactions, bytes * kWholeBatch / options.batch_max_bytes,
-                reads * kWholeBatch / options.batch_max_reads, std::uint64_t{1}});
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(part, std::numeric_limits<std::uint32_t>::max()));
+BatchParts::BatchParts(std::uint64_t largest_value, const DatabaseOptions& options)
+    : copied_bytes_(largest_value),
+      stored_bytes_(std::min(largest_value, options.result_bytes_max) / kStoredValueParts),
+      reads_per_read_(largest_value / kBytesPerRead),
+      least_(std::max(1.0, static_cast<double>(kWholeBatch) / static_cast<double>(options.batch_max_transactions))),
+      parts_per_byte_(static_cast<double>(kWholeBatch) / static_cast<double>(options.batch_max_bytes)),
+      parts_per_read_(static_cast<double>(kWholeBatch) / static_cast<double>(options.batch_max_reads)) {}
+
+std::uint32_t BatchParts::of(const TransactionCost& cost) const {
+  const std::uint64_t bytes =
+      cost.log.bytes + cost.log.copied_values * copied_bytes_ + cost.log.stored_values * stored_bytes_;
+  const std::uint64_t reads = cost.guards + cost.reads + std::min(cost.reads * reads_per_read_, kReturnedReadsMax);
+  const double part =
+      std::max({least_, static_cast<double>(bytes) * parts_per_byte_, static_cast<double>(reads) * parts_per_read_});
+  return static_cast<std::uint32_t>(std::min<double>(part, std::numeric_limits<std::uint32_t>::max()));
 }
 
 }  // namespace kilokv::server

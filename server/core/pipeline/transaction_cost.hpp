@@ -76,7 +76,18 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
 // short for everybody: a value that a session may store counts a sixteenth, and values that may be returned count one
 // read for each 16 KiB, up to 4 MiB in all.
 inline constexpr std::uint64_t kWholeBatch = std::uint64_t{1} << 20;
-std::uint32_t part_of_batch(const TransactionCost& cost, std::uint64_t largest_value, const DatabaseOptions& options);
+class BatchParts {
+ public:
+  // `largest_value`: as in cost_of.
+  BatchParts(std::uint64_t largest_value, const DatabaseOptions& options);
+
+  // What a transaction of this cost takes.
+  std::uint32_t of(const TransactionCost& cost) const;
+
+ private:
+  const std::uint64_t copied_bytes_, stored_bytes_, reads_per_read_;
+  const double least_, parts_per_byte_, parts_per_read_;  // a division for each transaction would be too slow
+};
 
 // The longest log record that one transaction may need. Storage keeps it as one value of RocksDB, which is less than 4
 // GiB.
