@@ -21,10 +21,10 @@
 namespace kilokv::server {
 namespace {
 
-enum class Unit { text, count, size, duration, share };
+enum class Unit { text, count, size, duration, share, on_off };
 
 // Where the value of a setting goes. Limits of a transaction have 32 bits, because columns do. Other numbers have 64.
-using Target = std::variant<std::string*, std::uint32_t*, std::uint64_t*, DurationUs*, double*>;
+using Target = std::variant<std::string*, std::uint32_t*, std::uint64_t*, DurationUs*, double*, bool*>;
 
 struct Setting {
   const char* group;
@@ -191,7 +191,8 @@ void add_storage(ServerOptions* options, std::vector<Setting>* s) {
         "most bytes of write-ahead log that the next start reads again"}});
 }
 
-void add_security(TlsOptions* o, std::vector<Setting>* s) {
+void add_security(ServerOptions* options, std::vector<Setting>* s) {
+  TlsOptions* const o = &options->service.tls;
   constexpr auto kSecurity = "Security";
   s->insert(s->end(),
             {{kSecurity, "tls-cert", Unit::text, &o->cert_file,
@@ -200,7 +201,15 @@ void add_security(TlsOptions* o, std::vector<Setting>* s) {
              {kSecurity, "tls-client-ca", Unit::text, &o->client_ca_file,
               "PEM file of authorities; every client needs a certificate of one of them; empty: clients need none"},
              {kSecurity, "tls-crl-dir", Unit::text, &o->crl_dir,
-              "folder of PEM files with the revocation lists of these authorities; empty: nothing is revoked"}});
+              "folder of PEM files with the revocation lists of these authorities; empty: nothing is revoked"},
+             {kSecurity, "login", Unit::on_off, &options->service.login,
+              "whether every call needs a login, with a token or a client certificate; off: everybody who reaches the "
+              "port may do everything"},
+             {kSecurity, "bootstrap-file", Unit::text, &options->bootstrap_file,
+              "file with the token of user admin. The server uses it if no user has the admin right yet, and makes it "
+              "if it is missing; only its owner may have rights to it"},
+             {kSecurity, "insecure", Unit::on_off, &options->insecure,
+              "whether the server may listen for other machines without TLS or without logins"}});
 }
 
 void add_limits(ServerOptions* options, std::vector<Setting>* s) {
@@ -266,7 +275,7 @@ std::vector<Setting> settings_of(ServerOptions* options) {
   add_batching(&options->database, &settings);
   add_sessions_and_reads(&options->database, &settings);
   add_storage(options, &settings);
-  add_security(&options->service.tls, &settings);
+  add_security(options, &settings);
   add_limits(options, &settings);
   return settings;
 }
@@ -278,6 +287,7 @@ const char* placeholder(Unit unit) {
     case Unit::size: return "SIZE";
     case Unit::duration: return "DURATION";
     case Unit::share: return "SHARE";
+    case Unit::on_off: return "on|off";
   }
   return "";
 }
@@ -291,6 +301,7 @@ std::string description(const Setting& setting) {
     case Unit::size: return "a size such as 4096, 64KiB, 1MiB or 2GiB";
     case Unit::duration: return "a duration such as 500us, 1ms, 3s, 2m or 24h";
     case Unit::share: return "a share from 0 to 1, such as 0.05";
+    case Unit::on_off: return "on or off";
   }
   return "";
 }
@@ -299,6 +310,7 @@ std::string format(const Setting& setting) {
   if (const auto* text = std::get_if<std::string*>(&setting.target)) return **text;
   if (const auto* duration = std::get_if<DurationUs*>(&setting.target)) return format_duration(**duration);
   if (const auto* share = std::get_if<double*>(&setting.target)) return format_share(**share);
+  if (const auto* is_on = std::get_if<bool*>(&setting.target)) return **is_on ? "on" : "off";
   const auto* narrow = std::get_if<std::uint32_t*>(&setting.target);
   const std::uint64_t value = narrow != nullptr ? **narrow : *std::get<std::uint64_t*>(setting.target);
   return setting.unit == Unit::size ? format_size(value) : std::to_string(value);
@@ -319,6 +331,10 @@ bool assign(const Setting& setting, const std::string& text) {
     const auto value = parse_share(text);
     if (value) **target = *value;
     return value.has_value();
+  }
+  if (auto* target = std::get_if<bool*>(&setting.target)) {
+    **target = text == "on";
+    return text == "on" || text == "off";
   }
   const auto value = setting.unit == Unit::size ? parse_size(text) : parse_count(text);
   if (!value) return false;

@@ -24,6 +24,8 @@ struct ServerOptions {
   DatabaseOptions database;
   StorageOptions storage{.data_dir = "kilokv-data", .free_bytes = {}};
   ServiceOptions service;
+  std::string bootstrap_file;  // empty: none
+  bool insecure = false;
 
   // Compares every value with its limits. INVALID_ARGUMENT names the flag, the actual value and the limit.
   Status validate() const;

@@ -25,6 +25,7 @@
 #include "server/core/one_line.hpp"
 #include "server/core/threads.hpp"
 #include "server/last_words.hpp"
+#include "server/service/bootstrap.hpp"
 #include "server/service/grpc_log.hpp"
 #include "server/service/grpc_server.hpp"
 #include "server/shutdown_signal.hpp"
@@ -159,13 +160,7 @@ class Server {
     grpc_ = std::move(*grpc);
     spdlog::info("kilokvd recovering endpoint={} data_dir={} version={} commit={}", grpc_->endpoint(),
                  options_.storage.data_dir, kVersion, kCommit);
-    const TlsOptions& tls = options_.service.tls;
-    if (grpc_->is_public() && tls.client_ca_file.empty()) {
-      spdlog::warn(
-          "kilokvd listens for other machines, and has no login{}: everybody who reaches the port can read and change "
-          "everything endpoint={}",
-          tls.enabled() ? "" : " and no TLS", grpc_->endpoint());
-    }
+    if (Status status = check_exposure(); !status.ok()) return status;
     StorageOptions storage = options_.storage;
     storage.on_checkpoint_put_off = [](const Status& why) {
       spdlog::warn("kilokvd makes no checkpoints until the disk has room reason=\"{}\"", one_line(why.message()));
@@ -182,6 +177,9 @@ class Server {
 
   // From here on the server is ready: it must finish all accepted work before it ends.
   Status serve() {
+    if (options_.service.login) {
+      if (Status status = bootstrap_admin(database_.get(), options_.bootstrap_file); !status.ok()) return status;
+    }
     service_.serve(database_.get());
     grpc_->set_serving(true);
     Status status;
@@ -215,6 +213,25 @@ class Server {
   }
 
  private:
+  // Other machines reach the server: then it needs TLS and logins.
+  Status check_exposure() const {
+    const bool has_tls = options_.service.tls.enabled(), has_login = options_.service.login;
+    if (!grpc_->is_public() || (has_tls && has_login)) return {};
+    const char* const lacks = has_tls     ? "no logins (--login on)"
+                              : has_login ? "no TLS (--tls-cert, --tls-key)"
+                                          : "neither TLS (--tls-cert, --tls-key) nor logins (--login on)";
+    if (!options_.insecure) {
+      return Status(StatusCode::failed_precondition, ErrorReason::failed,
+                    "--listen " + options_.listen + " is for other machines, and there are " + lacks +
+                        "; set them, or listen on 127.0.0.1, or give --insecure on if the network itself is safe");
+    }
+    spdlog::warn("kilokvd is insecure: it listens for other machines, and has {}; {} endpoint={}", lacks,
+                 has_login ? "whoever sees the network sees tokens and data"
+                           : "everybody who reaches the port can read and change everything",
+                 grpc_->endpoint());
+    return {};
+  }
+
   Status open_database() {
     const Environment environment{.clock = &clock_, .random = &random_, .scheduler = &scheduler_};
     const auto create_engine = [this](const engine::KeyHashSecret& secret) {

@@ -62,6 +62,12 @@ enum class ErrorReason : std::uint8_t {
   cancelled,
   failed,
   corrupt,
+  login_missing,
+  login_wrong,
+  right_missing,
+  access_unknown,
+  access_full,
+  access_needs_admin,
 };
 
 // The reason that the code alone gives. `unspecified`: the code has several reasons.

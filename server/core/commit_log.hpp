@@ -50,6 +50,7 @@ struct LogRecord {
   Hash128 state_hash;              // after the batch
   const engine::WriteColumns* writes = nullptr;
   std::span<const SessionEntry> sessions;
+  std::span<const std::string> access;  // changes of the access table, in core's encoding, opaque to the log
 };
 
 // A record of the stored state, or of a replayed write.
@@ -92,18 +93,20 @@ struct RecoveredPosition {
   std::uint64_t log_bytes_since_checkpoint = 0;
 };
 
-// Receives the recovered state: first the checkpoint's records and sessions, then the writes and session entries of
-// every later batch, in order. The views of a batch_write stay valid until its batch_end. If a call returns a Status
-// that is not ok, the recovery ends with it.
+// Receives the recovered state: first the checkpoint's access table, records and sessions, then the writes, session
+// entries and access changes of every later batch, in order. The views of a batch_write stay valid until its batch_end.
+// If a call returns a Status that is not ok, the recovery ends with it.
 class RecoveryVisitor {
  public:
   virtual ~RecoveryVisitor() = default;
   virtual Status identity(const DatabaseIdentity& identity) = 0;
   virtual Status state_record(const StoredRecord& record) = 0;
   virtual Status session(const StoredSession& session) = 0;
+  virtual Status access_table(std::string_view table) = 0;  // only if the checkpoint has one
   virtual Status batch_begin(const engine::BatchHeader& header, Version tombstone_floor) = 0;
   virtual Status batch_write(const StoredRecord& record) = 0;
   virtual Status batch_session(const SessionEntry& entry) = 0;
+  virtual Status batch_access(std::string_view change) = 0;
   virtual Status batch_end(Hash128 state_hash) = 0;
 };
 
@@ -155,7 +158,9 @@ class CommitLog {
   // Writes one session. Each session of a checkpoint comes once. Together they replace the sessions of the last
   // checkpoint.
   virtual Status checkpoint_session(const StoredSession& session) = 0;
-  virtual Status checkpoint_end(const RecoveredPosition& covers) = 0;
+  // `access_table`: core's encoding, opaque to the log. It may be newer than `covers`, but not newer than what is
+  // durable.
+  virtual Status checkpoint_end(const RecoveredPosition& covers, std::string_view access_table) = 0;
 
   // Drops log records that the checkpoint covers and that the retention no longer needs. (Both retention limits are
   // storage options.) If the disk is short of space, drops all that the checkpoint covers.

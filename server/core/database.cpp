@@ -8,6 +8,7 @@
 #include "server/core/checkpoint/checkpointer.hpp"
 #include "server/core/checkpoint/recovery.hpp"
 #include "server/core/clients/in_flight.hpp"
+#include "server/core/pipeline/access_changes.hpp"
 #include "server/core/pipeline/admission.hpp"
 #include "server/core/pipeline/answer_stage.hpp"
 #include "server/core/pipeline/batcher.hpp"
@@ -27,12 +28,13 @@ struct Parts {
   Parts(CoreContext* core, InFlight* commands, const Position& checkpoint, std::vector<std::string> dropped)
       : waiting(core->options),
         reader(core->options, core->environment, core->engine.get(), core->secret),
-        batcher(core->options, core->environment.clock, &core->queue, &core->requests, &waiting,
+        batcher(core->options, core->environment.clock, &core->access, &core->queue, &core->requests, &waiting,
                 core->executed.get().time_us, core->events.clock_changed),
         execute(core, &batcher, &waiting, &reader),
         log(core),
         answer(core),
         sessions(core, &execute, &batcher, commands),
+        access(core, &execute, &batcher, commands),
         monitor(core),
         checkpointer(core, &execute, &reader, checkpoint, std::move(dropped)) {}
 
@@ -43,6 +45,7 @@ struct Parts {
   LogStage log;
   AnswerStage answer;
   SessionChanges sessions;
+  AccessChanges access;
   EngineMonitor monitor;
   Checkpointer checkpointer;
 };
@@ -78,12 +81,21 @@ class CoreDatabase final : public Database {
                     std::function<void(Result<SessionId>, DurationUs)> done) override {
     parts_->sessions.open(std::move(client), lease_us, std::move(done));
   }
-  Status keep_alive(const SessionId& session) override {
+  Status keep_alive(const std::shared_ptr<Client>& client, const SessionId& session) override {
+    if (Status status = check_session(client, session); !status.ok()) return status;
     return core_.sessions.touch(session, core_.environment.clock->monotonic_us());
+  }
+  Status check_session(const std::shared_ptr<Client>& client, const SessionId& session) const override {
+    return core_.sessions.check_owner(session, client.get());
   }
   void close_session(std::shared_ptr<Client> client, const SessionId& session,
                      std::function<void(Status)> done) override {
     parts_->sessions.close(std::move(client), session, std::move(done));
+  }
+  const Access& access() const override { return core_.access; }
+  void change_access(std::shared_ptr<Client> client, AccessEdit edit,
+                     std::function<void(Result<BatchNumber>)> done) override {
+    parts_->access.make(std::move(client), std::move(edit), std::move(done));
   }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override;
   void list_parked(std::shared_ptr<Client> client, std::uint64_t after_id, std::uint32_t limit,
@@ -117,6 +129,7 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   core_.engine = recovery.take_engine();
   core_.secret = recovery.secret();
   core_.queue.recovered_value(recovery.largest_value());
+  core_.access.recovered(recovery.take_access());
   const Position at{position->batch, position->next_version, position->tombstone_floor, position->time_us,
                     position->state_hash};
   core_.executed.set(at);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "server/core/access/access.hpp"
 #include "server/core/clients/client.hpp"
 #include "server/core/commit_log.hpp"
 #include "server/core/database_events.hpp"
@@ -61,9 +62,18 @@ class Database {
   // ran has Status::not_run().
   virtual void open_session(std::shared_ptr<Client> client, DurationUs lease_us,
                             std::function<void(Result<SessionId>, DurationUs lease_us)> done) = 0;
-  virtual Status keep_alive(const SessionId& session) = 0;
+  virtual Status keep_alive(const std::shared_ptr<Client>& client, const SessionId& session) = 0;
+  // PERMISSION_DENIED: the session belongs to another user.
+  virtual Status check_session(const std::shared_ptr<Client>& client, const SessionId& session) const = 0;
   virtual void close_session(std::shared_ptr<Client> client, const SessionId& session,
                              std::function<void(Status)> done) = 0;
+
+  // Users, roles and tokens. `edit` runs on the executor, with the newest table, and returns the change to make.
+  // `done` is called when the change is durable. Nothing then runs, or is parked, that the new table does not allow.
+  // Errors: those of `edit` and of AccessTable::check; RESOURCE_EXHAUSTED: too many calls are in progress.
+  virtual const Access& access() const = 0;
+  virtual void change_access(std::shared_ptr<Client> client, AccessEdit edit,
+                             std::function<void(Result<BatchNumber>)> done) = 0;
 
   // Reads one page at a batch boundary. `done` is called when the boundary is durable. Errors: ABORTED: the boundary is
   // no longer kept (snapshot too old); RESOURCE_EXHAUSTED: too many scans at once.

@@ -140,4 +140,9 @@ Hash128 digest_of(const TransactionColumns& columns) {
   return writer.finish();
 }
 
+Hash128 digest_of(std::string_view bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.low64, hash.high64};
+}
+
 }  // namespace kilokv::server

@@ -5,8 +5,10 @@
 // have the same digest in every encoding. Digests are in the log. If the serialization changes, retries of older
 // requests fail with INVALID_ARGUMENT.
 //
-// Thread safety: pure function.
+// Thread safety: pure functions.
 #pragma once
+
+#include <string_view>
 
 #include "engine/base/types.hpp"
 #include "engine/txn/columns.hpp"
@@ -14,5 +16,7 @@
 namespace kilokv::server {
 
 Hash128 digest_of(const engine::TransactionColumns& columns);
+// Of any bytes.
+Hash128 digest_of(std::string_view bytes);
 
 }  // namespace kilokv::server

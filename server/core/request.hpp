@@ -23,6 +23,7 @@
 namespace kilokv::server {
 
 struct Client;
+struct Login;
 
 // One finished transaction, ready to be answered. Views are valid only during ResponseSink::results.
 struct TransactionResult {
@@ -87,7 +88,8 @@ struct Request {
   // That transaction is in a session and does not wait.
   std::uint64_t uploaded_keys = 0;
   std::shared_ptr<ResponseSink> sink;
-  std::shared_ptr<Client> client;  // who sent it; null: nobody in particular, which has no share to keep to
+  std::shared_ptr<Client> client;      // who sent it; null: nobody in particular, which has no share to keep to
+  std::shared_ptr<const Login> login;  // whose rights it needs; null: it may do everything
 
   // Keeps the capacity of the columns.
   void clear() {
@@ -96,6 +98,7 @@ struct Request {
     uploaded_keys = 0;
     sink.reset();
     client.reset();
+    login.reset();
   }
 };
 

@@ -42,7 +42,10 @@ class AnswerStream : public Reactor, public UnsentAnswer, public std::enable_sha
  protected:
   // Requires: `environment` outlives the RPC.
   AnswerStream(grpc::CallbackServerContext* context, CallEnvironment* environment)
-      : environment_(environment), client_(environment->client_of(*context)), context_(context) {}
+      : environment_(environment),
+        caller_(environment->logins.caller_of(*context)),
+        client_(caller_.client),
+        context_(context) {}
 
   // For subclasses. The caller holds mutex_, except for ended().
   void write(const grpc::ByteBuffer& answer) {
@@ -96,7 +99,8 @@ class AnswerStream : public Reactor, public UnsentAnswer, public std::enable_sha
   std::uint64_t unsent_bytes() const { return unsent_bytes_; }
 
   CallEnvironment* const environment_;
-  const std::shared_ptr<Client> client_;
+  const Caller caller_;
+  const std::shared_ptr<Client>& client_;  // of the caller
   mutable std::mutex mutex_;
 
  private:

@@ -12,6 +12,7 @@
 namespace kilokv::server {
 
 void BatchCall::start(const grpc::ByteBuffer& message) {
+  if (!caller_.status.ok()) return fail(caller_.status);
   const auto self = std::static_pointer_cast<BatchCall>(shared_from_this());
   const Status refused = environment_->decode_by(client_, message.Length(), [self, message] {
     if (self->ended()) return;
@@ -38,6 +39,7 @@ Status BatchCall::try_start(grpc::ByteBuffer message) {
   if (!status.ok()) return status;
   request->identity = *identity;
   request->client = client_;
+  request->login = caller_.login;
   request->sink = std::static_pointer_cast<BatchCall>(shared_from_this());
   SubmittedRequest submitted = (*database)->submit(std::move(request));
   if (!parsed->detached()) requests_.add(*database, std::move(submitted));

@@ -8,10 +8,11 @@
 #include <memory>
 #include <utility>
 
-#include "server/core/clients/client_table.hpp"
+#include "server/core/clients/client.hpp"
 #include "server/service/answer_account.hpp"
 #include "server/service/decode_queue.hpp"
 #include "server/service/gate.hpp"
+#include "server/service/logins.hpp"
 #include "server/service/options.hpp"
 
 namespace kilokv::server {
@@ -20,14 +21,10 @@ struct CallEnvironment {
   const ServiceOptions options;
   AnswerAccount answers{options.answers_bytes_max, options.answer_us_max};
   DatabaseGate gate = {};
-  ClientTable clients = {};
+  Logins logins{options.login, &gate};
   // Half of gRPC's memory, which holds these messages, is left for what is on its way.
   DecodeQueue decode{options.grpc_memory_max / 2, "--grpc-memory-max"};
 
-  // Who sent the call.
-  std::shared_ptr<Client> client_of(const grpc::CallbackServerContext& context) {
-    return clients.client(context.peer());
-  }
   // Decodes a message by `work`, as DecodeQueue::run says.
   Status decode_by(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::function<void()> work) {
     const Result<Database*> database = gate.get();

@@ -103,7 +103,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   Result<Listener> listener = listen_on(listen);
   if (!listener.ok()) return listener.status();
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  // gRPC's own reflection knows no logins.
+  if (!options.login) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor =

@@ -39,6 +39,7 @@ struct ServiceOptions {
   DurationUs connection_idle_us_max = 1800000000;  // without a call; then the connection is closed
   engine::TransactionLimits limits;
   TlsOptions tls = {};
+  bool login = false;  // every call needs a login
 
   Status validate() const;
 };

@@ -3,10 +3,15 @@
 // checks, the call of the database, and the answer.
 #include "server/service/service.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <cstring>
 #include <memory>
 #include <utility>
 
+#include "server/core/access/access_check.hpp"
+#include "server/core/one_line.hpp"
+#include "server/service/access_calls.hpp"
 #include "server/service/batch_call.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
@@ -44,6 +49,26 @@ class Call final : public UnaryCall {
   void refuse(const KStatus& status) { end_with(status.as_not_run()); }
 
   const std::shared_ptr<Client>& client() const { return client_; }
+  const Caller& caller() const { return caller_; }
+  // What the caller may do; null on a server without logins, where everybody may do everything. PERMISSION_DENIED: the
+  // login does not count any more.
+  Result<std::shared_ptr<const Rights>> rights(const Database& database) const {
+    if (caller_.login == nullptr) return std::shared_ptr<const Rights>();
+    std::shared_ptr<const Rights> rights = database.access().latest()->rights(*caller_.login);
+    if (rights == nullptr) return login_gone(caller_.login->user);
+    return rights;
+  }
+  // PERMISSION_DENIED, unless the caller's rights are enough. `right`: its name, for the message.
+  template <class Enough>
+  KStatus need(const Database& database, const char* right, const std::string& field, const Enough& enough) const {
+    const Result<std::shared_ptr<const Rights>> rights = this->rights(database);
+    if (!rights.ok()) return rights.status();
+    if (*rights == nullptr || enough(**rights)) return {};
+    return right_missing(caller_.login->user, right, field);
+  }
+  KStatus need_admin(const Database& database, const std::string& field) const {
+    return need(database, "admin", field, [](const Rights& rights) { return rights.admin; });
+  }
   bool is_over() const { return ended(); }
 
   Request request;
@@ -56,6 +81,10 @@ grpc::ServerUnaryReactor* take(CallEnvironment* environment, grpc::CallbackServe
                                const grpc::ByteBuffer& message, grpc::ByteBuffer* answer, const Handle& handle) {
   const auto call = std::make_shared<Call<Request, Response>>(context, environment, answer);
   call->adopted_by_rpc();
+  if (!call->caller().status.ok()) {
+    call->refuse(call->caller().status);
+    return call.get();
+  }
   const std::uint64_t bytes = message.Length();
   const std::uint64_t bytes_max = environment->options.message_bytes_max;
   const KStatus refused = environment->decode_by(
@@ -188,6 +217,37 @@ Result<std::uint64_t> reader_of(const v1::ScanRequest& request) {
   return reader;
 }
 
+// Everybody may cancel what is theirs: requests of a session of theirs, and what they have parked. The rest needs the
+// admin right.
+template <class AnyCall>
+KStatus check_cancel(const AnyCall& call, const Database& database, const CancelTarget& target) {
+  if (target.session) {
+    const KStatus status = database.check_session(call.client(), *target.session);
+    return status.code() == StatusCode::permission_denied ? status : KStatus();
+  }
+  if (target.filter && target.filter->client == call.client()->name) return {};
+  return call.need_admin(database, target.filter ? "parked" : "parked_id");
+}
+
+// Leaves only keys that may be read.
+void hide_keys(const Rights* rights, std::vector<ParkedTransaction>* parked) {
+  if (rights == nullptr) return;
+  for (ParkedTransaction& one : *parked) {
+    if (!rights->read.contains(one.guard_key)) one.guard_key.clear();
+  }
+}
+
+// A server without logins has no users to change.
+KStatus check_logins(const Logins& logins) {
+  if (logins.required()) return {};
+  return {StatusCode::unimplemented, "this server runs without logins; start it with --login"};
+}
+
+TimeUs unix_us_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
 }  // namespace
 
 KiloKvService::KiloKvService(ServiceOptions options, ServerInfo info)
@@ -270,7 +330,7 @@ grpc::ServerUnaryReactor* KiloKvService::KeepSessionAlive(grpc::CallbackServerCo
       &environment_, context, *message, answer, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
-        call->end(database->keep_alive(*session));
+        call->end(database->keep_alive(call->client(), *session));
       });
 }
 
@@ -299,6 +359,10 @@ grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* conte
         const v1::ScanRequest& request = call->request;
         const KStatus status = check_scan(request, environment_.options, database->options());
         if (!status.ok()) return call->refuse(status);
+        const KStatus allowed = call->need(*database, "read", "range", [&request](const Rights& rights) {
+          return rights.read.contains_all(request.range().from(), request.range().to());
+        });
+        if (!allowed.ok()) return call->refuse(allowed);
         const Result<std::uint64_t> reader = reader_of(request);
         if (!reader.ok()) return call->refuse(reader.status());
         ScanRequest scan{.from = request.range().from(),
@@ -324,12 +388,19 @@ grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext*
         const v1::ListParkedRequest& request = call->request;
         const KStatus status = check_limit("limit", request.limit(), kParkedMax, " transactions", "");
         if (!status.ok()) return call->refuse(status);
+        const KStatus allowed = call->need_admin(*database, "ListParked");
+        if (!allowed.ok()) return call->refuse(allowed);
         const std::uint32_t limit = request.limit() == 0 ? kParkedDefault : request.limit();
         // Asks for one more than the client wants, to see whether there are more.
         database->list_parked(call->client(), request.after_id(), limit + 1,
-                              [call, limit, bytes_max = environment_.options.message_bytes_max](
+                              [call, database, limit, bytes_max = environment_.options.message_bytes_max](
                                   Result<std::vector<ParkedTransaction>> parked) {
-                                if (parked.ok()) fill_list(*parked, limit, bytes_max, &call->response);
+                                const Result<std::shared_ptr<const Rights>> rights = call->rights(*database);
+                                if (!rights.ok()) return call->end(rights.status());
+                                if (parked.ok()) {
+                                  hide_keys(rights->get(), &*parked);
+                                  fill_list(*parked, limit, bytes_max, &call->response);
+                                }
                                 call->end(parked.status());
                               });
       });
@@ -341,6 +412,8 @@ grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* con
       &environment_, context, *message, answer, [this](const auto& call, Database* database) {
         Result<CancelTarget> target = target_of(call->request, environment_.options.limits);
         if (!target.ok()) return call->refuse(target.status());
+        const KStatus allowed = check_cancel(*call, *database, *target);
+        if (!allowed.ok()) return call->refuse(allowed);
         database->cancel(call->client(), *target, [call](Result<std::uint64_t> cancelled) {
           if (cancelled.ok()) call->response.set_cancelled(*cancelled);
           call->end(cancelled.status());
@@ -355,6 +428,9 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
         // Status is answered in every state of the server, because clients ask it for this state.
         DatabaseStatus status;
         if (Result<Database*> database = environment_.gate.get(); database.ok()) {
+          const KStatus allowed =
+              call->need(**database, "metrics", "Status", [](const Rights& rights) { return rights.metrics; });
+          if (!allowed.ok()) return call->refuse(allowed);
           status = (*database)->status();
         } else if (environment_.gate.closed()) {
           status.state = DatabaseStatus::State::draining;
@@ -366,6 +442,61 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
             std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
         call->end({});
       });
+}
+
+grpc::ServerUnaryReactor* KiloKvService::ChangeAccess(grpc::CallbackServerContext* context,
+                                                      const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+  const std::string peer = context->peer();
+  return take_for_database<v1::ChangeAccessRequest, v1::ChangeAccessResponse>(
+      &environment_, context, *message, answer, [this, peer](const auto& call, Database* database) {
+        KStatus status = check_logins(environment_.logins);
+        if (status.ok()) status = call->need_admin(*database, "ChangeAccess");
+        if (!status.ok()) return call->refuse(status);
+        const auto requested = std::make_shared<Result<RequestedChange>>(change_of(call->request, unix_us_now()));
+        if (!requested->ok()) return call->refuse(requested->status());
+        // The caller may lose its own right while the change waits for the executor.
+        AccessEdit edit = [call, requested, database](const AccessTable& table) -> Result<AccessChange> {
+          if (KStatus allowed = call->need_admin(*database, "ChangeAccess"); !allowed.ok()) return allowed;
+          return (*requested)->edit(table);
+        };
+        database->change_access(
+            call->client(), std::move(edit), [this, call, requested, database, peer](Result<BatchNumber> batch) {
+              const RequestedChange& change = **requested;
+              if (batch.ok()) {
+                end_streams_without_login(*database);
+                call->response.set_token(change.token);
+                call->response.set_token_id(change.token_id);
+              }
+              spdlog::info("kilokvd audit user={} peer={} change=\"{}\" batch={} result={}", call->caller().login->user,
+                           one_line(peer), change.what, batch.ok() ? *batch : 0, to_string(batch.status().code()));
+              call->end(batch.status());
+            });
+      });
+}
+
+grpc::ServerUnaryReactor* KiloKvService::ListAccess(grpc::CallbackServerContext* context,
+                                                    const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+  return take_for_database<v1::ListAccessRequest, v1::ListAccessResponse>(
+      &environment_, context, *message, answer, [this](const auto& call, Database* database) {
+        KStatus status = check_logins(environment_.logins);
+        if (status.ok()) status = call->need_admin(*database, "ListAccess");
+        if (!status.ok()) return call->refuse(status);
+        fill_list(*database->access().latest(), call->request, environment_.options.message_bytes_max, &call->response);
+        call->end({});
+      });
+}
+
+// Called when a change is durable, before it is answered.
+void KiloKvService::end_streams_without_login(const Database& database) {
+  const Access::Table table = database.access().latest();
+  std::vector<std::weak_ptr<SessionStream>> streams;
+  {
+    const std::lock_guard lock(streams_mutex_);
+    streams = streams_;
+  }
+  for (const auto& weak : streams) {
+    if (const auto stream = weak.lock()) stream->end_without_login(*table);
+  }
 }
 
 }  // namespace kilokv::server

@@ -27,7 +27,8 @@ using KiloKvMethods = v1::KiloKV::WithRawCallbackMethod_Execute<
             v1::KiloKV::WithRawCallbackMethod_KeepSessionAlive<v1::KiloKV::WithRawCallbackMethod_CloseSession<
                 v1::KiloKV::WithRawCallbackMethod_Get<v1::KiloKV::WithRawCallbackMethod_Scan<
                     v1::KiloKV::WithRawCallbackMethod_ListParked<v1::KiloKV::WithRawCallbackMethod_Cancel<
-                        v1::KiloKV::WithRawCallbackMethod_Status<v1::KiloKV::Service>>>>>>>>>>>>;
+                        v1::KiloKV::WithRawCallbackMethod_Status<v1::KiloKV::WithRawCallbackMethod_ChangeAccess<
+                            v1::KiloKV::WithRawCallbackMethod_ListAccess<v1::KiloKV::Service>>>>>>>>>>>>>>;
 
 // What Status shows about the program, even when there is no database yet. The values are those of the flags with these
 // names.
@@ -76,7 +77,14 @@ class KiloKvService final : public KiloKvMethods {
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                    grpc::ByteBuffer* answer) override;
 
+  grpc::ServerUnaryReactor* ChangeAccess(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                         grpc::ByteBuffer* answer) override;
+  grpc::ServerUnaryReactor* ListAccess(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
+                                       grpc::ByteBuffer* answer) override;
+
  private:
+  void end_streams_without_login(const Database& database);
+
   CallEnvironment environment_;
   const ServerInfo info_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

@@ -4,6 +4,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
+#include "server/core/access/access_check.hpp"
 #include "server/service/decode.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
@@ -91,6 +92,7 @@ class SessionStream::Answer final : public ResponseSink {
 };
 
 void SessionStream::start() {
+  if (!caller_.status.ok()) return end(caller_.status);
   const std::lock_guard lock(mutex_);
   read_on();
 }
@@ -98,6 +100,10 @@ void SessionStream::start() {
 void SessionStream::end(const Status& status) {
   const std::lock_guard lock(mutex_);
   if (!finished()) finish_when_sent(to_grpc(status, context()));
+}
+
+void SessionStream::end_without_login(const AccessTable& table) {
+  if (caller_.login != nullptr && table.rights(*caller_.login) == nullptr) end(login_gone(caller_.login->user));
 }
 
 void SessionStream::OnReadDone(bool ok) {
@@ -188,6 +194,7 @@ Status SessionStream::submit(const v1::SessionRequest& message, std::uint64_t by
   request->identity.number = message.number();
   request->identity.acknowledged_through = message.acknowledged_through();
   request->client = client_;
+  request->login = caller_.login;
   request->sink = std::move(answer);
   SubmittedRequest submitted = (*database)->submit(std::move(request));
   if (!message.detached()) requests_.add(*database, std::move(submitted));

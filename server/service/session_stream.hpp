@@ -26,6 +26,8 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
   void start();
   // Ends the stream with `status` after the queued answers are sent.
   void end(const Status& status);
+  // Ends the stream with PERMISSION_DENIED if its login does not count any more.
+  void end_without_login(const AccessTable& table);
 
  private:
   class Answer;

@@ -38,6 +38,12 @@ v1::ErrorReason reason_of(ErrorReason reason) {
     case ErrorReason::cancelled: return v1::ERROR_REASON_CANCELLED;
     case ErrorReason::failed: return v1::ERROR_REASON_FAILED;
     case ErrorReason::corrupt: return v1::ERROR_REASON_CORRUPT;
+    case ErrorReason::login_missing: return v1::ERROR_REASON_LOGIN_MISSING;
+    case ErrorReason::login_wrong: return v1::ERROR_REASON_LOGIN_WRONG;
+    case ErrorReason::right_missing: return v1::ERROR_REASON_RIGHT_MISSING;
+    case ErrorReason::access_unknown: return v1::ERROR_REASON_ACCESS_UNKNOWN;
+    case ErrorReason::access_full: return v1::ERROR_REASON_ACCESS_FULL;
+    case ErrorReason::access_needs_admin: return v1::ERROR_REASON_ACCESS_NEEDS_ADMIN;
   }
   std::abort();  // not a value of the enum
 }

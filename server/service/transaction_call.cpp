@@ -79,6 +79,7 @@ void TransactionCall::results(const ResultSlice& slice, bool /*last*/) {
 }
 
 void TransactionCall::start(const grpc::ByteBuffer& message) {
+  if (!caller_.status.ok()) return fail(caller_.status);
   const auto self = std::static_pointer_cast<TransactionCall>(shared_from_this());
   const Status refused = environment_->decode_by(client_, message.Length(), [self, message] {
     if (self->ended()) return;
@@ -90,6 +91,7 @@ void TransactionCall::start(const grpc::ByteBuffer& message) {
 
 void TransactionCall::submit(Database* database, std::unique_ptr<Request> request, bool detached) {
   request->client = client_;
+  request->login = caller_.login;
   request->sink = std::static_pointer_cast<TransactionCall>(shared_from_this());
   SubmittedRequest submitted = database->submit(std::move(request));
   if (!detached) requests_.add(database, std::move(submitted));

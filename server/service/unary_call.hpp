@@ -29,7 +29,11 @@ class UnaryCall : public grpc::ServerUnaryReactor, public UnsentAnswer, public s
  protected:
   // `answer` is the buffer in which gRPC expects the bytes of the answer.
   UnaryCall(grpc::CallbackServerContext* context, CallEnvironment* environment, grpc::ByteBuffer* answer)
-      : environment_(environment), client_(environment->client_of(*context)), context_(context), answer_(answer) {}
+      : environment_(environment),
+        caller_(environment->logins.caller_of(*context)),
+        client_(caller_.client),
+        context_(context),
+        answer_(answer) {}
 
   // Ends the call, unless it has ended. If too much is unsent for the answer, the call ends with RESOURCE_EXHAUSTED
   // instead. Returns whether the call ended now.
@@ -40,7 +44,8 @@ class UnaryCall : public grpc::ServerUnaryReactor, public UnsentAnswer, public s
   virtual void on_gone() {}
 
   CallEnvironment* const environment_;
-  const std::shared_ptr<Client> client_;
+  const Caller caller_;
+  const std::shared_ptr<Client>& client_;  // of the caller
 
  private:
   void OnCancel() final;

@@ -103,7 +103,7 @@ Result<std::uint32_t> CheckpointWriter::record_crc(BatchNumber batch) const {
   return record->crc();
 }
 
-Status CheckpointWriter::end(const RecoveredPosition& covers) {
+Status CheckpointWriter::end(const RecoveredPosition& covers, std::string_view access_table) {
   KILOKV_CHECK(covers.batch >= current_.covers.batch);
   const Result<std::uint32_t> crc = record_crc(covers.batch);
   if (!crc.ok()) return crc.status();
@@ -116,8 +116,17 @@ Status CheckpointWriter::end(const RecoveredPosition& covers) {
   if (Status status = fail_at("storage.checkpoint.commit"); !status.ok()) return status;
   Checkpoint next{.covers = covers, .record_crc = *crc, .generation = generation_, .session_count = sessions_};
   next.covers.checkpoint_batch = covers.batch;
-  const rocksdb::Status committed =
-      store_->db()->Put(synced(), store_->family(Family::metadata), kCheckpointKey, encode_checkpoint(next));
+  rocksdb::ColumnFamilyHandle* const metadata = store_->family(Family::metadata);
+  rocksdb::WriteBatch commit;
+  rocksdb::Status committed = commit.Put(metadata, kCheckpointKey, encode_checkpoint(next));
+  if (committed.ok() && !access_table.empty()) {
+    committed = commit.Put(metadata, kAccessKey, encode_access(access_table));
+    // Older programs would not read the table, and would report that the state hash is wrong.
+    std::string format;
+    storage::put(&format, kDatabaseFormat);
+    if (committed.ok()) committed = commit.Put(metadata, kFormatKey, format);
+  }
+  if (committed.ok()) committed = store_->db()->Write(synced(), &commit);
   if (!committed.ok()) return store_->status_of(committed, "committing a checkpoint");
   current_ = next;
 

@@ -30,7 +30,7 @@ class CheckpointWriter {
   Status put(std::span<const StoredRecord> records);
   Status drop(std::span<const std::string_view> keys);
   Status put(const StoredSession& session);
-  Status end(const RecoveredPosition& covers);
+  Status end(const RecoveredPosition& covers, std::string_view access_table);
 
   // The checkpoint that counts.
   const Checkpoint& current() const { return current_; }

@@ -31,6 +31,14 @@ void put_sessions(std::span<const SessionEntry> entries, std::string* out) {
   }
 }
 
+void put_access(std::span<const std::string> changes, std::string* out) {
+  put(out, static_cast<std::uint32_t>(changes.size()));
+  for (const std::string& change : changes) {
+    put(out, static_cast<std::uint32_t>(change.size()));
+    out->append(change);
+  }
+}
+
 void put_writes(const engine::WriteColumns& writes, std::string* out) {
   const std::size_t count = writes.size();
   put_integer_column(out, count, [&](std::size_t i) { return std::int64_t{writes.type[i]}; });
@@ -79,7 +87,7 @@ std::uint32_t encode_record(const LogRecord& record, std::uint32_t previous_crc,
   const std::size_t begin = out->size();
   put(out, kRecordMagic);
   put(out, kRecordFormat);
-  put(out, std::uint16_t{0});
+  put(out, record.access.empty() ? std::uint16_t{0} : kHasAccess);
   put(out, previous_crc);
   put(out, record.transactions);
   put(out, record.header.number);
@@ -95,6 +103,7 @@ std::uint32_t encode_record(const LogRecord& record, std::uint32_t previous_crc,
   KILOKV_CHECK(out->size() - begin == kRecordHeaderBytes);
   put_writes(writes, out);
   put_sessions(record.sessions, out);
+  if (!record.access.empty()) put_access(record.access, out);
   const std::uint32_t crc = crc32c(std::string_view(*out).substr(begin));
   put(out, crc);
   return crc;
@@ -110,10 +119,10 @@ Result<RecordView> RecordView::parse(std::string_view bytes) {
   if (reader.get<std::uint32_t>() != kRecordMagic) return damaged("not a log record");
   const auto format = reader.get<std::uint16_t>();
   const auto flags = reader.get<std::uint16_t>();
-  if (format != kRecordFormat || flags != 0) {
+  if (format != kRecordFormat || (flags & ~kHasAccess) != 0) {
     return Status(StatusCode::failed_precondition, ErrorReason::failed,
                   "log record has format " + std::to_string(format) + ", flags " + std::to_string(flags) +
-                      "; this version reads format 1, flags 0");
+                      "; this version reads format 1, flags 0 and 1");
   }
   view.previous_crc_ = reader.get<std::uint32_t>();
   view.transactions_ = reader.get<std::uint32_t>();
@@ -136,6 +145,9 @@ Result<RecordView> RecordView::parse(std::string_view bytes) {
   if (Status status = view.parse_writes(&reader, key_bytes, value_bytes); !status.ok()) return status;
   view.session_entries_ = reader.rest();
   if (Status status = view.parse_sessions(&reader, view.sessions_); !status.ok()) return status;
+  if ((flags & kHasAccess) != 0) {
+    if (Status status = view.parse_access(&reader); !status.ok()) return status;
+  }
   if (!reader.finished()) return damaged("bytes after its end");
   return view;
 }
@@ -182,11 +194,31 @@ Status RecordView::parse_sessions(Reader* reader, std::uint32_t sessions) {
   return reader->good() ? Status() : damaged("session entries are cut short or unknown");
 }
 
+// Checks the lengths; core checks what is in the changes.
+Status RecordView::parse_access(Reader* reader) {
+  access_changes_ = reader->get<std::uint32_t>();
+  access_ = reader->rest();
+  if (access_changes_ == 0 || access_changes_ > access_.size() / sizeof(std::uint32_t)) {
+    return damaged("more access changes than its bytes hold");
+  }
+  for (std::uint32_t i = 0; i < access_changes_ && reader->good(); ++i) reader->bytes(reader->get<std::uint32_t>());
+  return reader->good() ? Status() : damaged("access changes are cut short");
+}
+
 Status RecordView::visit(RecoveryVisitor* visitor) const {
   if (Status status = visitor->batch_begin(header_, tombstone_floor_); !status.ok()) return status;
   if (Status status = visit_writes(visitor); !status.ok()) return status;
   if (Status status = visit_sessions(visitor); !status.ok()) return status;
+  if (Status status = visit_access(visitor); !status.ok()) return status;
   return visitor->batch_end(state_hash_);
+}
+
+Status RecordView::visit_access(RecoveryVisitor* visitor) const {
+  Reader reader(access_);
+  for (std::uint32_t i = 0; i < access_changes_; ++i) {
+    if (Status status = visitor->batch_access(reader.bytes(reader.get<std::uint32_t>())); !status.ok()) return status;
+  }
+  return {};
 }
 
 Status RecordView::visit_writes(RecoveryVisitor* visitor) const {

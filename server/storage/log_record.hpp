@@ -21,6 +21,7 @@ namespace kilokv::server::storage {
 inline constexpr std::uint32_t kRecordMagic = 0x474F4C4B;  // "KLOG"
 inline constexpr std::uint16_t kRecordFormat = 1;
 inline constexpr std::size_t kRecordHeaderBytes = 96;
+inline constexpr std::uint16_t kHasAccess = 1;  // a flag: the record has changes of the access table
 
 // Appends the record to `out`. Returns its CRC, which the next record carries as `previous_crc`.
 // Requires: record.header.number >= 1; the columns are consistent.
@@ -42,14 +43,16 @@ class RecordView {
   std::uint32_t previous_crc() const { return previous_crc_; }
   std::uint32_t crc() const { return crc_; }
 
-  // Visits batch_begin, the writes, the session entries, batch_end, in this order.
+  // Visits batch_begin, the writes, the session entries, the access changes, batch_end, in this order.
   Status visit(RecoveryVisitor* visitor) const;
 
  private:
   Status parse_writes(Reader* reader, std::uint64_t key_bytes, std::uint64_t value_bytes);
   Status parse_sessions(Reader* reader, std::uint32_t sessions);
+  Status parse_access(Reader* reader);
   Status visit_writes(RecoveryVisitor* visitor) const;
   Status visit_sessions(RecoveryVisitor* visitor) const;
+  Status visit_access(RecoveryVisitor* visitor) const;
 
   engine::BatchHeader header_;
   Version next_version_ = 0;
@@ -60,8 +63,9 @@ class RecordView {
   std::uint32_t crc_ = 0;
   std::uint32_t writes_ = 0;
   std::uint32_t sessions_ = 0;
+  std::uint32_t access_changes_ = 0;
   IntegerColumn type_, rank_step_, word_, key_bytes_, value_bytes_;
-  std::string_view keys_, values_, session_entries_;
+  std::string_view keys_, values_, session_entries_, access_;
 };
 
 }  // namespace kilokv::server::storage

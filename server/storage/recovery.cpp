@@ -31,8 +31,8 @@ Status lost(const std::string& message) { return {StatusCode::data_loss, message
 
 Result<RecoveredPosition> Recovery::run() {
   for (const auto step :
-       {&Recovery::identify, &Recovery::read_checkpoint, &Recovery::visit_state, &Recovery::visit_sessions,
-        &Recovery::read_segments, &Recovery::visit_log, &Recovery::acknowledge_recovered}) {
+       {&Recovery::identify, &Recovery::read_checkpoint, &Recovery::visit_access, &Recovery::visit_state,
+        &Recovery::visit_sessions, &Recovery::read_segments, &Recovery::visit_log, &Recovery::acknowledge_recovered}) {
     if (Status status = (this->*step)(); !status.ok()) return status;
   }
   return position_;
@@ -66,10 +66,10 @@ Status Recovery::check_format() {
   Reader reader(**format);
   const auto actual = reader.get<std::uint32_t>();
   if (!reader.finished()) return damaged("metadata", lost("the format number is malformed"));
-  if (actual == kDatabaseFormat) return {};
+  if (actual == kDatabaseFormat || actual == kDatabaseFormatWithoutAccess) return {};
   return damaged("metadata", {StatusCode::failed_precondition, ErrorReason::failed,
-                              "the database has format " + std::to_string(actual) + "; this version reads format " +
-                                  std::to_string(kDatabaseFormat)});
+                              "the database has format " + std::to_string(actual) +
+                                  "; this version reads formats up to " + std::to_string(kDatabaseFormat)});
 }
 
 Status Recovery::create_identity() {
@@ -82,7 +82,7 @@ Status Recovery::create_identity() {
   std::memcpy(&identity.key_secret.low, random.data() + 16, 8);
   std::memcpy(&identity.key_secret.high, random.data() + 24, 8);
   std::string format;
-  put(&format, kDatabaseFormat);
+  put(&format, kDatabaseFormatWithoutAccess);
   rocksdb::WriteBatch batch;
   rocksdb::Status written = batch.Put(store_->family(Family::metadata), kFormatKey, format);
   if (written.ok()) {
@@ -107,6 +107,15 @@ Status Recovery::read_checkpoint() {
   last_crc_ = checkpoint_.record_crc;
   durable_ = std::max(durable_, checkpoint_.covers.batch);
   return {};
+}
+
+Status Recovery::visit_access() {
+  const Result<std::optional<std::string>> stored = metadata(kAccessKey);
+  if (!stored.ok()) return stored.status();
+  if (!*stored) return {};
+  const Result<std::string_view> table = decode_access(**stored);
+  const Status status = table.ok() ? visitor_->access_table(*table) : table.status();
+  return status.ok() ? Status() : damaged("metadata", status);
 }
 
 Status Recovery::visit_state() {

@@ -40,6 +40,7 @@ class Recovery {
   Status create_identity();
   Status check_format();
   Status read_checkpoint();
+  Status visit_access();
   Status visit_state();
   Status visit_sessions();
   Status read_segments();

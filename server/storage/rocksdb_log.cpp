@@ -73,7 +73,7 @@ class RocksdbLog final : public CommitLog {
   Status checkpoint_records(std::span<const StoredRecord> records) override { return checkpoint_.put(records); }
   Status checkpoint_drop(std::span<const std::string_view> keys) override { return checkpoint_.drop(keys); }
   Status checkpoint_session(const StoredSession& session) override { return checkpoint_.put(session); }
-  Status checkpoint_end(const RecoveredPosition& covers) override;
+  Status checkpoint_end(const RecoveredPosition& covers, std::string_view access_table) override;
   Status trim(TimeUs now_us) override;
   LogUsage usage() const override;
 
@@ -213,10 +213,10 @@ Status RocksdbLog::checkpoint_begin() {
   return checkpoint_.begin();
 }
 
-Status RocksdbLog::checkpoint_end(const RecoveredPosition& covers) {
+Status RocksdbLog::checkpoint_end(const RecoveredPosition& covers, std::string_view access_table) {
   KILOKV_CHECK(covers.batch <= last_batch_.load(std::memory_order_acquire));
   if (Status status = store_->check_in_place(); !status.ok()) return status;
-  Status status = checkpoint_.end(covers);
+  Status status = checkpoint_.end(covers, access_table);
   if (!status.ok()) return status;
   checkpointed_bytes_.store(checkpoint_begin_bytes_, std::memory_order_release);
   checkpointed_writes_.store(checkpoint_begin_writes_, std::memory_order_release);

@@ -24,6 +24,7 @@ inline constexpr std::array<const char*, 5> kFamilyNames = {"default", "log", "s
 inline constexpr char kFormatKey[] = "format";
 inline constexpr char kIdentityKey[] = "identity";
 inline constexpr char kCheckpointKey[] = "checkpoint";
+inline constexpr char kAccessKey[] = "access";        // the access table of the checkpoint; absent: it is empty
 inline constexpr char kLogStartKey[] = "log-start";   // the first batch that trimming left
 inline constexpr char kSegmentPrefix[] = "segment/";  // then the first batch, big-endian
 

@@ -140,6 +140,19 @@ Result<Checkpoint> decode_checkpoint(std::string_view bytes) {
   return checkpoint;
 }
 
+std::string encode_access(std::string_view table) {
+  std::string out;
+  put(&out, kValueFormat);
+  out.append(table);
+  return out;
+}
+
+Result<std::string_view> decode_access(std::string_view bytes) {
+  Reader reader(bytes);
+  if (Status status = check_format(&reader, "access table"); !status.ok()) return status;
+  return reader.rest();
+}
+
 std::string encode_segment(const LogSegment& segment) {
   std::string out;
   put(&out, kValueFormat);

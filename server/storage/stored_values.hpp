@@ -15,8 +15,10 @@
 
 namespace kilokv::server::storage {
 
-// The format of the whole directory. It is raised if an older program can no longer read the directory.
-inline constexpr std::uint32_t kDatabaseFormat = 1;
+// The format of the whole directory. It is raised if an older program can no longer read the directory: format 2 has
+// users, roles and tokens. A directory without them keeps format 1.
+inline constexpr std::uint32_t kDatabaseFormat = 2;
+inline constexpr std::uint32_t kDatabaseFormatWithoutAccess = 1;
 
 std::string encode_identity(const DatabaseIdentity& identity);
 Result<DatabaseIdentity> decode_identity(std::string_view bytes);
@@ -39,6 +41,10 @@ struct Checkpoint {
 };
 std::string encode_checkpoint(const Checkpoint& checkpoint);
 Result<Checkpoint> decode_checkpoint(std::string_view bytes);
+
+// The access table of a checkpoint, in core's encoding.
+std::string encode_access(std::string_view table);
+Result<std::string_view> decode_access(std::string_view bytes);
 
 // A run of log records, the unit of trimming. Its first batch is its key.
 struct LogSegment {

@@ -36,6 +36,8 @@ class Results final : public RecoveryVisitor {
     if (entry.kind == SessionEntry::Kind::results) write(folder_, std::string(entry.results));
     return {};
   }
+  Status access_table(std::string_view) override { return {}; }
+  Status batch_access(std::string_view) override { return {}; }
   Status batch_end(Hash128) override { return {}; }
 
  private:

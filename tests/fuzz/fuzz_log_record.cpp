@@ -52,6 +52,11 @@ class Parts final : public RecoveryVisitor {
     entries.push_back(entry);
     return {};
   }
+  Status access_table(std::string_view) override { return {}; }
+  Status batch_access(std::string_view change) override {
+    access.emplace_back(change);
+    return {};
+  }
   Status batch_end(Hash128) override {
     ended_ = true;
     return {};
@@ -61,6 +66,7 @@ class Parts final : public RecoveryVisitor {
   Version tombstone_floor = 0;
   engine::WriteColumns writes;
   std::vector<SessionEntry> entries;
+  std::vector<std::string> access;
 
  private:
   std::vector<Version> versions_;
@@ -74,7 +80,8 @@ std::string encode(const storage::RecordView& view, const Parts& parts) {
                          .transactions = view.transactions(),
                          .state_hash = view.state_hash(),
                          .writes = &parts.writes,
-                         .sessions = parts.entries};
+                         .sessions = parts.entries,
+                         .access = parts.access};
   std::string bytes;
   storage::encode_record(record, view.previous_crc(), &bytes);
   return bytes;

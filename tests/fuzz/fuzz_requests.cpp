@@ -51,7 +51,14 @@ class CheckingDatabase final : public Database {
     KILOKV_CHECK(lease_us >= options_.session_lease_us_min && lease_us <= options_.session_lease_us_max);
     done(SessionId{}, lease_us);
   }
-  Status keep_alive(const SessionId&) override { return {}; }
+  Status keep_alive(const std::shared_ptr<Client>&, const SessionId&) override { return {}; }
+  Status check_session(const std::shared_ptr<Client>&, const SessionId&) const override { return {}; }
+  const Access& access() const override { return access_; }
+  void change_access(std::shared_ptr<Client>, AccessEdit edit, std::function<void(Result<BatchNumber>)> done) override {
+    const Result<AccessChange> change = edit(*access_.latest());
+    if (!change.ok()) return done(change.status());
+    done(BatchNumber{1});
+  }
   void close_session(std::shared_ptr<Client>, const SessionId&, std::function<void(Status)> done) override { done({}); }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override {
     KILOKV_CHECK(request.from.size() <= engine::kKeyBytesMax && request.to.size() <= engine::kKeyBytesMax);
@@ -86,6 +93,7 @@ class CheckingDatabase final : public Database {
 
  private:
   const DatabaseOptions options_{};
+  Access access_;
 };
 
 // The streams come last.

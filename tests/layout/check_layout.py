@@ -4,7 +4,7 @@
 The layers, from the bottom: engine/{base, platform, table, txn, stm, exec}, then the facade (the files of engine/
 itself), then engine/{referee, workloads, bench}. server/core stands on the facade, server/{storage, service} stand on
 core, and the files of server/ itself stand on all of the server. Inside core, from the bottom: the plain types (the
-files of core itself), then clients, then sessions, waiting and reads, which do not know each other, then pipeline, then
+files of core itself), then access and clients, then sessions, waiting and reads, which do not know each other, then pipeline, then
 checkpoint, then database, which wires them. The client stands on the protocol and on tls alone; the service stands on
 tls, too. The
 simulator, engine/sim, stands on the engine, and nothing but tests stands on it.
@@ -28,11 +28,12 @@ ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", 
 ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp"]
 CORE_TYPES = [f"server/core/{name}" for name in (
     "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "one_line", "options",
-    "position", "request", "request_identity", "threads")]
+    "position", "request", "request_identity", "threads", "bytes")]
+CORE_ACCESS = "server/core/access"
 CORE_CLIENTS = "server/core/clients"
 CORE_ROOMS = ["server/core/sessions", "server/core/waiting", "server/core/reads"]
 # What the server's other rooms see of core: the types that cross its border, and for the service the database itself.
-CORE_FACE = [*CORE_TYPES, CORE_CLIENTS, "server/core/database", "server/core/reads/scan.hpp", "server/core/sessions/upload.hpp",
+CORE_FACE = [*CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, "server/core/database", "server/core/reads/scan.hpp", "server/core/sessions/upload.hpp",
              "server/core/waiting/parked_transaction.hpp"]
 FACADE = "engine/engine.hpp"
 # What the facade may not drag along, and what of it it may.
@@ -54,12 +55,13 @@ MAY_INCLUDE = {
     "engine/sim": ENGINE_ORDER,
     "engine/bench": [*ENGINE_ORDER, "engine/referee", "engine/workloads"],
     "server/core": [*ENGINE_FACE, "engine/referee"],
+    CORE_ACCESS: [*ENGINE_FACE, *CORE_TYPES],
     CORE_CLIENTS: [*ENGINE_FACE, *CORE_TYPES],
     **{room: [*ENGINE_FACE, *CORE_TYPES, CORE_CLIENTS] for room in CORE_ROOMS},
-    "server/core/pipeline": [*ENGINE_FACE, "engine/referee", *CORE_TYPES, CORE_CLIENTS, *CORE_ROOMS],
-    "server/core/checkpoint": [*ENGINE_FACE, *CORE_TYPES, CORE_CLIENTS, "server/core/sessions", "server/core/reads",
+    "server/core/pipeline": [*ENGINE_FACE, "engine/referee", *CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, *CORE_ROOMS],
+    "server/core/checkpoint": [*ENGINE_FACE, *CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, "server/core/sessions", "server/core/reads",
                                "server/core/pipeline"],
-    "server/core/database": [*ENGINE_FACE, *CORE_TYPES, CORE_CLIENTS, *CORE_ROOMS, "server/core/pipeline",
+    "server/core/database": [*ENGINE_FACE, *CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, *CORE_ROOMS, "server/core/pipeline",
                              "server/core/checkpoint"],
     "server/storage": [*ENGINE_FACE, *CORE_TYPES],
     "server/edge": ENGINE_FACE,

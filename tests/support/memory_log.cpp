@@ -18,6 +18,9 @@ Result<RecoveredPosition> MemoryLog::recover(RecoveryVisitor* visitor) {
   DatabaseIdentity identity;
   identity.key_secret = {1, 2};
   if (Status status = visitor->identity(identity); !status.ok()) return status;
+  if (!access_table_.empty()) {
+    if (Status status = visitor->access_table(access_table_); !status.ok()) return status;
+  }
   for (const auto& [key, write] : state_) {
     if (Status status = visitor->state_record(with_views(write.record, key, write.bytes)); !status.ok()) return status;
   }
@@ -44,6 +47,9 @@ Status MemoryLog::replay(const Record& record, RecoveryVisitor* visitor) const {
     entry.results = session.results;
     if (status.ok()) status = visitor->batch_session(entry);
   }
+  for (const std::string& change : record.access) {
+    if (status.ok()) status = visitor->batch_access(change);
+  }
   return status.ok() ? visitor->batch_end(record.state_hash) : status;
 }
 
@@ -65,7 +71,13 @@ Status MemoryLog::append(std::span<const LogRecord> records) {
     KILOKV_CHECK(record.header.number == last_.batch + 1);
     KILOKV_CHECK(record.header.first_version == last_.next_version);
     KILOKV_CHECK(record.header.time_us >= last_.time_us);
-    Record kept{record.header, record.next_version, record.tombstone_floor, record.state_hash, {}, {}};
+    Record kept{record.header,
+                record.next_version,
+                record.tombstone_floor,
+                record.state_hash,
+                {},
+                {},
+                {record.access.begin(), record.access.end()}};
     const engine::WriteColumns& writes = *record.writes;
     std::size_t value = 0;
     for (std::size_t i = 0; i < writes.size(); ++i) {
@@ -120,10 +132,11 @@ Status MemoryLog::checkpoint_drop(std::span<const std::string_view> keys) {
   return {};
 }
 
-Status MemoryLog::checkpoint_end(const RecoveredPosition& covers) {
+Status MemoryLog::checkpoint_end(const RecoveredPosition& covers, std::string_view access_table) {
   KILOKV_CHECK(covers.batch >= covers_.batch && covers.batch <= last_.batch);
   covers_ = covers;
   sessions_ = std::move(next_sessions_);
+  access_table_ = access_table;
   return {};
 }
 

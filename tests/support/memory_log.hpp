@@ -27,7 +27,7 @@ class MemoryLog : public CommitLog {
   Status checkpoint_records(std::span<const StoredRecord> records) override;
   Status checkpoint_drop(std::span<const std::string_view> keys) override;
   Status checkpoint_session(const StoredSession& session) override;
-  Status checkpoint_end(const RecoveredPosition& covers) override;
+  Status checkpoint_end(const RecoveredPosition& covers, std::string_view access_table) override;
   Status trim(TimeUs now_us) override;
   LogUsage usage() const override;
 
@@ -56,12 +56,14 @@ class MemoryLog : public CommitLog {
     Hash128 state_hash;
     std::vector<Write> writes;
     std::vector<Session> sessions;
+    std::vector<std::string> access;
   };
   Status replay(const Record& record, RecoveryVisitor* visitor) const;
 
   std::map<BatchNumber, Record> records_;
   std::map<std::string, Write> state_;
   std::vector<StoredSession> sessions_, next_sessions_;  // of the checkpoint that counts, and of the next one
+  std::string access_table_;                             // of the checkpoint
   RecoveredPosition covers_, last_;
   std::uint64_t reserved_ = 0, reserve_limit_ = UINT64_MAX;
   std::size_t appends_ = 0;

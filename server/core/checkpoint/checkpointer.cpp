@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/core/access/access_record.hpp"
 #include "server/core/fail_point.hpp"
 
 namespace kilokv::server {
@@ -179,7 +180,7 @@ void Checkpointer::end(TimeUs now) {
   // after `covers_`. So the log is replayed over it, and replay skips what is already there.
   Status status =
       core_->sessions.walk([this](const StoredSession& session) { return core_->log->checkpoint_session(session); });
-  if (status.ok()) status = core_->log->checkpoint_end(covers);
+  if (status.ok()) status = core_->log->checkpoint_end(covers, encode_table(*core_->access.durable()));
   if (status.ok()) status = core_->log->trim(covers_.time_us);
   if (!status.ok()) return core_->fail(status);
   capturing_ = false;

@@ -4,6 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "server/core/access/access.hpp"
+#include "server/core/access/access_record.hpp"
+
 namespace kilokv::server {
 namespace {
 
@@ -61,6 +64,18 @@ Status Recovery::load_pending(std::size_t left) {
 
 Status Recovery::batch_session(const SessionEntry& entry) { return sessions_->restore(entry, clock_->monotonic_us()); }
 
+Status Recovery::access_table(std::string_view table) {
+  Result<AccessTable> decoded = decode_table(table);
+  if (decoded.ok()) access_ = std::move(*decoded);
+  return decoded.status();
+}
+
+Status Recovery::batch_access(std::string_view change) {
+  const Result<AccessChange> decoded = decode_change(change);
+  if (decoded.ok()) access_.apply(*decoded);
+  return decoded.status();
+}
+
 // The hash is not compared here. The checkpoint is fuzzy, so only the end of the replay is a state that the database
 // ever had.
 Status Recovery::batch_end(Hash128) { return load_pending(0); }
@@ -68,7 +83,7 @@ Status Recovery::batch_end(Hash128) { return load_pending(0); }
 Status Recovery::finish(const RecoveredPosition& position) {
   if (!in_batches_) engine_->clear_dirty();
   raise_floor(position.tombstone_floor);
-  if (engine_->state_hash() == position.state_hash) {
+  if (state_hash_with(engine_->state_hash(), access_.hash()) == position.state_hash) {
     engine_->prepare();
     return {};
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "server/core/access/access_table.hpp"
 #include "server/core/commit_log.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/sessions/session_table.hpp"
@@ -32,6 +33,8 @@ class Recovery : public RecoveryVisitor {
   Status batch_begin(const engine::BatchHeader& header, Version tombstone_floor) override;
   Status batch_write(const StoredRecord& record) override;
   Status batch_session(const SessionEntry& entry) override;
+  Status access_table(std::string_view table) override;
+  Status batch_access(std::string_view change) override;
   Status batch_end(Hash128 state_hash) override;
 
   // Called after recover() returned `position`. Errors: DATA_LOSS if the state is not the one that the log describes.
@@ -42,6 +45,7 @@ class Recovery : public RecoveryVisitor {
   std::uint64_t largest_value() const { return largest_value_; }
   // Keys of stored tombstones that the floor had already dropped.
   std::vector<std::string> take_dropped() { return std::move(dropped_); }
+  AccessTable take_access() { return std::move(access_); }
 
  private:
   Status load(const StoredRecord& record);
@@ -51,6 +55,7 @@ class Recovery : public RecoveryVisitor {
   const Clock* clock_;
   EngineFactory create_engine_;
   SessionTable* sessions_;
+  AccessTable access_;
   std::unique_ptr<engine::Engine> engine_;
   engine::KeyHashSecret secret_;
   std::vector<std::string> dropped_;

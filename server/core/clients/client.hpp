@@ -1,6 +1,6 @@
-// A client of the server: one connection. (Clients that have logged in will be known by their identity instead.) It
-// counts what the client holds of each thing that clients share (shared_limit.hpp), and it has the client's place in
-// the turns of the queue (turns.hpp).
+// A client of the server: a user with all its connections, or, on a server without logins, one connection. It counts
+// what the client holds of each thing that clients share (shared_limit.hpp), and it has the client's place in the turns
+// of the queue (turns.hpp).
 //
 // Life: the calls, requests and sessions of a client hold it by shared_ptr, and ClientTable keeps it a while longer.
 //
@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "server/core/clients/shared_limit.hpp"
@@ -25,7 +26,12 @@ struct Client {
   // What it holds of one thing, to be charged; null for the client without a name, which has no share to keep to.
   Held* account(Held Client::*thing) { return name.empty() ? nullptr : &(this->*thing); }
 
-  const std::string name;   // such as ipv4:127.0.0.1:40000; empty: for work that no client has sent
+  // Whether it is a user, which has logged in.
+  bool is_user() const { return name.compare(0, kUserPrefix.size(), kUserPrefix) == 0; }
+
+  static constexpr std::string_view kUserPrefix = "user:";
+
+  const std::string name;   // such as user:alice or ipv4:127.0.0.1:40000; empty: for work that no client has sent
   const double weight = 1;  // its part of the turns, compared with those of others
 
   Held queued_transactions{0}, queued_bytes{0};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/core/access/access_check.hpp"
 #include "server/core/digest.hpp"
 #include "server/core/sessions/stored_results.hpp"
 
@@ -21,6 +22,17 @@ void keep_only(const std::vector<std::uint32_t>& indices, Request* content) {
 void Admission::recycle(std::unique_ptr<Request> content) {
   content->clear();
   core_->requests.give(std::move(content));
+}
+
+// The rights are those of the newest table. The batcher checks again if the table has changed when the request's turn
+// comes.
+Status Admission::check_access(AdmittedRequest* request) {
+  request->login = request->content->login;
+  request->access_version = core_->access.version();
+  request->rights = core_->access.latest()->rights(*request->login);
+  if (request->rights == nullptr) return login_gone(request->login->user);
+  return check_rights(request->content->transactions, 0, request->transactions, *request->rights, request->login->user,
+                      [](std::uint32_t t) { return t; });
 }
 
 // Puts the uploaded guards before the transaction's own. If an earlier send of the same request took the upload, there
@@ -54,6 +66,14 @@ std::shared_ptr<AdmittedRequest> Admission::admit(std::unique_ptr<Request> conte
   if (request->content->uploaded_keys > 0) {
     *status = complete_with_upload(request.get());
     if (!status->ok()) {
+      recycle(std::move(request->content));
+      return nullptr;
+    }
+  }
+  if (request->content->login != nullptr) {
+    *status = check_access(request.get());
+    if (!status->ok()) {
+      give_back_upload(request.get());
       recycle(std::move(request->content));
       return nullptr;
     }

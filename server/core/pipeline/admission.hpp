@@ -32,6 +32,7 @@ class Admission {
 
  private:
   std::shared_ptr<AdmittedRequest> admit(std::unique_ptr<Request> content, Status* status);
+  Status check_access(AdmittedRequest* request);
   Status complete_with_upload(AdmittedRequest* request);
   Status begin_in_session(AdmittedRequest* request);
   Status charge(AdmittedRequest* request);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "server/core/access/access_table.hpp"
 #include "server/core/clients/client.hpp"
 #include "server/core/pipeline/transaction_cost.hpp"
 #include "server/core/request.hpp"
@@ -29,10 +30,14 @@ struct AdmittedRequest {
   std::vector<std::uint32_t> indices;
   std::shared_ptr<ResponseSink> sink;  // null in a session, because there the session table holds the sinks
   std::shared_ptr<Client> client;      // never null once it is admitted
-  std::uint32_t to_run = 0;            // transactions that run
-  std::uint32_t batched = 0;           // how many of them went into a batch. Executor.
-  std::uint32_t unanswered = 0;        // how many of them are not answered yet. Answer worker.
-  std::uint64_t queued_bytes = 0;      // bytes that the admission queue counts for it
+  std::shared_ptr<const Login> login;  // null: no rights are needed
+  // The rights that it was checked with, and the version of the access table that they are of. Executor.
+  std::shared_ptr<const Rights> rights;
+  std::uint64_t access_version = 0;
+  std::uint32_t to_run = 0;        // transactions that run
+  std::uint32_t batched = 0;       // how many of them went into a batch. Executor.
+  std::uint32_t unanswered = 0;    // how many of them are not answered yet. Answer worker.
+  std::uint64_t queued_bytes = 0;  // bytes that the admission queue counts for it
   // Of all transactions that run. The log space is given back when all of them are answered.
   TransactionCost cost;
   std::uint64_t largest_value = 0;  // bytes of the largest value that `cost` was estimated with

@@ -10,6 +10,7 @@ void Batch::clear() {
   writes.clear();
   parts.clear();
   session_entries.clear();
+  access_changes.clear();
   encoded_results.clear();
   when_durable.clear();
   after = {};

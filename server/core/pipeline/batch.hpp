@@ -48,6 +48,7 @@ struct Batch {
   engine::WriteColumns writes;
   std::vector<BatchPart> parts;
   std::vector<SessionEntry> session_entries;  // opened and closed; the log stage adds results
+  std::vector<std::string> access_changes;    // as encode_change writes them
   std::string encoded_results;
   std::vector<std::function<void()>> when_durable;  // the answer worker runs them, after the results
   Position after;

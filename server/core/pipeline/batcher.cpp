@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "server/core/access/access_check.hpp"
+
 namespace kilokv::server {
 namespace {
 
@@ -22,10 +24,12 @@ LiveItem item_of(const BatchPart& part, std::uint32_t t) {
 
 }  // namespace
 
-Batcher::Batcher(const DatabaseOptions& options, const Clock* clock, AdmissionQueue* queue, Pool<Request>* requests,
-                 Waiting* waiting, TimeUs last_stamp_us, std::function<void(const ClockChange&)> clock_changed)
+Batcher::Batcher(const DatabaseOptions& options, const Clock* clock, const Access* access, AdmissionQueue* queue,
+                 Pool<Request>* requests, Waiting* waiting, TimeUs last_stamp_us,
+                 std::function<void(const ClockChange&)> clock_changed)
     : options_(options),
       clock_(clock),
+      access_(access),
       queue_(queue),
       requests_(requests),
       waiting_(waiting),
@@ -72,9 +76,10 @@ bool Batcher::fill(const Position& before, std::uint64_t unanswered_reads, Refus
                       std::make_move_iterator(attached_.cancelled.end()));
   attached_.cancelled.clear();
   batch->session_entries.swap(attached_.entries);
+  batch->access_changes.swap(attached_.access_changes);
   batch->when_durable.swap(attached_.when_durable);
   return !batch->columns.empty() || !batch->parts.empty() || !batch->session_entries.empty() ||
-         !batch->when_durable.empty();
+         !batch->access_changes.empty() || !batch->when_durable.empty();
 }
 
 // Takes at most half of the batch in number, and in cost if requests wait in the queue, so that these also progress.
@@ -151,6 +156,7 @@ void Batcher::append_queued(TimeUs now_us, Batch* batch) {
   while (batch->columns.size() < options_.batch_max_transactions && cost_ < kWholeBatch) {
     const auto [request, turn_max] = queue_->next();
     if (request == nullptr) return;
+    if (!may_run(request)) continue;
     if (batch->columns.empty()) largest_value_ = std::bit_ceil(queue_->largest_value());
     if (request->parts_value < largest_value_) queue_->estimate_again(request.get(), largest_value_);
     const Fitting fit = fitting(*batch, *request, turn_max);
@@ -165,6 +171,31 @@ void Batcher::append_queued(TimeUs now_us, Batch* batch) {
     if (put_off == 0 && has_parked) queue_held_up_ = true;
     if (++put_off > kPutOffMax) return;
   }
+}
+
+// A request that may not run leaves the queue here.
+bool Batcher::may_run(const std::shared_ptr<AdmittedRequest>& request) {
+  Status status = check_access(request.get());
+  if (status.ok()) return true;
+  drop(request.get());
+  denied_.push_back({request, std::move(status)});
+  return false;
+}
+
+Status Batcher::check_access(AdmittedRequest* request) const {
+  if (request->login == nullptr) return {};
+  const std::uint64_t version = access_->version();
+  if (request->access_version == version) return {};
+  std::shared_ptr<const Rights> rights = access_->latest()->rights(*request->login);
+  if (rights == nullptr) return login_gone(request->login->user);
+  if (rights != request->rights) {
+    Status status = check_rights(request->content->transactions, request->batched, request->to_run, *rights,
+                                 request->login->user, [request](std::uint32_t t) { return request->index_of(t); });
+    if (!status.ok()) return status;
+  }
+  request->rights = std::move(rights);
+  request->access_version = version;
+  return {};
 }
 
 void Batcher::append(const std::shared_ptr<AdmittedRequest>& request, const Fitting& fit, Batch* batch) {
@@ -212,6 +243,9 @@ bool Batcher::has_cancelled_of_failed() const {
 
 void Batcher::take_back_attached(Batch* batch) {
   attached_.entries.insert(attached_.entries.begin(), batch->session_entries.begin(), batch->session_entries.end());
+  attached_.access_changes.insert(attached_.access_changes.begin(),
+                                  std::make_move_iterator(batch->access_changes.begin()),
+                                  std::make_move_iterator(batch->access_changes.end()));
   attached_.when_durable.insert(attached_.when_durable.begin(), std::make_move_iterator(batch->when_durable.begin()),
                                 std::make_move_iterator(batch->when_durable.end()));
   std::vector<BatchPart> parts;

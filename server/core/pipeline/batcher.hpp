@@ -22,9 +22,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "engine/txn/columns.hpp"
+#include "server/core/access/access.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/options.hpp"
 #include "server/core/pipeline/admission_queue.hpp"
@@ -42,8 +44,9 @@ class Batcher {
  public:
   // Everything passed in outlives the batcher. `requests`: gets back the requests that are completely in batches.
   // `last_stamp_us`: the stamp of the last batch. `clock_changed`: DatabaseEvents.
-  Batcher(const DatabaseOptions& options, const Clock* clock, AdmissionQueue* queue, Pool<Request>* requests,
-          Waiting* waiting, TimeUs last_stamp_us, std::function<void(const ClockChange&)> clock_changed = {});
+  Batcher(const DatabaseOptions& options, const Clock* clock, const Access* access, AdmissionQueue* queue,
+          Pool<Request>* requests, Waiting* waiting, TimeUs last_stamp_us,
+          std::function<void(const ClockChange&)> clock_changed = {});
 
   // Whether a batch has to form now. `in_flight`: batches that are executed and not yet durable. `at_once`: the batch
   // does not wait for more transactions.
@@ -57,11 +60,22 @@ class Batcher {
 
   // Attaches work to the next batch; a batch forms for it. None of this work needs the table.
   void attach(const SessionEntry& entry) { attached_.entries.push_back(entry); }
+  // A change of the access table, encoded.
+  void attach_access_change(std::string change) { attached_.access_changes.push_back(std::move(change)); }
   void attach(BatchPart cancelled) { attached_.cancelled.push_back(std::move(cancelled)); }
   // The answer worker runs it when the batch is durable.
   void attach(std::function<void()> when_durable) { attached_.when_durable.push_back(std::move(when_durable)); }
   // The transactions of this request that are still queued will not run.
   void drop(AdmittedRequest* request);
+  // Requests that fill() did not take because their rights were taken away, with the reason. They are dropped.
+  struct Denied {
+    std::shared_ptr<AdmittedRequest> request;
+    Status status;
+  };
+  std::vector<Denied> take_denied() { return std::exchange(denied_, {}); }
+  // Whether the rights of the request still allow what is left of it in the queue. Looks again only if the access table
+  // has changed.
+  Status check_access(AdmittedRequest* request) const;
   bool has_attached() const { return !attached_.empty(); }
   // Whether a cancelled transaction is attached whose request has failed.
   bool has_cancelled_of_failed() const;
@@ -73,13 +87,17 @@ class Batcher {
   struct Attached {
     std::vector<BatchPart> cancelled;
     std::vector<SessionEntry> entries;
+    std::vector<std::string> access_changes;
     std::vector<std::function<void()>> when_durable;
-    bool empty() const { return cancelled.empty() && entries.empty() && when_durable.empty(); }
+    bool empty() const {
+      return cancelled.empty() && entries.empty() && access_changes.empty() && when_durable.empty();
+    }
   };
 
   void append_parked(Batch* batch);
   void append_one_parked(const Parked& parked, Batch* batch);
   void append_queued(TimeUs now_us, Batch* batch);
+  bool may_run(const std::shared_ptr<AdmittedRequest>& request);
   struct Fitting {
     std::uint32_t count = 0;
     std::uint64_t cost = 0;
@@ -90,10 +108,12 @@ class Batcher {
 
   const DatabaseOptions& options_;
   const Clock* const clock_;
+  const Access* const access_;
   AdmissionQueue* const queue_;
   Pool<Request>* const requests_;
   Waiting* const waiting_;
   Attached attached_;
+  std::vector<Denied> denied_;
   StampClock stamps_;
   std::uint64_t next_arrival_ = 1;
   std::size_t parked_taken_ = 0;  // by the last batch that took any

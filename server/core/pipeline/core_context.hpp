@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "engine/engine.hpp"
+#include "server/core/access/access.hpp"
 #include "server/core/commit_log.hpp"
 #include "server/core/database_events.hpp"
 #include "server/core/environment.hpp"
@@ -47,6 +48,7 @@ struct CoreContext {
   const std::shared_ptr<Client> no_client = std::make_shared<Client>("");  // for requests that no client has sent
   AdmissionQueue queue;
   SessionTable sessions;
+  Access access;  // the executor changes it
   Pool<Request> requests{256, std::uint64_t{64} << 20};
   Pool<Batch> batches{16, std::uint64_t{256} << 20};
   StageQueue<std::unique_ptr<Batch>> to_log;     // executed

@@ -1,6 +1,8 @@
 #include "server/core/pipeline/execute_stage.hpp"
+#include "server/core/access/access_check.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <span>
 #include <utility>
@@ -108,6 +110,35 @@ void ExecuteStage::end_abandoned() {
   fail(std::move(requests), Status(StatusCode::cancelled, "the client has gone away"), nullptr);
 }
 
+void ExecuteStage::end_denied() {
+  for (Batcher::Denied& denied : batcher_->take_denied()) fail({std::move(denied.request)}, denied.status, nullptr);
+}
+
+void ExecuteStage::end_without_rights() {
+  const Access::Table table = core_->access.latest();
+  std::map<const Login*, std::shared_ptr<const Rights>> known;
+  std::map<std::shared_ptr<AdmittedRequest>, Status> denied;
+  engine::TransactionColumns columns;
+  waiting_->visit([&](const Parked& parked) {
+    const std::shared_ptr<AdmittedRequest> request = request_of(parked);
+    const Login* const login = request->login.get();
+    if (login == nullptr || denied.contains(request)) return;
+    const auto [found, is_new] = known.try_emplace(login);
+    if (is_new) found->second = table->rights(*login);
+    const std::shared_ptr<const Rights>& rights = found->second;
+    if (rights == nullptr) {
+      denied.emplace(request, login_gone(login->user));
+    } else if (rights != request->rights) {
+      columns.clear();
+      engine::unpack_transaction(parked.packed, &columns);
+      Status status =
+          check_rights(columns, 0, 1, *rights, login->user, [&parked](std::uint32_t) { return parked.index; });
+      if (!status.ok()) denied.emplace(request, std::move(status));
+    }
+  });
+  for (auto& [request, status] : denied) fail({request}, status, nullptr);
+}
+
 void ExecuteStage::expire_sessions(TimeUs now) {
   if (now < next_expiry_us_) return;
   next_expiry_us_ = now + kExpiryIntervalUs;
@@ -137,7 +168,9 @@ TimeUs ExecuteStage::next_wake(TimeUs now) const {
 bool ExecuteStage::run_batch() {
   const bool had_refused = !refused_.empty();
   std::unique_ptr<Batch> batch = core_->batches.take();
-  if (!batcher_->fill(core_->executed.get(), core_->unanswered_reads.load(), &refused_, batch.get()) && !had_refused) {
+  const bool filled = batcher_->fill(core_->executed.get(), core_->unanswered_reads.load(), &refused_, batch.get());
+  end_denied();
+  if (!filled && !had_refused) {
     batch->clear();
     core_->batches.give(std::move(batch));
     return false;
@@ -191,7 +224,7 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   waiting_->end_batch(images);
   reader_->record(batch->header.number);
   batch->after = {batch->header.number, batch->results.next_version, engine.tombstone_floor(), batch->header.time_us,
-                  engine.state_hash()};
+                  state_hash_with(engine.state_hash(), core_->access.hash())};
   const auto gets = std::count(batch->columns.op_kind.begin(), batch->columns.op_kind.end(),
                                static_cast<std::uint8_t>(engine::OpKind::get));
   batch->reads =

@@ -44,6 +44,9 @@ class ExecuteStage {
   // From now on batches form at once. The answer worker calls `done` when everything is answered, and everything parked
   // has failed with UNAVAILABLE.
   void drain(std::function<void()> done);
+  // Fails the requests with parked transactions that the newest access table does not allow any more. (Those in the
+  // queue fail when their turn comes.) Only commands call it.
+  void end_without_rights();
 
  private:
   // Requests that could not be parked, and the reason for the last of them.
@@ -54,6 +57,7 @@ class ExecuteStage {
 
   void run_commands();
   void end_abandoned();
+  void end_denied();
   void answer_cancelled();
   void expire_sessions(TimeUs now);
   bool must_form(TimeUs now) const;

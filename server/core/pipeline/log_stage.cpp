@@ -49,6 +49,7 @@ TimeUs LogStage::step() {
     record.state_hash = batch->after.state_hash;
     record.writes = &batch->writes;
     record.sessions = batch->session_entries;
+    record.access = batch->access_changes;
     records_.push_back(record);
   }
   fail_point("core.log.before_append");

@@ -78,9 +78,8 @@ void SessionChanges::open(std::shared_ptr<Client> client, DurationUs lease_us,
 }
 
 void SessionChanges::close(std::shared_ptr<Client> client, const SessionId& session, std::function<void(Status)> done) {
-  if (!core_->sessions.contains(session)) {
-    return done(Status(StatusCode::failed_precondition, ErrorReason::session_unknown, "unknown or expired session")
-                    .as_not_run());
+  if (Status status = core_->sessions.check_owner(session, client.get()); !status.ok()) {
+    return done(status.as_not_run());
   }
   if (Status status = commands_->enter(client); !status.ok()) return done(std::move(status));
   SessionEntry entry;

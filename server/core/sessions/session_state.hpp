@@ -21,6 +21,7 @@
 namespace kilokv::server {
 
 Status unknown_session();
+Status session_of_other();  // it belongs to another user
 Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_through);
 
 // Marks the indices of a slice. Counts the indices that were marked before, and those that the request does not have.

@@ -22,6 +22,10 @@ Status unknown_session() {
                 "any more");
 }
 
+Status session_of_other() {
+  return {StatusCode::permission_denied, ErrorReason::right_missing, "the session belongs to another user"};
+}
+
 std::size_t SessionTable::SessionIdHash::operator()(const SessionId& id) const {
   std::size_t hash = 0;  // ids are random
   std::memcpy(&hash, id.bytes.data(), sizeof hash);
@@ -89,6 +93,13 @@ Status SessionTable::open(const SessionId& id, DurationUs lease_us, TimeUs now_u
   }
   insert(std::make_shared<Session>(id, lease_us, now_us, &bytes_, limits_.uploads), now_us);
   return {};
+}
+
+Status SessionTable::check_owner(const SessionId& id, const Client* client) const {
+  const std::shared_ptr<Session> session = find(id);
+  if (session == nullptr) return unknown_session();
+  const std::scoped_lock lock(session->mutex);
+  return session->owner.allows(client) ? Status() : session_of_other();
 }
 
 void SessionTable::give_owner(const SessionId& id, SessionOwner owner) {

@@ -109,6 +109,8 @@ class SessionTable {
   // The session counts for this client from now on, unless it has an owner or is closed. begin() gives the session of a
   // request to its client in the same way.
   void give_owner(const SessionId& id, SessionOwner owner);
+  // FAILED_PRECONDITION: there is no such session. PERMISSION_DENIED: it belongs to another user.
+  Status check_owner(const SessionId& id, const Client* client) const;
   // Closes a session, or renews its lease (touch). Errors: FAILED_PRECONDITION: unknown or expired.
   Status close(const SessionId& id);
   Status touch(const SessionId& id, TimeUs now_us);

@@ -83,6 +83,10 @@ class ParkingLot {
   // At most `limit` parked transactions with ids above `after_id`, in order of id.
   std::vector<const Parked*> list(std::uint64_t after_id, std::size_t limit) const;
 
+  void visit(const std::function<void(const Parked&)>& visitor) const {
+    for (const auto& [id, entry] : entries_) visitor(entry.parked);
+  }
+
   // The id that was given last.
   std::uint64_t last_id() const { return last_id_; }
   std::size_t size() const { return entries_.size(); }

@@ -86,6 +86,9 @@ class Waiting {
   // At most `limit` parked transactions with ids above `after_id`, in order of id.
   std::vector<ParkedTransaction> list(std::uint64_t after_id, std::uint32_t limit);
 
+  // Visits all parked transactions, in order of id. Nothing may be parked, or leave, meanwhile.
+  void visit(const std::function<void(const Parked&)>& visitor) const { lot_.visit(visitor); }
+
   // Removes these transactions, because their request fails. Ids that are not parked (any more) are skipped.
   void forget(std::span<const std::uint64_t> ids);
   // Whether a cancel has taken some of its transactions, and goes on with the next call of take_cancelled().

@@ -268,7 +268,7 @@ TEST_F(DatabaseTest, UnknownAndExpiredSessionsAreRefused) {
   EXPECT_EQ(unknown->failure->code(), StatusCode::failed_precondition);
   const SessionId session = open_session(2 * kSecond);
   sim.scheduler.run_for(kSecond);
-  EXPECT_TRUE(database->keep_alive(session).ok());
+  EXPECT_TRUE(database->keep_alive(nullptr, session).ok());
   sim.scheduler.run_for(kSecond + kSecond / 2);
   EXPECT_TRUE(run(add("a", 1), session, 1)->done);
   sim.scheduler.run_for(4 * kSecond);

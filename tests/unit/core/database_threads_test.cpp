@@ -58,9 +58,9 @@ class SharedMemoryLog : public CommitLog {
     const std::scoped_lock lock(mutex_);
     return log_.checkpoint_session(session);
   }
-  Status checkpoint_end(const RecoveredPosition& covers) override {
+  Status checkpoint_end(const RecoveredPosition& covers, std::string_view access_table) override {
     const std::scoped_lock lock(mutex_);
-    return log_.checkpoint_end(covers);
+    return log_.checkpoint_end(covers, access_table);
   }
   Status trim(TimeUs now_us) override {
     const std::scoped_lock lock(mutex_);

@@ -82,9 +82,17 @@ class FakeDatabase final : public Database {
     session.bytes.fill('s');
     done(session, lease_us);
   }
-  Status keep_alive(const SessionId&) override {
+  Status keep_alive(const std::shared_ptr<Client>&, const SessionId&) override {
     return Status(StatusCode::failed_precondition, ErrorReason::session_unknown, "unknown session");
   }
+  const Access& access() const override { return access_; }
+  void change_access(std::shared_ptr<Client>, AccessEdit edit, std::function<void(Result<BatchNumber>)> done) override {
+    const Result<AccessChange> change = edit(*access_.latest());
+    if (!change.ok()) return done(change.status());
+    access_.change(*change);
+    done(BatchNumber{1});
+  }
+  Status check_session(const std::shared_ptr<Client>&, const SessionId&) const override { return {}; }
   void close_session(std::shared_ptr<Client>, const SessionId&, std::function<void(Status)> done) override { done({}); }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override {
     if (request.boundary) return done(Status(StatusCode::aborted, ErrorReason::snapshot_too_old, "snapshot too old"));
@@ -120,6 +128,7 @@ class FakeDatabase final : public Database {
   }
 
  private:
+  Access access_;
   const engine::KeyHashSecret secret_{};
   const DatabaseOptions options_{};
   std::mutex mutex_;

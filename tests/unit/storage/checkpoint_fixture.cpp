@@ -74,7 +74,7 @@ Status checkpoint(CommitLog* log, BatchNumber covers, BatchNumber records_of, st
   for (const StoredSession& session : sample_sessions(sessions, covers)) {
     if (Status status = log->checkpoint_session(session); !status.ok()) return status;
   }
-  return log->checkpoint_end(position_after(sample_batch(covers)));
+  return log->checkpoint_end(position_after(sample_batch(covers)), {});
 }
 
 }  // namespace kilokv::server::storage

@@ -19,6 +19,8 @@ class Table final : public RecoveryVisitor {
   Status batch_begin(const engine::BatchHeader&, Version) override;
   Status batch_write(const StoredRecord& record) override { return load(record); }
   Status batch_session(const SessionEntry&) override { return {}; }
+  Status access_table(std::string_view) override { return {}; }
+  Status batch_access(std::string_view) override { return {}; }
   Status batch_end(Hash128) override { return {}; }
 
   Status load(const StoredRecord& record);

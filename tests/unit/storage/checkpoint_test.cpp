@@ -99,7 +99,7 @@ TEST_F(CheckpointTest, DroppedRecordsAreGone) {
     const std::vector<std::string_view> keys = {"low", "account-1"};
     ASSERT_TRUE(log.log->checkpoint_begin().ok());
     ASSERT_TRUE(log.log->checkpoint_drop(keys).ok());
-    ASSERT_TRUE(log.log->checkpoint_end(position_after(sample_batch(6))).ok());
+    ASSERT_TRUE(log.log->checkpoint_end(position_after(sample_batch(6)), {}).ok());
   }
   Table table;
   recover_copy(&table);

@@ -206,7 +206,7 @@ TEST_F(DataDirectoryTest, ThatWasReplacedGetsNoCheckpointAndNoTrim) {
   std::filesystem::rename(path_, path_ + ".moved");
   std::filesystem::create_directory(path_);
   for (const Status& status :
-       {log.log->checkpoint_end(position_after(sample_batch(3))), log.log->checkpoint_begin(), log.log->trim(0)}) {
+       {log.log->checkpoint_end(position_after(sample_batch(3)), {}), log.log->checkpoint_begin(), log.log->trim(0)}) {
     EXPECT_EQ(status.code(), StatusCode::internal);
     EXPECT_NE(status.message().find("was replaced"), std::string::npos) << status.message();
   }

@@ -107,6 +107,16 @@ Status Transcript::batch_session(const SessionEntry& entry) {
   return {};
 }
 
+Status Transcript::access_table(std::string_view table) {
+  lines.push_back("access table " + std::string(table));
+  return {};
+}
+
+Status Transcript::batch_access(std::string_view change) {
+  lines.push_back("access " + std::string(change));
+  return {};
+}
+
 Status Transcript::batch_end(Hash128 state_hash) {
   lines.push_back("end " + text_of(state_hash));
   return {};
@@ -146,7 +156,8 @@ LogRecord Batch::record() const {
           .transactions = transactions,
           .state_hash = state_hash,
           .writes = &writes,
-          .sessions = sessions};
+          .sessions = sessions,
+          .access = access};
 }
 
 std::vector<std::string> Batch::lines() const {
@@ -166,6 +177,7 @@ std::vector<std::string> Batch::lines() const {
     lines.push_back("write " + text_of(record));
   }
   for (const SessionEntry& entry : sessions) lines.push_back(text_of(entry));
+  for (const std::string& change : access) lines.push_back("access " + change);
   lines.push_back("end " + text_of(state_hash));
   return lines;
 }
@@ -191,6 +203,7 @@ Batch sample_batch(BatchNumber number) {
   SessionEntry closed = opened;
   closed.kind = SessionEntry::Kind::closed;
   batch.sessions = {opened, results, closed};
+  if (number % 3 == 0) batch.access = {"a change", std::string(number, 'a')};
   return batch;
 }
 

@@ -32,6 +32,8 @@ class Transcript final : public RecoveryVisitor {
   Status batch_begin(const engine::BatchHeader& header, Version tombstone_floor) override;
   Status batch_write(const StoredRecord& record) override;
   Status batch_session(const SessionEntry& entry) override;
+  Status access_table(std::string_view table) override;
+  Status batch_access(std::string_view change) override;
   Status batch_end(Hash128 state_hash) override;
 
   std::vector<std::string> lines;  // all but the identity
@@ -55,6 +57,7 @@ struct Batch {
   Hash128 state_hash;
   engine::WriteColumns writes;
   std::vector<SessionEntry> sessions;
+  std::vector<std::string> access;
 
  private:
   void write(std::uint32_t rank, const std::string& key, ValueType type, std::int64_t word);

@@ -139,12 +139,12 @@ TEST_F(RocksdbLogTest, AnUnknownFormatIsRefused) {
   {
     auto store = Store::open(options_, nullptr);
     ASSERT_TRUE(store.ok());
-    const std::string format("\x02\0\0\0", 4);
+    const std::string format("\x03\0\0\0", 4);
     ASSERT_TRUE((*store)->db()->Put({}, (*store)->family(Family::metadata), kFormatKey, format).ok());
   }
   const Status status = open_status(options_);
   EXPECT_EQ(status.code(), StatusCode::failed_precondition);
-  EXPECT_NE(status.message().find("format 2"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("format 3"), std::string::npos) << status.message();
 }
 
 TEST_F(RocksdbLogTest, OptionsAreChecked) {
@@ -213,7 +213,7 @@ TEST_F(RocksdbLogTest, ACheckpointThatTheDiskWouldNotHoldDoesNotBegin) {
   sessions = 1 << 20;
   EXPECT_TRUE(log.log->reserve(1000, LogUse::new_data).ok());
   EXPECT_TRUE(log.log->checkpoint_begin().ok());
-  EXPECT_TRUE(log.log->checkpoint_end(position_after(sample_batch(3))).ok());
+  EXPECT_TRUE(log.log->checkpoint_end(position_after(sample_batch(3)), {}).ok());
 }
 
 TEST_F(RocksdbLogTest, AFailedSyncIsFinal) {

@@ -87,12 +87,13 @@ class BatcherTest : public ::testing::Test {
   SimEnvironment sim{1};
   MemoryLog log;
   DatabaseOptions options;
+  Access access;
   AdmissionQueue queue{options, &log};
   Pool<Request> requests{16, 1 << 20};
   Pool<Batch> batches{16, 1 << 20};
   Waiting waiting{options};
   RefusedBatch refused{&batches};
-  Batcher batcher{options, &sim.clock, &queue, &requests, &waiting, sim.clock.wall_us()};
+  Batcher batcher{options, &sim.clock, &access, &queue, &requests, &waiting, sim.clock.wall_us()};
   Position position;
   std::uint64_t unanswered_reads = 0;
 };

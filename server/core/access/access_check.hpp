@@ -1,0 +1,33 @@
+// Whether a user may run transactions. The check is on what the transactions say, not on what will happen: both lists
+// of operations count, and a range counts as a whole. So the answer does not depend on the data, and tells nothing
+// about it.
+//
+//   read   keys and ranges of guards, of GET and of RANGE_GET
+//   write  keys and ranges of PUT, ADD, DELETE and DELETE_RANGE
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "engine/base/status.hpp"
+#include "engine/txn/columns.hpp"
+#include "server/core/access/access_table.hpp"
+
+namespace kilokv::server {
+
+// Checks transactions [begin, end). PERMISSION_DENIED names the first guard or operation for which a right is missing,
+// and the right. `user`: for the message. `index_of`: place of a transaction in its request.
+Status check_rights(const engine::TransactionColumns& columns, std::uint32_t begin, std::uint32_t end,
+                    const Rights& rights, const std::string& user,
+                    const std::function<std::uint32_t(std::uint32_t)>& index_of);
+
+// PERMISSION_DENIED: the user has no right to `right` (such as "read" or "admin"). `field`: what needs it.
+Status right_missing(const std::string& user, const char* right, const std::string& field);
+// PERMISSION_DENIED: the login of a request does not count any more.
+Status login_gone(const std::string& user);
+
+}  // namespace kilokv::server

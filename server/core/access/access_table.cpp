@@ -1,0 +1,203 @@
+#include "server/core/access/access_table.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "engine/txn/validate.hpp"
+#include "server/core/access/access_record.hpp"
+#include "server/core/digest.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using Kind = AccessChange::Kind;
+
+// Names stand in logs, in lists and on command lines, so they have no spaces and nothing that a shell reads.
+bool is_name_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+         c == '-' || c == '@';
+}
+
+Status check_name(const char* field, const std::string& name) {
+  if (name.empty() || name.size() > AccessTable::kNameBytesMax) {
+    return Status::invalid({field, "1 to " + std::to_string(AccessTable::kNameBytesMax) + " bytes",
+                            std::to_string(name.size()) + " bytes", ""});
+  }
+  if (std::all_of(name.begin(), name.end(), is_name_byte)) return {};
+  return Status::invalid({field, "letters, digits, and . _ - @", "other bytes", ""});
+}
+
+Status check_count(const char* field, std::size_t count, std::size_t max, const char* unit) {
+  if (count <= max) return {};
+  return Status::invalid({field, std::to_string(max) + unit, std::to_string(count) + unit, ""});
+}
+
+Status check_ranges(const char* field, const std::vector<KeyRange>& ranges) {
+  Status status = check_count(field, ranges.size(), AccessTable::kRangesMax, " ranges");
+  for (std::size_t i = 0; status.ok() && i < ranges.size(); ++i) {
+    const std::string name = field + ('[' + std::to_string(i) + ']');
+    const std::size_t longest = std::max(ranges[i].from.size(), ranges[i].to.size());
+    if (longest > engine::kKeyBytesMax) {
+      return Status::invalid(
+          {name, std::to_string(engine::kKeyBytesMax) + " bytes", std::to_string(longest) + " bytes", ""});
+    }
+    if (!ranges[i].to.empty() && ranges[i].to <= ranges[i].from) {
+      return Status::invalid({name, "a range whose begin is less than its end", "an empty range", ""});
+    }
+  }
+  return status;
+}
+
+Status missing(const char* what, const std::string& name) {
+  return {StatusCode::not_found, ErrorReason::access_unknown, std::string("there is no ") + what + " \"" + name + '"'};
+}
+
+template <class Map>
+Status check_room(const Map& map, const std::string& name, std::size_t max, const char* what) {
+  if (map.contains(name) || map.size() < max) return {};
+  return Status::exhausted(ErrorReason::access_full,
+                           {what, std::to_string(max) + ' ' + what, std::to_string(map.size() + 1) + ' ' + what, ""},
+                           Status::kNoRetry);
+}
+
+}  // namespace
+
+Status AccessTable::check(const AccessChange& change) const {
+  Status status;
+  switch (change.kind) {
+    case Kind::put_role:
+      status = check_name("role", change.role.name);
+      if (status.ok()) status = check_ranges("read", change.role.read);
+      if (status.ok()) status = check_ranges("write", change.role.write);
+      if (status.ok()) status = check_room(roles_, change.role.name, kRolesMax, "roles");
+      break;
+    case Kind::remove_role:
+      if (!roles_.contains(change.role.name)) status = missing("role", change.role.name);
+      break;
+    case Kind::put_user: status = check_user(change.user); break;
+    case Kind::remove_user:
+      if (!users_.contains(change.user.name)) status = missing("user", change.user.name);
+      break;
+    case Kind::put_token:
+      if (!users_.contains(change.token.user)) status = missing("user", change.token.user);
+      if (status.ok()) status = check_name("token", change.token.id);
+      if (status.ok()) status = check_room(tokens_, change.token.id, kTokensMax, "tokens");
+      break;
+    case Kind::remove_token:
+      if (!tokens_.contains(change.token.id)) status = missing("token", change.token.id);
+      break;
+  }
+  if (!status.ok() || !has_admin()) return status;
+  AccessTable after = *this;
+  after.apply(change);
+  if (after.has_admin()) return {};
+  return {StatusCode::failed_precondition, ErrorReason::access_needs_admin,
+          "after this change nobody could log in who has the admin right; give it to another user first, with a token "
+          "that does not expire or a certificate"};
+}
+
+Status AccessTable::check_user(const User& user) const {
+  Status status = check_name("user", user.name);
+  if (status.ok()) status = check_count("roles", user.roles.size(), kRolesOfUserMax, " roles");
+  if (status.ok()) status = check_count("certificates", user.certificates.size(), kCertificatesMax, " certificates");
+  if (status.ok()) status = check_room(users_, user.name, kUsersMax, "users");
+  for (const std::string& role : user.roles) {
+    if (status.ok() && !roles_.contains(role)) status = missing("role", role);
+  }
+  for (const std::string& name : user.certificates) {
+    if (!status.ok()) break;
+    if (name.empty() || name.size() > kCertificateBytesMax) {
+      return Status::invalid({"certificates", "1 to " + std::to_string(kCertificateBytesMax) + " bytes",
+                              std::to_string(name.size()) + " bytes", ""});
+    }
+    const User* const other = user_of_certificate(name);
+    if (other == nullptr || other->name == user.name) continue;
+    return Status::invalid({"certificates", "names that no other user has",
+                            "\"" + name + "\", which user \"" + other->name + "\" has", ""});
+  }
+  return status;
+}
+
+void AccessTable::apply(const AccessChange& change) {
+  switch (change.kind) {
+    case Kind::put_role: {
+      roles_.insert_or_assign(change.role.name, change.role);
+      for (const auto& [name, user] : users_) {
+        if (std::find(user.roles.begin(), user.roles.end(), change.role.name) != user.roles.end()) find_rights(name);
+      }
+      break;
+    }
+    case Kind::remove_role:
+      roles_.erase(change.role.name);
+      for (auto& [name, user] : users_) {
+        if (std::erase(user.roles, change.role.name) > 0) find_rights(name);
+      }
+      break;
+    case Kind::put_user:
+      std::erase_if(certificates_, [&](const auto& entry) { return entry.second == change.user.name; });
+      users_.insert_or_assign(change.user.name, change.user);
+      for (const std::string& name : change.user.certificates) certificates_.insert_or_assign(name, change.user.name);
+      find_rights(change.user.name);
+      break;
+    case Kind::remove_user:
+      std::erase_if(certificates_, [&](const auto& entry) { return entry.second == change.user.name; });
+      std::erase_if(tokens_, [&](const auto& entry) { return entry.second.user == change.user.name; });
+      users_.erase(change.user.name);
+      rights_.erase(change.user.name);
+      break;
+    case Kind::put_token: tokens_.insert_or_assign(change.token.id, change.token); break;
+    case Kind::remove_token: tokens_.erase(change.token.id); break;
+  }
+}
+
+void AccessTable::find_rights(const std::string& user) {
+  Rights rights;
+  std::vector<KeyRange> read, write;
+  for (const std::string& name : users_.at(user).roles) {
+    const auto found = roles_.find(name);
+    if (found == roles_.end()) continue;
+    const Role& role = found->second;
+    read.insert(read.end(), role.read.begin(), role.read.end());
+    write.insert(write.end(), role.write.begin(), role.write.end());
+    rights.admin |= role.admin;
+    rights.metrics |= role.metrics;
+  }
+  rights.read = KeySet(std::move(read));
+  rights.write = KeySet(std::move(write));
+  rights_.insert_or_assign(user, std::make_shared<const Rights>(std::move(rights)));
+}
+
+bool AccessTable::has_admin() const {
+  const auto is_admin = [this](const std::string& user) {
+    const auto found = rights_.find(user);
+    return found != rights_.end() && found->second->admin;
+  };
+  return std::any_of(certificates_.begin(), certificates_.end(),
+                     [&](const auto& entry) { return is_admin(entry.second); }) ||
+         std::any_of(tokens_.begin(), tokens_.end(),
+                     [&](const auto& entry) { return entry.second.expires_us == 0 && is_admin(entry.second.user); });
+}
+
+std::shared_ptr<const Rights> AccessTable::rights(const Login& login) const {
+  if (!login.token.empty()) {
+    const auto token = tokens_.find(login.token);
+    if (token == tokens_.end() || token->second.user != login.user) return nullptr;
+  } else {
+    const auto name = certificates_.find(login.certificate);
+    if (name == certificates_.end() || name->second != login.user) return nullptr;
+  }
+  const auto found = rights_.find(login.user);
+  return found == rights_.end() ? nullptr : found->second;
+}
+
+const User* AccessTable::user_of_certificate(std::string_view certificate) const {
+  const auto name = certificates_.find(certificate);
+  if (name == certificates_.end()) return nullptr;
+  const auto user = users_.find(name->second);
+  return user == users_.end() ? nullptr : &user->second;
+}
+
+Hash128 AccessTable::hash() const { return empty() ? Hash128{} : digest_of(encode_table(*this)); }
+
+}  // namespace kilokv::server

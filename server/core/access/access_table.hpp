@@ -1,0 +1,123 @@
+// Who may do what: users, their roles, and the credentials with which they log in.
+//
+// A user has the rights of all its roles. A role has rights to keys (read, write), and rights to the server (admin,
+// metrics). A user logs in with a token, or with a client certificate whose name the user has.
+//
+// The table changes by AccessChange alone. Changes are in the log, in the one order of batches, so that a replay gives
+// the same table. To apply a change twice is the same as to apply it once. (The replay after a fuzzy checkpoint needs
+// that.)
+//
+// Thread safety: a table that is shared does not change. Access (access.hpp) shares a new one after each change.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/status.hpp"
+#include "engine/base/types.hpp"
+#include "server/core/access/key_set.hpp"
+
+namespace kilokv::server {
+
+struct Role {
+  std::string name;
+  std::vector<KeyRange> read, write;
+  bool admin = false;    // may change users, roles and tokens, and act on what belongs to others
+  bool metrics = false;  // may ask for the state of the server
+};
+
+struct User {
+  std::string name;
+  std::vector<std::string> roles;
+  std::vector<std::string> certificates;  // names in client certificates with which the user logs in
+};
+
+// The part of a token that the server knows. It has no secret in it: the secret of a token is random and has 256 bits,
+// so that its hash does not help to find it.
+struct Token {
+  std::string id;  // public; names the token in lists and changes
+  std::string user;
+  std::array<unsigned char, 32> secret_hash{};  // SHA-256
+  TimeUs created_us = 0;
+  TimeUs expires_us = 0;  // 0: never
+};
+
+// One change. Only the member that belongs to the kind counts; to remove one, its name (or id) is enough.
+struct AccessChange {
+  enum class Kind : std::uint8_t {
+    put_role = 1,
+    remove_role = 2,
+    put_user = 3,
+    remove_user = 4,
+    put_token = 5,
+    remove_token = 6
+  };
+  Kind kind = Kind::put_role;
+  Role role;
+  User user;
+  Token token;
+};
+
+// What a user may do: the rights of its roles together.
+struct Rights {
+  KeySet read, write;
+  bool admin = false;
+  bool metrics = false;
+};
+
+// How a client has logged in.
+struct Login {
+  std::string user;
+  std::string token;        // the id of its token; empty: by certificate
+  std::string certificate;  // the name in the client's certificate; empty: by token
+  TimeUs expires_us = 0;    // 0: never
+};
+
+class AccessTable {
+ public:
+  // Limits of the table. All of it is in memory and in each checkpoint.
+  static constexpr std::size_t kRolesMax = 1000, kUsersMax = 10000, kTokensMax = 20000;
+  static constexpr std::size_t kNameBytesMax = 128, kRangesMax = 256, kRolesOfUserMax = 64, kCertificatesMax = 16;
+  static constexpr std::size_t kCertificateBytesMax = 256;
+
+  // Whether the change may be made. INVALID_ARGUMENT: a name or a count is beyond its limit, or a range is empty.
+  // NOT_FOUND: what it names is not there. RESOURCE_EXHAUSTED: the table is full. FAILED_PRECONDITION: nobody would be
+  // left who may make changes.
+  Status check(const AccessChange& change) const;
+  void apply(const AccessChange& change);
+
+  const std::map<std::string, Role, std::less<>>& roles() const { return roles_; }
+  const std::map<std::string, User, std::less<>>& users() const { return users_; }
+  const std::map<std::string, Token, std::less<>>& tokens() const { return tokens_; }
+  bool empty() const { return roles_.empty() && users_.empty() && tokens_.empty(); }
+  // Whether a user has the admin right.
+  bool has_admin() const;
+
+  // The rights of somebody who has logged in. Null: the login does not count any more, because the token, the name of
+  // the certificate or the user is gone. While the rights of a user stay the same, this is the same object.
+  std::shared_ptr<const Rights> rights(const Login& login) const;
+  // The user with this name in its certificates; null if there is none.
+  const User* user_of_certificate(std::string_view certificate) const;
+
+  // A hash of everything in the table; 0 if it is empty. The same contents have the same hash.
+  Hash128 hash() const;
+
+ private:
+  Status check_user(const User& user) const;
+  void find_rights(const std::string& user);
+
+  std::map<std::string, Role, std::less<>> roles_;
+  std::map<std::string, User, std::less<>> users_;
+  std::map<std::string, Token, std::less<>> tokens_;
+  std::map<std::string, std::string, std::less<>> certificates_;  // name in a certificate -> user
+  std::map<std::string, std::shared_ptr<const Rights>, std::less<>> rights_;
+};
+
+}  // namespace kilokv::server

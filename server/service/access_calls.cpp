@@ -1,0 +1,208 @@
+#include "server/service/access_calls.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "server/core/one_line.hpp"
+#include "tls/token.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using Kind = AccessChange::Kind;
+template <class T>
+using Repeated = google::protobuf::RepeatedPtrField<T>;
+
+constexpr std::uint32_t kListDefault = 100, kListMax = 1000;
+
+AccessChange change_with(Kind kind) { return {.kind = kind, .role = {}, .user = {}, .token = {}}; }
+
+std::vector<KeyRange> ranges_of(const Repeated<v1::KeyRange>& ranges) {
+  std::vector<KeyRange> out;
+  for (const v1::KeyRange& range : ranges) out.push_back({range.from(), range.to()});
+  return out;
+}
+
+Status unknown(const std::string& what) { return {StatusCode::not_found, ErrorReason::access_unknown, what}; }
+
+// Adds what is not there yet.
+template <class T>
+void add_to(std::vector<T>* all, const std::vector<T>& more) {
+  for (const T& one : more) {
+    if (std::find(all->begin(), all->end(), one) == all->end()) all->push_back(one);
+  }
+}
+
+// Each must be there: who takes a right away relies on it being gone.
+template <class T>
+bool remove_from(std::vector<T>* all, const std::vector<T>& gone) {
+  return std::all_of(gone.begin(), gone.end(), [all](const T& one) { return std::erase(*all, one) > 0; });
+}
+
+std::vector<std::string> texts_of(const Repeated<std::string>& texts) { return {texts.begin(), texts.end()}; }
+
+AccessEdit grant(const v1::RoleRights& rights) {
+  return [rights](const AccessTable& table) -> Result<AccessChange> {
+    AccessChange change = change_with(Kind::put_role);
+    if (const auto found = table.roles().find(rights.role()); found != table.roles().end()) change.role = found->second;
+    change.role.name = rights.role();
+    add_to(&change.role.read, ranges_of(rights.read()));
+    add_to(&change.role.write, ranges_of(rights.write()));
+    change.role.admin |= rights.admin();
+    change.role.metrics |= rights.metrics();
+    return change;
+  };
+}
+
+AccessEdit revoke(const v1::RoleRights& rights) {
+  return [rights](const AccessTable& table) -> Result<AccessChange> {
+    const auto found = table.roles().find(rights.role());
+    if (found == table.roles().end()) return unknown("there is no role \"" + one_line(rights.role()) + '"');
+    AccessChange change = change_with(Kind::put_role);
+    change.role = found->second;
+    if (!remove_from(&change.role.read, ranges_of(rights.read())) ||
+        !remove_from(&change.role.write, ranges_of(rights.write()))) {
+      return unknown("role \"" + rights.role() +
+                     "\" does not have exactly this range; kilokv role list shows its ranges");
+    }
+    if ((rights.admin() && !change.role.admin) || (rights.metrics() && !change.role.metrics)) {
+      return unknown("role \"" + rights.role() + "\" does not have this right");
+    }
+    change.role.admin &= !rights.admin();
+    change.role.metrics &= !rights.metrics();
+    return change;
+  };
+}
+
+AccessEdit change_user(const v1::UserChange& user) {
+  return [user](const AccessTable& table) -> Result<AccessChange> {
+    AccessChange change = change_with(Kind::put_user);
+    if (const auto found = table.users().find(user.user()); found != table.users().end()) change.user = found->second;
+    change.user.name = user.user();
+    if (!remove_from(&change.user.roles, texts_of(user.remove_roles()))) {
+      return unknown("user \"" + one_line(user.user()) + "\" does not have this role");
+    }
+    if (!remove_from(&change.user.certificates, texts_of(user.remove_certificates()))) {
+      return unknown("user \"" + one_line(user.user()) + "\" does not have this name of a certificate");
+    }
+    add_to(&change.user.roles, texts_of(user.add_roles()));
+    add_to(&change.user.certificates, texts_of(user.add_certificates()));
+    return change;
+  };
+}
+
+AccessEdit always(AccessChange change) {
+  return [change = std::move(change)](const AccessTable&) -> Result<AccessChange> { return change; };
+}
+
+Result<RequestedChange> new_token(const v1::NewToken& request, TimeUs now_us) {
+  std::optional<tls::NewToken> token = tls::make_token();
+  if (!token) return Status(StatusCode::internal, "the system has no random bytes for a token");
+  constexpr std::uint64_t kLongestUs = std::uint64_t{1} << 55;  // about 1,100 years
+  if (request.expires_in_us() > kLongestUs) {
+    return Status::invalid({"create_token.expires_in_us", std::to_string(kLongestUs) + " us",
+                            std::to_string(request.expires_in_us()) + " us", ""});
+  }
+  AccessChange change = change_with(Kind::put_token);
+  change.token = {
+      .id = token->parts.id,
+      .user = request.user(),
+      .secret_hash = token->parts.secret_hash,
+      .created_us = now_us,
+      .expires_us = request.expires_in_us() == 0 ? 0 : now_us + static_cast<TimeUs>(request.expires_in_us())};
+  return RequestedChange{.edit = always(change),
+                         .what = "create_token user=" + one_line(request.user()) + " token=" + token->parts.id,
+                         .token = std::move(token->text),
+                         .token_id = token->parts.id};
+}
+
+std::string text_of(const v1::RoleRights& rights) {
+  return one_line(rights.role()) + " read_ranges=" + std::to_string(rights.read_size()) +
+         " write_ranges=" + std::to_string(rights.write_size()) + " admin=" + (rights.admin() ? "true" : "false") +
+         " metrics=" + (rights.metrics() ? "true" : "false");
+}
+
+void add(const User& user, v1::ListAccessResponse* response) {
+  v1::AccessUser* out = response->add_users();
+  out->set_user(user.name);
+  for (const std::string& role : user.roles) out->add_roles(role);
+  for (const std::string& name : user.certificates) out->add_certificates(name);
+}
+
+void add_ranges(const std::vector<KeyRange>& ranges, Repeated<v1::KeyRange>* out) {
+  for (const KeyRange& range : ranges) {
+    v1::KeyRange* one = out->Add();
+    one->set_from(range.from);
+    one->set_to(range.to);
+  }
+}
+
+void add(const Role& role, v1::ListAccessResponse* response) {
+  v1::RoleRights* out = response->add_roles();
+  out->set_role(role.name);
+  add_ranges(role.read, out->mutable_read());
+  add_ranges(role.write, out->mutable_write());
+  out->set_admin(role.admin);
+  out->set_metrics(role.metrics);
+}
+
+void add(const Token& token, v1::ListAccessResponse* response) {
+  v1::AccessToken* out = response->add_tokens();
+  out->set_id(token.id);
+  out->set_user(token.user);
+  out->set_created_us(token.created_us);
+  out->set_expires_us(token.expires_us);
+}
+
+}  // namespace
+
+Result<RequestedChange> change_of(const v1::ChangeAccessRequest& request, TimeUs now_us) {
+  AccessChange change;
+  switch (request.change_case()) {
+    case v1::ChangeAccessRequest::kGrant:
+      return RequestedChange{.edit = grant(request.grant()), .what = "grant role=" + text_of(request.grant())};
+    case v1::ChangeAccessRequest::kRevoke:
+      return RequestedChange{.edit = revoke(request.revoke()), .what = "revoke role=" + text_of(request.revoke())};
+    case v1::ChangeAccessRequest::kRemoveRole:
+      change.kind = Kind::remove_role;
+      change.role.name = request.remove_role();
+      return RequestedChange{.edit = always(change), .what = "remove_role role=" + one_line(request.remove_role())};
+    case v1::ChangeAccessRequest::kUser:
+      return RequestedChange{.edit = change_user(request.user()),
+                             .what = "change_user user=" + one_line(request.user().user())};
+    case v1::ChangeAccessRequest::kRemoveUser:
+      change.kind = Kind::remove_user;
+      change.user.name = request.remove_user();
+      return RequestedChange{.edit = always(change), .what = "remove_user user=" + one_line(request.remove_user())};
+    case v1::ChangeAccessRequest::kCreateToken: return new_token(request.create_token(), now_us);
+    case v1::ChangeAccessRequest::kRemoveToken:
+      change.kind = Kind::remove_token;
+      change.token.id = request.remove_token();
+      return RequestedChange{.edit = always(change), .what = "remove_token token=" + one_line(request.remove_token())};
+    case v1::ChangeAccessRequest::CHANGE_NOT_SET: break;
+  }
+  return Status::invalid({"change", "one change", "none", ""}).because(ErrorReason::missing_field);
+}
+
+void fill_list(const AccessTable& table, const v1::ListAccessRequest& request, std::uint64_t message_bytes_max,
+               v1::ListAccessResponse* response) {
+  const std::uint32_t limit = request.limit() == 0 ? kListDefault : std::min(request.limit(), kListMax);
+  const auto fill = [&](const auto& entries) {
+    std::uint32_t count = 0;
+    for (auto it = entries.upper_bound(request.after()); it != entries.end(); ++it, ++count) {
+      // Half of the message: the next entry may be long.
+      if (count == limit || response->ByteSizeLong() > message_bytes_max / 2) return response->set_more(true);
+      add(it->second, response);
+    }
+  };
+  switch (request.kind()) {
+    case v1::ListAccessRequest::KIND_USERS: return fill(table.users());
+    case v1::ListAccessRequest::KIND_ROLES: return fill(table.roles());
+    case v1::ListAccessRequest::KIND_TOKENS: return fill(table.tokens());
+    default: return;
+  }
+}
+
+}  // namespace kilokv::server

@@ -1,0 +1,105 @@
+#include "server/service/logins.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "server/core/one_line.hpp"
+#include "tls/token.hpp"
+
+namespace kilokv::server {
+namespace {
+
+std::string_view view_of(const grpc::string_ref& text) { return {text.data(), text.size()}; }
+
+TimeUs unix_us_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+Status wrong(const std::string& why) {
+  return Status(StatusCode::unauthenticated, ErrorReason::login_wrong, why).as_not_run();
+}
+
+Result<std::shared_ptr<const Login>> login_with(std::string_view header, const AccessTable& table) {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (header.substr(0, kScheme.size()) != kScheme) {
+    return wrong("the header authorization is not \"Bearer TOKEN\"");
+  }
+  const std::optional<tls::TokenParts> parts = tls::parse_token(header.substr(kScheme.size()));
+  if (!parts) return wrong("the token is malformed: a token is kilokv_, 16 hex digits, _ and 64 hex digits");
+  const auto found = table.tokens().find(parts->id);
+  // One text for both, so that nobody learns which ids there are.
+  if (found == table.tokens().end() || !tls::same_hash(found->second.secret_hash, parts->secret_hash)) {
+    return wrong("the token is unknown, or was removed");
+  }
+  const Token& token = found->second;
+  if (token.expires_us != 0 && token.expires_us <= unix_us_now()) {
+    return wrong("the token " + token.id + " has expired");
+  }
+  return std::make_shared<const Login>(
+      Login{.user = token.user, .token = token.id, .certificate = {}, .expires_us = token.expires_us});
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Login>> Logins::login_of(const grpc::CallbackServerContext& context,
+                                                      const AccessTable& table) {
+  const auto& headers = context.client_metadata();
+  if (const auto header = headers.find("authorization"); header != headers.end()) {
+    return login_with(view_of(header->second), table);
+  }
+  std::string seen;
+  const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
+  for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
+    if (peer == nullptr) break;
+    for (const grpc::string_ref& name : peer->FindPropertyValues(property)) {
+      if (const User* user = table.user_of_certificate(view_of(name))) {
+        return std::make_shared<const Login>(
+            Login{.user = user->name, .token = {}, .certificate = std::string(view_of(name))});
+      }
+      if (seen.empty()) seen = view_of(name);
+    }
+  }
+  if (!seen.empty()) return wrong("no user has the name of the client certificate, \"" + one_line(seen) + '"');
+  return Status(StatusCode::unauthenticated, ErrorReason::login_missing,
+                "this server needs a login: a token, or a client certificate")
+      .as_not_run();
+}
+
+Caller Logins::caller_of(const grpc::CallbackServerContext& context) {
+  const std::string peer = context.peer();
+  if (!required_) return {clients_.client(peer), nullptr, {}};
+  const Result<Database*> database = gate_->get();
+  if (!database.ok()) return {clients_.client(peer), nullptr, database.status().as_not_run()};
+  Result<std::shared_ptr<const Login>> login = login_of(context, *(*database)->access().latest());
+  if (!login.ok()) {
+    note_refused(peer, login.status());
+    return {clients_.client(peer), nullptr, login.status()};
+  }
+  return {clients_.client(std::string(Client::kUserPrefix) + (*login)->user), std::move(*login), {}};
+}
+
+void Logins::note_refused(const std::string& peer, const Status& why) {
+  constexpr std::chrono::seconds kInterval{1};
+  const auto now = std::chrono::steady_clock::now();
+  std::uint64_t since = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    ++refused_;
+    if (now < log_at_) return;
+    log_at_ = now + kInterval;
+    since = refused_ - std::exchange(refused_logged_, refused_);
+  }
+  spdlog::warn("kilokvd refused logins refused={} last_peer={} reason=\"{}\"", since, one_line(peer),
+               one_line(why.message()));
+}
+
+std::uint64_t Logins::refused() const {
+  const std::lock_guard lock(mutex_);
+  return refused_;
+}
+
+}  // namespace kilokv::server
