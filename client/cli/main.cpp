@@ -6,6 +6,7 @@
 #include <functional>
 #include <iostream>
 
+#include "client/cli/access_commands.hpp"
 #include "client/cli/commands.hpp"
 #include "client/command_line/arguments.hpp"
 #include "client/command_line/server_flags.hpp"
@@ -158,6 +159,90 @@ void add_txn(CLI::App* app, const CommonOptions* common, Action* action) {
   txn->callback([=] { *action = [=] { return run_txn(*common, *a); }; });
 }
 
+void add_role(CLI::App* app, const CommonOptions* common, Action* action) {
+  const auto a = std::make_shared<RightsArguments>();
+  CLI::App* role = add_command(app, "role", "Give rights to roles, on a server with logins",
+                               "  kilokv role grant teller --read account/ --write account/\n  kilokv role list");
+  role->require_subcommand(1);
+  CLI::App* list = add_command(role, "list", "List the roles and their rights", "  kilokv role list");
+  list->callback([=] { *action = [=] { return run_role_list(*common); }; });
+  const auto add_rights = [=](CLI::App* command) {
+    command->add_option("role", a->role, "name of the role")->required();
+    command->add_option("--read", a->read_prefixes, "right to read keys that begin with this; empty: all keys")
+        ->option_text("PREFIX ...");
+    command->add_option("--write", a->write_prefixes, "right to write keys that begin with this; empty: all keys")
+        ->option_text("PREFIX ...");
+    command->add_option("--read-range", a->read_ranges, "right to read keys from FROM on that are less than TO")
+        ->type_size(2)
+        ->option_text("FROM TO ...");
+    command->add_option("--write-range", a->write_ranges, "right to write keys from FROM on that are less than TO")
+        ->type_size(2)
+        ->option_text("FROM TO ...");
+    command->add_flag("--admin", a->admin, "right to change users, roles and tokens, and to cancel what others parked");
+    command->add_flag("--metrics", a->metrics, "right to see the status of the server");
+  };
+  CLI::App* grant = add_command(role, "grant", "Add rights to a role; a role that does not exist is made",
+                                "  kilokv role grant auditor --read account/ --metrics");
+  add_rights(grant);
+  grant->callback([=] { *action = [=] { return run_role_grant(*common, *a); }; });
+  CLI::App* revoke =
+      add_command(role, "revoke", "Take rights away from a role; a range must be one that `role list` prints",
+                  "  kilokv role revoke teller --write account/");
+  add_rights(revoke);
+  revoke->callback([=] { *action = [=] { return run_role_revoke(*common, *a); }; });
+  CLI::App* remove = add_command(role, "remove", "Remove a role, also from its users", "  kilokv role remove teller");
+  remove->add_option("role", a->role, "name of the role")->required();
+  remove->callback([=] { *action = [=] { return run_role_remove(*common, a->role); }; });
+}
+
+void add_user(CLI::App* app, const CommonOptions* common, Action* action) {
+  const auto a = std::make_shared<UserChange>();
+  CLI::App* user = add_command(app, "user", "Make and change users, on a server with logins",
+                               "  kilokv user set alice --role teller\n  kilokv user list");
+  user->require_subcommand(1);
+  CLI::App* list = add_command(user, "list", "List the users", "  kilokv user list");
+  list->callback([=] { *action = [=] { return run_user_list(*common); }; });
+  CLI::App* set = add_command(user, "set", "Change a user; a user that does not exist is made",
+                              "  kilokv user set alice --role teller --certificate alice.example\n"
+                              "  kilokv user set alice --remove-role teller");
+  set->add_option("user", a->user, "name of the user")->required();
+  set->add_option("--role", a->add_roles, "give the user this role")->option_text("ROLE ...");
+  set->add_option("--remove-role", a->remove_roles, "take this role away")->option_text("ROLE ...");
+  set->add_option("--certificate", a->add_certificates, "let a client certificate with this name log the user in")
+      ->option_text("NAME ...");
+  set->add_option("--remove-certificate", a->remove_certificates, "do not let it any more")->option_text("NAME ...");
+  set->callback([=] { *action = [=] { return run_user_set(*common, *a); }; });
+  CLI::App* remove = add_command(user, "remove", "Remove a user with its tokens", "  kilokv user remove alice");
+  remove->add_option("user", a->user, "name of the user")->required();
+  remove->callback([=] { *action = [=] { return run_user_remove(*common, a->user); }; });
+}
+
+void add_token(CLI::App* app, const CommonOptions* common, Action* action) {
+  struct Arguments {
+    std::string user, id, file;
+    std::uint64_t expires_in_us = 0;
+  };
+  const auto a = std::make_shared<Arguments>();
+  CLI::App* token = add_command(app, "token", "Make and remove tokens, with which users log in",
+                                "  kilokv token create alice --file alice.token\n  kilokv token list");
+  token->require_subcommand(1);
+  CLI::App* list = add_command(token, "list", "List the tokens, without their secrets", "  kilokv token list");
+  list->callback([=] { *action = [=] { return run_token_list(*common); }; });
+  CLI::App* create = add_command(token, "create", "Make a token of a user; it is shown only once",
+                                 "  kilokv token create alice --file alice.token --expires-in 720h");
+  create->add_option("user", a->user, "name of the user")->required();
+  create->add_option("--file", a->file, "write the token to this new file, instead of printing it")
+      ->option_text("FILE");
+  create->add_option("--expires-in", a->expires_in_us, "time after which the token does not count; default: never")
+      ->transform(duration(1))
+      ->option_text("DURATION, such as 12h");
+  create->callback([=] { *action = [=] { return run_token_create(*common, a->user, a->expires_in_us, a->file); }; });
+  CLI::App* remove = add_command(token, "remove", "Remove a token: it does not count any more",
+                                 "  kilokv token remove 0123456789abcdef");
+  remove->add_option("id", a->id, "id of the token, as `token list` prints it")->required();
+  remove->callback([=] { *action = [=] { return run_token_remove(*common, a->id); }; });
+}
+
 int run(int argc, char** argv) {
   const auto app = make_app("kilokv: command line client of KiloKV, a transactional key-value database", "kilokv");
   app->footer(kFooter);
@@ -172,6 +257,9 @@ int run(int argc, char** argv) {
   add_scan(app.get(), &common, &action);
   add_parked(app.get(), &common, &action);
   add_txn(app.get(), &common, &action);
+  add_role(app.get(), &common, &action);
+  add_user(app.get(), &common, &action);
+  add_token(app.get(), &common, &action);
   CLI::App* status = add_command(app.get(), "status", "Print the state of the server, its settings and its counters",
                                  "  kilokv --output json status");
   status->callback([&] { action = [&] { return run_status(common); }; });

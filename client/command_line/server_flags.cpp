@@ -2,8 +2,12 @@
 #include "client/command_line/server_flags.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "client/command_line/arguments.hpp"
@@ -70,6 +74,10 @@ ServerFlags::ServerFlags(CLI::App* app, const std::string& wait_names) {
       ->transform(optional_duration(kDefaultWaitUs))
       ->option_text("[DURATION]");
   add_tls(app);
+  app->add_option("--token-file", token_file_,
+                  std::string("file with the token for the login, on a server with logins; default: the variable ") +
+                      kTokenFileVariable + "; the variable " + kTokenVariable + " can hold the token itself")
+      ->option_text("FILE");
 }
 
 void ServerFlags::add_tls(CLI::App* app) {
@@ -97,11 +105,33 @@ Error ServerFlags::apply_tls(TlsOptions* tls) const {
   return {};
 }
 
+Error ServerFlags::apply_token(std::string* token) const {
+  const std::string named = variable(kTokenFileVariable), file = token_file_.empty() ? named : token_file_;
+  if (file.empty()) {
+    *token = variable(kTokenVariable);
+    return {};
+  }
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  token->assign(std::istreambuf_iterator<char>(in), {});
+  if (!in.is_open() || in.bad()) {
+    Error error;
+    error.code = ErrorCode::invalid_argument;
+    error.message =
+        (token_file_.empty() ? std::string("the environment variable ") + kTokenFileVariable : "--token-file") +
+        ": cannot read " + file + ": " + std::generic_category().message(errno);
+    return error;
+  }
+  token->erase(token->find_last_not_of(" \r\n") + 1);
+  return {};
+}
+
 Error ServerFlags::apply(ClientOptions* options) const {
   // gRPC would print its own lines about each failed handshake. The programs say what is wrong.
   setenv("GRPC_VERBOSITY", "NONE", 0);  // NOLINT(concurrency-mt-unsafe): no other thread runs yet
   options->wait_for_server_us = std::stoull(wait_us_);
   if (Error error = apply_tls(&options->tls)) return error;
+  if (Error error = apply_token(&options->token)) return error;
   if (endpoint_given()) {
     options->endpoint = endpoint_;
     return {};

@@ -101,7 +101,12 @@ const Connection::Link& Connection::next() {
   return links_[next_link_.fetch_add(1, std::memory_order_relaxed) % links_.size()];
 }
 
-void Connection::set_deadline(TimePoint deadline, grpc::ClientContext* context) {
+void Connection::log_in(grpc::ClientContext* context) const {
+  if (!options_.token.empty()) context->AddMetadata("authorization", "Bearer " + options_.token);
+}
+
+void Connection::prepare(TimePoint deadline, grpc::ClientContext* context) const {
+  log_in(context);
   const auto left = std::chrono::duration_cast<std::chrono::system_clock::duration>(deadline - Clock::now());
   context->set_deadline(std::chrono::system_clock::now() + left);
 }

@@ -65,7 +65,7 @@ class Connection {
     Backoff backoff(options_);
     for (bool may_have_run = false;;) {
       grpc::ClientContext context;
-      set_deadline(deadline, &context);
+      prepare(deadline, &context);
       const Link& link = next();
       const grpc::Status status = attempt(link.stub.get(), &context);
       if (status.ok()) return {};
@@ -81,7 +81,9 @@ class Connection {
   // Explains errors of the transport in our own words. Does not change errors of the server.
   Error describe(Error error) const;
   std::string where(const char* name) const { return std::string(name) + " at " + options_.endpoint; }
-  static void set_deadline(TimePoint deadline, grpc::ClientContext* context);
+  // Gives the call its deadline, and the login of the client.
+  void prepare(TimePoint deadline, grpc::ClientContext* context) const;
+  void log_in(grpc::ClientContext* context) const;
 
  private:
   // Says so if client and server do not agree on TLS. Without TLS, asks the server once.

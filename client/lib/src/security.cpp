@@ -14,6 +14,7 @@
 #include "client/lib/src/error.hpp"
 #include "tls/files.hpp"
 #include "tls/peer_probe.hpp"
+#include "tls/token.hpp"
 #include "tls/trust.hpp"
 
 namespace kilokv::client {
@@ -80,6 +81,7 @@ std::string read_own_pair(const TlsOptions& options, tls::Pair* pair) {
 }  // namespace
 
 Expected<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const ClientOptions& options) {
+  if (Error error = check_token(options)) return error;
   if (!options.tls.enabled) return grpc::InsecureChannelCredentials();
   std::shared_ptr<const tls::Trust> trust;
   const std::string shown_as = options.tls.ca_file.empty()
@@ -138,6 +140,19 @@ bool explain_missing_tls(const ClientOptions& options, Error* error) {
   error->code = ErrorCode::unauthenticated;
   error->message = "the server at " + options.endpoint + " uses TLS, and this client does not: turn TLS on (--tls)";
   return true;
+}
+
+Error check_token(const ClientOptions& options) {
+  if (options.token.empty()) return {};
+  if (!tls::parse_token(options.token)) {
+    return make_error(ErrorCode::invalid_argument,
+                      "the token is malformed: a token is kilokv_, 16 hex digits, _ and 64 hex digits");
+  }
+  const std::string host = options.endpoint.substr(0, options.endpoint.rfind(':'));
+  const bool is_here = host == "localhost" || host == "[::1]" || host.compare(0, 4, "127.") == 0;
+  if (options.tls.enabled || is_here) return {};
+  return make_error(ErrorCode::invalid_argument,
+                    "no token is sent to " + options.endpoint + " without TLS: use TLS, or no token");
 }
 
 }  // namespace kilokv::client

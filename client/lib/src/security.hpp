@@ -22,4 +22,7 @@ bool explain_handshake(const ClientOptions& options, const std::string& message,
 // Looks, after a failed call without TLS, whether the server uses TLS. If so, says so in `error`, and returns true.
 bool explain_missing_tls(const ClientOptions& options, Error* error);
 
+// INVALID_ARGUMENT: the token would go over a network without TLS, or it is not a token.
+Error check_token(const ClientOptions& options);
+
 }  // namespace kilokv::client

@@ -428,8 +428,8 @@ void SessionState::renew_lease() {
   if (closing_ || ended_) return;
   renewal_ = std::make_unique<Renewal>();
   renewal_->request.set_session(id_);
-  Connection::set_deadline(Clock::now() + std::chrono::microseconds(std::max<std::uint64_t>(lease_us_ / 3, 1'000'000)),
-                           &renewal_->context);
+  connection_->prepare(Clock::now() + std::chrono::microseconds(std::max<std::uint64_t>(lease_us_ / 3, 1'000'000)),
+                       &renewal_->context);
   link_.stub->async()->KeepSessionAlive(&renewal_->context, &renewal_->request, &renewal_->response,
                                         [this](const grpc::Status& status) { on_lease_renewed(status); });
 }

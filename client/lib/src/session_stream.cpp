@@ -9,6 +9,7 @@ SessionStream::SessionStream(SessionState* session, std::shared_ptr<grpc::Channe
     : session_(session), stub_(std::move(channel)) {}
 
 void SessionStream::start() {
+  session_->connection().log_in(&context_);
   stub_.PrepareBidiStreamingCall(&context_, "/kilokv.v1.KiloKV/Session", {}, this);
   AddHold();  // needed because writes start outside of reactions; released when the stream breaks
   StartRead(&incoming_);

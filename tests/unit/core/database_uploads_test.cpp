@@ -376,5 +376,23 @@ TEST_F(DatabaseUploads, ManyKeysBeforeAndBehindACrash) {
   EXPECT_EQ(integer("sum"), 0);
 }
 
+// Uploaded guards have a limit of their own, and the other reads of their transaction have all of theirs.
+TEST_F(DatabaseUploads, UploadedGuardsDoNotCountAsReads) {
+  options.transaction_reads_max = 5;
+  reopen();
+  session = open_session();
+  const auto reads = [](std::uint32_t limit) {
+    return Build([limit](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.range_op(engine::OpKind::range_get, "a", "b", limit);
+      b.end();
+    });
+  };
+  upload_all(1, absent(10));
+  EXPECT_EQ(commit(1, 10, reads(5))->outcome(0), kCommitted);
+  upload_all(2, absent(10));
+  EXPECT_EQ(code(commit(2, 10, reads(6))), StatusCode::invalid_argument);
+}
+
 }  // namespace
 }  // namespace kilokv::server

@@ -47,6 +47,8 @@ struct ClientOptions {
   std::uint64_t backoff_us_max = 1'000'000;
   std::uint32_t connections = 1;  // HTTP/2 connections; sessions are distributed over them
   TlsOptions tls = {};
+  // For a server with logins. A client without TLS sends it to this machine only (localhost, 127.0.0.0/8, [::1]).
+  std::string token = {};
 };
 
 struct SessionOptions {

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Logins and rights of the real programs: the first administrator, rights by key, and what a revoke ends."""
+
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from programs import BIN, Server, temporary_folder, until  # noqa: E402
+
+OK, NOT_DONE, REFUSED = 0, 1, 3
+LOGIN_FAILED = DENIED = NOT_NOW = 5  # the code for other errors
+
+
+class LoginTest(unittest.TestCase):
+    def setUp(self):
+        folder = temporary_folder()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.admin = self.folder / "admin.token"
+        self.server = Server(self.folder, "--login", "on", "--bootstrap-file", str(self.admin))
+        self.addCleanup(self.server.kill)
+        self.server.start()
+
+    def command(self, *words, token=None, program="kilokv"):
+        flags = ["--token-file", str(token)] if token else []
+        return [str(BIN / program), "--endpoint", self.server.endpoint, *flags, *words]
+
+    def run_as(self, token, *words, code=OK, stdin=None):
+        done = subprocess.run(self.command(*words, token=token), input=stdin, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, code, f"{words}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def as_admin(self, *words, **more):
+        return self.run_as(self.admin, *words, **more)
+
+    def user(self, name, *rights):
+        """Makes a user with a role of its own, and returns the file of its token."""
+        token = self.folder / f"{name}.token"
+        self.as_admin("role", "grant", f"role-{name}", *rights)
+        self.as_admin("user", "set", name, "--role", f"role-{name}")
+        self.as_admin("token", "create", name, "--file", str(token))
+        return token
+
+    def test_the_first_administrator_gets_a_token(self):
+        self.assertEqual(stat.S_IMODE(self.admin.stat().st_mode), 0o600)
+        self.as_admin("put", "a", "1")
+        self.assertIn("1", self.as_admin("get", "a"))
+        self.assertIn("admin", self.as_admin("user", "list"))
+        text = self.server.log.read_text()
+        self.assertIn("has made the user admin", text)
+        self.assertNotIn(self.admin.read_text().strip(), text)
+
+    def test_nobody_gets_in_without_a_login(self):
+        text = self.run_as(None, "get", "a", code=LOGIN_FAILED)
+        self.assertIn("needs a login", text)
+        wrong = self.folder / "wrong.token"
+        wrong.write_text("kilokv_" + "0" * 16 + "_" + "1" * 64 + "\n")
+        self.assertIn("unknown, or was removed", self.run_as(wrong, "get", "a", code=LOGIN_FAILED))
+        wrong.write_text("secret\n")
+        self.assertIn("malformed", self.run_as(wrong, "get", "a", code=REFUSED))
+        until(lambda: "refused logins" in self.server.log.read_text(), "a line about refused logins")
+
+    def test_rights_are_checked_by_key(self):
+        teller = self.user("teller", "--read", "account/", "--write", "account/")
+        auditor = self.user("auditor", "--read", "", "--metrics")
+        self.run_as(teller, "add", "account/1", "5")
+        text = self.run_as(teller, "put", "bonus", "1", code=DENIED)
+        self.assertIn('then[0]: user "teller" has no write right', text)
+        self.run_as(teller, "get", "bonus", code=DENIED)
+        self.run_as(teller, "scan", "--prefix", "account/")
+        self.run_as(teller, "scan", code=DENIED)
+        self.run_as(teller, "status", code=DENIED)
+        self.run_as(teller, "user", "list", code=DENIED)
+        self.run_as(teller, "parked", "list", code=DENIED)
+        self.run_as(auditor, "get", "account/1", "bonus", code=NOT_DONE)  # bonus is absent
+        self.run_as(auditor, "status")
+        self.run_as(auditor, "del", "account/1", code=DENIED)
+        # A guard reads, and both lists of operations count.
+        guard = {"guards": [{"key": "other", "is": "absent"}], "then": [{"op": "add", "key": "account/1", "delta": 1}]}
+        self.run_as(teller, "txn", stdin=json.dumps(guard), code=DENIED)
+        els = {"guards": [{"key": "account/1", "is": "exists"}], "then": [{"op": "add", "key": "account/1", "delta": 1}],
+               "else": [{"op": "put", "key": "other", "value": 1}]}
+        self.assertIn("else[0]", self.run_as(teller, "txn", stdin=json.dumps(els), code=DENIED))
+        self.assertIn("5", self.run_as(teller, "get", "account/1"))
+
+    def test_a_restart_keeps_users_and_rights(self):
+        teller = self.user("teller", "--read", "account/", "--write", "account/")
+        for end in (self.server.kill, self.server.stop):
+            end()
+            self.server.start()
+            self.run_as(teller, "add", "account/1", "5")
+            self.run_as(teller, "put", "bonus", "1", code=DENIED)
+            self.as_admin("role", "list")
+
+    def parked(self):
+        return [json.loads(line) for line in self.as_admin("--output", "json", "parked", "list").splitlines()]
+
+    def park(self, token, key):
+        """Starts a withdrawal that waits for a deposit."""
+        transaction = {"guards": [{"key": key, "is": "ge", "value": 10, "when_false": "wait"}], "wait_timeout_ms": 60000,
+                       "then": [{"op": "add", "key": key, "delta": -10}]}
+        before = len(self.parked())
+        waiting = subprocess.Popen(self.command("--timeout", "60s", "txn", token=token), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(waiting.kill)
+        waiting.stdin.write(json.dumps(transaction))
+        waiting.stdin.close()
+        until(lambda: len(self.parked()) > before, "a parked transaction")
+        return waiting
+
+    def end_of(self, waiting):
+        with waiting:
+            text = waiting.stdout.read()
+            self.assertNotEqual(waiting.wait(timeout=30), OK)
+        return text
+
+    def test_what_was_parked_before_a_revoke_does_not_run(self):
+        teller = self.user("teller", "--read", "account/", "--write", "account/")
+        for revoke in (("role", "revoke", "role-teller", "--write", "account/"), ("role", "remove", "role-teller"),
+                       ("user", "remove", "teller")):
+            with self.subTest(revoke):
+                teller.unlink()
+                teller = self.user("teller", "--read", "account/", "--write", "account/")
+                waiting = self.park(teller, "account/7")
+                self.as_admin(*revoke)
+                self.assertEqual(self.parked(), [])
+                self.as_admin("put", "account/7", "100")
+                self.assertIn("100", self.as_admin("get", "account/7"))
+                self.assertIn("PERMISSION_DENIED", self.end_of(waiting))
+                self.as_admin("del", "account/7")
+
+    def test_a_removed_token_does_not_count(self):
+        teller = self.user("teller", "--read", "account/", "--write", "account/")
+        waiting = self.park(teller, "account/9")
+        token = teller.read_text().split("_")[1]
+        self.as_admin("token", "remove", token)
+        self.run_as(teller, "get", "account/1", code=LOGIN_FAILED)
+        self.assertIn("PERMISSION_DENIED", self.end_of(waiting))
+        self.assertEqual(self.parked(), [])
+
+    def test_the_last_administrator_stays(self):
+        for words in (("user", "remove", "admin"), ("role", "revoke", "admin", "--admin"), ("role", "remove", "admin"),
+                      ("token", "remove", self.admin.read_text().split("_")[1])):
+            self.assertIn("nobody could log in", self.as_admin(*words, code=NOT_NOW))
+        self.as_admin("user", "list")
+
+    def test_no_secret_is_shown(self):
+        teller = self.user("teller", "--read", "account/")
+        secrets = [file.read_text().strip().split("_")[2] for file in (teller, self.admin)]
+        shown = "".join(self.as_admin("--output", form, *words) for form in ("text", "json")
+                        for words in (("status",), ("user", "list"), ("role", "list"), ("token", "list")))
+        self.server.stop()
+        found = [self.server.log.read_bytes(), shown.encode()]
+        found += [file.read_bytes() for file in (self.folder / "data").rglob("*") if file.is_file()]
+        for secret in secrets:
+            for form in (secret.encode(), bytes.fromhex(secret)):
+                self.assertFalse(any(form in content for content in found))
+
+    def test_another_machine_needs_tls_and_logins(self):
+        for flags in ((), ("--login", "on", "--bootstrap-file", str(self.folder / "other.token"))):
+            done = subprocess.run([BIN / "kilokvd", "--data-dir", self.folder / "other", "--listen", "0.0.0.0:0", *flags],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertNotEqual(done.returncode, OK)
+            self.assertIn("is for other machines", done.stderr)
+        flags = ("--listen", "0.0.0.0:0", "--insecure", "on")
+        other = subprocess.Popen([BIN / "kilokvd", "--data-dir", self.folder / "other", *flags], stderr=subprocess.PIPE)
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        with other.stderr:
+            lines = iter(other.stderr.readline, b"")
+            self.assertTrue(any(b"kilokvd is insecure" in line for line in lines))
+
+    def test_the_bootstrap_file_is_for_its_owner_only(self):
+        other = temporary_folder()
+        self.addCleanup(other.cleanup)
+        token = pathlib.Path(other.name) / "token"
+        token.write_text(self.admin.read_text())
+        token.chmod(0o644)
+        flags = ["--data-dir", f"{other.name}/data", "--listen", "127.0.0.1:0", "--login", "on"]
+        for more, words in (([], "give --bootstrap-file FILE"), (["--bootstrap-file", str(token)], "chmod 600")):
+            done = subprocess.run([BIN / "kilokvd", *flags, *more], capture_output=True, text=True, timeout=60)
+            self.assertNotEqual(done.returncode, OK)
+            self.assertIn(words, done.stderr)
+
+
+if __name__ == "__main__":
+    os.environ.pop("KILOKV_CLIENT_TOKEN", None)
+    unittest.main()

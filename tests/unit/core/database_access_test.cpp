@@ -1,0 +1,288 @@
+// Rights in a whole database: what is refused, what a revoke ends, and what a restart keeps.
+#include <string>
+
+#include "server/core/access/access_record.hpp"
+#include "tests/unit/core/core_fixture.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using engine::GuardKind;
+using engine::OnFalse;
+using engine::Outcome;
+using Kind = AccessChange::Kind;
+
+class DatabaseAccessTest : public CoreFixture {
+ protected:
+  void SetUp() override {
+    CoreFixture::SetUp();
+    change(role("boss", {{"", ""}}, true));
+    change(user("root", {"boss"}));
+    change(token("t0", "root"));
+    change(role("teller", {{"a", "c"}}));
+    change(user("alice", {"teller"}));
+    change(token("t1", "alice"));
+  }
+
+  static AccessChange role(const std::string& name, const std::vector<KeyRange>& keys, bool admin = false) {
+    return {.kind = Kind::put_role,
+            .role = {.name = name, .read = keys, .write = keys, .admin = admin},
+            .user = {},
+            .token = {}};
+  }
+  static AccessChange user(const std::string& name, std::vector<std::string> roles) {
+    return {.kind = Kind::put_user,
+            .role = {},
+            .user = {.name = name, .roles = std::move(roles), .certificates = {}},
+            .token = {}};
+  }
+  static AccessChange token(const std::string& id, const std::string& of) {
+    return {.kind = Kind::put_token, .role = {}, .user = {}, .token = {.id = id, .user = of}};
+  }
+  static AccessChange removal(Kind kind, const std::string& name) {
+    AccessChange change{.kind = kind, .role = {}, .user = {}, .token = {}};
+    change.role.name = change.user.name = change.token.id = name;
+    return change;
+  }
+
+  Status begin_change(const AccessChange& wanted) {
+    auto answer = std::make_shared<std::optional<Status>>();
+    database->change_access(
+        nullptr, [wanted](const AccessTable&) -> Result<AccessChange> { return wanted; },
+        [answer](const Result<BatchNumber>& batch) { *answer = batch.status(); });
+    settle();
+    return *answer ? **answer : Status(StatusCode::internal, "no answer");
+  }
+  void change(const AccessChange& wanted) {
+    const Status status = begin_change(wanted);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+
+  std::shared_ptr<RecordingSink> submit_as(const std::string& name, const std::string& token_id, const Build& build,
+                                           std::optional<SessionId> session = {}, std::uint64_t number = 0) {
+    auto request = database->acquire_request();
+    engine::ColumnsBuilder builder(&request->transactions, database->key_secret());
+    build(builder);
+    auto sink = std::make_shared<RecordingSink>();
+    request->identity = {session, number, 0, {}};
+    request->sink = sink;
+    std::shared_ptr<Client>& client = clients_[name];
+    if (client == nullptr) client = std::make_shared<Client>(std::string(Client::kUserPrefix) + name);
+    request->client = client;
+    request->login = std::make_shared<const Login>(Login{.user = name, .token = token_id, .certificate = {}});
+    database->submit(std::move(request));
+    return sink;
+  }
+  std::shared_ptr<RecordingSink> alice(const Build& build) { return submit_as("alice", "t1", build); }
+
+  static Build adding(const std::string& key) {
+    return [key](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(engine::OpKind::add, b.key(key), engine::Operand::integer, 1);
+      b.end();
+    };
+  }
+  static Build waiting_for(const std::string& key) {
+    return [key](engine::ColumnsBuilder& b) {
+      b.begin(0, 60000000);
+      b.guard(GuardKind::greater_equal, OnFalse::wait, b.key(key), 10);
+      b.op(engine::OpKind::add, b.key(key), engine::Operand::integer, -10);
+      b.end();
+    };
+  }
+  static bool denied(const std::shared_ptr<RecordingSink>& sink) {
+    return sink->failure && sink->failure->code() == StatusCode::permission_denied;
+  }
+
+  std::map<std::string, std::shared_ptr<Client>> clients_;
+};
+
+TEST_F(DatabaseAccessTest, GuardsReadsAndWritesNeedTheirRights) {
+  AccessChange split = role("teller", {});
+  split.role.read = {{"r", "s"}};
+  split.role.write = {{"w", "x"}};
+  change(split);
+  struct Case {
+    const char* what;
+    bool allowed;
+    Build build;
+  };
+  const auto one = [](auto part) {
+    return Build([part](engine::ColumnsBuilder& b) {
+      b.begin();
+      part(b);
+      b.end();
+    });
+  };
+  using B = engine::ColumnsBuilder;
+  using engine::OpKind;
+  for (const Case& c : {
+           Case{"get", true, one([](B& b) { b.op(OpKind::get, b.key("r1")); })},
+           {"get other", false, one([](B& b) { b.op(OpKind::get, b.key("w1")); })},
+           {"put", true, one([](B& b) { b.op(OpKind::put, b.key("w1")); })},
+           {"put other", false, one([](B& b) { b.op(OpKind::put, b.key("r1")); })},
+           {"add", true, one([](B& b) { b.op(OpKind::add, b.key("w2")); })},
+           {"add other", false, one([](B& b) { b.op(OpKind::add, b.key("r2")); })},
+           {"delete", true, one([](B& b) { b.op(OpKind::del, b.key("w1")); })},
+           {"delete other", false, one([](B& b) { b.op(OpKind::del, b.key("r1")); })},
+           {"range get", true, one([](B& b) { b.range_op(OpKind::range_get, "r1", "s", 10); })},
+           {"range get beyond", false, one([](B& b) { b.range_op(OpKind::range_get, "r1", "s0", 10); })},
+           {"range get without end", false, one([](B& b) { b.range_op(OpKind::range_get, "r1", "", 10); })},
+           {"delete range", true, one([](B& b) { b.range_op(OpKind::delete_range, "w", "x", 10); })},
+           {"delete range other", false, one([](B& b) { b.range_op(OpKind::delete_range, "r", "s", 10); })},
+           {"guard", true, one([](B& b) {
+              b.guard(GuardKind::absent, OnFalse::fail, b.key("r9"), 0);
+              b.op(OpKind::put, b.key("w1"));
+            })},
+           {"guard on a key to write", false, one([](B& b) {
+              b.guard(GuardKind::absent, OnFalse::fail, b.key("w9"), 0);
+              b.op(OpKind::put, b.key("w1"));
+            })},
+           {"guard on two keys", false, one([](B& b) {
+              b.guard(GuardKind::less, OnFalse::fail, b.key("r1"), 0, b.key("w1"));
+              b.op(OpKind::put, b.key("w1"));
+            })},
+           {"range guard", true, one([](B& b) {
+              b.range_guard(GuardKind::range_unchanged, OnFalse::fail, "r", "s", kVersionMax);
+              b.op(OpKind::put, b.key("w1"));
+            })},
+           {"range guard beyond", false, one([](B& b) {
+              b.range_guard(GuardKind::range_unchanged, OnFalse::fail, "r", "t", kVersionMax);
+              b.op(OpKind::put, b.key("w1"));
+            })},
+           {"else that does not run", false, one([](B& b) {
+              b.guard(GuardKind::absent, OnFalse::fail, b.key("r9"), 0);
+              b.op(OpKind::put, b.key("w1"));
+              b.begin_else();
+              b.op(OpKind::put, b.key("r1"));
+            })},
+       }) {
+    const auto sink = alice(c.build);
+    settle();
+    EXPECT_EQ(denied(sink), !c.allowed) << c.what;
+    EXPECT_EQ(sink->done, c.allowed) << c.what;
+    EXPECT_TRUE(!denied(sink) || sink->failure->not_run()) << c.what;
+  }
+}
+
+TEST_F(DatabaseAccessTest, ALoginThatDoesNotCountRunsNothing) {
+  for (const auto& [name, id] : {std::pair{"alice", "t0"}, {"alice", ""}, {"carol", "t1"}}) {
+    const auto sink = submit_as(name, id, adding("a1"));
+    settle();
+    EXPECT_TRUE(denied(sink)) << name << ' ' << id;
+  }
+}
+
+// Every kind of change that takes the right away.
+TEST_F(DatabaseAccessTest, WhatWasParkedBeforeARevokeDoesNotRun) {
+  for (const AccessChange& revoke :
+       {role("teller", {{"b", "c"}}), removal(Kind::remove_role, "teller"), user("alice", {}),
+        removal(Kind::remove_token, "t1"), removal(Kind::remove_user, "alice")}) {
+    change(role("teller", {{"a", "c"}}));
+    change(user("alice", {"teller"}));
+    change(token("t1", "alice"));
+    const auto waits = alice(waiting_for("a1")), of_root = submit_as("root", "t0", waiting_for("a2"));
+    settle();
+    ASSERT_FALSE(waits->ended());
+    change(revoke);
+    EXPECT_TRUE(denied(waits)) << static_cast<int>(revoke.kind);
+    EXPECT_FALSE(of_root->ended());
+    EXPECT_EQ(database->status().parked, 1u);
+    const auto deposit = submit_as("root", "t0", [](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(engine::OpKind::put, b.key("a1"), engine::Operand::integer, 100);
+      b.op(engine::OpKind::put, b.key("a2"), engine::Operand::integer, 10);
+      b.end();
+    });
+    settle();
+    EXPECT_TRUE(deposit->done);
+    EXPECT_EQ(of_root->outcome(0), Outcome::committed);
+    const auto read = submit_as("root", "t0", [](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(engine::OpKind::get, b.key("a1"));
+      b.end();
+    });
+    settle();
+    EXPECT_EQ(read->at(0).reads.at(0).integer, 100);
+    static_cast<void>(submit_as("root", "t0", [](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(engine::OpKind::del, b.key("a1"));
+      b.op(engine::OpKind::del, b.key("a2"));
+      b.end();
+    }));
+    settle();
+  }
+}
+
+TEST_F(DatabaseAccessTest, WhatNeedsNothingOfTheRevokedStaysParked) {
+  const auto waits = alice(waiting_for("b1"));
+  settle();
+  change(role("teller", {{"b", "c"}}));
+  EXPECT_FALSE(waits->ended());
+  const auto deposit = submit_as("root", "t0", [](engine::ColumnsBuilder& b) {
+    b.begin();
+    b.op(engine::OpKind::put, b.key("b1"), engine::Operand::integer, 10);
+    b.end();
+  });
+  settle();
+  EXPECT_EQ(waits->outcome(0), Outcome::committed);
+}
+
+// The change is between the two in the order of the executor's work.
+TEST_F(DatabaseAccessTest, WhatIsQueuedWhenARevokeComesDoesNotRun) {
+  const auto queued = alice(adding("a1"));
+  const Status status = begin_change(removal(Kind::remove_token, "t1"));
+  EXPECT_TRUE(status.ok());
+  EXPECT_TRUE(denied(queued) || queued->done);
+  const auto later = alice(adding("a1"));
+  settle();
+  EXPECT_TRUE(denied(later));
+}
+
+TEST_F(DatabaseAccessTest, ARestartKeepsTheTable) {
+  for (int round = 0; round < 3; ++round) {
+    reopen();
+    const auto allowed = alice(adding("a1")), other = alice(adding("z1"));
+    settle();
+    EXPECT_TRUE(allowed->done);
+    EXPECT_TRUE(denied(other));
+    if (round == 0) {  // then the table is in the checkpoint, and what comes after it is in the log
+      sim.scheduler.run_for(2 * options.checkpoint_interval_us);
+      settle();
+      EXPECT_GT(log.checkpoint(), 0u);
+      change(user("carol", {"teller"}));
+    }
+    EXPECT_TRUE(round == 0 || database->access().latest()->users().contains("carol"));
+  }
+}
+
+TEST_F(DatabaseAccessTest, ARefusedChangeChangesNothing) {
+  const std::string before = encode_table(*database->access().latest());
+  EXPECT_EQ(begin_change(removal(Kind::remove_user, "nobody")).code(), StatusCode::not_found);
+  EXPECT_EQ(begin_change(removal(Kind::remove_user, "root")).code(), StatusCode::failed_precondition);
+  EXPECT_EQ(encode_table(*database->access().latest()), before);
+  reopen();
+  EXPECT_EQ(encode_table(*database->access().latest()), before);
+}
+
+TEST_F(DatabaseAccessTest, ASessionIsForItsUserAlone) {
+  const auto alice_client = std::make_shared<Client>("user:alice"), root_client = std::make_shared<Client>("user:root");
+  SessionId session;
+  database->open_session(alice_client, 0, [&](Result<SessionId> opened, DurationUs) { session = *opened; });
+  settle();
+  const auto own = submit_as("alice", "t1", adding("a1"), session, 1),
+             of_other = submit_as("root", "t0", adding("a1"), session, 2);
+  settle();
+  EXPECT_TRUE(own->done);
+  EXPECT_TRUE(denied(of_other));
+  EXPECT_EQ(database->keep_alive(root_client, session).code(), StatusCode::permission_denied);
+  EXPECT_TRUE(database->keep_alive(alice_client, session).ok());
+  std::optional<Status> closed;
+  database->close_session(root_client, session, [&](const Status& status) { closed = status; });
+  settle();
+  ASSERT_TRUE(closed);
+  EXPECT_EQ(closed->code(), StatusCode::permission_denied);
+}
+
+}  // namespace
+}  // namespace kilokv::server
