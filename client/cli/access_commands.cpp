@@ -32,6 +32,7 @@ ExitCode change(const CommonOptions& common, const std::function<Error(AccessAdm
 
 std::vector<KeyRange> ranges_of(const std::vector<std::string>& prefixes, const std::vector<std::string>& pairs) {
   std::vector<KeyRange> ranges;
+  ranges.reserve(prefixes.size() + pairs.size() / 2);
   for (const std::string& prefix : prefixes) ranges.push_back(keys_with_prefix(prefix));
   for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) ranges.push_back({pairs[i], pairs[i + 1]});
   return ranges;

@@ -1,5 +1,6 @@
 #include "server/service/logins.hpp"
 
+#include <grpc/grpc_security_constants.h>
 #include <spdlog/spdlog.h>
 
 #include <optional>

@@ -82,7 +82,7 @@ class RemoteAccess final : public AccessAdmin {
 
   Expected<std::vector<RoleRights>> list_roles() override {
     std::vector<RoleRights> all;
-    const Error error = list(v1::ListAccessRequest::KIND_ROLES, [&all](const v1::ListAccessResponse& page) {
+    Error error = list(v1::ListAccessRequest::KIND_ROLES, [&all](const v1::ListAccessResponse& page) {
       for (const v1::RoleRights& role : page.roles()) {
         all.push_back({role.role(), ranges_of(role.read()), ranges_of(role.write()), role.admin(), role.metrics()});
       }
@@ -93,7 +93,7 @@ class RemoteAccess final : public AccessAdmin {
   }
   Expected<std::vector<User>> list_users() override {
     std::vector<User> all;
-    const Error error = list(v1::ListAccessRequest::KIND_USERS, [&all](const v1::ListAccessResponse& page) {
+    Error error = list(v1::ListAccessRequest::KIND_USERS, [&all](const v1::ListAccessResponse& page) {
       for (const v1::AccessUser& user : page.users()) {
         all.push_back({user.user(),
                        {user.roles().begin(), user.roles().end()},
@@ -106,7 +106,7 @@ class RemoteAccess final : public AccessAdmin {
   }
   Expected<std::vector<Token>> list_tokens() override {
     std::vector<Token> all;
-    const Error error = list(v1::ListAccessRequest::KIND_TOKENS, [&all](const v1::ListAccessResponse& page) {
+    Error error = list(v1::ListAccessRequest::KIND_TOKENS, [&all](const v1::ListAccessResponse& page) {
       for (const v1::AccessToken& token : page.tokens()) {
         all.push_back({token.id(), token.user(), token.created_us(), token.expires_us()});
       }
@@ -120,7 +120,7 @@ class RemoteAccess final : public AccessAdmin {
   // A change that may have run is not sent again: the second one could fail, or make a second token.
   Expected<v1::ChangeAccessResponse> change(const v1::ChangeAccessRequest& request) {
     v1::ChangeAccessResponse response;
-    const Error error =
+    Error error =
         connection_.call("ChangeAccess", connection_.deadline({}), Retry::when_refused,
                          [&](auto* stub, auto* context) { return stub->ChangeAccess(context, request, &response); });
     if (error) return error;
@@ -134,7 +134,7 @@ class RemoteAccess final : public AccessAdmin {
     v1::ListAccessResponse page;
     request.set_kind(kind);
     do {
-      const Error error =
+      Error error =
           connection_.call("ListAccess", connection_.deadline({}), Retry::always,
                            [&](auto* stub, auto* context) { return stub->ListAccess(context, request, &page); });
       if (error) return error;
