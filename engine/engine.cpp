@@ -222,6 +222,11 @@ class HostEngine final : public Engine {
             validator_.choice()};
   }
 
+  EngineMemory memory() const override {
+    const StoreMemory store = store_.memory();
+    return {store_.table().size(), store_.table().capacity(), store.table, store.keys, store.index, store.values};
+  }
+
  private:
   // Guards and operations of a batch. `serial` runs fewer in less time than it takes to start a thread.
   static constexpr std::size_t kChosenUsesMin = 1024;
@@ -474,6 +479,18 @@ Result<std::unique_ptr<Engine>> create_engine_on(const EngineOptions& options, O
   return create_engine_with(options,
                             std::make_unique<DeviceExecutor>(std::move(opened), std::move(names), options.settings));
 }
+
+std::size_t table_bytes_until(std::size_t slots, std::size_t records) {
+  return RecordTable::memory_until(slots, records);
+}
+
+// The index keeps a reference to the key, and room for a few more.
+std::size_t new_key_bytes(std::size_t key_bytes) {
+  constexpr std::size_t kInIndex = 12;
+  return KeyArena::memory_of(key_bytes) + kInIndex;
+}
+
+std::size_t new_value_bytes(std::size_t value_bytes) { return BlobStore::memory_of(value_bytes); }
 
 std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel,
                                            const std::string& reason) {

@@ -79,6 +79,24 @@ struct EngineStats {
   std::string validator_choice;  // what checked the last large read set, and why; empty: there was none
 };
 
+// The memory of the records, by what it is for. `slots` and `records` (deleted ones included) say when the table grows.
+struct EngineMemory {
+  std::size_t records = 0, slots = 0;
+  std::size_t table_bytes = 0;  // slots, and what is kept for each slot
+  std::size_t key_bytes = 0;
+  std::size_t index_bytes = 0;  // the order of the keys
+  std::size_t value_bytes = 0;  // byte values, with those that scans and answers still need
+
+  std::size_t sum() const { return table_bytes + key_bytes + index_bytes + value_bytes; }
+};
+
+// The most memory that a table with so many slots takes until it has room for `records`. A table that grows takes more
+// than before and after.
+std::size_t table_bytes_until(std::size_t slots, std::size_t records);
+// The most memory that a new key, or a byte value, takes. A new key also counts as a record of the table.
+std::size_t new_key_bytes(std::size_t key_bytes);
+std::size_t new_value_bytes(std::size_t value_bytes);
+
 // The cell that a key had before a batch first wrote it.
 struct BeforeImage {
   KeyId id;
@@ -174,6 +192,8 @@ class Engine {
   virtual void clear_dirty() = 0;
 
   virtual EngineStats stats() const = 0;
+  // Takes constant time, so that it can be asked after each batch.
+  virtual EngineMemory memory() const = 0;
 };
 
 }  // namespace kilokv::engine

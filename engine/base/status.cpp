@@ -5,7 +5,7 @@ namespace {
 
 // Says whether to raise or to lower the setting of a limit that was reached: raise a maximum, lower a reserve.
 std::string direction(const std::string& setting) {
-  if (setting.ends_with("-max")) return "raise ";
+  if (setting.ends_with("-max") || setting.ends_with("-limit")) return "raise ";
   return setting.ends_with("-reserve") ? "lower " : "";
 }
 

@@ -50,6 +50,7 @@ enum class ErrorReason : std::uint8_t {
   uploads_full,
   table_full,
   disk_full,
+  memory_full,
   calls_full,
   scans_full,
   slow_reader,

@@ -1,5 +1,6 @@
 #include "engine/table/blob_store.hpp"
 
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -15,23 +16,25 @@ struct BlobStore::Blob {
   char* data() { return reinterpret_cast<char*>(this + 1); }
 };
 
-void* BlobStore::CountingResource::do_allocate(std::size_t size, std::size_t alignment) {
-  bytes += size;
-  return std::pmr::new_delete_resource()->allocate(size, alignment);
+// The size classes of jemalloc. A long blob does not touch the rest of its class, so it counts whole pages.
+std::size_t BlobStore::memory_of(std::size_t bytes) {
+  constexpr std::size_t kClassMin = 16, kClassesFrom = 128, kPagesFrom = std::size_t{16} << 10, kPage = 4096;
+  const std::size_t size = sizeof(Blob) + bytes;
+  std::size_t step = kClassMin;
+  if (size > kPagesFrom) {
+    step = kPage;
+  } else if (size > kClassesFrom) {
+    step = std::bit_floor(size - 1) / 4;
+  }
+  return (size + step - 1) / step * step;
 }
-
-void BlobStore::CountingResource::do_deallocate(void* memory, std::size_t size, std::size_t alignment) {
-  bytes -= size;
-  std::pmr::new_delete_resource()->deallocate(memory, size, alignment);
-}
-
-BlobStore::~BlobStore() = default;
 
 std::uint64_t BlobStore::add(std::string_view bytes) {
-  void* const memory = pool_.allocate(sizeof(Blob) + bytes.size(), alignof(Blob));
+  void* const memory = ::operator new(sizeof(Blob) + bytes.size());
   Blob* const added = new (memory) Blob{hash_of(bytes), static_cast<std::uint32_t>(bytes.size()), 1};
   if (!bytes.empty()) std::memcpy(added->data(), bytes.data(), bytes.size());
   ++size_;
+  bytes_ += memory_of(bytes.size());
   return reinterpret_cast<std::uint64_t>(added);
 }
 
@@ -51,8 +54,9 @@ void BlobStore::release(std::uint64_t word) {
   Blob* const released = blob(word);
   KILOKV_CHECK(released->references > 0);
   if (--released->references > 0) return;
-  pool_.deallocate(released, sizeof(Blob) + released->size, alignof(Blob));
   --size_;
+  bytes_ -= memory_of(released->size);
+  ::operator delete(released);
 }
 
 void BlobStore::release_through(BatchNumber batch) {

@@ -6,6 +6,9 @@
 // with the batch's number. release_through() drops it later. So an address is never reused while a result may still
 // show it.
 //
+// Each blob is an allocation of its own, so that a value that is freed goes back to the allocator. A pool would keep
+// it.
+//
 // Thread safety: none, with one exception. Any thread may call bytes() for a word whose blob is referenced, because a
 // blob's size and bytes never change.
 #pragma once
@@ -13,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory_resource>
 #include <string_view>
 
 #include "engine/base/types.hpp"
@@ -22,8 +24,8 @@ namespace kilokv::engine {
 
 class BlobStore {
  public:
+  // Requires of the destructor: no blob is left.
   BlobStore() = default;
-  ~BlobStore();
   BlobStore(const BlobStore&) = delete;
   BlobStore& operator=(const BlobStore&) = delete;
 
@@ -40,7 +42,9 @@ class BlobStore {
   void release_through(BatchNumber batch);
 
   std::size_t size() const { return size_; }
-  std::size_t memory_bytes() const { return upstream_.bytes + retired_.size() * sizeof(Retired); }
+  // The memory of a blob with so many bytes, together with what an allocator of size classes adds.
+  static std::size_t memory_of(std::size_t bytes);
+  std::size_t memory_bytes() const { return bytes_ + retired_.size() * sizeof(Retired); }
 
  private:
   struct Blob;
@@ -48,22 +52,11 @@ class BlobStore {
     BatchNumber batch;
     std::uint64_t word;
   };
-  // Counts the bytes that the pool took from the heap.
-  struct CountingResource final : std::pmr::memory_resource {
-    std::size_t bytes = 0;
-
-   private:
-    void* do_allocate(std::size_t size, std::size_t alignment) override;
-    void do_deallocate(void* memory, std::size_t size, std::size_t alignment) override;
-    bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
-  };
 
   static Blob* blob(std::uint64_t word) { return reinterpret_cast<Blob*>(word); }
 
-  CountingResource upstream_;
-  std::pmr::unsynchronized_pool_resource pool_{&upstream_};
   std::deque<Retired> retired_;
-  std::size_t size_ = 0;
+  std::size_t size_ = 0, bytes_ = 0;
 };
 
 }  // namespace kilokv::engine

@@ -28,6 +28,8 @@ class KeyArena {
   void remove(std::uint32_t ref);
   // Empty: the entry was freed and is not in use again.
   std::string_view view(std::uint32_t ref) const;
+  // The memory of the entry of a key with so many bytes.
+  static std::size_t memory_of(std::size_t key_bytes) { return units_for(key_bytes) * kUnitBytes; }
   std::size_t memory_bytes() const { return blocks_.size() * kBlockUnits * kUnitBytes; }
 
  private:

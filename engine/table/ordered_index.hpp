@@ -112,6 +112,13 @@ class OrderedIndex {
   }
 
   std::size_t memory_bytes() const;
+  // About the same, in constant time. `keys`: how many the index holds.
+  std::size_t memory_bytes_of(std::size_t keys) const {
+    constexpr std::size_t kAllocation = 16;  // what an allocator adds to a chunk
+    return keys * sizeof(std::uint32_t) +
+           chunks_.capacity() * (sizeof(Chunk) + sizeof(ChunkSummary) + kChunkGrowth / 2 * sizeof(std::uint32_t) +
+                                 kAllocation + sizeof(std::uint32_t));
+  }
 
  private:
   using Chunk = std::vector<std::uint32_t>;

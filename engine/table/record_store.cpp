@@ -1,8 +1,17 @@
 #include "engine/table/record_store.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace kilokv::engine {
+
+// Every blob has to go by itself.
+RecordStore::~RecordStore() {
+  blobs_.release_through(std::numeric_limits<BatchNumber>::max());
+  for (std::uint32_t slot = 0; slot < table_.capacity(); ++slot) {
+    if (type_of(table_[slot].cell.tag) == ValueType::bytes) blobs_.release(table_[slot].cell.word);
+  }
+}
 
 bool RecordStore::insert(KeyId id, std::string_view key) {
   if (table_.size() >= records_max_) return false;
@@ -165,6 +174,14 @@ Hash128 RecordStore::compute_hash() const {
     sum += digest(table_[slot].id, table_[slot].cell);
   }
   return from_wide(sum);
+}
+
+StoreMemory RecordStore::memory() const {
+  return {.table = table_.memory_bytes(),
+          .keys = keys_.memory_bytes(),
+          .index = index_.memory_bytes_of(table_.size()) + tombstone_queue_.size() * sizeof(Tombstone) +
+                   dirty_.size() * sizeof(std::uint32_t),
+          .values = blobs_.memory_bytes()};
 }
 
 std::size_t RecordStore::memory_bytes() const {

@@ -35,6 +35,11 @@ struct SlotImage {
   Cell before;
 };
 
+// Bytes of memory. `index`: the key order, the queue of tombstones and the list of changed records.
+struct StoreMemory {
+  std::size_t table = 0, keys = 0, index = 0, values = 0;
+};
+
 class RecordStore {
  public:
   // Bound on touched records. When a range is first read, the index learns of all of them, which takes about a second
@@ -50,6 +55,10 @@ class RecordStore {
         touched_max_(touched_max),
         table_(expected_records),
         index_(&keys_) {}
+
+  ~RecordStore();
+  RecordStore(const RecordStore&) = delete;
+  RecordStore& operator=(const RecordStore&) = delete;
 
   RecordTable& table() { return table_; }
   const RecordTable& table() const { return table_; }
@@ -129,6 +138,8 @@ class RecordStore {
   Hash128 hash() const { return from_wide(hash_); }
   Hash128 compute_hash() const;
   std::size_t memory_bytes() const;
+  // The same, by what it is for. Takes constant time.
+  StoreMemory memory() const;
 
  private:
   static Wide digest(KeyId id, Cell cell) {

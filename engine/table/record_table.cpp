@@ -29,7 +29,7 @@ RecordTable::RecordTable(std::size_t expected_records) {
 
 void RecordTable::allocate(std::uint32_t capacity) {
   capacity_ = capacity;
-  size_max_ = std::size_t{capacity} * 4 / 5;
+  size_max_ = records_of(capacity);
   slots_ = ZeroedArray<Slot>(std::size_t{capacity} + 1);
   key_refs_ = ZeroedArray<std::uint32_t>(capacity);
   chunks_ = ZeroedArray<std::uint32_t>(capacity);
@@ -43,7 +43,7 @@ void RecordTable::grow() {
   const ZeroedArray<std::uint32_t> old_refs = std::move(key_refs_);
   const ZeroedArray<std::uint32_t> old_chunks = std::move(chunks_);
   const ZeroedArray<Marks> old_marks = std::move(marks_);
-  const std::uint64_t wanted = std::uint64_t{old_capacity} * 5 / 4 + 1;
+  const std::uint64_t wanted = next_capacity(old_capacity);
   KILOKV_CHECK(wanted <= kCapacityMax);
   allocate(static_cast<std::uint32_t>(wanted));
   for (std::uint32_t i = 0; i < old_capacity; ++i) {
@@ -54,6 +54,22 @@ void RecordTable::grow() {
     if ((old_marks[i / 64].dirty >> (i % 64) & 1) != 0) set_dirty(slot, true);
     if ((old_marks[i / 64].touched >> (i % 64) & 1) != 0) touch(slot);
   }
+}
+
+std::size_t RecordTable::memory_of(std::size_t capacity) {
+  const std::size_t marks = capacity / 64 + 1;
+  return (capacity + 1) * sizeof(Slot) + 2 * capacity * sizeof(std::uint32_t) + marks * sizeof(Marks) +
+         (marks / 64 + 1) * sizeof(std::uint64_t);
+}
+
+std::size_t RecordTable::memory_until(std::size_t capacity, std::size_t records) {
+  std::size_t most = memory_of(capacity);
+  while (records > records_of(capacity)) {
+    const std::size_t old = memory_of(capacity);
+    capacity = next_capacity(capacity);
+    most = old + memory_of(capacity);
+  }
+  return most;
 }
 
 std::uint32_t RecordTable::place(KeyId id, std::uint32_t key_ref) {

@@ -114,6 +114,12 @@ class RecordTable {
     }
   }
 
+  // The memory of a table with so many slots.
+  static std::size_t memory_of(std::size_t capacity);
+  // The most memory that a table of `capacity` slots takes until it has room for `records`. While a table grows, the
+  // old slots and the new ones are there together.
+  static std::size_t memory_until(std::size_t capacity, std::size_t records);
+
   std::size_t size() const { return size_; }
   std::uint32_t capacity() const { return capacity_; }
   std::size_t memory_bytes() const {
@@ -122,6 +128,8 @@ class RecordTable {
 
  private:
   void allocate(std::uint32_t capacity);
+  static std::size_t next_capacity(std::size_t capacity) { return capacity * 5 / 4 + 1; }
+  static std::size_t records_of(std::size_t capacity) { return capacity * 4 / 5; }
   void grow();
   void untouch(std::uint32_t slot);
   std::uint32_t place(KeyId id, std::uint32_t key_ref);

@@ -56,6 +56,7 @@ class ForwardingEngine : public engine::Engine {
   std::size_t dirty_count() const override { return to_->dirty_count(); }
   void clear_dirty() override { to_->clear_dirty(); }
   engine::EngineStats stats() const override { return to_->stats(); }
+  engine::EngineMemory memory() const override { return to_->memory(); }
 
  private:
   std::unique_ptr<engine::Engine> to_;

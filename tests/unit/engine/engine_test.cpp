@@ -342,5 +342,50 @@ TEST(hash_and_replay_after_random_batches) {
   }
 }
 
+// Admission reserves by these bounds, so the memory may never grow by more.
+TEST(memory_grows_by_no_more_than_the_bounds) {
+  std::mt19937_64 random(20261124);
+  constexpr std::size_t kBlock = std::size_t{1} << 20;  // the keys are in blocks
+  Bench bench;
+  std::uint64_t bound = 0;
+  const EngineMemory before = bench.engine->memory();
+  for (int i = 0; i < 30000; ++i) {
+    std::string key = std::to_string(i) + "/";
+    key.append(random() % 200, 'k');
+    const std::string value(random() % (i % 100 == 0 ? 70000 : 300), 'v');
+    bound += new_key_bytes(key.size()) + new_value_bytes(value.size());
+    EXPECT_TRUE(bench.engine->load(key, static_cast<Version>(i) + 1, ValueType::bytes, 0, value).ok());
+    const EngineMemory now = bench.engine->memory();
+    EXPECT_TRUE(now.key_bytes + now.index_bytes + now.value_bytes <=
+                before.key_bytes + before.index_bytes + before.value_bytes + bound + kBlock);
+    EXPECT_TRUE(now.table_bytes <= table_bytes_until(before.slots, now.records));
+    if (has_failed()) return;
+  }
+  EXPECT_EQ(bench.engine->memory().records, std::size_t{30000});
+  EXPECT_TRUE(bench.engine->memory().value_bytes * 10 > bound * 5);  // the bounds are no more than they need to be
+}
+
+TEST(values_that_are_replaced_give_their_memory_back) {
+  Bench bench;
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_TRUE(
+        bench.engine->load("key" + std::to_string(i), 1, ValueType::bytes, 0, std::string(std::size_t(i), 'v')).ok());
+  }
+  EXPECT_TRUE(bench.engine->memory().value_bytes > std::size_t{400000});
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_TRUE(bench.engine->load("key" + std::to_string(i), 2, ValueType::integer, 5, {}).ok());
+  }
+  EXPECT_EQ(bench.engine->memory().value_bytes, std::size_t{0});
+}
+
+// A table that grows has its old slots and its new ones for a moment.
+TEST(a_table_that_grows_takes_more_for_a_moment) {
+  const std::size_t now = table_bytes_until(1000, 800);
+  EXPECT_EQ(table_bytes_until(1000, 0), now);
+  EXPECT_TRUE(table_bytes_until(1000, 801) > 2 * now);
+  EXPECT_TRUE(table_bytes_until(1000, 801) < now * 5 / 2);
+  EXPECT_TRUE(table_bytes_until(1000, 100000) > std::size_t{100000} * 40 * 9 / 4);
+}
+
 }  // namespace
 }  // namespace kilokv::test

@@ -51,6 +51,7 @@ class ByteValues : public engine::Engine {
   std::size_t dirty_count() const override { return 0; }
   void clear_dirty() override {}
   engine::EngineStats stats() const override { return {}; }
+  engine::EngineMemory memory() const override { return {}; }
 
  private:
   std::array<std::string, 3> values_{"value 0", "value 1", "value 2"};
