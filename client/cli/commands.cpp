@@ -268,12 +268,19 @@ ExitCode run_status(const CommonOptions& common) {
                  {"state_hash", status->state_hash}});
   for (const auto& [name, value] : status->counters) fields[name] = value;
   if (common.output == OutputFormat::json) {
+    for (const auto& owner : status->memory) {
+      fields["memory"][owner.name] = {{"bytes", owner.bytes}, {"bound_bytes", owner.bound_bytes}};
+    }
     std::cout << fields.dump() << '\n';
     return ExitCode::ok;
   }
   for (const auto& field : fields.items()) {
     const std::string value = field.value().is_string() ? field.value().get<std::string>() : field.value().dump();
     std::printf("%-24s %s\n", field.key().c_str(), value.c_str());
+  }
+  for (const auto& owner : status->memory) {
+    const std::string bound = owner.bound_bytes == 0 ? "" : " of " + std::to_string(owner.bound_bytes);
+    std::printf("%-24s %s\n", ("memory of " + owner.name).c_str(), (std::to_string(owner.bytes) + bound).c_str());
   }
   return ExitCode::ok;
 }

@@ -93,6 +93,11 @@ struct RecoveredPosition {
   std::uint64_t log_bytes_since_checkpoint = 0;
 };
 
+// How much records are, without what a store adds to them.
+struct StateSize {
+  std::uint64_t records = 0, key_bytes = 0, value_bytes = 0;
+};
+
 // Receives the recovered state: first the checkpoint's access table, records and sessions, then the writes, session
 // entries and access changes of every later batch, in order. The views of a batch_write stay valid until its batch_end.
 // If a call returns a Status that is not ok, the recovery ends with it.
@@ -100,6 +105,11 @@ class RecoveryVisitor {
  public:
   virtual ~RecoveryVisitor() = default;
   virtual Status identity(const DatabaseIdentity& identity) = 0;
+  // Before the first record: how much the records of the checkpoint are, at most. True: the visitor has to know it
+  // exactly. Then the log first passes each record to count_record(), and after the last one calls counted().
+  virtual bool must_count(const StateSize& /*most*/) { return false; }
+  virtual void count_record(const StoredRecord& /*record*/) {}
+  virtual Status counted() { return {}; }
   virtual Status state_record(const StoredRecord& record) = 0;
   virtual Status session(const StoredSession& session) = 0;
   virtual Status access_table(std::string_view table) = 0;  // only if the checkpoint has one
@@ -118,6 +128,7 @@ struct LogUsage {
   std::uint64_t free_bytes = 0;              // on the file system
   std::uint64_t reserved_bytes = 0;          // admitted, not yet appended
   std::uint64_t log_bytes = 0;               // kept; without the trimmed part
+  std::uint64_t memory_bytes = 0;            // of its buffers
   std::uint64_t bytes_since_checkpoint = 0;  // of log records
   BatchNumber first_batch = 0;               // oldest kept
   bool short_of_space = false;               // a checkpoint soon, and a trim after it, would help

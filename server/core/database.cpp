@@ -1,13 +1,18 @@
 #include "server/core/database.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <map>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "server/core/checkpoint/checkpointer.hpp"
 #include "server/core/checkpoint/recovery.hpp"
 #include "server/core/clients/in_flight.hpp"
+#include "server/core/memory/memory_bounds.hpp"
 #include "server/core/pipeline/access_changes.hpp"
 #include "server/core/pipeline/admission.hpp"
 #include "server/core/pipeline/answer_stage.hpp"
@@ -107,12 +112,14 @@ class CoreDatabase final : public Database {
 
  private:
   Status check_clock(TimeUs last_stamp_us) const;
+  std::vector<MemoryOwner> memory(const DatabaseStatus& status) const;
   void spawn_workers();
   void read_page(const ScanRequest& request, const std::function<void(Result<ScanPage>)>& done);
 
   CoreContext core_;
   Admission admission_;
   InFlight scans_, commands_;
+  std::atomic<std::uint64_t> page_bytes_{0};  // of scan pages that are not answered
   double recovery_seconds_ = 0;
   std::unique_ptr<Parts> parts_;
   std::unique_ptr<Worker> executor_worker_, log_worker_, answer_worker_, checkpoint_worker_;
@@ -120,13 +127,14 @@ class CoreDatabase final : public Database {
 
 Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   const TimeUs begin = core_.environment.clock->monotonic_us();
-  Recovery recovery(core_.environment.clock, std::move(create_engine), &core_.sessions);
+  Recovery recovery(core_.environment.clock, std::move(create_engine), &core_.sessions, &core_.data);
   const Result<RecoveredPosition> position = core_.log->recover(&recovery);
   if (!position.ok()) return position.status();
   if (Status status = recovery.finish(*position); !status.ok()) return status;
   if (Status status = check_clock(position->time_us); !status.ok()) return status;
   core_.log->watch_sessions([this] { return core_.sessions.stored_bytes(); });
   core_.engine = recovery.take_engine();
+  core_.data.set_held(core_.engine->memory());
   core_.secret = recovery.secret();
   core_.queue.recovered_value(recovery.largest_value());
   core_.access.recovered(recovery.take_access());
@@ -190,7 +198,12 @@ void CoreDatabase::read_page(const ScanRequest& request, const std::function<voi
   Result<ScanPage> read = parts_->reader.read(request, core_.executed.get());
   if (!read.ok()) return done(read.status());
   auto page = std::make_shared<ScanPage>(std::move(*read));
-  core_.when_answered(page->boundary, [page, done] { done(std::move(*page)); });
+  const std::uint64_t bytes = page->memory_bytes();
+  page_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  core_.when_answered(page->boundary, [this, bytes, page, done] {
+    done(std::move(*page));
+    page_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  });
 }
 
 void CoreDatabase::list_parked(std::shared_ptr<Client> client, std::uint64_t after_id, std::uint32_t limit,
@@ -217,6 +230,28 @@ void CoreDatabase::drain(std::function<void()> answered, std::function<void()> d
     parts_->checkpointer.request(done);
   };
   parts_->execute.post([this, end = std::move(end)] { parts_->execute.drain(end); });
+}
+
+// What each owner holds, beside its bound.
+std::vector<MemoryOwner> CoreDatabase::memory(const DatabaseStatus& status) const {
+  const engine::EngineMemory data = core_.data.held();
+  const std::uint64_t of_engine = std::max<std::uint64_t>(status.engine.memory_bytes, data.sum());
+  std::vector<MemoryOwner> owners = memory_bounds(core_.options);
+  const std::map<std::string_view, std::uint64_t> held = {
+      {"table", data.table_bytes},
+      {"keys", data.key_bytes},
+      {"index", data.index_bytes},
+      {"values", data.value_bytes},
+      {"queue", status.queued_bytes},
+      {"parked", status.parked_bytes},
+      {"sessions", core_.sessions.stored_bytes() + status.sessions * kSessionBytes},
+      {"uploads", status.uploads_bytes},
+      {"snapshots", parts_->reader.image_bytes()},
+      {"scans", page_bytes_.load(std::memory_order_relaxed)},
+      {"batches", core_.batch_bytes.load(std::memory_order_relaxed) + core_.requests.bytes() + core_.batches.bytes() +
+                      (of_engine - data.sum())}};
+  for (MemoryOwner& owner : owners) owner.bytes = held.at(owner.name);
+  return owners;
 }
 
 DatabaseStatus CoreDatabase::status() const {
@@ -254,6 +289,7 @@ DatabaseStatus CoreDatabase::status() const {
   status.engine = parts_->monitor.stats();
   status.device = parts_->monitor.device();
   status.log = core_.log->usage();
+  status.memory = memory(status);
   status.recovery_seconds = recovery_seconds_;
   return status;
 }

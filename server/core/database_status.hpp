@@ -2,11 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "engine/engine.hpp"
 #include "server/core/commit_log.hpp"
 
 namespace kilokv::server {
+
+// What a part of the server holds of the memory, and the most that it may hold. A bound of 0: it shares that of
+// "values".
+struct MemoryOwner {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::uint64_t bound_bytes = 0;
+};
 
 struct DatabaseStatus {
   enum class State : std::uint8_t { recovering, ready, draining, stopped };
@@ -26,6 +36,7 @@ struct DatabaseStatus {
   engine::EngineDevice device{{}, {}, {}};       // where batches run now; without a name until that is known
   engine::EngineStats engine;
   LogUsage log;
+  std::vector<MemoryOwner> memory;  // of core and of the log
   double recovery_seconds = 0;
 };
 

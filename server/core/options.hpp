@@ -55,6 +55,9 @@ struct DatabaseOptions {
   std::uint64_t checkpoint_log_bytes = std::uint64_t{256} << 20;
   DurationUs checkpoint_interval_us = 60000000;
   DurationUs tombstone_retention_us = DurationUs{3600} * 1000000;
+  // Memory: --memory-limit, and the part of it that is for data (server/memory_plan.hpp). 0: no limit.
+  std::uint64_t memory_limit = 0, data_bytes_max = 0;
+  std::uint64_t pools_bytes_max = std::uint64_t{320} << 20;  // of empty requests and batches that are kept for later
   // Shadow check: the share of the batches that the referee replays, and how much a batch may name to be replayed
   // (core/pipeline/shadow_check.hpp).
   double shadow_rate = 0;

@@ -17,6 +17,7 @@
 #include "server/service/identity.hpp"
 #include "server/service/message_buffer.hpp"
 #include "server/service/read_set.hpp"
+#include "server/service/resident_memory.hpp"
 #include "server/service/status_map.hpp"
 #include "server/service/transaction_call.hpp"
 #include "server/service/unary_call.hpp"
@@ -421,6 +422,27 @@ grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* con
       });
 }
 
+// gRPC does not tell what it holds, so its quota counts.
+void KiloKvService::fill_memory(const DatabaseStatus& status, v1::MemorySection* section) const {
+  std::vector<MemoryOwner> owners = status.memory;
+  const ServiceOptions& options = environment_.options;
+  owners.push_back({"answers", environment_.answers.unsent_bytes(), options.answers_bytes_max});
+  owners.push_back({"grpc", options.grpc_memory_max, options.grpc_memory_max});
+  owners.push_back({"storage", status.log.memory_bytes, info_.storage_bound});
+  owners.push_back({"process", info_.process_bytes, info_.process_bytes});
+  std::uint64_t sum = 0;
+  for (const MemoryOwner& owner : owners) {
+    v1::MemoryOwner* const message = section->add_owners();
+    message->set_name(owner.name);
+    message->set_bytes(owner.bytes);
+    message->set_bound_bytes(owner.bound_bytes);
+    sum += owner.bytes;
+  }
+  section->set_memory_sum_bytes(sum);
+  section->set_memory_limit_bytes(info_.memory_limit);
+  section->set_memory_rss_bytes(resident_bytes());
+}
+
 grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                                 grpc::ByteBuffer* answer) {
   return take<v1::StatusRequest, v1::StatusResponse>(
@@ -438,6 +460,7 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
         v1::StatusResponse* response = &call->response;
         fill_status(status, response);
         fill_info(info_, response);
+        fill_memory(status, response->mutable_memory());
         response->mutable_server()->set_uptime_seconds(
             std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
         call->end({});

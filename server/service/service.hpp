@@ -37,6 +37,8 @@ struct ServerInfo {
   std::string strategy;
   std::uint32_t threads = 0;
   double shadow_rate = 0;
+  std::uint64_t memory_limit = 0;                      // the one that is in force
+  std::uint64_t storage_bound = 0, process_bytes = 0;  // owners of memory that the service does not know
   std::vector<std::pair<std::string, std::string>>
       settings;  // name and value of each setting that not all strategies have
 };
@@ -84,6 +86,7 @@ class KiloKvService final : public KiloKvMethods {
 
  private:
   void end_streams_without_login(const Database& database);
+  void fill_memory(const DatabaseStatus& status, v1::MemorySection* section) const;
 
   CallEnvironment environment_;
   const ServerInfo info_;

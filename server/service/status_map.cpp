@@ -26,6 +26,7 @@ v1::ErrorReason reason_of(ErrorReason reason) {
     case ErrorReason::uploads_full: return v1::ERROR_REASON_UPLOADS_FULL;
     case ErrorReason::table_full: return v1::ERROR_REASON_TABLE_FULL;
     case ErrorReason::disk_full: return v1::ERROR_REASON_DISK_FULL;
+    case ErrorReason::memory_full: return v1::ERROR_REASON_MEMORY_FULL;
     case ErrorReason::calls_full: return v1::ERROR_REASON_CALLS_FULL;
     case ErrorReason::scans_full: return v1::ERROR_REASON_SCANS_FULL;
     case ErrorReason::slow_reader: return v1::ERROR_REASON_SLOW_READER;

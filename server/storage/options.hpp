@@ -2,6 +2,7 @@
 // Thread safety: plain data.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -32,6 +33,11 @@ struct StorageOptions {
   std::function<void(const std::string& path)> on_open_to_others = {};
 
   Status validate() const;
+  std::uint64_t session_buffer_bytes() const {
+    return std::min(std::uint64_t{16} << 20, state_buffer_bytes);  // one memory buffer of the sessions
+  }
+  // The most memory that the buffers take.
+  std::uint64_t memory_bound() const;
 };
 
 }  // namespace kilokv::server

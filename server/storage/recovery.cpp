@@ -1,5 +1,6 @@
 #include "server/storage/recovery.hpp"
 
+#include <rocksdb/table_properties.h>
 #include <rocksdb/write_batch.h>
 #include <sys/random.h>
 
@@ -24,6 +25,8 @@ std::string hex_of(std::string_view bytes) {
   }
   return text;
 }
+
+constexpr StateSize kUnknownSize{std::uint64_t{1} << 40, 0, 0};  // more than fits
 
 Status lost(const std::string& message) { return {StatusCode::data_loss, message}; }
 
@@ -118,7 +121,36 @@ Status Recovery::visit_access() {
   return status.ok() ? Status() : damaged("metadata", status);
 }
 
+// What the files of the state hold. A record that was written again is in several files, so this is an upper bound.
+StateSize Recovery::state_size() const {
+  rocksdb::TablePropertiesCollection files;
+  StateSize size;
+  if (!store_->db()->GetPropertiesOfAllTables(store_->family(Family::state), &files).ok()) return kUnknownSize;
+  for (const auto& [name, properties] : files) {
+    size.records += properties->num_entries;
+    size.key_bytes += properties->raw_key_size;
+    size.value_bytes += properties->raw_value_size;
+  }
+  size.records += store_->property(Family::state, "rocksdb.num-entries-active-mem-table") +
+                  store_->property(Family::state, "rocksdb.num-entries-imm-mem-tables");
+  size.value_bytes += store_->property(Family::state, "rocksdb.cur-size-all-mem-tables");
+  return size;
+}
+
 Status Recovery::visit_state() {
+  Status status;
+  if (visitor_->must_count(state_size())) {
+    status = each_state([this](const StoredRecord& record) {
+      visitor_->count_record(record);
+      return Status();
+    });
+    if (status.ok()) status = visitor_->counted();
+  }
+  if (status.ok()) status = each_state([this](const StoredRecord& record) { return visitor_->state_record(record); });
+  return status;
+}
+
+Status Recovery::each_state(const std::function<Status(const StoredRecord&)>& visit) {
   const std::unique_ptr<rocksdb::Iterator> it = scan(Family::state);
   StoredRecord record;
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
@@ -126,7 +158,7 @@ Status Recovery::visit_state() {
     if (Status status = decode_state(view_of(it->value()), &record); !status.ok()) {
       return damaged("state of key " + hex_of(record.key), status);
     }
-    if (Status status = visitor_->state_record(record); !status.ok()) return status;
+    if (Status status = visit(record); !status.ok()) return status;
   }
   return store_->status_of(it->status(), "reading the state");
 }

@@ -9,6 +9,7 @@
 
 #include <rocksdb/iterator.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,7 +42,9 @@ class Recovery {
   Status check_format();
   Status read_checkpoint();
   Status visit_access();
+  StateSize state_size() const;
   Status visit_state();
+  Status each_state(const std::function<Status(const StoredRecord&)>& visit);
   Status visit_sessions();
   Status read_segments();
   Status visit_log();

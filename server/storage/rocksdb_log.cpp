@@ -273,6 +273,7 @@ LogUsage RocksdbLog::usage() const {
   return {.free_bytes = space_.free_bytes(),
           .reserved_bytes = space_.reserved_bytes(),
           .log_bytes = history_.bytes(),
+          .memory_bytes = store_->memory_bytes(),
           .bytes_since_checkpoint =
               appended_bytes_.load(std::memory_order_relaxed) - checkpointed_bytes_.load(std::memory_order_relaxed),
           .first_batch = history_.first_batch(),

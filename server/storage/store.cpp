@@ -137,6 +137,15 @@ Store::~Store() {
   db_->Close();
 }
 
+std::uint64_t Store::memory_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t family = 0; family < kFamilyNames.size(); ++family) {
+    bytes += property(static_cast<Family>(family), "rocksdb.size-all-mem-tables") +
+             property(static_cast<Family>(family), "rocksdb.estimate-table-readers-mem");
+  }
+  return bytes;
+}
+
 std::uint64_t Store::property(Family which, const char* name) const {
   std::uint64_t value = 0;
   return db_->GetIntProperty(family(which), name, &value) ? value : 0;

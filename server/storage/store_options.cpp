@@ -90,7 +90,7 @@ rocksdb::DBOptions database_options(const StorageOptions& options) {
 
 std::vector<rocksdb::ColumnFamilyDescriptor> family_options(const StorageOptions& options) {
   rocksdb::ColumnFamilyOptions sessions = base_options();
-  sessions.write_buffer_size = std::size_t{16} << 20;
+  sessions.write_buffer_size = options.session_buffer_bytes();
   sessions.max_write_buffer_number = 8;
   return {{kFamilyNames[0], small_options()},
           {kFamilyNames[1], log_options(options)},

@@ -4,10 +4,9 @@
 The layers, from the bottom: engine/{base, platform, table, txn, stm, exec}, then the facade (the files of engine/
 itself), then engine/{referee, workloads, bench}. server/core stands on the facade, server/{storage, service} stand on
 core, and the files of server/ itself stand on all of the server. Inside core, from the bottom: the plain types (the
-files of core itself), then access and clients, then sessions, waiting and reads, which do not know each other, then pipeline, then
-checkpoint, then database, which wires them. The client stands on the protocol and on tls alone; the service stands on
-tls, too. The
-simulator, engine/sim, stands on the engine, and nothing but tests stands on it.
+files of core itself), then access and clients, then memory, sessions, waiting and reads, which do not know each other, then
+pipeline, then checkpoint, then database, which wires them. The client stands on the protocol and on tls alone; the
+service stands on tls, too. The simulator, engine/sim, stands on the engine, and nothing but tests stands on it.
 
 The folders inside exec are no layers: they include each other. But one border inside stm and exec is held: only the
 folders of exec that run the strategies of papers include engine/stm/papers and engine/exec/papers.
@@ -31,7 +30,7 @@ CORE_TYPES = [f"server/core/{name}" for name in (
     "position", "request", "request_identity", "threads", "bytes")]
 CORE_ACCESS = "server/core/access"
 CORE_CLIENTS = "server/core/clients"
-CORE_ROOMS = ["server/core/sessions", "server/core/waiting", "server/core/reads"]
+CORE_ROOMS = ["server/core/memory", "server/core/sessions", "server/core/waiting", "server/core/reads"]
 # What the server's other rooms see of core: the types that cross its border, and for the service the database itself.
 CORE_FACE = [*CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, "server/core/database", "server/core/reads/scan.hpp", "server/core/sessions/upload.hpp",
              "server/core/waiting/parked_transaction.hpp"]
@@ -59,7 +58,7 @@ MAY_INCLUDE = {
     CORE_CLIENTS: [*ENGINE_FACE, *CORE_TYPES],
     **{room: [*ENGINE_FACE, *CORE_TYPES, CORE_CLIENTS] for room in CORE_ROOMS},
     "server/core/pipeline": [*ENGINE_FACE, "engine/referee", *CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, *CORE_ROOMS],
-    "server/core/checkpoint": [*ENGINE_FACE, *CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, "server/core/sessions", "server/core/reads",
+    "server/core/checkpoint": [*ENGINE_FACE, *CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, "server/core/memory", "server/core/sessions", "server/core/reads",
                                "server/core/pipeline"],
     "server/core/database": [*ENGINE_FACE, *CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, *CORE_ROOMS, "server/core/pipeline",
                              "server/core/checkpoint"],

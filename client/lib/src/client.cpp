@@ -64,6 +64,9 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.shadow_rate = response.checks().shadow_rate();
   status.settings = to_texts(response.settings());
   status.details = to_texts(response.details());
+  for (const v1::MemoryOwner& owner : response.memory().owners()) {
+    status.memory.push_back({owner.name(), owner.bytes(), owner.bound_bytes()});
+  }
   add_counters(response, &status.counters);
   return status;
 }

@@ -12,10 +12,17 @@ namespace {
 
 constexpr std::size_t kPrefetchAhead = 16;  // writes
 
+// The memory of so much data, once it is loaded. The table counts at its highest load, so that a database that was
+// within the limit always starts again.
+std::uint64_t bytes_of(const NewData& data) {
+  constexpr std::uint64_t kSlotBytes = 50;
+  return data.records * kSlotBytes + data.bytes;
+}
+
 }  // namespace
 
-Recovery::Recovery(const Clock* clock, EngineFactory create_engine, SessionTable* sessions)
-    : clock_(clock), create_engine_(std::move(create_engine)), sessions_(sessions) {}
+Recovery::Recovery(const Clock* clock, EngineFactory create_engine, SessionTable* sessions, const DataBudget* data)
+    : clock_(clock), create_engine_(std::move(create_engine)), sessions_(sessions), data_(data) {}
 
 Status Recovery::identity(const DatabaseIdentity& identity) {
   secret_ = identity.key_secret;
@@ -35,6 +42,22 @@ void Recovery::raise_floor(Version floor) {
     engine_->drop_tombstones(floor, [this](std::string_view key) { dropped_.emplace_back(key); });
   }
 }
+
+// A long value takes at most a quarter more than its bytes, and a short one at most 40 bytes more.
+bool Recovery::must_count(const StateSize& most) {
+  if (data_ == nullptr) return false;
+  constexpr std::uint64_t kKey = 24, kValue = 40;
+  const NewData bound{most.records, most.key_bytes + most.value_bytes / 4 * 5 + most.records * (kKey + kValue)};
+  return !data_->check_stored(bytes_of(bound)).ok();
+}
+
+void Recovery::count_record(const StoredRecord& record) {
+  ++counted_.records;
+  counted_.bytes += engine::new_key_bytes(record.key.size());
+  if (record.type == ValueType::bytes) counted_.bytes += engine::new_value_bytes(record.bytes.size());
+}
+
+Status Recovery::counted() { return data_->check_stored(bytes_of(counted_)); }
 
 Status Recovery::state_record(const StoredRecord& record) { return load(record); }
 
@@ -78,11 +101,19 @@ Status Recovery::batch_access(std::string_view change) {
 
 // The hash is not compared here. The checkpoint is fuzzy, so only the end of the replay is a state that the database
 // ever had.
-Status Recovery::batch_end(Hash128) { return load_pending(0); }
+Status Recovery::batch_end(Hash128) {
+  if (Status status = load_pending(0); !status.ok() || data_ == nullptr) return status;
+  return data_->check_replay(engine_->memory().sum());
+}
 
 Status Recovery::finish(const RecoveredPosition& position) {
   if (!in_batches_) engine_->clear_dirty();
   raise_floor(position.tombstone_floor);
+  if (data_ != nullptr) {
+    const engine::EngineMemory held = engine_->memory();
+    const NewData loaded{held.records, held.key_bytes + held.index_bytes + held.value_bytes};
+    if (Status status = data_->check_stored(bytes_of(loaded)); !status.ok()) return status;
+  }
   if (state_hash_with(engine_->state_hash(), access_.hash()) == position.state_hash) {
     engine_->prepare();
     return {};

@@ -3,6 +3,9 @@
 // Order: identity (creates the engine), state records, sessions, then the batches after the checkpoint. At the end, the
 // engine's state hash must be equal to the hash in the last record.
 //
+// Data that does not fit into the memory ends the start before it is loaded: the records of the checkpoint are counted
+// first, unless they surely fit. The batches after them are checked one by one.
+//
 // Thread safety: none; one thread, before the pipeline starts.
 #pragma once
 
@@ -17,6 +20,7 @@
 #include "server/core/access/access_table.hpp"
 #include "server/core/commit_log.hpp"
 #include "server/core/environment.hpp"
+#include "server/core/memory/data_budget.hpp"
 #include "server/core/sessions/session_table.hpp"
 
 namespace kilokv::server {
@@ -25,9 +29,13 @@ class Recovery : public RecoveryVisitor {
  public:
   using EngineFactory = std::function<Result<std::unique_ptr<engine::Engine>>(const engine::KeyHashSecret&)>;
 
-  Recovery(const Clock* clock, EngineFactory create_engine, SessionTable* sessions);
+  // `data`: null if nothing bounds the memory of the data.
+  Recovery(const Clock* clock, EngineFactory create_engine, SessionTable* sessions, const DataBudget* data);
 
   Status identity(const DatabaseIdentity& identity) override;
+  bool must_count(const StateSize& most) override;
+  void count_record(const StoredRecord& record) override;
+  Status counted() override;
   Status state_record(const StoredRecord& record) override;
   Status session(const StoredSession& session) override;
   Status batch_begin(const engine::BatchHeader& header, Version tombstone_floor) override;
@@ -55,6 +63,8 @@ class Recovery : public RecoveryVisitor {
   const Clock* clock_;
   EngineFactory create_engine_;
   SessionTable* sessions_;
+  const DataBudget* const data_;
+  NewData counted_;
   AccessTable access_;
   std::unique_ptr<engine::Engine> engine_;
   engine::KeyHashSecret secret_;

@@ -23,11 +23,27 @@ std::uint64_t largest_written(const engine::TransactionColumns& columns) {
   return largest;
 }
 
+// Operations of one request that write the same constant share its memory. Each transaction that is parked keeps its
+// own constants, so this is not for requests that may wait.
+void share_values(const engine::TransactionColumns& columns, NewData* data) {
+  if (data->records == 0 || columns.value_end.empty()) return;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < columns.value_end.size(); ++i) bytes += engine::new_value_bytes(columns.value(i).size());
+  std::uint64_t key_bytes = 0;
+  for (std::size_t i = 0; i < columns.op_kind.size(); ++i) {
+    const auto kind = static_cast<engine::OpKind>(columns.op_kind[i]);
+    if (kind != engine::OpKind::put && kind != engine::OpKind::add) continue;
+    key_bytes += engine::new_key_bytes(columns.key(columns.op_key[i]).size());
+  }
+  data->bytes = std::min(data->bytes, key_bytes + bytes);
+}
+
 }  // namespace
 
-AdmissionQueue::AdmissionQueue(const DatabaseOptions& options, CommitLog* log)
+AdmissionQueue::AdmissionQueue(const DatabaseOptions& options, CommitLog* log, DataBudget* data)
     : options_(options),
       log_(log),
+      data_(data),
       transactions_(options.queue_transactions_max,
                     {ErrorReason::queue_full, "queue", " transactions", "--queue-transactions-max", kRetryAfterUs}),
       bytes_(options.queue_bytes_max, {ErrorReason::queue_full, "queue", " bytes", "--queue-bytes-max", kRetryAfterUs}),
@@ -119,8 +135,13 @@ Status AdmissionQueue::charge(AdmittedRequest* request) {
   if (status.ok()) {
     status = waiting_.charge(client->account(&Client::waiting), request->waiting_transactions);
     if (status.ok()) {
-      status = reserve(*request, request->largest_value);
-      if (status.ok()) return status;
+      if (request->waiting_transactions == 0) share_values(columns, &request->cost.data);
+      status = data_->reserve(request->cost.data);
+      if (status.ok()) {
+        status = reserve(*request, request->largest_value);
+        if (status.ok()) return status;
+        data_->release(request->cost.data);
+      }
       waiting_.release(client->account(&Client::waiting), request->waiting_transactions);
     }
     bytes_.release(client->account(&Client::queued_bytes), request->queued_bytes);
@@ -205,6 +226,7 @@ void AdmissionQueue::finished(const AdmittedRequest& request) {
     admitted_log_ -= request.cost.log;
     log_->release(log_bytes(request.cost.log, largest_value_.load(std::memory_order_relaxed)));
   }
+  data_->release(request.cost.data);
   waiting_.release(request.client->account(&Client::waiting), request.waiting_transactions);
 }
 

@@ -17,6 +17,7 @@
 #include "server/core/clients/client.hpp"
 #include "server/core/commit_log.hpp"
 #include "server/core/environment.hpp"
+#include "server/core/memory/data_budget.hpp"
 #include "server/core/options.hpp"
 #include "server/core/pipeline/admitted_request.hpp"
 #include "server/core/pipeline/transaction_cost.hpp"
@@ -26,11 +27,11 @@ namespace kilokv::server {
 
 class AdmissionQueue {
  public:
-  AdmissionQueue(const DatabaseOptions& options, CommitLog* log);
+  AdmissionQueue(const DatabaseOptions& options, CommitLog* log, DataBudget* data);
 
   // Estimates the highest cost of the request's transactions, at the largest value that is known now.
   void estimate(AdmittedRequest* request) const;
-  // Charges queue, log and parking lot for the request. RESOURCE_EXHAUSTED says which of them is full.
+  // Charges queue, log, memory and parking lot for the request. RESOURCE_EXHAUSTED says which of them is full.
   // INVALID_ARGUMENT: one of its transactions alone costs more than a transaction may. Requires: the cost is estimated,
   // and to_run is known.
   Status charge(AdmittedRequest* request);
@@ -75,7 +76,7 @@ class AdmissionQueue {
   // Whether this request of a session is queued, in whole or in part.
   bool holds(const RequestName& name) const;
 
-  // All transactions of the request are answered: gives back log space and parking places.
+  // All transactions of the request are answered: gives back log space, memory and parking places.
   void finished(const AdmittedRequest& request);
 
  private:
@@ -88,6 +89,7 @@ class AdmissionQueue {
 
   const DatabaseOptions& options_;
   CommitLog* log_;
+  DataBudget* const data_;
   SharedLimit transactions_, bytes_, waiting_;
   std::atomic<std::uint64_t> ready_{0}, largest_value_{0};
   mutable std::mutex mutex_;

@@ -51,6 +51,7 @@ TimeUs AnswerStage::step() {
     core_->at_boundary.run_through(batch->after.batch);
     const std::uint64_t reads = batch->reads;
     if (core_->unanswered_reads.fetch_sub(reads) > kWholeBatch) core_->executor_worker->notify();
+    core_->batch_bytes.fetch_sub(batch->memory_bytes, std::memory_order_relaxed);
     batch->clear();
     core_->batches.give(std::move(batch));
   }

@@ -19,6 +19,7 @@
 #include "server/core/commit_log.hpp"
 #include "server/core/database_events.hpp"
 #include "server/core/environment.hpp"
+#include "server/core/memory/data_budget.hpp"
 #include "server/core/options.hpp"
 #include "server/core/pipeline/admission_queue.hpp"
 #include "server/core/pipeline/batch.hpp"
@@ -36,7 +37,8 @@ struct CoreContext {
       : options(options_in),
         environment(environment_in),
         log(log_in),
-        queue(options, log_in),
+        data(options.memory_limit, options.data_bytes_max),
+        queue(options, log_in, &data),
         sessions(session_limits(options_in)) {}
 
   const DatabaseOptions options;
@@ -46,11 +48,12 @@ struct CoreContext {
   engine::KeyHashSecret secret;            // of the database's keys
 
   const std::shared_ptr<Client> no_client = std::make_shared<Client>("");  // for requests that no client has sent
+  DataBudget data;  // the executor tells it what the engine holds
   AdmissionQueue queue;
   SessionTable sessions;
   Access access;  // the executor changes it
-  Pool<Request> requests{256, std::uint64_t{64} << 20};
-  Pool<Batch> batches{16, std::uint64_t{256} << 20};
+  Pool<Request> requests{256, options.pools_bytes_max / 5};
+  Pool<Batch> batches{16, options.pools_bytes_max / 5 * 4};
   StageQueue<std::unique_ptr<Batch>> to_log;     // executed
   StageQueue<std::unique_ptr<Batch>> to_answer;  // durable
   BoundaryWaiters at_boundary;                   // the answer worker runs it
@@ -61,8 +64,9 @@ struct CoreContext {
   std::atomic<std::uint32_t> in_flight{0};  // batches executed, not yet durable
   // What the batches that are executed and not yet answered have read, in kWholeBatch-ths of --batch-max-reads.
   std::atomic<std::uint64_t> unanswered_reads{0};
-  std::atomic<bool> draining{false};  // once set, no new work is taken
-  std::atomic<bool> stopped{false};   // set by a fatal error: nothing more is answered
+  std::atomic<std::uint64_t> batch_bytes{0};  // memory of the batches that are executed and not yet answered
+  std::atomic<bool> draining{false};          // once set, no new work is taken
+  std::atomic<bool> stopped{false};           // set by a fatal error: nothing more is answered
   std::function<void(const Status&)> on_fatal;
   DatabaseEvents events;
   Counters counters;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr DurationUs kExpiryIntervalUs = 500000;
 constexpr DurationUs kCommandsUsMax = 1000;
+constexpr DurationUs kIdleUs = 5000000;
 
 std::shared_ptr<AdmittedRequest> request_of(const Parked& parked) {
   return std::static_pointer_cast<AdmittedRequest>(parked.owner);
@@ -42,6 +43,7 @@ TimeUs ExecuteStage::step() {
   if (const BatchNumber answered = core_->answered.batch(); answered > released_through_) {
     released_through_ = answered;
     core_->engine->release_through(answered);
+    core_->data.set_held(core_->engine->memory());
   }
   run_commands();
   end_abandoned();
@@ -49,6 +51,7 @@ TimeUs ExecuteStage::step() {
   waiting_->wake_candidates(*core_->engine, core_->executed.batch(), core_->in_flight.load() == 0);
   const TimeUs now = core_->environment.clock->monotonic_us();
   expire_sessions(now);
+  free_when_idle(now);
   if (draining_ && drained()) finish_drain();
   if (must_form(now)) {
     // If nothing fits beside the answers under way, the answer stage notifies when there is room again.
@@ -150,6 +153,18 @@ void ExecuteStage::expire_sessions(TimeUs now) {
   }
 }
 
+// Empty requests and batches are kept for the next ones. A server without work gives their memory back.
+void ExecuteStage::free_when_idle(TimeUs now) {
+  if (const BatchNumber last = core_->executed.batch(); last != last_batch_) {
+    last_batch_ = last;
+    idle_at_us_ = now + kIdleUs;
+  }
+  if (now < idle_at_us_) return;
+  idle_at_us_ = kNever;
+  core_->requests.clear();
+  core_->batches.clear();
+}
+
 bool ExecuteStage::must_form(TimeUs now) const {
   const std::uint32_t in_flight = core_->in_flight.load(std::memory_order_acquire);
   if (!refused_.empty()) return in_flight < core_->options.batch_in_flight_max;
@@ -230,6 +245,9 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   batch->reads =
       (batch->results.pair_cell.size() + static_cast<std::size_t>(gets)) * kWholeBatch / core_->options.batch_max_reads;
   core_->unanswered_reads.fetch_add(batch->reads);
+  batch->memory_bytes = capacity_bytes(*batch);
+  core_->batch_bytes.fetch_add(batch->memory_bytes, std::memory_order_relaxed);
+  core_->data.set_held(engine.memory());  // before the answer, with which the request gives its memory back
   core_->executed.set(batch->after);
   core_->in_flight.fetch_add(1, std::memory_order_relaxed);
   core_->to_log.push(std::move(batch));

@@ -60,6 +60,7 @@ class ExecuteStage {
   void end_denied();
   void answer_cancelled();
   void expire_sessions(TimeUs now);
+  void free_when_idle(TimeUs now);
   bool must_form(TimeUs now) const;
   TimeUs next_wake(TimeUs now) const;
 
@@ -85,7 +86,8 @@ class ExecuteStage {
   std::function<void()> when_drained_;
   bool draining_ = false;
   TimeUs next_expiry_us_ = 0;
-  BatchNumber released_through_ = 0;
+  BatchNumber released_through_ = 0, last_batch_ = 0;
+  TimeUs idle_at_us_ = kNever;  // when there was no batch for a while, and what is kept for the next ones is freed
 };
 
 }  // namespace kilokv::server

@@ -34,6 +34,13 @@ class Pool {
     bytes_ += bytes;
     items_.push_back(std::move(item));
   }
+  // Frees what it keeps.
+  void clear() {
+    std::vector<std::unique_ptr<T>> freed;
+    const std::scoped_lock lock(mutex_);
+    freed.swap(items_);
+    bytes_ = 0;
+  }
   std::uint64_t bytes() const {
     const std::scoped_lock lock(mutex_);
     return bytes_;

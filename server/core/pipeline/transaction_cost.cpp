@@ -38,11 +38,17 @@ constexpr std::uint64_t kReturnedReadsMax = (std::uint64_t{4} << 20) / kBytesPer
 struct ListCost {
   std::uint64_t written_bytes = 0, copied_values = 0, stored_bytes = 0, stored_values = 0, reads = 0;
   std::uint64_t kept_bytes = 0;  // stored, at the largest value that is known
-  bool new_data = false;         // a PUT or an ADD
+  NewData data;                  // of PUTs and ADDs
 };
 
 std::uint64_t value_bytes(const engine::TransactionColumns& columns, std::int64_t i) {
   return columns.value(static_cast<std::size_t>(i)).size();
+}
+
+// A PUT that copies a value shares its memory, so a copy is only a key.
+void add_new_key(std::size_t key_bytes, NewData* data) {
+  ++data->records;
+  data->bytes += engine::new_key_bytes(key_bytes);
 }
 
 ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begin, std::uint32_t end,
@@ -68,16 +74,18 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
         cost.reads += columns.range_limit[key];
         break;
       case OpKind::put:
-        cost.new_data = true;
+        add_new_key(columns.key(key).size(), &cost.data);
         if (columns.op_operand[i] == static_cast<std::uint8_t>(Operand::bytes)) {
-          cost.written_bytes += kValueLength + value_bytes(columns, columns.op_value[i]);
+          const std::uint64_t bytes = value_bytes(columns, columns.op_value[i]);
+          cost.written_bytes += kValueLength + bytes;
+          cost.data.bytes += engine::new_value_bytes(bytes);
         } else if (columns.op_operand[i] == static_cast<std::uint8_t>(Operand::get)) {
           cost.written_bytes += kValueLength;
           ++cost.copied_values;
         }
         cost.written_bytes += kWrite + columns.key(key).size();
         break;
-      case OpKind::add: cost.new_data = true; [[fallthrough]];
+      case OpKind::add: add_new_key(columns.key(key).size(), &cost.data); [[fallthrough]];
       case OpKind::del: cost.written_bytes += kWrite + columns.key(key).size(); break;
     }
   }
@@ -128,13 +136,14 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
             std::max(list.stored_values, other.stored_values),
             std::max(list.reads, other.reads),
             std::max(list.kept_bytes, other.kept_bytes),
-            list.new_data || other.new_data};
+            {std::max(list.data.records, other.data.records), std::max(list.data.bytes, other.data.bytes)}};
   }
   TransactionCost cost{{kRecord + list.written_bytes, list.copied_values, 0},
                        guards,
                        list.reads,
                        0,
-                       list.new_data ? LogUse::new_data : LogUse::reads_and_deletes};
+                       list.data.records > 0 ? LogUse::new_data : LogUse::reads_and_deletes,
+                       list.data};
   if (!in_session) return cost;
   cost.log.bytes += kSessionEntry + kSlice + kRow;
   // Reads beyond the limit are dropped; the note of that takes a byte.

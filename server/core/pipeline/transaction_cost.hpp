@@ -15,6 +15,7 @@
 
 #include "engine/txn/columns.hpp"
 #include "server/core/commit_log.hpp"
+#include "server/core/memory/data_budget.hpp"
 #include "server/core/options.hpp"
 
 namespace kilokv::server {
@@ -52,12 +53,14 @@ struct TransactionCost {
   std::uint64_t reads = 0;         // 1 for each GET, the limit for each range operation
   std::uint64_t stored_bytes = 0;  // in the session, in memory, at the largest value that is known
   LogUse use = LogUse::reads_and_deletes;
+  NewData data;  // that it may add, if none of its keys is there yet
 
   TransactionCost& operator+=(const TransactionCost& other) {
     log += other.log;
     guards += other.guards;
     reads += other.reads;
     stored_bytes += other.stored_bytes;
+    data += other.data;
     if (other.use == LogUse::new_data) use = LogUse::new_data;
     return *this;
   }

@@ -53,6 +53,7 @@ void Reader::record(BatchNumber batch) {
   std::span<const engine::BeforeImage> images;  // the engine builds them only on request
   if (snapshots_.open()) images = engine_->before_images();
   snapshots_.record(batch, images, environment_.clock->monotonic_us());
+  image_bytes_.store(snapshots_.image_bytes(), std::memory_order_relaxed);
 }
 
 void Reader::fill(const ScanRequest& request, bool older, ScanPage* page) const {

@@ -6,8 +6,11 @@
 // Invariant: record() is called after every batch, before the next one runs. It keeps what the batch overwrote, for
 // each open boundary. drop_floor() keeps the tombstones that these boundaries need.
 //
-// Thread safety: only the executor's thread.
+// Thread safety: only the executor's thread, except image_bytes().
 #pragma once
+
+#include <atomic>
+#include <cstdint>
 
 #include "engine/base/key_hash.hpp"
 #include "engine/base/status.hpp"
@@ -36,6 +39,9 @@ class Reader {
   // The highest tombstone floor, up to `wanted`, with which every open boundary can still be read correctly.
   Version drop_floor(Version wanted) const { return snapshots_.drop_floor(wanted); }
 
+  // Memory of the before-images, without their values, as of the last batch. Any thread.
+  std::uint64_t image_bytes() const { return image_bytes_.load(std::memory_order_relaxed); }
+
  private:
   void fill(const ScanRequest& request, bool older, ScanPage* page) const;
 
@@ -44,6 +50,7 @@ class Reader {
   engine::Engine* const engine_;
   const engine::KeyHashSecret& secret_;
   SnapshotStore snapshots_;
+  std::atomic<std::uint64_t> image_bytes_{0};
 };
 
 }  // namespace kilokv::server

@@ -38,6 +38,12 @@ struct ScanPage {
   std::string next_from;  // where the next page starts, if more
   // Not 0: the boundary is kept under this name, until a last page, or a page that does not ask to keep it.
   std::uint64_t reader = 0;
+
+  std::uint64_t memory_bytes() const {
+    std::uint64_t bytes = pairs.capacity() * sizeof(Pair);
+    for (const Pair& pair : pairs) bytes += pair.key.size() + pair.bytes.size();
+    return bytes;
+  }
 };
 
 }  // namespace kilokv::server

@@ -78,6 +78,8 @@ class SnapshotStore {
 
   std::size_t images() const { return images_.size(); }
   std::uint64_t bytes() const { return bytes_; }
+  // Without the values, which are in the engine.
+  std::uint64_t image_bytes() const { return images_.size() * kImageBytes; }
 
  private:
   struct Image;

@@ -136,6 +136,13 @@ struct ServerStatus {
   double uptime_seconds = 0, recovery_seconds = 0;
   std::vector<std::pair<std::string, std::string>> settings, details;  // name and value, in the server's order
   std::map<std::string, std::uint64_t> counters;
+  // What each part of the server holds of the memory, and the most that it may hold. A bound of 0: the part shares the
+  // bound of "values".
+  struct MemoryOwner {
+    std::string name;
+    std::uint64_t bytes = 0, bound_bytes = 0;
+  };
+  std::vector<MemoryOwner> memory;
 };
 
 class Session;

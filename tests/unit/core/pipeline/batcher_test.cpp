@@ -88,7 +88,8 @@ class BatcherTest : public ::testing::Test {
   MemoryLog log;
   DatabaseOptions options;
   Access access;
-  AdmissionQueue queue{options, &log};
+  DataBudget data{0, 0};
+  AdmissionQueue queue{options, &log, &data};
   Pool<Request> requests{16, 1 << 20};
   Pool<Batch> batches{16, 1 << 20};
   Waiting waiting{options};

@@ -23,6 +23,9 @@ TEST(Pool, KeepsNoMoreThanItsBytes) {
   EXPECT_GE(capacity_bytes(*batch), 40000u);
   EXPECT_GE(pool.take()->transactions.key_bytes.capacity(), 40000u);
   EXPECT_EQ(pool.bytes(), 40000u);
+  pool.clear();
+  EXPECT_EQ(pool.bytes(), 0u);
+  EXPECT_EQ(pool.take()->transactions.key_bytes.capacity(), 0u);
 }
 
 }  // namespace

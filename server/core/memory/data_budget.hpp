@@ -1,0 +1,66 @@
+// The memory that the data may take: what --memory-limit leaves after everything else
+// (DatabaseOptions::data_bytes_max).
+//
+// Invariant: what the engine holds, plus what admitted requests may still add to it, is within the limit. So a batch
+// that was admitted always has its memory. A request reserves the most that it may add, and gives it back when all its
+// transactions are answered. Until then, what it has added counts twice. That is safe, and it does not last.
+//
+// Thread safety: any thread.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "engine/base/status.hpp"
+#include "engine/engine.hpp"
+
+namespace kilokv::server {
+
+// The most that a request may add to the data.
+struct NewData {
+  std::uint64_t records = 0;  // keys that may be new
+  std::uint64_t bytes = 0;    // of these keys and of values, without the slots of the table
+
+  NewData& operator+=(const NewData& other) {
+    records += other.records;
+    bytes += other.bytes;
+    return *this;
+  }
+  NewData& operator-=(const NewData& other) {
+    records -= other.records;
+    bytes -= other.bytes;
+    return *this;
+  }
+};
+
+class DataBudget {
+ public:
+  // `limit`: --memory-limit, which the refusals show. `data_max`: the part of it for data; 0: there is no limit.
+  DataBudget(std::uint64_t limit, std::uint64_t data_max) : limit_(limit), data_max_(data_max) {}
+
+  // RESOURCE_EXHAUSTED: there is no memory for it now. A retry can succeed, unless the request alone is too large.
+  Status reserve(const NewData& wanted);
+  void release(const NewData& reserved);
+  // What the engine holds now.
+  void set_held(const engine::EngineMemory& held);
+
+  engine::EngineMemory held() const;
+  std::uint64_t data_max() const { return data_max_; }
+  // For the start. RESOURCE_EXHAUSTED if the stored data, which takes `bytes`, does not fit.
+  Status check_stored(std::uint64_t bytes) const;
+  // For the replay of the log, which may need more for a while than the data has at its end. Nothing else needs memory
+  // then. RESOURCE_EXHAUSTED if `bytes` are more than the whole limit.
+  Status check_replay(std::uint64_t bytes) const;
+
+ private:
+  // With the most that the table takes while it grows.
+  static std::uint64_t bytes_with(const engine::EngineMemory& held, const NewData& added);
+  Status does_not_fit(std::uint64_t bytes) const;
+
+  const std::uint64_t limit_, data_max_;
+  mutable std::mutex mutex_;
+  engine::EngineMemory held_;
+  NewData reserved_;
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,26 @@
+#include "server/core/memory/memory_bounds.hpp"
+
+namespace kilokv::server {
+
+// A batch of so many bytes of log is there as columns, as results, as writes, and as a log record. Another batch is
+// answered beside those that are in flight.
+static std::uint64_t batches_bound(const DatabaseOptions& options) {
+  constexpr std::uint64_t kForms = 4;
+  return (options.batch_in_flight_max + std::uint64_t{1}) * kForms * options.batch_max_bytes + options.pools_bytes_max;
+}
+
+std::vector<MemoryOwner> memory_bounds(const DatabaseOptions& options) {
+  return {{"table", 0, 0},
+          {"keys", 0, 0},
+          {"index", 0, 0},
+          {"values", 0, options.data_bytes_max},
+          {"queue", 0, options.queue_bytes_max},
+          {"parked", 0, options.parked_bytes_max},
+          {"sessions", 0, options.session_bytes_total_max},
+          {"uploads", 0, options.uploads_bytes_max},
+          {"snapshots", 0, options.snapshot_bytes_max},
+          {"scans", 0, options.scans_in_flight_max * options.scan_bytes_max},
+          {"batches", 0, batches_bound(options)}};
+}
+
+}  // namespace kilokv::server

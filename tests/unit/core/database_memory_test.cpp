@@ -1,0 +1,157 @@
+// A database whose data may take only so much memory.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/shown_limit.hpp"
+#include "tests/unit/core/core_fixture.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using engine::Operand;
+using engine::OpKind;
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr int kManyRequests = 20000;  // more than the memory has room for
+
+class DatabaseMemoryTest : public CoreFixture {
+ protected:
+  DatabaseMemoryTest() {
+    options.memory_limit = 16 * kMiB;
+    options.data_bytes_max = 8 * kMiB;
+  }
+  static Build put(const std::string& key, std::size_t value_bytes) {
+    return [=](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(OpKind::put, b.key(key), Operand::bytes, b.value(std::string(value_bytes, 'v')));
+      b.end();
+    };
+  }
+  static Build remove(const std::string& key) {
+    return [=](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(OpKind::del, b.key(key));
+      b.end();
+    };
+  }
+  // Puts values until one is refused. Returns how many there are.
+  int fill(std::size_t value_bytes) {
+    for (int i = 0; i < kManyRequests; ++i) {
+      const auto sink = run(put("key" + std::to_string(i), value_bytes));
+      if (sink->done) continue;
+      expect_shown(*sink->failure, "raise --memory-limit", ErrorReason::memory_full);
+      EXPECT_TRUE(sink->failure->not_run());
+      return i;
+    }
+    ADD_FAILURE() << "nothing was refused";
+    return kManyRequests;
+  }
+  // An ADD may make a key, too.
+  void fill_with_keys() {
+    for (int i = 0; i < kManyRequests; ++i) {
+      const auto sink = run([i](engine::ColumnsBuilder& b) {
+        b.begin();
+        for (int j = 0; j < 100; ++j) {
+          b.op(OpKind::add, b.key("key" + std::to_string(i) + "/" + std::to_string(j)), Operand::integer, 1);
+        }
+        b.end();
+      });
+      if (sink->done) continue;
+      EXPECT_EQ(sink->failure->reason(), ErrorReason::memory_full);
+      return;
+    }
+    ADD_FAILURE() << "nothing was refused";
+  }
+};
+
+TEST_F(DatabaseMemoryTest, RefusesNewDataAndServesReadsAndDeletes) {
+  const int count = fill(10000);
+  EXPECT_GT(count, 500);
+  EXPECT_LT(count, 800);
+  std::uint64_t data = 0;
+  for (const MemoryOwner& owner : database->status().memory) {
+    if (owner.name == "table" || owner.name == "keys" || owner.name == "values") data += owner.bytes;
+    EXPECT_EQ(owner.bound_bytes == 8 * kMiB, owner.name == "values");
+  }
+  EXPECT_LE(data, 8 * kMiB);
+  EXPECT_GT(data, 6 * kMiB);
+  fill_with_keys();
+  const auto read = run([](engine::ColumnsBuilder& b) {
+    b.begin();
+    b.op(OpKind::get, b.key("key0"));
+    b.end();
+  });
+  EXPECT_EQ(read->at(0).reads.at(0).bytes.size(), 10000u);
+  EXPECT_TRUE(run(remove("key0"))->done);
+  EXPECT_TRUE(run(remove("key1"))->done);
+  EXPECT_TRUE(run(remove("key2"))->done);
+  EXPECT_TRUE(run(put("new", 10000))->done) << "deletes make room";
+}
+
+// What waits in the queue has its memory already.
+TEST_F(DatabaseMemoryTest, ReservesForWhatIsAdmitted) {
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (int i = 0; i < 1000; ++i) sinks.push_back(submit(put("key" + std::to_string(i), 10000)));
+  const auto refused = static_cast<int>(
+      std::count_if(sinks.begin(), sinks.end(), [](const auto& sink) { return sink->failure.has_value(); }));
+  EXPECT_GT(refused, 150);
+  EXPECT_LT(refused, 500);
+  settle();
+  for (const auto& sink : sinks) EXPECT_TRUE(sink->ended());
+  EXPECT_EQ(fatal.has_value(), false);
+}
+
+TEST_F(DatabaseMemoryTest, StartsAgainWhenItIsFull) {
+  const int count = fill(3000);
+  reopen();
+  EXPECT_TRUE(run(put("one more", 3000))->failure.has_value() || count > 0);
+  EXPECT_TRUE(run(remove("key0"))->done);
+}
+
+TEST_F(DatabaseMemoryTest, SaysAtTheStartWhatItNeeds) {
+  fill(10000);
+  options.memory_limit = 8 * kMiB;
+  options.data_bytes_max = 4 * kMiB;
+  const auto opened = try_open(&log, sim.environment());
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().reason(), ErrorReason::memory_full);
+  EXPECT_NE(opened.status().message().find("bytes needed by the stored data"), std::string::npos);
+  EXPECT_NE(opened.status().message().find("raise --memory-limit"), std::string::npos);
+}
+
+// One constant that many operations write is in memory once. A request that may wait is parked piece by piece, and each
+// piece has its own copy.
+TEST_F(DatabaseMemoryTest, CountsASharedValueOnce) {
+  const auto puts = [](bool waits) {
+    return [=](engine::ColumnsBuilder& b) {
+      std::int64_t value = 0;
+      for (int i = 0; i < 20; ++i) {
+        b.begin(0, waits ? 1000000 : 0);
+        if (i == 0) value = b.value(std::string(kMiB, 'v'));
+        b.op(OpKind::put, b.key("key" + std::to_string(i)), Operand::bytes, value);
+        b.end();
+      }
+    };
+  };
+  EXPECT_TRUE(run(puts(true))->failure.has_value());
+  EXPECT_TRUE(run(puts(false))->done);
+}
+
+TEST_F(DatabaseMemoryTest, GivesBackWhatItKeepsForLater) {
+  const auto batches = [this] {
+    for (const MemoryOwner& owner : database->status().memory) {
+      if (owner.name == "batches") return owner.bytes;
+    }
+    return std::uint64_t{0};
+  };
+  for (int i = 0; i < 4; ++i) run(put("key", 1000000));
+  const std::uint64_t kept = batches();
+  EXPECT_GT(kept, kMiB);
+  sim.scheduler.run_for(10000000);
+  EXPECT_LT(batches() + kMiB, kept);
+}
+
+}  // namespace
+}  // namespace kilokv::server
