@@ -89,6 +89,9 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
         "records for which the table has room from the start, so that it need not grow under load"},
        {kGroup, "table-records-max", Unit::count, &o->engine.table_records_max,
         "records in memory, deleted records included; when it is reached, new keys are refused"},
+       {kGroup, "memory-limit", Unit::size, &o->database.memory_limit,
+        "most memory of the server; when the part of it that is for data is full, new data is refused, and reads and "
+        "deletes go on; 0: 70% of the memory of the machine, or of its cgroup if that has less"},
        {kGroup, "drain-timeout", Unit::duration, &o->drain_timeout_us,
         "time to finish accepted work after SIGTERM or SIGINT; a second signal ends the server at once"},
        {kGroup, "log-level", Unit::text, &o->log_level,
@@ -540,6 +543,7 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv, const 
   }
   Status status = assign_all(settings, given);
   if (!status.ok()) return status;
+  for (const auto& [name, value] : given) line.options.given.insert(name);
   line.options.service.limits.wait_timeout_us_max = line.options.database.wait_timeout_us_max;
   line.options.database.guards_max = line.options.service.limits.guards_max;
   status = line.options.validate();

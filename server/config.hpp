@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 
 #include "engine/base/status.hpp"
@@ -26,6 +27,7 @@ struct ServerOptions {
   ServiceOptions service;
   std::string bootstrap_file;  // empty: none
   bool insecure = false;
+  std::set<std::string> given;  // names of the settings that are not defaults, without the dashes
 
   // Compares every value with its limits. INVALID_ARGUMENT names the flag, the actual value and the limit.
   Status validate() const;

@@ -25,6 +25,8 @@
 #include "server/core/one_line.hpp"
 #include "server/core/threads.hpp"
 #include "server/last_words.hpp"
+#include "server/machine_memory.hpp"
+#include "server/memory_plan.hpp"
 #include "server/service/bootstrap.hpp"
 #include "server/service/grpc_log.hpp"
 #include "server/service/grpc_server.hpp"
@@ -145,6 +147,9 @@ ServerInfo info_of(const ServerOptions& options) {
           .strategy = engine.strategy,
           .threads = engine.threads,
           .shadow_rate = options.database.shadow_rate,
+          .memory_limit = options.database.memory_limit,
+          .storage_bound = options.storage.memory_bound(),
+          .process_bytes = kProcessBytes,
           .settings = std::move(settings)};
 }
 
@@ -160,6 +165,7 @@ class Server {
     grpc_ = std::move(*grpc);
     spdlog::info("kilokvd recovering endpoint={} data_dir={} version={} commit={}", grpc_->endpoint(),
                  options_.storage.data_dir, kVersion, kCommit);
+    log_memory();
     if (Status status = check_exposure(); !status.ok()) return status;
     StorageOptions storage = options_.storage;
     storage.on_checkpoint_put_off = [](const Status& why) {
@@ -248,6 +254,18 @@ class Server {
     return {};
   }
 
+  void log_memory() const {
+    const DatabaseOptions& core = options_.database;
+    const MachineMemory machine = machine_memory();
+    spdlog::info("kilokvd memory limit_bytes={} data_bytes={} machine_bytes={} cgroup_bytes={} limit_from={}",
+                 core.memory_limit, core.data_bytes_max, machine.machine_bytes, machine.cgroup_bytes,
+                 options_.given.contains("memory-limit") ? "--memory-limit" : "default");
+    if (machine.usable() != 0 && core.memory_limit > machine.usable()) {
+      spdlog::warn("kilokvd has a --memory-limit that is more than the memory that it may use usable_bytes={}",
+                   machine.usable());
+    }
+  }
+
   void log_ready() const {
     const DatabaseStatus status = database_->status();
     if (options_.engine.device != "auto" && !status.device.reason.empty()) {
@@ -317,6 +335,14 @@ int main(int argc, char** argv) {
   });
   if (!line.ok()) {
     std::fprintf(stderr, "kilokvd: %s\n", line.status().message().c_str());
+    return kilokv::server::kExitUsage;
+  }
+  const kilokv::Status planned =
+      line->action == CommandLine::Action::print
+          ? kilokv::Status()
+          : kilokv::server::plan_memory(kilokv::server::machine_memory().usable(), &line->options);
+  if (!planned.ok()) {
+    std::fprintf(stderr, "kilokvd: %s\n", planned.message().c_str());
     return kilokv::server::kExitUsage;
   }
   switch (line->action) {
