@@ -1,0 +1,11 @@
+// The settings of jemalloc, which kilokvd is linked with. jemalloc reads this variable before main().
+//
+// glibc's allocator keeps freed memory in the arenas of its threads, and gives back only what is at their ends. After a
+// peak that is nearly nothing. jemalloc gives back whole pages, wherever they are. It has threads of its own for this,
+// so that an idle server does it too.
+//
+// dirty_decay_ms: pages that were free for so long are given back. Shorter times cost more page faults under load.
+extern "C" {
+extern const char* malloc_conf;
+const char* malloc_conf = "background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:0";
+}
