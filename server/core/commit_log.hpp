@@ -39,6 +39,7 @@ struct SessionEntry {
   // results: some of the request's transactions finished
   std::uint32_t transactions = 0;  // in the whole request
   std::string_view results;        // core's encoding (core/sessions/stored_results.hpp), opaque to the log
+  std::string user = {};           // opened: the name of the user whose session it is; empty: opened without a login
 };
 
 // One batch as it becomes durable. Spans and pointers belong to the caller, and stay valid until append() returns.
@@ -74,6 +75,7 @@ struct StoredSession {
     std::vector<std::string> results;  // core's encoding, one string for each batch in which some finished
   };
   std::vector<Request> requests;
+  std::string user = {};  // as in SessionEntry
 };
 
 // What start-up learns before it visits the first record.

@@ -11,21 +11,31 @@ namespace {
 constexpr std::size_t kCrcBytes = 4;
 constexpr std::size_t kSessionEntryBytesMin = 17;  // the kind and the session of an entry that has no more
 
+constexpr std::uint8_t kOpenedByUser = 4;  // an opened session with a user; with the other kinds of SessionEntry
+
+void put_sized(std::string_view bytes, std::string* out) {
+  KILOKV_CHECK(bytes.size() <= UINT32_MAX);
+  put(out, static_cast<std::uint32_t>(bytes.size()));
+  out->append(bytes);
+}
+
 void put_sessions(std::span<const SessionEntry> entries, std::string* out) {
   for (const SessionEntry& entry : entries) {
-    put(out, static_cast<std::uint8_t>(entry.kind));
+    const bool by_user = entry.kind == SessionEntry::Kind::opened && !entry.user.empty();
+    put(out, by_user ? kOpenedByUser : static_cast<std::uint8_t>(entry.kind));
     put(out, entry.identity.session->bytes);
     switch (entry.kind) {
-      case SessionEntry::Kind::opened: put(out, entry.lease_us); break;
+      case SessionEntry::Kind::opened:
+        put(out, entry.lease_us);
+        if (!entry.user.empty()) put_sized(entry.user, out);
+        break;
       case SessionEntry::Kind::closed: break;
       case SessionEntry::Kind::results:
         put(out, entry.identity.number);
         put(out, entry.identity.acknowledged_through);
         put(out, entry.identity.digest);
         put(out, entry.transactions);
-        KILOKV_CHECK(entry.results.size() <= UINT32_MAX);
-        put(out, static_cast<std::uint32_t>(entry.results.size()));
-        out->append(entry.results);
+        put_sized(entry.results, out);
         break;
     }
   }
@@ -33,10 +43,7 @@ void put_sessions(std::span<const SessionEntry> entries, std::string* out) {
 
 void put_access(std::span<const std::string> changes, std::string* out) {
   put(out, static_cast<std::uint32_t>(changes.size()));
-  for (const std::string& change : changes) {
-    put(out, static_cast<std::uint32_t>(change.size()));
-    out->append(change);
-  }
+  for (const std::string& change : changes) put_sized(change, out);
 }
 
 void put_writes(const engine::WriteColumns& writes, std::string* out) {
@@ -61,10 +68,15 @@ Status damaged(const std::string& reason) { return {StatusCode::data_loss, "log 
 // Reads one entry. The bytes are not checked yet. An unknown kind makes the reader fail.
 SessionEntry read_session(Reader* reader) {
   SessionEntry entry;
-  entry.kind = static_cast<SessionEntry::Kind>(reader->get<std::uint8_t>());
+  const auto kind = reader->get<std::uint8_t>();
+  entry.kind = kind == kOpenedByUser ? SessionEntry::Kind::opened : static_cast<SessionEntry::Kind>(kind);
   entry.identity.session.emplace().bytes = reader->get<decltype(SessionId::bytes)>();
   switch (entry.kind) {
-    case SessionEntry::Kind::opened: entry.lease_us = reader->get<DurationUs>(); return entry;
+    case SessionEntry::Kind::opened:
+      entry.lease_us = reader->get<DurationUs>();
+      if (kind == kOpenedByUser) entry.user = reader->bytes(reader->get<std::uint32_t>());
+      if (kind == kOpenedByUser && entry.user.empty()) reader->fail();
+      return entry;
     case SessionEntry::Kind::closed: return entry;
     case SessionEntry::Kind::results:
       entry.identity.number = reader->get<std::uint64_t>();

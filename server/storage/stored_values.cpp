@@ -6,7 +6,8 @@
 namespace kilokv::server::storage {
 namespace {
 
-constexpr std::uint8_t kValueFormat = 1;  // of each kind of value in this file
+constexpr std::uint8_t kValueFormat = 1;        // of each kind of value in this file, but
+constexpr std::uint8_t kUserSessionFormat = 2;  // of a session that a user has opened
 
 Status malformed(const char* what) { return {StatusCode::data_loss, std::string(what) + " is malformed or cut short"}; }
 
@@ -75,8 +76,9 @@ Status decode_state(std::string_view bytes, StoredRecord* record) {
 
 std::string encode_session(const StoredSession& session) {
   std::string out;
-  put(&out, kValueFormat);
+  put(&out, session.user.empty() ? kValueFormat : kUserSessionFormat);
   put(&out, session.lease_us);
+  if (!session.user.empty()) put_sized(&out, session.user);
   put(&out, session.acknowledged_through);
   put(&out, std::uint64_t{session.requests.size()});
   for (const StoredSession::Request& request : session.requests) {
@@ -91,8 +93,16 @@ std::string encode_session(const StoredSession& session) {
 
 Status decode_session(std::string_view bytes, StoredSession* session) {
   Reader reader(bytes);
-  if (Status status = check_format(&reader, "session record"); !status.ok()) return status;
+  const bool of_user = !bytes.empty() && static_cast<std::uint8_t>(bytes.front()) == kUserSessionFormat;
+  if (of_user) {
+    reader.get<std::uint8_t>();
+  } else if (Status status = check_format(&reader, "session record"); !status.ok()) {
+    return status;
+  }
   session->lease_us = reader.get<DurationUs>();
+  session->user.clear();
+  if (of_user) session->user = reader.bytes(reader.get<std::uint32_t>());
+  if (of_user && session->user.empty()) return malformed("session record");
   session->acknowledged_through = reader.get<std::uint64_t>();
   const auto requests = reader.get<std::uint64_t>();
   session->requests.clear();

@@ -26,8 +26,11 @@ struct Client {
   // What it holds of one thing, to be charged; null for the client without a name, which has no share to keep to.
   Held* account(Held Client::*thing) { return name.empty() ? nullptr : &(this->*thing); }
 
-  // Whether it is a user, which has logged in.
-  bool is_user() const { return name.compare(0, kUserPrefix.size(), kUserPrefix) == 0; }
+  // The name of the user who has logged in; empty: nobody has.
+  std::string_view user() const {
+    const bool is_user = name.compare(0, kUserPrefix.size(), kUserPrefix) == 0;
+    return is_user ? std::string_view(name).substr(kUserPrefix.size()) : std::string_view();
+  }
 
   static constexpr std::string_view kUserPrefix = "user:";
 

@@ -26,6 +26,7 @@ class AccessChanges {
   void make(std::shared_ptr<Client> client, AccessEdit edit, std::function<void(Result<BatchNumber>)> done);
 
  private:
+  void close_sessions(const std::string& user);
   void make_now(const AccessEdit& edit, const std::function<void(Result<BatchNumber>)>& done);
 
   CoreContext* const core_;

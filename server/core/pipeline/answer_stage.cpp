@@ -30,8 +30,8 @@ void AnswerStage::answer(Batch* batch) {
     // Neither call can be refused: id and lease are valid, a place was reserved, and closing twice does no harm.
     switch (entry.kind) {
       case SessionEntry::Kind::opened:
-        static_cast<void>(
-            core_->sessions.open(*entry.identity.session, entry.lease_us, core_->environment.clock->monotonic_us()));
+        static_cast<void>(core_->sessions.open(*entry.identity.session, entry.lease_us,
+                                               core_->environment.clock->monotonic_us(), entry.user));
         break;
       case SessionEntry::Kind::closed: static_cast<void>(core_->sessions.close(*entry.identity.session)); break;
       case SessionEntry::Kind::results: break;  // answer_part() delivers them

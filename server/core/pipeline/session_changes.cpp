@@ -64,6 +64,7 @@ void SessionChanges::open(std::shared_ptr<Client> client, DurationUs lease_us,
   SessionEntry entry;
   entry.kind = SessionEntry::Kind::opened;
   entry.lease_us = lease_us;
+  if (client != nullptr) entry.user = client->user();
   const SessionId session = random_session(core_->environment.random);
   entry.identity.session = session;
   execute_->post([this, entry, session, owner = std::move(*owner),

@@ -21,11 +21,6 @@ class SessionOwner {
         client.get(), [client](Client* counted) { counted->sessions.fetch_sub(1, std::memory_order_relaxed); });
   }
 
-  // Whether a client may use the session. A session of a user is for that user alone.
-  bool allows(const Client* client) const {
-    if (client_ == nullptr || client == nullptr) return true;
-    return !(client_->is_user() || client->is_user()) || client_->name == client->name;
-  }
   bool known() const { return client_ != nullptr; }
   std::uint64_t sessions() const { return known() ? client_->sessions.load(std::memory_order_relaxed) : 0; }
   // Where the session counts its bytes of this kind; null if the owner is not known.

@@ -40,7 +40,8 @@ Status SessionTable::restore_results(Session* session, std::uint64_t number, con
 }
 
 Status SessionTable::restore(const StoredSession& stored, TimeUs now_us) {
-  const auto session = std::make_shared<Session>(stored.session, stored.lease_us, now_us, &bytes_, limits_.uploads);
+  const auto session =
+      std::make_shared<Session>(stored.session, stored.lease_us, stored.user, now_us, &bytes_, limits_.uploads);
   session->acknowledged_through = stored.acknowledged_through;
   for (const StoredSession::Request& request : stored.requests) {
     for (const std::string& bytes : request.results) {
@@ -59,7 +60,8 @@ Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
   switch (entry.kind) {
     case SessionEntry::Kind::opened:
       if (session == nullptr) {
-        insert(std::make_shared<Session>(*entry.identity.session, entry.lease_us, now_us, &bytes_, limits_.uploads),
+        insert(std::make_shared<Session>(*entry.identity.session, entry.lease_us, entry.user, now_us, &bytes_,
+                                         limits_.uploads),
                now_us);
       }
       return {};
@@ -84,7 +86,7 @@ std::optional<StoredSession> SessionTable::copy_of(const Session& session) {
     if (session.closed) {
       return std::nullopt;
     }
-    stored = {session.id, session.lease_us, session.acknowledged_through, {}};
+    stored = {session.id, session.lease_us, session.acknowledged_through, {}, session.user};
     requests = session.requests;
   }
   for (const auto& [number, request] : requests) {

@@ -179,7 +179,7 @@ SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us)
           !status.ok()) {
         return {SessionAdmission::Kind::refused, std::move(status), false, {}, 0};
       }
-      if (!session->owner.allows(header.client.get())) {
+      if (!session->allows(header.client.get())) {
         return {SessionAdmission::Kind::refused, session_of_other(), false, {}, 0};
       }
       if (!session->owner.known()) session->give_owner(SessionOwner(header.client));

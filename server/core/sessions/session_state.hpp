@@ -79,10 +79,11 @@ struct SessionTable::RequestState {
 };
 
 struct SessionTable::Session {
-  Session(const SessionId& session_id, DurationUs lease, TimeUs now_us, ByteCounts* bytes_of_all,
+  Session(const SessionId& session_id, DurationUs lease, std::string user_name, TimeUs now_us, ByteCounts* bytes_of_all,
           const UploadLimits& limits)
       : id(session_id),
         lease_us(lease),
+        user(std::move(user_name)),
         total(bytes_of_all),
         deadline_us(now_us + lease),
         upload_counts(std::make_shared<UploadCounts>(limits.session_uploads_bytes_max,
@@ -91,6 +92,7 @@ struct SessionTable::Session {
 
   const SessionId id;
   const DurationUs lease_us;
+  const std::string user;   // whose session it is; empty: opened without a login
   ByteCounts* const total;  // of all sessions
 
   mutable std::mutex mutex;
@@ -103,6 +105,9 @@ struct SessionTable::Session {
   std::map<std::uint64_t, std::shared_ptr<RequestState>> requests;
   std::map<std::uint64_t, std::shared_ptr<Upload>> uploads;
   const std::shared_ptr<UploadCounts> upload_counts;
+
+  // Whether a client may use the session. The session of a user is for that user alone.
+  bool allows(const Client* client) const { return client == nullptr || client->user() == user; }
 
   // All below require the mutex.
   // The owner counts the bytes of stored results, and those that are reserved.

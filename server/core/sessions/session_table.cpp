@@ -76,7 +76,7 @@ void SessionTable::erase(const SessionId& id) {
   shard.sessions.erase(id);
 }
 
-Status SessionTable::open(const SessionId& id, DurationUs lease_us, TimeUs now_us) {
+Status SessionTable::open(const SessionId& id, DurationUs lease_us, TimeUs now_us, const std::string& user) {
   if (lease_us < limits_.session_lease_us_min || lease_us > limits_.session_lease_us_max) {
     const bool low = lease_us < limits_.session_lease_us_min;
     return Status::invalid(
@@ -91,15 +91,25 @@ Status SessionTable::open(const SessionId& id, DurationUs lease_us, TimeUs now_u
                               std::to_string(open + 1) + " sessions with this one", "--sessions-max"},
                              limits_.session_lease_us_min);
   }
-  insert(std::make_shared<Session>(id, lease_us, now_us, &bytes_, limits_.uploads), now_us);
+  insert(std::make_shared<Session>(id, lease_us, user, now_us, &bytes_, limits_.uploads), now_us);
   return {};
 }
 
 Status SessionTable::check_owner(const SessionId& id, const Client* client) const {
   const std::shared_ptr<Session> session = find(id);
   if (session == nullptr) return unknown_session();
-  const std::scoped_lock lock(session->mutex);
-  return session->owner.allows(client) ? Status() : session_of_other();
+  return session->allows(client) ? Status() : session_of_other();
+}
+
+std::vector<SessionId> SessionTable::of_user(std::string_view user) const {
+  std::vector<SessionId> ids;
+  for (const Shard& shard : shards_) {
+    const std::scoped_lock lock(shard.mutex);
+    for (const auto& [id, session] : shard.sessions) {
+      if (session->user == user) ids.push_back(id);
+    }
+  }
+  return ids;
 }
 
 void SessionTable::give_owner(const SessionId& id, SessionOwner owner) {

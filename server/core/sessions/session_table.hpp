@@ -105,10 +105,12 @@ class SessionTable {
 
   // Opens a session. `now_us` here and below is monotonic. Errors: INVALID_ARGUMENT: the lease is out of bounds;
   // RESOURCE_EXHAUSTED: too many sessions. Requires: `id` was never used.
-  Status open(const SessionId& id, DurationUs lease_us, TimeUs now_us);
+  Status open(const SessionId& id, DurationUs lease_us, TimeUs now_us, const std::string& user = {});
   // The session counts for this client from now on, unless it has an owner or is closed. begin() gives the session of a
   // request to its client in the same way.
   void give_owner(const SessionId& id, SessionOwner owner);
+  // All open sessions of a user. Takes time for each session of all users.
+  std::vector<SessionId> of_user(std::string_view user) const;
   // FAILED_PRECONDITION: there is no such session. PERMISSION_DENIED: it belongs to another user.
   Status check_owner(const SessionId& id, const Client* client) const;
   // Closes a session, or renews its lease (touch). Errors: FAILED_PRECONDITION: unknown or expired.

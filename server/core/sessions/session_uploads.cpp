@@ -22,7 +22,7 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
           !status.ok()) {
         return status;
       }
-      if (!session->owner.allows(chunk.client.get())) return session_of_other();
+      if (!session->allows(chunk.client.get())) return session_of_other();
       if (!session->owner.known()) session->give_owner(SessionOwner(chunk.client));
       owner = session->owner;
       if (const auto it = session->uploads.find(chunk.identity.number); it != session->uploads.end()) {

@@ -273,22 +273,53 @@ TEST_F(DatabaseAccessTest, ARefusedChangeChangesNothing) {
 }
 
 TEST_F(DatabaseAccessTest, ASessionIsForItsUserAlone) {
-  const auto alice_client = std::make_shared<Client>("user:alice"), root_client = std::make_shared<Client>("user:root");
+  const auto client_of = [](const std::string& name) { return std::make_shared<Client>("user:" + name); };
+  SessionId session, without;
+  const auto open = [this](const std::shared_ptr<Client>& client, SessionId* id) {
+    database->open_session(client, 1000 * 1000000LL, [id](Result<SessionId> opened, DurationUs) { *id = *opened; });
+    settle();
+  };
+  open(client_of("alice"), &session);
+  open(std::make_shared<Client>("ipv4:127.0.0.1:1"), &without);
+  std::uint64_t number = 0;
+  // First the session is in memory, then it comes from the log, then from a checkpoint.
+  for (int round = 0; round < 3; ++round) {
+    if (round == 2) {
+      sim.scheduler.run_for(2 * options.checkpoint_interval_us);
+      settle();
+    }
+    if (round > 0) reopen();
+    const auto own = submit_as("alice", "t1", adding("a1"), session, ++number);
+    const auto of_other = submit_as("root", "t0", adding("a1"), session, ++number);
+    const auto of_nobody = submit_as("root", "t0", adding("a1"), without, 1);
+    settle();
+    EXPECT_TRUE(own->done) << round;
+    EXPECT_TRUE(denied(of_other)) << round;
+    EXPECT_TRUE(denied(of_nobody)) << round;
+    EXPECT_EQ(database->keep_alive(client_of("root"), session).code(), StatusCode::permission_denied);
+    EXPECT_EQ(database->check_session(client_of("root"), session).code(), StatusCode::permission_denied);
+    EXPECT_TRUE(database->keep_alive(client_of("alice"), session).ok());
+    std::optional<Status> closed;
+    database->close_session(client_of("root"), session, [&](const Status& status) { closed = status; });
+    settle();
+    ASSERT_TRUE(closed);
+    EXPECT_EQ(closed->code(), StatusCode::permission_denied);
+  }
+}
+
+TEST_F(DatabaseAccessTest, TheSessionsOfARemovedUserEnd) {
   SessionId session;
-  database->open_session(alice_client, 0, [&](Result<SessionId> opened, DurationUs) { session = *opened; });
+  database->open_session(std::make_shared<Client>("user:alice"), 0,
+                         [&](Result<SessionId> opened, DurationUs) { session = *opened; });
   settle();
-  const auto own = submit_as("alice", "t1", adding("a1"), session, 1),
-             of_other = submit_as("root", "t0", adding("a1"), session, 2);
+  change(removal(Kind::remove_user, "alice"));
+  EXPECT_EQ(database->status().sessions, 0u);
+  change(user("alice", {"teller"}));
+  change(token("t5", "alice"));
+  const auto again = submit_as("alice", "t5", adding("a1"), session, 1);
   settle();
-  EXPECT_TRUE(own->done);
-  EXPECT_TRUE(denied(of_other));
-  EXPECT_EQ(database->keep_alive(root_client, session).code(), StatusCode::permission_denied);
-  EXPECT_TRUE(database->keep_alive(alice_client, session).ok());
-  std::optional<Status> closed;
-  database->close_session(root_client, session, [&](const Status& status) { closed = status; });
-  settle();
-  ASSERT_TRUE(closed);
-  EXPECT_EQ(closed->code(), StatusCode::permission_denied);
+  ASSERT_TRUE(again->failure);
+  EXPECT_EQ(again->failure->reason(), ErrorReason::session_unknown);
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ std::string text_of(Hash128 hash) { return std::to_string(hash.high) + ":" + std
 std::string text_of(const SessionEntry& entry) {
   std::string text =
       "entry kind=" + std::to_string(static_cast<int>(entry.kind)) + " id=" + text_of(*entry.identity.session);
-  if (entry.kind == SessionEntry::Kind::opened) text += " lease=" + std::to_string(entry.lease_us);
+  if (entry.kind == SessionEntry::Kind::opened)
+    text += " lease=" + std::to_string(entry.lease_us) + " user=" + entry.user;
   if (entry.kind != SessionEntry::Kind::results) return text;
   return text + " request=" + std::to_string(entry.identity.number) +
          " acknowledged=" + std::to_string(entry.identity.acknowledged_through) +
@@ -202,7 +203,9 @@ Batch sample_batch(BatchNumber number) {
                        .results = "answers"};
   SessionEntry closed = opened;
   closed.kind = SessionEntry::Kind::closed;
-  batch.sessions = {opened, results, closed};
+  SessionEntry opened_by_user = opened;
+  opened_by_user.user = "alice";
+  batch.sessions = {opened, results, closed, opened_by_user};
   if (number % 3 == 0) batch.access = {"a change", std::string(number, 'a')};
   return batch;
 }

@@ -37,16 +37,20 @@ TEST(StoredValues, SessionRoundTripsAndEveryCutIsFound) {
   session.acknowledged_through = 9;
   session.requests = {{.number = 10, .digest = {.low = 1, .high = 2}, .transactions = 4, .results = {"one", ""}},
                       {.number = 12, .digest = {.low = 3, .high = 4}, .transactions = 1, .results = {}}};
-  const std::string bytes = encode_session(session);
   StoredSession read;
-  ASSERT_TRUE(decode_session(bytes, &read).ok());
-  Transcript expected, met;
-  EXPECT_TRUE(expected.session(session).ok() && met.session(read).ok());
-  EXPECT_EQ(met.lines, expected.lines);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    EXPECT_EQ(decode_session(bytes.substr(0, i), &read).code(), StatusCode::data_loss);
+  for (const char* user : {"alice", ""}) {  // `read` does not keep the user of the first one
+    session.user = user;
+    const std::string bytes = encode_session(session);
+    ASSERT_TRUE(decode_session(bytes, &read).ok());
+    Transcript expected, met;
+    EXPECT_TRUE(expected.session(session).ok() && met.session(read).ok());
+    EXPECT_EQ(met.lines, expected.lines);
+    EXPECT_EQ(read.user, session.user);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      EXPECT_EQ(decode_session(bytes.substr(0, i), &read).code(), StatusCode::data_loss);
+    }
+    EXPECT_EQ(decode_session(bytes + "x", &read).code(), StatusCode::data_loss);
   }
-  EXPECT_EQ(decode_session(bytes + "x", &read).code(), StatusCode::data_loss);
 }
 
 TEST(StoredValues, MetadataRoundTripsAndEveryCutIsFound) {
