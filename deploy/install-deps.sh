@@ -13,7 +13,7 @@ build_packages=(
   librocksdb-dev libspdlog-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
   libssl-dev libjemalloc-dev libxxhash-dev libisal-dev libabsl-dev libgtest-dev libgmock-dev python3 libjs-chart.js
 )
-check_packages=(clang-format clang-tidy strace procps spin curl openssl)
+check_packages=(clang-format clang-tidy clang libclang-rt-14-dev strace procps spin curl openssl)
 
 case "${1:-all}" in
   build) wanted=("${build_packages[@]}") ;;

@@ -2,8 +2,8 @@
 # Checks everything that must hold before a change is merged: installs missing packages, checks the formatting, builds,
 # and runs the tests. One of the tests checks the layers. At the end it prints the minutes of each step.
 #
-#   deploy/test.sh [--preset NAME] [--label REGEX] [--quick] [--tidy] [--tidy-product] [--sanitize] [--no-install]
-#                  [-j JOBS]
+#   deploy/test.sh [--preset NAME] [--label REGEX] [--quick] [--tidy] [--tidy-product] [--sanitize] [--fuzz]
+#                  [--no-install] [-j JOBS]
 #
 #   --preset NAME   build preset (default: release); asan and tsan build with sanitizers
 #   --label REGEX   runs only tests with this label: unit, integration, crash, attack, model, or long. Without this flag,
@@ -12,6 +12,7 @@
 #   --tidy          also runs clang-tidy over every .cpp file that the build compiles (takes many minutes)
 #   --tidy-product  also runs clang-tidy, but not over the tests
 #   --sanitize      first builds the engine alone, then builds and tests engine and core under the preset asan
+#   --fuzz          builds the fuzz targets, and runs each input of their corpora once
 #   --no-install    installs nothing; if a package is missing, the build says which
 #   -j JOBS         tests that run at a time (default and maximum: the number of cores)
 set -euo pipefail
@@ -19,7 +20,7 @@ cd "$(dirname "$0")/.."
 
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; }
 
-preset=release label= quick=no tidy=no sanitize=no install=yes jobs=$(nproc)
+preset=release label= quick=no tidy=no sanitize=no fuzz=no install=yes jobs=$(nproc)
 while [ $# -gt 0 ]; do
   case "$1" in
     --preset) preset=$2; shift ;;
@@ -28,6 +29,7 @@ while [ $# -gt 0 ]; do
     --tidy) tidy=all ;;
     --tidy-product) tidy=product ;;
     --sanitize) sanitize=yes ;;
+    --fuzz) fuzz=yes ;;
     --no-install) install=no ;;
     --help | -h) usage; exit 0 ;;
     -j) jobs=$(($2 < jobs ? $2 : jobs)); shift ;;
@@ -128,6 +130,15 @@ check_tidy() {
   echo "clang-tidy: $(wc -l <"$folder/sources") sources are clean"
 }
 [ "$tidy" = no ] || step "clang-tidy" check_tidy
+
+build_fuzz_targets() {
+  cmake --preset fuzz
+  cmake --build --preset fuzz --parallel "$(nproc)"
+}
+if [ "$fuzz" = yes ]; then
+  step "build of the fuzz targets" build_fuzz_targets
+  step "corpora of the fuzz targets" tests/fuzz/run.sh --no-build --replay
+fi
 
 selection=(--label-exclude '^long$')
 [ -z "$label" ] || selection=(--label-regex "$label")

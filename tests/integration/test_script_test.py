@@ -31,7 +31,8 @@ class TestScript(unittest.TestCase):
         self.calls, tools = self.root / "calls", self.root / "tools"
         tools.mkdir()
         for tool in (*(tools / name for name in ("cmake", "ctest", "clang-format", "clang-tidy")),
-                     self.root / "deploy" / "install-deps.sh"):
+                     self.root / "deploy" / "install-deps.sh", self.root / "tests" / "fuzz" / "run.sh"):
+            tool.parent.mkdir(parents=True, exist_ok=True)
             tool.write_text(TOOL)
             tool.chmod(0o755)
         self.commands = []
@@ -111,18 +112,20 @@ class TestScript(unittest.TestCase):
                          [f"c++ -O3 -o a.o -c {command['file']}" for command in self.commands])
 
     def test_every_step_of_ci_has_its_minutes(self):
-        self.assertIn("deploy/test.sh --sanitize --tidy-product", (ROOT / ".ci" / "run").read_text())
-        _, output = self.run_script("--sanitize", "--tidy-product")
+        self.assertIn("deploy/test.sh --sanitize --tidy-product --fuzz", (ROOT / ".ci" / "run").read_text())
+        calls, output = self.run_script("--sanitize", "--tidy-product", "--fuzz")
         self.assertEqual(self.steps(output),
                          ["packages", "formatting", "the engine alone", "build of engine and core, asan",
-                          "tests of engine and core, asan", "build", "clang-tidy", "tests"])
+                          "tests of engine and core, asan", "build", "clang-tidy", "build of the fuzz targets",
+                          "corpora of the fuzz targets", "tests"])
+        self.assertIn("run.sh --no-build --replay", calls)
 
     def test_what_fails_ends_it_and_is_named(self):
         for tool, step in (("install-deps.sh", "packages"), ("clang-format", "formatting"), ("cmake", "build"),
-                           ("clang-tidy", "clang-tidy"), ("ctest", "tests")):
+                           ("clang-tidy", "clang-tidy"), ("run.sh", "corpora of the fuzz targets"), ("ctest", "tests")):
             with self.subTest(tool):
                 code = 123 if tool == "clang-format" else 1  # xargs says 123
-                _, output = self.run_script("--tidy", fail=tool, code=code)
+                _, output = self.run_script("--tidy", "--fuzz", fail=tool, code=code)
                 self.assertEqual(self.steps(output)[-1], f"{step}  FAILED")
                 if tool == "ctest":
                     self.assertTrue(output.endswith(CLOSING), output)
