@@ -212,7 +212,9 @@ void add_security(ServerOptions* options, std::vector<Setting>* s) {
               "file with the token of user admin. The server uses it if no user has the admin right yet, and makes it "
               "if it is missing; only its owner may have rights to it"},
              {kSecurity, "insecure", Unit::on_off, &options->insecure,
-              "whether the server may listen for other machines without TLS or without logins"}});
+              "whether the server may listen for other machines without TLS or without logins"},
+             {kSecurity, "core-dumps", Unit::on_off, &options->core_dumps,
+              "whether a crash leaves a core file, which holds data, keys and tokens"}});
 }
 
 void add_limits(ServerOptions* options, std::vector<Setting>* s) {

@@ -27,6 +27,7 @@ struct ServerOptions {
   ServiceOptions service;
   std::string bootstrap_file;  // empty: none
   bool insecure = false;
+  bool core_dumps = false;
   std::set<std::string> given;  // names of the settings that are not defaults, without the dashes
 
   // Compares every value with its limits. INVALID_ARGUMENT names the flag, the actual value and the limit.

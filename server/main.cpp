@@ -24,6 +24,7 @@
 #include "server/core/fail_point.hpp"
 #include "server/core/one_line.hpp"
 #include "server/core/threads.hpp"
+#include "server/core_dumps.hpp"
 #include "server/last_words.hpp"
 #include "server/machine_memory.hpp"
 #include "server/memory_plan.hpp"
@@ -220,7 +221,7 @@ class Server {
 
  private:
   // Other machines reach the server: then it needs TLS and logins.
-  Status check_exposure() const {
+  Status check_exposure() {
     const bool has_tls = options_.service.tls.enabled(), has_login = options_.service.login;
     if (!grpc_->is_public() || (has_tls && has_login)) return {};
     const char* const lacks = has_tls     ? "no logins (--login on)"
@@ -231,6 +232,7 @@ class Server {
                     "--listen " + options_.listen + " is for other machines, and there are " + lacks +
                         "; set them, or listen on 127.0.0.1, or give --insecure on if the network itself is safe");
     }
+    service_.set_insecure();
     spdlog::warn("kilokvd is insecure: it listens for other machines, and has {}; {} endpoint={}", lacks,
                  has_login ? "whoever sees the network sees tokens and data"
                            : "everybody who reaches the port can read and change everything",
@@ -299,6 +301,10 @@ int run(const ServerOptions& options) {
     return kExitUsage;
   }
   log_last_words(options.storage.data_dir);
+  if (Status status = set_core_dumps(options.core_dumps); !status.ok()) {
+    spdlog::critical("kilokvd cannot start error=\"{}\"", one_line(status.message()));
+    return kExitFailure;
+  }
   take_grpc_log();
   ShutdownSignal shutdown(other_signals(*log_file));
   Server server(options);

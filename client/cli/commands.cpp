@@ -253,11 +253,9 @@ ExitCode run_status(const CommonOptions& common) {
   if (!client) return report(client.error());
   const auto status = (*client)->status();
   if (!status) return report(status.error());
-  nlohmann::ordered_json fields = {{"state", status->state},
-                                   {"server_version", status->version},
-                                   {"strategy", status->strategy},
-                                   {"threads", status->threads},
-                                   {"shadow_rate", status->shadow_rate}};
+  nlohmann::ordered_json fields = {{"state", status->state},       {"server_version", status->version},
+                                   {"insecure", status->insecure}, {"strategy", status->strategy},
+                                   {"threads", status->threads},   {"shadow_rate", status->shadow_rate}};
   for (const auto& [name, text] : status->settings) fields[name] = text;
   for (const auto& [name, text] : status->details) fields[name] = text;
   fields.update({{"device", status->device},

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <initializer_list>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -74,13 +75,10 @@ std::uint64_t received_bytes(int socket) {
 
 }  // namespace
 
-Connections::Connections(Listener listener, ConnectionLimits limits, HandOver hand_over, Inspect inspect,
-                         OnReport on_report)
+Connections::Connections(Listener listener, ConnectionLimits limits, Callbacks callbacks)
     : listener_(std::move(listener)),
       limits_(limits),
-      hand_over_(std::move(hand_over)),
-      inspect_(std::move(inspect)),
-      on_report_(std::move(on_report)),
+      callbacks_(std::move(callbacks)),
       listeners_(::epoll_create1(EPOLL_CLOEXEC)),
       duplicates_(::epoll_create1(EPOLL_CLOEXEC)),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -158,6 +156,7 @@ void Connections::watch_connections() {
     looked_at_ms_ = now;
     look_for_floods(now);
     end_half_closed(now);
+    end_those_that_must();
     report(now);
   }
 }
@@ -252,7 +251,7 @@ bool Connections::admit(int connection, Peer peer) {
 }
 
 void Connections::hand_over(int listener, Descriptor connection) {
-  hand_over_(listener, std::move(connection));
+  callbacks_.hand_over(listener, std::move(connection));
   const std::lock_guard lock(mutex_);
   handing_over_ = -1;
 }
@@ -267,7 +266,7 @@ void Connections::refuse(const std::string& address, const std::string& why) {
 void Connections::report(std::int64_t now_ms) {
   if (unreported_.refused + unreported_.cut_off == 0) return;
   if (reported_at_ms_ != 0 && now_ms - reported_at_ms_ < kReportMs) return;
-  on_report_(std::exchange(unreported_, {}));
+  callbacks_.on_report(std::exchange(unreported_, {}));
   reported_at_ms_ = now_ms;
 }
 
@@ -306,7 +305,7 @@ std::uint64_t Connections::unread_bytes_max(const StreamCounts& counts) const {
 void Connections::inspect(int descriptor, std::int64_t now_ms) {
   Connection& connection = connections_.at(descriptor);
   const double seconds = static_cast<double>(now_ms - std::exchange(connection.inspected_ms, now_ms)) * 1e-3;
-  const std::optional<StreamCounts> counts = inspect_(connection.peer.name);
+  const std::optional<StreamCounts> counts = callbacks_.inspect(connection.peer.name);
   if (!counts) return;
   connection.received = std::max(connection.received, received_bytes(descriptor));
   const StreamCounts before = std::exchange(connection.counts, *counts);
@@ -358,9 +357,24 @@ void Connections::end_half_closed(std::int64_t now_ms) {
   }
 }
 
+void Connections::end_those_that_must() {
+  const std::vector<std::string> peers = std::exchange(to_end_, callbacks_.take_ended());
+  if (peers.empty()) return;
+  const std::unordered_set<std::string> names(peers.begin(), peers.end());
+  std::vector<int> numbers;
+  for (const auto& [number, connection] : connections_) {
+    if (names.contains(connection.peer.name)) numbers.push_back(number);
+  }
+  for (const int number : numbers) {
+    ::shutdown(number, SHUT_RDWR);
+    forget(number);
+  }
+}
+
 void Connections::forget(int descriptor) {
   if (handing_over_ == descriptor) handing_over_ = -1;
   const auto found = connections_.find(descriptor);
+  callbacks_.on_end(found->second.peer.name);
   const auto of_address = by_address_.find(found->second.peer.address);
   if (--of_address->second == 0) by_address_.erase(of_address);
   ::epoll_ctl(duplicates_.get(), EPOLL_CTL_DEL, descriptor, nullptr);  // the other descriptor may keep the socket open

@@ -9,6 +9,8 @@
 //   many cancelled calls          calls that are opened and reset at once
 // After a flood, its address may connect again after a pause. The pause doubles with each flood.
 //
+// Other parts may name connections that must end, too.
+//
 // Thread safety: two threads of its own; any thread may call counts(). One accepts and hands over. gRPC reads from a
 // new connection in that thread, for as long as data comes, so a flood can keep it busy. The other one looks for ends
 // and floods, and so frees the first.
@@ -25,6 +27,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include "server/edge/descriptor.hpp"
 #include "server/edge/listener.hpp"
@@ -64,19 +67,25 @@ struct ConnectionCounts {
 
 class Connections {
  public:
-  // Gets each accepted connection, and owns it from then on. The accepting thread calls it.
-  using HandOver = std::function<void(int listener, Descriptor connection)>;
-  // Tells what was found in the connection of this peer ("ipv4:127.0.0.1:1234"). Nothing if it is not known (yet). The
-  // looking thread calls this and the next.
-  using Inspect = std::function<std::optional<StreamCounts>(const std::string& peer)>;
   // Tells of refused and cut connections, at most every ten seconds.
   struct Report {
     std::uint64_t refused = 0, cut_off = 0;  // since the last report
     std::string address, why;                // of the last of them
   };
-  using OnReport = std::function<void(const Report& report)>;
+  // Peers are named as gRPC names them: "ipv4:127.0.0.1:1234". The looking thread calls all but the first.
+  struct Callbacks {
+    // Gets each accepted connection, and owns it from then on. The accepting thread calls it.
+    std::function<void(int listener, Descriptor connection)> hand_over;
+    // Tells what was found in the connection of this peer. Nothing if it is not known (yet).
+    std::function<std::optional<StreamCounts>(const std::string& peer)> inspect;
+    // The peers whose connections must end. They end a moment later, so that answers that are on their way arrive.
+    std::function<std::vector<std::string>()> take_ended = [] { return std::vector<std::string>(); };
+    // The connection of this peer is not open any more.
+    std::function<void(const std::string& peer)> on_end = [](const std::string&) {};
+    std::function<void(const Report& report)> on_report;
+  };
 
-  Connections(Listener listener, ConnectionLimits limits, HandOver hand_over, Inspect inspect, OnReport on_report);
+  Connections(Listener listener, ConnectionLimits limits, Callbacks callbacks);
   ~Connections();  // stops
 
   void start();
@@ -125,13 +134,12 @@ class Connections {
   std::uint64_t unread_bytes_max(const StreamCounts& counts) const;
   void cut_off(int descriptor, std::int64_t now_ms, const std::string& why);
   void end_half_closed(std::int64_t now_ms);
+  void end_those_that_must();
   void forget(int descriptor);
 
   Listener listener_;
   const ConnectionLimits limits_;
-  const HandOver hand_over_;
-  const Inspect inspect_;
-  const OnReport on_report_;
+  const Callbacks callbacks_;
   Descriptor listeners_, duplicates_;  // epoll, one for each thread
   Descriptor stop_;                    // eventfd; wakes the accepting thread
   std::atomic<bool> stopping_{false}, watching_{true};
@@ -152,6 +160,7 @@ class Connections {
   std::int64_t reported_at_ms_ = 0;
   std::int64_t looked_at_ms_ = 0;
   std::uint32_t looks_ = 0;
+  std::vector<std::string> to_end_;  // peers whose connections end at the next look
 };
 
 }  // namespace kilokv::server

@@ -186,23 +186,28 @@ Result<RequestedChange> change_of(const v1::ChangeAccessRequest& request, TimeUs
   return Status::invalid({"change", "one change", "none", ""}).because(ErrorReason::missing_field);
 }
 
-void fill_list(const AccessTable& table, const v1::ListAccessRequest& request, std::uint64_t message_bytes_max,
-               v1::ListAccessResponse* response) {
+Status fill_list(const AccessTable& table, const v1::ListAccessRequest& request, std::uint64_t message_bytes_max,
+                 v1::ListAccessResponse* response) {
   const std::uint32_t limit = request.limit() == 0 ? kListDefault : std::min(request.limit(), kListMax);
-  const auto fill = [&](const auto& entries) {
+  const auto fill = [&](const auto& entries) -> Status {
     std::uint32_t count = 0;
     for (auto it = entries.upper_bound(request.after()); it != entries.end(); ++it, ++count) {
       // Half of the message: the next entry may be long.
-      if (count == limit || response->ByteSizeLong() > message_bytes_max / 2) return response->set_more(true);
+      if (count == limit || response->ByteSizeLong() > message_bytes_max / 2) {
+        response->set_more(true);
+        break;
+      }
       add(it->second, response);
     }
+    return {};
   };
   switch (request.kind()) {
     case v1::ListAccessRequest::KIND_USERS: return fill(table.users());
     case v1::ListAccessRequest::KIND_ROLES: return fill(table.roles());
     case v1::ListAccessRequest::KIND_TOKENS: return fill(table.tokens());
-    default: return;
+    default: break;
   }
+  return Status::invalid({"kind", "KIND_USERS, KIND_ROLES or KIND_TOKENS", std::to_string(request.kind()), ""});
 }
 
 }  // namespace kilokv::server

@@ -19,7 +19,8 @@ struct RequestedChange {
 // Errors: INVALID_ARGUMENT if no change is set; INTERNAL if there is no randomness for a token. `edit` checks the rest.
 Result<RequestedChange> change_of(const v1::ChangeAccessRequest& request, TimeUs now_us);
 
-void fill_list(const AccessTable& table, const v1::ListAccessRequest& request, std::uint64_t message_bytes_max,
-               v1::ListAccessResponse* response);
+// Errors: INVALID_ARGUMENT if the kind is unknown.
+Status fill_list(const AccessTable& table, const v1::ListAccessRequest& request, std::uint64_t message_bytes_max,
+                 v1::ListAccessResponse* response);
 
 }  // namespace kilokv::server

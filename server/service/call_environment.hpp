@@ -21,7 +21,7 @@ struct CallEnvironment {
   const ServiceOptions options;
   AnswerAccount answers{options.answers_bytes_max, options.answer_us_max};
   DatabaseGate gate = {};
-  Logins logins{options.login, &gate};
+  Logins logins{options.login, options.connections_max, &gate};
   // Half of gRPC's memory, which holds these messages, is left for what is on its way.
   DecodeQueue decode{options.grpc_memory_max / 2, "--grpc-memory-max"};
 

@@ -124,12 +124,6 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   started->endpoint_ = listener->endpoint;
   started->public_ = !listener->loopback_only;
   started->set_serving(false);
-  const auto hand_over = [acceptor](int socket, Descriptor connection) {
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-    parameters.listener_fd = socket;
-    parameters.fd = connection.release();
-    acceptor->HandleNewConnection(&parameters);
-  };
   const ConnectionLimits limits{
       .connections_max = *connections_max,
       .connections_per_address_max = options.connections_per_address_max,
@@ -140,11 +134,21 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
       .calls_max = kCallsPerConnectionMax,
       .cancels_max = options.connection_cancels_max,
       .opens_max = options.connection_opens_max};
-  const auto inspect = [channelz = std::make_shared<Channelz>()](const std::string& peer) {
+  Connections::Callbacks callbacks;
+  callbacks.hand_over = [acceptor](int socket, Descriptor connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = socket;
+    parameters.fd = connection.release();
+    acceptor->HandleNewConnection(&parameters);
+  };
+  callbacks.inspect = [channelz = std::make_shared<Channelz>()](const std::string& peer) {
     return channelz->counts_of(peer);
   };
-  started->connections_ =
-      std::make_unique<Connections>(std::move(*listener), limits, hand_over, inspect, log_connections);
+  Logins* const logins = &service->logins();
+  callbacks.take_ended = [logins] { return logins->take_lost_connections(); };
+  callbacks.on_end = [logins](const std::string& peer) { logins->forget_connection(peer); };
+  callbacks.on_report = log_connections;
+  started->connections_ = std::make_unique<Connections>(std::move(*listener), limits, std::move(callbacks));
   started->connections_->start();
   return started;
 }

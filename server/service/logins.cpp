@@ -80,7 +80,38 @@ Caller Logins::caller_of(const grpc::CallbackServerContext& context) {
     note_refused(peer, login.status());
     return {clients_.client(peer), nullptr, login.status()};
   }
+  note_login(peer, *login);
   return {clients_.client(std::string(Client::kUserPrefix) + (*login)->user), std::move(*login), {}};
+}
+
+void Logins::note_login(const std::string& peer, const std::shared_ptr<const Login>& login) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const Login>& last = last_login_[peer];
+  if (last == nullptr && last_login_.size() > connections_max_) {  // a call may begin when its connection has ended
+    last_login_.clear();
+    last_login_[peer] = login;
+    return;
+  }
+  last = login;
+}
+
+void Logins::find_lost_connections(const AccessTable& table) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(last_login_, [&](const auto& item) {
+    const bool lost = table.rights(*item.second) == nullptr;
+    if (lost) lost_.push_back(item.first);
+    return lost;
+  });
+}
+
+std::vector<std::string> Logins::take_lost_connections() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(lost_, {});
+}
+
+void Logins::forget_connection(const std::string& peer) {
+  const std::lock_guard lock(mutex_);
+  last_login_.erase(peer);
 }
 
 void Logins::note_refused(const std::string& peer, const Status& why) {

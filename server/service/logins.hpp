@@ -7,6 +7,8 @@
 //
 // Refused logins are counted. The log has at most one line a second about them.
 //
+// When a login does not count any more, the connections end on which it was the last one.
+//
 // Thread safety: all members.
 #pragma once
 
@@ -18,6 +20,8 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "engine/base/status.hpp"
 #include "server/core/access/access.hpp"
@@ -35,22 +39,33 @@ struct Caller {
 class Logins {
  public:
   // `required`: every call needs a login. Otherwise the client of a call is its connection, and may do everything.
-  Logins(bool required, const DatabaseGate* gate) : required_(required), gate_(gate) {}
+  Logins(bool required, std::uint32_t connections_max, const DatabaseGate* gate)
+      : required_(required), connections_max_(connections_max), gate_(gate) {}
 
   Caller caller_of(const grpc::CallbackServerContext& context);
   bool required() const { return required_; }
   std::uint64_t refused() const;
 
+  // Finds the connections whose last login does not count any more. Called when a change of the table is durable.
+  void find_lost_connections(const AccessTable& table);
+  // The peers of those that were found since the last call.
+  std::vector<std::string> take_lost_connections();
+  void forget_connection(const std::string& peer);
+
  private:
   Result<std::shared_ptr<const Login>> login_of(const grpc::CallbackServerContext& context, const AccessTable& table);
+  void note_login(const std::string& peer, const std::shared_ptr<const Login>& login);
   void note_refused(const std::string& peer, const Status& why);
 
   const bool required_;
+  const std::uint32_t connections_max_;
   const DatabaseGate* const gate_;
   ClientTable clients_;
   mutable std::mutex mutex_;  // of these:
   std::uint64_t refused_ = 0, refused_logged_ = 0;
   std::chrono::steady_clock::time_point log_at_;
+  std::unordered_map<std::string, std::shared_ptr<const Login>> last_login_;  // of each connection, by its peer
+  std::vector<std::string> lost_;
 };
 
 }  // namespace kilokv::server

@@ -461,6 +461,8 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
         fill_status(status, response);
         fill_info(info_, response);
         fill_memory(status, response->mutable_memory());
+        response->mutable_counts()->set_logins_refused(environment_.logins.refused());
+        response->mutable_server()->set_insecure(insecure_.load(std::memory_order_relaxed));
         response->mutable_server()->set_uptime_seconds(
             std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
         call->end({});
@@ -504,8 +506,8 @@ grpc::ServerUnaryReactor* KiloKvService::ListAccess(grpc::CallbackServerContext*
         KStatus status = check_logins(environment_.logins);
         if (status.ok()) status = call->need_admin(*database, "ListAccess");
         if (!status.ok()) return call->refuse(status);
-        fill_list(*database->access().latest(), call->request, environment_.options.message_bytes_max, &call->response);
-        call->end({});
+        call->end(fill_list(*database->access().latest(), call->request, environment_.options.message_bytes_max,
+                            &call->response));
       });
 }
 
@@ -520,6 +522,7 @@ void KiloKvService::end_streams_without_login(const Database& database) {
   for (const auto& weak : streams) {
     if (const auto stream = weak.lock()) stream->end_without_login(*table);
   }
+  environment_.logins.find_lost_connections(*table);
 }
 
 }  // namespace kilokv::server

@@ -5,6 +5,7 @@
 // safety: all members. The database that is passed to serve() must outlive every RPC.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -52,6 +53,9 @@ class KiloKvService final : public KiloKvMethods {
   // Stops serving. After this, every request gets UNAVAILABLE, "draining". Streams end when their queued answers are
   // sent.
   void close();
+  // Lets Status say that other machines reach the server without TLS or without logins.
+  void set_insecure() { insecure_.store(true, std::memory_order_relaxed); }
+  Logins& logins() { return environment_.logins; }
   // Bytes of answers that clients have not taken yet, on all calls.
   std::uint64_t unsent_answer_bytes() const { return environment_.answers.unsent_bytes(); }
 
@@ -91,6 +95,7 @@ class KiloKvService final : public KiloKvMethods {
   CallEnvironment environment_;
   const ServerInfo info_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::atomic<bool> insecure_{false};
   std::mutex streams_mutex_;
   std::vector<std::weak_ptr<SessionStream>> streams_;  // the open ones, and some that have ended
 };

@@ -61,8 +61,8 @@ class RocksdbLog final : public CommitLog {
         armed_(std::move(armed)),
         store_(std::move(store)),
         history_(segment_bytes(options)),
-        space_(options.disk_reserve_bytes, [this] { return sample_disk(); }),
-        checkpoint_(store_.get()) {}
+        checkpoint_(store_.get()),
+        space_(options.disk_reserve_bytes, [this] { return sample_disk(); }) {}
 
   Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override;
   Status reserve(std::uint64_t bytes, LogUse use) override { return space_.reserve(bytes, use); }
@@ -91,7 +91,6 @@ class RocksdbLog final : public CommitLog {
   mutable std::mutex sessions_mutex_;
   std::function<std::uint64_t()> session_bytes_;  // null: no sessions
   LogHistory history_;
-  mutable DiskSpace space_;  // measures when asked
   CheckpointWriter checkpoint_;
   std::atomic<BatchNumber> last_batch_{0};  // durable
   // Bytes of log records, counted from the checkpoint that recovery began with: all of them, and those before the last
@@ -101,6 +100,7 @@ class RocksdbLog final : public CommitLog {
   // The same for the writes in them.
   std::atomic<std::uint64_t> appended_writes_{0};
   std::atomic<std::uint64_t> checkpointed_writes_{0};
+  mutable DiskSpace space_;  // it measures when asked, and when it is made: what it measures comes first
   // Only the checkpoint worker uses these.
   std::uint64_t checkpoint_begin_bytes_ = 0;
   std::uint64_t checkpoint_begin_writes_ = 0;

@@ -57,13 +57,14 @@ FLOODS = {"headers that never end": end_headers_never, "calls that are reset": r
           "settings": settings}
 
 
-def flood(kind, endpoint, seconds, connections, sent):
-    """Sends until it is cut off, and then connects again; `connections` and `sent` count."""
+def flood(kind, endpoint, seconds, connections, sent, authority):
+    """Sends until it is cut off, and then connects again; `connections` and `sent` count. `authority`: as for
+    http2.connect()."""
     take_core("attacker")
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            with http2.connect(endpoint, source=ATTACKER) as connection:
+            with http2.connect(endpoint, source=ATTACKER, authority=authority) as connection:
                 connection.settimeout(1)
                 connections.value += 1
                 for chunk in FLOODS[kind](connection):
@@ -74,7 +75,7 @@ def flood(kind, endpoint, seconds, connections, sent):
                         while connection.recv(1 << 20):
                             pass
                         raise ConnectionError
-                    except BlockingIOError:
+                    except http2.WOULD_BLOCK:
                         connection.settimeout(1)
                     if time.monotonic() > end:
                         return
@@ -82,8 +83,9 @@ def flood(kind, endpoint, seconds, connections, sent):
             time.sleep(0.05)
 
 
-def attack(kind, seconds, rss_growth_max, strict):
-    with temporary_folder() as folder, Server(folder) as server:
+def attack(kind, seconds, rss_growth_max, strict, server_class=Server):
+    """`server_class`: GuardedServer for floods over TLS, by somebody without a login."""
+    with temporary_folder() as folder, server_class(folder) as server:
         light = LightClient(server)
         alone = light.run(seconds)
         before = rss_of(server.pid)
@@ -94,7 +96,8 @@ def attack(kind, seconds, rss_growth_max, strict):
             highest = max(highest, rss_of(server.pid))
 
         connections, sent = multiprocessing.Value("L", 0), multiprocessing.Value("L", 0)
-        attacker = multiprocessing.Process(target=flood, args=(kind, server.endpoint, seconds + 2, connections, sent))
+        attacker = multiprocessing.Process(target=flood, args=(kind, server.endpoint, seconds + 2, connections, sent,
+                                                               getattr(server, "authority", None)))
         attacker.start()
         first = light.run(2, watch)
         later = light.run(seconds, watch)

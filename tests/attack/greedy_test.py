@@ -80,13 +80,14 @@ class Attacker:
         return self.ended.value
 
 
-def keep_in_flight(endpoint, stopping, ended, method, payload, connections, calls):
-    """Each connection has so many calls in flight, and sends the next when one ends. A lost connection comes back."""
+def keep_in_flight(endpoint, stopping, ended, method, payload, connections, calls, authority=None):
+    """Each connection has so many calls in flight, and sends the next when one ends. A lost connection comes back.
+    `authority`: as for http2.connect()."""
     callers = []
     while not stopping.is_set():
         while len(callers) < connections:
             try:
-                callers.append(http2.Caller(endpoint, ATTACKER))
+                callers.append(http2.Caller(endpoint, ATTACKER, authority=authority))
             except OSError:
                 break
         for caller in list(callers):

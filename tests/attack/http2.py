@@ -2,6 +2,7 @@
 Huffman coding and without an index (RFC 7541, section 6.2.2)."""
 
 import socket
+import ssl
 import struct
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -9,6 +10,7 @@ DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION =
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 INITIAL_WINDOW_SIZE = 4  # a setting
 CANCEL = 8  # an error code
+WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -58,14 +60,20 @@ def bytes_field(number, value):
     return bytes([number << 3 | 2]) + varint(len(value)) + value
 
 
-def connect(endpoint, source=None, settings=b"", preface=True):
-    """A connection that has sent its preface. `source`: the client's address."""
+def connect(endpoint, source=None, settings=b"", preface=True, authority=None):
+    """A connection that has sent its preface. `source`: the client's address. `authority`: the file of the authority
+    whose server is trusted; without it, there is no TLS."""
     host, port = endpoint.rsplit(":", 1)
     connection = socket.create_connection((host, int(port)), timeout=30,
                                           source_address=(source, 0) if source else None)
+    if authority is not None:
+        context = ssl.create_default_context(cafile=authority)
+        context.set_alpn_protocols(["h2"])
+        connection = context.wrap_socket(connection, server_hostname=host)
     if preface:
         connection.sendall(PREFACE + frame(SETTINGS, 0, 0, settings))
     return connection
+
 
 def number_field(number, value):
     """A field of protobuf that holds an unsigned integer."""
@@ -76,11 +84,12 @@ class Caller:
     """A client of raw frames that makes calls of kilokv.v1.KiloKV. It keeps to the windows of the server, so that its
     messages may be long. What the server sends is thrown away, except for the ends of calls.
 
-    `window`: how many bytes the server may send on each stream; the default has no end. Not for several threads.
+    `window`: how many bytes the server may send on each stream; the default has no end. `authority`: as for connect().
+    Not for several threads.
     """
 
-    def __init__(self, endpoint, source=None, window=0x7fffffff):
-        self.socket = connect(endpoint, source, struct.pack(">HI", INITIAL_WINDOW_SIZE, window))
+    def __init__(self, endpoint, source=None, window=0x7fffffff, authority=None):
+        self.socket = connect(endpoint, source, struct.pack(">HI", INITIAL_WINDOW_SIZE, window), authority=authority)
         self.socket.setblocking(False)
         if window:
             self.socket.setblocking(True)
@@ -132,18 +141,20 @@ class Caller:
         try:
             while self._out:
                 del self._out[:self.socket.send(self._out)]
-        except BlockingIOError:
+        except WOULD_BLOCK:
             pass
 
     def read(self):
         """Takes what the server has sent. Raises ConnectionError if the server has closed the connection."""
         try:
-            data = self.socket.recv(1 << 20)
-        except BlockingIOError:
-            return
-        if not data:
-            raise ConnectionError("the server closed the connection")
-        self._in += data
+            while data := self.socket.recv(1 << 20):
+                self._in += data
+                if len(self._in) > 1 << 22:
+                    break
+            else:
+                raise ConnectionError("the server closed the connection")
+        except WOULD_BLOCK:
+            pass
         at = 0
         while len(self._in) - at >= 9:
             size = int.from_bytes(self._in[at:at + 3], "big")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Logins and rights of the real programs: the first administrator, rights by key, and what a revoke ends."""
 
+import base64
 import json
 import os
 import pathlib
@@ -13,10 +14,27 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from certificates import CLIENT, SERVER, Authority  # noqa: E402
 from programs import BIN, Server, temporary_folder, until  # noqa: E402
 
 OK, NOT_DONE, REFUSED = 0, 1, 3
 LOGIN_FAILED = DENIED = NOT_NOW = 5  # the code for other errors
+
+
+def forms_of(token):
+    """The forms in which a secret could be written: the token, its secret as hex and as bytes, and these in base64."""
+    secret = token.split("_")[2]
+    forms = [secret.encode(), secret.upper().encode(), bytes.fromhex(secret), secret.encode().hex().encode()]
+    for content in (secret.encode(), bytes.fromhex(secret)):
+        for lead in range(3):  # base64 depends on what comes before
+            forms.append(base64.b64encode(b"x" * lead + content)[(lead * 4 + 2) // 3 + 1:-4])
+    return forms
+
+
+def end(process):
+    process.kill()
+    process.wait()
+    process.stdout.close()
 
 
 class LoginTest(unittest.TestCase):
@@ -110,7 +128,7 @@ class LoginTest(unittest.TestCase):
         before = len(self.parked())
         waiting = subprocess.Popen(self.command("--timeout", "60s", "txn", token=token), stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.addCleanup(waiting.kill)
+        self.addCleanup(end, waiting)
         waiting.stdin.write(json.dumps(transaction))
         waiting.stdin.close()
         until(lambda: len(self.parked()) > before, "a parked transaction")
@@ -146,6 +164,54 @@ class LoginTest(unittest.TestCase):
         self.assertIn("PERMISSION_DENIED", self.end_of(waiting))
         self.assertEqual(self.parked(), [])
 
+    def test_the_connections_of_a_removed_user_end(self):
+        teller = self.user("teller", "--read", "account/", "--write", "account/")
+        other = self.user("other", "--read", "account/", "--write", "account/")
+        line = '{"then": [{"op": "add", "key": "account/1", "delta": 1}]}\n'
+        open_clients = []
+        for token in (teller, other):
+            client = subprocess.Popen(self.command("txn", token=token), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, text=True)
+            self.addCleanup(end, client)
+            client.stdin.write(line)
+            client.stdin.flush()
+            self.assertIn("COMMITTED", client.stdout.readline())
+            open_clients.append(client)
+        lost, stays = (self.sockets_of(client.pid) for client in open_clients)
+        self.assertTrue(lost and stays)
+        self.as_admin("user", "remove", "teller")
+        until(lambda: not lost & self.sockets_of_server(), "the end of the connections of the removed user")
+        self.assertEqual(stays & self.sockets_of_server(), stays)
+        for client, code in zip(open_clients, (LOGIN_FAILED, OK)):
+            client.stdin.write(line)
+            client.stdin.close()
+            client.stdin = None
+            text = client.communicate(timeout=30)[0]
+            self.assertEqual(client.returncode, code, text)
+
+    def connections(self):
+        """Local port, port of the peer and inode of each open connection to the server, of all processes."""
+        lines = [line.split() for family in ("tcp", "tcp6")
+                 for line in pathlib.Path(f"/proc/net/{family}").read_text().splitlines()[1:]]
+        port = int(self.server.endpoint.rsplit(":", 1)[1])
+        return [(int(line[1].split(":")[1], 16), int(line[2].split(":")[1], 16), line[9]) for line in lines
+                if line[3] == "01" and f":{port:04X}" in line[1] + line[2]]
+
+    def sockets_of(self, pid):
+        """The ports of a client's connections to the server."""
+        inodes = set()
+        for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                inodes.add(os.readlink(descriptor))
+            except OSError:
+                pass
+        return {local for local, _, inode in self.connections() if f"socket:[{inode}]" in inodes}
+
+    def sockets_of_server(self):
+        """The ports of all clients that have an open connection to the server."""
+        port = int(self.server.endpoint.rsplit(":", 1)[1])
+        return {peer for local, peer, _ in self.connections() if local == port}
+
     def test_the_last_administrator_stays(self):
         for words in (("user", "remove", "admin"), ("role", "revoke", "admin", "--admin"), ("role", "remove", "admin"),
                       ("token", "remove", self.admin.read_text().split("_")[1])):
@@ -153,16 +219,69 @@ class LoginTest(unittest.TestCase):
         self.as_admin("user", "list")
 
     def test_no_secret_is_shown(self):
-        teller = self.user("teller", "--read", "account/")
-        secrets = [file.read_text().strip().split("_")[2] for file in (teller, self.admin)]
-        shown = "".join(self.as_admin("--output", form, *words) for form in ("text", "json")
-                        for words in (("status",), ("user", "list"), ("role", "list"), ("token", "list")))
+        teller = self.user("teller", "--read", "account/", "--write", "account/")
+        removed = self.user("removed", "--read", "account/")
+        wrong = self.folder / "wrong.token"
+        wrong.write_text("kilokv_" + "5" * 16 + "_" + os.urandom(32).hex() + "\n")
+        self.as_admin("token", "remove", removed.read_text().split("_")[1])
+        shown = [self.as_admin("--output", form, *words) for form in ("text", "json")
+                 for words in (("status",), ("user", "list"), ("role", "list"), ("token", "list"))]
+        # Errors, histories, and the command lines of all processes.
+        shown += [self.run_as(token, "get", "account/1", code=LOGIN_FAILED) for token in (removed, wrong)]
+        shown.append(self.run_as(teller, "put", "other", "1", code=DENIED))
+        shown.append(self.run_as(teller, "txn", stdin='{"then": [{"op": "add", "key": "account/1", "delta": 1}]}'))
+        waiting = self.park(teller, "account/7")
+        for process in (waiting, self.server):
+            shown.append(pathlib.Path(f"/proc/{process.pid}/cmdline").read_text())
+        shown.append(self.as_admin("--output", "json", "parked", "list"))
         self.server.stop()
-        found = [self.server.log.read_bytes(), shown.encode()]
-        found += [file.read_bytes() for file in (self.folder / "data").rglob("*") if file.is_file()]
-        for secret in secrets:
-            for form in (secret.encode(), bytes.fromhex(secret)):
-                self.assertFalse(any(form in content for content in found))
+        waiting.kill()
+        found = [self.server.log.read_bytes(), *(text.encode() for text in shown)]
+        data = [file for file in (self.folder / "data").rglob("*") if file.is_file()]
+        self.assertTrue(data)
+        found += [file.read_bytes() for file in data]
+        for token in (teller, self.admin, removed, wrong):
+            text = token.read_text().strip()
+            self.assertTrue(any(form in token.read_bytes() for form in forms_of(text)))  # what is searched can be found
+            for form in forms_of(text):
+                self.assertFalse(any(form in content for content in found), token.name)
+
+    def test_a_certificate_logs_in(self):
+        authority = Authority(self.folder, "Test CA")
+        alice, mallory = (authority.issue(name, CLIENT) for name in ("alice", "mallory"))
+        lists = self.folder / "lists"
+        lists.mkdir()
+        authority.write_list(lists / "ca.crl")
+        flags = [*authority.issue("server", SERVER).flags(), "--tls-client-ca", str(authority.certificate),
+                 "--tls-crl-dir", str(lists), "--login", "on", "--bootstrap-file", str(self.admin)]
+        server = Server(self.folder / "with-certificates", *flags)
+        server.folder.mkdir()
+        self.addCleanup(server.kill)
+        server.start()
+
+        def run(pair, *words, token=None, code=OK):
+            command = [*server.command("kilokv", *words), "--tls-ca", str(authority.certificate), *pair.flags()]
+            command += ["--token-file", str(token)] if token else []
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, code, f"{words}: {done.stdout}{done.stderr}")
+            return done.stdout + done.stderr
+
+        self.assertIn("no user has the name of the client certificate", run(alice, "get", "a", code=LOGIN_FAILED))
+        run(alice, "role", "grant", "teller", "--read", "account/", "--write", "account/", token=self.admin)
+        run(alice, "user", "set", "alice", "--role", "teller", "--certificate", "alice", token=self.admin)
+        run(alice, "put", "account/1", "5")
+        self.assertIn('user "alice" has no', run(alice, "put", "other", "5", code=DENIED))
+        run(mallory, "get", "account/1", code=LOGIN_FAILED)
+        run(mallory, "get", "account/1", token=self.admin)  # a token counts before a certificate
+        run(alice, "user", "set", "alice", "--remove-certificate", "alice", token=self.admin)
+        run(alice, "get", "account/1", code=LOGIN_FAILED)
+        run(alice, "user", "set", "alice", "--certificate", "alice", token=self.admin)
+        run(alice, "get", "account/1")
+        authority.revoke(alice)
+        authority.write_list(lists / "ca.crl")
+        until(lambda: subprocess.run([*server.command("kilokv", "get", "account/1"), "--tls-ca",
+                                      str(authority.certificate), *alice.flags()], capture_output=True,
+                                     timeout=60).returncode == LOGIN_FAILED, "the revoked certificate to be refused")
 
     def test_another_machine_needs_tls_and_logins(self):
         for flags in ((), ("--login", "on", "--bootstrap-file", str(self.folder / "other.token"))):

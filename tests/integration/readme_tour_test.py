@@ -52,7 +52,7 @@ def pattern(line, is_measured):
     """What a printed line has to match: all of it, but for what no two runs have in common."""
     text = re.sub("[0-9a-f]*…", ".*", re.escape(line))
     text = re.sub(r"[0-9a-f]{32}", "[0-9a-f]{32}", text)
-    text = re.sub(r'(boundary\\ |"batch":\\ )\d+', r"\1\\d+", text)
+    text = re.sub(r'(boundary\\ |"batch":\\ )[\d,]+', r"\1[\\d,]+", text)
     if is_measured:
         text = re.sub(r"\d(?:[\d,]|\\\.\d)*(?:\\ (?:us|ms|s)\b)?", lambda _: r"[\d,.]+(?: (?:us|ms|s))?", text)
         text = re.sub(r"(?:\\-){4,}", "-+", text)

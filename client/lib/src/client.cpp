@@ -55,6 +55,7 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.state = state_name(response.server().state());
   status.strategy = response.server().strategy();
   status.threads = response.server().threads();
+  status.insecure = response.server().insecure();
   status.uptime_seconds = response.server().uptime_seconds();
   status.recovery_seconds = response.server().recovery_seconds();
   status.state_hash = to_hex(response.position().state_hash());

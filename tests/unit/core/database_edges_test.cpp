@@ -1,6 +1,7 @@
 // Rare courses of events: requests that fail half way, clocks that jump, sessions at their limit, restarts right after
 // a checkpoint that dropped tombstones.
 #include <chrono>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <utility>
@@ -408,17 +409,19 @@ TEST_F(DatabaseEdgesTest, ADrainLetsThoseRunThatAreAwake) {
 // Thousands that wait in one request must not make the server walk over all of them for each of them.
 TEST_F(DatabaseEdgesTest, ARequestThatWaitsManyTimesIsGivenUpInLinearTime) {
   constexpr int kWaiting = 40000;
-  const auto begin = [] { return std::chrono::steady_clock::now(); };
-  const auto start = begin();
+  // The time of this process alone: nothing else on the machine counts.
+  const auto processor_time = [] { return std::clock(); };
+  const std::clock_t start = processor_time();
   const auto waiting = run([](engine::ColumnsBuilder& b) {
     for (int i = 0; i < kWaiting; ++i) withdraw("a", 10, 60 * kSecond)(b);
   });
   ASSERT_EQ(database->status().parked, static_cast<std::uint64_t>(kWaiting));
-  const auto parked = begin();
+  const std::clock_t parked = processor_time();
   database->drain([] {}, [] {});
   settle();
   ASSERT_TRUE(waiting->failure);
-  EXPECT_LT(begin() - parked, 3 * (parked - start)) << "to give up takes much longer than to park";
+  // A walk over all for each would take hundreds of times as long.
+  EXPECT_LT(processor_time() - parked, 20 * (parked - start)) << "to give up takes much longer than to park";
 }
 
 // The stored state has the tombstone still; nobody but recovery knows that the floor has passed it.

@@ -51,24 +51,32 @@ class ConnectionsTest : public testing::Test {
     Result<Listener> listener = listen_on("127.0.0.1:0");
     ASSERT_TRUE(listener.ok());
     port_ = listener->port;
-    connections_ = std::make_unique<Connections>(
-        std::move(*listener), limits,
-        [this](int, Descriptor connection) {
-          if (reads_for_ever_) return read_to_the_end(connection);
-          const std::lock_guard lock(mutex_);
-          handed_over_.push_back(std::move(connection));
-        },
-        [this](const std::string& peer) -> std::optional<StreamCounts> {
-          const std::lock_guard lock(mutex_);
-          inspected_.insert(peer);
-          ++inspections_;
-          return found_;
-        },
-        [this](const Connections::Report& report) {
-          const std::lock_guard lock(mutex_);
-          reports_.push_back(std::to_string(report.refused) + "+" + std::to_string(report.cut_off) + " " +
-                             report.address + ": " + report.why);
-        });
+    Connections::Callbacks callbacks;
+    callbacks.hand_over = [this](int, Descriptor connection) {
+      if (reads_for_ever_) return read_to_the_end(connection);
+      const std::lock_guard lock(mutex_);
+      handed_over_.push_back(std::move(connection));
+    };
+    callbacks.inspect = [this](const std::string& peer) -> std::optional<StreamCounts> {
+      const std::lock_guard lock(mutex_);
+      inspected_.insert(peer);
+      ++inspections_;
+      return found_;
+    };
+    callbacks.take_ended = [this] {
+      const std::lock_guard lock(mutex_);
+      return std::exchange(to_end_, {});
+    };
+    callbacks.on_end = [this](const std::string& peer) {
+      const std::lock_guard lock(mutex_);
+      ended_.push_back(peer);
+    };
+    callbacks.on_report = [this](const Connections::Report& report) {
+      const std::lock_guard lock(mutex_);
+      reports_.push_back(std::to_string(report.refused) + "+" + std::to_string(report.cut_off) + " " + report.address +
+                         ": " + report.why);
+    };
+    connections_ = std::make_unique<Connections>(std::move(*listener), limits, std::move(callbacks));
     connections_->start();
   }
 
@@ -128,12 +136,40 @@ class ConnectionsTest : public testing::Test {
   std::vector<Descriptor> handed_over_;
   std::vector<std::string> reports_;
   std::set<std::string> inspected_;
+  std::vector<std::string> to_end_, ended_;  // peers
   std::atomic<std::uint64_t> inspections_{0};
   bool reads_for_ever_ = false;
   std::atomic<bool> is_reading_{false};
   std::optional<StreamCounts> found_;
   std::unique_ptr<Connections> connections_;  // uses the others, so it ends first
 };
+
+std::string name_of(const Descriptor& client) {
+  sockaddr_in own = {};
+  socklen_t size = sizeof own;
+  EXPECT_EQ(::getsockname(client.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
+  return "ipv4:127.0.0.1:" + std::to_string(ntohs(own.sin_port));
+}
+
+TEST_F(ConnectionsTest, NamedConnectionsEndAndTheOthersStay) {
+  start(limits(10, 10));
+  const Descriptor lost = connect(1), stays = connect(1);
+  ASSERT_TRUE(soon([this] { return handed_over() == 2; }));
+  {
+    const std::lock_guard lock(mutex_);
+    to_end_ = {name_of(lost), "ipv4:127.0.0.1:1"};
+  }
+  EXPECT_TRUE(is_closed(lost));
+  ASSERT_TRUE(soon([this] { return connections_->counts().open == 1; }));
+  EXPECT_EQ(connections_->counts().cut_off, 0u) << "its address has sent no flood";
+  const Descriptor next = connect(1);
+  ASSERT_TRUE(soon([this] { return handed_over() == 3; }));
+  char byte = 0;
+  EXPECT_EQ(::recv(stays.get(), &byte, 1, MSG_DONTWAIT), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  const std::lock_guard lock(mutex_);
+  EXPECT_EQ(ended_, std::vector<std::string>{name_of(lost)});
+}
 
 TEST_F(ConnectionsTest, BeyondTheTotalAreClosedAndCounted) {
   start(limits(4, 10));

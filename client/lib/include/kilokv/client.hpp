@@ -131,6 +131,7 @@ struct ServerStatus {
   // Where batches run (cpu, cuda or emulated); the model of the device; and, if batches do not run on the device that
   // the server should use, the reason.
   std::string device, device_model, device_reason;
+  bool insecure = false;  // other machines reach the server, and it lacks TLS or logins
   std::uint32_t threads = 0;
   double shadow_rate = 0;
   double uptime_seconds = 0, recovery_seconds = 0;
