@@ -548,6 +548,7 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv, const 
   for (const auto& [name, value] : given) line.options.given.insert(name);
   line.options.service.limits.wait_timeout_us_max = line.options.database.wait_timeout_us_max;
   line.options.database.guards_max = line.options.service.limits.guards_max;
+  line.options.database.certificates_log_in = !line.options.service.tls.client_ca_file.empty();
   status = line.options.validate();
   if (!status.ok()) return Status(status.code(), status.reason(), with_sources(status.message(), std::move(given)));
   if (flags.check_config) line.action = CommandLine::Action::check_config;

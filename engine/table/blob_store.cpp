@@ -48,14 +48,17 @@ Hash128 BlobStore::hash_of(std::string_view bytes) {
   return {hash.low, hash.high};
 }
 
-void BlobStore::retain(std::uint64_t word) { ++blob(word)->references; }
+void BlobStore::retain(std::uint64_t word) {
+  ++blob(word)->references;
+  bytes_ += memory_of(blob(word)->size);
+}
 
 void BlobStore::release(std::uint64_t word) {
   Blob* const released = blob(word);
   KILOKV_CHECK(released->references > 0);
+  bytes_ -= memory_of(released->size);
   if (--released->references > 0) return;
   --size_;
-  bytes_ -= memory_of(released->size);
   ::operator delete(released);
 }
 

@@ -44,6 +44,7 @@ class BlobStore {
   std::size_t size() const { return size_; }
   // The memory of a blob with so many bytes, together with what an allocator of size classes adds.
   static std::size_t memory_of(std::size_t bytes);
+  // A blob counts once for each reference, although it is there once: after a restart, each record has its own.
   std::size_t memory_bytes() const { return bytes_ + retired_.size() * sizeof(Retired); }
 
  private:

@@ -21,7 +21,10 @@ void for_each_column(Columns& c, const F& f) {
   f(c.value_end), f(c.value_bytes);
 }
 
-std::uint32_t size32(std::size_t size) { return static_cast<std::uint32_t>(size); }
+std::uint32_t size32(std::size_t size) {
+  KILOKV_CHECK(size <= UINT32_MAX);
+  return static_cast<std::uint32_t>(size);
+}
 
 std::uint32_t start_of(const Column<std::uint32_t>& ends, std::size_t i) { return i == 0 ? 0 : ends[i - 1]; }
 
@@ -265,6 +268,35 @@ void TransactionColumns::append(const TransactionColumns& from, std::size_t begi
   copy_values(from, footprint.values, this);
   copy_guards(from, first_guard, last_guard, delta, this);
   copy_operations(from, first_op, last_op, delta, this);
+}
+
+void TransactionColumns::keep(std::span<const std::uint32_t> transactions) {
+  const auto move = [](auto* column, std::uint32_t begin, std::uint32_t end, std::size_t to) {
+    std::copy(column->begin() + begin, column->begin() + end, column->begin() + static_cast<std::ptrdiff_t>(to));
+  };
+  std::size_t count = 0;
+  std::uint32_t guards = 0, operations = 0;
+  for (const std::uint32_t t : transactions) {
+    const std::uint32_t first_guard = guard_begin(t), first_then = then_begin(t), first_else = then_end[t];
+    const std::uint32_t last_guard = guard_end[t], last_else = else_end[t];
+    for (auto* column : {&guard_kind, &guard_on_false}) move(column, first_guard, last_guard, guards);
+    for (auto* column : {&guard_key, &guard_other}) move(column, first_guard, last_guard, guards);
+    move(&guard_operand, first_guard, last_guard, guards);
+    for (auto* column : {&op_kind, &op_operand}) move(column, first_then, last_else, operations);
+    move(&op_key, first_then, last_else, operations);
+    move(&op_value, first_then, last_else, operations);
+    precedence[count] = precedence[t];
+    wait_timeout_us[count] = wait_timeout_us[t];
+    guard_end[count] = guards += last_guard - first_guard;
+    then_end[count] = operations + (first_else - first_then);
+    else_end[count] = operations += last_else - first_then;
+    ++count;
+  }
+  precedence.resize(count), wait_timeout_us.resize(count);
+  guard_end.resize(count), then_end.resize(count), else_end.resize(count);
+  guard_kind.resize(guards), guard_on_false.resize(guards), guard_key.resize(guards), guard_other.resize(guards);
+  guard_operand.resize(guards);
+  op_kind.resize(operations), op_operand.resize(operations), op_key.resize(operations), op_value.resize(operations);
 }
 
 std::string_view TransactionColumns::value(std::size_t i) const {

@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,6 +80,9 @@ struct TransactionColumns {
   // Appends transactions [begin, end) of `from`, with all their columns rebased. Requires: this and `from` are
   // distinct. Cost: a copy; it allocates only if the capacity does not suffice.
   void append(const TransactionColumns& from, std::size_t begin, std::size_t end);
+  // Removes all transactions but these. Keys, ranges and values stay, also those that nothing refers to any more. So
+  // it needs no memory. Requires: ascending indices.
+  void keep(std::span<const std::uint32_t> transactions);
 
   std::string_view key(std::size_t i) const {
     const std::uint32_t begin = i == 0 ? 0 : key_end[i - 1];

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/core/access/access_check.hpp"
 #include "server/core/checkpoint/checkpointer.hpp"
 #include "server/core/checkpoint/recovery.hpp"
 #include "server/core/clients/in_flight.hpp"
@@ -195,6 +196,10 @@ void CoreDatabase::scan(ScanRequest request, std::function<void(Result<ScanPage>
 
 // A command. The page is not shown before its boundary is durable.
 void CoreDatabase::read_page(const ScanRequest& request, const std::function<void(Result<ScanPage>)>& done) {
+  if (request.login != nullptr) {
+    Status allowed = check_scan(*core_.access.latest(), *request.login, request.from, request.to);
+    if (!allowed.ok()) return done(allowed.as_not_run());
+  }
   Result<ScanPage> read = parts_->reader.read(request, core_.executed.get());
   if (!read.ok()) return done(read.status());
   auto page = std::make_shared<ScanPage>(std::move(*read));
@@ -246,6 +251,7 @@ std::vector<MemoryOwner> CoreDatabase::memory(const DatabaseStatus& status) cons
       {"parked", status.parked_bytes},
       {"sessions", core_.sessions.stored_bytes() + status.sessions * kSessionBytes},
       {"uploads", status.uploads_bytes},
+      {"access", kAccessCopies * core_.access.latest()->bytes()},
       {"snapshots", parts_->reader.image_bytes()},
       {"scans", page_bytes_.load(std::memory_order_relaxed)},
       {"batches", core_.batch_bytes.load(std::memory_order_relaxed) + core_.requests.bytes() + core_.batches.bytes() +

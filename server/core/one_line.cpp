@@ -25,4 +25,11 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
+std::string short_line(std::string_view text) {
+  constexpr std::size_t kShown = 64;
+  std::string line = one_line(text.substr(0, kShown));
+  if (text.size() > kShown) line.append("...");
+  return line;
+}
+
 }  // namespace kilokv::server

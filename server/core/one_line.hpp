@@ -10,5 +10,7 @@ namespace kilokv::server {
 // stands before a double quote or a backslash. A text of a library or of the network can then not look like a line of
 // the log.
 std::string one_line(std::string_view text);
+// The same for a name or a key that may be long: its first 64 bytes, and "..." if there are more.
+std::string short_line(std::string_view text);
 
 }  // namespace kilokv::server

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,16 +60,16 @@ AccessEdit grant(const v1::RoleRights& rights) {
 AccessEdit revoke(const v1::RoleRights& rights) {
   return [rights](const AccessTable& table) -> Result<AccessChange> {
     const auto found = table.roles().find(rights.role());
-    if (found == table.roles().end()) return unknown("there is no role \"" + one_line(rights.role()) + '"');
+    if (found == table.roles().end()) return unknown("there is no role \"" + short_line(rights.role()) + '"');
     AccessChange change = change_with(Kind::put_role);
     change.role = found->second;
     if (!remove_from(&change.role.read, ranges_of(rights.read())) ||
         !remove_from(&change.role.write, ranges_of(rights.write()))) {
-      return unknown("role \"" + rights.role() +
+      return unknown("role \"" + short_line(rights.role()) +
                      "\" does not have exactly this range; kilokv role list shows its ranges");
     }
     if ((rights.admin() && !change.role.admin) || (rights.metrics() && !change.role.metrics)) {
-      return unknown("role \"" + rights.role() + "\" does not have this right");
+      return unknown("role \"" + short_line(rights.role()) + "\" does not have this right");
     }
     change.role.admin &= !rights.admin();
     change.role.metrics &= !rights.metrics();
@@ -82,10 +83,10 @@ AccessEdit change_user(const v1::UserChange& user) {
     if (const auto found = table.users().find(user.user()); found != table.users().end()) change.user = found->second;
     change.user.name = user.user();
     if (!remove_from(&change.user.roles, texts_of(user.remove_roles()))) {
-      return unknown("user \"" + one_line(user.user()) + "\" does not have this role");
+      return unknown("user \"" + short_line(user.user()) + "\" does not have this role");
     }
     if (!remove_from(&change.user.certificates, texts_of(user.remove_certificates()))) {
-      return unknown("user \"" + one_line(user.user()) + "\" does not have this name of a certificate");
+      return unknown("user \"" + short_line(user.user()) + "\" does not have this name of a certificate");
     }
     add_to(&change.user.roles, texts_of(user.add_roles()));
     add_to(&change.user.certificates, texts_of(user.add_certificates()));
@@ -113,15 +114,64 @@ Result<RequestedChange> new_token(const v1::NewToken& request, TimeUs now_us) {
       .created_us = now_us,
       .expires_us = request.expires_in_us() == 0 ? 0 : now_us + static_cast<TimeUs>(request.expires_in_us())};
   return RequestedChange{.edit = always(change),
-                         .what = "create_token user=" + one_line(request.user()) + " token=" + token->parts.id,
+                         .what = "create_token user=" + short_line(request.user()) + " token=" + token->parts.id,
                          .token = std::move(token->text),
                          .token_id = token->parts.id};
 }
 
+std::string text_of(const v1::KeyRange& range) {
+  std::string text(1, '[');
+  return text.append(short_line(range.from())).append(1, ',').append(short_line(range.to())).append(1, ')');
+}
+
+std::string text_of(const std::string& name) { return short_line(name); }
+
+// Adds " name=one,two", unless there are none.
+template <class T>
+void add_list(const char* name, const Repeated<T>& elements, std::string* text) {
+  const char* before = "=";
+  if (!elements.empty()) text->append(" ").append(name);
+  for (const T& element : elements) text->append(std::exchange(before, ",")).append(text_of(element));
+}
+
 std::string text_of(const v1::RoleRights& rights) {
-  return one_line(rights.role()) + " read_ranges=" + std::to_string(rights.read_size()) +
-         " write_ranges=" + std::to_string(rights.write_size()) + " admin=" + (rights.admin() ? "true" : "false") +
-         " metrics=" + (rights.metrics() ? "true" : "false");
+  std::string text = short_line(rights.role());
+  add_list("read", rights.read(), &text);
+  add_list("write", rights.write(), &text);
+  if (rights.admin()) text += " admin";
+  if (rights.metrics()) text += " metrics";
+  return text;
+}
+
+std::string text_of(const v1::UserChange& user) {
+  std::string text = short_line(user.user());
+  add_list("add_roles", user.add_roles(), &text);
+  add_list("remove_roles", user.remove_roles(), &text);
+  add_list("add_certificates", user.add_certificates(), &text);
+  add_list("remove_certificates", user.remove_certificates(), &text);
+  return text;
+}
+
+// More than an entry of the table may have cannot be right. It is refused before anybody compares them with each other.
+Status check_counts(const v1::ChangeAccessRequest& request) {
+  struct Count {
+    const char* field;
+    int count;
+    std::size_t max;
+  };
+  for (const Count& count :
+       {Count{"grant.read", request.grant().read_size(), AccessTable::kRangesMax},
+        Count{"grant.write", request.grant().write_size(), AccessTable::kRangesMax},
+        Count{"revoke.read", request.revoke().read_size(), AccessTable::kRangesMax},
+        Count{"revoke.write", request.revoke().write_size(), AccessTable::kRangesMax},
+        Count{"user.add_roles", request.user().add_roles_size(), AccessTable::kRolesOfUserMax},
+        Count{"user.remove_roles", request.user().remove_roles_size(), AccessTable::kRolesOfUserMax},
+        Count{"user.add_certificates", request.user().add_certificates_size(), AccessTable::kCertificatesMax},
+        Count{"user.remove_certificates", request.user().remove_certificates_size(), AccessTable::kCertificatesMax}}) {
+    if (static_cast<std::size_t>(count.count) <= count.max) continue;
+    return Status::invalid({count.field, std::to_string(count.max), std::to_string(count.count), ""});
+  }
+  return {};
 }
 
 void add(const User& user, v1::ListAccessResponse* response) {
@@ -159,6 +209,7 @@ void add(const Token& token, v1::ListAccessResponse* response) {
 }  // namespace
 
 Result<RequestedChange> change_of(const v1::ChangeAccessRequest& request, TimeUs now_us) {
+  if (Status status = check_counts(request); !status.ok()) return status;
   AccessChange change;
   switch (request.change_case()) {
     case v1::ChangeAccessRequest::kGrant:
@@ -168,19 +219,20 @@ Result<RequestedChange> change_of(const v1::ChangeAccessRequest& request, TimeUs
     case v1::ChangeAccessRequest::kRemoveRole:
       change.kind = Kind::remove_role;
       change.role.name = request.remove_role();
-      return RequestedChange{.edit = always(change), .what = "remove_role role=" + one_line(request.remove_role())};
+      return RequestedChange{.edit = always(change), .what = "remove_role role=" + short_line(request.remove_role())};
     case v1::ChangeAccessRequest::kUser:
       return RequestedChange{.edit = change_user(request.user()),
-                             .what = "change_user user=" + one_line(request.user().user())};
+                             .what = "change_user user=" + text_of(request.user())};
     case v1::ChangeAccessRequest::kRemoveUser:
       change.kind = Kind::remove_user;
       change.user.name = request.remove_user();
-      return RequestedChange{.edit = always(change), .what = "remove_user user=" + one_line(request.remove_user())};
+      return RequestedChange{.edit = always(change), .what = "remove_user user=" + short_line(request.remove_user())};
     case v1::ChangeAccessRequest::kCreateToken: return new_token(request.create_token(), now_us);
     case v1::ChangeAccessRequest::kRemoveToken:
       change.kind = Kind::remove_token;
       change.token.id = request.remove_token();
-      return RequestedChange{.edit = always(change), .what = "remove_token token=" + one_line(request.remove_token())};
+      return RequestedChange{.edit = always(change),
+                             .what = "remove_token token=" + short_line(request.remove_token())};
     case v1::ChangeAccessRequest::CHANGE_NOT_SET: break;
   }
   return Status::invalid({"change", "one change", "none", ""}).because(ErrorReason::missing_field);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <optional>
@@ -32,12 +33,13 @@ Status problem_of(const std::string& file, const char* doing) {
   return problem(std::string("cannot ") + doing + " " + file + ": " + std::generic_category().message(errno));
 }
 
+std::string draft_of(const std::string& file) { return file + ".new"; }
+
 // The file appears whole or not at all, because a start that finds a part of a token could not go on.
 Result<tls::TokenParts> make(const std::string& file) {
   const std::optional<tls::NewToken> token = tls::make_token();
   if (!token) return problem("the system has no random bytes for a token");
-  const std::string draft = file + ".new", line = token->text + '\n';
-  ::unlink(draft.c_str());
+  const std::string draft = draft_of(file), line = token->text + '\n';
   const Descriptor out(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (out.get() < 0) return problem_of(draft, "make");
   if (::write(out.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()) || ::fsync(out.get()) != 0) {
@@ -45,6 +47,10 @@ Result<tls::TokenParts> make(const std::string& file) {
   }
   if (::link(draft.c_str(), file.c_str()) != 0) return problem_of(file, "make");
   ::unlink(draft.c_str());
+  // The name must be durable before the user is: without the file, nobody knows the token.
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  const Descriptor names(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (names.get() < 0 || ::fsync(names.get()) != 0) return problem_of(file, "sync");
   return token->parts;
 }
 
@@ -65,6 +71,7 @@ Result<tls::TokenParts> read(const std::string& file, const Descriptor& in) {
 }
 
 Result<tls::TokenParts> token_of(const std::string& file) {
+  ::unlink(draft_of(file).c_str());  // of a start that ended in the middle
   const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (in.get() >= 0) return read(file, in);
   if (errno != ENOENT) return problem_of(file, "open");
@@ -83,7 +90,7 @@ Status change(Database* database, AccessChange change) {
 }  // namespace
 
 Status bootstrap_admin(Database* database, const std::string& file) {
-  if (database->access().latest()->has_admin()) return {};
+  if (database->access().latest()->has_admin(database->options().certificates_log_in)) return {};
   if (file.empty()) {
     return Status(
         StatusCode::failed_precondition, ErrorReason::failed,

@@ -3,10 +3,12 @@
 #include <grpc/grpc_security_constants.h>
 #include <spdlog/spdlog.h>
 
+#include <chrono>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "server/core/access/access_check.hpp"
 #include "server/core/one_line.hpp"
 #include "tls/token.hpp"
 
@@ -37,11 +39,10 @@ Result<std::shared_ptr<const Login>> login_with(std::string_view header, const A
     return wrong("the token is unknown, or was removed");
   }
   const Token& token = found->second;
-  if (token.expires_us != 0 && token.expires_us <= unix_us_now()) {
-    return wrong("the token " + token.id + " has expired");
-  }
-  return std::make_shared<const Login>(
+  auto login = std::make_shared<const Login>(
       Login{.user = token.user, .token = token.id, .certificate = {}, .expires_us = token.expires_us});
+  if (login->expired(unix_us_now())) return login_expired(*login).as_not_run();
+  return login;
 }
 
 }  // namespace
@@ -115,23 +116,10 @@ void Logins::forget_connection(const std::string& peer) {
 }
 
 void Logins::note_refused(const std::string& peer, const Status& why) {
-  constexpr std::chrono::seconds kInterval{1};
-  const auto now = std::chrono::steady_clock::now();
-  std::uint64_t since = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    ++refused_;
-    if (now < log_at_) return;
-    log_at_ = now + kInterval;
-    since = refused_ - std::exchange(refused_logged_, refused_);
+  if (const std::uint64_t count = refused_.count()) {
+    spdlog::warn("kilokvd refused logins refused={} last_peer={} reason=\"{}\"", count, one_line(peer),
+                 one_line(why.message()));
   }
-  spdlog::warn("kilokvd refused logins refused={} last_peer={} reason=\"{}\"", since, one_line(peer),
-               one_line(why.message()));
-}
-
-std::uint64_t Logins::refused() const {
-  const std::lock_guard lock(mutex_);
-  return refused_;
 }
 
 }  // namespace kilokv::server

@@ -14,7 +14,6 @@
 
 #include <grpcpp/server_context.h>
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -27,6 +26,7 @@
 #include "server/core/access/access.hpp"
 #include "server/core/clients/client_table.hpp"
 #include "server/service/gate.hpp"
+#include "server/service/rare_line.hpp"
 
 namespace kilokv::server {
 
@@ -44,7 +44,7 @@ class Logins {
 
   Caller caller_of(const grpc::CallbackServerContext& context);
   bool required() const { return required_; }
-  std::uint64_t refused() const;
+  std::uint64_t refused() const { return refused_.total(); }
 
   // Finds the connections whose last login does not count any more. Called when a change of the table is durable.
   void find_lost_connections(const AccessTable& table);
@@ -61,9 +61,8 @@ class Logins {
   const std::uint32_t connections_max_;
   const DatabaseGate* const gate_;
   ClientTable clients_;
-  mutable std::mutex mutex_;  // of these:
-  std::uint64_t refused_ = 0, refused_logged_ = 0;
-  std::chrono::steady_clock::time_point log_at_;
+  RareLine refused_;
+  std::mutex mutex_;                                                          // of these:
   std::unordered_map<std::string, std::shared_ptr<const Login>> last_login_;  // of each connection, by its peer
   std::vector<std::string> lost_;
 };

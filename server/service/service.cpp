@@ -360,10 +360,6 @@ grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* conte
         const v1::ScanRequest& request = call->request;
         const KStatus status = check_scan(request, environment_.options, database->options());
         if (!status.ok()) return call->refuse(status);
-        const KStatus allowed = call->need(*database, "read", "range", [&request](const Rights& rights) {
-          return rights.read.contains_all(request.range().from(), request.range().to());
-        });
-        if (!allowed.ok()) return call->refuse(allowed);
         const Result<std::uint64_t> reader = reader_of(request);
         if (!reader.ok()) return call->refuse(reader.status());
         ScanRequest scan{.from = request.range().from(),
@@ -373,7 +369,8 @@ grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* conte
                          .keep_boundary = request.keep_boundary(),
                          .reader = *reader,
                          .bytes_max = environment_.options.message_bytes_max,
-                         .client = call->client()};
+                         .client = call->client(),
+                         .login = call->caller().login};
         if (request.boundary() != 0) scan.boundary = request.boundary();
         database->scan(std::move(scan), [call](Result<ScanPage> page) {
           if (page.ok()) fill_page(*page, &call->response);
@@ -447,8 +444,9 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
                                                 grpc::ByteBuffer* answer) {
   return take<v1::StatusRequest, v1::StatusResponse>(
       &environment_, context, *message, answer, [this](const auto& call) {
-        // Status is answered in every state of the server, because clients ask it for this state.
+        // Clients ask for the state of the server in every state, but whether they may see more needs the database.
         DatabaseStatus status;
+        v1::StatusResponse* response = &call->response;
         if (Result<Database*> database = environment_.gate.get(); database.ok()) {
           const KStatus allowed =
               call->need(**database, "metrics", "Status", [](const Rights& rights) { return rights.metrics; });
@@ -456,8 +454,11 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
           status = (*database)->status();
         } else if (environment_.gate.closed()) {
           status.state = DatabaseStatus::State::draining;
+          if (environment_.logins.required()) {
+            response->mutable_server()->set_state(v1::ServerSection::STATE_DRAINING);
+            return call->end({});
+          }
         }
-        v1::StatusResponse* response = &call->response;
         fill_status(status, response);
         fill_info(info_, response);
         fill_memory(status, response->mutable_memory());
@@ -476,7 +477,10 @@ grpc::ServerUnaryReactor* KiloKvService::ChangeAccess(grpc::CallbackServerContex
       &environment_, context, *message, answer, [this, peer](const auto& call, Database* database) {
         KStatus status = check_logins(environment_.logins);
         if (status.ok()) status = call->need_admin(*database, "ChangeAccess");
-        if (!status.ok()) return call->refuse(status);
+        if (!status.ok()) {
+          if (call->caller().login != nullptr) note_denied(call->caller().login->user, peer);
+          return call->refuse(status);
+        }
         const auto requested = std::make_shared<Result<RequestedChange>>(change_of(call->request, unix_us_now()));
         if (!requested->ok()) return call->refuse(requested->status());
         // The caller may lose its own right while the change waits for the executor.
@@ -509,6 +513,13 @@ grpc::ServerUnaryReactor* KiloKvService::ListAccess(grpc::CallbackServerContext*
         call->end(fill_list(*database->access().latest(), call->request, environment_.options.message_bytes_max,
                             &call->response));
       });
+}
+
+void KiloKvService::note_denied(const std::string& user, const std::string& peer) {
+  if (const std::uint64_t count = denied_.count()) {
+    spdlog::warn("kilokvd audit refused changes of users, roles or tokens refused={} last_user={} last_peer={}", count,
+                 user, one_line(peer));
+  }
 }
 
 // Called when a change is durable, before it is answered.

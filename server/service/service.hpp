@@ -17,6 +17,7 @@
 #include "kilokv/v1/kilokv.grpc.pb.h"
 #include "server/service/call_environment.hpp"
 #include "server/service/options.hpp"
+#include "server/service/rare_line.hpp"
 #include "server/service/session_stream.hpp"
 
 namespace kilokv::server {
@@ -90,12 +91,14 @@ class KiloKvService final : public KiloKvMethods {
 
  private:
   void end_streams_without_login(const Database& database);
+  void note_denied(const std::string& user, const std::string& peer);
   void fill_memory(const DatabaseStatus& status, v1::MemorySection* section) const;
 
   CallEnvironment environment_;
   const ServerInfo info_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::atomic<bool> insecure_{false};
+  RareLine denied_;
   std::mutex streams_mutex_;
   std::vector<std::weak_ptr<SessionStream>> streams_;  // the open ones, and some that have ended
 };

@@ -18,7 +18,7 @@ from certificates import CLIENT, SERVER, Authority  # noqa: E402
 from programs import BIN, Server, temporary_folder, until  # noqa: E402
 
 OK, NOT_DONE, REFUSED = 0, 1, 3
-LOGIN_FAILED = DENIED = NOT_NOW = 5  # the code for other errors
+LOGIN_FAILED = DENIED = NOT_NOW = NOT_FOUND = 5  # the code for other errors
 
 
 def forms_of(token):
@@ -245,6 +245,22 @@ class LoginTest(unittest.TestCase):
             self.assertTrue(any(form in token.read_bytes() for form in forms_of(text)))  # what is searched can be found
             for form in forms_of(text):
                 self.assertFalse(any(form in content for content in found), token.name)
+
+    def test_the_log_says_who_changed_what(self):
+        teller = self.user("teller", "--read", "account/")
+        self.as_admin("user", "set", "mallory", "--role", "admin")
+        self.run_as(teller, "user", "set", "teller", "--role", "admin", code=DENIED)
+        self.as_admin("user", "remove", "n" * 100000, code=NOT_FOUND)
+        lines = [line.partition(" info ")[2] or line.partition(" warning ")[2]
+                 for line in self.server.log.read_text().splitlines() if "kilokvd audit" in line]
+        granted, made, _, promoted, denied, missing = lines
+        self.assertRegex(granted, r'^kilokvd audit user=admin peer=ipv4:127\.0\.0\.1:\d+ change="grant role=role-teller '
+                                  r'read=\[account/,account0\)" batch=\d+ result=OK$')
+        self.assertIn('change="change_user user=teller add_roles=role-teller"', made)
+        self.assertIn('change="change_user user=mallory add_roles=admin"', promoted)
+        self.assertRegex(denied, "refused changes of users, roles or tokens refused=1 last_user=teller last_peer=ipv4")
+        self.assertIn("result=NOT_FOUND", missing)
+        self.assertLess(len(missing), 400)
 
     def test_a_certificate_logs_in(self):
         authority = Authority(self.folder, "Test CA")

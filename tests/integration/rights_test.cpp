@@ -57,13 +57,16 @@ class Caller {
   Error raw(grpc::Status (v1::KiloKV::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
             const Request& request, Response* response) const {
     grpc::ClientContext context;
-    if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
+    log_in(&context);
     const grpc::Status status = (stub.get()->*method)(&context, request, response);
     Error error;
     if (status.error_code() == grpc::StatusCode::PERMISSION_DENIED) error.code = ErrorCode::permission_denied;
     if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) error.code = ErrorCode::unauthenticated;
     error.message = status.error_message();
     return error;
+  }
+  void log_in(grpc::ClientContext* context) const {
+    if (!token_.empty()) context->AddMetadata("authorization", "Bearer " + token_);
   }
   std::string open_raw_session() const {
     v1::OpenSessionResponse response;
@@ -361,18 +364,45 @@ TEST_F(RightsTest, NobodyCallsWithoutALogin) {
             kRefused);
 }
 
-TEST_F(RightsTest, AStreamEndsWhenItsLoginDoes) {
-  const auto teller = caller("teller", {.read = true, .write = true});
-  Batch batch;
-  batch.begin();
-  batch.put(batch.key("k/1"), std::int64_t{1});
-  batch.end();
-  ASSERT_TRUE(teller->session->execute(batch));
+// Also if nothing is sent on it: it ends before the answer to the revoke.
+TEST_F(RightsTest, AnIdleStreamEndsWithItsLogin) {
+  const auto teller = caller("teller", {.read = true, .write = true}), other = caller("other", {.read = true});
+  const auto open_stream = [](const Caller& of, grpc::ClientContext* context) {
+    of.log_in(context);
+    auto stream = of.stub->Session(context);
+    v1::SessionRequest request;
+    request.set_session(of.open_raw_session());
+    request.set_number(1);
+    v1::Operation* get = request.mutable_rows()->add_transactions()->add_then();
+    get->set_kind(v1::OPERATION_KIND_GET);
+    get->set_key("k/1");
+    v1::SessionResponse response;
+    EXPECT_TRUE(stream->Write(request) && stream->Read(&response));
+    return stream;
+  };
+  grpc::ClientContext context, context_of_other;
+  const auto stream = open_stream(*teller, &context), stays = open_stream(*other, &context_of_other);
   ASSERT_FALSE(root_->remove_user("teller"));
-  const auto after = teller->session->execute(batch);
-  ASSERT_FALSE(after);
-  EXPECT_TRUE(after.error().code == ErrorCode::permission_denied || after.error().code == ErrorCode::unauthenticated)
-      << to_string(after.error().code) << ": " << after.error().message;
+  v1::SessionResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << status.error_message();
+  EXPECT_TRUE(stays->WritesDone());
+  EXPECT_TRUE(stays->Finish().ok());
+}
+
+// Only the exact form of the header counts.
+TEST_F(RightsTest, AStrangeHeaderGivesNoRights) {
+  const auto reader = caller("reader", {.read = true});
+  const std::string good = options_.token;
+  for (const std::string& header : std::vector<std::string>{
+           "bearer " + good, "Bearer", "Bearer  " + good, "Basic " + good, good, "Bearer " + good + " ",
+           "Bearer " + good + ",Bearer " + good, "Bearer " + good.substr(0, good.size() - 1), std::string()}) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", header);
+    v1::StatusResponse response;
+    EXPECT_EQ(reader->stub->Status(&context, {}, &response).error_code(), grpc::StatusCode::UNAUTHENTICATED) << header;
+  }
 }
 
 TEST_F(RightsTest, AServerWithoutLoginsHasNoUsers) {

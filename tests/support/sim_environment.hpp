@@ -49,6 +49,8 @@ class SimScheduler : public Scheduler {
 
   std::unique_ptr<Worker> spawn(std::string name, std::function<TimeUs()> step) override;
 
+  // From now on, the order of the workers is that of another seed.
+  void reseed(std::uint64_t seed) { random_.seed(seed); }
   // Runs one due worker; false if none is due now.
   bool run_one();
   // Runs until no worker is due, and does not move the clock. Returns the number of steps. Fails a check after

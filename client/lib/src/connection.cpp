@@ -28,6 +28,8 @@ grpc::ChannelArguments channel_arguments(const ClientOptions& options) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each channel has its own connection
   arguments.SetMaxReceiveMessageSize(-1);                   // the server limits its answers
   arguments.SetMaxSendMessageSize(-1);  // the server refuses what is too large, and names the setting
+  // Without TLS, a token goes to this machine only, and never through a proxy that the environment names.
+  if (!options.tls.enabled) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (options.tls.enabled && !options.tls.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls.server_name);
   }

@@ -68,6 +68,16 @@ Status right_missing(const std::string& user, const char* right, const std::stri
               "grant)"};
 }
 
+Status check_scan(const AccessTable& table, const Login& login, std::string_view from, std::string_view to) {
+  const std::shared_ptr<const Rights> rights = table.rights(login);
+  if (rights == nullptr) return login_gone(login.user);
+  return rights->read.contains_all(from, to) ? Status() : right_missing(login.user, "read", "range");
+}
+
+Status login_expired(const Login& login) {
+  return {StatusCode::unauthenticated, ErrorReason::login_wrong, "the token " + login.token + " has expired"};
+}
+
 Status login_gone(const std::string& user) {
   return {StatusCode::permission_denied, ErrorReason::right_missing,
           "the login of user \"" + user + "\" was taken away"};

@@ -7,6 +7,7 @@
 #include "engine/txn/validate.hpp"
 #include "server/core/access/access_record.hpp"
 #include "server/core/digest.hpp"
+#include "server/core/one_line.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -50,20 +51,25 @@ Status check_ranges(const char* field, const std::vector<KeyRange>& ranges) {
 }
 
 Status missing(const char* what, const std::string& name) {
-  return {StatusCode::not_found, ErrorReason::access_unknown, std::string("there is no ") + what + " \"" + name + '"'};
+  std::string message("there is no ");
+  message.append(what).append(" \"").append(short_line(name)).append("\"");
+  return {StatusCode::not_found, ErrorReason::access_unknown, std::move(message)};
+}
+
+Status is_full(const char* field, std::size_t max, std::size_t actual, const char* what) {
+  return Status::exhausted(ErrorReason::access_full,
+                           {field, std::to_string(max) + ' ' + what, std::to_string(actual) + ' ' + what, ""},
+                           Status::kNoRetry);
 }
 
 template <class Map>
 Status check_room(const Map& map, const std::string& name, std::size_t max, const char* what) {
-  if (map.contains(name) || map.size() < max) return {};
-  return Status::exhausted(ErrorReason::access_full,
-                           {what, std::to_string(max) + ' ' + what, std::to_string(map.size() + 1) + ' ' + what, ""},
-                           Status::kNoRetry);
+  return map.contains(name) || map.size() < max ? Status() : is_full(what, max, map.size() + 1, what);
 }
 
 }  // namespace
 
-Status AccessTable::check(const AccessChange& change) const {
+Status AccessTable::check(const AccessChange& change, bool with_certificates) const {
   Status status;
   switch (change.kind) {
     case Kind::put_role:
@@ -82,19 +88,49 @@ Status AccessTable::check(const AccessChange& change) const {
     case Kind::put_token:
       if (!users_.contains(change.token.user)) status = missing("user", change.token.user);
       if (status.ok()) status = check_name("token", change.token.id);
-      if (status.ok()) status = check_room(tokens_, change.token.id, kTokensMax, "tokens");
       break;
     case Kind::remove_token:
       if (!tokens_.contains(change.token.id)) status = missing("token", change.token.id);
       break;
   }
-  if (!status.ok() || !has_admin()) return status;
+  if (!status.ok()) return status;
   AccessTable after = *this;
   after.apply(change);
-  if (after.has_admin()) return {};
+  if (after.tokens_.size() > kTokensMax) return is_full("tokens", kTokensMax, after.tokens_.size(), "tokens");
+  const std::size_t bytes_after = after.bytes();
+  if (bytes_after > kBytesMax && bytes_after > bytes()) {
+    return is_full("access", kBytesMax, bytes_after, "bytes of users, roles and tokens");
+  }
+  if (!has_admin(with_certificates) || after.has_admin(with_certificates)) return {};
   return {StatusCode::failed_precondition, ErrorReason::access_needs_admin,
           "after this change nobody could log in who has the admin right; give it to another user first, with a token "
-          "that does not expire or a certificate"};
+          "that does not expire, or with a certificate if the server asks for certificates (--tls-client-ca)"};
+}
+
+std::size_t AccessTable::bytes() const {
+  constexpr std::size_t kEntry = 64;  // numbers, hashes and the like
+  const auto text_bytes = [](const std::vector<std::string>& texts) {
+    std::size_t sum = 0;
+    for (const std::string& text : texts) sum += text.size() + sizeof(std::uint32_t);
+    return sum;
+  };
+  std::map<std::string_view, std::size_t> of_roles;
+  std::size_t sum = 0;
+  for (const auto& [name, role] : roles_) {
+    std::size_t& ranges = of_roles[name];
+    for (const auto* list : {&role.read, &role.write}) {
+      for (const KeyRange& range : *list) ranges += range.from.size() + range.to.size() + 2 * sizeof(std::uint32_t);
+    }
+    sum += kEntry + name.size() + ranges;
+  }
+  for (const auto& [name, user] : users_) {
+    sum += kEntry + name.size() + text_bytes(user.roles) + text_bytes(user.certificates);
+    for (const std::string& role : user.roles) {
+      if (const auto found = of_roles.find(role); found != of_roles.end()) sum += found->second;
+    }
+  }
+  for (const auto& [id, token] : tokens_) sum += kEntry + id.size() + token.user.size();
+  return sum;
 }
 
 Status AccessTable::check_user(const User& user) const {
@@ -135,20 +171,33 @@ void AccessTable::apply(const AccessChange& change) {
       }
       break;
     case Kind::put_user:
-      std::erase_if(certificates_, [&](const auto& entry) { return entry.second == change.user.name; });
+      forget_certificates(change.user.name);
       users_.insert_or_assign(change.user.name, change.user);
       for (const std::string& name : change.user.certificates) certificates_.insert_or_assign(name, change.user.name);
       find_rights(change.user.name);
       break;
     case Kind::remove_user:
-      std::erase_if(certificates_, [&](const auto& entry) { return entry.second == change.user.name; });
+      forget_certificates(change.user.name);
       std::erase_if(tokens_, [&](const auto& entry) { return entry.second.user == change.user.name; });
       users_.erase(change.user.name);
       rights_.erase(change.user.name);
       break;
-    case Kind::put_token: tokens_.insert_or_assign(change.token.id, change.token); break;
+    case Kind::put_token:
+      if (tokens_.size() >= kTokensMax) {
+        std::erase_if(tokens_, [&](const auto& entry) {
+          return entry.second.expires_us != 0 && entry.second.expires_us <= change.token.created_us;
+        });
+      }
+      tokens_.insert_or_assign(change.token.id, change.token);
+      break;
     case Kind::remove_token: tokens_.erase(change.token.id); break;
   }
+}
+
+void AccessTable::forget_certificates(const std::string& user) {
+  const auto found = users_.find(user);
+  if (found == users_.end()) return;
+  for (const std::string& name : found->second.certificates) certificates_.erase(name);
 }
 
 void AccessTable::find_rights(const std::string& user) {
@@ -168,13 +217,13 @@ void AccessTable::find_rights(const std::string& user) {
   rights_.insert_or_assign(user, std::make_shared<const Rights>(std::move(rights)));
 }
 
-bool AccessTable::has_admin() const {
+bool AccessTable::has_admin(bool with_certificates) const {
   const auto is_admin = [this](const std::string& user) {
     const auto found = rights_.find(user);
     return found != rights_.end() && found->second->admin;
   };
-  return std::any_of(certificates_.begin(), certificates_.end(),
-                     [&](const auto& entry) { return is_admin(entry.second); }) ||
+  return (with_certificates && std::any_of(certificates_.begin(), certificates_.end(),
+                                           [&](const auto& entry) { return is_admin(entry.second); })) ||
          std::any_of(tokens_.begin(), tokens_.end(),
                      [&](const auto& entry) { return entry.second.expires_us == 0 && is_admin(entry.second.user); });
 }

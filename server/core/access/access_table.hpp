@@ -78,6 +78,8 @@ struct Login {
   std::string token;        // the id of its token; empty: by certificate
   std::string certificate;  // the name in the client's certificate; empty: by token
   TimeUs expires_us = 0;    // 0: never
+
+  bool expired(TimeUs now_us) const { return expires_us != 0 && expires_us <= now_us; }
 };
 
 class AccessTable {
@@ -86,19 +88,24 @@ class AccessTable {
   static constexpr std::size_t kRolesMax = 1000, kUsersMax = 10000, kTokensMax = 20000;
   static constexpr std::size_t kNameBytesMax = 128, kRangesMax = 256, kRolesOfUserMax = 64, kCertificatesMax = 16;
   static constexpr std::size_t kCertificateBytesMax = 256;
+  static constexpr std::size_t kBytesMax = std::size_t{4} << 20;  // of bytes()
 
-  // Whether the change may be made. INVALID_ARGUMENT: a name or a count is beyond its limit, or a range is empty.
+  // Whether the change may be made. `with_certificates`: the server asks clients for certificates, so that somebody may
+  // log in with one. INVALID_ARGUMENT: a name or a count is beyond its limit, or a range is empty.
   // NOT_FOUND: what it names is not there. RESOURCE_EXHAUSTED: the table is full. FAILED_PRECONDITION: nobody would be
   // left who may make changes.
-  Status check(const AccessChange& change) const;
+  Status check(const AccessChange& change, bool with_certificates) const;
+  // If there are too many tokens, a new one replaces those that had expired when it was made.
   void apply(const AccessChange& change);
 
   const std::map<std::string, Role, std::less<>>& roles() const { return roles_; }
   const std::map<std::string, User, std::less<>>& users() const { return users_; }
   const std::map<std::string, Token, std::less<>>& tokens() const { return tokens_; }
   bool empty() const { return roles_.empty() && users_.empty() && tokens_.empty(); }
-  // Whether a user has the admin right.
-  bool has_admin() const;
+  // Whether somebody can log in who has the admin right, and will always be able to.
+  bool has_admin(bool with_certificates) const;
+  // What the table holds: all names and ranges, and for each user the ranges of its roles once more.
+  std::size_t bytes() const;
 
   // The rights of somebody who has logged in. Null: the login does not count any more, because the token, the name of
   // the certificate or the user is gone. While the rights of a user stay the same, this is the same object.
@@ -112,6 +119,7 @@ class AccessTable {
  private:
   Status check_user(const User& user) const;
   void find_rights(const std::string& user);
+  void forget_certificates(const std::string& user);
 
   std::map<std::string, Role, std::less<>> roles_;
   std::map<std::string, User, std::less<>> users_;

@@ -1,5 +1,6 @@
 #include "server/core/memory/data_budget.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -11,24 +12,28 @@ constexpr std::int64_t kRetryAfterUs = 100000;
 
 }  // namespace
 
-std::uint64_t DataBudget::bytes_with(const engine::EngineMemory& held, const NewData& added) {
+std::uint64_t DataBudget::bytes_with(const engine::EngineMemory& held, const NewData& added,
+                                     std::uint64_t largest_value) {
   const std::uint64_t table = engine::table_bytes_until(held.slots, held.records + added.records);
-  return table + held.key_bytes + held.index_bytes + held.value_bytes + added.bytes;
+  const std::uint64_t copies = added.copied_values * engine::new_value_bytes(largest_value);
+  return table + held.key_bytes + held.index_bytes + held.value_bytes + added.bytes + copies;
 }
 
-Status DataBudget::reserve(const NewData& wanted) {
+Status DataBudget::reserve(const NewData& wanted, std::uint64_t largest_value) {
   if (data_max_ == 0 || wanted.records == 0) return {};
   const std::scoped_lock lock(mutex_);
   NewData with = reserved_;
   with += wanted;
-  const std::uint64_t needed = bytes_with(held_, with);
+  largest_value = std::max(largest_value, largest_value_);
+  const std::uint64_t needed = bytes_with(held_, with, largest_value);
   if (needed <= data_max_) {
     reserved_ = with;
+    largest_value_ = largest_value;
     return {};
   }
   // The rest of the limit is kept for what is not data.
   const std::uint64_t rest = limit_ - data_max_;
-  const bool never = bytes_with({}, wanted) > data_max_;
+  const bool never = bytes_with({}, wanted, largest_value) > data_max_;
   return Status::exhausted(ErrorReason::memory_full,
                            {"memory", std::to_string(limit_) + " bytes",
                             std::to_string(needed + rest) + " bytes needed = " + std::to_string(needed) +

@@ -20,15 +20,19 @@ namespace kilokv::server {
 struct NewData {
   std::uint64_t records = 0;  // keys that may be new
   std::uint64_t bytes = 0;    // of these keys and of values, without the slots of the table
+  // Values that are copied from other keys. Each may be as large as the largest value in the database.
+  std::uint64_t copied_values = 0;
 
   NewData& operator+=(const NewData& other) {
     records += other.records;
     bytes += other.bytes;
+    copied_values += other.copied_values;
     return *this;
   }
   NewData& operator-=(const NewData& other) {
     records -= other.records;
     bytes -= other.bytes;
+    copied_values -= other.copied_values;
     return *this;
   }
 };
@@ -39,7 +43,8 @@ class DataBudget {
   DataBudget(std::uint64_t limit, std::uint64_t data_max) : limit_(limit), data_max_(data_max) {}
 
   // RESOURCE_EXHAUSTED: there is no memory for it now. A retry can succeed, unless the request alone is too large.
-  Status reserve(const NewData& wanted);
+  // `largest_value`: the largest one that is known. What is reserved already grows with it.
+  Status reserve(const NewData& wanted, std::uint64_t largest_value);
   void release(const NewData& reserved);
   // What the engine holds now.
   void set_held(const engine::EngineMemory& held);
@@ -54,13 +59,14 @@ class DataBudget {
 
  private:
   // With the most that the table takes while it grows.
-  static std::uint64_t bytes_with(const engine::EngineMemory& held, const NewData& added);
+  static std::uint64_t bytes_with(const engine::EngineMemory& held, const NewData& added, std::uint64_t largest_value);
   Status does_not_fit(std::uint64_t bytes) const;
 
   const std::uint64_t limit_, data_max_;
   mutable std::mutex mutex_;
   engine::EngineMemory held_;
   NewData reserved_;
+  std::uint64_t largest_value_ = 0;
 };
 
 }  // namespace kilokv::server

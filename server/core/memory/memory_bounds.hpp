@@ -15,6 +15,9 @@ namespace kilokv::server {
 // A session without requests.
 inline constexpr std::uint64_t kSessionBytes = 600;
 
+// The access table is there twice while it changes, and its maps take as much as its contents.
+inline constexpr std::uint64_t kAccessCopies = 4;
+
 // The owners, with their bounds, and with nothing held. First come table, keys, index and values: these are the data,
 // and share one bound, which "values" shows.
 std::vector<MemoryOwner> memory_bounds(const DatabaseOptions& options);

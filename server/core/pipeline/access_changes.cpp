@@ -6,6 +6,8 @@
 
 namespace kilokv::server {
 
+static constexpr std::uint64_t kRecordBytes = 512;  // of a log record that has nothing else
+
 void AccessChanges::make(std::shared_ptr<Client> client, AccessEdit edit,
                          std::function<void(Result<BatchNumber>)> done) {
   if (core_->draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
@@ -30,13 +32,19 @@ void AccessChanges::make_now(const AccessEdit& edit, const std::function<void(Re
   const Access::Table before = core_->access.latest();
   const Result<AccessChange> change = edit(*before);
   if (!change.ok()) return done(change.status().as_not_run());
-  if (Status status = before->check(*change); !status.ok()) return done(status.as_not_run());
+  Status status = before->check(*change, core_->options.certificates_log_in);
+  std::string record = encode_change(*change);
+  // A right can be taken away when the disk is full, as long as the part is left that new data may not use.
+  const std::uint64_t log_bytes = record.size() + kRecordBytes;
+  if (status.ok()) status = core_->log->reserve(log_bytes, LogUse::reads_and_deletes);
+  if (!status.ok()) return done(status.as_not_run());
   Access::Table after = core_->access.change(*change);
   execute_->end_without_rights();
-  batcher_->attach_access_change(encode_change(*change));
+  batcher_->attach_access_change(std::move(record));
   if (change->kind == AccessChange::Kind::remove_user) close_sessions(change->user.name);
   // What is attached goes with the next batch.
-  batcher_->attach([this, after = std::move(after), batch = core_->executed.batch() + 1, done] {
+  batcher_->attach([this, after = std::move(after), batch = core_->executed.batch() + 1, log_bytes, done] {
+    core_->log->release(log_bytes);
     core_->access.set_durable(after);
     done(batch);
   });

@@ -8,16 +8,7 @@
 #include "server/core/sessions/stored_results.hpp"
 
 namespace kilokv::server {
-namespace {
-
-// After a crash, a retry runs only the transactions that have no result yet.
-void keep_only(const std::vector<std::uint32_t>& indices, Request* content) {
-  engine::TransactionColumns rest;
-  for (const std::uint32_t i : indices) rest.append(content->transactions, i, i + 1);
-  content->transactions = std::move(rest);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void Admission::recycle(std::unique_ptr<Request> content) {
   content->clear();
@@ -31,6 +22,7 @@ Status Admission::check_access(AdmittedRequest* request) {
   request->access_version = core_->access.version();
   request->rights = core_->access.latest()->rights(*request->login);
   if (request->rights == nullptr) return login_gone(request->login->user);
+  if (request->login->expired(core_->environment.clock->wall_us())) return login_expired(*request->login);
   return check_rights(request->content->transactions, 0, request->transactions, *request->rights, request->login->user,
                       [](std::uint32_t t) { return t; });
 }
@@ -40,8 +32,9 @@ Status Admission::check_access(AdmittedRequest* request) {
 Status Admission::complete_with_upload(AdmittedRequest* request) {
   Request& content = *request->content;
   request->uploaded = {content.uploaded_keys, digest_of(content.transactions)};
-  Result<std::shared_ptr<Upload>> upload = core_->sessions.take_upload(
-      *request->identity.session, request->identity.number, request->uploaded, &content.transactions);
+  Result<std::shared_ptr<Upload>> upload =
+      core_->sessions.take_upload(*request->identity.session, request->identity.number, request->client.get(),
+                                  request->uploaded, &content.transactions);
   if (!upload.ok()) return upload.status();
   request->upload = std::move(*upload);
   request->own_batch = content.transactions.guard_kind.size() > core_->options.guards_max;
@@ -106,7 +99,7 @@ Status Admission::begin_in_session(AdmittedRequest* request) {
   }
   std::uint64_t fixed_bytes = admission.all_remaining ? kRequestBytes : 0;
   if (!admission.all_remaining) {
-    keep_only(admission.remaining, &content);
+    content.transactions.keep(admission.remaining);  // the others have results already
     request->indices = std::move(admission.remaining);
     core_->queue.estimate(request);
   }

@@ -23,21 +23,6 @@ std::uint64_t largest_written(const engine::TransactionColumns& columns) {
   return largest;
 }
 
-// Operations of one request that write the same constant share its memory. Each transaction that is parked keeps its
-// own constants, so this is not for requests that may wait.
-void share_values(const engine::TransactionColumns& columns, NewData* data) {
-  if (data->records == 0 || columns.value_end.empty()) return;
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < columns.value_end.size(); ++i) bytes += engine::new_value_bytes(columns.value(i).size());
-  std::uint64_t key_bytes = 0;
-  for (std::size_t i = 0; i < columns.op_kind.size(); ++i) {
-    const auto kind = static_cast<engine::OpKind>(columns.op_kind[i]);
-    if (kind != engine::OpKind::put && kind != engine::OpKind::add) continue;
-    key_bytes += engine::new_key_bytes(columns.key(columns.op_key[i]).size());
-  }
-  data->bytes = std::min(data->bytes, key_bytes + bytes);
-}
-
 }  // namespace
 
 AdmissionQueue::AdmissionQueue(const DatabaseOptions& options, CommitLog* log, DataBudget* data)
@@ -135,8 +120,7 @@ Status AdmissionQueue::charge(AdmittedRequest* request) {
   if (status.ok()) {
     status = waiting_.charge(client->account(&Client::waiting), request->waiting_transactions);
     if (status.ok()) {
-      if (request->waiting_transactions == 0) share_values(columns, &request->cost.data);
-      status = data_->reserve(request->cost.data);
+      status = data_->reserve(request->cost.data, request->largest_value);
       if (status.ok()) {
         status = reserve(*request, request->largest_value);
         if (status.ok()) return status;

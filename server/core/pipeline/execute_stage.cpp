@@ -21,6 +21,11 @@ std::shared_ptr<AdmittedRequest> request_of(const Parked& parked) {
   return std::static_pointer_cast<AdmittedRequest>(parked.owner);
 }
 
+// The place of a transaction of a batch in its request.
+std::uint32_t index_of(const BatchPart& part, std::uint32_t t) {
+  return part.parked_id != 0 ? part.items.front().index : part.request->index_of(part.first + (t - part.begin));
+}
+
 }  // namespace
 
 ExecuteStage::ExecuteStage(CoreContext* core, Batcher* batcher, Waiting* waiting, Reader* reader)
@@ -64,11 +69,13 @@ TimeUs ExecuteStage::step() {
 // The time for commands is bounded, so that many commands at once do not delay batches. The rest runs after the next
 // batch.
 void ExecuteStage::run_commands() {
+  if (commands_.empty()) return;
   const TimeUs end = core_->environment.clock->monotonic_us() + kCommandsUsMax;
   while (auto command = commands_.take()) {
     (*command)();
-    if (core_->environment.clock->monotonic_us() >= end) return;
+    if (core_->environment.clock->monotonic_us() >= end) break;
   }
+  core_->data.set_held(core_->engine->memory());  // the end of a scan, or a checkpoint, may have freed some
 }
 
 // Cancels wait while parts of a refused batch are left: these were queued before the cancel, and are neither decided
@@ -121,23 +128,34 @@ void ExecuteStage::end_without_rights() {
   const Access::Table table = core_->access.latest();
   std::map<const Login*, std::shared_ptr<const Rights>> known;
   std::map<std::shared_ptr<AdmittedRequest>, Status> denied;
-  engine::TransactionColumns columns;
-  waiting_->visit([&](const Parked& parked) {
-    const std::shared_ptr<AdmittedRequest> request = request_of(parked);
+  // `check`: whether these rights allow what is left of the request.
+  const auto look_at = [&](const std::shared_ptr<AdmittedRequest>& request, const auto& check) {
     const Login* const login = request->login.get();
     if (login == nullptr || denied.contains(request)) return;
     const auto [found, is_new] = known.try_emplace(login);
     if (is_new) found->second = table->rights(*login);
     const std::shared_ptr<const Rights>& rights = found->second;
+    Status status;
     if (rights == nullptr) {
-      denied.emplace(request, login_gone(login->user));
+      status = login_gone(login->user);
     } else if (rights != request->rights) {
+      status = check(*rights, login->user);
+    }
+    if (!status.ok()) denied.emplace(request, std::move(status));
+  };
+  engine::TransactionColumns columns;
+  waiting_->visit([&](const Parked& parked) {
+    look_at(request_of(parked), [&](const Rights& rights, const std::string& user) {
       columns.clear();
       engine::unpack_transaction(parked.packed, &columns);
-      Status status =
-          check_rights(columns, 0, 1, *rights, login->user, [&parked](std::uint32_t) { return parked.index; });
-      if (!status.ok()) denied.emplace(request, std::move(status));
-    }
+      return check_rights(columns, 0, 1, rights, user, [&parked](std::uint32_t) { return parked.index; });
+    });
+  });
+  refused_.visit([&](const engine::TransactionColumns& of_batch, const BatchPart& part) {
+    look_at(part.request, [&](const Rights& rights, const std::string& user) {
+      return check_rights(of_batch, part.begin, part.end, rights, user,
+                          [&part](std::uint32_t t) { return index_of(part, t); });
+    });
   });
   for (auto& [request, status] : denied) fail({request}, status, nullptr);
 }
@@ -145,6 +163,7 @@ void ExecuteStage::end_without_rights() {
 void ExecuteStage::expire_sessions(TimeUs now) {
   if (now < next_expiry_us_) return;
   next_expiry_us_ = now + kExpiryIntervalUs;
+  if (reader_->free_old(now)) core_->data.set_held(core_->engine->memory());
   for (const SessionId& session : core_->sessions.expire(now)) {
     SessionEntry entry;
     entry.kind = SessionEntry::Kind::closed;
@@ -184,19 +203,21 @@ bool ExecuteStage::run_batch() {
   const bool had_refused = !refused_.empty();
   std::unique_ptr<Batch> batch = core_->batches.take();
   const bool filled = batcher_->fill(core_->executed.get(), core_->unanswered_reads.load(), &refused_, batch.get());
-  end_denied();
   if (!filled && !had_refused) {
     batch->clear();
     core_->batches.give(std::move(batch));
+    end_denied();
     return false;
   }
   if (const Status status = execute(batch.get()); !status.ok()) {
     refuse(std::move(batch), status);
-    return true;
+  } else {
+    if (!shadow_passes(*batch)) return true;
+    if (!refused_.empty()) refused_.passed();
+    complete(std::move(batch));
   }
-  if (!shadow_passes(*batch)) return true;
-  if (!refused_.empty()) refused_.passed();
-  complete(std::move(batch));
+  // Only now, because a request of which the rest is denied may have transactions in this batch.
+  end_denied();
   return true;
 }
 
@@ -291,7 +312,7 @@ Status ExecuteStage::park(const Batch& batch, const BatchPart& part, std::uint32
   parked.client = part.request->client.get();
   parked.session = part.request->identity.session;
   parked.request = part.request->identity.number;
-  parked.index = again ? part.items.front().index : part.request->index_of(part.first + (t - part.begin));
+  parked.index = index_of(part, t);
   parked.arrival = part.first_arrival + (t - part.begin);
   parked.admitted_batch = part.admitted_batch;
   parked.since_us = again ? part.parked_since_us : batch.header.time_us;
@@ -318,9 +339,10 @@ void ExecuteStage::refuse(std::unique_ptr<Batch> batch, const Status& status) {
 
 void ExecuteStage::fail(std::vector<std::shared_ptr<AdmittedRequest>> requests, const Status& status,
                         std::function<void()> done) {
-  // A request is there once for each of its transactions that are parked.
+  // A request is there once for each of its transactions that are parked. It may have failed for another reason.
   std::set<const AdmittedRequest*> seen;
-  std::erase_if(requests, [&seen](const auto& request) { return !seen.insert(request.get()).second; });
+  std::erase_if(requests,
+                [&seen](const auto& request) { return request->failed || !seen.insert(request.get()).second; });
   std::vector<std::uint64_t> parked_ids;
   for (const auto& request : requests) {
     request->failed = true;

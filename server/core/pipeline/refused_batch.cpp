@@ -36,6 +36,14 @@ void RefusedBatch::append_next(Batch* batch) {
   }
 }
 
+void RefusedBatch::visit(
+    const std::function<void(const engine::TransactionColumns&, const BatchPart&)>& visitor) const {
+  if (batch_ == nullptr) return;
+  for (std::size_t i = next_; i < batch_->parts.size(); ++i) {
+    if (!batch_->parts[i].request->failed) visitor(batch_->columns, batch_->parts[i]);
+  }
+}
+
 void RefusedBatch::passed() {
   pass(step_);
   step_ *= 2;

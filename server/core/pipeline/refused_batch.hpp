@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "server/core/pipeline/batch.hpp"
@@ -28,6 +29,8 @@ class RefusedBatch {
   // The functions below require: not empty(). append_next() appends the next parts, without those of failed requests,
   // to `batch`, whose header is filled in.
   void append_next(Batch* batch);
+  // Visits the parts that have neither run nor failed, with the columns in which their transactions are.
+  void visit(const std::function<void(const engine::TransactionColumns&, const BatchPart&)>& visitor) const;
   // The parts that were appended last have run.
   void passed();
   // The parts that were appended last were refused again. `alone`: there was only one, and its request has failed.

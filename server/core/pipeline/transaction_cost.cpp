@@ -45,7 +45,6 @@ std::uint64_t value_bytes(const engine::TransactionColumns& columns, std::int64_
   return columns.value(static_cast<std::size_t>(i)).size();
 }
 
-// A PUT that copies a value shares its memory, so a copy is only a key.
 void add_new_key(std::size_t key_bytes, NewData* data) {
   ++data->records;
   data->bytes += engine::new_key_bytes(key_bytes);
@@ -82,6 +81,7 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
         } else if (columns.op_operand[i] == static_cast<std::uint8_t>(Operand::get)) {
           cost.written_bytes += kValueLength;
           ++cost.copied_values;
+          ++cost.data.copied_values;
         }
         cost.written_bytes += kWrite + columns.key(key).size();
         break;
@@ -136,7 +136,8 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
             std::max(list.stored_values, other.stored_values),
             std::max(list.reads, other.reads),
             std::max(list.kept_bytes, other.kept_bytes),
-            {std::max(list.data.records, other.data.records), std::max(list.data.bytes, other.data.bytes)}};
+            {std::max(list.data.records, other.data.records), std::max(list.data.bytes, other.data.bytes),
+             std::max(list.data.copied_values, other.data.copied_values)}};
   }
   TransactionCost cost{{kRecord + list.written_bytes, list.copied_values, 0},
                        guards,

@@ -56,6 +56,13 @@ void Reader::record(BatchNumber batch) {
   image_bytes_.store(snapshots_.image_bytes(), std::memory_order_relaxed);
 }
 
+bool Reader::free_old(TimeUs now_us) {
+  const std::uint64_t before = snapshots_.image_bytes();
+  snapshots_.free_old(now_us);
+  image_bytes_.store(snapshots_.image_bytes(), std::memory_order_relaxed);
+  return snapshots_.image_bytes() != before;
+}
+
 void Reader::fill(const ScanRequest& request, bool older, ScanPage* page) const {
   const std::uint32_t limit =
       request.limit == 0 ? options_.scan_pairs_max : std::min(request.limit, options_.scan_pairs_max);

@@ -35,6 +35,8 @@ class Reader {
   Result<ScanPage> read(const ScanRequest& request, const Position& now);
 
   void record(BatchNumber batch);
+  // Frees what is kept for scans that are too old, also when no batch comes. Returns whether it freed anything.
+  bool free_old(TimeUs now_us);
 
   // The highest tombstone floor, up to `wanted`, with which every open boundary can still be read correctly.
   Version drop_floor(Version wanted) const { return snapshots_.drop_floor(wanted); }

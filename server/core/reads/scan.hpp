@@ -12,6 +12,8 @@
 
 namespace kilokv::server {
 
+struct Login;  // core/access/access_table.hpp
+
 struct ScanRequest {
   std::string from, to;                  // [from, to); `to` empty: no upper bound
   std::uint32_t limit = 0;               // pairs; 0: the page limit
@@ -20,6 +22,8 @@ struct ScanRequest {
   std::uint64_t reader = 0;              // the name that the first page gave, while the boundary is kept
   std::uint64_t bytes_max = UINT64_MAX;  // of the page as a message, if that is lower than the page limit
   std::shared_ptr<Client> client = {};   // who reads; null: nobody in particular
+  // Whose rights count when the page is read; null: the server has no logins.
+  std::shared_ptr<const Login> login = {};
 };
 
 struct ScanPage {

@@ -78,11 +78,17 @@ const SnapshotStore::Boundary* SnapshotStore::find(BatchNumber boundary) const {
   return it == open_.end() ? nullptr : &it->second;
 }
 
-void SnapshotStore::record(BatchNumber batch, std::span<const engine::BeforeImage> images, TimeUs now_us) {
+void SnapshotStore::free_old(TimeUs now_us) { free_stale(now_us, kFreedPerBatch); }
+
+void SnapshotStore::free_stale(TimeUs now_us, std::size_t most) {
   drop_old_boundaries(now_us);
-  for (std::size_t freed = 0; freed < kFreedPerBatch + images.size() && oldest_is_stale(); ++freed) {
+  for (std::size_t freed = 0; freed < most && oldest_is_stale(); ++freed) {
     free_oldest();
   }
+}
+
+void SnapshotStore::record(BatchNumber batch, std::span<const engine::BeforeImage> images, TimeUs now_us) {
+  free_stale(now_us, kFreedPerBatch + images.size());
   if (open_.empty()) {
     return;
   }

@@ -64,6 +64,8 @@ class SnapshotStore {
 
   // Whether record() needs the images of the next batch.
   bool open() const { return !open_.empty(); }
+  // Drops boundaries that are too old, and frees some of the images that no boundary needs any more.
+  void free_old(TimeUs now_us);
   // Called after every batch, with the cells of the keys that it wrote as they were before (Engine::before_images).
   // Also called if no boundary is open; it then frees, in small steps, what the last boundary left. Drops boundaries
   // beyond the age. Then drops those whose images do not fit into the bytes, oldest first.
@@ -104,6 +106,7 @@ class SnapshotStore {
   void forget(std::unordered_map<std::uint64_t, OpenReader>::iterator reader);
   void drop_oldest_boundary();
   void drop_old_boundaries(TimeUs now_us);
+  void free_stale(TimeUs now_us, std::size_t most);
 
   static constexpr std::uint64_t kImageBytes = sizeof(Image) + 64;  // with its share of the map
   void keep(BatchNumber batch, const engine::BeforeImage& image);

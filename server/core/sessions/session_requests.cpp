@@ -84,11 +84,13 @@ static bool same_content(const UploadedPart& known, const Hash128& digest, std::
   return digest == header.identity.digest && transactions == header.transactions;
 }
 
-// Checks the number. If it is valid, renews the lease and acknowledges. Requires the session's lock.
-Status SessionTable::enter(Session* session, std::uint64_t number, std::uint64_t acknowledged_through, TimeUs now_us) {
+// Checks who asks, and the number. If both are right, renews the lease and acknowledges. Requires the session's lock.
+Status SessionTable::enter(Session* session, const Client* client, std::uint64_t number,
+                           std::uint64_t acknowledged_through, TimeUs now_us) {
   if (session->closed) {
     return unknown_session();
   }
+  if (!session->allows(client)) return session_of_other();
   const std::uint64_t acknowledged = std::max(session->acknowledged_through, acknowledged_through);
   if (number <= acknowledged) {
     return acknowledged_already(number, acknowledged);
@@ -175,12 +177,10 @@ SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us)
     std::shared_ptr<RequestState> request;
     {
       const std::scoped_lock lock(session->mutex);
-      if (Status status = enter(session.get(), header.identity.number, header.identity.acknowledged_through, now_us);
+      if (Status status = enter(session.get(), header.client.get(), header.identity.number,
+                                header.identity.acknowledged_through, now_us);
           !status.ok()) {
         return {SessionAdmission::Kind::refused, std::move(status), false, {}, 0};
-      }
-      if (!session->allows(header.client.get())) {
-        return {SessionAdmission::Kind::refused, session_of_other(), false, {}, 0};
       }
       if (!session->owner.known()) session->give_owner(SessionOwner(header.client));
       request = session->request(header.identity.number);

@@ -136,8 +136,8 @@ class SessionTable {
   // Removes the upload of a request with `keys` uploaded keys, and puts its guards before those of `transaction`. Null:
   // the upload is gone because the request has run or is running; begin() knows what it was sent with. Errors:
   // FAILED_PRECONDITION: no such session, an acknowledged number, or a different number of keys is there.
-  Result<std::shared_ptr<Upload>> take_upload(const SessionId& session, std::uint64_t number, const UploadedPart& part,
-                                              engine::TransactionColumns* transaction);
+  Result<std::shared_ptr<Upload>> take_upload(const SessionId& session, std::uint64_t number, const Client* client,
+                                              const UploadedPart& part, engine::TransactionColumns* transaction);
   // Undoes take_upload() for a request that was refused. `transaction` is empty after that.
   void put_back(const SessionId& session, std::uint64_t number, std::shared_ptr<Upload> upload,
                 engine::TransactionColumns* transaction);
@@ -190,7 +190,8 @@ class SessionTable {
   void look_at(const SessionId& id, TimeUs at_us);  // expire() checks the session at this time or earlier
   static Status keep(Session* session, std::uint64_t number, std::shared_ptr<Upload>* upload);
   void give_back(Session* session, std::uint64_t number, std::shared_ptr<Upload> upload);
-  static Status enter(Session* session, std::uint64_t number, std::uint64_t acknowledged_through, TimeUs now_us);
+  static Status enter(Session* session, const Client* client, std::uint64_t number, std::uint64_t acknowledged_through,
+                      TimeUs now_us);
   Status check_size(std::uint64_t stored_bytes_max) const;
   Status reserve_room(Session* session, std::uint64_t number, RequestState* request,
                       std::uint64_t stored_bytes_max) const;

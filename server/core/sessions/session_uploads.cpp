@@ -18,11 +18,11 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
     SessionOwner owner;
     {
       const std::scoped_lock lock(session->mutex);
-      if (Status status = enter(session.get(), chunk.identity.number, chunk.identity.acknowledged_through, now_us);
+      if (Status status = enter(session.get(), chunk.client.get(), chunk.identity.number,
+                                chunk.identity.acknowledged_through, now_us);
           !status.ok()) {
         return status;
       }
-      if (!session->allows(chunk.client.get())) return session_of_other();
       if (!session->owner.known()) session->give_owner(SessionOwner(chunk.client));
       owner = session->owner;
       if (const auto it = session->uploads.find(chunk.identity.number); it != session->uploads.end()) {
@@ -69,7 +69,7 @@ Status SessionTable::keep(Session* session, std::uint64_t number, std::shared_pt
 }
 
 Result<std::shared_ptr<Upload>> SessionTable::take_upload(const SessionId& id, std::uint64_t number,
-                                                          const UploadedPart& part,
+                                                          const Client* client, const UploadedPart& part,
                                                           engine::TransactionColumns* transaction) {
   const std::shared_ptr<Session> session = find(id);
   if (session == nullptr) {
@@ -81,6 +81,7 @@ Result<std::shared_ptr<Upload>> SessionTable::take_upload(const SessionId& id, s
     if (session->closed) {
       return unknown_session();
     }
+    if (!session->allows(client)) return session_of_other();
     if (number <= session->acknowledged_through) {
       return acknowledged_already(number, session->acknowledged_through);
     }

@@ -33,6 +33,24 @@ class ClientTest : public ::testing::Test {
   std::unique_ptr<Client> client_;
 };
 
+// A name that begins like an address of this machine may be the name of any machine.
+TEST(ClientTokenTest, WithoutTlsATokenGoesToThisMachineOnly) {
+  ClientOptions options;
+  options.token = "kilokv_" + std::string(16, '0') + "_" + std::string(64, '0');
+  for (const char* host : {"127.example.com", "127.0.0.1.example.com", "10.0.0.1", "[::2]", "localhost.example.com"}) {
+    options.endpoint = std::string(host) + ":1";
+    const auto client = Client::connect(options);
+    ASSERT_FALSE(client) << host;
+    EXPECT_EQ(client.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(client.error().message.find("without TLS"), std::string::npos) << client.error().message;
+  }
+  for (const char* host : {"127.0.0.1", "127.9.9.9", "[::1]", "localhost"}) {
+    options.endpoint = std::string(host) + ":1";
+    const auto client = Client::connect(options);
+    EXPECT_TRUE(client || client.error().message.find("without TLS") == std::string::npos) << host;
+  }
+}
+
 TEST_F(ClientTest, ExecutesOneAndMany) {
   const auto one = client_->execute(adds(1));
   ASSERT_TRUE(one) << one.error().message;

@@ -16,6 +16,9 @@ class DatabaseAccessTest : public CoreFixture {
  protected:
   void SetUp() override {
     CoreFixture::SetUp();
+    SetUpRights();
+  }
+  void SetUpRights() {
     change(role("boss", {{"", ""}}, true));
     change(user("root", {"boss"}));
     change(token("t0", "root"));
@@ -59,18 +62,38 @@ class DatabaseAccessTest : public CoreFixture {
   }
 
   std::shared_ptr<RecordingSink> submit_as(const std::string& name, const std::string& token_id, const Build& build,
-                                           std::optional<SessionId> session = {}, std::uint64_t number = 0) {
+                                           std::optional<SessionId> session = {}, std::uint64_t number = 0,
+                                           std::uint64_t acknowledged_through = 0, std::uint64_t uploaded_keys = 0) {
     auto request = database->acquire_request();
     engine::ColumnsBuilder builder(&request->transactions, database->key_secret());
     build(builder);
     auto sink = std::make_shared<RecordingSink>();
-    request->identity = {session, number, 0, {}};
+    request->identity = {session, number, acknowledged_through, {}};
+    request->uploaded_keys = uploaded_keys;
     request->sink = sink;
-    std::shared_ptr<Client>& client = clients_[name];
-    if (client == nullptr) client = std::make_shared<Client>(std::string(Client::kUserPrefix) + name);
-    request->client = client;
+    request->client = client_of(name);
     request->login = std::make_shared<const Login>(Login{.user = name, .token = token_id, .certificate = {}});
     database->submit(std::move(request));
+    return sink;
+  }
+  std::shared_ptr<Client> client_of(const std::string& name) {
+    std::shared_ptr<Client>& client = clients_[name];
+    if (client == nullptr) client = std::make_shared<Client>(std::string(Client::kUserPrefix) + name);
+    return client;
+  }
+  Status upload_as(const std::string& name, const SessionId& session, std::uint64_t number,
+                   std::uint64_t acknowledged_through) {
+    ReadSetChunk chunk;
+    chunk.identity = {session, number, acknowledged_through, {}};
+    const Version versions[] = {0};
+    chunk.keys = {"a9"};
+    chunk.versions = versions;
+    chunk.client = client_of(name);
+    return database->upload(chunk).status();
+  }
+  std::shared_ptr<RecordingSink> submit_and_settle(const Build& build) {
+    auto sink = alice(build);
+    settle();
     return sink;
   }
   std::shared_ptr<RecordingSink> alice(const Build& build) { return submit_as("alice", "t1", build); }
@@ -173,6 +196,56 @@ TEST_F(DatabaseAccessTest, ALoginThatDoesNotCountRunsNothing) {
   }
 }
 
+// Also on a stream that was opened before.
+TEST_F(DatabaseAccessTest, AnExpiredTokenRunsNothingNew) {
+  const auto login = std::make_shared<const Login>(
+      Login{.user = "alice", .token = "t1", .certificate = {}, .expires_us = sim.clock.wall_us() + 1000});
+  const auto submit_with = [&] {
+    auto request = database->acquire_request();
+    engine::ColumnsBuilder builder(&request->transactions, database->key_secret());
+    adding("a1")(builder);
+    auto sink = std::make_shared<RecordingSink>();
+    request->sink = sink;
+    request->client = client_of("alice");
+    request->login = login;
+    database->submit(std::move(request));
+    settle();
+    return sink;
+  };
+  EXPECT_TRUE(submit_with()->done);
+  sim.clock.advance(1000);
+  const auto late = submit_with();
+  ASSERT_TRUE(late->failure);
+  EXPECT_EQ(late->failure->code(), StatusCode::unauthenticated);
+  EXPECT_TRUE(late->failure->not_run());
+}
+
+// The reserve that new data leaves free is for this, too.
+TEST_F(DatabaseAccessTest, ARightCanBeTakenAwayWhenTheDiskIsFull) {
+  log.set_reserve_limit(0);
+  change(role("teller", {{"a", "b"}}));
+  EXPECT_TRUE(denied(submit_and_settle(adding("b1"))));
+  EXPECT_EQ(submit_and_settle(adding("a1"))->failure->reason(), ErrorReason::disk_full);
+  EXPECT_EQ(log.reserved(), 0u);
+}
+
+TEST_F(DatabaseAccessTest, AScanNeedsItsRightWhenItIsRead) {
+  const auto scan = [this] {
+    std::optional<Status> answer;
+    ScanRequest request{.from = "a", .to = "c", .boundary = {}};
+    request.client = client_of("alice");
+    request.login = std::make_shared<const Login>(Login{.user = "alice", .token = "t1", .certificate = {}});
+    database->scan(std::move(request), [&](const Result<ScanPage>& page) { answer = page.status(); });
+    settle();
+    return answer->code();
+  };
+  EXPECT_EQ(scan(), StatusCode::ok);
+  change(role("teller", {{"a", "b"}}));
+  EXPECT_EQ(scan(), StatusCode::permission_denied);
+  change(removal(Kind::remove_token, "t1"));
+  EXPECT_EQ(scan(), StatusCode::permission_denied);
+}
+
 // Every kind of change that takes the right away.
 TEST_F(DatabaseAccessTest, WhatWasParkedBeforeARevokeDoesNotRun) {
   for (const AccessChange& revoke :
@@ -239,6 +312,108 @@ TEST_F(DatabaseAccessTest, WhatIsQueuedWhenARevokeComesDoesNotRun) {
   EXPECT_TRUE(denied(later));
 }
 
+// A request of several batches, of which the first transaction is parked and may run, and the rest is denied. It ends
+// once, in whatever order the workers run, and its retry after the right was given back applies what is left once.
+TEST_F(DatabaseAccessTest, ARequestOfWhichTheRestIsDeniedEndsOnce) {
+  options.batch_max_transactions = 2;
+  int ended_with_some = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    sim.scheduler.reseed(seed);
+    reopen();
+    SessionId session;
+    database->open_session(std::make_shared<Client>("user:alice"), 0,
+                           [&](Result<SessionId> opened, DurationUs) { session = *opened; });
+    static_cast<void>(submit_as("root", "t0", [](engine::ColumnsBuilder& b) {
+      b.begin();
+      for (const char* key : {"a1", "b1"}) b.op(engine::OpKind::put, b.key(key), engine::Operand::integer, 0);
+      b.end();
+    }));
+    settle();
+    const Build build = [](engine::ColumnsBuilder& b) {
+      waiting_for("b1")(b);
+      for (int i = 0; i < 15; ++i) adding("a1")(b);
+    };
+    const auto request = submit_as("alice", "t1", build, session, 1);
+    std::optional<Status> changed;
+    const auto run_some = [this](std::uint64_t steps) {
+      while (steps > 0 && sim.scheduler.run_one()) --steps;
+    };
+    run_some(seed % 20);  // the deposit comes at some moment of its batches, and the change at a later one
+    const auto deposit = submit_as("root", "t0", [](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(engine::OpKind::add, b.key("b1"), engine::Operand::integer, 10);
+      b.end();
+    });
+    run_some(seed / 20 % 10);
+    database->change_access(
+        nullptr,
+        [](const AccessTable&) -> Result<AccessChange> {
+          return role("teller", {{"b", "c"}});
+        },
+        [&changed](const Result<BatchNumber>& batch) { changed = batch.status(); });
+    settle();
+    ASSERT_TRUE(changed && changed->ok() && deposit->done) << seed;
+    ASSERT_TRUE(request->ended()) << seed;
+    ASSERT_TRUE(request->done || denied(request)) << seed << request->failure->message();
+    if (!request->answers.empty() && denied(request)) ++ended_with_some;
+    change(role("teller", {{"a", "c"}}));
+    const auto again = submit_as("alice", "t1", build, session, 1);
+    settle();
+    ASSERT_TRUE(again->done) << seed;
+    EXPECT_EQ(again->answers.size(), 16u);
+    ASSERT_FALSE(fatal) << fatal->message();
+    EXPECT_EQ(integer("a1"), 15) << seed;
+    EXPECT_EQ(integer("b1"), 0) << seed;
+    const DatabaseStatus status = database->status();
+    EXPECT_EQ(status.parked + status.queued_transactions + status.queued_bytes, 0u) << seed;
+  }
+  EXPECT_GT(ended_with_some, 20) << "too few requests were denied in the middle";
+}
+
+// The table is full, so the batch runs again in parts. A revoke comes between the parts.
+TEST_F(DatabaseAccessTest, TheRestOfARefusedBatchNeedsItsRightsToo) {
+  table_records_max = 64;
+  int denied_parts = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    sim.scheduler.reseed(seed);
+    database.reset();
+    log = MemoryLog();
+    open();
+    SetUpRights();
+    std::vector<std::shared_ptr<RecordingSink>> sinks;
+    for (int i = 0; i < 40; ++i) {
+      sinks.push_back(alice([i](engine::ColumnsBuilder& b) {
+        b.begin();
+        for (int j = 0; j < 4; ++j) {
+          b.op(engine::OpKind::add, b.key("a" + std::to_string(i) + "/" + std::to_string(j)), engine::Operand::integer,
+               1);
+        }
+        b.end();
+      }));
+    }
+    std::optional<Status> changed;
+    std::vector<bool> done_before;
+    for (std::uint64_t steps = seed % 30; steps > 0 && sim.scheduler.run_one();) --steps;
+    database->change_access(
+        nullptr,
+        [](const AccessTable&) -> Result<AccessChange> {
+          return role("teller", {{"b", "c"}});
+        },
+        [&](const Result<BatchNumber>& batch) {
+          changed = batch.status();
+          for (const auto& sink : sinks) done_before.push_back(sink->ended());
+        });
+    settle();
+    ASSERT_TRUE(changed && changed->ok()) << seed;
+    for (std::size_t i = 0; i < sinks.size(); ++i) {
+      ASSERT_TRUE(sinks[i]->ended());
+      EXPECT_TRUE(done_before[i] || !sinks[i]->done) << "it ran after the revoke was answered";
+      denied_parts += denied(sinks[i]);
+    }
+  }
+  EXPECT_GT(denied_parts, 20);
+}
+
 // First the table is in the log alone, then in a checkpoint alone, then in a checkpoint and in the log after it.
 TEST_F(DatabaseAccessTest, ARestartKeepsTheTable) {
   const auto write_checkpoint = [this] {
@@ -273,7 +448,6 @@ TEST_F(DatabaseAccessTest, ARefusedChangeChangesNothing) {
 }
 
 TEST_F(DatabaseAccessTest, ASessionIsForItsUserAlone) {
-  const auto client_of = [](const std::string& name) { return std::make_shared<Client>("user:" + name); };
   SessionId session, without;
   const auto open = [this](const std::shared_ptr<Client>& client, SessionId* id) {
     database->open_session(client, 1000 * 1000000LL, [id](Result<SessionId> opened, DurationUs) { *id = *opened; });
@@ -290,10 +464,20 @@ TEST_F(DatabaseAccessTest, ASessionIsForItsUserAlone) {
     }
     if (round > 0) reopen();
     const auto own = submit_as("alice", "t1", adding("a1"), session, ++number);
-    const auto of_other = submit_as("root", "t0", adding("a1"), session, ++number);
+    // Nobody else can acknowledge, or upload and use what is uploaded.
+    const auto of_other = submit_as("root", "t0", adding("a1"), session, number + 1, UINT64_MAX - 1);
     const auto of_nobody = submit_as("root", "t0", adding("a1"), without, 1);
     settle();
     EXPECT_TRUE(own->done) << round;
+    const auto retry = submit_as("alice", "t1", adding("a1"), session, number);
+    settle();
+    EXPECT_TRUE(retry->done) << "its results are kept";
+    EXPECT_EQ(upload_as("root", session, number + 2, UINT64_MAX - 1).code(), StatusCode::permission_denied);
+    EXPECT_TRUE(upload_as("alice", session, ++number, 0).ok());
+    EXPECT_TRUE(denied(submit_as("root", "t0", adding("a1"), session, number, 0, 2)));
+    const auto uploaded = submit_as("alice", "t1", adding("a1"), session, number, 0, 1);
+    settle();
+    EXPECT_TRUE(uploaded->done) << "the upload is still there";
     EXPECT_TRUE(denied(of_other)) << round;
     EXPECT_TRUE(denied(of_nobody)) << round;
     EXPECT_EQ(database->keep_alive(client_of("root"), session).code(), StatusCode::permission_denied);

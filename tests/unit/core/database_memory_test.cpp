@@ -106,7 +106,7 @@ TEST_F(DatabaseMemoryTest, ReservesForWhatIsAdmitted) {
 TEST_F(DatabaseMemoryTest, StartsAgainWhenItIsFull) {
   const int count = fill(3000);
   reopen();
-  EXPECT_TRUE(run(put("one more", 3000))->failure.has_value() || count > 0);
+  EXPECT_EQ(database->status().engine.records, static_cast<std::uint64_t>(count));
   EXPECT_TRUE(run(remove("key0"))->done);
 }
 
@@ -121,22 +121,74 @@ TEST_F(DatabaseMemoryTest, SaysAtTheStartWhatItNeeds) {
   EXPECT_NE(opened.status().message().find("raise --memory-limit"), std::string::npos);
 }
 
-// One constant that many operations write is in memory once. A request that may wait is parked piece by piece, and each
-// piece has its own copy.
-TEST_F(DatabaseMemoryTest, CountsASharedValueOnce) {
-  const auto puts = [](bool waits) {
+// The log has each value by itself, and so has the memory after a restart.
+TEST_F(DatabaseMemoryTest, CountsASharedValueForEachKey) {
+  const auto puts = [](int count) {
     return [=](engine::ColumnsBuilder& b) {
       std::int64_t value = 0;
-      for (int i = 0; i < 20; ++i) {
-        b.begin(0, waits ? 1000000 : 0);
-        if (i == 0) value = b.value(std::string(kMiB, 'v'));
+      for (int i = 0; i < count; ++i) {
+        b.begin();
+        if (i == 0) value = b.value(std::string(kMiB / 2, 'v'));
         b.op(OpKind::put, b.key("key" + std::to_string(i)), Operand::bytes, value);
         b.end();
       }
     };
   };
-  EXPECT_TRUE(run(puts(true))->failure.has_value());
-  EXPECT_TRUE(run(puts(false))->done);
+  EXPECT_TRUE(run(puts(20))->failure.has_value());
+  EXPECT_TRUE(run(puts(10))->done);
+  reopen();
+  EXPECT_EQ(database->status().engine.records, 10u);
+}
+
+TEST_F(DatabaseMemoryTest, CountsACopiedValueForEachKey) {
+  ASSERT_TRUE(run(put("key", kMiB / 2))->done);
+  int copies = 0;
+  for (; copies < 100; ++copies) {
+    const auto sink = run([copies](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(OpKind::get, b.key("key"));
+      b.op(OpKind::put, b.key("copy" + std::to_string(copies)), Operand::get, 0);
+      b.end();
+    });
+    if (!sink->done) {
+      EXPECT_EQ(sink->failure->reason(), ErrorReason::memory_full);
+      break;
+    }
+  }
+  EXPECT_GT(copies, 8);
+  EXPECT_LT(copies, 16);
+  reopen();
+  EXPECT_EQ(database->status().engine.records, static_cast<std::uint64_t>(copies) + 1);
+}
+
+// What is reserved for copies grows with the largest value.
+TEST_F(DatabaseMemoryTest, ALargerValueMakesTheReservedCopiesLarger) {
+  ASSERT_TRUE(run(put("key", 1000))->done);
+  const auto copy = submit([](engine::ColumnsBuilder& b) {
+    b.begin();
+    b.op(OpKind::get, b.key("key"));
+    for (int i = 0; i < 5; ++i) b.op(OpKind::put, b.key("copy" + std::to_string(i)), Operand::get, 0);
+    b.end();
+  });
+  EXPECT_TRUE(submit(put("key", 2 * kMiB))->failure.has_value()) << "with its five copies it does not fit";
+  settle();
+  EXPECT_TRUE(copy->done);
+}
+
+// A scan that nobody goes on with holds what was overwritten. If only writes come, and all are refused, there is no
+// batch that could end it.
+TEST_F(DatabaseMemoryTest, AScanThatIsLeftDoesNotRefuseWritesForEver) {
+  const int count = fill(100000);
+  ScanRequest scan{.from = "key", .to = "", .limit = 1, .boundary = {}, .keep_boundary = true};
+  bool read = false;
+  database->scan(std::move(scan), [&](const Result<ScanPage>& page) { read = page.ok(); });
+  settle();
+  ASSERT_TRUE(read);
+  ASSERT_TRUE(run(remove("key0"))->done);
+  ASSERT_TRUE(run(put("key0", 100000))->failure.has_value()) << "the scan still holds the old value";
+  EXPECT_GT(count, 10);
+  sim.scheduler.run_for(2 * options.snapshot_age_us_max);
+  EXPECT_TRUE(run(put("key0", 100000))->done);
 }
 
 TEST_F(DatabaseMemoryTest, GivesBackWhatItKeepsForLater) {

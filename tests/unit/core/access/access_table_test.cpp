@@ -52,11 +52,11 @@ class AccessTableTest : public testing::Test {
     }
   }
   void make(const AccessChange& change) {
-    const Status status = table_.check(change);
+    const Status status = table_.check(change, true);
     ASSERT_TRUE(status.ok()) << status.message();
     table_.apply(change);
   }
-  StatusCode code_of(const AccessChange& change) const { return table_.check(change).code(); }
+  StatusCode code_of(const AccessChange& change) const { return table_.check(change, true).code(); }
 
   AccessTable table_;
 };
@@ -134,9 +134,60 @@ TEST_F(AccessTableTest, SomebodyKeepsTheAdminRight) {
 TEST_F(AccessTableTest, FullTablesTakeNothingNew) {
   AccessTable full;
   for (std::size_t i = 0; i < AccessTable::kRolesMax; ++i) full.apply(role("r" + std::to_string(i)));
-  EXPECT_EQ(full.check(role("one more")).code(), StatusCode::invalid_argument);  // its name
-  EXPECT_EQ(full.check(role("more")).code(), StatusCode::resource_exhausted);
-  EXPECT_TRUE(full.check(role("r0")).ok());
+  EXPECT_EQ(full.check(role("one more"), true).code(), StatusCode::invalid_argument);  // its name
+  EXPECT_EQ(full.check(role("more"), true).code(), StatusCode::resource_exhausted);
+  EXPECT_TRUE(full.check(role("r0"), true).ok());
+}
+
+TEST_F(AccessTableTest, ACertificateIsNoWayInIfTheServerAsksForNone) {
+  make(user("alice", {"boss"}, {"alice.example"}));
+  make(removal(Kind::remove_token, "t1"));
+  EXPECT_TRUE(table_.check(removal(Kind::remove_user, "bob"), true).ok());
+  EXPECT_EQ(table_.check(removal(Kind::remove_user, "bob"), false).code(), StatusCode::failed_precondition);
+}
+
+// The rights of each user hold the ranges of its roles, so many users with long roles are much.
+TEST_F(AccessTableTest, TheSizeOfAllTogetherIsBounded) {
+  AccessChange large = role("large");
+  large.role.read.clear();
+  for (char c = 'a'; c <= 'z'; ++c) large.role.read.push_back({std::string(1000, c), std::string(1000, c) + "~"});
+  AccessTable table;
+  table.apply(large);
+  int users = 0;
+  for (; users < 1000; ++users) {
+    const AccessChange more = user("u" + std::to_string(users), {"large"});
+    const Status status = table.check(more, true);
+    if (!status.ok()) {
+      EXPECT_EQ(status.reason(), ErrorReason::access_full);
+      break;
+    }
+    table.apply(more);
+  }
+  EXPECT_GT(users, 60);
+  EXPECT_LT(users, 100);
+  EXPECT_LE(table.bytes(), AccessTable::kBytesMax);
+  // What makes it smaller is always allowed.
+  EXPECT_TRUE(table.check(removal(Kind::remove_user, "u0"), true).ok());
+  EXPECT_TRUE(table.check(user("u1", {}), true).ok());
+}
+
+TEST_F(AccessTableTest, ANewTokenTakesThePlaceOfExpiredOnes) {
+  AccessTable table;
+  table.apply(user("alice", {}));
+  for (std::size_t i = 0; i < AccessTable::kTokensMax; ++i) {
+    table.apply(token("t" + std::to_string(i), "alice", i < 3 ? 4 : 0));  // created at 5
+  }
+  const AccessTable full = [&] {
+    AccessTable other = table;
+    for (const char* id : {"t0", "t1", "t2"}) other.apply(token(id, "alice"));
+    return other;
+  }();
+  EXPECT_EQ(full.check(token("new", "alice"), true).code(), StatusCode::resource_exhausted);
+  ASSERT_TRUE(table.check(token("new", "alice"), true).ok());
+  table.apply(token("new", "alice"));
+  EXPECT_EQ(table.tokens().size(), AccessTable::kTokensMax - 2);
+  EXPECT_FALSE(table.tokens().contains("t0"));
+  EXPECT_TRUE(table.tokens().contains("new"));
 }
 
 TEST_F(AccessTableTest, TheTableSurvivesItsBytes) {

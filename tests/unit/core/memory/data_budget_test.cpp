@@ -24,37 +24,37 @@ TEST(DataBudget, RefusesWhatDoesNotFitBesideWhatIsReserved) {
   budget.set_held(held(20000));
   const std::uint64_t room = kData - held(20000).sum();
   const NewData half{10, room / 2};
-  EXPECT_TRUE(budget.reserve(half).ok());
-  EXPECT_TRUE(budget.reserve(half).ok());
-  const Status refused = budget.reserve({1, 2});
+  EXPECT_TRUE(budget.reserve(half, 0).ok());
+  EXPECT_TRUE(budget.reserve(half, 0).ok());
+  const Status refused = budget.reserve({1, 2}, 0);
   expect_shown(refused, "raise --memory-limit", ErrorReason::memory_full);
   EXPECT_EQ(numbers_in(refused.violation()->limit).at(0), kLimit);
   budget.release(half);
-  EXPECT_TRUE(budget.reserve({1, 2}).ok());
+  EXPECT_TRUE(budget.reserve({1, 2}, 0).ok());
 }
 
 TEST(DataBudget, CountsTheGrowthOfTheTable) {
   DataBudget budget(kLimit, kData);
   budget.set_held(held(0));
-  EXPECT_TRUE(budget.reserve({300, 0}).ok()) << "as many as the table has room for";
-  EXPECT_FALSE(budget.reserve({1, 0}).ok()) << "then it would hold the old and the new slots for a moment";
+  EXPECT_TRUE(budget.reserve({300, 0}, 0).ok()) << "as many as the table has room for";
+  EXPECT_FALSE(budget.reserve({1, 0}, 0).ok()) << "then it would hold the old and the new slots for a moment";
 }
 
 TEST(DataBudget, TakesWhatChangesNoDataAlways) {
   DataBudget budget(kLimit, kData);
   budget.set_held(held(kData));
-  EXPECT_FALSE(budget.reserve({1, 1}).ok());
-  EXPECT_TRUE(budget.reserve({}).ok());
+  EXPECT_FALSE(budget.reserve({1, 1}, 0).ok());
+  EXPECT_TRUE(budget.reserve({}, 0).ok());
   budget.set_held(held(0));
-  EXPECT_TRUE(budget.reserve({1, 1}).ok());
+  EXPECT_TRUE(budget.reserve({1, 1}, 0).ok());
 }
 
 // Waiting does not help a request that is too large even for an empty database.
 TEST(DataBudget, OffersNoRetryToWhatNeverFits) {
   DataBudget budget(kLimit, kData);
-  EXPECT_TRUE(budget.reserve({1, kData / 2}).ok());
-  EXPECT_TRUE(budget.reserve({1, kData / 2}).retry_after_us().has_value());
-  EXPECT_FALSE(budget.reserve({1, kData}).retry_after_us().has_value());
+  EXPECT_TRUE(budget.reserve({1, kData / 2}, 0).ok());
+  EXPECT_TRUE(budget.reserve({1, kData / 2}, 0).retry_after_us().has_value());
+  EXPECT_FALSE(budget.reserve({1, kData}, 0).retry_after_us().has_value());
 }
 
 TEST(DataBudget, SaysWhatTheStoredDataNeeds) {
@@ -72,7 +72,7 @@ TEST(DataBudget, SaysWhatTheStoredDataNeeds) {
 TEST(DataBudget, HasNoLimitWithoutOne) {
   DataBudget budget(0, 0);
   budget.set_held(held(kData));
-  EXPECT_TRUE(budget.reserve({1000000, std::uint64_t{1} << 60}).ok());
+  EXPECT_TRUE(budget.reserve({1000000, std::uint64_t{1} << 60}, 0).ok());
   EXPECT_TRUE(budget.check_stored(std::uint64_t{1} << 60).ok());
 }
 

@@ -49,7 +49,7 @@ class Client {
     builder.begin();
     builder.op(engine::OpKind::get, builder.key("own"));
     builder.end();
-    Result<std::shared_ptr<Upload>> upload = table_.take_upload(session_id(7), number, {kKeys, {}}, &columns);
+    Result<std::shared_ptr<Upload>> upload = table_.take_upload(session_id(7), number, nullptr, {kKeys, {}}, &columns);
     if (!upload.ok() || *upload == nullptr) return;
     ASSERT_EQ(columns.guard_end.back(), kKeys);
     EXPECT_EQ(columns.key(columns.guard_key[kKeys - 1]), keys_.back());

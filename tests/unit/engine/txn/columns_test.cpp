@@ -70,6 +70,22 @@ void expect_same(const TransactionColumns& met, std::size_t at, const Transactio
   for (std::size_t t = begin; t < end; ++t) EXPECT_EQ(describe(met, at + t - begin), describe(from, t));
 }
 
+TEST(keep_some_transactions) {
+  const TransactionColumns from = sample(60);
+  for (const std::size_t step : {1u, 2u, 3u, 7u, 59u}) {
+    std::vector<std::uint32_t> kept;
+    for (std::size_t t = step - 1; t < from.size(); t += step) kept.push_back(static_cast<std::uint32_t>(t));
+    TransactionColumns some = from;
+    some.keep(kept);
+    EXPECT_EQ(some.size(), kept.size());
+    EXPECT_EQ(some.value_bytes.size(), from.value_bytes.size());
+    for (std::size_t i = 0; i < kept.size(); ++i) expect_same(some, i, from, kept[i], kept[i] + 1);
+    TransactionColumns copy;
+    copy.append(some, 0, some.size());
+    expect_same(copy, 0, some, 0, some.size());
+  }
+}
+
 TEST(append_whole_batches) {
   const TransactionColumns a = sample(40), b = sample(9);
   TransactionColumns all;
