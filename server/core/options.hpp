@@ -10,6 +10,9 @@
 
 namespace kilokv::server {
 
+// What the access table may hold (AccessTable::bytes()).
+inline constexpr std::uint64_t kAccessBytesMax = std::uint64_t{4} << 20;
+
 struct DatabaseOptions {
   // Batcher
   std::uint32_t batch_max_transactions = 8192;

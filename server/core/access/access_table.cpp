@@ -8,6 +8,7 @@
 #include "server/core/access/access_record.hpp"
 #include "server/core/digest.hpp"
 #include "server/core/one_line.hpp"
+#include "server/core/options.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -98,8 +99,8 @@ Status AccessTable::check(const AccessChange& change, bool with_certificates) co
   after.apply(change);
   if (after.tokens_.size() > kTokensMax) return is_full("tokens", kTokensMax, after.tokens_.size(), "tokens");
   const std::size_t bytes_after = after.bytes();
-  if (bytes_after > kBytesMax && bytes_after > bytes()) {
-    return is_full("access", kBytesMax, bytes_after, "bytes of users, roles and tokens");
+  if (bytes_after > kAccessBytesMax && bytes_after > bytes()) {
+    return is_full("access", kAccessBytesMax, bytes_after, "bytes of users, roles and tokens");
   }
   if (!has_admin(with_certificates) || after.has_admin(with_certificates)) return {};
   return {StatusCode::failed_precondition, ErrorReason::access_needs_admin,

@@ -88,7 +88,6 @@ class AccessTable {
   static constexpr std::size_t kRolesMax = 1000, kUsersMax = 10000, kTokensMax = 20000;
   static constexpr std::size_t kNameBytesMax = 128, kRangesMax = 256, kRolesOfUserMax = 64, kCertificatesMax = 16;
   static constexpr std::size_t kCertificateBytesMax = 256;
-  static constexpr std::size_t kBytesMax = std::size_t{4} << 20;  // of bytes()
 
   // Whether the change may be made. `with_certificates`: the server asks clients for certificates, so that somebody may
   // log in with one. INVALID_ARGUMENT: a name or a count is beyond its limit, or a range is empty.

@@ -1,7 +1,5 @@
 #include "server/core/memory/memory_bounds.hpp"
 
-#include "server/core/access/access_table.hpp"
-
 namespace kilokv::server {
 
 // A batch of so many bytes of log is there as columns, as results, as writes, and as a log record. Another batch is
@@ -20,7 +18,7 @@ std::vector<MemoryOwner> memory_bounds(const DatabaseOptions& options) {
           {"parked", 0, options.parked_bytes_max},
           {"sessions", 0, options.session_bytes_total_max},
           {"uploads", 0, options.uploads_bytes_max},
-          {"access", 0, kAccessCopies * AccessTable::kBytesMax},
+          {"access", 0, kAccessCopies * kAccessBytesMax},
           {"snapshots", 0, options.snapshot_bytes_max},
           {"scans", 0, options.scans_in_flight_max * options.scan_bytes_max},
           {"batches", 0, batches_bound(options)}};

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "server/core/access/access_record.hpp"
+#include "server/core/options.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -165,7 +166,7 @@ TEST_F(AccessTableTest, TheSizeOfAllTogetherIsBounded) {
   }
   EXPECT_GT(users, 60);
   EXPECT_LT(users, 100);
-  EXPECT_LE(table.bytes(), AccessTable::kBytesMax);
+  EXPECT_LE(table.bytes(), kAccessBytesMax);
   // What makes it smaller is always allowed.
   EXPECT_TRUE(table.check(removal(Kind::remove_user, "u0"), true).ok());
   EXPECT_TRUE(table.check(user("u1", {}), true).ok());
