@@ -44,17 +44,20 @@ void AdmissionQueue::estimate(AdmittedRequest* request) const {
   request->parts_of_batch.resize(columns.size());
   request->most_log_bytes = request->most_copies = request->most_reads = {};
   const BatchParts parts(request->parts_value, options_);
-  for (std::uint32_t t = 0; t < columns.size(); ++t) {
+  const auto count = static_cast<std::uint32_t>(columns.size());
+  for (std::uint32_t t = 0; t < count;) {
     const TransactionCost cost =
         cost_of(columns, t, request->identity.session.has_value(), request->largest_value, options_.result_bytes_max);
     const std::uint32_t part = parts.of(cost);
-    request->parts_of_batch[t] = part;
-    request->cost_left += part;
     request->most_log_bytes.look(t, log_bytes(cost.log, request->largest_value));
     request->most_copies.look(t, cost.log.copied_values);
     // Guards that were uploaded have a limit of their own.
     request->most_reads.look(t, cost.reads + (request->uploaded.keys == 0 ? cost.guards : 0));
-    request->cost += cost;
+    const std::uint32_t first = t++;
+    while (t < count && costs_as_before(columns, t)) ++t;
+    std::fill(request->parts_of_batch.begin() + first, request->parts_of_batch.begin() + t, part);
+    request->cost_left += std::uint64_t{part} * (t - first);
+    request->cost += cost.times(t - first);
   }
 }
 

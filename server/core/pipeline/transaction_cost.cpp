@@ -159,6 +159,38 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
   return cost;
 }
 
+bool costs_as_before(const engine::TransactionColumns& columns, std::size_t t) {
+  const std::uint32_t guard = columns.guard_begin(t), guards = columns.guard_end[t] - guard;
+  const std::uint32_t guard_before = columns.guard_begin(t - 1);
+  const std::uint32_t op = columns.then_begin(t), then = columns.then_end[t] - op, ops = columns.else_end[t] - op;
+  const std::uint32_t op_before = columns.then_begin(t - 1);
+  if (guards != guard - guard_before || then != columns.then_end[t - 1] - op_before || ops != op - op_before) {
+    return false;
+  }
+  const auto key_size = [&](std::uint32_t key) { return columns.key(key).size(); };
+  for (std::uint32_t i = 0; i < guards; ++i) {
+    const std::uint8_t kind = columns.guard_kind[guard + i];
+    if (kind != columns.guard_kind[guard_before + i]) return false;
+    if (uses_range(static_cast<GuardKind>(kind))) continue;
+    if (key_size(columns.guard_key[guard + i]) != key_size(columns.guard_key[guard_before + i])) return false;
+  }
+  for (std::uint32_t i = 0; i < ops; ++i) {
+    const std::uint8_t kind = columns.op_kind[op + i], operand = columns.op_operand[op + i];
+    if (kind != columns.op_kind[op_before + i] || operand != columns.op_operand[op_before + i]) return false;
+    const std::uint32_t key = columns.op_key[op + i], key_before = columns.op_key[op_before + i];
+    if (uses_range(static_cast<OpKind>(kind))) {
+      if (columns.range_limit[key] != columns.range_limit[key_before]) return false;
+      continue;
+    }
+    if (key_size(key) != key_size(key_before)) return false;
+    if (operand == static_cast<std::uint8_t>(Operand::bytes) &&
+        value_bytes(columns, columns.op_value[op + i]) != value_bytes(columns, columns.op_value[op_before + i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
 BatchParts::BatchParts(std::uint64_t largest_value, const DatabaseOptions& options)
     : copied_bytes_(largest_value),
       stored_bytes_(std::min(largest_value, options.result_bytes_max) / kStoredValueParts),

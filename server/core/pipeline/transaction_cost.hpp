@@ -64,12 +64,26 @@ struct TransactionCost {
     if (other.use == LogUse::new_data) use = LogUse::new_data;
     return *this;
   }
+  // The cost of so many transactions that cost the same.
+  TransactionCost times(std::uint64_t count) const {
+    return {{log.bytes * count, log.copied_values * count, log.stored_values * count},
+            guards * count,
+            reads * count,
+            stored_bytes * count,
+            use,
+            {data.records * count, data.bytes * count, data.copied_values * count}};
+  }
 };
 
 // The cost of transaction t. `largest_value`: the largest value in the database or admitted; if it grows later,
 // LogBound::at the larger value is still a bound. `result_bytes_max`: the setting.
 TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t, bool in_session,
                         std::uint64_t largest_value, std::uint64_t result_bytes_max);
+
+// Whether transactions t and t - 1 have the same shape: operations of the same kinds, on keys and values of the same
+// sizes. Then they cost the same. Most transactions of a request do, and to compare them is faster than to estimate
+// each. Requires: t > 0.
+bool costs_as_before(const engine::TransactionColumns& columns, std::size_t t);
 
 // The cost of a transaction as a part of a batch. A batch has kWholeBatch of them, and each of its limits
 // (--batch-max-transactions, --batch-max-bytes, --batch-max-reads) is kWholeBatch, too. What a transaction takes is the

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 
 namespace kilokv::server {
@@ -33,6 +34,70 @@ TEST(TransactionCost, StoredResultsKeepToTheirLimit) {
     EXPECT_EQ(cost.log.stored_values, limit <= stored ? 0u : 3u) << limit - stored;
   }
   EXPECT_GE(roomy.log.at(kLargerValue, 1 << 20), 3 * kLargerValue);
+}
+
+// Transactions of all shapes: whatever is said to cost the same does, and most of what is alike is found.
+TEST(TransactionCost, WhatHasTheSameShapeCostsTheSame) {
+  using engine::GuardKind;
+  using engine::OnFalse;
+  using engine::Operand;
+  std::mt19937_64 random(7);
+  const auto one_of = [&random](std::uint64_t count) { return random() % count; };
+  engine::TransactionColumns columns;
+  engine::ColumnsBuilder b(&columns, {1, 2});
+  const auto key = [&] { return b.key(std::string(10 + one_of(2), static_cast<char>('a' + one_of(26)))); };
+  const auto operation = [&] {
+    switch (one_of(7)) {
+      case 0: return b.op(OpKind::get, key());
+      case 1: return b.op(OpKind::put, key(), Operand::bytes, b.value(std::string(100 * one_of(2), 'v')));
+      case 2: return b.op(OpKind::put, key(), Operand::integer, 5);
+      case 3: return b.op(OpKind::add, key(), Operand::integer, 5);
+      case 4: return b.op(OpKind::del, key());
+      case 5: return b.range_op(OpKind::range_get, "a", "b", 10 + static_cast<std::uint32_t>(one_of(2)));
+      default: return b.range_op(OpKind::delete_range, "a", "b", 10 + static_cast<std::uint32_t>(one_of(2)));
+    }
+  };
+  std::mt19937_64 shapes(8);
+  for (std::uint64_t t = 0, shape = 0; t < 20000; ++t) {
+    if (shapes() % 2 == 0) shape = shapes();  // otherwise as before
+    random.seed(shape);
+    b.begin();
+    for (std::uint64_t g = one_of(2); g > 0; --g) {
+      one_of(2) == 0 ? b.guard(GuardKind::exists, OnFalse::fail, key(), 0)
+                     : b.range_guard(GuardKind::range_unchanged, OnFalse::fail, "a", "b", 1);
+    }
+    for (std::uint64_t i = 1 + one_of(2); i > 0; --i) operation();
+    if (one_of(3) == 0) {
+      b.begin_else();
+      operation();
+    }
+    b.end();
+  }
+  const auto as_text = [&columns](std::size_t t) {
+    const TransactionCost cost = cost_of(columns, t, true, 1000, 2000);
+    std::string text;
+    for (const std::uint64_t number :
+         {cost.log.bytes, cost.log.copied_values, cost.log.stored_values, cost.guards, cost.reads, cost.stored_bytes,
+          cost.data.records, cost.data.bytes, cost.data.copied_values, std::uint64_t{cost.use == LogUse::new_data}}) {
+      text += std::to_string(number) + ' ';
+    }
+    return text;
+  };
+  int same = 0, said = 0;
+  for (std::size_t t = 1; t < columns.size(); ++t) {
+    const bool costs_same = as_text(t) == as_text(t - 1);
+    same += costs_same ? 1 : 0;
+    if (!costs_as_before(columns, t)) continue;
+    ++said;
+    EXPECT_TRUE(costs_same) << as_text(t - 1) << "and " << as_text(t);
+  }
+  EXPECT_GT(said, 9000);
+  EXPECT_GT(said, same / 2);
+  TransactionCost sum, product = cost_of(columns, 0, true, 1000, 2000).times(3);
+  for (int i = 0; i < 3; ++i) sum += cost_of(columns, 0, true, 1000, 2000);
+  EXPECT_EQ(sum.log.bytes, product.log.bytes);
+  EXPECT_EQ(sum.data.bytes, product.data.bytes);
+  EXPECT_EQ(sum.stored_bytes, product.stored_bytes);
 }
 
 // A batch whose parts add up to a whole keeps each of its three limits.
