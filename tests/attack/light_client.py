@@ -4,7 +4,12 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from programs import leaves_out  # noqa: E402
 
 ATTACKER = "127.0.0.2"  # another address of this machine than that of the light client
 MIB = 1 << 20
@@ -22,6 +27,12 @@ def rss_of(pid):
         if line.startswith("VmRSS"):
             return int(line.split()[1]) << 10
     return 0
+
+
+def check_memory(holds, problem):
+    """Checks a limit of resident memory."""
+    if not leaves_out(f"the limit of resident memory ({problem})"):
+        assert holds, problem
 
 
 class LightClient:

@@ -15,11 +15,11 @@ import time
 
 import http2
 from greedy_test import Attacker, add_one, batch_of, fill, keep_in_flight, range_get, status, transaction
-from light_client import MIB, rss_of
+from light_client import MIB, check_memory, rss_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from programs import Server, temporary_folder, until  # noqa: E402
+from programs import Server, leaves_out, temporary_folder, until  # noqa: E402
 
 MESSAGE_BYTES = 3 << 20  # of values in one request
 REFUSAL = re.compile(r"memory is (\d+) bytes needed = (\d+) of data, with new data \+ (\d+) kept for everything else; "
@@ -94,14 +94,14 @@ def attack_by_values(limit_mib, strict):
         assert server.client_run("txn", "--batch", stdin=lines).returncode == 0
         until(lambda: server.client_run("put", "new", "v" * 1000).returncode == 0, "room for a new value", 10)
         highest.look()
-        assert highest.bytes <= 1.1 * limit, f"RSS of {highest.bytes >> 20} MiB"
+        check_memory(highest.bytes <= 1.1 * limit, f"RSS of {highest.bytes >> 20} MiB")
         # The same data fits again.
         for end in (server.stop, server.kill):
             end()
             server.start()
             highest.look()
             check_reads_and_deletes(server, stored[100000][-4:] if end == server.stop else stored[2000])
-        assert highest.bytes <= 1.1 * limit, f"RSS of {highest.bytes >> 20} MiB"
+        check_memory(highest.bytes <= 1.1 * limit, f"RSS of {highest.bytes >> 20} MiB")
         print(f"row 4: it started again with {highest.bytes >> 20} MiB at most", flush=True)
         assert server.stop() == 0
         refuses_to_start(folder, now)
@@ -121,7 +121,7 @@ def refuses_to_start(folder, now):
         assert server.wait_end() == code
         text = server.log.read_bytes()[seen:].decode()
         assert words in text and "--memory-limit" in text, text
-        assert highest < now["memory_rss_bytes"] // 2, f"it took {highest >> 20} MiB before it said so"
+        check_memory(highest < now["memory_rss_bytes"] // 2, f"it took {highest >> 20} MiB before it said so")
         print(f"row 4: with {limit} it ends with code {code}, after {highest >> 20} MiB", flush=True)
 
 
@@ -152,6 +152,9 @@ def attack_by_a_peak(seconds, strict):
         most = before * 12 // 10 + 64 * MIB
         highest = peak(server, seconds)
         left = time.monotonic()
+        if leaves_out("row 6: the memory that the server gives back after a peak"):
+            assert server.stop() == 0
+            return
         assert highest > most, f"the peak was only {highest >> 20} MiB"
         until(lambda: rss_of(server.pid) <= most, f"RSS of {most >> 20} MiB", 30)
         print(f"row 6: RSS {before >> 20} MiB before, {highest >> 20} at the peak, {rss_of(server.pid) >> 20} after "

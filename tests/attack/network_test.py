@@ -188,7 +188,7 @@ def attack_log():
                         sent += 1
             except ConnectionError:
                 pass
-        server.client("put", "key", "1")
+        server.client("--timeout", "60s", "put", "key", "1")
         lines = server.log.read_text().splitlines()
         assert not any(line.startswith(forged) for line in lines), "a forged line"
         quoting = [line for line in lines if "gRPC says" in line]

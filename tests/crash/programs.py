@@ -1,6 +1,7 @@
 """Starts the real programs for the crash tests: the server on a folder of its own, and clients against it.
 
-The programs are found in $KILOKV_BIN_DIR, or in build/release/bin.
+The programs are found in $KILOKV_BIN_DIR, or in build/release/bin. $KILOKV_SANITIZED names their sanitizers, if any
+(tests/sanitize/watched.py sets it).
 """
 
 import json
@@ -15,9 +16,20 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("KILOKV_BIN_DIR", ROOT / "build" / "release" / "bin"))
 JUDGE = ROOT / "tests" / "judge" / "judge.py"
 
+SANITIZED = os.environ.get("KILOKV_SANITIZED", "")
+SLOWER = 6 if SANITIZED else 1  # every time that a test waits at most
+
+
+def leaves_out(what):
+    """Whether a check means nothing under sanitizers: they take memory and time of their own. Prints what is left out."""
+    if SANITIZED:
+        print(f"left out under -fsanitize={SANITIZED}: {what}", flush=True)
+    return bool(SANITIZED)
+
 
 def until(condition, what, seconds=30):
     """Polls until the condition holds, and returns what it returned."""
+    seconds *= SLOWER
     end = time.monotonic() + seconds
     while True:
         result = condition()
@@ -76,13 +88,13 @@ class Server:
     def stop(self, seconds=60):
         """SIGTERM: drains."""
         self._process.terminate()
-        code = self._process.wait(timeout=seconds)
+        code = self._process.wait(timeout=seconds * SLOWER)
         self._process = None
         return code
 
     def wait_end(self, seconds=60):
         """The exit code of a server that ends by itself."""
-        code = self._process.wait(timeout=seconds)
+        code = self._process.wait(timeout=seconds * SLOWER)
         self._process = None
         return code
 
@@ -102,7 +114,7 @@ class Server:
     def client(self, *arguments, stdin="", codes=(0,)):
         """Runs `kilokv` with these arguments; returns what it printed."""
         command = self.command("kilokv", *arguments)
-        run = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120)
+        run = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120 * SLOWER)
         assert run.returncode in codes, f"kilokv {arguments}: exit {run.returncode}: {run.stdout}{run.stderr}"
         return run.stdout
 
@@ -129,7 +141,8 @@ class Server:
 
     def scan_to(self, path):
         with open(path, "w", encoding="utf-8") as output:
-            subprocess.run(self.command("kilokv", "--output", "json", "scan"), stdout=output, check=True, timeout=300)
+            subprocess.run(self.command("kilokv", "--output", "json", "scan"), stdout=output, check=True,
+                           timeout=300 * SLOWER)
 
 
 class LoggingServer(Server):
@@ -169,7 +182,7 @@ def parse_lines(text):
 
 def history(process):
     """The history lines of start_transactions(), when it ends."""
-    output, errors = process.communicate(timeout=120)
+    output, errors = process.communicate(timeout=120 * SLOWER)
     assert process.returncode in (0, 1), f"kilokv txn: exit {process.returncode}: {output}{errors}"
     return parse_lines(output)
 
