@@ -1,0 +1,184 @@
+// Tells ThreadSanitizer the order that gRPC keeps between threads. Only builds with -fsanitize=thread have this file.
+//
+// The libraries of Debian are not instrumented, so ThreadSanitizer does not see their locks and atomics. Without this
+// file it reports a race wherever one thread hands a call to gRPC and another thread goes on with it. To suppress such
+// reports would also hide races of our own reactions, which run on the same threads.
+//
+// So the functions here take the places of gRPC's functions of the same name, as the program comes first where the
+// dynamic linker looks. Each says "what was done until here comes before ...", and calls gRPC's function:
+// - an operation is started with a tag, and it is completed, before a completion queue returns that tag;
+// - a reaction is passed to gRPC's executor, before a thread of the executor runs it;
+// - each reaction of a call on the server ends, before the call's OnDone() begins;
+// - a thread unlocks an absl::Mutex of gRPC's inline functions, before another thread locks it.
+// No other order is said: a race between two reactions, or between a reaction and a thread of the server, is reported.
+//
+// Thread safety: any thread.
+#include <absl/synchronization/mutex.h>
+#include <dlfcn.h>
+#include <grpc/grpc.h>
+#include <grpcpp/support/client_callback.h>
+#include <grpcpp/support/server_callback.h>
+#include <sanitizer/tsan_interface.h>
+
+#include <utility>
+
+// The code of this file is not looked at: a thread reads here what it has not yet acquired.
+#define KILOKV_NOT_WATCHED __attribute__((no_sanitize("thread")))
+
+namespace {
+
+// The next definition of a function, which is gRPC's.
+template <class Function>
+KILOKV_NOT_WATCHED Function next_of(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+KILOKV_NOT_WATCHED grpc_event seen(grpc_event event) {
+  if (event.type == GRPC_OP_COMPLETE) __tsan_acquire(event.tag);
+  return event;
+}
+
+}  // namespace
+
+extern "C" {
+
+// grpc_cq_end_op() of gRPC's own sources: ends an operation. The parameters are not looked at, and `error` is passed as
+// the address of an absl::Status.
+#define KILOKV_END_OPERATION \
+  "_Z14grpc_cq_end_opP21grpc_completion_queuePvN4absl7debian36StatusEPFvS1_P18grpc_cq_completionES1_S6_b"
+void kilokv_end_operation(void* queue, void* tag, void* error, void* done, void* done_argument, void* storage,
+                          bool is_internal) __asm__(KILOKV_END_OPERATION);
+
+KILOKV_NOT_WATCHED void kilokv_end_operation(void* queue, void* tag, void* error, void* done, void* done_argument,
+                                             void* storage, bool is_internal) {
+  static const auto kNext = next_of<decltype(&kilokv_end_operation)>(KILOKV_END_OPERATION);
+  __tsan_release(tag);
+  kNext(queue, tag, error, done, done_argument, storage, is_internal);
+}
+
+KILOKV_NOT_WATCHED grpc_call_error grpc_call_start_batch(grpc_call* call, const grpc_op* operations, size_t count,
+                                                         void* tag, void* reserved) {
+  static const auto kNext = next_of<decltype(&grpc_call_start_batch)>("grpc_call_start_batch");
+  __tsan_release(tag);
+  return kNext(call, operations, count, tag, reserved);
+}
+
+KILOKV_NOT_WATCHED grpc_event grpc_completion_queue_next(grpc_completion_queue* queue, gpr_timespec deadline,
+                                                         void* reserved) {
+  static const auto kNext = next_of<decltype(&grpc_completion_queue_next)>("grpc_completion_queue_next");
+  return seen(kNext(queue, deadline, reserved));
+}
+
+KILOKV_NOT_WATCHED grpc_event grpc_completion_queue_pluck(grpc_completion_queue* queue, void* tag,
+                                                          gpr_timespec deadline, void* reserved) {
+  static const auto kNext = next_of<decltype(&grpc_completion_queue_pluck)>("grpc_completion_queue_pluck");
+  return seen(kNext(queue, tag, deadline, reserved));
+}
+}
+
+namespace absl {
+ABSL_NAMESPACE_BEGIN
+
+// The linker keeps these two inside the program (grpc_order.map), so the libraries go on with their own.
+KILOKV_NOT_WATCHED void Mutex::Lock() {
+  static const auto kNext = next_of<void (*)(Mutex*)>("_ZN4absl7debian35Mutex4LockEv");
+  kNext(this);
+  __tsan_acquire(this);
+}
+
+KILOKV_NOT_WATCHED void Mutex::Unlock() {
+  static const auto kNext = next_of<void (*)(Mutex*)>("_ZN4absl7debian35Mutex6UnlockEv");
+  __tsan_release(this);
+  kNext(this);
+}
+
+ABSL_NAMESPACE_END
+}  // namespace absl
+
+namespace grpc::internal {
+namespace {
+
+using ScheduleOnDone = void (*)(ServerCallbackCall*, bool);
+using CallOnCancel = void (*)(ServerCallbackCall*, ServerReactor*);
+using InternalScheduleOnDone = void (*)(ClientReactor*, Status);
+
+KILOKV_NOT_WATCHED void schedule_on_done(ServerCallbackCall* call, bool at_once) {
+  static const auto kNext = next_of<ScheduleOnDone>("_ZN4grpc8internal18ServerCallbackCall14ScheduleOnDoneEb");
+  kNext(call, at_once);
+}
+
+// The executor gets this one instead of the call.
+class EndOfServerCall final : public ServerCallbackCall {
+ public:
+  KILOKV_NOT_WATCHED explicit EndOfServerCall(ServerCallbackCall* call) : call_(call) {}
+
+ private:
+  KILOKV_NOT_WATCHED ServerReactor* reactor() override { return nullptr; }
+  KILOKV_NOT_WATCHED void CallOnDone() override {
+    __tsan_acquire(call_);
+    schedule_on_done(call_, true);
+    delete this;
+  }
+
+  ServerCallbackCall* const call_;
+};
+
+class CancelOfServerCall final : public ServerReactor {
+ public:
+  KILOKV_NOT_WATCHED CancelOfServerCall(ServerReactor* reactor, void* count) : reactor_(reactor), count_(count) {}
+  KILOKV_NOT_WATCHED void OnDone() override {}
+  KILOKV_NOT_WATCHED void OnCancel() override {
+    __tsan_acquire(reactor_);
+    reactor_->OnCancel();
+    __tsan_release(count_);
+    delete this;
+  }
+
+ private:
+  ServerReactor* const reactor_;
+  void* const count_;  // of the reactions that the call waits for
+};
+
+class EndOfClientCall final : public ClientReactor {
+ public:
+  KILOKV_NOT_WATCHED explicit EndOfClientCall(ClientReactor* reactor) : reactor_(reactor) {}
+  KILOKV_NOT_WATCHED void OnDone(const Status& status) override {
+    __tsan_acquire(reactor_);
+    reactor_->OnDone(status);
+    delete this;
+  }
+
+ private:
+  ClientReactor* const reactor_;
+};
+
+}  // namespace
+
+// gRPC counts the reactions of a call, partly in code that is not instrumented.
+KILOKV_NOT_WATCHED void ServerCallbackCall::ScheduleOnDone(bool inline_ondone) {
+  __tsan_acquire(&callbacks_outstanding_);
+  if (inline_ondone) return schedule_on_done(this, true);
+  auto* const end = new EndOfServerCall(this);
+  __tsan_release(this);
+  schedule_on_done(end, false);
+}
+
+KILOKV_NOT_WATCHED void ServerCallbackCall::CallOnCancel(ServerReactor* reactor) {
+  static const auto kNext =
+      next_of<internal::CallOnCancel>("_ZN4grpc8internal18ServerCallbackCall12CallOnCancelEPNS0_13ServerReactorE");
+  __tsan_acquire(&on_cancel_conditions_remaining_);
+  if (reactor->InternalInlineable()) return kNext(this, reactor);
+  auto* const cancel = new CancelOfServerCall(reactor, &callbacks_outstanding_);
+  __tsan_release(reactor);
+  kNext(this, cancel);
+}
+
+KILOKV_NOT_WATCHED void ClientReactor::InternalScheduleOnDone(Status s) {
+  static const auto kNext =
+      next_of<internal::InternalScheduleOnDone>("_ZN4grpc8internal13ClientReactor22InternalScheduleOnDoneENS_6StatusE");
+  auto* const end = new EndOfClientCall(this);
+  __tsan_release(this);
+  kNext(end, std::move(s));
+}
+
+}  // namespace grpc::internal
