@@ -197,7 +197,7 @@ void CoreDatabase::scan(ScanRequest request, std::function<void(Result<ScanPage>
 // A command. The page is not shown before its boundary is durable.
 void CoreDatabase::read_page(const ScanRequest& request, const std::function<void(Result<ScanPage>)>& done) {
   if (request.login != nullptr) {
-    Status allowed = check_scan(*core_.access.latest(), *request.login, request.from, request.to);
+    Status allowed = check_read_range(*core_.access.latest(), *request.login, request.from, request.to);
     if (!allowed.ok()) return done(allowed.as_not_run());
   }
   Result<ScanPage> read = parts_->reader.read(request, core_.executed.get());

@@ -87,13 +87,9 @@ Caller Logins::caller_of(const grpc::CallbackServerContext& context) {
 
 void Logins::note_login(const std::string& peer, const std::shared_ptr<const Login>& login) {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<const Login>& last = last_login_[peer];
-  if (last == nullptr && last_login_.size() > connections_max_) {  // a call may begin when its connection has ended
-    last_login_.clear();
-    last_login_[peer] = login;
-    return;
-  }
-  last = login;
+  // A call may begin when its connection has ended. Such entries must not pile up.
+  if (last_login_.size() > connections_max_) last_login_.clear();
+  last_login_[peer] = login;
 }
 
 void Logins::find_lost_connections(const AccessTable& table) {

@@ -444,22 +444,21 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
                                                 grpc::ByteBuffer* answer) {
   return take<v1::StatusRequest, v1::StatusResponse>(
       &environment_, context, *message, answer, [this](const auto& call) {
-        // Clients ask for the state of the server in every state, but whether they may see more needs the database.
+        // Clients ask for the state of the server in every state.
         DatabaseStatus status;
-        v1::StatusResponse* response = &call->response;
-        if (Result<Database*> database = environment_.gate.get(); database.ok()) {
+        const Result<Database*> database = environment_.gate.get();
+        if (database.ok()) {
           const KStatus allowed =
               call->need(**database, "metrics", "Status", [](const Rights& rights) { return rights.metrics; });
           if (!allowed.ok()) return call->refuse(allowed);
           status = (*database)->status();
         } else if (environment_.gate.closed()) {
           status.state = DatabaseStatus::State::draining;
-          if (environment_.logins.required()) {
-            response->mutable_server()->set_state(v1::ServerSection::STATE_DRAINING);
-            return call->end({});
-          }
         }
+        v1::StatusResponse* const response = &call->response;
         fill_status(status, response);
+        // Nobody's rights are known now, so a server with logins tells its state alone.
+        if (!database.ok() && environment_.logins.required()) return call->end({});
         fill_info(info_, response);
         fill_memory(status, response->mutable_memory());
         response->mutable_counts()->set_logins_refused(environment_.logins.refused());

@@ -171,6 +171,17 @@ void add_transactions(std::vector<Call>* calls) {
   }
 }
 
+// A call on a session that the caller has opened for it.
+template <class Request, class Response>
+auto on_own_session(grpc::Status (v1::KiloKV::Stub::*method)(grpc::ClientContext*, const Request&, Response*)) {
+  return [method](Caller* caller) {
+    Request request;
+    Response response;
+    request.set_session(caller->open_raw_session());
+    return caller->raw(method, request, &response);
+  };
+}
+
 void add_reads_and_sessions(std::vector<Call>* calls) {
   const auto scan = [](const char* from, const char* to) {
     return [=](Caller* caller) { return error_of(caller->client->scan(from, to, [](const Pair&) { return true; })); };
@@ -189,19 +200,9 @@ void add_reads_and_sessions(std::vector<Call>* calls) {
                                   return c->raw(&v1::KiloKV::Stub::OpenSession, v1::OpenSessionRequest(), &response);
                                 }},
                                {"KeepSessionAlive", Need::nothing,
-                                [](Caller* c) {
-                                  v1::KeepSessionAliveRequest request;
-                                  v1::KeepSessionAliveResponse response;
-                                  request.set_session(c->open_raw_session());
-                                  return c->raw(&v1::KiloKV::Stub::KeepSessionAlive, request, &response);
-                                }},
+                                on_own_session<v1::KeepSessionAliveRequest>(&v1::KiloKV::Stub::KeepSessionAlive)},
                                {"CloseSession", Need::nothing,
-                                [](Caller* c) {
-                                  v1::CloseSessionRequest request;
-                                  v1::CloseSessionResponse response;
-                                  request.set_session(c->open_raw_session());
-                                  return c->raw(&v1::KiloKV::Stub::CloseSession, request, &response);
-                                }},
+                                on_own_session<v1::CloseSessionRequest>(&v1::KiloKV::Stub::CloseSession)},
                                {"UploadReadSet, and Execute beside it", Need::both, [](Caller* c) {
                                   v1::UploadReadSetRequest upload;
                                   v1::UploadReadSetResponse uploaded;

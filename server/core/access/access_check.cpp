@@ -68,7 +68,7 @@ Status right_missing(const std::string& user, const char* right, const std::stri
               "grant)"};
 }
 
-Status check_scan(const AccessTable& table, const Login& login, std::string_view from, std::string_view to) {
+Status check_read_range(const AccessTable& table, const Login& login, std::string_view from, std::string_view to) {
   const std::shared_ptr<const Rights> rights = table.rights(login);
   if (rights == nullptr) return login_gone(login.user);
   return rights->read.contains_all(from, to) ? Status() : right_missing(login.user, "read", "range");

@@ -26,7 +26,7 @@ Status check_rights(const engine::TransactionColumns& columns, std::uint32_t beg
                     const std::function<std::uint32_t(std::uint32_t)>& index_of);
 
 // PERMISSION_DENIED: the newest rights of the login do not let it read all keys of [from, to).
-Status check_scan(const AccessTable& table, const Login& login, std::string_view from, std::string_view to);
+Status check_read_range(const AccessTable& table, const Login& login, std::string_view from, std::string_view to);
 // PERMISSION_DENIED: the user has no right to `right` (such as "read" or "admin"). `field`: what needs it.
 Status right_missing(const std::string& user, const char* right, const std::string& field);
 // PERMISSION_DENIED: the login of a request does not count any more.

@@ -101,7 +101,7 @@ class AccessTable {
   const std::map<std::string, User, std::less<>>& users() const { return users_; }
   const std::map<std::string, Token, std::less<>>& tokens() const { return tokens_; }
   bool empty() const { return roles_.empty() && users_.empty() && tokens_.empty(); }
-  // Whether somebody can log in who has the admin right, and will always be able to.
+  // Whether somebody has the admin right, and can log in with something that does not expire.
   bool has_admin(bool with_certificates) const;
   // What the table holds: all names and ranges, and for each user the ranges of its roles once more.
   std::size_t bytes() const;

@@ -8,7 +8,6 @@
 #include "server/core/sessions/stored_results.hpp"
 
 namespace kilokv::server {
-namespace {}  // namespace
 
 void Admission::recycle(std::unique_ptr<Request> content) {
   content->clear();

@@ -64,7 +64,7 @@ struct TransactionCost {
     if (other.use == LogUse::new_data) use = LogUse::new_data;
     return *this;
   }
-  // The cost of so many transactions that cost the same.
+  // The cost of `count` transactions, each of which has this cost.
   TransactionCost times(std::uint64_t count) const {
     return {{log.bytes * count, log.copied_values * count, log.stored_values * count},
             guards * count,

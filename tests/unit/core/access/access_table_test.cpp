@@ -147,7 +147,7 @@ TEST_F(AccessTableTest, ACertificateIsNoWayInIfTheServerAsksForNone) {
   EXPECT_EQ(table_.check(removal(Kind::remove_user, "bob"), false).code(), StatusCode::failed_precondition);
 }
 
-// The rights of each user hold the ranges of its roles, so many users with long roles are much.
+// Each user has a copy of the ranges of its roles. So many users of a role with long ranges take much memory.
 TEST_F(AccessTableTest, TheSizeOfAllTogetherIsBounded) {
   AccessChange large = role("large");
   large.role.read.clear();
