@@ -34,6 +34,10 @@ if(KILOKV_SANITIZE)
   # What a sanitizer finds ends the program: a test fails by it.
   add_compile_options("$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-fsanitize=${KILOKV_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   add_link_options(-fsanitize=${KILOKV_SANITIZE})
+  if(KILOKV_SANITIZE MATCHES "undefined")
+    # The shared library writes its reports to standard error alone, whatever UBSAN_OPTIONS say.
+    add_link_options($<$<LINK_LANG_AND_ID:CXX,GNU>:-static-libubsan>)
+  endif()
   if(KILOKV_SANITIZE MATCHES "thread")
     # TSan knows no fences, and GCC warns of each. engine/platform/host.hpp makes up for them.
     add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-tsan>)

@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from programs import BIN, JUDGE, Server  # noqa: E402
+from programs import BIN, JUDGE, SANITIZED, Server, leaves_out  # noqa: E402
 
 BRIEF = ["--warmup", "100ms", "--keys", "1000"]
 SHORT = [*BRIEF, "--duration", "500ms", "--batch-size", "64"]
@@ -224,6 +224,9 @@ class Bench(unittest.TestCase):
         self.assertEqual([report["interrupted_by"] for report in reports], [None, 2][:len(reports)])
 
     def test_a_second_signal_ends_at_once(self):
+        # ThreadSanitizer calls a handler only when the thread calls the system through it, and gRPC's threads do not.
+        if "thread" in SANITIZED and leaves_out("a second signal while no answer comes"):
+            return
         running = self.start("run", *BRIEF, "--duration", "1h", "--batch-size", "64")
         self.assertIn("loaded", running.stderr.readline())
         running.stderr.readline()

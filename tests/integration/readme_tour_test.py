@@ -14,7 +14,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from programs import BIN, Server, until  # noqa: E402
+from programs import BIN, Server, leaves_out, until  # noqa: E402
 
 Command = collections.namedtuple("Command", "text output")
 PROGRAMS = ["kilokvd", "kilokv", "kilokv-bank", "kilokv-bench"]
@@ -124,6 +124,8 @@ class Tour(unittest.TestCase):
         more than the page shows."""
         left = list(lines)
         for line in filter(None, expected):
+            if is_measured and "GUARD_FAILED" in line and leaves_out("failed guards, which come after many transactions"):
+                continue
             matching = [at for at, printed in enumerate(left) if pattern(line, is_measured).fullmatch(printed)]
             self.assertTrue(matching, f"not printed: {line}\nbut: {lines}")
             del left[matching[0]]

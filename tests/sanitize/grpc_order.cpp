@@ -9,6 +9,8 @@
 // - an operation is started with a tag, and it is completed, before a completion queue returns that tag;
 // - a reaction is passed to gRPC's executor, before a thread of the executor runs it;
 // - each reaction of a call on the server ends, before the call's OnDone() begins;
+// - a verifier of certificates, or a check of calls, is made before it is used, and used before it is destroyed: gRPC
+//   counts the users;
 // - a thread unlocks an absl::Mutex of gRPC's inline functions, before another thread locks it.
 // No other order is said: a race between two reactions, or between a reaction and a thread of the server, is reported.
 //
@@ -16,6 +18,7 @@
 #include <absl/synchronization/mutex.h>
 #include <dlfcn.h>
 #include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
 #include <grpcpp/support/client_callback.h>
 #include <grpcpp/support/server_callback.h>
 #include <sanitizer/tsan_interface.h>
@@ -74,6 +77,66 @@ KILOKV_NOT_WATCHED grpc_event grpc_completion_queue_pluck(grpc_completion_queue*
   static const auto kNext = next_of<decltype(&grpc_completion_queue_pluck)>("grpc_completion_queue_pluck");
   return seen(kNext(queue, tag, deadline, reserved));
 }
+}
+
+namespace {
+
+// All verifiers come from one class of gRPC, so they have the same functions.
+decltype(grpc_tls_certificate_verifier_external::verify) next_verify = nullptr;
+decltype(grpc_tls_certificate_verifier_external::destruct) next_destruct = nullptr;
+
+KILOKV_NOT_WATCHED int verify(void* verifier, grpc_tls_custom_verification_check_request* request,
+                              grpc_tls_on_custom_verification_check_done_cb callback, void* callback_argument,
+                              grpc_status_code* status, char** details) {
+  const int is_done = next_verify(verifier, request, callback, callback_argument, status, details);
+  __tsan_release(verifier);
+  return is_done;
+}
+
+KILOKV_NOT_WATCHED void destruct(void* verifier) {
+  __tsan_acquire(verifier);
+  next_destruct(verifier);
+}
+
+// The server has one check of calls (server/service/tls_credentials.cpp).
+grpc_auth_metadata_processor next_processor = {};
+
+KILOKV_NOT_WATCHED void process(void* state, grpc_auth_context* context, const grpc_metadata* metadata,
+                                std::size_t count, grpc_process_auth_metadata_done_cb done, void* user_data) {
+  __tsan_acquire(state);
+  next_processor.process(state, context, metadata, count, done, user_data);
+  __tsan_release(state);
+}
+
+KILOKV_NOT_WATCHED void destroy(void* state) {
+  __tsan_acquire(state);
+  next_processor.destroy(state);
+}
+
+}  // namespace
+
+extern "C" KILOKV_NOT_WATCHED void grpc_server_credentials_set_auth_metadata_processor(
+    grpc_server_credentials* credentials, grpc_auth_metadata_processor processor) {
+  static const auto kNext = next_of<decltype(&grpc_server_credentials_set_auth_metadata_processor)>(
+      "grpc_server_credentials_set_auth_metadata_processor");
+  next_processor = processor;
+  __tsan_release(processor.state);
+  kNext(credentials, {.process = process, .destroy = destroy, .state = processor.state});
+}
+
+extern "C" KILOKV_NOT_WATCHED grpc_tls_certificate_verifier* grpc_tls_certificate_verifier_external_create(
+    grpc_tls_certificate_verifier_external* verifier) {
+  static const auto kNext = next_of<decltype(&grpc_tls_certificate_verifier_external_create)>(
+      "grpc_tls_certificate_verifier_external_create");
+  static const bool kNoted = [verifier] {
+    next_verify = verifier->verify;
+    next_destruct = verifier->destruct;
+    return true;
+  }();
+  static_cast<void>(kNoted);
+  verifier->verify = verify;
+  verifier->destruct = destruct;
+  return kNext(verifier);
 }
 
 namespace absl {

@@ -29,13 +29,14 @@ LEAK = """
     int* volatile kept = nullptr;
     int main() { kept = new int(1); kept = nullptr; }
 """
+OVERFLOW = "int main(int count, char**) { int most = 2147483646 + count; most += count; return most == 7; }"
 FINE = "int main() {}"
 # What a test does that never looks at its server: starts it, and kills it.
 KILLED_LATER = "{program} 2>/dev/null & sleep 2; kill -9 $!; wait $!; exit 0"
 # One line of a suppression file. A rule of ThreadSanitizer leaves out what a library does; one of LeakSanitizer, what a
-# library has allocated. Each names a library.
-RULE = re.compile(r"(called_from_lib|leak):(lib[\w+-]+\.so)")
-LIBRARIES = ("libgrpc", "libgpr", "libabsl_", "libprotobuf", "librocksdb", "libcares", "libssl", "libcrypto")
+# library has allocated. Each names a library, or a function of RocksDB.
+RULE = re.compile(r"(called_from_lib|leak|race):(lib[\w+-]+\.so|rocksdb::\w+::\w*)")
+LIBRARIES = ("libgrpc", "libgpr", "libabsl_", "libcares", "libssl", "libcrypto")
 
 
 class Watched(unittest.TestCase):
@@ -48,8 +49,8 @@ class Watched(unittest.TestCase):
         """The exit code and what was printed of a command that runs this program."""
         source, program = self.folder / "program.cpp", self.folder / "program"
         source.write_text(textwrap.dedent(code))
-        subprocess.run(["g++", "-std=c++20", "-O1", "-g1", "-w", "-pthread", f"-fsanitize={sanitizer}", "-o", program, source],
-                       check=True, timeout=60)
+        subprocess.run(["g++", "-std=c++20", "-O1", "-g1", "-w", "-pthread", "-static-libubsan", "-fno-sanitize-recover=all",
+                        f"-fsanitize={sanitizer}", "-o", program, source], check=True, timeout=60)
         # Only what watched.py sets: this test may itself run below it.
         environment = {name: value for name, value in os.environ.items() if not name.endswith("SAN_OPTIONS")}
         done = subprocess.run([sys.executable, HERE / "watched.py", "--sanitizer", sanitizer, "--reports", self.folder / "reports",
@@ -73,6 +74,11 @@ class Watched(unittest.TestCase):
         self.assertEqual(code, 1, text)
         self.assertIn("detected memory leaks", text)
 
+    def test_an_overflow(self):
+        code, text = self.run_watched("address,undefined", OVERFLOW, "{program}; exit 0")
+        self.assertEqual(code, 1, text)
+        self.assertIn("signed integer overflow", text)
+
     def test_without_a_report_the_exit_code_is_that_of_the_command(self):
         for sanitizer in ("thread", "address"):
             self.assertEqual(self.run_watched(sanitizer, FINE), (0, ""))
@@ -94,8 +100,11 @@ class Suppressions(unittest.TestCase):
                     self.assertTrue(reason, "no comment with the reason before it")
                     rule = RULE.fullmatch(line)
                     self.assertTrue(rule, "no rule for a library")
-                    self.assertTrue(rule[2].startswith(LIBRARIES), "not a known library")
-                    self.assertEqual(rule[1], "leak" if name == "lsan.supp" else "called_from_lib")
+                    if rule[1] == "race":
+                        self.assertTrue(rule[2].startswith("rocksdb::"), "not a function of RocksDB")
+                    else:
+                        self.assertTrue(rule[2].startswith(LIBRARIES), "not a known library")
+                        self.assertEqual(rule[1], "leak" if name == "lsan.supp" else "called_from_lib")
 
     def test_the_planted_errors_apply(self):
         for name, (_, changes, _) in planted.PLANTS.items():
