@@ -9,7 +9,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from programs import leaves_out  # noqa: E402
+from programs import SLOWER, leaves_out  # noqa: E402
 
 ATTACKER = "127.0.0.2"  # another address of this machine than that of the light client
 MIB = 1 << 20
@@ -40,7 +40,7 @@ class LightClient:
 
     def __init__(self, server):
         self.process = subprocess.Popen(
-            [*server.command("kilokv", "--output", "json", "--timeout", "60s", "txn")], stdin=subprocess.PIPE,
+            [*server.command("kilokv", "--output", "json", "--timeout", f"{60 * SLOWER}s", "txn")], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True)
 
     def add(self):

@@ -19,7 +19,7 @@ from light_client import MIB, check_memory, rss_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from programs import Server, leaves_out, temporary_folder, until  # noqa: E402
+from programs import SLOWER, Server, leaves_out, temporary_folder, until  # noqa: E402
 
 MESSAGE_BYTES = 3 << 20  # of values in one request
 REFUSAL = re.compile(r"memory is (\d+) bytes needed = (\d+) of data, with new data \+ (\d+) kept for everything else; "
@@ -44,7 +44,7 @@ def fill_memory(server, prefix, size, highest):
     while True:
         keys = [f"{prefix}{len(stored) + i:08d}" for i in range(count)]
         lines = "".join(json.dumps({"then": [{"op": "put", "key": key, "value": key + value}]}) + "\n" for key in keys)
-        output = server.client_run("--timeout", "1s", "txn", "--batch", stdin=lines)
+        output = server.client_run("--timeout", f"{SLOWER}s", "txn", "--batch", stdin=lines)
         highest.look()
         if output.returncode == 0:
             stored += keys

@@ -8,8 +8,12 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crash"))
+from programs import SANITIZED, leaves_out  # noqa: E402
 
 DEPLOY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "deploy")
 SCRIPT = os.path.join(DEPLOY, "gpu-check.sh")
@@ -91,6 +95,9 @@ class GpuCheckTest(unittest.TestCase):
         return [step["name"] for step in report["steps"] if step["status"] == status]
 
     def test_rehearsal_passes(self):
+        # The script ends each step after a time. ThreadSanitizer makes the emulated device too slow for that.
+        if "thread" in SANITIZED and leaves_out("the rehearsal on the emulated device"):
+            return
         code, report, summary = self.check("--device", "emulated", "--budget", "500", programs=REAL_PROGRAMS)
         self.assertEqual(code, 0, summary)
         self.assertEqual(self.steps(report, "failed") + self.steps(report, "cut"), [])

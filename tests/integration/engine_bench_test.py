@@ -3,14 +3,20 @@
 import itertools
 import json
 import os
+import pathlib
 import subprocess
+import sys
 import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from programs import SLOWER  # noqa: E402
 
 PROGRAM = os.path.join(os.environ["KILOKV_BIN_DIR"], "kilokv-engine-bench")
 
 
 def run(*arguments):
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=240 * SLOWER, check=False)
 
 
 class EngineBench(unittest.TestCase):

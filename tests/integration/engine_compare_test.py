@@ -2,11 +2,17 @@
 
 import json
 import os
+import pathlib
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from programs import SLOWER  # noqa: E402
 
 PROGRAM = os.path.join(os.environ["KILOKV_BIN_DIR"], "kilokv-engine-bench")
 STRATEGIES = ["serial", "ordered", "prstm", "lock", "gpustm"]
@@ -18,7 +24,7 @@ SMALL = ["--keys", "300", "--batch", "200", "--duration", "1ms", "--repeats", "2
 
 
 def compare(*arguments):
-    return subprocess.run([PROGRAM, "compare", *arguments], capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run([PROGRAM, "compare", *arguments], capture_output=True, text=True, timeout=240 * SLOWER, check=False)
 
 
 def points_of(document, figure, workload, axis=None):

@@ -2,14 +2,20 @@
 
 import json
 import os
+import pathlib
 import subprocess
+import sys
 import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from programs import SLOWER  # noqa: E402
 
 PROGRAM = os.path.join(os.environ["KILOKV_BIN_DIR"], "kilokv-engine-bench")
 
 
 def run(*arguments):
-    return subprocess.run([PROGRAM, "validate", *arguments], capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run([PROGRAM, "validate", *arguments], capture_output=True, text=True, timeout=240 * SLOWER, check=False)
 
 
 class EngineValidate(unittest.TestCase):
@@ -53,7 +59,7 @@ class EngineValidate(unittest.TestCase):
 
     def test_a_device_that_is_not_there_is_said_first(self):
         done = subprocess.run([PROGRAM, "validate", "--reads", "1000", "--records", "1000", "--device", "cuda"],
-                              capture_output=True, text=True, timeout=240, check=False,
+                              capture_output=True, text=True, timeout=240 * SLOWER, check=False,
                               env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout, "")
