@@ -16,7 +16,7 @@ from light_client import ATTACKER, MIB, LightClient, check_memory, p99, rss_of, 
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from programs import Server, temporary_folder  # noqa: E402
+from programs import SLOWER, Server, temporary_folder  # noqa: E402
 
 LONGEST_BATCH = 0.05  # seconds
 

@@ -130,7 +130,7 @@ def compare(server, name, seconds, strict, attack, longest):
     """Runs the light client alone and during the attack; `longest`: seconds of the longest batch."""
     light = LightClient(server)
     light.run(0.5)
-    alone = light.run(seconds)
+    alone = light.run(seconds * SLOWER)
     attacker = Attacker(keep_in_flight, server.endpoint, **attack)
     time.sleep(0.5)
     highest = 0
@@ -139,7 +139,7 @@ def compare(server, name, seconds, strict, attack, longest):
         nonlocal highest
         highest = max(highest, rss_of(server.pid))
 
-    times = light.run(seconds, watch)
+    times = light.run(seconds * SLOWER, watch)
     ended = attacker.stop()
     light.close()
     limit = 3 * p99(alone) + min(longest, 0.05)
