@@ -22,9 +22,9 @@ from light_client import CORES, MIB, check_memory, rss_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from programs import Server, temporary_folder  # noqa: E402
+from programs import SLOWER, Server, leaves_out, temporary_folder  # noqa: E402
 
-FIRST_RATE = {64: 100000, 1024: 300000}  # transactions per second
+FIRST_RATE = {64: 100000 // SLOWER, 1024: 300000 // SLOWER}  # transactions per second
 TRIES = 2  # rates beyond the best one
 QUEUE = 32768  # transactions that the server takes into its queue; the load tester has more in flight
 IN_FLIGHT = {64: 2048, 1024: 128}
@@ -63,7 +63,7 @@ def load(server, batch, rate, seconds):
                              "--json", "-")
     with Memory(server.pid) as memory:
         run = subprocess.run(["taskset", "-c", str(CORES[-1]), *command], capture_output=True, text=True, check=False,
-                             timeout=seconds + 240)
+                             timeout=(seconds + 240) * SLOWER)
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
     report = json.loads(run.stdout)
     assert report["verified"]["holds"] is True and report["errors"] == report["unknown"] == 0, run.stdout[-2000:]
@@ -107,7 +107,8 @@ def overload(batch, seconds, search_seconds, step, share):
               f"requests refused, {report['requests_sent_again']:,} sent again; memory at most {second >> 20} MiB in the "
               f"second third, {third >> 20} MiB in the last", flush=True)
         assert offered >= 0.95 * rate * seconds, "the load tester did not offer that much"
-        assert refusals > 0 and report["requests_sent_again"] >= refusals, "nothing was refused and sent again"
+        if not leaves_out("that requests are refused: the load tester is too slow to fill the queue"):
+            assert refusals > 0 and report["requests_sent_again"] >= refusals, "nothing was refused and sent again"
         # A request that is refused waits for a hundredth of a second or longer.
         assert refusals <= IN_FLIGHT[batch] * seconds * 100, "the load tester does not honour the delays"
         assert goodput >= share * best, f"goodput is {goodput / best:.3f} of the maximum"

@@ -20,6 +20,7 @@ from greedy_test import (EXISTS, WAIT, Attacker, add_one, batch_of, compare, fil
                          range_get, status, temporary_folder, transaction)
 from guarded_server import GuardedServer
 from light_client import ATTACKER, MIB, check_memory, rss_of, take_core
+from programs import SLOWER
 
 WRONG_CALLS = 10000
 
@@ -86,7 +87,7 @@ def goodput(server, seconds, wrong_calls):
                             seconds=seconds)
     run = subprocess.run(server.command("kilokv-bench", "run", "--workload", "bank", "--batch-size", "64", "--duration",
                                         f"{seconds}s", "--warmup", "0s", "--json", "-"), capture_output=True, text=True,
-                         check=False, timeout=seconds + 120, preexec_fn=lambda: take_core("attacker"))
+                         check=False, timeout=(seconds + 120) * SLOWER, preexec_fn=lambda: take_core("attacker"))
     assert run.returncode == 0, run.stdout + run.stderr
     if attacker is not None:
         ended = attacker.stop()
