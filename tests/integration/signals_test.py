@@ -97,10 +97,7 @@ class Signals(unittest.TestCase):
                        self.folder / "log", "--port-file", self.folder / "port"]
             server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
-                # Its mask says that main() has begun: before, no program can keep a signal from ending it. While a
-                # library starts a thread, all signals are blocked for a moment.
-                until(lambda: blocks(server.pid, signal.SIGHUP) and not blocks(server.pid, signal.SIGALRM),
-                      "the mask of signals")
+                until(lambda: main_has_begun(server.pid), "the mask of signals")
                 for which in (signal.SIGHUP, *IGNORED):
                     os.kill(server.pid, which)
                 until(lambda: server.poll() is not None or (self.folder / "port").exists(), "kilokvd ready")
@@ -121,13 +118,18 @@ class Signals(unittest.TestCase):
         self.assertEqual(done.stderr, f"kilokvd: --log-file: cannot open {self.folder}: Is a directory\n")
 
 
-def blocks(pid, which):
+def main_has_begun(pid):
+    """Its mask of signals says so: before, no program can keep a signal from ending it.
+
+    A library that starts a thread blocks all signals for a moment, even before main(). Hence one reading of the mask
+    must hold SIGHUP, but not SIGALRM.
+    """
     try:
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
     except FileNotFoundError:
-        return which == signal.SIGHUP
-    mask = next(line for line in status.splitlines() if line.startswith("SigBlk:")).split()[1]
-    return int(mask, 16) >> (which - 1) & 1
+        return True  # it has ended
+    mask = int(next(line for line in status.splitlines() if line.startswith("SigBlk:")).split()[1], 16)
+    return bool(mask >> (signal.SIGHUP - 1) & 1) and not mask >> (signal.SIGALRM - 1) & 1
 
 
 if __name__ == "__main__":
