@@ -97,7 +97,7 @@ class Signals(unittest.TestCase):
                        self.folder / "log", "--port-file", self.folder / "port"]
             server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
-                until(lambda: main_has_begun(server.pid), "the mask of signals")
+                until(lambda: server.poll() is not None or main_has_begun(server.pid), "the mask of signals")
                 for which in (signal.SIGHUP, *IGNORED):
                     os.kill(server.pid, which)
                 until(lambda: server.poll() is not None or (self.folder / "port").exists(), "kilokvd ready")
@@ -119,15 +119,12 @@ class Signals(unittest.TestCase):
 
 
 def main_has_begun(pid):
-    """Its mask of signals says so: before, no program can keep a signal from ending it.
+    """Whether the process keeps SIGHUP from ending it. Before main(), no program can do that.
 
-    A library that starts a thread blocks all signals for a moment, even before main(). Hence one reading of the mask
-    must hold SIGHUP, but not SIGALRM.
+    A library that starts a thread blocks all signals for a moment, even before main(). So one reading of the mask must
+    hold SIGHUP, but not SIGALRM.
     """
-    try:
-        status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
-        return True  # it has ended
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
     mask = int(next(line for line in status.splitlines() if line.startswith("SigBlk:")).split()[1], 16)
     return bool(mask >> (signal.SIGHUP - 1) & 1) and not mask >> (signal.SIGALRM - 1) & 1
 
