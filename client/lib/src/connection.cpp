@@ -76,9 +76,9 @@ std::chrono::microseconds Backoff::next(std::uint64_t retry_after_us) {
   thread_local std::minstd_rand random{std::random_device{}()};
   const std::uint64_t full = std::min(max_us_, min_us_ << std::min(retries_, std::uint32_t{20}));
   ++retries_;
-  const std::uint64_t delay = std::max(full, retry_after_us);
-  return std::chrono::microseconds(delay / 2 + std::uniform_int_distribution<std::uint64_t>(0, delay / 2)(random) +
-                                   (retry_after_us > full ? delay / 2 : 0));
+  const std::uint64_t least = std::max(full / 2, retry_after_us);
+  const std::uint64_t spread = std::max(full, retry_after_us) / 2;
+  return std::chrono::microseconds(least + std::uniform_int_distribution<std::uint64_t>(0, spread)(random));
 }
 
 Connection::Connection(const ClientOptions& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials)
