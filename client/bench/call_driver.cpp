@@ -44,6 +44,7 @@ bool CallDriver::call(std::int64_t start_us) {
   if (!results) return count_failure(results.error(), batch_.size());
   Counts counts;
   counts.requests = 1;
+  counts.sent = batch_.size();
   for (std::size_t i = 0; i < results->size(); ++i) ++counts.outcomes[static_cast<std::size_t>(results->outcome(i))];
   count(counts, start_us);
   return true;

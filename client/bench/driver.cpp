@@ -76,6 +76,11 @@ bool Driver::count_failure(const client::Error& error, std::uint64_t missing) {
          (options_.unary && error.code == client::ErrorCode::unavailable);
 }
 
+void Driver::count_full(std::int64_t microseconds) {
+  const std::lock_guard lock(mutex_);
+  whole_.full_us += microseconds;
+}
+
 void Driver::count_not_sent() {
   if (!pacer_) return;
   const std::int64_t now_us = steady_now_us();
@@ -85,6 +90,7 @@ void Driver::count_not_sent() {
     whole_.not_sent += options_.batch_size;
     if (measures(due_us)) measured_.latency_us.record(now_us - due_us, options_.batch_size);
   }
+  whole_.due = pacer_->taken() * options_.batch_size;
 }
 
 }  // namespace kilokv::bench

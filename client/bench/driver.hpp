@@ -59,8 +59,10 @@ class Driver {
   // Counts a request that ended with an error, and its `missing` transactions without an answer. Returns whether to
   // continue.
   bool count_failure(const client::Error& error, std::uint64_t missing);
-  // Open loop: counts the requests that were due and could not be sent. Each has waited at least until now, and its
-  // latency counts that. Without this, a server that stalls at the end would look fast.
+  // Open loop: counts the time in which a request was due and all were in flight.
+  void count_full(std::int64_t microseconds);
+  // Open loop: counts all requests that were due, and those that could not be sent. Each of the latter has waited at
+  // least until now, and its latency counts that. Without this, a server that stalls at the end would look fast.
   void count_not_sent();
 
   const RunOptions options_;

@@ -24,6 +24,7 @@ class Pacer {
     ++taken_;
     return due;
   }
+  std::uint64_t taken() const { return taken_; }
 
  private:
   std::int64_t start_us_;

@@ -95,14 +95,35 @@ Json config_json(const RunOptions& options) {
   return config;
 }
 
+// The share of the time in which requests were due, and none was sent because all were in flight.
+Json full_share(const RunReport& report) {
+  const RunOptions& options = report.options;
+  if (options.rate_per_s <= 0 || options.unary) return nullptr;
+  const auto whole_us = static_cast<double>(options.warmup_us + report.measured_us) * options.connections;
+  return static_cast<double>(report.whole.full_us) / whole_us;
+}
+
+Json refusals_json(const RunReport& report) {
+  if (report.options.unary) return nullptr;  // a call without a session does not tell
+  const client::Refusals& refusals = report.whole.refusals;
+  return {{"count", refusals.count},
+          {"early", refusals.early},
+          {"asked_seconds", static_cast<double>(refusals.asked_us) / 1e6},
+          {"waited_seconds", static_cast<double>(refusals.waited_us) / 1e6}};
+}
+
 Json to_json(const RunReport& report) {
   const Counts& measured = report.measured.counts;
   Json json = outcomes_json(measured);
   json["committed_per_s"] = per_second(measured.of(Outcome::committed), report.measured_us);
   json["errors"] = report.whole.errors;
   json["unknown"] = report.whole.unknown;
+  json["due"] = report.options.rate_per_s > 0 ? Json(report.whole.due) : Json(nullptr);
+  json["sent"] = report.whole.sent;
   json["not_sent"] = report.whole.not_sent;
   json["requests_sent_again"] = report.whole.retries;
+  json["in_flight_full_share"] = full_share(report);
+  json["refusals"] = refusals_json(report);
   json["measured_seconds"] = static_cast<double>(report.measured_us) / 1e6;
   json["latency_us"] = latency_json(report.measured.latency_us);
   json["whole_run"] = outcomes_json(report.whole);

@@ -1,6 +1,7 @@
 // Role: see stream_driver.hpp.
 #include "client/bench/stream_driver.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "client/measure/clock.hpp"
@@ -33,10 +34,21 @@ void StreamDriver::wake() {
   changed_.notify_all();
 }
 
+void StreamDriver::wait_for_slot(std::unique_lock<std::mutex>* lock) {
+  if (!free_.empty()) return;
+  const std::int64_t begin_us = pacer_ ? std::max(steady_now_us(), pacer_->due_us()) : 0;
+  changed_.wait_until(*lock, at_steady_us(end_us()),
+                      [this] { return stopped_ || steady_now_us() >= end_us() || !free_.empty(); });
+  if (!pacer_) return;
+  // A slot may have become free long before this thread runs again. That time is not the server's.
+  const std::int64_t free_us = free_.empty() ? end_us() : freed_us_;
+  count_full(std::max<std::int64_t>(0, free_us - begin_us));
+}
+
 StreamDriver::Slot* StreamDriver::next_slot() {
   std::unique_lock lock(mutex_);
   const auto is_over = [this] { return stopped_ || steady_now_us() >= end_us(); };
-  changed_.wait_until(lock, at_steady_us(end_us()), [&] { return is_over() || !free_.empty(); });
+  wait_for_slot(&lock);
   if (is_over() || free_.empty()) return nullptr;
   std::int64_t start_us = steady_now_us();
   if (pacer_) {
@@ -91,6 +103,8 @@ void StreamDriver::on_progress(Slot* slot, const client::Progress& progress) {
   if (progress.done) {
     counts.requests = 1;
     counts.retries = progress.attempts > 1 ? progress.attempts - 1 : 0;
+    counts.sent = progress.attempts != 0 ? slot->batch.size() : 0;
+    counts.refusals = progress.refusals;
   }
   count(counts, slot->start_us);
   if (history_ != nullptr) history_->add(session_id_, slot->batch, progress);
@@ -98,6 +112,7 @@ void StreamDriver::on_progress(Slot* slot, const client::Progress& progress) {
   const bool go_on = !progress.error || count_failure(progress.error, slot->batch.size() - slot->answered);
   const std::lock_guard lock(mutex_);
   if (!go_on) stopped_ = true;
+  if (free_.empty()) freed_us_ = steady_now_us();
   free_.push_back(slot);
   changed_.notify_one();
 }

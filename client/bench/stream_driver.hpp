@@ -31,6 +31,8 @@ class StreamDriver : public Driver {
   };
 
   void wake() override;
+  // Waits for a free slot, at most until the end. Requires: `lock` holds mutex_.
+  void wait_for_slot(std::unique_lock<std::mutex>* lock);
   Slot* next_slot();  // a free slot, with its start; null: the run has ended
   void send(Slot* slot);
   void send_rest();
@@ -44,7 +46,8 @@ class StreamDriver : public Driver {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Slot*> free_;
-  bool stopped_ = false;  // by an error
+  std::int64_t freed_us_ = 0;  // when the first of the free slots became free
+  bool stopped_ = false;       // by an error
 };
 
 }  // namespace kilokv::bench

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "client/measure/histogram.hpp"
+#include "kilokv/client.hpp"
 #include "kilokv/results.hpp"
 
 namespace kilokv::bench {
@@ -18,8 +19,12 @@ struct Counts {
   std::uint64_t unknown = 0;                        // transactions whose outcome stayed unknown
   std::uint64_t requests = 0;
   std::uint64_t retries = 0;  // requests sent again
-  // Open loop: transactions that were due before the end, but no request was free for them.
-  std::uint64_t not_sent = 0;
+  std::uint64_t sent = 0;     // transactions that were sent at least once
+  // Open loop: transactions that were due before the end, and those of them for which no request was free.
+  std::uint64_t due = 0, not_sent = 0;
+  // Open loop: the time in which a request was due, and all were in flight. Sum over the connections.
+  std::int64_t full_us = 0;
+  client::Refusals refusals;  // of requests, in sessions
 
   std::uint64_t of(client::Outcome outcome) const { return outcomes[static_cast<std::size_t>(outcome)]; }
   std::uint64_t answered() const {
@@ -33,7 +38,14 @@ struct Counts {
     unknown += other.unknown;
     requests += other.requests;
     retries += other.retries;
+    sent += other.sent;
+    due += other.due;
     not_sent += other.not_sent;
+    full_us += other.full_us;
+    refusals.count += other.refusals.count;
+    refusals.early += other.refusals.early;
+    refusals.asked_us += other.refusals.asked_us;
+    refusals.waited_us += other.refusals.waited_us;
   }
 };
 

@@ -16,7 +16,8 @@ from programs import BIN, JUDGE, SANITIZED, Server, leaves_out  # noqa: E402
 
 BRIEF = ["--warmup", "100ms", "--keys", "1000"]
 SHORT = [*BRIEF, "--duration", "500ms", "--batch-size", "64"]
-FIELDS = {"committed", "committed_per_s", "guard_failed", "wait_expired", "errors", "unknown", "latency_us", "config"}
+FIELDS = {"committed", "committed_per_s", "guard_failed", "wait_expired", "errors", "unknown", "latency_us", "config",
+          "due", "sent", "not_sent", "refusals"}
 
 
 class Bench(unittest.TestCase):
@@ -80,6 +81,32 @@ class Bench(unittest.TestCase):
         whole = report["whole_run"]
         due = whole["committed"] + whole["guard_failed"] + report["not_sent"]
         self.assertAlmostEqual(due / 5500, 1, delta=0.01)  # a slow machine is late, but what was due is known
+        self.assertEqual(report["due"], due)
+        self.assertEqual(report["sent"], whole["committed"] + whole["guard_failed"])
+        self.assertLess(report["in_flight_full_share"], 1)
+
+    def test_refusals_are_counted_and_their_delays_are_honoured(self):
+        self.server.kill()
+        self.server = Server(self.folder, "--queue-transactions-max", "512")
+        self.server.__enter__()
+        self.addCleanup(self.server.__exit__, None, None, None)
+        self.check(self.bench("run", *SHORT, "--in-flight", "1"))  # loads the accounts
+        before = self.refused()
+        report = self.bench("run", *SHORT, "--no-load", "--in-flight", "64", "--rate", "10000000")
+        self.check(report)
+        refusals = report["refusals"]
+        self.assertGreater(refusals["count"], 0)
+        self.assertEqual(refusals["count"], self.refused() - before)
+        self.assertEqual(refusals["count"], report["requests_sent_again"])
+        self.assertEqual(refusals["early"], 0)
+        self.assertGreaterEqual(refusals["asked_seconds"], 0.01 * refusals["count"] * 0.999)
+        self.assertGreaterEqual(refusals["waited_seconds"], refusals["asked_seconds"])
+        self.assertEqual(report["due"], report["sent"] + report["not_sent"])
+        self.assertEqual(report["sent"], 64 * report["whole_run"]["requests"])
+        self.assertGreater(report["in_flight_full_share"], 0.2)  # the server is slower than the rate, not the load tester
+
+    def refused(self):
+        return json.loads(self.server.client("--output", "json", "status"))["refused"]
 
     def test_bank_unary(self):
         self.check(self.bench("run", *BRIEF, "--duration", "500ms", "--unary", "--in-flight", "16"))

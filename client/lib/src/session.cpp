@@ -70,6 +70,7 @@ Expected<RequestResult> SessionHandle::submit_and_wait(std::uint64_t number, con
     result.attempts = request.attempts;
     result.invoke_us = request.invoke_us;
     result.return_us = request.return_us;
+    result.refusals = request.refusals;
     promise.set_value(std::move(result));
   };
   state_->submit(number, batch, listener, options);
@@ -82,7 +83,7 @@ std::uint64_t SessionHandle::execute_async(const Batch& batch, ProgressCallback 
       [callback = std::move(callback)](PendingRequest& request, const std::vector<std::uint32_t>& fresh, bool done,
                                        const Error& error) {
         callback(Progress{request.results, fresh, done, error, request.number, request.attempts, request.invoke_us,
-                          request.return_us});
+                          request.return_us, request.refusals});
       },
       options);
 }

@@ -142,6 +142,7 @@ void SessionState::pump() {
   writing_ = true;
   ++request.attempts;
   request.state = PendingRequest::State::sent;
+  end_delay(&request);
   stream_->write(join(head, request.payload), !queue_.empty());
 }
 
@@ -225,10 +226,22 @@ void SessionState::refuse(const RequestPointer& request, const Error& error) {
   request->refusal = error;
   if (!never_ran(error)) request->may_have_run = true;
   request->state = PendingRequest::State::delayed;
-  const TimePoint again = Clock::now() + request->backoff.next(error.retry_after_us);
+  ++request->refusals.count;
+  request->refused_at = Clock::now();
+  const TimePoint again = request->refused_at + request->backoff.next(error.retry_after_us);
   request->retry_timer = connection_->timers().at(again, [weak = weak_from_this(), number = request->number] {
     if (const auto self = weak.lock()) self->on_retry(number);
   });
+}
+
+void SessionState::end_delay(PendingRequest* request) {
+  const TimePoint refused_at = std::exchange(request->refused_at, TimePoint{});
+  if (refused_at == TimePoint{}) return;
+  const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - refused_at);
+  const auto waited_us = static_cast<std::uint64_t>(waited.count());
+  request->refusals.asked_us += request->refusal.retry_after_us;
+  request->refusals.waited_us += waited_us;
+  if (waited_us < request->refusal.retry_after_us) ++request->refusals.early;
 }
 
 void SessionState::on_retry(std::uint64_t number) {

@@ -49,6 +49,8 @@ struct PendingRequest {
   std::uint32_t attempts = 0;
   std::int64_t invoke_us = 0, return_us = 0;
   Backoff backoff;
+  Refusals refusals;
+  TimePoint refused_at = {};  // state delayed, or queued after it: when the refusal came. Else: the clock's epoch
   Error refusal;              // why the last attempt had no answer; becomes the error at the deadline
   bool may_have_run = false;  // an attempt ended without a clear refusal, or an earlier submit() sent this number
   bool in_callback = false;
@@ -106,6 +108,8 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   void pump_at(TimePoint time);
   void receive(const RequestPointer& request, v1::SessionResponse* response, Lock* lock);
   void refuse(const RequestPointer& request, const Error& error);
+  // Measures how long the request has waited since its refusal, now that it is sent again.
+  static void end_delay(PendingRequest* request);
   // Takes the request out of pending_ and makes its last call. While its listener runs, only sets end_error.
   void end(const RequestPointer& request, const Error& error, Lock* lock);
   void end_all(const std::vector<RequestPointer>& requests, const Error& error, Lock* lock);

@@ -43,6 +43,7 @@ TEST(Driver, WhatWasDueAndNeverSentIsAsSlowAsTheStall) {
   Answers stalled({now_us - 11 * kSecond, now_us - 10 * kSecond, now_us - 8 * kSecond}, options);
   stalled.count_not_sent();
   EXPECT_EQ(stalled.whole().not_sent, 300u);
+  EXPECT_EQ(stalled.whole().due, 300u);
   const Histogram latency_us = stalled.measured().latency_us;
   EXPECT_EQ(latency_us.count(), 200u) << "what was due in the warm-up is not measured";
   EXPECT_GE(latency_us.quantile(0), 8 * kSecond - kSecond / 10);

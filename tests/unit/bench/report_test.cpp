@@ -38,6 +38,38 @@ TEST(Report, JsonHasTheContractsFields) {
   EXPECT_TRUE(json["failure"].is_null());
 }
 
+TEST(Report, WhatWasOfferedShows) {
+  RunReport report = sample();
+  report.whole.sent = 3'005;
+  EXPECT_TRUE(to_json(report)["due"].is_null()) << "a closed loop";
+  EXPECT_TRUE(to_json(report)["in_flight_full_share"].is_null());
+  EXPECT_EQ(to_json(report)["sent"], 3'005);
+  report.options.rate_per_s = 2'000;
+  report.options.connections = 2;
+  report.options.warmup_us = 500'000;
+  report.whole.due = 5'000;
+  report.whole.not_sent = 1'995;
+  report.whole.full_us = 4'000'000;
+  EXPECT_EQ(to_json(report)["due"], 5'000);
+  EXPECT_EQ(to_json(report)["not_sent"], 1'995);
+  EXPECT_DOUBLE_EQ(to_json(report)["in_flight_full_share"].number(), 0.8);
+}
+
+TEST(Report, RefusalsAndTheirDelaysShow) {
+  RunReport report = sample();
+  Counts counts;
+  counts.refusals = {3, 1, 30'000, 45'000};
+  report.whole.merge(counts);
+  report.whole.merge(counts);
+  const Json refusals = to_json(report)["refusals"];
+  EXPECT_EQ(refusals["count"], 6);
+  EXPECT_EQ(refusals["early"], 2);
+  EXPECT_DOUBLE_EQ(refusals["asked_seconds"].number(), 0.06);
+  EXPECT_DOUBLE_EQ(refusals["waited_seconds"].number(), 0.09);
+  report.options.unary = true;
+  EXPECT_TRUE(to_json(report)["refusals"].is_null()) << "calls without sessions do not tell";
+}
+
 TEST(Report, AnEndBySignalShowsWithWhatWasCheckedAndWhatWasNot) {
   RunReport report = sample();
   EXPECT_TRUE(to_json(report)["interrupted_by"].is_null());

@@ -22,6 +22,32 @@ TEST_F(SessionTest, WaitsAsLongAsTheServerAsks) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->attempts, 3u);
   EXPECT_GE(result->return_us - result->invoke_us, 120'000);
+  EXPECT_EQ(result->refusals.count, 2u);
+  EXPECT_EQ(result->refusals.early, 0u);
+  EXPECT_EQ(result->refusals.asked_us, 120'000u);
+  EXPECT_GE(result->refusals.waited_us, result->refusals.asked_us);
+  EXPECT_LE(static_cast<std::int64_t>(result->refusals.waited_us), result->return_us - result->invoke_us);
+  EXPECT_EQ(session_->execute(adds(1))->refusals.count, 0u) << "each request has its own";
+}
+
+// The second delay ends with the request, so it is not one that was waited for.
+TEST_F(SessionTest, TheLastDelayOfARequestThatIsGivenUpDoesNotCount) {
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    write(refusal(request.number(), grpc::StatusCode::RESOURCE_EXHAUSTED, 100'000));
+    return std::nullopt;
+  };
+  open();
+  std::promise<Refusals> ended;
+  session_->execute_async(
+      adds(1),
+      [&](const Progress& progress) {
+        if (progress.done) ended.set_value(progress.refusals);
+      },
+      within(199'000));
+  const Refusals refusals = ended.get_future().get();
+  EXPECT_LE(refusals.count, 2u);
+  EXPECT_LE(refusals.asked_us, 100'000u);
+  EXPECT_GE(refusals.waited_us, refusals.asked_us);
 }
 
 TEST_F(SessionTest, ARefusalThatLastsIsToldAtTheDeadline) {

@@ -70,6 +70,15 @@ struct CallOptions {
 // The time of the monotonic clock that measures requests, in microseconds.
 std::int64_t monotonic_us();
 
+// How often the server refused a request for the moment, and said after what delay to try again. `count` has all of
+// these refusals. The rest is about those after which the request was sent again.
+struct Refusals {
+  std::uint32_t count = 0;
+  std::uint32_t early = 0;      // after which it was sent again before the delay was over
+  std::uint64_t asked_us = 0;   // sum of the delays that the server asked for
+  std::uint64_t waited_us = 0;  // sum of the times from the refusal until it was sent again, as measured
+};
+
 // The argument of a callback, which is called as transactions finish. The transactions in `indices` have their results
 // now. The last call has `done` set. If it has an error for which never_ran() is false, the outcomes of the
 // transactions without a result are unknown. Session::resume asks for them again.
@@ -81,6 +90,7 @@ struct Progress {
   std::uint64_t request = 0;                  // its number in the session
   std::uint32_t attempts = 0;                 // how often it was sent
   std::int64_t invoke_us = 0, return_us = 0;  // monotonic_us() of the first send and of this answer
+  Refusals refusals = {};
 };
 using ProgressCallback = std::function<void(const Progress&)>;
 
@@ -89,6 +99,7 @@ struct RequestResult {  // the results of one request, and how it was sent
   std::uint64_t request = 0;                  // its number in the session; 0: without a session
   std::uint32_t attempts = 1;                 // how often it was sent
   std::int64_t invoke_us = 0, return_us = 0;  // monotonic_us() of the first send and of the last answer
+  Refusals refusals = {};  // of a request that was sent on the stream of its session, without an upload
 };
 
 struct Pair {
