@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
-"""Attacks by connections: many silent ones, and headers that want to forge lines of the server's log."""
+"""Attacks by connections: many silent ones from one address and from many, large metadata, and headers that want to forge
+lines of the server's log. And connections that do no harm: those without a call are closed in time, and those that only send
+pings now and then stay."""
 
 import argparse
 import pathlib
 import resource
+import select
 import socket
 import ssl
+import subprocess
 import sys
 import time
 
 import http2
+from greedy_test import add_one, transaction
+from light_client import LightClient
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
@@ -25,9 +31,9 @@ def is_closed(connection):
     try:
         while connection.recv(65536):
             pass
-    except BlockingIOError:
+    except http2.WOULD_BLOCK:
         return False
-    except ConnectionError:
+    except OSError:
         pass
     return True
 
@@ -93,6 +99,41 @@ def attack_silent_connections(count):
         assert "--connections-per-address-max" in refused[0], refused
     print(f"silent connections: {len(held)} took at most {descriptors} of 1,024 descriptors, and all were closed after "
           f"{seconds:.1f} s")
+
+
+def attack_from_many_addresses():
+    """Row 3 from several addresses: together they reach the limit of all connections, and none reaches its own limit."""
+    flags = ("--connections-max", "300", "--connections-per-address-max", "100", "--handshake-timeout", "3s")
+    with temporary_folder() as folder, FewDescriptors(folder, *flags) as server:
+        server.client("put", "key", "1")
+        light = LightClient(server)
+        light.add()
+        began = time.monotonic()
+        held = []
+        for number in range(480):
+            held += open_many(server.endpoint, 1, source=f"127.0.0.{2 + number % 8}", preface=False)
+        descriptors = count_descriptors(server)
+        is_full = not server_answers(server)
+        light.add()  # who is connected goes on
+        waited = time.monotonic() - began
+        open_at_once = sum(not is_closed(connection) for connection in held)
+        until(lambda: server_answers(server), "a connection of another client", 30)
+        seconds = work_until_closed(server, held, began)
+        light.close()
+        refused = [line for line in server.log.read_text().splitlines() if "kilokvd refused or cut off connections" in line]
+        assert refused and "300 connections are open (--connections-max)" in refused[0], refused
+        assert "--connections-per-address-max" not in refused[0], refused
+        assert 250 <= open_at_once < 300 or waited > 3, f"{open_at_once} of 300 connections were open at once"
+        assert is_full or waited > 3, "another client got a connection although all were taken"
+    print(f"silent connections from 8 addresses: {open_at_once} of {len(held)} were open at once (at most 300), took at most "
+          f"{descriptors} of 1,024 descriptors, and all were closed after {seconds:.1f} s; a client that was there before went "
+          "on")
+
+
+def server_answers(server):
+    run = subprocess.run(server.command("kilokv", "--timeout", "1s", "get", "key"), capture_output=True, check=False,
+                         timeout=60 * SLOWER)
+    return run.returncode == 0
 
 
 def client_hello():
@@ -172,24 +213,135 @@ def attack_half_open(server_flags=()):
     print("half-open connections: all descriptors came back")
 
 
-def attack_log():
-    """Row 7: newlines in the values of headers."""
-    forged = "2026-01-01T00:00:00.000000Z critical kilokvd fatal"
+def close_idle():
+    """A connection without a call is closed after --connection-idle-max. Those with calls stay."""
+    with temporary_folder() as folder, Server(folder, "--connection-idle-max", "1s") as server:
+        light = LightClient(server)
+        idle, busy = http2.Caller(server.endpoint, ATTACKER), http2.Caller(server.endpoint, ATTACKER)
+        for caller in (idle, busy):
+            finish_call(caller)
+        began = time.monotonic()
+        closed_after = None
+        while time.monotonic() < began + 4 * SLOWER:
+            finish_call(busy)  # raises if its connection is closed
+            light.add()
+            if closed_after is None and is_closed(idle.socket):
+                closed_after = time.monotonic() - began
+            time.sleep(0.05)
+        assert closed_after is not None, "the connection without a call is still open"
+        assert closed_after >= 0.9, f"it was closed after {closed_after:.2f} s"
+        busy.close()
+        light.close()
+    print(f"idle connections: one was closed after {closed_after:.1f} s, and two with calls stayed")
+
+
+def finish_call(caller, payload=http2.bytes_field(2, transaction(add_one(b"sum")))):
+    """Makes a call, and waits for its end."""
+    caller.call("Execute", payload)
+    wait_for_calls(caller)
+
+
+def wait_for_calls(caller):
+    end = time.monotonic() + 30 * SLOWER
+    while caller.open:
+        assert time.monotonic() < end, "a call without an end"
+        select.select([caller], [caller] if caller.wants_to_write() else [], [], 0.05)
+        caller.read()
+
+
+class LargeCaller(http2.Caller):
+    """Its headers may need more than one frame."""
+
+    def call_with(self, metadata_bytes, payload):
+        self._stream += 2
+        self.open.add(self._stream)
+        block = http2.call_headers("Execute", ("x-large", "y" * metadata_bytes))
+        parts = [block[at:at + 16384] for at in range(0, len(block), 16384)]
+        for number, part in enumerate(parts):
+            flags = http2.END_HEADERS if number + 1 == len(parts) else 0
+            self._out += http2.frame(http2.CONTINUATION if number else http2.HEADERS, flags, self._stream, part)
+        self._out += http2.frame(http2.DATA, http2.END_STREAM, self._stream, http2.message(payload))
+        self.write()
+
+
+def attack_metadata():
+    """A call with 20 KiB of metadata does not run; the limit is 16 KiB. The connection and others go on."""
     with temporary_folder() as folder, Server(folder) as server:
+        light = LightClient(server)
+        caller = LargeCaller(server.endpoint, ATTACKER)
+        adds = 0
+        for metadata_bytes in (1000, 20 << 10, 12 << 10, 20 << 10):
+            caller.call_with(metadata_bytes, http2.bytes_field(2, transaction(add_one(b"sum"))))
+            wait_for_calls(caller)
+            light.add()
+            adds += metadata_bytes < 16 << 10
+            assert server.value("sum") == adds, f"the sum is {server.value('sum')} after {metadata_bytes} bytes"
+        finish_call(caller)
+        assert server.value("sum") == adds + 1
+        caller.close()
+        light.close()
+    print("metadata: a call with 20 KiB did not run, those with 1,000 bytes and 12 KiB did, on the same connection")
+
+
+def keep_alive(seconds, interval=10):
+    """A client with a usual keepalive, which does nothing for longer than a minute, keeps its connection."""
+    with temporary_folder() as folder, Server(folder) as server:
+        caller = PingingCaller(server.endpoint, ATTACKER)
+        finish_call(caller)
+        began, pings = time.monotonic(), 0
+        while time.monotonic() < began + seconds:
+            if time.monotonic() >= began + pings * interval:
+                caller.ping()
+                pings += 1
+            select.select([caller], [], [], 0.1)
+            caller.read()  # raises if the server sends the client away
+        finish_call(caller)
+        assert server.value("sum") == 2 and caller.answered == pings, f"{caller.answered} of {pings} pings were answered"
+        caller.close()
+    print(f"keepalive: {pings} pings in {seconds} s were answered, and the connection stayed")
+
+
+class PingingCaller(http2.Caller):
+    """`answered`: pings."""
+
+    answered = 0
+
+    def ping(self):
+        self._out += http2.frame(http2.PING, 0, 0, bytes(8))
+        self.write()
+
+    def _take(self, kind, flags, stream, payload):
+        self.answered += kind == http2.PING and flags & http2.ACK
+        super()._take(kind, flags, stream, payload)
+
+
+def forging_headers(forged):
+    """Headers whose values would be lines of their own in a log."""
+    text = f"1\n{forged}\r\n{forged}" + "x" * 3000
+    return [(name, text) for name in ("grpc-timeout", "authorization", "user-agent", "grpc-encoding", "x-any")]
+
+
+def attack_log(seconds=3, server_class=Server):
+    """Row 7: newlines in the values of headers. `server_class`: GuardedServer for somebody without a login."""
+    forged = "2026-01-01T00:00:00.000000Z critical kilokvd fatal"
+    with temporary_folder() as folder, server_class(folder) as server:
+        authority = getattr(server, "authority", None)
+        blocks = [http2.call_headers("Get", header) for header in forging_headers(forged)]
         began = time.monotonic()
         size = server.log.stat().st_size
         sent = 0
-        while time.monotonic() - began < 3:
+        while time.monotonic() - began < seconds:
             try:
-                with http2.connect(server.endpoint, source=ATTACKER) as connection:
-                    block = http2.call_headers("Get", ("grpc-timeout", f"1\n{forged}\r\n{forged}" + "x" * 3000))
+                with http2.connect(server.endpoint, source=ATTACKER, authority=authority) as connection:
                     for stream in range(1, 100, 2):
+                        block = blocks[sent % len(blocks)]
                         connection.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, block))
                         sent += 1
-            except ConnectionError:
+            except OSError:
                 pass
         server.client("--timeout", "60s", "put", "key", "1")
-        lines = server.log.read_text().splitlines()
+        lines = server.log.read_bytes().decode(errors="replace").splitlines()  # also at \r, as a terminal would show them
+        assert sent > 100, f"only {sent} headers were sent"
         assert not any(line.startswith(forged) for line in lines), "a forged line"
         quoting = [line for line in lines if "gRPC says" in line]
         assert quoting, "gRPC's log is lost"
@@ -198,15 +350,28 @@ def attack_log():
     print(f"log: {sent} headers with forged lines made {len(quoting)} lines, {grown} bytes")
 
 
-def main():
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # this program holds all connections
+def raise_limit():
+    """This program holds all connections."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def main():
+    raise_limit()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--silent", type=int, default=1200, help="connections that say nothing")
+    parser.add_argument("--idle-seconds", type=int, help="only: keep a connection without calls for so long")
+    parser.add_argument("--ping-seconds", type=float, default=10, help="between two pings of that connection")
     options = parser.parse_args()
+    if options.idle_seconds:
+        keep_alive(options.idle_seconds, options.ping_seconds)
+        return
     attack_silent_connections(options.silent)
     attack_unfinished_handshakes(options.silent)
+    attack_from_many_addresses()
     attack_half_open()
+    close_idle()
+    attack_metadata()
     attack_log()
 
 
