@@ -1,28 +1,42 @@
 #!/usr/bin/env python3
 """Strangers: attacks by those who reach the port of a server with TLS and logins, and have no valid login.
 
-    the attacks of the greedy clients (rows 1, 2, 10 and 11), and the floods of row 5: every call is refused, so nothing of
-    them is queued, parked, opened or stored
-    10,000 calls with wrong tokens: they cost the others less than 5% of their throughput
+    rows 1, 2, 10 and 11 (greedy clients)  every call is refused, so nothing of them is queued, parked, opened or stored
+    row 1, too                             calls whose answers nobody reads
+    row 3 (silent connections)             after a finished handshake, and after the first settings of HTTP/2
+    row 5 (floods)                         as in flood_test.py
+    row 7 (forged lines of the log)        as in network_test.py
+    10,000 calls with wrong tokens         they cost the others less than 5% of their throughput
+
+A stranger has no login, or one that does not count: a token that is unknown, has expired, or was removed, or the certificate
+of another authority. After each attack, the peak of the memory and the number of descriptors are in their bounds.
 """
 
 import argparse
+import contextlib
 import json
+import pathlib
 import select
+import ssl
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 import flood_test
 import http2
+import network_test
 from greedy_test import (EXISTS, WAIT, Attacker, add_one, batch_of, compare, fill,
                          range_get, status, temporary_folder, transaction)
 from guarded_server import GuardedServer
-from light_client import ATTACKER, MIB, check_memory, rss_of, take_core
-from programs import SLOWER
+from light_client import ATTACKER, CORES, MIB, LightClient, check_memory, take_core
+from certificates import CLIENT, SERVER, Authority
+from programs import SLOWER, Server, until
 
 WRONG_CALLS = 10000
+GROWTH = 300 * MIB  # of the memory of the server, at most, in each attack
+SPARE_DESCRIPTORS = 40  # beside those of the attacker's connections: the light client, `kilokv status`, files of storage
 
 
 def attacks():
@@ -31,101 +45,353 @@ def attacks():
     guard = http2.number_field(1, EXISTS) + http2.number_field(2, WAIT) + http2.bytes_field(3, b"never")
     waits = transaction(add_one(b"applied"), guards=(guard,), wait_us=86400 * 10**6)
     adds = batch_of([transaction(add_one(b"a%06d" % number)) for number in range(8192)])
-    gets = b"".join(http2.bytes_field(1, b"v%06d" % number) for number in range(7))
-    yield "row 1", "Get", gets, 1, 100
     for connections in (1, 64):
         yield "row 2", "ExecuteBatch", batch_of([reads] * 1000), connections, 1
         yield "row 10", "ExecuteBatch", adds, connections, 128 // connections
+    yield "row 1", "Get", GETS, 1, 100
     yield "row 11", "ExecuteBatch", batch_of([waits] * 1000), 1, 40
     yield "row 11", "OpenSession", http2.number_field(1, 3600 * 10**6), 1, 100
 
 
+GETS = b"".join(http2.bytes_field(1, b"v%06d" % number) for number in range(7))
+
+
+class Peak:
+    """The peak of the memory of a server, and its most descriptors, during an attack."""
+
+    def __init__(self, server):
+        self._server, self.descriptors = server, 0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self._end.wait(0.02):
+            self.descriptors = max(self.descriptors, count_descriptors(self._server))
+
+    def __enter__(self):
+        pathlib.Path(f"/proc/{self._server.pid}/clear_refs").write_text("5")  # the peak begins anew
+        self.before = self._memory("VmRSS")
+        self.descriptors_before = count_descriptors(self._server)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._thread.join()
+        self.memory = self._memory("VmHWM")
+
+    def _memory(self, name):
+        text = pathlib.Path(f"/proc/{self._server.pid}/status").read_text()
+        return next(int(line.split()[1]) << 10 for line in text.splitlines() if line.startswith(name + ":"))
+
+    def check(self, name, connections):
+        print(f"{name}: memory {self.before >> 20} to at most {self.memory >> 20} MiB; {self.descriptors_before} to at most "
+              f"{self.descriptors} descriptors", flush=True)
+        assert self.memory > 0 and self.descriptors > 0
+        check_memory(self.memory - self.before <= GROWTH, "the server's memory grew too much")
+        most = self.descriptors_before + connections + SPARE_DESCRIPTORS
+        assert self.descriptors <= most, f"{self.descriptors} descriptors of the server, and {most} are explained"
+        until(lambda: count_descriptors(self._server) <= self.descriptors_before + SPARE_DESCRIPTORS, "the descriptors", 30)
+
+
+def count_descriptors(server):
+    return len(list(pathlib.Path(f"/proc/{server.pid}/fd").iterdir()))
+
+
+class CertifiedServer(Server):
+    """A server that logs in clients by certificates of its authority, too. `stranger`: a certificate of another authority
+    with the name of the administrator."""
+
+    def __init__(self, folder, *flags):
+        authority, other = Authority(folder, "Test CA"), Authority(folder, "Another CA")
+        self.authority = str(authority.certificate)
+        self.token_file = pathlib.Path(folder) / "admin.token"
+        self._pair, self.stranger = authority.issue("admin", CLIENT), other.issue("admin", CLIENT)
+        super().__init__(folder, *authority.issue("server", SERVER).flags(), "--tls-client-ca", self.authority, "--login",
+                         "on", "--bootstrap-file", str(self.token_file), *flags)
+
+    def command(self, program, *arguments, pair=None):
+        return [*super().command(program, *arguments), "--tls-ca", self.authority, "--token-file", str(self.token_file),
+                *(pair or self._pair).flags()]
+
+
+def make_tokens(server):
+    """Tokens that do not count, by the reason."""
+    server.client("role", "grant", "reader", "--read", "")
+    server.client("user", "set", "reader", "--role", "reader")
+    tokens = {"no login": None, "a wrong token": f"kilokv_{0:016x}_{1:064x}"}
+    for name, more in (("an expired token", ("--expires-in", "1s")), ("a removed token", ())):
+        file = server.folder / (name.split()[1] + ".token")
+        server.client("token", "create", "reader", "--file", str(file), *more)
+        tokens[name] = file.read_text().strip()
+    server.client("token", "remove", tokens["a removed token"].split("_")[1])
+    time.sleep(1.2)  # until the other one has expired
+    for name, token in tokens.items():
+        file = server.folder / "stranger.token"
+        if token is not None:
+            file.write_text(token + "\n")
+            file.chmod(0o600)
+            text = refusal(server.command("kilokv", "get", "k000000"), {server.token_file: file})
+            word = {"a wrong token": "unknown, or was removed", "an expired token": "expired",
+                    "a removed token": "unknown, or was removed"}[name]
+            assert word in text, text
+    return tokens
+
+
+def refusal(command, replaced):
+    """What `kilokv` says when it is refused; `replaced`: other words in its command."""
+    replaced = {str(key): str(value) for key, value in replaced.items()}
+    run = subprocess.run([replaced.get(word, word) for word in command], capture_output=True, text=True, check=False,
+                         timeout=60 * SLOWER)
+    assert run.returncode == 5, f"exit {run.returncode}: {run.stdout}{run.stderr}"
+    return run.stderr
+
+
+@contextlib.contextmanager
+def as_stranger(token=None, pair=None):
+    """Within this, the raw frames of this process and of its children carry a token, or come over a connection with a
+    client certificate."""
+    headers, context = http2.call_headers, ssl.create_default_context
+
+    def with_token(method, *more):
+        return headers(method, *more, ("authorization", f"Bearer {token}"))
+
+    def with_certificate(*arguments, **named):
+        made = context(*arguments, **named)
+        made.load_cert_chain(str(pair.certificate), str(pair.key))
+        return made
+
+    try:
+        if token is not None:
+            http2.call_headers = with_token
+        if pair is not None:
+            ssl.create_default_context = with_certificate
+        yield
+    finally:
+        http2.call_headers, ssl.create_default_context = headers, context
+
+
+def check_nothing_is_kept(server, refused):
+    now = status(server)
+    assert now["logins_refused"] > refused, "no call was refused"
+    for field in ("parked", "uploads", "queued_bytes"):
+        assert now[field] == 0, f"{field} is {now[field]}"
+    assert now["sessions"] <= 1, f"{now['sessions']} sessions"
+
+
 def attack_without_a_login(seconds, strict):
+    """Rows 1, 2, 10 and 11. The long form has each attack with each login."""
     with temporary_folder() as folder, GuardedServer(folder) as server:
         fill(server, "k", 10000, 1)
         fill(server, "v", 7, "x" * (512 << 10))
-        before, rss = status(server), rss_of(server.pid)
-        for name, method, payload, connections, calls in attacks():
-            refused = status(server)["logins_refused"]
+        tokens = list(make_tokens(server).items())
+        for number, (name, method, payload, connections, calls) in enumerate(attacks()):
+            for login, token in tokens if strict else (tokens[number % len(tokens)],):
+                title = f"{name} by a stranger with {login}, {method}, {connections} connections"
+                refused = status(server)["logins_refused"]
+                attack = {"method": method, "payload": payload, "connections": connections, "calls": calls,
+                          "authority": server.authority}
+                with as_stranger(token), Peak(server) as peak:
+                    # They run no batch for which the light client could wait.
+                    compare(server, title, seconds, strict, attack, 0)
+                peak.check(title, connections)
+                check_nothing_is_kept(server, refused)
+        assert server.value("a000000") == server.value("applied") == 0, "a transaction of a stranger has run"
+        line = next(line for line in server.log.read_text().splitlines() if "refused logins" in line)
+        assert f"last_peer=ipv4:{ATTACKER}" in server.log.read_text(), line
+
+
+def attack_with_a_strange_certificate(seconds, strict):
+    """Row 2 and row 10, with the certificate of another authority that has the administrator's name."""
+    with temporary_folder() as folder, CertifiedServer(folder) as server:
+        fill(server, "k", 10000, 1)
+        text = refusal(server.command("kilokv", "get", "k000000", pair=server.stranger), {})
+        assert "does not accept the certificate of the client" in text, text
+        for name, method, payload, connections, calls in list(attacks())[:None if strict else 2]:
+            title = f"{name} by a stranger with a certificate, {method}, {connections} connections"
             attack = {"method": method, "payload": payload, "connections": connections, "calls": calls,
                       "authority": server.authority}
-            # They run no batch for which the light client could wait.
-            compare(server, f"{name} by a stranger, {method}, {connections} connections", seconds, strict, attack, 0)
+            with as_stranger(pair=server.stranger), Peak(server) as peak:
+                compare(server, title, seconds, strict, attack, 0)
+            peak.check(title, connections)
             now = status(server)
-            assert now["logins_refused"] > refused, "no call was refused"
-            for field in ("parked", "uploads", "queued_bytes"):
-                assert now[field] == 0, f"{field} is {now[field]}"
-            assert now["sessions"] <= before["sessions"], now["sessions"]
-        assert server.value("applied") == 0 and server.value("a000001") == 0
-        check_memory(rss_of(server.pid) - rss <= 300 * MIB, "the server's memory grew too much")
-        line = next(line for line in server.log.read_text().splitlines() if "refused logins" in line)
-        assert f"last_peer=ipv4:{ATTACKER}" in line and "needs a login" in line, line
+            assert now["parked"] == now["uploads"] == now["queued_bytes"] == 0 and now["sessions"] <= 1, now
+        assert server.value("a000000") == server.value("applied") == 0, "a transaction of a stranger has run"
 
 
-def call_with_wrong_tokens(endpoint, stopping, ended, authority, calls, seconds):
-    """So many calls with wrong tokens, evenly over so many seconds."""
-    caller = http2.Caller(endpoint, ATTACKER, authority=authority)
+def attack_without_reading(seconds, strict):
+    """Row 1: a stranger calls, and reads nothing: first with windows of 0 bytes, then not even from the socket."""
+    with temporary_folder() as folder, GuardedServer(folder) as server:
+        fill(server, "v", 7, "x" * (512 << 10))
+        light = LightClient(server)
+        light.run(0.2)
+        refused = status(server)["logins_refused"]
+        with Peak(server) as peak:
+            caller = http2.Caller(server.endpoint, ATTACKER, window=0, authority=server.authority)
+            for _ in range(1000):
+                caller.call("Get", GETS)
+            end = time.monotonic() + 10 * SLOWER
+            while time.monotonic() < end and caller.open:
+                select.select([caller], [caller] if caller.wants_to_write() else [], [], 0.01)
+                caller.read()
+                light.add()
+            assert not caller.open, "the server keeps calls of a client that does not read"
+            received = caller.received
+        title = f"row 1 by a stranger with windows of 0 bytes, 1,000 calls ended, {received} bytes of answers received"
+        peak.check(title, 1)
+        assert received == 0, "a stranger got an answer"
+        caller.close()
+        check_nothing_is_kept(server, refused)
+        block = http2.call_headers("Get")
+        with Peak(server) as peak:
+            held = [http2.connect(server.endpoint, ATTACKER, authority=server.authority) for _ in range(16)]
+            stalled = []  # connections that the server does not read any more
+            stream, sent, cut, end = 1, 0, 0, time.monotonic() + seconds
+            longest = 0
+            while time.monotonic() < end and held:
+                calls = bytearray()
+                for _ in range(20):
+                    calls += http2.frame(http2.HEADERS, http2.END_HEADERS, stream, block)
+                    calls += http2.frame(http2.DATA, http2.END_STREAM, stream, http2.message(GETS))
+                    stream += 2
+                for connection in list(held):
+                    connection.settimeout(0.05)
+                    try:
+                        connection.sendall(calls)
+                        sent += 20
+                    except TimeoutError:  # the server reads no more; a part of the calls is sent, so this one must rest
+                        cut += 1
+                        held.remove(connection)
+                        stalled.append(connection)
+                    except OSError:
+                        cut += 1
+                        held.remove(connection)
+                longest = max(longest, light.add())
+        for connection in held + stalled:
+            connection.close()
+        light.close()
+        peak.check(f"row 1 by a stranger who never reads: {sent} calls on 16 connections, {cut} of which the server reads no "
+                   f"more, or closed; longest ADD of the light client {longest * 1e3:.1f} ms", 16)
+        check_nothing_is_kept(server, refused)
+        if strict:
+            assert longest < 1, "the light client waits too long"
+
+
+class FewGuarded(network_test.FewDescriptors, GuardedServer):
+    """With TLS, logins and few descriptors."""
+
+
+def attack_silently(count):
+    """Row 3: silent connections after a finished handshake of TLS; half of them have sent the first settings of HTTP/2."""
+    with temporary_folder() as folder, FewGuarded(folder, "--handshake-timeout", "3s", "--connection-idle-max",
+                                                  "3s") as server:
+        server.client("put", "key", "1")
+        began = time.monotonic()
+        held, refused = [], 0
+        with Peak(server) as peak:
+            for number in range(count):
+                try:
+                    held.append(http2.connect(server.endpoint, ATTACKER, preface=number % 2 == 0,
+                                              authority=server.authority))
+                except OSError:  # refused after the accept
+                    refused += 1
+            finished = sum(not network_test.is_closed(connection) for connection in held)
+            seconds = network_test.work_until_closed(server, held, began)
+        peak.check(f"row 3 by a stranger: {len(held)} handshakes finished and {refused} refused, {finished} open at once; all "
+                   f"were closed after {seconds:.1f} s", count)
+        assert finished > 20, "hardly any connection stayed open"
+        assert peak.descriptors < 600, f"{peak.descriptors} of 1,024 descriptors"
+
+
+def call_with_wrong_tokens(endpoint, stopping, ended, authority, calls, seconds, connections):
+    """So many calls with wrong tokens, evenly over so many seconds; 0 seconds: as fast as the server answers. Without a
+    number of calls, it goes on until it is stopped."""
+    callers = [http2.Caller(endpoint, ATTACKER, authority=authority) for _ in range(connections)]
     began = time.monotonic()
     sent = 0
-    while ended.value < calls and not stopping.is_set():
-        due = min(calls, int((time.monotonic() - began) / seconds * calls))
-        while sent < due and len(caller.open) < 100:
-            token = f"kilokv_{sent:016x}_{sent:064x}"
-            caller.call("Get", http2.bytes_field(1, b"k"), ("authorization", f"Bearer {token}"))
-            sent += 1
-        select.select([caller], [caller] if caller.wants_to_write() else [], [], 0.01)
-        caller.read()
-        ended.value = sent - len(caller.open)
-    caller.close()
+    while not stopping.is_set() and not (calls and ended.value >= calls):
+        due = calls or sent + 100 * connections
+        if seconds:
+            due = min(calls, int((time.monotonic() - began) / seconds * calls))
+        for caller in callers:
+            while sent < due and len(caller.open) < 100:
+                token = f"kilokv_{sent:016x}_{sent:064x}"
+                caller.call("Get", http2.bytes_field(1, b"k"), ("authorization", f"Bearer {token}"))
+                sent += 1
+        writers = [caller for caller in callers if caller.wants_to_write()]
+        for caller in select.select(callers, writers, [], 0.01)[0]:
+            caller.read()
+        ended.value = sent - sum(len(caller.open) for caller in callers)
+    for caller in callers:
+        caller.close()
 
 
-def goodput(server, seconds, wrong_calls):
-    """Committed transfers per second of others, during so many calls with wrong tokens."""
-    attacker = None
-    if wrong_calls:
-        attacker = Attacker(call_with_wrong_tokens, server.endpoint, authority=server.authority, calls=wrong_calls,
-                            seconds=seconds)
+def goodput(server, seconds, attack=None):
+    """Committed transfers per second of others, and how many calls with wrong tokens ended meanwhile."""
+    attacker = attack and Attacker(call_with_wrong_tokens, server.endpoint, authority=server.authority, **attack)
     run = subprocess.run(server.command("kilokv-bench", "run", "--workload", "bank", "--batch-size", "64", "--duration",
                                         f"{seconds}s", "--warmup", "0s", "--json", "-"), capture_output=True, text=True,
                          check=False, timeout=(seconds + 120) * SLOWER, preexec_fn=lambda: take_core("attacker"))
+    ended = attacker.stop() if attacker else 0
     assert run.returncode == 0, run.stdout + run.stderr
-    if attacker is not None:
-        ended = attacker.stop()
-        assert ended >= 0.9 * wrong_calls, f"only {ended} of {wrong_calls} calls were made"
-    return json.loads(run.stdout)["committed_per_s"]
+    return json.loads(run.stdout)["committed_per_s"], ended
 
 
 def attack_by_wrong_tokens(seconds, pairs, strict):
+    calls = int(min(WRONG_CALLS, 700 * seconds))
+    forms = {"evenly": {"calls": calls, "seconds": seconds, "connections": 1},
+             "as fast as possible": {"calls": calls, "seconds": 0, "connections": 1},
+             "as fast as possible from 64 connections": {"calls": calls, "seconds": 0, "connections": 64},
+             "without an end": {"calls": 0, "seconds": 0, "connections": 1},
+             "without an end from 64 connections": {"calls": 0, "seconds": 0, "connections": 64}}
     with temporary_folder() as folder, GuardedServer(folder) as server:
-        calls = int(min(WRONG_CALLS, 700 * seconds))
-        ratios = []
-        goodput(server, 1, 0)
-        for pair in range(pairs):
-            order = (calls, 0) if pair % 2 else (0, calls)
-            rates = {wrong: goodput(server, seconds, wrong) for wrong in order}
-            ratios.append(rates[calls] / rates[0])
-        refused = status(server)["logins_refused"]
-        print(f"wrong tokens: {calls} calls in {seconds} s, {refused} refused; throughput of the others during the attack "
-              f"and alone, ratios: {' '.join(f'{ratio:.3f}' for ratio in ratios)}, median "
-              f"{statistics.median(ratios):.3f}", flush=True)
-        assert refused >= pairs * calls * 0.9
-        lines = [line for line in server.log.read_text().splitlines() if "refused logins" in line]
-        assert len(lines) <= (seconds + 2) * pairs, f"{len(lines)} lines of the log"
-        if strict:
-            assert statistics.median(ratios) > 0.95, "wrong tokens cost the others too much"
+        goodput(server, 1)
+        for name, attack in forms.items():
+            if not strict and name not in ("evenly", "without an end from 64 connections"):
+                continue
+            ratios, done = [], 0
+            before = status(server)["logins_refused"]
+            with Peak(server) as peak:
+                for pair in range(pairs if attack["calls"] else max(1, pairs // 3)):
+                    rates = {}
+                    for is_attacked in (True, False) if pair % 2 else (False, True):
+                        rates[is_attacked], ended = goodput(server, seconds, attack if is_attacked else None)
+                        done += ended
+                        assert not is_attacked or ended >= 0.9 * attack["calls"], f"only {ended} calls were made"
+                    ratios.append(rates[True] / rates[False])
+            refused = status(server)["logins_refused"] - before
+            peak.check(f"wrong tokens {name}: {done} calls in {len(ratios)} x {seconds} s, {refused} refused; throughput of "
+                       f"the others during the attack and alone, ratios: {' '.join(f'{ratio:.3f}' for ratio in ratios)}, "
+                       f"median {statistics.median(ratios):.3f}", attack["connections"])
+            assert refused >= done > 0
+            lines = [line for line in server.log.read_text().splitlines() if "refused logins" in line]
+            assert len(lines) <= 2 * (seconds + 2) * pairs * len(forms), f"{len(lines)} lines of the log"
+            if strict and attack["calls"] == WRONG_CALLS:
+                assert statistics.median(ratios) > 0.95, f"wrong tokens {name} cost the others too much"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=2, help="of each run: alone, and under each attack")
+    parser.add_argument("--seconds", type=int, default=1, help="of each run: alone, and under each attack")
     parser.add_argument("--pairs", type=int, default=1, help="runs with and without wrong tokens")
+    parser.add_argument("--silent", type=int, default=200, help="connections that say nothing")
     parser.add_argument("--strict", action="store_true", help="fail if others wait too long; needs two idle cores")
+    parser.add_argument("--only", choices=("greedy", "certificate", "reading", "silent", "floods", "log", "tokens"),
+                        help="one kind of attack")
     options = parser.parse_args()
+    assert not options.strict or len(CORES) > 1, "the attacker needs a core of its own"
+    network_test.raise_limit()
     take_core("server")
-    attack_without_a_login(options.seconds, options.strict)
-    for kind in flood_test.FLOODS:
-        flood_test.attack(kind, options.seconds, 600 * MIB, options.strict, GuardedServer)
-    attack_by_wrong_tokens(options.seconds, options.pairs, options.strict)
+    kinds = {"greedy": lambda: attack_without_a_login(options.seconds, options.strict),
+             "certificate": lambda: attack_with_a_strange_certificate(options.seconds, options.strict),
+             "reading": lambda: attack_without_reading(options.seconds, options.strict),
+             "silent": lambda: attack_silently(options.silent),
+             "floods": lambda: [flood_test.attack(kind, options.seconds, 600 * MIB, options.strict, GuardedServer)
+                                for kind in flood_test.FLOODS],
+             "log": lambda: network_test.attack_log(options.seconds, GuardedServer),
+             "tokens": lambda: attack_by_wrong_tokens(max(2, options.seconds), options.pairs, options.strict)}
+    for kind in kinds if options.only is None else (options.only,):
+        kinds[kind]()
 
 
 if __name__ == "__main__":
