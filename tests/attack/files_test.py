@@ -13,8 +13,9 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from programs import BIN, LoggingServer, Server, temporary_folder  # noqa: E402
+from programs import BIN, LoggingServer, Server, temporary_folder, until  # noqa: E402
 
+LONG = 100  # so many kills must have met what they are for at least once in ten
 LOG_FILES_MAX = 2  # write-ahead logs that are there after a start, however many starts were killed before
 
 
@@ -82,14 +83,32 @@ def attack_clock():
     print("clock: a start with a clock that was too far ahead was refused")
 
 
+def time_of_creation():
+    """When a new database begins to be created, and when it is whole: seconds after the start of its server."""
+    with temporary_folder() as folder:
+        server = Server(folder)
+        mark = server.folder / "data" / "CREATING"
+        began = time.monotonic()
+        server.start(wait=False)
+        try:
+            until(mark.exists, "the begin of the creation")
+            first = time.monotonic() - began
+            until(lambda: not mark.exists(), "the end of the creation")
+            return first, time.monotonic() - began
+        finally:
+            server.kill()
+
+
 def attack_creation(kills, rng):
-    """Row 9: SIGKILL in the first 200 ms of a new database. Every one of them starts afterwards, and works."""
+    """Row 9: SIGKILL in the first 200 ms of a new database. Every one of them starts afterwards, and works. Half of the kills
+    come while the database is created, as far as one can tell before."""
+    first, last = time_of_creation()
     cut = 0
     for number in range(kills):
         with temporary_folder() as folder:
             server = Server(folder)
             server.start(wait=False)
-            time.sleep(rng.uniform(0, 0.2))
+            time.sleep(rng.uniform(first, last) if number % 2 and last < 0.2 else rng.uniform(0, 0.2))
             server.kill()
             cut += (server.folder / "data" / "CREATING").exists()
             with server:
@@ -98,6 +117,7 @@ def attack_creation(kills, rng):
         if number % 100 == 99:
             print(f"creation: {number + 1} kills, {cut} of them before the database was whole", flush=True)
     print(f"creation: {kills} kills, {cut} of them before the database was whole; all start")
+    assert kills < LONG or cut >= kills // 10, "too few kills came before the database was whole"
 
 
 def attack_recovery(kills, rng):
@@ -123,6 +143,7 @@ def attack_recovery(kills, rng):
                 assert len(logs) <= LOG_FILES_MAX, f"{len(logs)} write-ahead logs after {number + 1} kills: {logs}"
     print(f"recovery: {kills} kills, {inside} of them before the server was ready; the state is the same, and "
           f"{len(logs)} write-ahead logs are left")
+    assert kills < LONG or inside >= kills // 10, "too few kills came inside recovery"
 
 
 def main():
