@@ -40,7 +40,7 @@ struct Parts {
         log(core),
         answer(core),
         sessions(core, &execute, &batcher, commands),
-        access(core, &execute, &batcher, commands),
+        access(core, &execute, &batcher, &sessions, commands),
         monitor(core),
         checkpointer(core, &execute, &reader, checkpoint, std::move(dropped)) {}
 

@@ -17,15 +17,6 @@ void AccessChanges::make(std::shared_ptr<Client> client, AccessEdit edit,
   });
 }
 
-void AccessChanges::close_sessions(const std::string& user) {
-  for (const SessionId& session : core_->sessions.of_user(user)) {
-    SessionEntry entry;
-    entry.kind = SessionEntry::Kind::closed;
-    entry.identity.session = session;
-    batcher_->attach(entry);
-  }
-}
-
 // A command. What was executed before is in earlier batches, so only what is queued or parked can need a right that the
 // change takes away.
 void AccessChanges::make_now(const AccessEdit& edit, const std::function<void(Result<BatchNumber>)>& done) {
@@ -41,7 +32,7 @@ void AccessChanges::make_now(const AccessEdit& edit, const std::function<void(Re
   Access::Table after = core_->access.change(*change);
   execute_->end_without_rights();
   batcher_->attach_access_change(std::move(record));
-  if (change->kind == AccessChange::Kind::remove_user) close_sessions(change->user.name);
+  if (change->kind == AccessChange::Kind::remove_user) sessions_->close_all_of(change->user.name);
   // What is attached goes with the next batch.
   batcher_->attach([this, after = std::move(after), batch = core_->executed.batch() + 1, log_bytes, done] {
     core_->log->release(log_bytes);

@@ -13,25 +13,27 @@
 #include "server/core/pipeline/batcher.hpp"
 #include "server/core/pipeline/core_context.hpp"
 #include "server/core/pipeline/execute_stage.hpp"
+#include "server/core/pipeline/session_changes.hpp"
 
 namespace kilokv::server {
 
 class AccessChanges {
  public:
   // All of these outlive it. `commands`: bounds the calls in progress.
-  AccessChanges(CoreContext* core, ExecuteStage* execute, Batcher* batcher, InFlight* commands)
-      : core_(core), execute_(execute), batcher_(batcher), commands_(commands) {}
+  AccessChanges(CoreContext* core, ExecuteStage* execute, Batcher* batcher, SessionChanges* sessions,
+                InFlight* commands)
+      : core_(core), execute_(execute), batcher_(batcher), sessions_(sessions), commands_(commands) {}
 
   // As Database::change_access.
   void make(std::shared_ptr<Client> client, AccessEdit edit, std::function<void(Result<BatchNumber>)> done);
 
  private:
-  void close_sessions(const std::string& user);
   void make_now(const AccessEdit& edit, const std::function<void(Result<BatchNumber>)>& done);
 
   CoreContext* const core_;
   ExecuteStage* const execute_;
   Batcher* const batcher_;
+  SessionChanges* const sessions_;
   InFlight* const commands_;
 };
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "server/core/access/access_check.hpp"
+
 namespace kilokv::server {
 namespace {
 
@@ -69,13 +71,42 @@ void SessionChanges::open(std::shared_ptr<Client> client, DurationUs lease_us,
   entry.identity.session = session;
   execute_->post([this, entry, session, owner = std::move(*owner),
                   done = commands_->returning(std::move(client), std::move(done))] {
+    if (!entry.user.empty() && !core_->access.latest()->users().contains(entry.user)) {  // removed while this waited
+      opening_.fetch_sub(1);
+      return done(login_gone(entry.user).as_not_run(), 0);
+    }
     batcher_->attach(entry);
+    note_opening(entry);
     batcher_->attach([this, session, owner, lease_us = entry.lease_us, done] {
       opening_.fetch_sub(1);
       core_->sessions.give_owner(session, owner);
       done(session, lease_us);
     });
   });
+}
+
+// What is attached goes with the next batch.
+void SessionChanges::note_opening(const SessionEntry& entry) {
+  forget_answered();
+  if (!entry.user.empty()) opened_.push_back({core_->executed.batch() + 1, *entry.identity.session, entry.user});
+}
+
+void SessionChanges::forget_answered() {
+  while (!opened_.empty() && opened_.front().batch <= core_->answered.batch()) opened_.pop_front();
+}
+
+void SessionChanges::close_all_of(const std::string& user) {
+  forget_answered();  // first, so that no session leaves this list before the table has it
+  std::vector<SessionId> sessions = core_->sessions.of_user(user);
+  for (const Opening& opened : opened_) {
+    if (opened.user == user) sessions.push_back(opened.session);
+  }
+  for (const SessionId& session : sessions) {
+    SessionEntry entry;
+    entry.kind = SessionEntry::Kind::closed;
+    entry.identity.session = session;
+    batcher_->attach(entry);
+  }
 }
 
 void SessionChanges::close(std::shared_ptr<Client> client, const SessionId& session, std::function<void(Status)> done) {

@@ -1,0 +1,192 @@
+// Sessions of users: what becomes of them, and of what is in flight in them, when their user is removed.
+#include <string>
+
+#include "tests/unit/core/access_fixture.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using engine::Outcome;
+
+class DatabaseAccessSessions : public AccessFixture {
+ protected:
+  void SetUp() override {
+    AccessFixture::SetUp();
+    session_ = open_for_alice();
+  }
+
+  SessionId open_for_alice() {
+    SessionId session;
+    database->open_session(client_of("alice"), 0, [&](Result<SessionId> opened, DurationUs) {
+      session = opened.ok() ? *opened : SessionId();
+    });
+    settle();
+    return session;
+  }
+  std::shared_ptr<RecordingSink> in_session(const Build& build, std::uint64_t number = 1,
+                                            const std::string& token_id = "t1") {
+    return submit_as("alice", token_id, build, session_, number);
+  }
+  void create_alice(const std::string& token_id) {
+    change(user("alice", {"teller"}));
+    change(token(token_id, "alice"));
+  }
+
+  // Nothing of the session counts any more: not for the server, and not for its user.
+  void expect_nothing_left() {
+    const DatabaseStatus status = database->status();
+    EXPECT_EQ(status.sessions + status.parked + status.queued_transactions + status.queued_bytes + status.uploads, 0u);
+    for (const MemoryOwner& owner : status.memory) {
+      if (owner.name == "sessions" || owner.name == "parked" || owner.name == "uploads") {
+        EXPECT_EQ(owner.bytes, 0u) << owner.name;
+      }
+    }
+    const Client& alice = *client_of("alice");
+    for (const Held* held : {&alice.sessions, &alice.session_bytes, &alice.queued_transactions, &alice.queued_bytes,
+                             &alice.waiting, &alice.parked_bytes, &alice.upload_bytes}) {
+      EXPECT_EQ(held->load(), 0u);
+    }
+  }
+  // A user with the same name, who is created later, has nothing of the session, also not after a restart.
+  void expect_closed_for_the_next_alice() {
+    create_alice("t5");
+    for (const bool restarted : {false, true}) {
+      if (restarted) reopen();
+      const auto request = in_session(adding("a1"), 1, "t5");
+      settle();
+      ASSERT_TRUE(request->failure);
+      EXPECT_EQ(request->failure->reason(), ErrorReason::session_unknown) << request->failure->message();
+      EXPECT_EQ(upload_as("alice", session_, 2, 0).code(), StatusCode::failed_precondition);
+      EXPECT_EQ(database->keep_alive(client_of("alice"), session_).code(), StatusCode::failed_precondition);
+      EXPECT_EQ(database->status().sessions, 0u);
+    }
+  }
+
+  SessionId session_;
+};
+
+TEST_F(DatabaseAccessSessions, WhatIsQueuedWhenTheUserIsRemovedDoesNotRun) {
+  const auto queued = in_session(adding("a1")), joined = in_session(adding("a1"));
+  EXPECT_TRUE(upload_as("alice", session_, 2, 0).ok());
+  change(removal(Kind::remove_user, "alice"));
+  for (const auto& sink : {queued, joined}) {
+    EXPECT_TRUE(denied(sink));
+    EXPECT_TRUE(sink->failure->not_run());
+  }
+  expect_nothing_left();
+  expect_closed_for_the_next_alice();
+  EXPECT_EQ(integer("a1"), 0);
+}
+
+TEST_F(DatabaseAccessSessions, WhatHasRunWhenTheUserIsRemovedIsAnsweredAndNotStored) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    sim.scheduler.reseed(seed);
+    const auto request = in_session(adding("a1"));
+    const BatchNumber before = database->status().executed_batch;
+    while (database->status().executed_batch == before) ASSERT_TRUE(sim.scheduler.run_one());
+    ASSERT_FALSE(request->ended());
+    change(removal(Kind::remove_user, "alice"));
+    ASSERT_TRUE(request->done) << seed;
+    EXPECT_EQ(request->outcome(0), Outcome::committed);
+    EXPECT_EQ(integer("a1"), static_cast<std::int64_t>(seed));
+    expect_nothing_left();
+    create_alice("t1");
+    session_ = open_for_alice();
+  }
+  change(removal(Kind::remove_user, "alice"));
+  expect_closed_for_the_next_alice();
+}
+
+TEST_F(DatabaseAccessSessions, WhatIsParkedWhenTheUserIsRemovedDoesNotRun) {
+  const auto alone = in_session(waiting_for("a1"), 1);
+  const auto with_other = in_session(both(adding("b1"), waiting_for("a1")), 2);
+  settle();
+  ASSERT_FALSE(alone->ended() || with_other->ended());
+  EXPECT_EQ(with_other->outcome(0), Outcome::committed);
+  change(removal(Kind::remove_user, "alice"));
+  EXPECT_TRUE(denied(alone));
+  EXPECT_TRUE(alone->failure->not_run());
+  EXPECT_TRUE(denied(with_other));
+  EXPECT_FALSE(with_other->failure->not_run()) << "a part of it has run";
+  expect_nothing_left();
+  run(add("a1", 100));
+  expect_closed_for_the_next_alice();
+  EXPECT_EQ(integer("a1"), 100);
+  EXPECT_EQ(integer("b1"), 1);
+}
+
+// Whatever the request does at the moment of the removal: it ends once, and nothing of it is left.
+TEST_F(DatabaseAccessSessions, ARemovalMayComeAtAnyMoment) {
+  options.batch_max_transactions = 2;
+  reopen();
+  int done = 0, denied_in_part = 0, denied_as_a_whole = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    sim.scheduler.reseed(seed);
+    session_ = open_for_alice();
+    static_cast<void>(run([](engine::ColumnsBuilder& b) {
+      b.begin();
+      for (const char* key : {"a1", "b1"}) b.op(engine::OpKind::put, b.key(key), engine::Operand::integer, 0);
+      b.end();
+    }));
+    const auto request = in_session([](engine::ColumnsBuilder& b) {
+      waiting_for("b1")(b);
+      for (int i = 0; i < 7; ++i) adding("a1")(b);
+    });
+    static_cast<void>(submit(add("b1", 10)));
+    for (std::uint64_t steps = seed % 25; steps > 0 && sim.scheduler.run_one();) --steps;
+    change(removal(Kind::remove_user, "alice"));
+    ASSERT_TRUE(request->ended()) << seed;
+    ASSERT_TRUE(request->done || denied(request)) << seed << request->failure->message();
+    const auto answers = static_cast<std::int64_t>(request->answers.size());
+    EXPECT_EQ(!request->done && request->failure->not_run(), answers == 0) << seed;
+    ++(request->done ? done : answers > 0 ? denied_in_part : denied_as_a_whole);
+    const bool withdrawn = request->outcome(0) == Outcome::committed;
+    EXPECT_EQ(integer("a1"), answers - withdrawn) << seed;
+    EXPECT_EQ(integer("b1"), withdrawn ? 0 : 10) << seed;
+    expect_nothing_left();
+    ASSERT_FALSE(fatal) << fatal->message();
+    create_alice("t1");
+  }
+  EXPECT_GT(std::min({done, denied_in_part, denied_as_a_whole}), 10) << done << ' ' << denied_in_part;
+}
+
+// The session table does not have the session before it is durable.
+TEST_F(DatabaseAccessSessions, ASessionThatIsBeingOpenedEndsWithItsUserToo) {
+  int opened = 0, refused = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    sim.scheduler.reseed(seed);
+    std::optional<Result<SessionId>> answer;
+    const auto open = [&] {
+      database->open_session(client_of("alice"), 0,
+                             [&](Result<SessionId> session, DurationUs) { answer = std::move(session); });
+    };
+    const bool removed_first = seed % 4 == 0;
+    if (!removed_first) open();
+    for (std::uint64_t steps = seed % 11; !removed_first && steps > 0 && sim.scheduler.run_one();) --steps;
+    const auto removed = post_change(removal(Kind::remove_user, "alice"));
+    if (removed_first) open();
+    settle();
+    ASSERT_TRUE(*removed && (*removed)->ok() && answer) << seed;
+    EXPECT_EQ(answer->ok(), !removed_first) << seed;
+    if (answer->ok()) {
+      ++opened;
+      session_ = **answer;
+    } else {
+      ++refused;
+      EXPECT_EQ(answer->status().code(), StatusCode::permission_denied);
+      EXPECT_TRUE(answer->status().not_run());
+    }
+    expect_nothing_left();
+    create_alice("t1");
+    const auto request = in_session(adding("a1"));
+    settle();
+    ASSERT_TRUE(request->failure) << seed;
+    EXPECT_EQ(request->failure->reason(), ErrorReason::session_unknown) << seed;
+  }
+  EXPECT_GT(std::min(opened, refused), 10);
+  reopen();
+  EXPECT_EQ(database->status().sessions, 0u);
+}
+
+}  // namespace
+}  // namespace kilokv::server
