@@ -16,21 +16,28 @@ void Admission::recycle(std::unique_ptr<Request> content) {
 
 // The rights are those of the newest table. The batcher checks again if the table has changed when the request's turn
 // comes.
-Status Admission::check_access(AdmittedRequest* request) {
+Status Admission::find_rights(AdmittedRequest* request) {
   request->login = request->content->login;
+  if (request->login == nullptr) return {};
   request->access_version = core_->access.version();
   request->rights = core_->access.latest()->rights(*request->login);
   if (request->rights == nullptr) return login_gone(request->login->user);
   if (request->login->expired(core_->environment.clock->wall_us())) return login_expired(*request->login);
-  return check_rights(request->content->transactions, 0, request->transactions, *request->rights, request->login->user,
+  return {};
+}
+
+Status Admission::check_access(const AdmittedRequest& request) {
+  if (request.login == nullptr) return {};
+  return check_rights(request.content->transactions, 0, request.transactions, *request.rights, request.login->user,
                       [](std::uint32_t t) { return t; });
 }
 
 // Puts the uploaded guards before the transaction's own. If an earlier send of the same request took the upload, there
-// are none to put.
+// are none to put. That send had the same rights, so they are enough for these guards.
 Status Admission::complete_with_upload(AdmittedRequest* request) {
   Request& content = *request->content;
-  request->uploaded = {content.uploaded_keys, digest_of(content.transactions)};
+  if (content.uploaded_keys == 0) return {};
+  request->uploaded = {content.uploaded_keys, digest_of(content.transactions), request->rights};
   Result<std::shared_ptr<Upload>> upload =
       core_->sessions.take_upload(*request->identity.session, request->identity.number, request->client.get(),
                                   request->uploaded, &content.transactions);
@@ -55,20 +62,13 @@ std::shared_ptr<AdmittedRequest> Admission::admit(std::unique_ptr<Request> conte
   request->admitted_us = core_->environment.clock->monotonic_us();
   request->client = content->client != nullptr ? content->client : core_->no_client;
   request->content = std::move(content);
-  if (request->content->uploaded_keys > 0) {
-    *status = complete_with_upload(request.get());
-    if (!status->ok()) {
-      recycle(std::move(request->content));
-      return nullptr;
-    }
-  }
-  if (request->content->login != nullptr) {
-    *status = check_access(request.get());
-    if (!status->ok()) {
-      give_back_upload(request.get());
-      recycle(std::move(request->content));
-      return nullptr;
-    }
+  *status = find_rights(request.get());
+  if (status->ok()) *status = complete_with_upload(request.get());
+  if (status->ok()) *status = check_access(*request);
+  if (!status->ok()) {
+    give_back_upload(request.get());
+    recycle(std::move(request->content));
+    return nullptr;
   }
   core_->queue.estimate(request.get());
   if (request->identity.session) {

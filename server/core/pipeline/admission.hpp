@@ -1,9 +1,11 @@
 // Admission: the entry of the core. A request is admitted in these steps. Each step may refuse it:
-//   1. Guards that were uploaded for it are put before its own.
-//   2. The highest cost of its transactions is estimated.
-//   3. In a session: the session decides what happens. The request runs, or joins the same request in flight, or is
+//   1. Its login must count.
+//   2. Guards that were uploaded for it are put before its own.
+//   3. The rights of its user must be enough for all that it says.
+//   4. The highest cost of its transactions is estimated.
+//   5. In a session: the session decides what happens. The request runs, or joins the same request in flight, or is
 //      answered from stored results. A retry after a crash runs only the transactions that have no result yet.
-//   4. Queue, log and parking lot are charged for it.
+//   6. Queue, log and parking lot are charged for it.
 // Then the admission queue owns it, and the executor is notified.
 //
 // Invariants: a refused request leaves its upload as it was, and its sink gets exactly one fail(). Nothing is admitted
@@ -32,7 +34,8 @@ class Admission {
 
  private:
   std::shared_ptr<AdmittedRequest> admit(std::unique_ptr<Request> content, Status* status);
-  Status check_access(AdmittedRequest* request);
+  Status find_rights(AdmittedRequest* request);
+  static Status check_access(const AdmittedRequest& request);
   Status complete_with_upload(AdmittedRequest* request);
   Status begin_in_session(AdmittedRequest* request);
   Status charge(AdmittedRequest* request);

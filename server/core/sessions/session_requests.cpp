@@ -80,7 +80,7 @@ Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_thr
 
 static bool same_content(const UploadedPart& known, const Hash128& digest, std::uint32_t transactions,
                          const RequestHeader& header) {
-  if (header.upload_gone) return known == header.uploaded;
+  if (header.upload_gone) return known.same_content(header.uploaded);
   return digest == header.identity.digest && transactions == header.transactions;
 }
 

@@ -48,6 +48,8 @@
 
 namespace kilokv::server {
 
+struct Rights;
+
 struct DatabaseOptions;
 
 // See DatabaseOptions for meanings and flags.
@@ -67,7 +69,12 @@ SessionLimits session_limits(const DatabaseOptions& options);
 struct UploadedPart {
   std::uint64_t keys = 0;
   Hash128 rest;
-  friend bool operator==(const UploadedPart&, const UploadedPart&) = default;
+  // The rights of the user who sent it; empty: it needs none.
+  std::weak_ptr<const Rights> rights = {};
+
+  bool same_content(const UploadedPart& other) const { return keys == other.keys && rest == other.rest; }
+  // Whether both have the same rights. If so, what the one has made sure of its uploaded keys holds for the other.
+  bool same_rights(const UploadedPart& other) const { return rights.lock() == other.rights.lock(); }
 };
 
 // The part of a request that begin() needs.
@@ -134,8 +141,10 @@ class SessionTable {
   // of begin() for the session and the number, and those of Upload::append.
   Result<std::uint64_t> upload(const ReadSetChunk& chunk, const engine::KeyHashSecret& secret, TimeUs now_us);
   // Removes the upload of a request with `keys` uploaded keys, and puts its guards before those of `transaction`. Null:
-  // the upload is gone because the request has run or is running; begin() knows what it was sent with. Errors:
-  // FAILED_PRECONDITION: no such session, an acknowledged number, or a different number of keys is there.
+  // the upload is gone because the request has run or is running; begin() knows what it was sent with. If the rights of
+  // the user have changed since then, the keys are needed once more, because nobody knows whether the user may still
+  // read them. Errors: FAILED_PRECONDITION: no such session, an acknowledged number, or a different number of keys is
+  // there.
   Result<std::shared_ptr<Upload>> take_upload(const SessionId& session, std::uint64_t number, const Client* client,
                                               const UploadedPart& part, engine::TransactionColumns* transaction);
   // Undoes take_upload() for a request that was refused. `transaction` is empty after that.

@@ -85,7 +85,8 @@ Result<std::shared_ptr<Upload>> SessionTable::take_upload(const SessionId& id, s
     if (number <= session->acknowledged_through) {
       return acknowledged_already(number, session->acknowledged_through);
     }
-    if (const auto request = session->request(number); request != nullptr && request->uploaded.keys > 0) {
+    if (const auto request = session->request(number);
+        request != nullptr && request->uploaded.keys > 0 && request->uploaded.same_rights(part)) {
       return std::shared_ptr<Upload>();
     }
     const auto it = session->uploads.find(number);

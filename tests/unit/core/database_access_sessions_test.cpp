@@ -1,4 +1,5 @@
-// Sessions of users: what becomes of them, and of what is in flight in them, when their user is removed.
+// Sessions of users: what becomes of them, and of what is in flight in them, when their user is removed; and commits
+// with uploaded read sets, whose keys need rights.
 #include <string>
 
 #include "tests/unit/core/access_fixture.hpp"
@@ -60,6 +61,16 @@ class DatabaseAccessSessions : public AccessFixture {
       EXPECT_EQ(database->keep_alive(client_of("alice"), session_).code(), StatusCode::failed_precondition);
       EXPECT_EQ(database->status().sessions, 0u);
     }
+  }
+
+  // A commit with one uploaded key.
+  std::shared_ptr<RecordingSink> commit(std::uint64_t number, const Build& build, std::uint64_t uploaded_keys = 1) {
+    auto sink = submit_as("alice", "t1", build, session_, number, 0, uploaded_keys);
+    settle();
+    return sink;
+  }
+  static StatusCode code(const std::shared_ptr<RecordingSink>& sink) {
+    return sink->failure ? sink->failure->code() : StatusCode::ok;
   }
 
   SessionId session_;
@@ -186,6 +197,85 @@ TEST_F(DatabaseAccessSessions, ASessionThatIsBeingOpenedEndsWithItsUserToo) {
   EXPECT_GT(std::min(opened, refused), 10);
   reopen();
   EXPECT_EQ(database->status().sessions, 0u);
+}
+
+TEST_F(DatabaseAccessSessions, ARetryBesideTheCommitInFlightJoinsIt) {
+  EXPECT_TRUE(upload_as("alice", session_, 1, 0).ok());
+  const auto submit_commit = [this](const Build& build, std::uint64_t uploaded_keys = 1) {
+    return submit_as("alice", "t1", build, session_, 1, 0, uploaded_keys);
+  };
+  const auto first = submit_commit(adding("a1")), again = submit_commit(adding("a1"));
+  const auto other = submit_commit(adding("a2")), more_keys = submit_commit(adding("a1"), 2);
+  const auto forbidden = submit_commit(adding("z1")), without = submit_commit(adding("a1"), 0);
+  settle();
+  EXPECT_EQ(first->outcome(0), Outcome::committed);
+  EXPECT_EQ(again->outcome(0), Outcome::committed);
+  for (const auto& sink : {other, more_keys, without}) EXPECT_EQ(code(sink), StatusCode::invalid_argument);
+  EXPECT_TRUE(denied(forbidden));
+  EXPECT_EQ(integer("a1"), 1);
+  EXPECT_EQ(integer("a2"), 0);
+  EXPECT_EQ(database->status().uploads, 0u);
+}
+
+TEST_F(DatabaseAccessSessions, ACommitWhoseUploadedKeysAreForbiddenLeavesThemThere) {
+  EXPECT_TRUE(upload_as("alice", session_, 1, 0, "z9").ok());
+  for (int i = 0; i < 2; ++i) {
+    const auto refused = commit(1, adding("a1"));
+    ASSERT_TRUE(denied(refused)) << i;
+    EXPECT_TRUE(refused->failure->not_run());
+    EXPECT_NE(refused->failure->message().find("guards[0]"), std::string::npos) << refused->failure->message();
+    EXPECT_EQ(database->status().uploads, 1u);
+  }
+  change(role("teller", {{"a", "c"}, {"z", ""}}));
+  EXPECT_EQ(commit(1, adding("a1"))->outcome(0), Outcome::committed);
+  EXPECT_EQ(database->status().uploads, 0u);
+}
+
+// The stored result may have the key, value and version of an uploaded guard.
+TEST_F(DatabaseAccessSessions, AStoredResultNeedsTheRightsToTheUploadedKeys) {
+  run(add("b9", 7));
+  EXPECT_TRUE(upload_as("alice", session_, 1, 0, "b9").ok());
+  const auto first = commit(1, adding("a1"));
+  ASSERT_EQ(first->outcome(0), Outcome::guard_failed);
+  EXPECT_EQ(first->at(0).guard->integer, 7);
+  change(user("carol", {"teller"}));
+  EXPECT_TRUE(commit(1, adding("a1"))->done) << "others have changed, and not the rights of alice";
+
+  change(role("teller", {{"a", "b"}}));
+  const auto without_keys = commit(1, adding("a1"));
+  EXPECT_TRUE(without_keys->answers.empty());
+  ASSERT_TRUE(without_keys->failure);
+  EXPECT_EQ(without_keys->failure->code(), StatusCode::failed_precondition);
+  EXPECT_TRUE(upload_as("alice", session_, 1, 0, "b9").ok());
+  const auto refused = commit(1, adding("a1"));
+  EXPECT_TRUE(denied(refused));
+  EXPECT_TRUE(refused->answers.empty());
+
+  change(role("teller", {{"a", "c"}}));
+  for (int i = 0; i < 2; ++i) {
+    const auto again = commit(1, adding("a1"));
+    ASSERT_TRUE(again->done) << "the keys are there again, and after that they are known";
+    EXPECT_EQ(again->at(0).guard->integer, 7);
+  }
+  EXPECT_EQ(database->status().uploads, 0u);
+}
+
+TEST_F(DatabaseAccessSessions, ARetryBesideACommitThatLosesItsRightsGetsNoResult) {
+  EXPECT_TRUE(upload_as("alice", session_, 1, 0, "b9").ok());
+  const auto first = submit_as("alice", "t1", adding("a1"), session_, 1, 0, 1);
+  change(role("teller", {{"a", "b"}}));
+  EXPECT_TRUE(denied(first));
+  EXPECT_TRUE(first->failure->not_run());
+  EXPECT_EQ(code(commit(1, adding("a1"))), StatusCode::failed_precondition) << "its keys went with it";
+  EXPECT_TRUE(upload_as("alice", session_, 1, 0, "b9").ok());
+  EXPECT_TRUE(denied(commit(1, adding("a1"))));
+  change(removal(Kind::remove_token, "t1"));
+  EXPECT_TRUE(denied(commit(1, adding("a1")))) << "not whether there are keys";
+  EXPECT_TRUE(denied(commit(7, adding("a1"))));
+  change(removal(Kind::remove_user, "alice"));
+  EXPECT_TRUE(denied(commit(1, adding("a1"))));
+  expect_nothing_left();
+  EXPECT_EQ(integer("a1"), 0);
 }
 
 }  // namespace

@@ -183,6 +183,39 @@ TEST_F(DatabaseUploads, ARetryJoinsTheCommitInFlight) {
   EXPECT_EQ(integer("sum"), 1);
 }
 
+TEST_F(DatabaseUploads, OtherContentBesideTheCommitInFlightIsRefused) {
+  upload_all(1, absent(5));
+  auto first = submit(add("sum", 1), session, 1, 0, 5);
+  upload_all(1, absent(4));  // nobody needs them, and they do the commit no harm
+  const auto refused = {submit(add("sum", 2), session, 1, 0, 5), submit(add("sum", 1), session, 1, 0, 4),
+                        submit(add("sum", 1), session, 1)};
+  auto again = submit(add("sum", 1), session, 1, 0, 5);
+  settle();
+  for (const auto& sink : refused) EXPECT_EQ(code(sink), StatusCode::invalid_argument);
+  EXPECT_EQ(first->outcome(0), kCommitted);
+  EXPECT_EQ(again->outcome(0), kCommitted);
+  EXPECT_EQ(integer("sum"), 1);
+  run(add("sum", 1), session, 2, 1);
+  expect_no_uploads();
+}
+
+// The queue refuses the first send after it has taken the keys. A retry finds them, and a joined one is refused with
+// it.
+TEST_F(DatabaseUploads, ARetryOfARefusedCommitRunsIt) {
+  options.queue_transactions_max = 1;
+  reopen();
+  upload_all(1, absent(5));
+  auto filler = submit(add("first", 1));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(code(submit(add("sum", 1), session, 1, 0, 5)), StatusCode::resource_exhausted);
+    EXPECT_EQ(code(submit(add("sum", 1), session, 1, 0, 4)), StatusCode::failed_precondition);
+  }
+  settle();
+  EXPECT_EQ(commit(1, 5, add("sum", 2))->outcome(0), kCommitted) << "what was refused has no content to differ from";
+  EXPECT_EQ(integer("sum"), 2);
+  expect_no_uploads();
+}
+
 TEST_F(DatabaseUploads, AfterACrashTheKeysAreUploadedAgain) {
   upload_all(1, absent(5));
   upload_all(2, absent(6));
