@@ -73,6 +73,9 @@ void set_detail(const v1::ErrorDetail& detail, Error* error) {
     error->reason = reason.substr(std::string_view("ERROR_REASON_").size());
   }
   error->not_run = detail.not_run();
+  // With these two codes, the server can also end a call that runs, because its client may make no calls any more.
+  const bool ends_calls = error->code == ErrorCode::permission_denied || error->code == ErrorCode::unauthenticated;
+  if (ends_calls && !error->not_run) error->may_have_run = true;
 }
 
 }  // namespace

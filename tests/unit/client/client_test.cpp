@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "tests/unit/client/fake_server.hpp"
@@ -107,6 +108,27 @@ TEST_F(ClientTest, ARefusalWithoutADelayIsNotSentAgain) {
   EXPECT_TRUE(never_ran(full));
   EXPECT_EQ(client_->get({"a"}, within(60'000'000)).error().code, ErrorCode::resource_exhausted);
   EXPECT_EQ(calls, 2);
+}
+
+// The server ends a call that runs when its client loses its login, its rights or its certificate. gRPC itself refuses
+// a call before it runs, without a detail.
+TEST_F(ClientTest, ACallThatLostItsLoginMayHaveRun) {
+  for (const auto code : {grpc::StatusCode::PERMISSION_DENIED, grpc::StatusCode::UNAUTHENTICATED}) {
+    std::optional<bool> not_run;
+    server_.on_execute = [&](const auto&, auto*, grpc::ServerContext* context) {
+      if (!not_run) return grpc::Status(code, "of gRPC itself");
+      v1::ErrorDetail detail;
+      detail.set_not_run(*not_run);
+      return FakeServer::with_detail(code, "of the server", detail, context);
+    };
+    EXPECT_TRUE(never_ran(client_->execute(adds(1)).error()));
+    not_run = true;
+    EXPECT_TRUE(never_ran(client_->execute(adds(1)).error()));
+    not_run = false;
+    const Error ended = client_->execute(adds(1)).error();
+    EXPECT_TRUE(ended.may_have_run);
+    EXPECT_FALSE(never_ran(ended));
+  }
 }
 
 TEST_F(ClientTest, ErrorsCarryTheDetailOfTheServer) {

@@ -38,8 +38,8 @@ struct Error {
   std::string reason;                         // as the server named it, such as QUEUE_FULL; empty: it did not
   // Nothing of the request ran or will run: the server said so of each sending, or the request was never sent.
   bool not_run = false;
-  // The request was sent more than once, or its stream ended, and a sending may have run. Then not_run is false,
-  // because a refusal is about its own sending only.
+  // The request was sent more than once, or its stream ended, or its client lost its login or its rights meanwhile, and
+  // a sending may have run. Then not_run is false, because a refusal is about its own sending only.
   bool may_have_run = false;
   std::uint64_t request = 0;   // the number of the request in its session, for resume(); 0: it has none
   std::uint32_t attempts = 0;  // how often the request with this number was sent
