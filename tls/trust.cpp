@@ -72,6 +72,7 @@ std::string names_in(X509* certificate) {
 struct Trust::Lists {
   Store store{X509_STORE_new()};
   bool check_revocation = false;
+  std::vector<std::int64_t> ends;  // of the lists
 };
 
 Trust::Trust() : lists_(std::make_unique<Lists>()) {}
@@ -118,6 +119,7 @@ std::string Trust::read_lists(const std::string& folder) {
         warning_ = "the revocation list in " + file + " was valid until " + time_text(unix_seconds(next)) +
                    ": certificates of this authority are refused";
       }
+      if (next != nullptr) lists_->ends.push_back(unix_seconds(next));
       X509_STORE_add_crl(lists_->store.get(), list.get());
     }
     found += lists.size();
@@ -159,9 +161,24 @@ std::string reason_of(X509_STORE_CTX* context, const std::string& authorities, c
   }
 }
 
+// Whichever ends first of the certificates of an accepted chain, and of the revocation lists that have not ended yet.
+std::int64_t first_end(X509_STORE_CTX* context, const std::vector<std::int64_t>& ends_of_lists) {
+  std::int64_t first = INT64_MAX;
+  const STACK_OF(X509)* const chain = X509_STORE_CTX_get0_chain(context);
+  for (int i = 0; i < sk_X509_num(chain); ++i) {
+    first = std::min(first, unix_seconds(X509_get0_notAfter(sk_X509_value(chain, i))));
+  }
+  const std::int64_t now = std::time(nullptr);
+  for (const std::int64_t end : ends_of_lists) {
+    if (end > now) first = std::min(first, end);
+  }
+  return first;
+}
+
 }  // namespace
 
-std::string Trust::check(std::string_view own, std::string_view sent, Peer peer, const std::string& name) const {
+std::string Trust::check(std::string_view own, std::string_view sent, Peer peer, const std::string& name,
+                         std::int64_t* good_until) const {
   const std::vector<Certificate> leaf = parse_certificates(own), issuers = parse_certificates(sent);
   if (leaf.empty()) return "it cannot be read";
   const std::unique_ptr<STACK_OF(X509), Free<[](STACK_OF(X509) * s) { sk_X509_free(s); }>> others(sk_X509_new_null());
@@ -177,6 +194,7 @@ std::string Trust::check(std::string_view own, std::string_view sent, Peer peer,
   }
   if (peer == Peer::server && !set_name(name, parameters)) return "the name " + name + " is not one that it can have";
   const bool accepted = X509_verify_cert(context.get()) == 1;
+  if (accepted && good_until != nullptr) *good_until = first_end(context.get(), lists_->ends);
   ERR_clear_error();
   return accepted ? "" : reason_of(context.get(), shown_as_, name);
 }

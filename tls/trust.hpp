@@ -7,6 +7,7 @@
 // Thread safety: check() is const, and any thread may call it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,8 +30,10 @@ class Trust {
   // Says why the peer's certificate is not accepted, such as "it expired on 2026-01-31T12:00:00Z". Empty: it is
   // accepted. `own`: the peer's certificate in PEM form; the peer has its key. `others`: the certificates that the peer
   // has sent with it. They may be anybody's: they only help to find the issuers. `name`: the host name or the IP
-  // address that the certificate of a server must have; not used for a client.
-  std::string check(std::string_view own, std::string_view others, Peer peer, const std::string& name = {}) const;
+  // address that the certificate of a server must have; not used for a client. `good_until`, if not null, gets the
+  // seconds since 1970 until which no clock changes the answer of an accepted certificate.
+  std::string check(std::string_view own, std::string_view others, Peer peer, const std::string& name = {},
+                    std::int64_t* good_until = nullptr) const;
 
   const std::string& authorities() const { return authorities_; }  // PEM; empty: those of the system
   const std::string& warning() const { return warning_; }          // about a revocation list that is too old

@@ -31,13 +31,26 @@ namespace kilokv::server {
 
 // Reactor is grpc::ServerWriteReactor<ByteBuffer> or grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>.
 template <class Reactor>
-class AnswerStream : public Reactor, public UnsentAnswer, public std::enable_shared_from_this<AnswerStream<Reactor>> {
+class AnswerStream : public Reactor,
+                     public UnsentAnswer,
+                     public OpenCall,
+                     public std::enable_shared_from_this<AnswerStream<Reactor>> {
  public:
   // Keeps the stream alive until gRPC no longer uses it. Requires: called once, before gRPC sees the reactor.
   AnswerStream* adopted_by_rpc() {
     self_ = this->shared_from_this();
+    environment_->calls.add(this, self_);
     return this;
   }
+
+  void end_without_certificate(const Status& status) final {
+    {
+      const std::lock_guard lock(mutex_);
+      end_when_sent(status);
+    }
+    on_gone();
+  }
+  const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
 
  protected:
   // Requires: `environment` outlives the RPC.
@@ -73,6 +86,11 @@ class AnswerStream : public Reactor, public UnsentAnswer, public std::enable_sha
     if (!writing_ && queue_.empty()) finish_now();
   }
 
+  // The same for an error of ours.
+  void end_when_sent(const Status& status) {
+    if (!finished_ && !closing()) finish_when_sent(to_grpc(status, context_));
+  }
+
   // For a client that has gone. Ends the RPC at once.
   void abandon() {
     drop_unsent();
@@ -83,8 +101,8 @@ class AnswerStream : public Reactor, public UnsentAnswer, public std::enable_sha
 
   // Called after an answer has left the queue.
   virtual void on_sent() {}
-  // The RPC has ended without all its answers, because its client has gone away or takes none. May be called with the
-  // mutex held, and more than once.
+  // The RPC has ended without all its answers, because its client has gone away, takes none, or may make no calls any
+  // more. May be called with the mutex held, and more than once.
   virtual void on_gone() {}
 
   // Whether nothing more can reach the client. Called without the mutex.
@@ -134,6 +152,7 @@ class AnswerStream : public Reactor, public UnsentAnswer, public std::enable_sha
 
   void OnDone() override {
     environment_->answers.unwatch(this);
+    environment_->calls.remove(this);
     const std::shared_ptr<void> self = std::move(self_);  // gRPC uses the stream no more; the return may destroy it
   }
 

@@ -7,7 +7,6 @@
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
 #include "server/service/message_buffer.hpp"
-#include "server/service/status_map.hpp"
 
 namespace kilokv::server {
 
@@ -62,7 +61,7 @@ void BatchCall::results(const ResultSlice& slice, bool last) {
 
 void BatchCall::fail(const Status& status) {
   const std::lock_guard lock(mutex_);
-  if (!finished()) finish_when_sent(to_grpc(status, context()));
+  end_when_sent(status);
 }
 
 }  // namespace kilokv::server

@@ -13,6 +13,7 @@
 #include "server/service/decode_queue.hpp"
 #include "server/service/gate.hpp"
 #include "server/service/logins.hpp"
+#include "server/service/open_calls.hpp"
 #include "server/service/options.hpp"
 
 namespace kilokv::server {
@@ -21,7 +22,8 @@ struct CallEnvironment {
   const ServiceOptions options;
   AnswerAccount answers{options.answers_bytes_max, options.answer_us_max};
   DatabaseGate gate = {};
-  Logins logins{options.login, options.connections_max, &gate};
+  Logins logins{options, &gate};
+  OpenCalls calls = {};
   // Half of gRPC's memory, which holds these messages, is left for what is on its way.
   DecodeQueue decode{options.grpc_memory_max / 2, "--grpc-memory-max"};
 

@@ -1,19 +1,49 @@
 // Role: see client_certificates.hpp.
 #include "server/service/client_certificates.hpp"
 
+#include <grpc/grpc_security_constants.h>
+
+#include <ctime>
+#include <vector>
+
 namespace kilokv::server {
 namespace {
 
 constexpr std::chrono::seconds kKept{1};
 constexpr std::size_t kKnownMax = 4096;
 
+// The first value of a property; empty: there is none. The context holds the bytes.
+std::string_view property(const grpc::AuthContext& context, const char* name) {
+  const std::vector<grpc::string_ref> values = context.FindPropertyValues(name);
+  return values.empty() ? std::string_view() : std::string_view(values.front().data(), values.front().size());
+}
+
 }  // namespace
 
 std::string ClientCertificates::check(const std::shared_ptr<const tls::Trust>& trust, std::string_view own,
                                       std::string_view others, Time now) {
+  return look(trust, own, others, now).problem;
+}
+
+std::string ClientCertificates::check_again(const std::shared_ptr<const tls::Trust>& trust, ClientCertificate* shown,
+                                            Time now) {
+  if (shown->trust_ == trust && std::time(nullptr) < shown->good_until_) return {};
+  Known known = look(trust, property(*shown->peer_, GRPC_X509_PEM_CERT_PROPERTY_NAME),
+                     property(*shown->peer_, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME), now);
+  if (known.problem.empty()) {
+    shown->trust_ = trust;
+    shown->good_until_ = known.good_until;
+  }
+  return std::move(known.problem);
+}
+
+ClientCertificates::Known ClientCertificates::look(const std::shared_ptr<const tls::Trust>& trust, std::string_view own,
+                                                   std::string_view others, Time now) {
   if (own.empty()) {
-    return "the client has shown no certificate, and this server needs one: give the client a certificate and its key "
-           "(--tls-cert, --tls-key)";
+    return {.problem =
+                "the client has shown no certificate, and this server needs one: give the client a certificate "
+                "and its key (--tls-cert, --tls-key)",
+            .until = now};
   }
   // The first of them is always the client's own. So no other list of certificates gives the same text.
   const std::string key = std::string(own) + std::string(others);
@@ -22,13 +52,16 @@ std::string ClientCertificates::check(const std::shared_ptr<const tls::Trust>& t
     if (trust_ != trust || known_.size() > kKnownMax) known_.clear();
     trust_ = trust;
     const auto found = known_.find(key);
-    if (found != known_.end() && now < found->second.until) return found->second.problem;
+    if (found != known_.end() && now < found->second.until) return found->second;
   }
-  std::string problem = trust->check(own, others, tls::Peer::client);
-  if (!problem.empty()) problem = "the server does not accept the certificate of the client: " + problem;
+  Known known{.until = now + kKept};
+  known.problem = trust->check(own, others, tls::Peer::client, {}, &known.good_until);
+  if (!known.problem.empty()) {
+    known.problem = "the server does not accept the certificate of the client: " + known.problem;
+  }
   const std::lock_guard lock(mutex_);
-  if (trust_ == trust) known_[key] = {problem, now + kKept};
-  return problem;
+  if (trust_ == trust) known_[key] = known;
+  return known;
 }
 
 }  // namespace kilokv::server

@@ -75,7 +75,7 @@ std::int64_t unix_seconds_now() {
 
 }  // namespace
 
-Status GrpcServer::choose_credentials(const TlsOptions& options) {
+Status GrpcServer::choose_credentials(const TlsOptions& options, KiloKvService* service) {
   if (!options.enabled()) {
     credentials_ = grpc::InsecureServerCredentials();
     return {};
@@ -83,8 +83,14 @@ Status GrpcServer::choose_credentials(const TlsOptions& options) {
   Result<std::unique_ptr<TlsFiles>> files = TlsFiles::open(options, unix_seconds_now, log_tls);
   if (!files.ok()) return files.status();
   tls_files_ = std::move(*files);
-  tls_files_->start();
-  credentials_ = tls_credentials(tls_files_);
+  const auto certificates = std::make_shared<ClientCertificates>();
+  tls_files_->start([certificates, service](const TlsContent& content) {
+    if (content.clients == nullptr) return;
+    service->end_without_certificate([&](ClientCertificate* shown) {
+      return certificates->check_again(content.clients, shown, std::chrono::steady_clock::now());
+    });
+  });
+  credentials_ = tls_credentials(tls_files_, certificates);
   return {};
 }
 
@@ -99,7 +105,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
         *connections_max);
   }
   std::unique_ptr<GrpcServer> started(new GrpcServer());
-  if (Status status = started->choose_credentials(options.tls); !status.ok()) return status;
+  if (Status status = started->choose_credentials(options.tls, service); !status.ok()) return status;
   Result<Listener> listener = listen_on(listen);
   if (!listener.ok()) return listener.status();
   grpc::EnableDefaultHealthCheckService(true);
@@ -153,7 +159,10 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   return started;
 }
 
-GrpcServer::~GrpcServer() { shut_down(std::chrono::milliseconds(0)); }
+GrpcServer::~GrpcServer() {
+  shut_down(std::chrono::milliseconds(0));
+  if (tls_files_ != nullptr) tls_files_->stop();  // its thread uses the service, and gRPC may hold the files for longer
+}
 
 void GrpcServer::set_serving(bool serving) {
   grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();

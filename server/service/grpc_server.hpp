@@ -41,7 +41,7 @@ class GrpcServer {
 
  private:
   GrpcServer() = default;
-  Status choose_credentials(const TlsOptions& options);
+  Status choose_credentials(const TlsOptions& options, KiloKvService* service);
 
   std::shared_ptr<TlsFiles> tls_files_;                   // null: no TLS
   std::shared_ptr<grpc::ServerCredentials> credentials_;  // outlive the server

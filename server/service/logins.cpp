@@ -73,6 +73,13 @@ Result<std::shared_ptr<const Login>> Logins::login_of(const grpc::CallbackServer
 
 Caller Logins::caller_of(const grpc::CallbackServerContext& context) {
   const std::string peer = context.peer();
+  Caller caller = client_of(context, peer);
+  if (with_certificates_) caller.certificate = std::make_shared<ClientCertificate>(context.auth_context());
+  if (caller.login != nullptr || caller.certificate != nullptr) note_shown(peer, caller);
+  return caller;
+}
+
+Caller Logins::client_of(const grpc::CallbackServerContext& context, const std::string& peer) {
   if (!required_) return {clients_.client(peer), nullptr, {}};
   const Result<Database*> database = gate_->get();
   if (!database.ok()) return {clients_.client(peer), nullptr, database.status().as_not_run()};
@@ -81,24 +88,40 @@ Caller Logins::caller_of(const grpc::CallbackServerContext& context) {
     note_refused(peer, login.status());
     return {clients_.client(peer), nullptr, login.status()};
   }
-  note_login(peer, *login);
   return {clients_.client(std::string(Client::kUserPrefix) + (*login)->user), std::move(*login), {}};
 }
 
-void Logins::note_login(const std::string& peer, const std::shared_ptr<const Login>& login) {
+void Logins::note_shown(const std::string& peer, const Caller& caller) {
   const std::lock_guard lock(mutex_);
   // A call may begin when its connection has ended. Such entries must not pile up.
-  if (last_login_.size() > connections_max_) last_login_.clear();
-  last_login_[peer] = login;
+  if (shown_.size() > connections_max_) shown_.clear();
+  Shown& shown = shown_[peer];
+  if (caller.login != nullptr) shown.login = caller.login;
+  shown.certificate = caller.certificate;
 }
 
 void Logins::find_lost_connections(const AccessTable& table) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(last_login_, [&](const auto& item) {
-    const bool lost = table.rights(*item.second) == nullptr;
+  std::erase_if(shown_, [&](const auto& item) {
+    const bool lost = item.second.login != nullptr && table.rights(*item.second.login) == nullptr;
     if (lost) lost_.push_back(item.first);
     return lost;
   });
+}
+
+void Logins::find_lost_connections(const CertificateCheck& check) {
+  std::vector<std::pair<std::string, std::shared_ptr<ClientCertificate>>> certificates;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [peer, shown] : shown_) {
+      if (shown.certificate != nullptr) certificates.emplace_back(peer, shown.certificate);
+    }
+  }
+  for (const auto& [peer, certificate] : certificates) {  // without the lock, because a check may take a while
+    if (check(certificate.get()).empty()) continue;
+    const std::lock_guard lock(mutex_);
+    if (shown_.erase(peer) > 0) lost_.push_back(peer);
+  }
 }
 
 std::vector<std::string> Logins::take_lost_connections() {
@@ -108,7 +131,7 @@ std::vector<std::string> Logins::take_lost_connections() {
 
 void Logins::forget_connection(const std::string& peer) {
   const std::lock_guard lock(mutex_);
-  last_login_.erase(peer);
+  shown_.erase(peer);
 }
 
 void Logins::note_refused(const std::string& peer, const Status& why) {

@@ -7,7 +7,8 @@
 //
 // Refused logins are counted. The log has at most one line a second about them.
 //
-// When a login does not count any more, the connections end on which it was the last one.
+// When a login does not count any more, the connections end on which it was the last one. So do the connections whose
+// client certificate is not accepted any more.
 //
 // Thread safety: all members.
 #pragma once
@@ -15,6 +16,7 @@
 #include <grpcpp/server_context.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -25,22 +27,31 @@
 #include "engine/base/status.hpp"
 #include "server/core/access/access.hpp"
 #include "server/core/clients/client_table.hpp"
+#include "server/service/client_certificates.hpp"
 #include "server/service/gate.hpp"
+#include "server/service/options.hpp"
 #include "server/service/rare_line.hpp"
 
 namespace kilokv::server {
 
 struct Caller {
-  std::shared_ptr<Client> client;      // never null
-  std::shared_ptr<const Login> login;  // null: no login is needed, or it was refused
-  Status status;                       // not ok: the call is refused
+  std::shared_ptr<Client> client;                       // never null
+  std::shared_ptr<const Login> login;                   // null: no login is needed, or it was refused
+  Status status;                                        // not ok: the call is refused
+  std::shared_ptr<ClientCertificate> certificate = {};  // null: the server asks for none
 };
+
+// Says what is wrong with a certificate now; empty: nothing.
+using CertificateCheck = std::function<std::string(ClientCertificate*)>;
 
 class Logins {
  public:
-  // `required`: every call needs a login. Otherwise the client of a call is its connection, and may do everything.
-  Logins(bool required, std::uint32_t connections_max, const DatabaseGate* gate)
-      : required_(required), connections_max_(connections_max), gate_(gate) {}
+  // If `options` do not ask for logins, the client of a call is its connection, and may do everything.
+  Logins(const ServiceOptions& options, const DatabaseGate* gate)
+      : required_(options.login),
+        with_certificates_(!options.tls.client_ca_file.empty()),
+        connections_max_(options.connections_max),
+        gate_(gate) {}
 
   Caller caller_of(const grpc::CallbackServerContext& context);
   bool required() const { return required_; }
@@ -48,22 +59,32 @@ class Logins {
 
   // Finds the connections whose last login does not count any more. Called when a change of the table is durable.
   void find_lost_connections(const AccessTable& table);
+  // Finds the connections whose certificate is not accepted any more. Called once a second.
+  void find_lost_connections(const CertificateCheck& check);
   // The peers of those that were found since the last call.
   std::vector<std::string> take_lost_connections();
   void forget_connection(const std::string& peer);
 
  private:
+  // What the last call on a connection has shown.
+  struct Shown {
+    std::shared_ptr<const Login> login;              // of the last call with one
+    std::shared_ptr<ClientCertificate> certificate;  // null: the server asks for none
+  };
+
+  Caller client_of(const grpc::CallbackServerContext& context, const std::string& peer);
   Result<std::shared_ptr<const Login>> login_of(const grpc::CallbackServerContext& context, const AccessTable& table);
-  void note_login(const std::string& peer, const std::shared_ptr<const Login>& login);
+  void note_shown(const std::string& peer, const Caller& caller);
   void note_refused(const std::string& peer, const Status& why);
 
   const bool required_;
+  const bool with_certificates_;  // the server asks clients for certificates
   const std::uint32_t connections_max_;
   const DatabaseGate* const gate_;
   ClientTable clients_;
   RareLine refused_;
-  std::mutex mutex_;                                                          // of these:
-  std::unordered_map<std::string, std::shared_ptr<const Login>> last_login_;  // of each connection, by its peer
+  std::mutex mutex_;                              // of these:
+  std::unordered_map<std::string, Shown> shown_;  // on each connection, by its peer
   std::vector<std::string> lost_;
 };
 

@@ -257,14 +257,7 @@ KiloKvService::KiloKvService(ServiceOptions options, ServerInfo info)
 void KiloKvService::close() {
   environment_.gate.close();
   environment_.decode.drain();
-  std::vector<std::weak_ptr<SessionStream>> streams;
-  {
-    const std::lock_guard lock(streams_mutex_);
-    streams.swap(streams_);
-  }
-  for (const auto& weak : streams) {
-    if (const auto stream = weak.lock()) stream->end(environment_.gate.get().status());
-  }
+  for (const auto& call : environment_.calls.all()) call->end_when_stopping(environment_.gate.get().status());
 }
 
 grpc::ServerUnaryReactor* KiloKvService::Execute(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
@@ -300,11 +293,6 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KiloKvService::Sess
     grpc::CallbackServerContext* context) {
   auto stream = std::make_shared<SessionStream>(context, &environment_);
   stream->adopted_by_rpc();
-  {
-    const std::lock_guard lock(streams_mutex_);
-    std::erase_if(streams_, [](const auto& weak) { return weak.expired(); });
-    streams_.push_back(stream);
-  }
   stream->start();
   return stream.get();
 }
@@ -491,7 +479,7 @@ grpc::ServerUnaryReactor* KiloKvService::ChangeAccess(grpc::CallbackServerContex
             call->client(), std::move(edit), [this, call, requested, database, peer](Result<BatchNumber> batch) {
               const RequestedChange& change = **requested;
               if (batch.ok()) {
-                end_streams_without_login(*database);
+                end_without_login(*database);
                 call->response.set_token(change.token);
                 call->response.set_token_id(change.token_id);
               }
@@ -522,17 +510,21 @@ void KiloKvService::note_denied(const std::string& user, const std::string& peer
 }
 
 // Called when a change is durable, before it is answered.
-void KiloKvService::end_streams_without_login(const Database& database) {
+void KiloKvService::end_without_login(const Database& database) {
   const Access::Table table = database.access().latest();
-  std::vector<std::weak_ptr<SessionStream>> streams;
-  {
-    const std::lock_guard lock(streams_mutex_);
-    streams = streams_;
-  }
-  for (const auto& weak : streams) {
-    if (const auto stream = weak.lock()) stream->end_without_login(*table);
-  }
+  for (const auto& call : environment_.calls.all()) call->end_without_login(*table);
   environment_.logins.find_lost_connections(*table);
+}
+
+// A call that ends here may have run in part or as a whole, so the status does not say that it did not.
+void KiloKvService::end_without_certificate(const CertificateCheck& check) {
+  for (const auto& call : environment_.calls.all()) {
+    if (call->certificate() == nullptr) continue;
+    const std::string problem = check(call->certificate().get());
+    if (problem.empty()) continue;
+    call->end_without_certificate(KStatus(StatusCode::unauthenticated, ErrorReason::login_wrong, problem));
+  }
+  environment_.logins.find_lost_connections(check);
 }
 
 }  // namespace kilokv::server

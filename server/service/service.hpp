@@ -57,6 +57,9 @@ class KiloKvService final : public KiloKvMethods {
   // Lets Status say that other machines reach the server without TLS or without logins.
   void set_insecure() { insecure_.store(true, std::memory_order_relaxed); }
   Logins& logins() { return environment_.logins; }
+  // Ends the calls of all clients whose certificate is not accepted any more, and then their connections. Called once a
+  // second.
+  void end_without_certificate(const CertificateCheck& check);
   // Bytes of answers that clients have not taken yet, on all calls.
   std::uint64_t unsent_answer_bytes() const { return environment_.answers.unsent_bytes(); }
 
@@ -90,7 +93,7 @@ class KiloKvService final : public KiloKvMethods {
                                        grpc::ByteBuffer* answer) override;
 
  private:
-  void end_streams_without_login(const Database& database);
+  void end_without_login(const Database& database);
   void note_denied(const std::string& user, const std::string& peer);
   void fill_memory(const DatabaseStatus& status, v1::MemorySection* section) const;
 
@@ -99,8 +102,6 @@ class KiloKvService final : public KiloKvMethods {
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::atomic<bool> insecure_{false};
   RareLine denied_;
-  std::mutex streams_mutex_;
-  std::vector<std::weak_ptr<SessionStream>> streams_;  // the open ones, and some that have ended
 };
 
 }  // namespace kilokv::server

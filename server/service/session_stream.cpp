@@ -99,7 +99,7 @@ void SessionStream::start() {
 
 void SessionStream::end(const Status& status) {
   const std::lock_guard lock(mutex_);
-  if (!finished()) finish_when_sent(to_grpc(status, context()));
+  end_when_sent(status);
 }
 
 void SessionStream::end_without_login(const AccessTable& table) {
@@ -117,11 +117,17 @@ void SessionStream::OnReadDone(bool ok) {
 }
 
 void SessionStream::take_and_read_on(grpc::ByteBuffer buffer, const Status& refused) {
-  if (!ended()) {
+  if (!is_over()) {
     const Status status = take(&buffer, refused);
     if (!status.ok()) end(status);
   }
   handled(false);
+}
+
+// Whether no answer of a further request can reach the client.
+bool SessionStream::is_over() const {
+  const std::lock_guard lock(mutex_);
+  return finished() || closing();
 }
 
 void SessionStream::handled(bool half_closed) {

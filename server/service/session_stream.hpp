@@ -4,8 +4,9 @@
 // than stream_requests_max. Their bytes, with those of the unsent answers, are fewer than stream_bytes_max. While the
 // stream is not read, gRPC's flow control makes the client wait.
 // An error of one request is an answer. The stream itself ends only after a message that cannot be parsed, or after a
-// malformed session in its first message. If the client goes away, its answers are dropped in this class. What it sent
-// in a session goes on. What it sent without a session ends with the stream, unless it is detached.
+// malformed session in its first message, or because its client may make no calls any more. If the client goes away,
+// its answers are dropped in this class. What it sent in a session goes on. What it sent without a session ends with
+// the stream, unless it is detached.
 #pragma once
 
 #include <memory>
@@ -26,12 +27,14 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
   void start();
   // Ends the stream with `status` after the queued answers are sent.
   void end(const Status& status);
+  void end_when_stopping(const Status& status) override { end(status); }
   // Ends the stream with PERMISSION_DENIED if its login does not count any more.
-  void end_without_login(const AccessTable& table);
+  void end_without_login(const AccessTable& table) override;
 
  private:
   class Answer;
 
+  bool is_over() const;
   void OnReadDone(bool ok) override;
   void on_sent() override { read_on(); }
   void on_gone() override { requests_.abandon(); }

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "engine/base/check.hpp"
-#include "server/service/client_certificates.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -51,7 +50,8 @@ std::string_view property(const grpc_auth_context* context, const char* name) {
 // gRPC's function for "a call begins". It refuses a call whose client has no good certificate.
 class CallCheck {
  public:
-  explicit CallCheck(std::shared_ptr<TlsFiles> files) : files_(std::move(files)) {}
+  CallCheck(std::shared_ptr<TlsFiles> files, std::shared_ptr<ClientCertificates> certificates)
+      : files_(std::move(files)), certificates_(std::move(certificates)) {}
 
   static void process(void* self, grpc_auth_context* context, const grpc_metadata* /*metadata*/, std::size_t /*count*/,
                       grpc_process_auth_metadata_done_cb done, void* user_data) {
@@ -64,19 +64,20 @@ class CallCheck {
  private:
   std::string check(const grpc_auth_context* context) {
     // On a server, the chain does not begin with the client's own certificate. A client chooses all of the chain.
-    return certificates_.check(files_->current()->clients, property(context, GRPC_X509_PEM_CERT_PROPERTY_NAME),
-                               property(context, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME),
-                               std::chrono::steady_clock::now());
+    return certificates_->check(files_->current()->clients, property(context, GRPC_X509_PEM_CERT_PROPERTY_NAME),
+                                property(context, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME),
+                                std::chrono::steady_clock::now());
   }
 
   const std::shared_ptr<TlsFiles> files_;
-  ClientCertificates certificates_;
+  const std::shared_ptr<ClientCertificates> certificates_;
 };
 
 // gRPC's own class for TLS in C++ has no way to give a new pair. Its library in C has one.
 class TlsCredentials final : public grpc::ServerCredentials {
  public:
-  explicit TlsCredentials(const std::shared_ptr<TlsFiles>& files) : source_(files) {
+  TlsCredentials(const std::shared_ptr<TlsFiles>& files, const std::shared_ptr<ClientCertificates>& certificates)
+      : source_(files) {
     const bool has_clients = files->current()->clients != nullptr;
     const auto request =
         has_clients ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE;
@@ -85,7 +86,8 @@ class TlsCredentials final : public grpc::ServerCredentials {
     KILOKV_CHECK(credentials_ != nullptr);
     if (!has_clients) return;
     grpc_server_credentials_set_auth_metadata_processor(
-        credentials_, {.process = &CallCheck::process, .destroy = &CallCheck::destroy, .state = new CallCheck(files)});
+        credentials_,
+        {.process = &CallCheck::process, .destroy = &CallCheck::destroy, .state = new CallCheck(files, certificates)});
   }
   ~TlsCredentials() override { grpc_server_credentials_release(credentials_); }
 
@@ -106,8 +108,9 @@ class TlsCredentials final : public grpc::ServerCredentials {
 
 }  // namespace
 
-std::shared_ptr<grpc::ServerCredentials> tls_credentials(const std::shared_ptr<TlsFiles>& files) {
-  return std::make_shared<TlsCredentials>(files);
+std::shared_ptr<grpc::ServerCredentials> tls_credentials(const std::shared_ptr<TlsFiles>& files,
+                                                         const std::shared_ptr<ClientCertificates>& certificates) {
+  return std::make_shared<TlsCredentials>(files, certificates);
 }
 
 }  // namespace kilokv::server

@@ -5,9 +5,9 @@
 // of the key on the disk.
 //
 // If clients must show a certificate, gRPC takes any certificate, and each call is checked here before its handler
-// runs. A bad one gets UNAUTHENTICATED with the reason. A check in the handshake would only end the connection. This
-// also means that a certificate that is revoked ends no open call, but every later call is refused, also on old
-// connections.
+// runs. A bad one gets UNAUTHENTICATED with the reason. A check in the handshake would only end the connection. So a
+// call is refused also on an old connection, if its certificate is not accepted any more. Open calls are not checked
+// here: the service ends them (open_calls.hpp).
 //
 // Thread safety: gRPC calls it in any thread.
 #pragma once
@@ -16,11 +16,13 @@
 
 #include <memory>
 
+#include "server/service/client_certificates.hpp"
 #include "server/service/tls_files.hpp"
 
 namespace kilokv::server {
 
-// Credentials for a port of a server. They hold the files.
-std::shared_ptr<grpc::ServerCredentials> tls_credentials(const std::shared_ptr<TlsFiles>& files);
+// Credentials for a port of a server. They hold the files, and what checks the certificates of clients.
+std::shared_ptr<grpc::ServerCredentials> tls_credentials(const std::shared_ptr<TlsFiles>& files,
+                                                         const std::shared_ptr<ClientCertificates>& certificates);
 
 }  // namespace kilokv::server

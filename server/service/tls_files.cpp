@@ -36,7 +36,9 @@ void add_to(std::string* fingerprint, const std::string& path) {
 TlsFiles::TlsFiles(TlsOptions options, Now now, Log log)
     : options_(std::move(options)), now_(std::move(now)), log_(std::move(log)) {}
 
-TlsFiles::~TlsFiles() {
+TlsFiles::~TlsFiles() { stop(); }
+
+void TlsFiles::stop() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -56,12 +58,13 @@ Result<std::unique_ptr<TlsFiles>> TlsFiles::open(const TlsOptions& options, Now 
   return files;
 }
 
-void TlsFiles::start() {
-  thread_ = std::thread([this] {
+void TlsFiles::start(Looked looked) {
+  thread_ = std::thread([this, looked = std::move(looked)] {
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, kLookInterval, [this] { return stopping_; })) {
       lock.unlock();
       look();
+      if (looked) looked(*current());
       lock.lock();
     }
   });

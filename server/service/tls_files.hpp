@@ -42,7 +42,10 @@ class TlsFiles {
   static Result<std::unique_ptr<TlsFiles>> open(const TlsOptions& options, Now now, Log log);
   ~TlsFiles();  // stops the thread
 
-  void start();  // the thread that looks at the files
+  // Starts the thread that looks at the files. After each look, it calls `looked` with what the server uses.
+  using Looked = std::function<void(const TlsContent& content)>;
+  void start(Looked looked = {});
+  void stop();  // the thread has ended after that
   std::shared_ptr<const TlsContent> current() const;
 
   // Looks at the files once. Only the thread calls it, or a test that has not called start().

@@ -43,6 +43,7 @@ void UnaryCall::OnCancel() {
 
 void UnaryCall::OnDone() {
   environment_->answers.unwatch(this);
+  if (caller_.certificate != nullptr) environment_->calls.remove(this);
   environment_->answers.release(client_.get(), charged_bytes_);
   const std::shared_ptr<void> self = std::move(self_);  // gRPC uses the call no more; the return may destroy it
 }

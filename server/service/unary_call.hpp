@@ -1,6 +1,7 @@
 // A unary call: its client, and its end. The answer counts in the AnswerAccount until the call is done.
 //
-// A call ends once: with its answer, or with an error, or when its client goes away, or when its deadline passes.
+// A call ends once: with its answer, or with an error, or when its client goes away or may make no calls any more, or
+// when its deadline passes.
 //
 // Thread safety: all members, because gRPC may run several reactions of one call at the same time.
 #pragma once
@@ -18,13 +19,22 @@
 
 namespace kilokv::server {
 
-class UnaryCall : public grpc::ServerUnaryReactor, public UnsentAnswer, public std::enable_shared_from_this<UnaryCall> {
+class UnaryCall : public grpc::ServerUnaryReactor,
+                  public UnsentAnswer,
+                  public OpenCall,
+                  public std::enable_shared_from_this<UnaryCall> {
  public:
   // Keeps the call alive until gRPC no longer uses it. Requires: called once, before gRPC sees the reactor.
   UnaryCall* adopted_by_rpc() {
     self_ = shared_from_this();
+    if (caller_.certificate != nullptr) environment_->calls.add(this, self_);
     return this;
   }
+
+  void end_without_certificate(const Status& status) final {
+    if (end_with(status)) on_gone();
+  }
+  const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
 
  protected:
   // `answer` is the buffer in which gRPC expects the bytes of the answer.
@@ -40,7 +50,7 @@ class UnaryCall : public grpc::ServerUnaryReactor, public UnsentAnswer, public s
   bool answer(const grpc::ByteBuffer& bytes);
   bool end_with(const Status& status);  // requires: !status.ok()
   bool ended() const;
-  // The client has gone away, or the deadline has passed, before the call ended.
+  // The client has gone away or may make no calls any more, or the deadline has passed, before the call ended.
   virtual void on_gone() {}
 
   CallEnvironment* const environment_;

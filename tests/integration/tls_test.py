@@ -379,6 +379,18 @@ class Reload(TlsTest):
             until(lambda: self.subject(server) == name, f"the pair {name}", 5)
         self.assertNotIn("keeps its old", server.log.read_text())
 
+    def begin_to_wait(self, server, pair):
+        """A client whose transaction waits until the key "gate" is there."""
+        waiting = subprocess.Popen([BIN / "kilokv", "--timeout", "60s", "txn", "--endpoint", server.endpoint,
+                                    *self.trusting(pair)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(waiting.kill)
+        waiting.stdin.write('{"guards": [{"key": "gate", "is": "exists", "when_false": "wait"}], '
+                            '"wait_timeout_ms": 60000}\n')
+        waiting.stdin.close()
+        waiting.stdin = None  # for communicate()
+        return waiting
+
     def test_revocation_while_the_server_runs(self):
         made = self.made
         lists = self.folder / "lists"
@@ -393,15 +405,28 @@ class Reload(TlsTest):
         status = ["--output", "json", "status"]
         until(lambda: '"sessions":1' in self.run_client(server, *self.trusting(made.client), command=status).stdout,
               "the session of the held client", 10)
+        waiting = [self.begin_to_wait(server, pair) for pair in (made.bob, made.client)]
+        parked = ["--output", "json", "parked", "list"]
+        until(lambda: self.run_client(server, *self.trusting(made.client), command=parked).stdout.count("gate") == 2,
+              "the transactions that wait", 10)
         made.ca.revoke(made.bob)
         made.ca.write_list(lists / "test.crl")
         until(lambda: "uses new TLS files" in server.log.read_text(), "the new revocation list", 5)
+        began = time.monotonic()
+        _, errors = waiting[0].communicate(timeout=30)
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertEqual(waiting[0].returncode, UNAUTHENTICATED, errors)
+        self.assertIn("it was revoked by", errors)
+        self.assertIsNone(waiting[1].poll(), "the other client goes on")
         self.expect_refused(server, self.trusting(made.bob), UNAUTHENTICATED, "it was revoked by")
         self.expect_works(server, *self.trusting(made.client))
         # A connection from before the revocation has no more calls either.
         _, errors = held.communicate('{"then": [{"op": "add", "key": "key", "delta": 1}]}\n', timeout=30)
         self.assertEqual(held.returncode, UNAUTHENTICATED, errors)
         self.assertIn("it was revoked by", errors)
+        self.run_client(server, *self.trusting(made.client), command=["put", "gate", "1"])
+        output, errors = waiting[1].communicate(timeout=30)
+        self.assertEqual((waiting[1].returncode, "COMMITTED" in output), (0, True), output + errors)
 
         made.ca.write_list(lists / "test.crl", end=-1)
         until(lambda: "warning kilokvd has an old revocation list" in server.log.read_text(), "the warning", 5)

@@ -46,9 +46,11 @@ class FakeDatabase final : public Database {
 
   SubmittedRequest submit(std::unique_ptr<Request> request) override {
     const std::lock_guard lock(mutex_);
+    const bool in_session = request->identity.session.has_value();
     requests_.push_back(std::move(request));
     ++submitted_;
     changed_.notify_all();
+    if (in_session) return {};
     return std::shared_ptr<AdmittedRequest>(alive_, nullptr);
   }
   void abandon(const SubmittedRequest&) override {

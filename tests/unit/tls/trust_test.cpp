@@ -108,6 +108,25 @@ TEST_F(TrustTest, ARevokedCertificateIsRefused) {
   EXPECT_EQ(check_client(client_), "") << "without lists, nothing is revoked";
 }
 
+// Nothing that a clock changes comes before the first end in the chain, or of a list.
+TEST_F(TrustTest, ItSaysUntilWhenACertificateIsGood) {
+  const Identity middle({.name = "Middle", .until = now_ + 5 * kDay, .is_authority = true}, &authority_);
+  const Identity below({.name = "x", .until = now_ + 9 * kDay}, &middle);
+  const Identity shorter({.name = "y", .until = now_ + 2 * kDay}, &middle);
+  const auto good_until = [&](bool with_lists, const Identity& client) {
+    std::int64_t until = 0;
+    EXPECT_EQ(trust(with_lists)->check(client.certificate(), middle.certificate(), Peer::client, {}, &until), "");
+    return until;
+  };
+  EXPECT_EQ(good_until(false, below), now_ + 5 * kDay);
+  EXPECT_EQ(good_until(false, shorter), now_ + 2 * kDay);
+  folder_.write("lists/middle.crl", middle.revocation_list({}, now_ + 3 * kDay));
+  folder_.write("lists/ca.crl", authority_.revocation_list({}, now_ + 4 * kDay));
+  folder_.write("lists/other.crl", other_authority_.revocation_list({}, now_ - kDay));
+  EXPECT_EQ(good_until(true, below), now_ + 3 * kDay) << "a list that has ended is not waited for";
+  EXPECT_EQ(good_until(true, shorter), now_ + 2 * kDay);
+}
+
 TEST_F(TrustTest, ARevokedMiddleAuthorityIsRefused) {
   const Identity middle({.name = "Middle", .is_authority = true}, &authority_);
   const Identity below({.name = "x"}, &middle);
