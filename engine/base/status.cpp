@@ -36,6 +36,14 @@ Status Status::exhausted(ErrorReason reason, Violation violation, std::optional<
   return status;
 }
 
+Status Status::violating(StatusCode code, ErrorReason reason, std::string message, Violation violation) {
+  Status status(code, reason, std::move(message));
+  auto rep = std::make_shared<Rep>(*status.rep_);
+  rep->violation = std::move(violation);
+  status.rep_ = std::move(rep);
+  return status;
+}
+
 Status Status::because(ErrorReason reason) const {
   Status status = *this;
   auto rep = std::make_shared<Rep>(*rep_);

@@ -69,6 +69,7 @@ enum class ErrorReason : std::uint8_t {
   access_unknown,
   access_full,
   access_needs_admin,
+  access_overlaps,
 };
 
 // The reason that the code alone gives. `unspecified`: the code has several reasons.
@@ -122,6 +123,8 @@ class [[nodiscard]] Status {
   // and clients do not send again. The message says whether to raise or to lower the setting.
   static constexpr std::nullopt_t kNoRetry = std::nullopt;
   static Status exhausted(ErrorReason reason, Violation violation, std::optional<std::int64_t> retry_after_us);
+  // Any other code with a violation, which the message does not name by itself.
+  static Status violating(StatusCode code, ErrorReason reason, std::string message, Violation violation);
   // This status with another reason. Requires: !ok().
   Status because(ErrorReason reason) const;
   // This status with a promise: no part of the request has run, and no part will run. Requires: !ok().
@@ -131,7 +134,7 @@ class [[nodiscard]] Status {
   StatusCode code() const { return rep_ ? rep_->code : StatusCode::ok; }
   ErrorReason reason() const { return rep_ ? rep_->reason : ErrorReason::unspecified; }
   const std::string& message() const;
-  // Null, unless invalid() or exhausted() made this status.
+  // Null, unless invalid(), exhausted() or violating() made this status.
   const Violation* violation() const { return rep_ && rep_->violation ? &*rep_->violation : nullptr; }
   std::optional<std::int64_t> retry_after_us() const { return rep_ ? rep_->retry_after_us : std::nullopt; }
   bool not_run() const { return rep_ && rep_->not_run; }

@@ -45,6 +45,7 @@ v1::ErrorReason reason_of(ErrorReason reason) {
     case ErrorReason::access_unknown: return v1::ERROR_REASON_ACCESS_UNKNOWN;
     case ErrorReason::access_full: return v1::ERROR_REASON_ACCESS_FULL;
     case ErrorReason::access_needs_admin: return v1::ERROR_REASON_ACCESS_NEEDS_ADMIN;
+    case ErrorReason::access_overlaps: return v1::ERROR_REASON_ACCESS_OVERLAPS;
   }
   std::abort();  // not a value of the enum
 }

@@ -1,6 +1,7 @@
 #include "server/core/access/access_check.hpp"
 
 #include "engine/txn/kinds.hpp"
+#include "server/core/one_line.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -62,10 +63,24 @@ Status check_rights(const engine::TransactionColumns& columns, std::uint32_t beg
 }
 
 Status right_missing(const std::string& user, const char* right, const std::string& field) {
-  return {StatusCode::permission_denied, ErrorReason::right_missing,
-          field + ": user \"" + user + "\" has no " + right +
-              " right to it; an administrator can give it (kilokv role "
-              "grant)"};
+  const std::string who = "user \"" + short_line(user) + "\"";
+  return Status::violating(
+      StatusCode::permission_denied, ErrorReason::right_missing,
+      field + ": " + who + " has no " + right + " right to it; an administrator can give it (kilokv role grant)",
+      {field, std::string("the ") + right + " right", who + " without it", ""});
+}
+
+Status check_shown(const ResultSlice& slice, const Rights& rights, const std::string& user) {
+  struct Look : ResultVisitor {
+    explicit Look(const KeySet* read_keys) : read_rights(read_keys) {}
+    void transaction(const TransactionResult& /*result*/) override {}
+    void guard_value(const ReadValue& value) override { all &= read_rights->contains(value.key); }
+    void read(std::uint32_t /*operation*/, const ReadValue& value) override { guard_value(value); }
+    const KeySet* const read_rights;
+    bool all = true;
+  } look(&rights.read);
+  slice.visit(&look);
+  return look.all ? Status() : right_missing(user, "read", "uploaded_keys");
 }
 
 Status check_read_range(const AccessTable& table, const Login& login, std::string_view from, std::string_view to) {
@@ -75,12 +90,15 @@ Status check_read_range(const AccessTable& table, const Login& login, std::strin
 }
 
 Status login_expired(const Login& login) {
-  return {StatusCode::unauthenticated, ErrorReason::login_wrong, "the token " + login.token + " has expired"};
+  return Status::violating(StatusCode::unauthenticated, ErrorReason::login_wrong,
+                           "the token " + short_line(login.token) + " has expired",
+                           {"login", "a token that has not expired", "an expired token", ""});
 }
 
 Status login_gone(const std::string& user) {
-  return {StatusCode::permission_denied, ErrorReason::right_missing,
-          "the login of user \"" + user + "\" was taken away"};
+  return Status::violating(StatusCode::permission_denied, ErrorReason::right_missing,
+                           "the login of user \"" + short_line(user) + "\" was taken away",
+                           {"login", "a login that counts", "a login that was taken away", ""});
 }
 
 }  // namespace kilokv::server

@@ -16,6 +16,7 @@
 #include "engine/base/status.hpp"
 #include "engine/txn/columns.hpp"
 #include "server/core/access/access_table.hpp"
+#include "server/core/request.hpp"
 
 namespace kilokv::server {
 
@@ -25,6 +26,9 @@ Status check_rights(const engine::TransactionColumns& columns, std::uint32_t beg
                     const Rights& rights, const std::string& user,
                     const std::function<std::uint32_t(std::uint32_t)>& index_of);
 
+// PERMISSION_DENIED: the rights do not let the user read all keys that these stored results show. For results of which
+// the request does not name all keys any more, because they were uploaded.
+Status check_shown(const ResultSlice& slice, const Rights& rights, const std::string& user);
 // PERMISSION_DENIED: the newest rights of the login do not let it read all keys of [from, to).
 Status check_read_range(const AccessTable& table, const Login& login, std::string_view from, std::string_view to);
 // PERMISSION_DENIED: the user has no right to `right` (such as "read" or "admin"). `field`: what needs it.

@@ -23,7 +23,9 @@ Status unknown_session() {
 }
 
 Status session_of_other() {
-  return {StatusCode::permission_denied, ErrorReason::right_missing, "the session belongs to another user"};
+  return Status::violating(StatusCode::permission_denied, ErrorReason::right_missing,
+                           "the session belongs to another user",
+                           {"session", "a session of the same user", "a session of another user", ""});
 }
 
 std::size_t SessionTable::SessionIdHash::operator()(const SessionId& id) const {
