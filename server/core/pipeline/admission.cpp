@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/check.hpp"
 #include "server/core/access/access_check.hpp"
 #include "server/core/digest.hpp"
 #include "server/core/sessions/stored_results.hpp"
@@ -30,6 +31,23 @@ Status Admission::check_access(const AdmittedRequest& request) {
   if (request.login == nullptr) return {};
   return check_rights(request.content->transactions, 0, request.transactions, *request.rights, request.login->user,
                       [](std::uint32_t t) { return t; });
+}
+
+// The rights are checked again before results of an earlier sending are shown, because a revoke may have been answered
+// since check_access(). Guards that were uploaded are not in the request any more, so what the results show of them is
+// checked.
+Status Admission::may_show(AdmittedRequest* request, bool upload_gone, std::span<const std::string> stored) {
+  Status status;
+  if (request->access_version != core_->access.version()) {
+    status = find_rights(request);
+    if (status.ok()) status = check_access(*request);
+  }
+  for (std::size_t i = 0; upload_gone && status.ok() && i < stored.size(); ++i) {
+    const Result<StoredSlice> slice = StoredSlice::parse(stored[i]);
+    KILOKV_CHECK(slice.ok());
+    status = check_shown(*slice, *request->rights, request->login->user);
+  }
+  return status;
 }
 
 // Puts the uploaded guards before the transaction's own. If an earlier send of the same request took the upload, there
@@ -87,10 +105,15 @@ Status Admission::begin_in_session(AdmittedRequest* request) {
   Request& content = *request->content;
   const bool upload_gone = request->uploaded.keys > 0 && request->upload == nullptr;
   if (!upload_gone) request->identity.digest = digest_of(content.transactions);
-  SessionAdmission admission = core_->sessions.begin(
-      {request->identity, request->transactions, content.sink, kRequestBytes + request->cost.stored_bytes,
-       request->uploaded, upload_gone, request->client},
-      request->admitted_us);
+  RequestHeader header{
+      request->identity, request->transactions, content.sink,   kRequestBytes + request->cost.stored_bytes,
+      request->uploaded, upload_gone,           request->client};
+  if (request->login != nullptr) {
+    header.may_show = [this, request, upload_gone](std::span<const std::string> stored) {
+      return may_show(request, upload_gone, stored);
+    };
+  }
+  SessionAdmission admission = core_->sessions.begin(header, request->admitted_us);
   if (admission.kind != SessionAdmission::Kind::run) {
     if (admission.kind == SessionAdmission::Kind::refused) give_back_upload(request);
     recycle(std::move(request->content));

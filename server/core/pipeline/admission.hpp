@@ -16,6 +16,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "engine/base/status.hpp"
@@ -36,6 +38,7 @@ class Admission {
   std::shared_ptr<AdmittedRequest> admit(std::unique_ptr<Request> content, Status* status);
   Status find_rights(AdmittedRequest* request);
   static Status check_access(const AdmittedRequest& request);
+  Status may_show(AdmittedRequest* request, bool upload_gone, std::span<const std::string> stored);
   Status complete_with_upload(AdmittedRequest* request);
   Status begin_in_session(AdmittedRequest* request);
   Status charge(AdmittedRequest* request);

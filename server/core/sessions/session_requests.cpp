@@ -212,6 +212,11 @@ std::optional<SessionAdmission> SessionTable::admit_known(Session* session, Requ
                             {},
                             0};
   }
+  if (header.may_show) {
+    if (Status status = header.may_show(request->stored); !status.ok()) {
+      return SessionAdmission{SessionAdmission::Kind::refused, std::move(status), false, {}, 0};
+    }
+  }
   SessionAdmission admission;
   {
     const std::scoped_lock lock(session->mutex);

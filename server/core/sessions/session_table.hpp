@@ -34,6 +34,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -88,6 +89,10 @@ struct RequestHeader {
   // `uploaded`.
   bool upload_gone = false;
   std::shared_ptr<Client> client = nullptr;  // who sent it; null: nobody in particular
+  // Whether the stored results of an earlier sending may be shown, and those that are still to come. It is asked before
+  // the sink gets any of them. If not, the request is refused with this status. Empty: they may. It gets slices as
+  // StoredSlice reads them. The request's lock is held meanwhile.
+  std::function<Status(std::span<const std::string> stored)> may_show = nullptr;
 };
 
 // The decision of begin().

@@ -1,7 +1,13 @@
 // Rights in a whole database: what is refused, what a revoke ends, and what a restart keeps.
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "server/core/access/access_record.hpp"
+#include "server/core/digest.hpp"
 #include "tests/unit/core/access_fixture.hpp"
 
 namespace kilokv::server {
@@ -397,6 +403,88 @@ TEST_F(DatabaseAccessTest, TheSessionsOfARemovedUserEnd) {
   settle();
   ASSERT_TRUE(again->failure);
   EXPECT_EQ(again->failure->reason(), ErrorReason::session_unknown);
+}
+
+// The commit's own content does not name the uploaded keys, and the first sending has taken them.
+TEST_F(DatabaseAccessTest, ARetryShowsNoUploadedKeyWithoutTheRightToIt) {
+  SessionId session;
+  database->open_session(std::make_shared<Client>("user:alice"), 0,
+                         [&](Result<SessionId> opened, DurationUs) { session = *opened; });
+  static_cast<void>(submit_as("root", "t0", adding("a9")));
+  settle();
+  ASSERT_TRUE(upload_as("alice", session, 1, 0).ok());
+  const auto commit = [&] {
+    auto sink = submit_as("alice", "t1", adding("b1"), session, 1, 0, 1);
+    settle();
+    return sink;
+  };
+  const auto first = commit();
+  ASSERT_TRUE(first->done);
+  ASSERT_EQ(first->outcome(0), Outcome::guard_failed);
+  ASSERT_TRUE(first->at(0).guard);
+  EXPECT_EQ(first->at(0).guard->key, "a9");
+  AccessChange narrower = role("teller", {{"a", "c"}});
+  narrower.role.read = {{"b", "c"}};
+  change(narrower);
+  const auto retry = commit();
+  EXPECT_TRUE(denied(retry));
+  EXPECT_TRUE(retry->answers.empty());
+  change(role("teller", {{"a", "c"}}));
+  const auto again = commit();
+  EXPECT_TRUE(again->done);
+  EXPECT_EQ(again->at(0).guard->key, "a9");
+}
+
+// Runs something when somebody asks for the time.
+class HookedClock : public Clock {
+ public:
+  explicit HookedClock(const Clock* clock) : clock_(clock) {}
+  TimeUs wall_us() const override {
+    if (const auto hook = std::exchange(at_wall, nullptr)) hook();
+    return clock_->wall_us();
+  }
+  TimeUs monotonic_us() const override { return clock_->monotonic_us(); }
+  TimeUs boot_us() const override { return clock_->boot_us(); }
+
+  mutable std::function<void()> at_wall;
+
+ private:
+  const Clock* const clock_;
+};
+
+// A revoke may come, and be answered, while a retry is between the check of its rights and its session.
+TEST_F(DatabaseAccessTest, ARetryShowsNothingAfterARevokeThatCameMeanwhile) {
+  HookedClock clock(&sim.clock);
+  Environment environment = sim.environment();
+  environment.clock = &clock;
+  open(&log, environment);
+  for (const AccessChange& revoke : {role("teller", {{"b", "c"}}), removal(Kind::remove_token, "t1")}) {
+    change(role("teller", {{"a", "c"}}));
+    SessionId session;
+    database->open_session(std::make_shared<Client>("user:alice"), 0,
+                           [&](Result<SessionId> opened, DurationUs) { session = *opened; });
+    settle();
+    const Build reading = [](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(engine::OpKind::get, b.key("a1"));
+      b.end();
+    };
+    const auto first = submit_as("alice", "t1", reading, session, 1);
+    settle();
+    ASSERT_TRUE(first->done);
+    const auto retry = submit_as("alice", "t1", reading, session, 1);
+    EXPECT_TRUE(retry->done);
+    bool revoked = false;
+    clock.at_wall = [&] {
+      change(revoke);
+      revoked = true;
+    };
+    const auto late = submit_as("alice", "t1", reading, session, 1);
+    EXPECT_TRUE(revoked);
+    EXPECT_TRUE(denied(late)) << static_cast<int>(revoke.kind);
+    EXPECT_TRUE(late->answers.empty());
+  }
+  database.reset();  // before its clock
 }
 
 }  // namespace
