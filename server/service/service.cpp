@@ -222,6 +222,7 @@ Result<std::uint64_t> reader_of(const v1::ScanRequest& request) {
 // admin right.
 template <class AnyCall>
 KStatus check_cancel(const AnyCall& call, const Database& database, const CancelTarget& target) {
+  if (const auto rights = call.rights(database); !rights.ok()) return rights.status();
   if (target.session) {
     const KStatus status = database.check_session(call.client(), *target.session);
     return status.code() == StatusCode::permission_denied ? status : KStatus();
@@ -382,7 +383,9 @@ grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext*
                               [call, database, limit, bytes_max = environment_.options.message_bytes_max](
                                   Result<std::vector<ParkedTransaction>> parked) {
                                 const Result<std::shared_ptr<const Rights>> rights = call->rights(*database);
-                                if (!rights.ok()) return call->end(rights.status());
+                                if (!rights.ok()) return call->end(rights.status().as_not_run());
+                                const KStatus still = call->need_admin(*database, "ListParked");
+                                if (!still.ok()) return call->end(still.as_not_run());
                                 if (parked.ok()) {
                                   hide_keys(rights->get(), &*parked);
                                   fill_list(*parked, limit, bytes_max, &call->response);
@@ -400,6 +403,8 @@ grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* con
         if (!target.ok()) return call->refuse(target.status());
         const KStatus allowed = check_cancel(*call, *database, *target);
         if (!allowed.ok()) return call->refuse(allowed);
+        // The caller may lose its right while the cancel waits for the executor.
+        target->allowed = [call, database, named = *target] { return check_cancel(*call, *database, named); };
         database->cancel(call->client(), *target, [call](Result<std::uint64_t> cancelled) {
           if (cancelled.ok()) call->response.set_cancelled(*cancelled);
           call->end(cancelled.status());

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
 #include "server/core/request_identity.hpp"
 
@@ -39,6 +41,9 @@ struct CancelTarget {
   std::vector<std::uint32_t> indices;       // none: all of the request
   std::uint64_t parked_id = 0;              // used instead of the above if not 0
   std::optional<ParkedFilter> filter = {};  // used instead of the above if it is there
+  // Whether the caller may still cancel these. It is asked before each step of the cancel, in the executor's thread. If
+  // not, the cancel ends with this status. Empty: always.
+  std::function<Status()> allowed = {};
 };
 
 }  // namespace kilokv::server

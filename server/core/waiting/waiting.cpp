@@ -82,6 +82,13 @@ std::optional<Waiting::Cancelled> Waiting::take_cancelled(const std::function<bo
     return !target.session || !is_queued({*target.session, target.request});
   });
   if (ready == cancelling_.end()) return std::nullopt;
+  Status allowed = ready->target.allowed ? ready->target.allowed() : Status();
+  if (!allowed.ok()) {
+    if (ready->count == 0) allowed = allowed.as_not_run();
+    Cancelled refused{{}, std::move(ready->done), std::move(allowed)};
+    cancelling_.erase(ready);
+    return refused;
+  }
   bool is_last = true;
   const std::vector<std::uint64_t> ids = ready->target.filter ? next_ids_of(&*ready, &is_last) : ids_of(ready->target);
   Cancelled cancelled;

@@ -78,7 +78,7 @@ class Waiting {
     std::vector<Parked> parked;  // these have left
     // Gets `count`, the number of all that this cancel has cancelled, when it is durable. Empty: the cancel goes on.
     std::function<void(Result<std::uint64_t>)> done;
-    std::uint64_t count = 0;
+    Result<std::uint64_t> count = std::uint64_t{0};  // not ok: it ends early, because it is not allowed any more
   };
   // The next cancel that can be carried out now. A cancel with a filter takes several calls, because each looks at a
   // bounded number of transactions. `is_queued`: AdmissionQueue::holds.

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -105,11 +106,14 @@ class FakeDatabase final : public Database {
   }
   void list_parked(std::shared_ptr<Client>, std::uint64_t after_id, std::uint32_t limit,
                    std::function<void(Result<std::vector<ParkedTransaction>>)> done) override {
+    run_before_command();
     std::vector<ParkedTransaction> parked(limit);
     for (ParkedTransaction& p : parked) p.id = ++after_id;
     done(std::move(parked));
   }
   void cancel(std::shared_ptr<Client>, CancelTarget target, std::function<void(Result<std::uint64_t>)> done) override {
+    run_before_command();
+    if (const Status allowed = target.allowed ? target.allowed() : Status(); !allowed.ok()) return done(allowed);
     done(target.parked_id == 0 ? std::uint64_t{2} : std::uint64_t{1});
   }
   DatabaseStatus status() const override {
@@ -129,11 +133,30 @@ class FakeDatabase final : public Database {
     done();
   }
 
+  // Runs before the next list or cancel is carried out, as something that the executor does first.
+  void before_next_command(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    before_command_ = std::move(work);
+  }
+  bool has_work_before_command() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<bool>(before_command_);
+  }
+
  private:
+  void run_before_command() {
+    std::function<void()> work;
+    {
+      const std::lock_guard lock(mutex_);
+      work = std::exchange(before_command_, nullptr);
+    }
+    if (work) work();
+  }
   Access access_;
   const engine::KeyHashSecret secret_{};
   const DatabaseOptions options_{};
   std::mutex mutex_;
+  std::function<void()> before_command_;
   std::condition_variable changed_;
   std::deque<std::unique_ptr<Request>> requests_;
   std::uint64_t submitted_ = 0, abandoned_ = 0;

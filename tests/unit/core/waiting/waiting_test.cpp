@@ -225,6 +225,32 @@ TEST_F(FilteredCancelTest, OneThatNamesManyTakesSeveralCallsAndReportsTheSum) {
   EXPECT_FALSE(waiting.has_cancel_under_way());
 }
 
+TEST_F(FilteredCancelTest, OneThatIsNotAllowedAnyMoreEnds) {
+  constexpr std::size_t kMany = 2500;
+  for (std::size_t i = 0; i < kMany; ++i) park_of(one, "k" + std::to_string(i), 1);
+  int asked = 0;
+  CancelTarget target;
+  target.filter = ParkedFilter{.client = "one"};
+  target.allowed = [&asked] { return ++asked > 1 ? draining() : Status(); };
+  waiting.cancel(target, 1000, [](const Result<std::uint64_t>&) {});
+  auto cancelled = waiting.take_cancelled(nothing_is_queued);
+  ASSERT_TRUE(cancelled);
+  EXPECT_FALSE(cancelled->done);
+  const std::uint64_t left = waiting.parked();
+  EXPECT_GT(left, 0u);
+  cancelled = waiting.take_cancelled(nothing_is_queued);
+  ASSERT_TRUE(cancelled && cancelled->done);
+  EXPECT_EQ(cancelled->count.status().code(), StatusCode::unavailable);
+  EXPECT_FALSE(cancelled->count.status().not_run()) << "it has cancelled some";
+  EXPECT_EQ(waiting.parked(), left);
+  EXPECT_TRUE(waiting.quiet());
+  waiting.cancel(target, 1000, [](const Result<std::uint64_t>&) {});
+  cancelled = waiting.take_cancelled(nothing_is_queued);
+  ASSERT_TRUE(cancelled && cancelled->done);
+  EXPECT_TRUE(cancelled->count.status().not_run());
+  EXPECT_EQ(waiting.parked(), left);
+}
+
 TEST_F(WaitingTest, ACancelNamesARequestOrSomeOfItsTransactions) {
   const SessionId mine{{1}}, other{{2}};
   for (std::uint32_t i = 0; i < 5; ++i) park("a", i, 1000000, 1, mine, 5, i);
