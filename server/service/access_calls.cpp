@@ -57,6 +57,28 @@ AccessEdit grant(const v1::RoleRights& rights) {
   };
 }
 
+std::string text_of(const KeyRange& range) {
+  std::string text(1, '[');
+  return text.append(short_line(range.from)).append(1, ',').append(short_line(range.to)).append(1, ')');
+}
+
+// Who takes a range away relies on its keys being gone, so no range that is left may have some of them.
+Status check_gone(const v1::RoleRights& rights, const char* right, const std::vector<KeyRange>& gone,
+                  const std::vector<KeyRange>& left) {
+  for (const KeyRange& range : gone) {
+    const auto found =
+        std::find_if(left.begin(), left.end(), [&](const KeyRange& other) { return overlap(range, other); });
+    if (found == left.end()) continue;
+    const std::string field = std::string("revoke.") + right;
+    return Status::violating(StatusCode::failed_precondition, ErrorReason::access_overlaps,
+                             field + ": role \"" + short_line(rights.role()) + "\" would keep the " + right +
+                                 " right to " + text_of(*found) + ", which has keys of " + text_of(range) +
+                                 "; revoke both ranges together, and grant again what the role may keep",
+                             {field, "ranges without keys that other ranges of the role have", text_of(*found), ""});
+  }
+  return {};
+}
+
 AccessEdit revoke(const v1::RoleRights& rights) {
   return [rights](const AccessTable& table) -> Result<AccessChange> {
     const auto found = table.roles().find(rights.role());
@@ -68,6 +90,9 @@ AccessEdit revoke(const v1::RoleRights& rights) {
       return unknown("role \"" + short_line(rights.role()) +
                      "\" does not have exactly this range; kilokv role list shows its ranges");
     }
+    Status gone = check_gone(rights, "read", ranges_of(rights.read()), change.role.read);
+    if (gone.ok()) gone = check_gone(rights, "write", ranges_of(rights.write()), change.role.write);
+    if (!gone.ok()) return gone;
     if ((rights.admin() && !change.role.admin) || (rights.metrics() && !change.role.metrics)) {
       return unknown("role \"" + short_line(rights.role()) + "\" does not have this right");
     }
@@ -119,10 +144,7 @@ Result<RequestedChange> new_token(const v1::NewToken& request, TimeUs now_us) {
                          .token_id = token->parts.id};
 }
 
-std::string text_of(const v1::KeyRange& range) {
-  std::string text(1, '[');
-  return text.append(short_line(range.from())).append(1, ',').append(short_line(range.to())).append(1, ')');
-}
+std::string text_of(const v1::KeyRange& range) { return text_of(KeyRange{range.from(), range.to()}); }
 
 std::string text_of(const std::string& name) { return short_line(name); }
 

@@ -23,6 +23,7 @@ KeySet::KeySet(std::vector<KeyRange> ranges) {
     std::string& end = ranges_.back().to;
     if (range.to.empty() || (!end.empty() && end < range.to)) end = std::move(range.to);
   }
+  ranges_.shrink_to_fit();
 }
 
 // The range that has the key; null if none has it.
@@ -40,6 +41,10 @@ bool KeySet::contains_all(std::string_view from, std::string_view to) const {
   const KeyRange* const range = range_of(from);
   if (range == nullptr) return false;
   return range->to.empty() || (!to.empty() && to <= range->to);
+}
+
+bool overlap(const KeyRange& a, const KeyRange& b) {
+  return (b.to.empty() || a.from < b.to) && (a.to.empty() || b.from < a.to);
 }
 
 std::string_view KeySet::end_after(std::string_view key) const { return range_of(key)->to; }

@@ -14,6 +14,8 @@ struct KeyRange {
   bool operator==(const KeyRange&) const = default;
 };
 
+// Whether a key is in both. Requires: neither is empty.
+bool overlap(const KeyRange& a, const KeyRange& b);
 // The range of all keys that begin with `prefix`.
 KeyRange keys_with_prefix(std::string_view prefix);
 

@@ -96,5 +96,62 @@ TEST_F(ServiceRightsTest, ACancelNeedsTheRightWhenItIsCarriedOut) {
   EXPECT_EQ(cancel(own), grpc::StatusCode::PERMISSION_DENIED) << "but a login";
 }
 
+class RevokeTest : public testing::Test {
+ protected:
+  static v1::RoleRights rights(const std::vector<KeyRange>& read, const std::vector<KeyRange>& write) {
+    v1::RoleRights out;
+    out.set_role("r");
+    const auto add = [](const std::vector<KeyRange>& ranges, auto* list) {
+      for (const KeyRange& range : ranges) {
+        auto* const one = list->Add();
+        one->set_from(range.from);
+        one->set_to(range.to);
+      }
+    };
+    add(read, out.mutable_read());
+    add(write, out.mutable_write());
+    return out;
+  }
+  Status make(const v1::ChangeAccessRequest& request) {
+    const Result<RequestedChange> requested = change_of(request, 1);
+    EXPECT_TRUE(requested.ok());
+    const Result<AccessChange> change = requested->edit(table_);
+    if (!change.ok()) return change.status();
+    table_.apply(*change);
+    return {};
+  }
+  Status grant(const std::vector<KeyRange>& read, const std::vector<KeyRange>& write = {}) {
+    v1::ChangeAccessRequest request;
+    *request.mutable_grant() = rights(read, write);
+    return make(request);
+  }
+  Status revoke(const std::vector<KeyRange>& read, const std::vector<KeyRange>& write = {}) {
+    v1::ChangeAccessRequest request;
+    *request.mutable_revoke() = rights(read, write);
+    return make(request);
+  }
+
+  AccessTable table_;
+};
+
+TEST_F(RevokeTest, KeysThatAnotherRangeWouldKeepAreRefused) {
+  const KeyRange all{"", ""}, account = keys_with_prefix("account/"), order = keys_with_prefix("order/");
+  ASSERT_TRUE(grant({all, account, order}, {account, order}).ok());
+  const Status refused = revoke({account});
+  EXPECT_EQ(refused.code(), StatusCode::failed_precondition);
+  EXPECT_EQ(refused.reason(), ErrorReason::access_overlaps);
+  EXPECT_NE(refused.message().find("[,)"), std::string::npos) << refused.message();
+  ASSERT_NE(refused.violation(), nullptr);
+  EXPECT_EQ(refused.violation()->field, "revoke.read");
+  EXPECT_EQ(table_.roles().at("r").read.size(), 3u);
+  EXPECT_EQ(revoke({all}).reason(), ErrorReason::access_overlaps) << "in the other direction, too";
+  EXPECT_TRUE(revoke({all, account, order}, {account}).ok());
+  EXPECT_TRUE(table_.roles().at("r").read.empty());
+  EXPECT_EQ(table_.roles().at("r").write, std::vector<KeyRange>{order});
+  ASSERT_TRUE(grant({}, {{"order/5", "zebra"}}).ok());
+  EXPECT_EQ(revoke({}, {order}).violation()->field, "revoke.write");
+  EXPECT_EQ(revoke({account}).code(), StatusCode::not_found);
+}
+
 }  // namespace
 }  // namespace kilokv::server

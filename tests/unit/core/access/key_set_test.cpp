@@ -71,5 +71,16 @@ TEST(KeySet, RandomSetsHaveTheKeysOfTheirRanges) {
   }
 }
 
+TEST(KeySet, RangesOverlapIfAKeyIsInBoth) {
+  const KeyRange all{"", ""}, a{"a", "c"}, b{"b", "d"}, c{"c", "e"}, end{"d", ""};
+  for (const KeyRange& range : {a, b, c, end}) {
+    EXPECT_TRUE(overlap(range, all) && overlap(all, range) && overlap(range, range));
+  }
+  EXPECT_TRUE(overlap(a, b) && overlap(b, a));
+  EXPECT_FALSE(overlap(a, c) || overlap(c, a)) << "they touch";
+  EXPECT_FALSE(overlap(a, end) || overlap(end, a));
+  EXPECT_TRUE(overlap(c, end) && overlap(end, c));
+}
+
 }  // namespace
 }  // namespace kilokv::server
