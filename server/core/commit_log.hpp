@@ -171,8 +171,7 @@ class CommitLog {
   // Writes one session. Each session of a checkpoint comes once. Together they replace the sessions of the last
   // checkpoint.
   virtual Status checkpoint_session(const StoredSession& session) = 0;
-  // `access_table`: core's encoding, opaque to the log. It may be newer than `covers`, but not newer than what is
-  // durable.
+  // `access_table`: after the batch that `covers` names, not newer. Core's encoding, opaque to the log.
   virtual Status checkpoint_end(const RecoveredPosition& covers, std::string_view access_table) = 0;
 
   // Drops log records that the checkpoint covers and that the retention no longer needs. (Both retention limits are

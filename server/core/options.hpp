@@ -10,7 +10,7 @@
 
 namespace kilokv::server {
 
-// What the access table may hold (AccessTable::bytes()).
+// The memory that the access table may take (AccessTable::bytes()).
 inline constexpr std::uint64_t kAccessBytesMax = std::uint64_t{4} << 20;
 
 struct DatabaseOptions {

@@ -70,7 +70,8 @@ Status check_room(const Map& map, const std::string& name, std::size_t max, cons
 
 }  // namespace
 
-Status AccessTable::check(const AccessChange& change, bool with_certificates) const {
+// Whether each part of the change is valid, and has room.
+Status AccessTable::check(const AccessChange& change) const {
   Status status;
   switch (change.kind) {
     case Kind::put_role:
@@ -89,48 +90,105 @@ Status AccessTable::check(const AccessChange& change, bool with_certificates) co
     case Kind::put_token:
       if (!users_.contains(change.token.user)) status = missing("user", change.token.user);
       if (status.ok()) status = check_name("token", change.token.id);
+      if (status.ok()) status = check_room(tokens_, change.token.id, kTokensMax, "tokens");
       break;
     case Kind::remove_token:
       if (!tokens_.contains(change.token.id)) status = missing("token", change.token.id);
       break;
   }
-  if (!status.ok()) return status;
-  AccessTable after = *this;
-  after.apply(change);
-  if (after.tokens_.size() > kTokensMax) return is_full("tokens", kTokensMax, after.tokens_.size(), "tokens");
-  const std::size_t bytes_after = after.bytes();
+  return status;
+}
+
+Result<AccessTable> AccessTable::after(std::span<const AccessChange> changes, bool with_certificates) const {
+  if (Status status = check(changes.front()); !status.ok()) return status;  // before the copy
+  AccessTable next = *this;
+  next.apply(changes.front());
+  for (const AccessChange& change : changes.subspan(1)) {
+    if (Status status = next.check(change); !status.ok()) return status;
+    next.apply(change);
+  }
+  const std::size_t bytes_after = next.bytes();
   if (bytes_after > kAccessBytesMax && bytes_after > bytes()) {
     return is_full("access", kAccessBytesMax, bytes_after, "bytes of users, roles and tokens");
   }
-  if (!has_admin(with_certificates) || after.has_admin(with_certificates)) return {};
-  return {StatusCode::failed_precondition, ErrorReason::access_needs_admin,
-          "after this change nobody could log in who has the admin right; give it to another user first, with a token "
-          "that does not expire, or with a certificate if the server asks for certificates (--tls-client-ca)"};
+  if (!has_admin(with_certificates) || next.has_admin(with_certificates)) return next;
+  return Status(StatusCode::failed_precondition, ErrorReason::access_needs_admin,
+                "after this change nobody could log in who has the admin right; give it to another user first, with a "
+                "token that does not expire, or with a certificate if the server asks for certificates "
+                "(--tls-client-ca)");
+}
+
+const Token* AccessTable::replaced_by(const Token& token, TimeUs expired_by_us) const {
+  if (tokens_.size() < kTokensMax || tokens_.contains(token.id)) return nullptr;
+  const Token* first = nullptr;
+  for (const auto& [id, other] : tokens_) {
+    if (other.expires_us == 0 || other.expires_us > expired_by_us) continue;
+    if (first == nullptr || other.expires_us < first->expires_us) first = &other;
+  }
+  return first;
+}
+
+bool AccessTable::takes_away(const AccessChange& change) const {
+  const auto has_all = [](const auto& all, const auto& some) {
+    return std::all_of(some.begin(), some.end(),
+                       [&](const auto& one) { return std::find(all.begin(), all.end(), one) != all.end(); });
+  };
+  const auto covers = [](const std::vector<KeyRange>& all, const std::vector<KeyRange>& some) {
+    const KeySet keys(all);
+    return std::all_of(some.begin(), some.end(),
+                       [&](const KeyRange& range) { return keys.contains_all(range.from, range.to); });
+  };
+  switch (change.kind) {
+    case Kind::put_role: {
+      const auto old = roles_.find(change.role.name);
+      return old != roles_.end() &&
+             !(covers(change.role.read, old->second.read) && covers(change.role.write, old->second.write));
+    }
+    case Kind::put_user: {
+      const auto old = users_.find(change.user.name);
+      return old != users_.end() && !(has_all(change.user.roles, old->second.roles) &&
+                                      has_all(change.user.certificates, old->second.certificates));
+    }
+    case Kind::put_token: {
+      const auto old = tokens_.find(change.token.id);
+      return old != tokens_.end() && old->second.user != change.token.user;
+    }
+    case Kind::remove_role:
+    case Kind::remove_user:
+    case Kind::remove_token: return true;
+  }
+  return true;
 }
 
 std::size_t AccessTable::bytes() const {
-  constexpr std::size_t kEntry = 64;  // numbers, hashes and the like
-  const auto text_bytes = [](const std::vector<std::string>& texts) {
+  constexpr std::size_t kNode = 48;   // of a map, with what the allocator adds
+  constexpr std::size_t kBlock = 32;  // the same for an object that is shared
+  const auto of_text = [](const std::string& text) { return sizeof(std::string) + text.size(); };
+  const auto of_ranges = [&](const Role& role) {
     std::size_t sum = 0;
-    for (const std::string& text : texts) sum += text.size() + sizeof(std::uint32_t);
+    for (const auto* list : {&role.read, &role.write}) {
+      for (const KeyRange& range : *list) sum += of_text(range.from) + of_text(range.to);
+    }
     return sum;
   };
   std::map<std::string_view, std::size_t> of_roles;
   std::size_t sum = 0;
   for (const auto& [name, role] : roles_) {
-    std::size_t& ranges = of_roles[name];
-    for (const auto* list : {&role.read, &role.write}) {
-      for (const KeyRange& range : *list) ranges += range.from.size() + range.to.size() + 2 * sizeof(std::uint32_t);
-    }
-    sum += kEntry + name.size() + ranges;
+    const std::size_t ranges = of_roles[name] = of_ranges(role);
+    sum += kNode + of_text(name) + sizeof(Role) + name.size() + ranges;
   }
   for (const auto& [name, user] : users_) {
-    sum += kEntry + name.size() + text_bytes(user.roles) + text_bytes(user.certificates);
+    sum += kNode + of_text(name) + sizeof(User) + name.size();
+    sum += kNode + of_text(name) + kBlock + sizeof(Rights);
+    for (const std::string& certificate : user.certificates) {
+      sum += of_text(certificate) + kNode + of_text(certificate) + of_text(name);
+    }
     for (const std::string& role : user.roles) {
+      sum += of_text(role);
       if (const auto found = of_roles.find(role); found != of_roles.end()) sum += found->second;
     }
   }
-  for (const auto& [id, token] : tokens_) sum += kEntry + id.size() + token.user.size();
+  for (const auto& [id, token] : tokens_) sum += kNode + of_text(id) + sizeof(Token) + id.size() + token.user.size();
   return sum;
 }
 
@@ -151,7 +209,7 @@ Status AccessTable::check_user(const User& user) const {
     const User* const other = user_of_certificate(name);
     if (other == nullptr || other->name == user.name) continue;
     return Status::invalid({"certificates", "names that no other user has",
-                            "\"" + name + "\", which user \"" + other->name + "\" has", ""});
+                            "\"" + short_line(name) + "\", which user \"" + other->name + "\" has", ""});
   }
   return status;
 }
@@ -183,14 +241,7 @@ void AccessTable::apply(const AccessChange& change) {
       users_.erase(change.user.name);
       rights_.erase(change.user.name);
       break;
-    case Kind::put_token:
-      if (tokens_.size() >= kTokensMax) {
-        std::erase_if(tokens_, [&](const auto& entry) {
-          return entry.second.expires_us != 0 && entry.second.expires_us <= change.token.created_us;
-        });
-      }
-      tokens_.insert_or_assign(change.token.id, change.token);
-      break;
+    case Kind::put_token: tokens_.insert_or_assign(change.token.id, change.token); break;
     case Kind::remove_token: tokens_.erase(change.token.id); break;
   }
 }

@@ -4,8 +4,8 @@
 // metrics). A user logs in with a token, or with a client certificate whose name the user has.
 //
 // The table changes by AccessChange alone. Changes are in the log, in the one order of batches, so that a replay gives
-// the same table. To apply a change twice is the same as to apply it once. (The replay after a fuzzy checkpoint needs
-// that.)
+// the same table. apply() decides nothing: what a change replaces or removes does not depend on limits or on the time.
+// A checkpoint has the table of exactly the batch that it covers, so that a replay makes each change once.
 //
 // Thread safety: a table that is shared does not change. Access (access.hpp) shares a new one after each change.
 #pragma once
@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,18 +85,24 @@ struct Login {
 
 class AccessTable {
  public:
-  // Limits of the table. All of it is in memory and in each checkpoint.
-  static constexpr std::size_t kRolesMax = 1000, kUsersMax = 10000, kTokensMax = 20000;
+  // Limits of the table. All of it is in memory and in each checkpoint. kAccessBytesMax is another one: it has room for
+  // about 5,000 users with a role and a token each.
+  static constexpr std::size_t kRolesMax = 1000, kUsersMax = 10000, kTokensMax = 10000;
   static constexpr std::size_t kNameBytesMax = 128, kRangesMax = 256, kRolesOfUserMax = 64, kCertificatesMax = 16;
   static constexpr std::size_t kCertificateBytesMax = 256;
 
-  // Whether the change may be made. `with_certificates`: the server asks clients for certificates, so that somebody may
-  // log in with one. INVALID_ARGUMENT: a name or a count is beyond its limit, or a range is empty.
-  // NOT_FOUND: what it names is not there. RESOURCE_EXHAUSTED: the table is full. FAILED_PRECONDITION: nobody would be
-  // left who may make changes.
-  Status check(const AccessChange& change, bool with_certificates) const;
-  // If there are too many tokens, a new one replaces those that had expired when it was made.
+  // The table after these changes, of which there is at least one. `with_certificates`: the server asks clients for
+  // certificates, so that somebody may log in with one. INVALID_ARGUMENT: a name or a count is beyond its limit, or a
+  // range is empty. NOT_FOUND: what a change names is not there. RESOURCE_EXHAUSTED: the table is full.
+  // FAILED_PRECONDITION: nobody would be left who may make changes.
+  Result<AccessTable> after(std::span<const AccessChange> changes, bool with_certificates) const;
+  // Makes the change without a check.
   void apply(const AccessChange& change);
+  // The token that a new one replaces if the table has no room for it: the one that expired first. Null if there is
+  // room, or if none had expired at `expired_by_us`.
+  const Token* replaced_by(const Token& token, TimeUs expired_by_us) const;
+  // Whether the change may take a right to keys, or a login, from somebody.
+  bool takes_away(const AccessChange& change) const;
 
   const std::map<std::string, Role, std::less<>>& roles() const { return roles_; }
   const std::map<std::string, User, std::less<>>& users() const { return users_; }
@@ -103,7 +110,8 @@ class AccessTable {
   bool empty() const { return roles_.empty() && users_.empty() && tokens_.empty(); }
   // Whether somebody has the admin right, and can log in with something that does not expire.
   bool has_admin(bool with_certificates) const;
-  // What the table holds: all names and ranges, and for each user the ranges of its roles once more.
+  // The memory of the table: its entries, with their names and ranges, and for each user the ranges of its roles once
+  // more.
   std::size_t bytes() const;
 
   // The rights of somebody who has logged in. Null: the login does not count any more, because the token, the name of
@@ -116,6 +124,7 @@ class AccessTable {
   Hash128 hash() const;
 
  private:
+  Status check(const AccessChange& change) const;
   Status check_user(const User& user) const;
   void find_rights(const std::string& user);
   void forget_certificates(const std::string& user);

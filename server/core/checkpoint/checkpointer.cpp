@@ -64,8 +64,9 @@ void Checkpointer::begin(TimeUs now) {
     serving_.swap(requests_);
   }
   // Everything up to this position is in the session table. Every key that was written up to this position is dirty in
-  // the engine.
-  covers_ = core_->answered.get();
+  // the engine. The access table is that of exactly this position, because to make its changes twice may give another
+  // table.
+  const Access::Table access = core_->access.answered(core_->answered, &covers_);
   const Status status = core_->log->checkpoint_begin();
   if (status.code() == StatusCode::resource_exhausted) {
     no_room_until_us_ = now + kNoRoomUs;
@@ -73,6 +74,7 @@ void Checkpointer::begin(TimeUs now) {
     return;
   }
   if (!status.ok()) return core_->fail(status);
+  access_ = encode_table(*access);
   capturing_ = true;
   execute_->post([this, covered_floor = covers_.tombstone_floor] {
     covered_floor_ = covered_floor;
@@ -180,9 +182,10 @@ void Checkpointer::end(TimeUs now) {
   // after `covers_`. So the log is replayed over it, and replay skips what is already there.
   Status status =
       core_->sessions.walk([this](const StoredSession& session) { return core_->log->checkpoint_session(session); });
-  if (status.ok()) status = core_->log->checkpoint_end(covers, encode_table(*core_->access.durable()));
+  if (status.ok()) status = core_->log->checkpoint_end(covers, access_);
   if (status.ok()) status = core_->log->trim(covers_.time_us);
   if (!status.ok()) return core_->fail(status);
+  access_ = std::string();
   capturing_ = false;
   last_us_ = now;
   last_batch_.store(covers_.batch, std::memory_order_release);

@@ -73,6 +73,7 @@ class Checkpointer {
   TimeUs last_us_ = 0, no_room_until_us_ = 0;
   bool capturing_ = false;
   Position covers_;
+  std::string access_;              // the access table after `covers_`, encoded
   std::unique_ptr<Slice> waiting_;  // until its batches are durable
   StageQueue<std::unique_ptr<Slice>> captured_;
   std::mutex mutex_;

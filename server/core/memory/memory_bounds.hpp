@@ -15,7 +15,8 @@ namespace kilokv::server {
 // A session without requests.
 inline constexpr std::uint64_t kSessionBytes = 600;
 
-// The access table is there twice while it changes, and its maps take as much as its contents.
+// The newest access table, the one that is being made, that of the last answered batch, and what a checkpoint writes of
+// it.
 inline constexpr std::uint64_t kAccessCopies = 4;
 
 // The owners, with their bounds, and with nothing held. First come table, keys, index and values: these are the data,

@@ -1,12 +1,15 @@
 #include "server/core/pipeline/access_changes.hpp"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "server/core/access/access_record.hpp"
 
 namespace kilokv::server {
 
-static constexpr std::uint64_t kRecordBytes = 512;  // of a log record that has nothing else
+static constexpr std::uint64_t kRecordBytes = 512;        // of a log record that has nothing else
+static constexpr DurationUs kQueuedUsMax = 60 * 1000000;  // longer than anything waits in the queue
 
 void AccessChanges::make(std::shared_ptr<Client> client, AccessEdit edit,
                          std::function<void(Result<BatchNumber>)> done) {
@@ -17,26 +20,50 @@ void AccessChanges::make(std::shared_ptr<Client> client, AccessEdit edit,
   });
 }
 
+// The change, and before it what it needs. What was accepted under a token may go on when the token has expired. So a
+// token is only replaced when nothing of that can be parked any more.
+std::vector<AccessChange> AccessChanges::with_replaced_token(const AccessTable& before, AccessChange change) const {
+  std::vector<AccessChange> changes;
+  if (change.kind == AccessChange::Kind::put_token) {
+    const TimeUs expired_by_us =
+        core_->environment.clock->wall_us() - core_->options.wait_timeout_us_max - kQueuedUsMax;
+    if (const Token* const old = before.replaced_by(change.token, expired_by_us)) {
+      AccessChange removal{.kind = AccessChange::Kind::remove_token, .role = {}, .user = {}, .token = {}};
+      removal.token.id = old->id;
+      changes.push_back(std::move(removal));
+    }
+  }
+  changes.push_back(std::move(change));
+  return changes;
+}
+
 // A command. What was executed before is in earlier batches, so only what is queued or parked can need a right that the
 // change takes away.
 void AccessChanges::make_now(const AccessEdit& edit, const std::function<void(Result<BatchNumber>)>& done) {
   const Access::Table before = core_->access.latest();
-  const Result<AccessChange> change = edit(*before);
+  Result<AccessChange> change = edit(*before);
   if (!change.ok()) return done(change.status().as_not_run());
-  Status status = before->check(*change, core_->options.certificates_log_in);
-  std::string record = encode_change(*change);
+  std::vector<AccessChange> changes = with_replaced_token(*before, std::move(*change));
+  Result<AccessTable> after = before->after(changes, core_->options.certificates_log_in);
+  if (!after.ok()) return done(after.status().as_not_run());
+  std::vector<std::string> records;
+  std::uint64_t bytes = 0;
+  for (const AccessChange& one : changes) bytes += records.emplace_back(encode_change(one)).size();
   // A right can be taken away when the disk is full, as long as the part is left that new data may not use.
-  const std::uint64_t log_bytes = record.size() + kRecordBytes;
-  if (status.ok()) status = core_->log->reserve(log_bytes, LogUse::reads_and_deletes);
+  const std::uint64_t log_bytes = bytes + kRecordBytes;
+  Status status = core_->log->reserve(log_bytes, LogUse::reads_and_deletes);
   if (!status.ok()) return done(status.as_not_run());
-  Access::Table after = core_->access.change(*change);
-  execute_->end_without_rights();
-  batcher_->attach_access_change(std::move(record));
-  if (change->kind == AccessChange::Kind::remove_user) sessions_->close_all_of(change->user.name);
+  const bool takes_away = before->takes_away(changes.back());
+  std::string removed_user;
+  if (changes.back().kind == AccessChange::Kind::remove_user) removed_user = changes.back().user.name;
   // What is attached goes with the next batch.
-  batcher_->attach([this, after = std::move(after), batch = core_->executed.batch() + 1, log_bytes, done] {
+  const BatchNumber batch = core_->executed.batch() + 1;
+  core_->access.install(std::move(*after), std::move(changes), bytes, batch, core_->answered);
+  if (takes_away) execute_->end_without_rights();
+  for (std::string& record : records) batcher_->attach_access_change(std::move(record));
+  if (!removed_user.empty()) sessions_->close_all_of(removed_user);
+  batcher_->attach([this, batch, log_bytes, done] {
     core_->log->release(log_bytes);
-    core_->access.set_durable(after);
     done(batch);
   });
 }

@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "engine/base/status.hpp"
 #include "server/core/access/access.hpp"
@@ -28,6 +30,7 @@ class AccessChanges {
   void make(std::shared_ptr<Client> client, AccessEdit edit, std::function<void(Result<BatchNumber>)> done);
 
  private:
+  std::vector<AccessChange> with_replaced_token(const AccessTable& before, AccessChange change) const;
   void make_now(const AccessEdit& edit, const std::function<void(Result<BatchNumber>)>& done);
 
   CoreContext* const core_;

@@ -487,5 +487,119 @@ TEST_F(DatabaseAccessTest, ARetryShowsNothingAfterARevokeThatCameMeanwhile) {
   database.reset();  // before its clock
 }
 
+// A log that begins with a checkpoint of an access table, and knows the table after each batch.
+class FilledLog : public MemoryLog {
+ public:
+  explicit FilledLog(AccessTable table) : table_(std::move(table)) {
+    hashes_[0] = table_.hash();
+    static_cast<void>(MemoryLog::checkpoint_end({}, encode_table(table_)));
+  }
+  Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override {
+    Result<RecoveredPosition> position = MemoryLog::recover(visitor);
+    if (position.ok() && position->batch == 0) position->state_hash = state_hash_with({}, hashes_[0]);
+    return position;
+  }
+  Status append(std::span<const LogRecord> records) override {
+    for (const LogRecord& record : records) {
+      for (const std::string& change : record.access) table_.apply(*decode_change(change));
+      hashes_[record.header.number] = record.access.empty() ? newest() : table_.hash();
+    }
+    return MemoryLog::append(records);
+  }
+  Status checkpoint_end(const RecoveredPosition& covers, std::string_view access_table) override {
+    const Hash128& expected = hashes_.at(covers.batch);
+    EXPECT_EQ(digest_of(access_table), expected) << "the table is that of batch " << covers.batch;
+    if (newest() != expected) ++overtaken;
+    return MemoryLog::checkpoint_end(covers, access_table);
+  }
+
+  int overtaken = 0;  // checkpoints that ended after a later change
+
+ private:
+  const Hash128& newest() const { return hashes_.rbegin()->second; }
+  AccessTable table_;
+  std::map<BatchNumber, Hash128> hashes_;
+};
+
+class FullTableTest : public DatabaseAccessTest {
+ protected:
+  void SetUp() override {}
+  // `tokens`: of root, which never expire.
+  void fill(std::size_t tokens, const std::vector<AccessChange>& more) {
+    AccessTable table;
+    for (const AccessChange& one : {role("boss", {{"", ""}}, true), user("root", {"boss"}),
+                                    role("teller", {{"a", "c"}}), user("alice", {"teller"})}) {
+      table.apply(one);
+    }
+    for (std::size_t i = 0; i < tokens; ++i) table.apply(token("t0" + (i == 0 ? "" : std::to_string(i)), "root"));
+    for (const AccessChange& one : more) table.apply(one);
+    filled.emplace(std::move(table));
+    open(&*filled, sim.environment());
+  }
+  void TearDown() override { database.reset(); }
+  static AccessChange expiring(const std::string& id, const std::string& of, TimeUs expires_us) {
+    AccessChange change = token(id, of);
+    change.token.expires_us = expires_us;
+    return change;
+  }
+
+  std::optional<FilledLog> filled;
+};
+
+// Changes come while a checkpoint is made, and the server is killed at any moment.
+TEST_F(FullTableTest, ACheckpointHasTheTableOfItsBatch) {
+  options.checkpoint_interval_us = 1000;
+  fill(AccessTable::kTokensMax - 2, {expiring("old", "alice", 1)});  // there is room for one more
+  int changes = 0;
+  for (int i = 0; i < 400; ++i) {
+    static_cast<void>(submit_as("root", "t0", adding("k" + std::to_string(i % 7))));
+    if (i % 3 == 0) {
+      const std::string id = "n" + std::to_string(changes);
+      const AccessChange wanted =
+          ++changes % 3 == 0 ? removal(Kind::remove_token, "t0" + std::to_string(changes)) : token(id, "root");
+      database->change_access(
+          nullptr, [wanted](const AccessTable&) -> Result<AccessChange> { return wanted; },
+          [](const Result<BatchNumber>&) {});
+    }
+    for (int step = 0; step < i % 11; ++step) sim.scheduler.run_one();
+    sim.clock.advance(100000);
+    if (i % 50 == 49) {
+      open(&*filled, sim.environment());
+      ASSERT_FALSE(HasFatalFailure()) << i;
+    }
+  }
+  settle();
+  EXPECT_FALSE(fatal);
+  EXPECT_GT(filled->overtaken, 3);
+  EXPECT_GT(changes, 50);
+}
+
+// What was accepted under a token may go on when the token has expired.
+TEST_F(FullTableTest, ATokenIsReplacedWhenNothingOfItCanBeParked) {
+  options.wait_timeout_us_max = 60000000;
+  const TimeUs expires_us = sim.clock.wall_us() + 1000;
+  fill(AccessTable::kTokensMax - 1, {expiring("t1", "alice", expires_us)});
+  const auto waits = alice(waiting_for("a1"));
+  settle();
+  sim.clock.advance(2000);
+  EXPECT_EQ(begin_change(token("new", "root")).reason(), ErrorReason::access_full);
+  EXPECT_FALSE(waits->ended());
+  const auto deposit = submit_as("root", "t0", [](engine::ColumnsBuilder& b) {
+    b.begin();
+    b.op(engine::OpKind::put, b.key("a1"), engine::Operand::integer, 10);
+    b.end();
+  });
+  settle();
+  EXPECT_EQ(waits->outcome(0), Outcome::committed);
+  sim.clock.advance(2 * options.wait_timeout_us_max);
+  change(token("new", "root"));
+  const Access::Table table = database->access().latest();
+  EXPECT_EQ(table->tokens().size(), AccessTable::kTokensMax);
+  EXPECT_FALSE(table->tokens().contains("t1"));
+  EXPECT_TRUE(table->tokens().contains("new"));
+  open(&*filled, sim.environment());  // the log has both changes
+  EXPECT_TRUE(database->access().latest()->tokens().contains("new"));
+}
+
 }  // namespace
 }  // namespace kilokv::server

@@ -92,7 +92,9 @@ class FakeDatabase final : public Database {
   void change_access(std::shared_ptr<Client>, AccessEdit edit, std::function<void(Result<BatchNumber>)> done) override {
     const Result<AccessChange> change = edit(*access_.latest());
     if (!change.ok()) return done(change.status());
-    access_.change(*change);
+    AccessTable next = *access_.latest();
+    next.apply(*change);
+    access_.install(std::move(next), {*change}, 0, 1, answered_);
     done(BatchNumber{1});
   }
   Status check_session(const std::shared_ptr<Client>&, const SessionId&) const override { return {}; }
@@ -153,6 +155,7 @@ class FakeDatabase final : public Database {
     if (work) work();
   }
   Access access_;
+  SharedPosition answered_;
   const engine::KeyHashSecret secret_{};
   const DatabaseOptions options_{};
   std::mutex mutex_;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "server/core/access/access_record.hpp"
 #include "server/core/options.hpp"
@@ -44,6 +46,10 @@ Login with_certificate(const std::string& of, const std::string& name) {
   return {.user = of, .token = {}, .certificate = name};
 }
 
+Status check(const AccessTable& table, const AccessChange& change, bool with_certificates = true) {
+  return table.after({&change, 1}, with_certificates).status();
+}
+
 class AccessTableTest : public testing::Test {
  protected:
   AccessTableTest() {
@@ -53,11 +59,11 @@ class AccessTableTest : public testing::Test {
     }
   }
   void make(const AccessChange& change) {
-    const Status status = table_.check(change, true);
-    ASSERT_TRUE(status.ok()) << status.message();
-    table_.apply(change);
+    Result<AccessTable> after = table_.after({&change, 1}, true);
+    ASSERT_TRUE(after.ok()) << after.status().message();
+    table_ = std::move(*after);
   }
-  StatusCode code_of(const AccessChange& change) const { return table_.check(change, true).code(); }
+  StatusCode code_of(const AccessChange& change) const { return check(table_, change).code(); }
 
   AccessTable table_;
 };
@@ -135,16 +141,16 @@ TEST_F(AccessTableTest, SomebodyKeepsTheAdminRight) {
 TEST_F(AccessTableTest, FullTablesTakeNothingNew) {
   AccessTable full;
   for (std::size_t i = 0; i < AccessTable::kRolesMax; ++i) full.apply(role("r" + std::to_string(i)));
-  EXPECT_EQ(full.check(role("one more"), true).code(), StatusCode::invalid_argument);  // its name
-  EXPECT_EQ(full.check(role("more"), true).code(), StatusCode::resource_exhausted);
-  EXPECT_TRUE(full.check(role("r0"), true).ok());
+  EXPECT_EQ(check(full, role("one more")).code(), StatusCode::invalid_argument);  // its name
+  EXPECT_EQ(check(full, role("more")).code(), StatusCode::resource_exhausted);
+  EXPECT_TRUE(check(full, role("r0")).ok());
 }
 
 TEST_F(AccessTableTest, ACertificateIsNoWayInIfTheServerAsksForNone) {
   make(user("alice", {"boss"}, {"alice.example"}));
   make(removal(Kind::remove_token, "t1"));
-  EXPECT_TRUE(table_.check(removal(Kind::remove_user, "bob"), true).ok());
-  EXPECT_EQ(table_.check(removal(Kind::remove_user, "bob"), false).code(), StatusCode::failed_precondition);
+  EXPECT_TRUE(check(table_, removal(Kind::remove_user, "bob")).ok());
+  EXPECT_EQ(check(table_, removal(Kind::remove_user, "bob"), false).code(), StatusCode::failed_precondition);
 }
 
 // Each user has a copy of the ranges of its roles. So many users of a role with long ranges take much memory.
@@ -157,7 +163,7 @@ TEST_F(AccessTableTest, TheSizeOfAllTogetherIsBounded) {
   int users = 0;
   for (; users < 1000; ++users) {
     const AccessChange more = user("u" + std::to_string(users), {"large"});
-    const Status status = table.check(more, true);
+    const Status status = check(table, more);
     if (!status.ok()) {
       EXPECT_EQ(status.reason(), ErrorReason::access_full);
       break;
@@ -168,27 +174,104 @@ TEST_F(AccessTableTest, TheSizeOfAllTogetherIsBounded) {
   EXPECT_LT(users, 100);
   EXPECT_LE(table.bytes(), kAccessBytesMax);
   // What makes it smaller is always allowed.
-  EXPECT_TRUE(table.check(removal(Kind::remove_user, "u0"), true).ok());
-  EXPECT_TRUE(table.check(user("u1", {}), true).ok());
+  EXPECT_TRUE(check(table, removal(Kind::remove_user, "u0")).ok());
+  EXPECT_TRUE(check(table, user("u1", {})).ok());
 }
 
-TEST_F(AccessTableTest, ANewTokenTakesThePlaceOfExpiredOnes) {
+// Its entries take more than their texts.
+TEST_F(AccessTableTest, TheSizeIsThatOfTheMemory) {
+  AccessTable table;
+  AccessChange many = role("many");
+  many.role.read.clear();
+  for (char c = 'a'; c <= 'z'; ++c) many.role.read.push_back({std::string(1, c), std::string(2, c)});
+  table.apply(many);
+  const std::size_t of_role = table.bytes();
+  EXPECT_GE(of_role, 28 * sizeof(KeyRange) + sizeof(Role));
+  table.apply(user("alice", {"many"}));
+  EXPECT_GE(table.bytes() - of_role, 28 * sizeof(KeyRange) + sizeof(User) + sizeof(Rights));
+  const std::size_t before = table.bytes();
+  table.apply(token("0123456789abcdef", "alice"));
+  EXPECT_GE(table.bytes() - before, sizeof(Token) + sizeof(std::string) + 2 * 16);
+}
+
+TEST_F(AccessTableTest, ANewTokenTakesThePlaceOfTheOneThatExpiredFirst) {
   AccessTable table;
   table.apply(user("alice", {}));
-  for (std::size_t i = 0; i < AccessTable::kTokensMax; ++i) {
+  for (std::size_t i = 1; i < AccessTable::kTokensMax; ++i) {
+    table.apply(token("t" + std::to_string(i), "alice", i < 3 ? static_cast<TimeUs>(10 - i) : 0));
+  }
+  const AccessChange last = token("t0", "alice", 20), next = token("new", "alice");
+  EXPECT_EQ(table.replaced_by(next.token, 100), nullptr) << "there is room";
+  table.apply(last);
+  ASSERT_NE(table.replaced_by(next.token, 100), nullptr);
+  EXPECT_EQ(table.replaced_by(next.token, 100)->id, "t2");  // at 8
+  EXPECT_EQ(table.replaced_by(next.token, 8)->id, "t2");
+  EXPECT_EQ(table.replaced_by(next.token, 7), nullptr) << "it had not expired";
+  EXPECT_EQ(table.replaced_by(last.token, 100), nullptr) << "it is there already";
+  EXPECT_EQ(check(table, next).code(), StatusCode::resource_exhausted);
+  const AccessChange both[] = {removal(Kind::remove_token, "t2"), next};
+  const Result<AccessTable> after = table.after(both, true);
+  ASSERT_TRUE(after.ok()) << after.status().message();
+  EXPECT_EQ(after->tokens().size(), AccessTable::kTokensMax);
+  EXPECT_TRUE(after->tokens().contains("t1"));
+}
+
+// The last token that has room comes when others have expired. A replay makes it twice.
+TEST_F(AccessTableTest, ToMakeAChangeTwiceIsToMakeItOnceInAFullTable) {
+  AccessTable table;
+  table.apply(role("teller"));
+  table.apply(user("alice", {"teller"}, {"alice.example"}));
+  for (std::size_t i = 0; i + 2 < AccessTable::kTokensMax; ++i) {
     table.apply(token("t" + std::to_string(i), "alice", i < 3 ? 4 : 0));  // created at 5
   }
-  const AccessTable full = [&] {
-    AccessTable other = table;
-    for (const char* id : {"t0", "t1", "t2"}) other.apply(token(id, "alice"));
-    return other;
-  }();
-  EXPECT_EQ(full.check(token("new", "alice"), true).code(), StatusCode::resource_exhausted);
-  ASSERT_TRUE(table.check(token("new", "alice"), true).ok());
-  table.apply(token("new", "alice"));
-  EXPECT_EQ(table.tokens().size(), AccessTable::kTokensMax - 2);
-  EXPECT_FALSE(table.tokens().contains("t0"));
-  EXPECT_TRUE(table.tokens().contains("new"));
+  std::vector<AccessChange> changes = {token("a", "alice"),
+                                       removal(Kind::remove_token, "a"),
+                                       token("b", "alice"),
+                                       token("c", "alice"),
+                                       removal(Kind::remove_token, "t1"),
+                                       token("d", "alice", 9),
+                                       removal(Kind::remove_role, "teller"),
+                                       role("teller"),
+                                       user("alice", {})};
+  for (std::size_t made = 1; made <= changes.size(); ++made) {
+    table.apply(changes[made - 1]);
+    AccessTable again = table;
+    for (std::size_t i = 0; i < made; ++i) again.apply(changes[i]);
+    EXPECT_EQ(again.hash(), table.hash()) << made;
+  }
+}
+
+TEST_F(AccessTableTest, SomeChangesTakeNothingAway) {
+  EXPECT_FALSE(table_.takes_away(token("t9", "alice")));
+  EXPECT_FALSE(table_.takes_away(token("t1", "alice", 9)));
+  EXPECT_TRUE(table_.takes_away(token("t1", "bob")));
+  EXPECT_FALSE(table_.takes_away(role("new")));
+  EXPECT_FALSE(table_.takes_away(role("teller")));
+  AccessChange wider = role("teller");
+  wider.role.read = {{"a", "c"}, {"b", "n"}};
+  wider.role.write.push_back({"c", "d"});
+  EXPECT_FALSE(table_.takes_away(wider));
+  AccessChange narrower = role("teller");
+  narrower.role.read = {{"a", "l"}};
+  EXPECT_TRUE(table_.takes_away(narrower));
+  narrower = role("teller");
+  narrower.role.write = {{"a", "b"}, {"x", "y"}};
+  EXPECT_TRUE(table_.takes_away(narrower));
+  EXPECT_FALSE(table_.takes_away(user("carol", {"teller"})));
+  EXPECT_FALSE(table_.takes_away(user("alice", {"boss", "teller"}, {"alice.example", "b"})));
+  EXPECT_TRUE(table_.takes_away(user("alice", {"boss"}, {"alice.example"})));
+  EXPECT_TRUE(table_.takes_away(user("alice", {"teller"})));
+  for (const Kind kind : {Kind::remove_role, Kind::remove_user, Kind::remove_token}) {
+    EXPECT_TRUE(table_.takes_away(removal(kind, "any")));
+  }
+}
+
+// A name may be long, or have any bytes.
+TEST_F(AccessTableTest, ErrorsShowNamesOnOneLine) {
+  make(user("carol", {}, {"two\nlines" + std::string(200, 'x')}));
+  const Status status = check(table_, user("dora", {}, {"two\nlines" + std::string(200, 'x')}));
+  EXPECT_EQ(status.message().find('\n'), std::string::npos) << status.message();
+  EXPECT_LT(status.message().size(), 200u) << status.message();
 }
 
 TEST_F(AccessTableTest, TheTableSurvivesItsBytes) {
