@@ -1,6 +1,5 @@
 #include "server/service/grpc_server.hpp"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
@@ -109,13 +108,13 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   Result<Listener> listener = listen_on(listen);
   if (!listener.ok()) return listener.status();
   grpc::EnableDefaultHealthCheckService(true);
-  // gRPC's own reflection knows no logins.
-  if (!options.login) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor =
       builder.experimental().AddExternalConnectionAcceptor(AcceptorType::FROM_FD, started->credentials_);
   builder.RegisterService(service);
+  started->reflection_ = std::make_unique<ReflectionService>(service->environment());
+  builder.RegisterService(started->reflection_.get());
   started->unknown_methods_ = std::make_unique<UnknownMethods>();
   builder.RegisterCallbackGenericService(started->unknown_methods_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max * kMessageSlack));

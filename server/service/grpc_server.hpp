@@ -11,6 +11,7 @@
 
 #include "engine/base/status.hpp"
 #include "server/edge/connections.hpp"
+#include "server/service/reflection.hpp"
 #include "server/service/service.hpp"
 #include "server/service/tls_files.hpp"
 
@@ -46,6 +47,7 @@ class GrpcServer {
   std::shared_ptr<TlsFiles> tls_files_;                   // null: no TLS
   std::shared_ptr<grpc::ServerCredentials> credentials_;  // outlive the server
   std::unique_ptr<UnknownMethods> unknown_methods_;       // outlives the server
+  std::unique_ptr<ReflectionService> reflection_;         // likewise
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Connections> connections_;  // hands connections to the server, so it stops first
   std::string endpoint_;

@@ -437,9 +437,10 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
                                                 grpc::ByteBuffer* answer) {
   return take<v1::StatusRequest, v1::StatusResponse>(
       &environment_, context, *message, answer, [this](const auto& call) {
-        // Clients ask for the state of the server in every state.
+        // Clients ask for the state of the server in every state. But without a database nobody's rights are known.
         DatabaseStatus status;
         const Result<Database*> database = environment_.gate.get();
+        if (!database.ok() && environment_.logins.required()) return call->refuse(database.status());
         if (database.ok()) {
           const KStatus allowed =
               call->need(**database, "metrics", "Status", [](const Rights& rights) { return rights.metrics; });
@@ -450,8 +451,6 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
         }
         v1::StatusResponse* const response = &call->response;
         fill_status(status, response);
-        // Nobody's rights are known now, so a server with logins tells its state alone.
-        if (!database.ok() && environment_.logins.required()) return call->end({});
         fill_info(info_, response);
         fill_memory(status, response->mutable_memory());
         response->mutable_counts()->set_logins_refused(environment_.logins.refused());

@@ -60,6 +60,7 @@ class KiloKvService final : public KiloKvMethods {
   // Ends the calls of all clients whose certificate is not accepted any more, and then their connections. Called once a
   // second.
   void end_without_certificate(const CertificateCheck& check);
+  CallEnvironment* environment() { return &environment_; }
   // Bytes of answers that clients have not taken yet, on all calls.
   std::uint64_t unsent_answer_bytes() const { return environment_.answers.unsent_bytes(); }
 
