@@ -18,6 +18,9 @@
 namespace kilokv::tls {
 namespace {
 
+// OpenSSL's level: 112 bits, as for TLS itself. Without it, OpenSSL accepts keys and hashes of any strength here.
+constexpr int kStrength = 2;
+
 std::string subject_of(const X509* certificate) { return name_of(X509_get_subject_name(certificate)); }
 std::string issuer_of(const X509* certificate) { return name_of(X509_get_issuer_name(certificate)); }
 
@@ -132,6 +135,14 @@ std::string Trust::read_lists(const std::string& folder) {
 
 namespace {
 
+// Such as "RSA with 1024 bits".
+std::string key_text(X509* certificate) {
+  const EVP_PKEY* const key = X509_get0_pubkey(certificate);
+  const char* const type = key == nullptr ? nullptr : EVP_PKEY_get0_type_name(key);
+  if (type == nullptr) return "of an unknown kind";
+  return std::string(type) + " with " + std::to_string(EVP_PKEY_get_bits(key)) + " bits";
+}
+
 // What is wrong, from the place in the chain at which OpenSSL stopped.
 std::string reason_of(X509_STORE_CTX* context, const std::string& authorities, const std::string& name) {
   X509* const at = X509_STORE_CTX_get_current_cert(context);
@@ -157,6 +168,12 @@ std::string reason_of(X509_STORE_CTX* context, const std::string& authorities, c
     case X509_V_ERR_UNABLE_TO_GET_CRL: return "there is no revocation list of its issuer \"" + issuer_of(at) + "\"";
     case X509_V_ERR_CRL_HAS_EXPIRED: return "the revocation list of its issuer \"" + issuer_of(at) + "\" is too old";
     case X509_V_ERR_INVALID_PURPOSE: return it + " is not made for this use (extendedKeyUsage, keyUsage)";
+    case X509_V_ERR_EE_KEY_TOO_SMALL:
+    case X509_V_ERR_CA_KEY_TOO_SMALL:
+      return it + " has a key that is too weak, " + key_text(at) + ": RSA needs 2048 bits, and elliptic curves 224";
+    case X509_V_ERR_CA_MD_TOO_WEAK:
+      return it + " has a signature that is too weak, " + OBJ_nid2ln(X509_get_signature_nid(at)) +
+             ": it needs SHA-256, or another hash as strong";
     default: return it + " is not accepted: " + X509_verify_cert_error_string(code);
   }
 }
@@ -189,6 +206,7 @@ std::string Trust::check(std::string_view own, std::string_view sent, Peer peer,
   }
   X509_STORE_CTX_set_default(context.get(), peer == Peer::server ? "ssl_server" : "ssl_client");
   X509_VERIFY_PARAM* const parameters = X509_STORE_CTX_get0_param(context.get());
+  X509_VERIFY_PARAM_set_auth_level(parameters, kStrength);
   if (lists_->check_revocation) {
     X509_VERIFY_PARAM_set_flags(parameters, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
   }

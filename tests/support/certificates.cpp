@@ -34,7 +34,7 @@ void add_extension(X509* certificate, int kind, const std::string& value) {
 struct Identity::Parts {
   X509* certificate = X509_new();
   EVP_PKEY* key;
-  explicit Parts(bool is_weak) : key(is_weak ? EVP_RSA_gen(1024) : EVP_EC_gen("P-256")) {}
+  explicit Parts(unsigned rsa_bits) : key(rsa_bits > 0 ? EVP_RSA_gen(rsa_bits) : EVP_EC_gen("P-256")) {}
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
   ~Parts() {
@@ -44,7 +44,7 @@ struct Identity::Parts {
 };
 
 Identity::Identity(const CertificateOptions& options, const Identity* issuer)
-    : parts_(std::make_unique<Parts>(options.is_weak)) {
+    : parts_(std::make_unique<Parts>(options.rsa_bits)) {
   static long serial = 1;
   X509* const certificate = parts_->certificate;
   X509_set_version(certificate, X509_VERSION_3);
@@ -59,7 +59,7 @@ Identity::Identity(const CertificateOptions& options, const Identity* issuer)
   if (options.is_authority) add_extension(certificate, NID_basic_constraints, "critical,CA:TRUE");
   add_extension(certificate, NID_subject_alt_name, options.alternative_names);
   add_extension(certificate, NID_ext_key_usage, options.use);
-  X509_sign(certificate, signer.key, EVP_sha256());
+  X509_sign(certificate, signer.key, EVP_get_digestbyname(options.hash));
 }
 
 Identity::~Identity() = default;

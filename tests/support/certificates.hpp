@@ -16,7 +16,8 @@ struct CertificateOptions {
   std::string use = {};                // such as "serverAuth"; empty: any
   std::int64_t from = std::time(nullptr) - 3600, until = std::time(nullptr) + 365 * 86400;
   bool is_authority = false;
-  bool is_weak = false;  // a key of 1,024 bits of RSA
+  unsigned rsa_bits = 0;        // of the key; 0: a key of the curve P-256
+  const char* hash = "SHA256";  // of the signature
 };
 
 // A certificate with its key. It can sign others.

@@ -59,7 +59,7 @@ TEST_F(FilesTest, ADamagedCertificateIsNotLeftOut) {
 }
 
 TEST_F(FilesTest, AWeakKeyIsNamed) {
-  const Identity weak({.name = "weak", .is_authority = true, .is_weak = true}), below({.name = "below"}, &weak);
+  const Identity weak({.name = "weak", .is_authority = true, .rsa_bits = 1024}), below({.name = "below"}, &weak);
   EXPECT_EQ(problem(weak.certificate(), weak.key()),
             folder_.path("cert.pem") + " holds a certificate that TLS does not take: ee key too small");
   EXPECT_EQ(problem(below.certificate() + weak.certificate(), below.key()),

@@ -37,6 +37,7 @@ class TrustTest : public testing::Test {
   Identity authority_{{.name = "CA", .is_authority = true}}, other_authority_{{.name = "Other", .is_authority = true}};
   Identity server_{{.name = "s", .alternative_names = "DNS:*.db.example,DNS:localhost,IP:10.0.0.1"}, &authority_};
   Identity client_{{.name = "c", .use = "clientAuth"}, &authority_};
+  Identity rsa_authority_{{.name = "RSA", .is_authority = true, .rsa_bits = 2048}};
   std::int64_t now_ = std::time(nullptr);
 };
 
@@ -159,6 +160,32 @@ TEST_F(TrustTest, WrongListsAreNamed) {
   const std::string wrong = folder_.write("lists/ca.crl", authority_.certificate());
   EXPECT_EQ(Trust::read(ca, "", lists, &made), wrong + " holds no revocation list in PEM form, or a damaged one");
   EXPECT_EQ(made, nullptr);
+}
+
+TEST_F(TrustTest, AWeakKeyIsRefused) {
+  const Identity weak({.name = "x", .rsa_bits = 1024}, &authority_);
+  const std::string key =
+      " has a key that is too weak, RSA with 1024 bits: RSA needs 2048 bits, and elliptic curves 224";
+  EXPECT_EQ(check_client(weak), "it" + key);
+  const Identity weak_server({.name = "s", .alternative_names = "DNS:s", .rsa_bits = 512}, &authority_);
+  EXPECT_EQ(check_server(weak_server.certificate(), "s").find("it has a key that is too weak, RSA with 512 bits"), 0u);
+  const Identity middle({.name = "Middle", .is_authority = true, .rsa_bits = 1024}, &authority_);
+  EXPECT_EQ(check_client(Identity({.name = "x"}, &middle), middle.certificate()),
+            "the certificate of its issuer \"CN=Middle\"" + key);
+  EXPECT_EQ(check_client(Identity({.name = "x", .rsa_bits = 2048}, &authority_)), "");
+}
+
+TEST_F(TrustTest, AWeakHashIsRefused) {
+  for (const char* hash : {"MD5", "SHA1"}) {
+    const Identity weak({.name = "x", .alternative_names = "DNS:x", .hash = hash}, &rsa_authority_);
+    std::shared_ptr<const Trust> made;
+    ASSERT_EQ(Trust::read(folder_.write("rsa.pem", rsa_authority_.certificate()), "the test's", "", &made), "");
+    const std::string text = std::string("it has a signature that is too weak, ") +
+                             (hash == std::string("MD5") ? "md5" : "sha1") +
+                             "WithRSAEncryption: it needs SHA-256, or another hash as strong";
+    EXPECT_EQ(made->check(weak.certificate(), "", Peer::client), text);
+    EXPECT_EQ(made->check(weak.certificate(), "", Peer::server, "x"), text);
+  }
 }
 
 TEST_F(TrustTest, ANameOfAPeerIsNoLineOfALog) {
