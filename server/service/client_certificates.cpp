@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::chrono::seconds kKept{1};
 constexpr std::size_t kKnownMax = 4096;
+constexpr std::size_t kSentBytesMax = std::size_t{4} << 20;
 
 // The first value of a property; empty: there is none. The context holds the bytes.
 std::string_view property(const grpc::AuthContext& context, const char* name) {
@@ -45,8 +46,16 @@ ClientCertificates::Known ClientCertificates::look(const std::shared_ptr<const t
                 "and its key (--tls-cert, --tls-key)",
             .until = now};
   }
+  if (own.size() + others.size() > kBytesMax) {
+    return {.problem = "the client has shown certificates of " + std::to_string(own.size() + others.size()) +
+                       " bytes, and this server takes at most " + std::to_string(kBytesMax) +
+                       ": send only the client's own certificate, and those between it and the authority (--tls-cert)",
+            .until = now};
+  }
+  const std::string before = others.empty() ? sent_before(own) : std::string();
+  if (others.empty()) others = before;
   // The first of them is always the client's own. So no other list of certificates gives the same text.
-  const std::string key = std::string(own) + std::string(others);
+  const tls::Sha256 key = tls::sha256({own, others});
   {
     const std::lock_guard lock(mutex_);
     if (trust_ != trust || known_.size() > kKnownMax) known_.clear();
@@ -60,8 +69,29 @@ ClientCertificates::Known ClientCertificates::look(const std::shared_ptr<const t
     known.problem = "the server does not accept the certificate of the client: " + known.problem;
   }
   const std::lock_guard lock(mutex_);
+  std::erase_if(known_, [now](const auto& entry) { return now >= entry.second.until; });
   if (trust_ == trust) known_[key] = known;
+  if (known.problem.empty() && !others.empty()) remember(own, others);
   return known;
+}
+
+std::string ClientCertificates::sent_before(std::string_view own) {
+  const tls::Sha256 key = tls::sha256({own});
+  const std::lock_guard lock(mutex_);
+  const auto found = sent_.find(key);
+  return found == sent_.end() ? std::string() : found->second;
+}
+
+// Only accepted clients get here, and each has one entry. If they are too many, those who resume are refused until they
+// make a whole handshake again.
+void ClientCertificates::remember(std::string_view own, std::string_view others) {
+  if (sent_bytes_ > kSentBytesMax) {
+    sent_.clear();
+    sent_bytes_ = 0;
+  }
+  std::string& sent = sent_[tls::sha256({own})];
+  sent_bytes_ += others.size() - sent.size();
+  sent = others;
 }
 
 }  // namespace kilokv::server
