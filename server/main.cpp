@@ -28,6 +28,7 @@
 #include "server/last_words.hpp"
 #include "server/machine_memory.hpp"
 #include "server/memory_plan.hpp"
+#include "server/service/audit_log.hpp"
 #include "server/service/bootstrap.hpp"
 #include "server/service/grpc_log.hpp"
 #include "server/service/grpc_server.hpp"
@@ -58,6 +59,10 @@ Result<std::shared_ptr<TextLog>> start_logging(const ServerOptions& options) {
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%fZ %^%l%$ %v", spdlog::pattern_time_type::utc);
   logger->set_level(spdlog::level::from_str(options.log_level));
   logger->flush_on(spdlog::level::info);
+  // Into the same file, at every level of the log.
+  auto audit = std::make_shared<spdlog::logger>(kAuditLogger, logger->sinks().begin(), logger->sinks().end());
+  audit->flush_on(spdlog::level::info);
+  spdlog::register_logger(std::move(audit));
   spdlog::set_default_logger(std::move(logger));
   return file;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/core/one_line.hpp"
+#include "server/service/audit_log.hpp"
 #include "tls/token.hpp"
 
 namespace kilokv::server {
@@ -131,46 +132,45 @@ Result<RequestedChange> new_token(const v1::NewToken& request, TimeUs now_us) {
     return Status::invalid({"create_token.expires_in_us", std::to_string(kLongestUs) + " us",
                             std::to_string(request.expires_in_us()) + " us", ""});
   }
+  const TimeUs expires_us = request.expires_in_us() == 0 ? 0 : now_us + static_cast<TimeUs>(request.expires_in_us());
   AccessChange change = change_with(Kind::put_token);
-  change.token = {
-      .id = token->parts.id,
-      .user = request.user(),
-      .secret_hash = token->parts.secret_hash,
-      .created_us = now_us,
-      .expires_us = request.expires_in_us() == 0 ? 0 : now_us + static_cast<TimeUs>(request.expires_in_us())};
+  change.token = {.id = token->parts.id,
+                  .user = request.user(),
+                  .secret_hash = token->parts.secret_hash,
+                  .created_us = now_us,
+                  .expires_us = expires_us};
   return RequestedChange{.edit = always(change),
-                         .what = "create_token user=" + short_line(request.user()) + " token=" + token->parts.id,
+                         .what = "create_token of_user=" + name_text(request.user()) + " new_token=" + token->parts.id +
+                                 " expires_us=" + std::to_string(expires_us),
                          .token = std::move(token->text),
                          .token_id = token->parts.id};
 }
 
-std::string text_of(const v1::KeyRange& range) { return text_of(KeyRange{range.from(), range.to()}); }
-
-std::string text_of(const std::string& name) { return short_line(name); }
-
-// Adds " name=one,two", unless there are none.
-template <class T>
-void add_list(const char* name, const Repeated<T>& elements, std::string* text) {
+// Adds " name=one,two", unless there are none. `text_of` gives the text of one.
+template <class T, class TextOf>
+void add_list(const char* name, const Repeated<T>& elements, const TextOf& text_of, std::string* text) {
   const char* before = "=";
   if (!elements.empty()) text->append(" ").append(name);
   for (const T& element : elements) text->append(std::exchange(before, ",")).append(text_of(element));
 }
 
 std::string text_of(const v1::RoleRights& rights) {
-  std::string text = short_line(rights.role());
-  add_list("read", rights.read(), &text);
-  add_list("write", rights.write(), &text);
-  if (rights.admin()) text += " admin";
-  if (rights.metrics()) text += " metrics";
+  const auto text_of_range = [](const v1::KeyRange& range) { return range_text({range.from(), range.to()}); };
+  std::string text = "role=" + name_text(rights.role());
+  add_list("read", rights.read(), text_of_range, &text);
+  add_list("write", rights.write(), text_of_range, &text);
+  if (rights.admin()) text += " admin=true";
+  if (rights.metrics()) text += " metrics=true";
   return text;
 }
 
 std::string text_of(const v1::UserChange& user) {
-  std::string text = short_line(user.user());
-  add_list("add_roles", user.add_roles(), &text);
-  add_list("remove_roles", user.remove_roles(), &text);
-  add_list("add_certificates", user.add_certificates(), &text);
-  add_list("remove_certificates", user.remove_certificates(), &text);
+  const auto certificate_text = [](const std::string& name) { return quoted(name, AccessTable::kCertificateBytesMax); };
+  std::string text = "of_user=" + name_text(user.user());
+  add_list("add_roles", user.add_roles(), name_text, &text);
+  add_list("remove_roles", user.remove_roles(), name_text, &text);
+  add_list("add_certificates", user.add_certificates(), certificate_text, &text);
+  add_list("remove_certificates", user.remove_certificates(), certificate_text, &text);
   return text;
 }
 
@@ -235,26 +235,25 @@ Result<RequestedChange> change_of(const v1::ChangeAccessRequest& request, TimeUs
   AccessChange change;
   switch (request.change_case()) {
     case v1::ChangeAccessRequest::kGrant:
-      return RequestedChange{.edit = grant(request.grant()), .what = "grant role=" + text_of(request.grant())};
+      return RequestedChange{.edit = grant(request.grant()), .what = "grant " + text_of(request.grant())};
     case v1::ChangeAccessRequest::kRevoke:
-      return RequestedChange{.edit = revoke(request.revoke()), .what = "revoke role=" + text_of(request.revoke())};
+      return RequestedChange{.edit = revoke(request.revoke()), .what = "revoke " + text_of(request.revoke())};
     case v1::ChangeAccessRequest::kRemoveRole:
       change.kind = Kind::remove_role;
       change.role.name = request.remove_role();
-      return RequestedChange{.edit = always(change), .what = "remove_role role=" + short_line(request.remove_role())};
+      return RequestedChange{.edit = always(change), .what = "remove_role role=" + name_text(request.remove_role())};
     case v1::ChangeAccessRequest::kUser:
-      return RequestedChange{.edit = change_user(request.user()),
-                             .what = "change_user user=" + text_of(request.user())};
+      return RequestedChange{.edit = change_user(request.user()), .what = "change_user " + text_of(request.user())};
     case v1::ChangeAccessRequest::kRemoveUser:
       change.kind = Kind::remove_user;
       change.user.name = request.remove_user();
-      return RequestedChange{.edit = always(change), .what = "remove_user user=" + short_line(request.remove_user())};
+      return RequestedChange{.edit = always(change), .what = "remove_user of_user=" + name_text(request.remove_user())};
     case v1::ChangeAccessRequest::kCreateToken: return new_token(request.create_token(), now_us);
     case v1::ChangeAccessRequest::kRemoveToken:
       change.kind = Kind::remove_token;
       change.token.id = request.remove_token();
       return RequestedChange{.edit = always(change),
-                             .what = "remove_token token=" + short_line(request.remove_token())};
+                             .what = "remove_token removed_token=" + name_text(request.remove_token())};
     case v1::ChangeAccessRequest::CHANGE_NOT_SET: break;
   }
   return Status::invalid({"change", "one change", "none", ""}).because(ErrorReason::missing_field);

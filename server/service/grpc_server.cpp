@@ -89,7 +89,10 @@ Status GrpcServer::choose_credentials(const TlsOptions& options, KiloKvService* 
       return certificates->check_again(content.clients, shown, std::chrono::steady_clock::now());
     });
   });
-  credentials_ = tls_credentials(tls_files_, certificates);
+  credentials_ =
+      tls_credentials(tls_files_, certificates, [service](const std::string& subject, const std::string& reason) {
+        service->logins().note_refused_certificate(subject, reason);
+      });
   return {};
 }
 

@@ -1,7 +1,6 @@
 #include "server/service/logins.hpp"
 
 #include <grpc/grpc_security_constants.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "server/core/access/access_check.hpp"
 #include "server/core/one_line.hpp"
+#include "server/service/audit_log.hpp"
 #include "tls/token.hpp"
 
 namespace kilokv::server {
@@ -57,13 +57,15 @@ Result<std::shared_ptr<const Login>> Logins::login_of(const grpc::CallbackServer
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
   for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
     if (peer == nullptr) break;
-    for (const grpc::string_ref& name : peer->FindPropertyValues(property)) {
+    const std::vector<grpc::string_ref> names = peer->FindPropertyValues(property);
+    for (const grpc::string_ref& name : names) {
       if (const User* user = table.user_of_certificate(view_of(name))) {
         return std::make_shared<const Login>(
             Login{.user = user->name, .token = {}, .certificate = std::string(view_of(name))});
       }
       if (seen.empty()) seen = view_of(name);
     }
+    if (!names.empty()) break;  // the common name counts only if there is no other
   }
   if (!seen.empty()) return wrong("no user has the name of the client certificate, \"" + one_line(seen) + '"');
   return Status(StatusCode::unauthenticated, ErrorReason::login_missing,
@@ -136,8 +138,15 @@ void Logins::forget_connection(const std::string& peer) {
 
 void Logins::note_refused(const std::string& peer, const Status& why) {
   if (const std::uint64_t count = refused_.count()) {
-    spdlog::warn("kilokvd refused logins refused={} last_peer={} reason=\"{}\"", count, one_line(peer),
-                 one_line(why.message()));
+    audit_log()->warn("kilokvd refused logins refused={} last_peer={} reason=\"{}\"", count, one_line(peer),
+                      one_line(why.message()));
+  }
+}
+
+void Logins::note_refused_certificate(const std::string& subject, const std::string& why) {
+  if (const std::uint64_t count = refused_.count()) {
+    audit_log()->warn("kilokvd refused logins refused={} last_certificate={} reason=\"{}\"", count,
+                      quoted(subject, AccessTable::kCertificateBytesMax), one_line(why));
   }
 }
 

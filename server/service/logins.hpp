@@ -1,9 +1,9 @@
 // Who makes a call: finds the user, by a token or by the client's certificate, and the client that its work counts for.
 //
 // The header `authorization: Bearer TOKEN` has the token. A call without this header logs in with the certificate that
-// the client has shown in TLS. Its names (subject alternative names first, then the common name) are compared with
-// those of the users. All connections of one user are one client: they share its turns and its parts of what is
-// bounded.
+// the client has shown in TLS. Its subject alternative names are compared with those of the users. Its common name is
+// compared only if it has no alternative name. All connections of one user are one client: they share its turns and its
+// parts of what is bounded.
 //
 // Refused logins are counted. The log has at most one line a second about them.
 //
@@ -55,6 +55,8 @@ class Logins {
 
   Caller caller_of(const grpc::CallbackServerContext& context);
   bool required() const { return required_; }
+  // Counts a call that TLS refuses, because the certificate of the client is missing or not accepted.
+  void note_refused_certificate(const std::string& subject, const std::string& why);
   std::uint64_t refused() const { return refused_.total(); }
 
   // Finds the connections whose last login does not count any more. Called when a change of the table is durable.

@@ -3,8 +3,6 @@
 // checks, the call of the database, and the answer.
 #include "server/service/service.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "server/core/access/access_check.hpp"
 #include "server/core/one_line.hpp"
 #include "server/service/access_calls.hpp"
+#include "server/service/audit_log.hpp"
 #include "server/service/batch_call.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
@@ -479,18 +478,17 @@ grpc::ServerUnaryReactor* KiloKvService::ChangeAccess(grpc::CallbackServerContex
           if (KStatus allowed = call->need_admin(*database, "ChangeAccess"); !allowed.ok()) return allowed;
           return (*requested)->edit(table);
         };
-        database->change_access(
-            call->client(), std::move(edit), [this, call, requested, database, peer](Result<BatchNumber> batch) {
-              const RequestedChange& change = **requested;
-              if (batch.ok()) {
-                end_without_login(*database);
-                call->response.set_token(change.token);
-                call->response.set_token_id(change.token_id);
-              }
-              spdlog::info("kilokvd audit user={} peer={} change=\"{}\" batch={} result={}", call->caller().login->user,
-                           one_line(peer), change.what, batch.ok() ? *batch : 0, to_string(batch.status().code()));
-              call->end(batch.status());
-            });
+        database->change_access(call->client(), std::move(edit),
+                                [this, call, requested, database, peer](Result<BatchNumber> batch) {
+                                  const RequestedChange& change = **requested;
+                                  if (batch.ok()) {
+                                    end_without_login(*database);
+                                    call->response.set_token(change.token);
+                                    call->response.set_token_id(change.token_id);
+                                  }
+                                  log_change(call->caller().login.get(), peer, change.what, batch);
+                                  call->end(batch.status());
+                                });
       });
 }
 
@@ -508,8 +506,8 @@ grpc::ServerUnaryReactor* KiloKvService::ListAccess(grpc::CallbackServerContext*
 
 void KiloKvService::note_denied(const std::string& user, const std::string& peer) {
   if (const std::uint64_t count = denied_.count()) {
-    spdlog::warn("kilokvd audit refused changes of users, roles or tokens refused={} last_user={} last_peer={}", count,
-                 user, one_line(peer));
+    audit_log()->warn("kilokvd audit refused changes of users, roles or tokens refused={} last_user={} last_peer={}",
+                      count, user, one_line(peer));
   }
 }
 

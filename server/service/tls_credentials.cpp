@@ -50,8 +50,9 @@ std::string_view property(const grpc_auth_context* context, const char* name) {
 // gRPC's function for "a call begins". It refuses a call whose client has no good certificate.
 class CallCheck {
  public:
-  CallCheck(std::shared_ptr<TlsFiles> files, std::shared_ptr<ClientCertificates> certificates)
-      : files_(std::move(files)), certificates_(std::move(certificates)) {}
+  CallCheck(std::shared_ptr<TlsFiles> files, std::shared_ptr<ClientCertificates> certificates,
+            OnRefusedCertificate on_refused)
+      : files_(std::move(files)), certificates_(std::move(certificates)), on_refused_(std::move(on_refused)) {}
 
   static void process(void* self, grpc_auth_context* context, const grpc_metadata* /*metadata*/, std::size_t /*count*/,
                       grpc_process_auth_metadata_done_cb done, void* user_data) {
@@ -64,19 +65,23 @@ class CallCheck {
  private:
   std::string check(const grpc_auth_context* context) {
     // On a server, the chain does not begin with the client's own certificate. A client chooses all of the chain.
-    return certificates_->check(files_->current()->clients, property(context, GRPC_X509_PEM_CERT_PROPERTY_NAME),
-                                property(context, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME),
-                                std::chrono::steady_clock::now());
+    std::string problem = certificates_->check(
+        files_->current()->clients, property(context, GRPC_X509_PEM_CERT_PROPERTY_NAME),
+        property(context, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME), std::chrono::steady_clock::now());
+    if (!problem.empty()) on_refused_(std::string(property(context, GRPC_X509_SUBJECT_PROPERTY_NAME)), problem);
+    return problem;
   }
 
   const std::shared_ptr<TlsFiles> files_;
   const std::shared_ptr<ClientCertificates> certificates_;
+  const OnRefusedCertificate on_refused_;
 };
 
 // gRPC's own class for TLS in C++ has no way to give a new pair. Its library in C has one.
 class TlsCredentials final : public grpc::ServerCredentials {
  public:
-  TlsCredentials(const std::shared_ptr<TlsFiles>& files, const std::shared_ptr<ClientCertificates>& certificates)
+  TlsCredentials(const std::shared_ptr<TlsFiles>& files, const std::shared_ptr<ClientCertificates>& certificates,
+                 OnRefusedCertificate on_refused)
       : source_(files) {
     const bool has_clients = files->current()->clients != nullptr;
     const auto request =
@@ -86,8 +91,9 @@ class TlsCredentials final : public grpc::ServerCredentials {
     KILOKV_CHECK(credentials_ != nullptr);
     if (!has_clients) return;
     grpc_server_credentials_set_auth_metadata_processor(
-        credentials_,
-        {.process = &CallCheck::process, .destroy = &CallCheck::destroy, .state = new CallCheck(files, certificates)});
+        credentials_, {.process = &CallCheck::process,
+                       .destroy = &CallCheck::destroy,
+                       .state = new CallCheck(files, certificates, std::move(on_refused))});
   }
   ~TlsCredentials() override { grpc_server_credentials_release(credentials_); }
 
@@ -109,8 +115,9 @@ class TlsCredentials final : public grpc::ServerCredentials {
 }  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> tls_credentials(const std::shared_ptr<TlsFiles>& files,
-                                                         const std::shared_ptr<ClientCertificates>& certificates) {
-  return std::make_shared<TlsCredentials>(files, certificates);
+                                                         const std::shared_ptr<ClientCertificates>& certificates,
+                                                         OnRefusedCertificate on_refused) {
+  return std::make_shared<TlsCredentials>(files, certificates, std::move(on_refused));
 }
 
 }  // namespace kilokv::server

@@ -14,15 +14,22 @@
 
 #include <grpcpp/security/server_credentials.h>
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "server/service/client_certificates.hpp"
 #include "server/service/tls_files.hpp"
 
 namespace kilokv::server {
 
+// Gets the client of a call that is refused, as its certificate names it (empty: it has none), and the reason. gRPC
+// does not tell the address here.
+using OnRefusedCertificate = std::function<void(const std::string& subject, const std::string& reason)>;
+
 // Credentials for a port of a server. They hold the files, and what checks the certificates of clients.
 std::shared_ptr<grpc::ServerCredentials> tls_credentials(const std::shared_ptr<TlsFiles>& files,
-                                                         const std::shared_ptr<ClientCertificates>& certificates);
+                                                         const std::shared_ptr<ClientCertificates>& certificates,
+                                                         OnRefusedCertificate on_refused);
 
 }  // namespace kilokv::server

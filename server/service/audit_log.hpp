@@ -1,0 +1,36 @@
+// Lines of the log about who got in, and who changed users, roles and tokens. They have a logger of their own, so that
+// --log-level does not drop them.
+//
+// A text of a client in such a line stands in double quotes, escaped, and whole if it is within the limits of the
+// access table. So two different changes never have the same line.
+// Thread safety: all functions.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/base/status.hpp"
+#include "engine/base/types.hpp"
+#include "server/core/access/access_table.hpp"
+
+namespace kilokv::server {
+
+// The name by which main() registers the logger with spdlog. Without it, the lines go to the usual logger.
+inline constexpr char kAuditLogger[] = "kilokvd-audit";
+std::shared_ptr<spdlog::logger> audit_log();
+
+// The text in quotes, escaped. If it is longer than `bytes_max`, its begin, and how long it is.
+std::string quoted(std::string_view text, std::size_t bytes_max);
+
+// A change as text, such as: grant role="teller" read=["account/","account0"). Without secrets.
+std::string range_text(const KeyRange& range);
+std::string name_text(std::string_view name);  // of a role, a user or a token
+
+// Writes the line about a change that was made, or refused. `login`: who asked for it; null: the start of the server.
+void log_change(const Login* login, std::string_view peer, std::string_view what, const Result<BatchNumber>& batch);
+
+}  // namespace kilokv::server

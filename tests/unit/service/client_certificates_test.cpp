@@ -1,0 +1,151 @@
+// Clients with certificates against the service with TLS: which name logs in, what is refused, and what is kept of it.
+#include "server/service/client_certificates.hpp"
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "server/service/grpc_server.hpp"
+#include "tests/support/certificates.hpp"
+#include "tests/support/test_folder.hpp"
+#include "tests/unit/service/audit_lines.hpp"
+#include "tests/unit/service/service_fixture.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using test::Identity;
+using test::TestFolder;
+
+class ClientCertificatesMemoryTest : public testing::Test {
+ protected:
+  ClientCertificatesMemoryTest() {
+    EXPECT_EQ(tls::Trust::read(folder_.write("ca.pem", authority_.certificate()), "the test's", "", &trust_), "");
+  }
+  // What `count` strangers leave behind, each with other certificates.
+  std::size_t bytes_kept(int count, ClientCertificates::Time now) {
+    const std::size_t before = ::mallinfo2().uordblks;
+    for (int i = 0; i < count; ++i) {
+      const std::string others(8000, static_cast<char>('a' + i % 26));
+      EXPECT_NE(certificates_.check(trust_, stranger_.certificate(), others + std::to_string(i), now), "");
+    }
+    const std::size_t after = ::mallinfo2().uordblks;
+    return after > before ? after - before : 0;
+  }
+
+  TestFolder folder_;
+  Identity authority_{{.name = "CA", .is_authority = true}}, other_{{.name = "Other", .is_authority = true}};
+  Identity stranger_{{.name = "x"}, &other_};
+  std::shared_ptr<const tls::Trust> trust_;
+  ClientCertificates certificates_;
+  const ClientCertificates::Time now_{};
+};
+
+TEST_F(ClientCertificatesMemoryTest, AResultTakesLittleHoweverLongTheCertificatesAre) {
+  EXPECT_LT(bytes_kept(1000, now_), 1000u * 1000);
+}
+
+TEST_F(ClientCertificatesMemoryTest, OldResultsAreDropped) {
+  bytes_kept(1000, now_);
+  const std::size_t full = ::mallinfo2().uordblks;
+  bytes_kept(1, now_ + std::chrono::seconds(2));
+  EXPECT_LE(::mallinfo2().uordblks + 1000 * sizeof(tls::Sha256), full);
+}
+
+TEST_F(ClientCertificatesMemoryTest, ALongChainIsRefused) {
+  const Identity client({.name = "c"}, &authority_);
+  const std::string own = client.certificate();
+  const std::string fits(ClientCertificates::kBytesMax - own.size(), '\n');
+  EXPECT_EQ(certificates_.check(trust_, own, fits, now_), "");
+  const std::string problem = certificates_.check(trust_, own, fits + '\n', now_);
+  EXPECT_EQ(problem.find("the client has shown certificates of 16385 bytes, and this server takes at most 16384"), 0u)
+      << problem;
+}
+
+TEST_F(ClientCertificatesMemoryTest, WhoResumesNeedsNotSendItsIssuersAgain) {
+  const Identity middle({.name = "Middle", .is_authority = true}, &authority_);
+  const Identity client({.name = "c"}, &middle), other({.name = "d"}, &middle);
+  const std::string own = client.certificate();
+  EXPECT_NE(certificates_.check(trust_, own, "", now_), "");
+  EXPECT_NE(certificates_.check(trust_, own, other_.certificate(), now_), "");
+  const auto later = now_ + std::chrono::seconds(2);
+  EXPECT_NE(certificates_.check(trust_, own, "", later), "") << "what did not help is not kept";
+  EXPECT_EQ(certificates_.check(trust_, own, middle.certificate(), later), "");
+  EXPECT_EQ(certificates_.check(trust_, own, "", later + std::chrono::hours(1)), "");
+  EXPECT_NE(certificates_.check(trust_, other.certificate(), "", later), "");
+}
+
+class CertificateLoginTest : public testing::Test {
+ protected:
+  CertificateLoginTest() {
+    options_.login = true;
+    options_.tls = {.cert_file = folder_.write("cert.pem", own_.certificate()),
+                    .key_file = folder_.write("key.pem", own_.key()),
+                    .client_ca_file = folder_.write("ca.pem", authority_.certificate())};
+    ::chmod(options_.tls.key_file.c_str(), S_IRUSR | S_IWUSR);
+    service_ = std::make_unique<KiloKvService>(options_, kInfo);
+    auto started = GrpcServer::start("127.0.0.1:0", service_.get(), options_);
+    EXPECT_TRUE(started.ok()) << started.status().message();
+    server_ = std::move(*started);
+    service_->serve(&database_);
+    change({.kind = AccessChange::Kind::put_role, .role = {"all", {}, {}, false, true}, .user = {}, .token = {}});
+    change({.kind = AccessChange::Kind::put_user, .role = {}, .user = {"u", {"all"}, {"alice"}}, .token = {}});
+  }
+  void change(const AccessChange& change) {
+    database_.change_access(
+        nullptr, [&](const AccessTable&) -> Result<AccessChange> { return change; }, [](const auto&) {});
+  }
+  // The answer to a call of this client; null: it has no certificate.
+  grpc::Status call(const Identity* client) {
+    grpc::SslCredentialsOptions options{.pem_root_certs = authority_.certificate(),
+                                        .pem_private_key = client == nullptr ? "" : client->key(),
+                                        .pem_cert_chain = client == nullptr ? "" : client->certificate()};
+    const auto stub = v1::KiloKV::NewStub(grpc::CreateChannel(server_->endpoint(), grpc::SslCredentials(options)));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+    v1::StatusResponse response;
+    return stub->Status(&context, {}, &response);
+  }
+
+  TestFolder folder_;
+  test::AuditLines audit_;
+  Identity authority_{{.name = "CA", .is_authority = true}}, other_{{.name = "Other", .is_authority = true}};
+  Identity own_{{.name = "s", .alternative_names = "IP:127.0.0.1", .use = "serverAuth"}, &authority_};
+  ServiceOptions options_;
+  test::FakeDatabase database_;
+  std::unique_ptr<KiloKvService> service_;
+  std::unique_ptr<GrpcServer> server_;
+};
+
+TEST_F(CertificateLoginTest, TheCommonNameCountsOnlyIfItIsTheOnlyName) {
+  const Identity by_common_name({.name = "alice"}, &authority_);
+  const Identity by_alternative_name({.name = "other", .alternative_names = "DNS:bob,DNS:alice"}, &authority_);
+  const Identity with_another_name({.name = "alice", .alternative_names = "DNS:bob"}, &authority_);
+  EXPECT_TRUE(call(&by_common_name).ok());
+  EXPECT_TRUE(call(&by_alternative_name).ok());
+  const grpc::Status status = call(&with_another_name);
+  EXPECT_EQ(status.error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_NE(status.error_message().find("\"bob\""), std::string::npos) << status.error_message();
+}
+
+TEST_F(CertificateLoginTest, ARefusedCertificateIsCountedAndLogged) {
+  const Identity stranger({.name = "mallory\n"}, &other_);
+  EXPECT_EQ(call(&stranger).error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_EQ(service_->logins().refused(), 1u);
+  EXPECT_EQ(
+      audit_.take(),
+      "kilokvd refused logins refused=1 last_certificate=\"CN=mallory\\n\" reason=\"the server does not accept the "
+      "certificate of the client: its issuer \\\"CN=Other\\\" is not one of the authorities of the server "
+      "(--tls-client-ca)\"\n");
+  EXPECT_EQ(call(nullptr).error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_EQ(service_->logins().refused(), 2u);
+  EXPECT_EQ(audit_.take(), "") << "at most one line a second";
+}
+
+}  // namespace
+}  // namespace kilokv::server
