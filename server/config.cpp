@@ -95,7 +95,8 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
        {kGroup, "drain-timeout", Unit::duration, &o->drain_timeout_us,
         "time to finish accepted work after SIGTERM or SIGINT; a second signal ends the server at once"},
        {kGroup, "log-level", Unit::text, &o->log_level,
-        "least severe lines that are logged: trace, debug, info, warning, error, critical or off"},
+        "least severe lines that are logged: trace, debug, info, warning, error, critical or off; lines about logins "
+        "and changes of rights are always logged"},
        {kGroup, "log-file", Unit::text, &o->log_file, "file to which log lines are appended; empty: standard error"}});
 }
 
@@ -208,9 +209,12 @@ void add_security(ServerOptions* options, std::vector<Setting>* s) {
              {kSecurity, "login", Unit::on_off, &options->service.login,
               "whether every call needs a login, with a token or a client certificate; off: everybody who reaches the "
               "port may do everything"},
-             {kSecurity, "bootstrap-file", Unit::text, &options->bootstrap_file,
-              "file with the token of user admin. The server uses it if no user has the admin right yet, and makes it "
-              "if it is missing; only its owner may have rights to it"},
+             {kSecurity, "bootstrap-file", Unit::text, &options->bootstrap.file,
+              "file with the token of user admin. The server uses it if there are no users yet, and makes it if it is "
+              "missing; only its owner may have rights to it"},
+             {kSecurity, "bootstrap-again", Unit::on_off, &options->bootstrap.again,
+              "whether this start makes one more administrator, with a new token in a new --bootstrap-file; for when "
+              "all tokens of administrators are lost"},
              {kSecurity, "insecure", Unit::on_off, &options->insecure,
               "whether the server may listen for other machines without TLS or without logins"},
              {kSecurity, "core-dumps", Unit::on_off, &options->core_dumps,

@@ -25,7 +25,7 @@ struct ServerOptions {
   DatabaseOptions database;
   StorageOptions storage{.data_dir = "kilokv-data", .free_bytes = {}};
   ServiceOptions service;
-  std::string bootstrap_file;  // empty: none
+  BootstrapOptions bootstrap;
   bool insecure = false;
   bool core_dumps = false;
   std::set<std::string> given;  // names of the settings that are not defaults, without the dashes

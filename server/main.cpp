@@ -190,7 +190,7 @@ class Server {
   // From here on the server is ready: it must finish all accepted work before it ends.
   Status serve() {
     if (options_.service.login) {
-      if (Status status = bootstrap_admin(database_.get(), options_.bootstrap_file); !status.ok()) return status;
+      if (Status status = bootstrap_admin(database_.get(), options_.bootstrap); !status.ok()) return status;
     }
     service_.serve(database_.get());
     grpc_->set_serving(true);
@@ -198,6 +198,13 @@ class Server {
     if (!options_.port_file.empty()) status = write_port_file(options_.port_file, grpc_->port());
     if (status.ok()) log_ready();
     return status;
+  }
+
+  // Also after a start that failed while clients had calls open.
+  ~Server() {
+    service_.close();  // from here on, no call uses the database
+    grpc_.reset();     // ends all calls
+    database_.reset();
   }
 
   // Finishes the accepted work. UNAVAILABLE if this takes longer than the drain timeout. Then some RPCs have not ended,
@@ -292,10 +299,11 @@ class Server {
   SystemRandom random_;
   ThreadScheduler scheduler_;
   // C++ destroys these from the last to the first. The port comes first, so that no RPC is left when the objects that
-  // RPCs use are destroyed.
+  // RPCs use are destroyed. The service comes after the database, which may still run callbacks of calls that have
+  // ended.
   std::unique_ptr<CommitLog> log_;
-  std::unique_ptr<Database> database_;
   KiloKvService service_;
+  std::unique_ptr<Database> database_;
   std::unique_ptr<GrpcServer> grpc_;
 };
 

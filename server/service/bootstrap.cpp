@@ -12,18 +12,22 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "server/core/one_line.hpp"
 #include "server/edge/descriptor.hpp"
+#include "server/service/audit_log.hpp"
 #include "tls/token.hpp"
 
 namespace kilokv::server {
 namespace {
 
 constexpr char kName[] = "admin";  // of the role and of the user
+constexpr std::string_view kTokenBegin = "kilokv_";
 
 Status problem(const std::string& what) {
   return {StatusCode::failed_precondition, ErrorReason::failed, "--bootstrap-file: " + what};
@@ -34,6 +38,38 @@ Status problem_of(const std::string& file, const char* doing) {
 }
 
 std::string draft_of(const std::string& file) { return file + ".new"; }
+
+// Nobody else may have put the file there, or may read it. So it is no link, and no pipe that would make us wait.
+Result<std::string> read_own(const std::string& file, const Descriptor& in) {
+  struct stat state {};
+  if (::fstat(in.get(), &state) != 0) return problem_of(file, "read");
+  if (!S_ISREG(state.st_mode)) return problem(file + " is not a usual file");
+  if (state.st_uid != ::geteuid()) return problem(file + " belongs to another user; give it to the user of kilokvd");
+  if ((state.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return problem("others than the owner have rights to " + file + "; take them away (chmod 600)");
+  }
+  std::array<char, 256> bytes{};
+  const ssize_t count = ::read(in.get(), bytes.data(), bytes.size());
+  if (count < 0) return problem_of(file, "read");
+  return std::string(bytes.data(), static_cast<std::size_t>(count));
+}
+
+Descriptor open_own(const std::string& file) {
+  return Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+}
+
+// The draft of a start that ended in the middle: a token, or the begin of one.
+Status remove_draft(const std::string& draft) {
+  const Descriptor in = open_own(draft);
+  if (in.get() < 0 && errno == ENOENT) return {};
+  if (in.get() < 0) return problem_of(draft, "open");
+  const Result<std::string> text = read_own(draft, in);
+  if (!text.ok()) return text.status();
+  if (text->substr(0, kTokenBegin.size()) != kTokenBegin.substr(0, text->size())) {
+    return problem(draft + " is in the way, and kilokvd has not made it; give it another name");
+  }
+  return ::unlink(draft.c_str()) == 0 ? Status() : problem_of(draft, "remove");
+}
 
 // The file appears whole or not at all, because a start that finds a part of a token could not go on.
 Result<tls::TokenParts> make(const std::string& file) {
@@ -54,67 +90,112 @@ Result<tls::TokenParts> make(const std::string& file) {
   return token->parts;
 }
 
-Result<tls::TokenParts> read(const std::string& file, const Descriptor& in) {
-  struct stat state {};
-  if (::fstat(in.get(), &state) != 0) return problem_of(file, "read");
-  if ((state.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return problem("others than the owner have rights to " + file + "; take them away (chmod 600)");
+Result<tls::TokenParts> token_of(const std::string& file, bool must_be_new) {
+  if (Status status = remove_draft(draft_of(file)); !status.ok()) return status;
+  const Descriptor in = open_own(file);
+  if (in.get() < 0 && errno == ENOENT) return make(file);
+  if (in.get() < 0 && errno == ELOOP) return problem(file + " is a symbolic link; name the file itself");
+  if (in.get() < 0) return problem_of(file, "open");
+  if (must_be_new) {
+    return problem(file +
+                   " is there already, and --bootstrap-again needs a new file for a new token. If the last start "
+                   "made it, start without --bootstrap-again; otherwise give another name");
   }
-  std::array<char, 256> bytes{};
-  const ssize_t count = ::read(in.get(), bytes.data(), bytes.size());
-  if (count < 0) return problem_of(file, "read");
-  std::string_view text(bytes.data(), static_cast<std::size_t>(count));
+  const Result<std::string> content = read_own(file, in);
+  if (!content.ok()) return content.status();
+  std::string_view text = *content;
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
   std::optional<tls::TokenParts> parts = tls::parse_token(text);
   if (parts) return std::move(*parts);
   return problem(file + " does not hold a token, which is kilokv_, 16 hex digits, _ and 64 hex digits");
 }
 
-Result<tls::TokenParts> token_of(const std::string& file) {
-  ::unlink(draft_of(file).c_str());  // of a start that ended in the middle
-  const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (in.get() >= 0) return read(file, in);
-  if (errno != ENOENT) return problem_of(file, "open");
-  return make(file);
+bool is_all(const std::vector<KeyRange>& ranges) {
+  return ranges.size() == 1 && ranges[0].from.empty() && ranges[0].to.empty();
 }
 
-Status change(Database* database, AccessChange change) {
-  auto promise = std::make_shared<std::promise<Status>>();
-  std::future<Status> done = promise->get_future();
+// Whether the table has nothing, or only what a bootstrap makes before the token: the role, and then the user. Changes
+// by administrators never lead there, because one of them must be left who can log in.
+bool has_no_users_yet(const AccessTable& table) {
+  if (!table.tokens().empty() || table.users().size() > 1 || table.roles().size() > 1) return false;
+  for (const auto& [name, role] : table.roles()) {
+    if (name != kName || !role.admin || !role.metrics || !is_all(role.read) || !is_all(role.write)) return false;
+  }
+  for (const auto& [name, user] : table.users()) {
+    if (name != kName || !user.certificates.empty() || user.roles != std::vector<std::string>{kName}) return false;
+  }
+  return true;
+}
+
+// A name that no role and no user has: what others have is not changed.
+std::string free_name(const AccessTable& table) {
+  std::string name = kName;
+  for (int i = 2; table.roles().contains(name) || table.users().contains(name); ++i) {
+    name = kName + ('-' + std::to_string(i));
+  }
+  return name;
+}
+
+Status change(Database* database, AccessChange change, const std::string& what) {
+  auto promise = std::make_shared<std::promise<Result<BatchNumber>>>();
+  std::future<Result<BatchNumber>> done = promise->get_future();
   database->change_access(
       nullptr, [change = std::move(change)](const AccessTable&) -> Result<AccessChange> { return change; },
-      [promise](const Result<BatchNumber>& batch) { promise->set_value(batch.status()); });
-  return done.get();
+      [promise](const Result<BatchNumber>& batch) { promise->set_value(batch); });
+  const Result<BatchNumber> batch = done.get();
+  log_change(nullptr, "local", what, batch);
+  return batch.status();
+}
+
+Status make_admin(Database* database, const std::string& name, const tls::TokenParts& token) {
+  const std::vector<KeyRange> all = {KeyRange{}};
+  AccessChange role{
+      .kind = AccessChange::Kind::put_role, .role = {name, all, all, true, true}, .user = {}, .token = {}};
+  AccessChange user{.kind = AccessChange::Kind::put_user, .role = {}, .user = {name, {name}, {}}, .token = {}};
+  AccessChange put_token{.kind = AccessChange::Kind::put_token, .role = {}, .user = {}, .token = {}};
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  put_token.token = {.id = token.id,
+                     .user = name,
+                     .secret_hash = token.secret_hash,
+                     .created_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count(),
+                     .expires_us = 0};
+  const std::string named = name_text(name), range = range_text(KeyRange{});
+  Status status = change(database, std::move(role),
+                         "grant role=" + named + " read=" + range + " write=" + range + " admin=true metrics=true");
+  if (status.ok()) {
+    status = change(database, std::move(user), "change_user of_user=" + named + " add_roles=" + named);
+  }
+  if (!status.ok()) return status;
+  return change(database, std::move(put_token),
+                "create_token of_user=" + named + " new_token=" + token.id + " expires_us=0");
 }
 
 }  // namespace
 
-Status bootstrap_admin(Database* database, const std::string& file) {
-  if (database->access().latest()->has_admin(database->options().certificates_log_in)) return {};
-  if (file.empty()) {
-    return Status(
-        StatusCode::failed_precondition, ErrorReason::failed,
-        "--login is on, and no user has the admin right yet: give --bootstrap-file FILE. The server makes the "
-        "user admin, and writes its token to the file");
+Status bootstrap_admin(Database* database, const BootstrapOptions& options) {
+  const Access::Table table = database->access().latest();
+  const bool has_admin = table->has_admin(database->options().certificates_log_in);
+  const bool is_first = has_no_users_yet(*table);
+  if (has_admin && !options.again) return {};
+  if (!is_first && !options.again) {
+    return {StatusCode::failed_precondition, ErrorReason::failed,
+            "--login is on, and there are users, but none with the admin right can log in. If administrators log in "
+            "with certificates, give --tls-client-ca. Otherwise give --bootstrap-again on, and --bootstrap-file with "
+            "the name of a new file: the server makes one more administrator, and writes a new token to the file"};
   }
-  const Result<tls::TokenParts> token = token_of(file);
+  if (options.file.empty()) {
+    return {StatusCode::failed_precondition, ErrorReason::failed,
+            options.again
+                ? "--bootstrap-again needs --bootstrap-file FILE, the name of a new file for the token"
+                : "--login is on, and no user has the admin right yet: give --bootstrap-file FILE. The server "
+                  "makes the user admin, and writes its token to the file"};
+  }
+  const Result<tls::TokenParts> token = token_of(options.file, options.again);
   if (!token.ok()) return token.status();
-  const std::vector<KeyRange> all = {KeyRange{}};
-  AccessChange role{
-      .kind = AccessChange::Kind::put_role, .role = {kName, all, all, true, true}, .user = {}, .token = {}};
-  AccessChange user{.kind = AccessChange::Kind::put_user, .role = {}, .user = {kName, {kName}, {}}, .token = {}};
-  AccessChange put_token{.kind = AccessChange::Kind::put_token, .role = {}, .user = {}, .token = {}};
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  put_token.token = {.id = token->id,
-                     .user = kName,
-                     .secret_hash = token->secret_hash,
-                     .created_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count(),
-                     .expires_us = 0};
-  for (AccessChange* step : {&role, &user, &put_token}) {
-    if (Status status = change(database, std::move(*step)); !status.ok()) return status;
-  }
-  spdlog::info("kilokvd has made the user admin, whose token is in the bootstrap file bootstrap_file=\"{}\" token={}",
-               one_line(file), token->id);
+  const std::string name = is_first ? kName : free_name(*table);
+  if (Status status = make_admin(database, name, *token); !status.ok()) return status;
+  spdlog::info("kilokvd has made the user {}, whose token is in the bootstrap file bootstrap_file=\"{}\" token={}",
+               name, one_line(options.file), token->id);
   return {};
 }
 

@@ -1,19 +1,21 @@
 // The first administrator. Thread safety: none; called once, before the server serves.
 #pragma once
 
-#include <string>
-
 #include "engine/base/status.hpp"
 #include "server/core/database.hpp"
+#include "server/service/options.hpp"
 
 namespace kilokv::server {
 
-// If nobody has the admin right yet, makes the role and the user "admin" with all rights, and gives the user the token
-// in `file`. If the file is not there, makes it, with a new token; only its owner may read it. Does nothing if somebody
-// has the admin right.
+// On a server without users, makes the role and the user "admin" with all rights, and gives the user the token in the
+// file. If the file is not there, makes it, with a new token; only its owner may read it. Goes on with it if the last
+// start ended in the middle.
 //
-// FAILED_PRECONDITION: nobody has the admin right, and there is no file; others have rights to the file; it has no
-// token; or it cannot be written.
-Status bootstrap_admin(Database* database, const std::string& file);
+// With `again`, makes one more administrator, of a new name, and always with a new token in a new file. So a token that
+// was removed never counts again.
+//
+// FAILED_PRECONDITION: there are users, but nobody with the admin right can log in; there is no file; the file is not
+// ours alone; it has no token; or it cannot be written.
+Status bootstrap_admin(Database* database, const BootstrapOptions& options);
 
 }  // namespace kilokv::server

@@ -21,6 +21,12 @@ struct TlsOptions {
   Status validate() const;
 };
 
+// How the first administrator gets in (bootstrap.hpp).
+struct BootstrapOptions {
+  std::string file;    // with the token; empty: none
+  bool again = false;  // makes one more administrator, although there are users
+};
+
 struct ServiceOptions {
   std::uint64_t message_bytes_max = std::uint64_t{4} << 20;  // of one request, and of one answer
   std::uint64_t grpc_memory_max = std::uint64_t{256}

@@ -84,8 +84,17 @@ class ReflectionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc:
 
   void start() {
     const std::lock_guard lock(mutex_);
-    if (!caller_.status.ok()) return finish_when_sent(to_grpc(caller_.status.as_not_run(), context()));
+    if (!caller_.status.ok()) return end_when_sent(caller_.status.as_not_run());
     StartRead(&incoming_);
+  }
+  void end_when_stopping(const kilokv::Status& status) override {
+    const std::lock_guard lock(mutex_);
+    end_when_sent(status);
+  }
+  void end_without_login(const AccessTable& table) override {
+    if (caller_.login == nullptr || table.rights(*caller_.login) != nullptr) return;
+    const std::lock_guard lock(mutex_);
+    end_when_sent(login_gone(caller_.login->user));
   }
 
  private:
@@ -97,7 +106,7 @@ class ReflectionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc:
     kilokv::Status status = check_login();
     if (status.ok()) status = check_length();
     if (status.ok()) status = parse_message(&incoming_, ReflectionService::kRequestBytesMax, &request);
-    if (!status.ok()) return finish_when_sent(to_grpc(status.as_not_run(), context()));
+    if (!status.ok()) return end_when_sent(status);
     write(serialize_message(reflect(request)));
   }
 
