@@ -25,6 +25,7 @@ class AuditTest(unittest.TestCase):
     def serve(self, *flags):
         server = LoggingServer(self.folder, "--login", "on", "--log-level", "critical", *flags)
         self.addCleanup(server.kill)
+        (self.folder / "port").unlink(missing_ok=True)  # of the start before
         server.start()
         return server
 

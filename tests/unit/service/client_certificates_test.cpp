@@ -134,12 +134,12 @@ TEST_F(CertificateLoginTest, TheCommonNameCountsOnlyIfItIsTheOnlyName) {
 }
 
 TEST_F(CertificateLoginTest, ARefusedCertificateIsCountedAndLogged) {
-  const Identity stranger({.name = "mallory\n"}, &other_);
+  const Identity stranger({.name = "mallory"}, &other_);
   EXPECT_EQ(call(&stranger).error_code(), grpc::UNAUTHENTICATED);
   EXPECT_EQ(service_->logins().refused(), 1u);
   EXPECT_EQ(
       audit_.take(),
-      "kilokvd refused logins refused=1 last_certificate=\"CN=mallory\\n\" reason=\"the server does not accept the "
+      "kilokvd refused logins refused=1 last_certificate=\"CN=mallory\" reason=\"the server does not accept the "
       "certificate of the client: its issuer \\\"CN=Other\\\" is not one of the authorities of the server "
       "(--tls-client-ca)\"\n");
   EXPECT_EQ(call(nullptr).error_code(), grpc::UNAUTHENTICATED);

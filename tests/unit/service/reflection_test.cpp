@@ -212,8 +212,8 @@ TEST_F(ReflectionLoginTest, StatusWithoutADatabaseIsRefused) {
     const auto call = context();
     call->AddMetadata("authorization", "Bearer " + token_.text);
     v1::StatusResponse response;
-    const grpc::Status status = stub_->Status(call.get(), {}, &response);
-    return std::pair(status.error_code(), detail_of(*call).reason());
+    const grpc::Status ended = stub_->Status(call.get(), {}, &response);
+    return std::pair(ended.error_code(), detail_of(*call).reason());
   };
   EXPECT_EQ(status(), std::pair(grpc::UNAVAILABLE, v1::ERROR_REASON_RECOVERING));
   service_.serve(&database_);
