@@ -88,11 +88,16 @@ void print(const CommonOptions& common, const RoleRights& role) {
 
 void print(const CommonOptions& common, const User& user) {
   if (common.output == OutputFormat::json) {
-    std::cout << nlohmann::json{{"user", user.name}, {"roles", user.roles}, {"certificates", user.certificates}}.dump()
+    std::cout << nlohmann::json{{"user", user.name},
+                                {"roles", user.roles},
+                                {"certificates", user.certificates},
+                                {"weight", user.weight}}
+                     .dump()
               << '\n';
     return;
   }
-  std::cout << user.name << "\troles " << joined(user.roles) << "\tcertificates " << joined(user.certificates) << '\n';
+  std::cout << user.name << "\troles " << joined(user.roles) << "\tcertificates " << joined(user.certificates)
+            << "\tweight " << user.weight << '\n';
 }
 
 void print(const CommonOptions& common, const Token& token) {

@@ -204,13 +204,18 @@ void add_user(CLI::App* app, const CommonOptions* common, Action* action) {
   list->callback([=] { *action = [=] { return run_user_list(*common); }; });
   CLI::App* set = add_command(user, "set", "Change a user; a user that does not exist is made",
                               "  kilokv user set alice --role teller --certificate alice.example\n"
-                              "  kilokv user set alice --remove-role teller");
+                              "  kilokv user set alice --remove-role teller\n"
+                              "  kilokv user set batch-jobs --weight 5");
   set->add_option("user", a->user, "name of the user")->required();
   set->add_option("--role", a->add_roles, "give the user this role")->option_text("ROLE ...");
   set->add_option("--remove-role", a->remove_roles, "take this role away")->option_text("ROLE ...");
   set->add_option("--certificate", a->add_certificates, "let a client certificate with this name log the user in")
       ->option_text("NAME ...");
   set->add_option("--remove-certificate", a->remove_certificates, "do not let it any more")->option_text("NAME ...");
+  set->add_option("--weight", a->weight,
+                  "the user's part of the turns, compared with those of others: 1 to 100; default: 1 for a new user")
+      ->option_text("N")
+      ->check(CLI::Range(1, 100));
   set->callback([=] { *action = [=] { return run_user_set(*common, *a); }; });
   CLI::App* remove = add_command(user, "remove", "Remove a user with its tokens", "  kilokv user remove alice");
   remove->add_option("user", a->user, "name of the user")->required();

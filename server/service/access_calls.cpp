@@ -116,6 +116,7 @@ AccessEdit change_user(const v1::UserChange& user) {
     }
     add_to(&change.user.roles, texts_of(user.add_roles()));
     add_to(&change.user.certificates, texts_of(user.add_certificates()));
+    if (user.weight() != 0) change.user.weight = user.weight();
     return change;
   };
 }
@@ -171,6 +172,7 @@ std::string text_of(const v1::UserChange& user) {
   add_list("remove_roles", user.remove_roles(), name_text, &text);
   add_list("add_certificates", user.add_certificates(), certificate_text, &text);
   add_list("remove_certificates", user.remove_certificates(), certificate_text, &text);
+  if (user.weight() != 0) text.append(" weight=").append(std::to_string(user.weight()));
   return text;
 }
 
@@ -201,6 +203,7 @@ void add(const User& user, v1::ListAccessResponse* response) {
   out->set_user(user.name);
   for (const std::string& role : user.roles) out->add_roles(role);
   for (const std::string& name : user.certificates) out->add_certificates(name);
+  out->set_weight(user.weight);
 }
 
 void add_ranges(const std::vector<KeyRange>& ranges, Repeated<v1::KeyRange>* out) {

@@ -76,7 +76,8 @@ DecodeQueue::Flows::iterator DecodeQueue::next() {
     const Flow& flow = it->second;
     const Message& message = flow.messages.front();
     if (!draining_ && flow.client->queued_transactions.load(std::memory_order_relaxed) >= message.queued_max) continue;
-    const double end = flow.client->decode_begin + static_cast<double>(message.bytes) / flow.client->weight;
+    const double end = flow.client->decode_begin +
+                       static_cast<double>(message.bytes) / flow.client->user_weight.load(std::memory_order_relaxed);
     if (best == flows_.end() || end < best_end) {
       best = it;
       best_end = end;
@@ -91,7 +92,8 @@ DecodeQueue::Message DecodeQueue::take(Flows::iterator it) {
   flow.messages.pop_front();
   waiting_.fetch_sub(1, std::memory_order_release);
   now_ = std::max(now_, flow.client->decode_begin);
-  flow.client->decode_begin += static_cast<double>(message.bytes) / flow.client->weight;
+  flow.client->decode_begin +=
+      static_cast<double>(message.bytes) / flow.client->user_weight.load(std::memory_order_relaxed);
   if (flow.messages.empty()) flows_.erase(it);
   return message;
 }

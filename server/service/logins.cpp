@@ -85,12 +85,15 @@ Caller Logins::client_of(const grpc::CallbackServerContext& context, const std::
   if (!required_) return {clients_.client(peer), nullptr, {}};
   const Result<Database*> database = gate_->get();
   if (!database.ok()) return {clients_.client(peer), nullptr, database.status().as_not_run()};
-  Result<std::shared_ptr<const Login>> login = login_of(context, *(*database)->access().latest());
+  const Access::Table table = (*database)->access().latest();
+  Result<std::shared_ptr<const Login>> login = login_of(context, *table);
   if (!login.ok()) {
     note_refused(peer, login.status());
     return {clients_.client(peer), nullptr, login.status()};
   }
-  return {clients_.client(std::string(Client::kUserPrefix) + (*login)->user), std::move(*login), {}};
+  std::shared_ptr<Client> client = clients_.client(std::string(Client::kUserPrefix) + (*login)->user);
+  client->user_weight.store(table->weight((*login)->user), std::memory_order_relaxed);
+  return {std::move(client), std::move(*login), {}};
 }
 
 void Logins::note_shown(const std::string& peer, const Caller& caller) {
@@ -103,6 +106,10 @@ void Logins::note_shown(const std::string& peer, const Caller& caller) {
 }
 
 void Logins::find_lost_connections(const AccessTable& table) {
+  // Those with a stream that stays open make no new call, from which they would have their new weight.
+  clients_.for_each([&table](Client* client) {
+    if (!client->user().empty()) client->user_weight.store(table.weight(client->user()), std::memory_order_relaxed);
+  });
   const std::lock_guard lock(mutex_);
   std::erase_if(shown_, [&](const auto& item) {
     const bool lost = item.second.login != nullptr && table.rights(*item.second.login) == nullptr;

@@ -59,7 +59,8 @@ class Logins {
   void note_refused_certificate(const std::string& subject, const std::string& why);
   std::uint64_t refused() const { return refused_.total(); }
 
-  // Finds the connections whose last login does not count any more. Called when a change of the table is durable.
+  // Finds the connections whose last login does not count any more, and gives users their new weights. Called when a
+  // change of the table is durable.
   void find_lost_connections(const AccessTable& table);
   // Finds the connections whose certificate is not accepted any more. Called once a second.
   void find_lost_connections(const CertificateCheck& check);

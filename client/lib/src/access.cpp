@@ -1,6 +1,7 @@
 // Users, roles and tokens (kilokv/access.hpp).
 #include "kilokv/access.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "client/lib/src/connection.hpp"
@@ -59,6 +60,7 @@ class RemoteAccess final : public AccessAdmin {
     out->mutable_remove_roles()->Assign(user.remove_roles.begin(), user.remove_roles.end());
     out->mutable_add_certificates()->Assign(user.add_certificates.begin(), user.add_certificates.end());
     out->mutable_remove_certificates()->Assign(user.remove_certificates.begin(), user.remove_certificates.end());
+    out->set_weight(user.weight);
     return change(request).error();
   }
   Error remove_user(const std::string& user) override {
@@ -97,7 +99,8 @@ class RemoteAccess final : public AccessAdmin {
       for (const v1::AccessUser& user : page.users()) {
         all.push_back({user.user(),
                        {user.roles().begin(), user.roles().end()},
-                       {user.certificates().begin(), user.certificates().end()}});
+                       {user.certificates().begin(), user.certificates().end()},
+                       std::max(user.weight(), 1u)});
       }
       return all.empty() ? std::string() : all.back().name;
     });

@@ -71,6 +71,9 @@ void get_user(Reader* reader, User* user) {
   user->name = get_text(reader);
   user->roles = get_texts(reader);
   user->certificates = get_texts(reader);
+  if (reader->rest().empty()) return;
+  user->weight = reader->get<std::uint32_t>();
+  if (user->weight <= 1 || user->weight > AccessTable::kWeightMax) reader->fail();
 }
 
 void get_token(Reader* reader, Token* token) {
@@ -100,6 +103,7 @@ std::string encode_change(const AccessChange& change) {
       put_text(&out, change.user.name);
       put_texts(&out, change.user.roles);
       put_texts(&out, change.user.certificates);
+      if (change.user.weight != 1) put(&out, change.user.weight);
       break;
     case Kind::remove_user: put_text(&out, change.user.name); break;
     case Kind::put_token:

@@ -1,7 +1,7 @@
 // The byte form of changes of the access table, and of the table as a whole: what the log and checkpoints store.
 //
 //   change  u8 kind, then for a role: name, u8 rights (1 admin, 2 metrics), ranges to read, ranges to write
-//                    for a user: name, roles, names of certificates
+//                    for a user: name, roles, names of certificates, and u32 weight unless it is 1
 //                    for a token: id, user, 32 bytes SHA-256 of its secret, i64 created, i64 expires
 //                    to remove one: its name, or its id
 //   table   changes that make it, from an empty one, each with its length

@@ -196,6 +196,9 @@ Status AccessTable::check_user(const User& user) const {
   Status status = check_name("user", user.name);
   if (status.ok()) status = check_count("roles", user.roles.size(), kRolesOfUserMax, " roles");
   if (status.ok()) status = check_count("certificates", user.certificates.size(), kCertificatesMax, " certificates");
+  if (status.ok() && (user.weight < 1 || user.weight > kWeightMax)) {
+    status = Status::invalid({"weight", "1 to " + std::to_string(kWeightMax), std::to_string(user.weight), ""});
+  }
   if (status.ok()) status = check_room(users_, user.name, kUsersMax, "users");
   for (const std::string& role : user.roles) {
     if (status.ok() && !roles_.contains(role)) status = missing("role", role);
@@ -290,6 +293,11 @@ std::shared_ptr<const Rights> AccessTable::rights(const Login& login) const {
   }
   const auto found = rights_.find(login.user);
   return found == rights_.end() ? nullptr : found->second;
+}
+
+std::uint32_t AccessTable::weight(std::string_view user) const {
+  const auto found = users_.find(user);
+  return found == users_.end() ? 1 : found->second.weight;
 }
 
 const User* AccessTable::user_of_certificate(std::string_view certificate) const {

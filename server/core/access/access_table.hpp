@@ -38,6 +38,7 @@ struct User {
   std::string name;
   std::vector<std::string> roles;
   std::vector<std::string> certificates;  // names in client certificates with which the user logs in
+  std::uint32_t weight = 1;               // its part of the turns, compared with those of others
 };
 
 // The part of a token that the server knows. It has no secret in it: the secret of a token is random and has 256 bits,
@@ -90,6 +91,7 @@ class AccessTable {
   static constexpr std::size_t kRolesMax = 1000, kUsersMax = 10000, kTokensMax = 10000;
   static constexpr std::size_t kNameBytesMax = 128, kRangesMax = 256, kRolesOfUserMax = 64, kCertificatesMax = 16;
   static constexpr std::size_t kCertificateBytesMax = 256;
+  static constexpr std::uint32_t kWeightMax = 100;
 
   // The table after these changes, of which there is at least one. `with_certificates`: the server asks clients for
   // certificates, so that somebody may log in with one. INVALID_ARGUMENT: a name or a count is beyond its limit, or a
@@ -117,6 +119,8 @@ class AccessTable {
   // The rights of somebody who has logged in. Null: the login does not count any more, because the token, the name of
   // the certificate or the user is gone. While the rights of a user stay the same, this is the same object.
   std::shared_ptr<const Rights> rights(const Login& login) const;
+  // The weight of this user; 1 if there is none.
+  std::uint32_t weight(std::string_view user) const;
   // The user with this name in its certificates; null if there is none.
   const User* user_of_certificate(std::string_view certificate) const;
 

@@ -4,9 +4,11 @@
 //
 // Life: the calls, requests and sessions of a client hold it by shared_ptr, and ClientTable keeps it a while longer.
 //
-// Thread safety: the counts are atomic. `queue` and `decode_begin` have one user each. The rest does not change.
+// Thread safety: the counts and `user_weight` are atomic. `queue`, `weight` and `decode_begin` have one user each. The
+// rest does not change.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -34,8 +36,8 @@ struct Client {
 
   static constexpr std::string_view kUserPrefix = "user:";
 
-  const std::string name;   // such as user:alice or ipv4:127.0.0.1:40000; empty: for work that no client has sent
-  const double weight = 1;  // its part of the turns, compared with those of others
+  const std::string name;  // such as user:alice or ipv4:127.0.0.1:40000; empty: for work that no client has sent
+  std::atomic<std::uint32_t> user_weight{1};  // its part of the turns, compared with those of others
 
   Held queued_transactions{0}, queued_bytes{0};
   Held waiting{0}, parked_bytes{0};  // `waiting`: transactions that are parked or may be
@@ -48,6 +50,7 @@ struct Client {
     std::deque<std::shared_ptr<AdmittedRequest>> requests;
     double begin = 0;  // virtual time at which its next turn begins
   } queue;
+  double weight = 1;        // user_weight, as it was when the queue was last empty. Only Turns uses it, with its lock.
   double decode_begin = 0;  // virtual time at which its next message may begin. Only DecodeQueue uses it.
 };
 

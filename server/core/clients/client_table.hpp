@@ -16,6 +16,12 @@ class ClientTable {
  public:
   // The client with this name.
   std::shared_ptr<Client> client(const std::string& name);
+  // Calls `visit` for each that it knows.
+  template <class Visit>
+  void for_each(const Visit& visit) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, known] : clients_) visit(known.client.get());
+  }
   // How many it knows.
   std::size_t size() {
     const std::lock_guard lock(mutex_);

@@ -41,6 +41,7 @@ void Turns::push(std::shared_ptr<AdmittedRequest> request) {
   client->queue.requests.push_back(std::move(request));
   if (client->queue.requests.size() > 1) return;
   client->queue.begin = std::max(client->queue.begin, now_);
+  client->weight = client->user_weight.load(std::memory_order_relaxed);
   weights_ += client->weight;
   enter(client);
 }

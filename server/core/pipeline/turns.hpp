@@ -12,8 +12,11 @@
 // first who was put off begins the next batch, but never two batches in a row. So a large transaction does not wait for
 // ever while small ones come, and small ones wait for at most one large transaction.
 //
-// A turn is as long as a batch, divided by the number of clients that have requests here (and by weight). So the turns
-// of all busy clients fill one batch. A turn has at least one transaction.
+// Clients have weights: the clock of a client with weight 3 advances a third as fast. A new weight counts from the next
+// time that the client has no requests here.
+//
+// A turn is the client's part of a batch, by its weight among those of all clients that have requests here. So the
+// turns of all busy clients fill one batch. A turn has at least one transaction.
 //
 // Invariant: a client that has requests is in the heap, or put off, or it is the one whose turn it is. A client without
 // requests is nowhere.

@@ -34,11 +34,13 @@ struct UserChange {
   std::string user;
   std::vector<std::string> add_roles, remove_roles;
   std::vector<std::string> add_certificates, remove_certificates;  // names in client certificates
+  std::uint32_t weight = 0;  // the user's part of the turns, compared with those of others: 1 to 100; 0: no change
 };
 
 struct User {
   std::string name;
   std::vector<std::string> roles, certificates;
+  std::uint32_t weight = 1;
 };
 
 struct Token {

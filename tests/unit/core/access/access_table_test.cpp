@@ -289,6 +289,41 @@ TEST_F(AccessTableTest, TheTableSurvivesItsBytes) {
   EXPECT_NE(table_.hash(), before);
 }
 
+TEST_F(AccessTableTest, AUserHasAWeight) {
+  EXPECT_EQ(table_.weight("alice"), 1u);
+  EXPECT_EQ(table_.weight("nobody"), 1u);
+  AccessChange change = user("alice", {"teller"}, {"alice.example"});
+  const std::string without = encode_change(change);
+  for (const std::uint32_t weight : {0u, 101u, 0xffffffffu}) {
+    change.user.weight = weight;
+    EXPECT_EQ(code_of(change), StatusCode::invalid_argument) << weight;
+  }
+  const Hash128 before = table_.hash();
+  change.user.weight = 100;
+  make(change);
+  EXPECT_EQ(table_.weight("alice"), 100u);
+  EXPECT_NE(table_.hash(), before);
+  const Result<AccessTable> again = decode_table(encode_table(table_));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->weight("alice"), 100u);
+  EXPECT_EQ(again->hash(), table_.hash());
+  // Records from before there were weights: as they are, and with a weight of 1.
+  const std::string with = encode_change(change);
+  EXPECT_EQ(with.size(), without.size() + sizeof(std::uint32_t));
+  EXPECT_EQ(with.substr(0, without.size()), without);
+  const Result<AccessChange> old = decode_change(without);
+  ASSERT_TRUE(old.ok());
+  EXPECT_EQ(old->user.weight, 1u);
+  make(*old);
+  EXPECT_EQ(table_.hash(), before);
+  // Damage is found.
+  for (const char* weight : {"\0\0\0\0", "\1\0\0\0", "\x65\0\0\0", "\2\0\0\1"}) {
+    EXPECT_EQ(decode_change(without + std::string(weight, 4)).status().code(), StatusCode::data_loss);
+  }
+  EXPECT_FALSE(decode_change(with.substr(0, with.size() - 1)).ok());
+  EXPECT_FALSE(decode_change(with + '\0').ok());
+}
+
 TEST_F(AccessTableTest, ChangesSurviveTheirBytesAndDamageIsFound) {
   for (const AccessChange& change :
        {role("teller"), user("alice", {"teller"}, {"a", "b"}), token("t1", "alice", 9), removal(Kind::remove_role, "r"),

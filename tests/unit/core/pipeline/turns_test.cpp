@@ -93,6 +93,52 @@ TEST_F(TurnsTest, TheTurnsOfAllBusyClientsFillOneBatch) {
   for (const auto& [name, count] : counts) EXPECT_EQ(count, 2) << name;
 }
 
+TEST_F(TurnsTest, WeightsShareTheTurns) {
+  for (int i = 0; i < 100; ++i) push("one", 1000);
+  // Known before it has requests here.
+  clients_["three"] = std::make_shared<Client>("three");
+  clients_["three"]->user_weight = 3;
+  for (int i = 0; i < 100; ++i) push("three", 1000);
+  std::map<std::string, int> counts;
+  for (const std::string& name : serve(80)) ++counts[name];
+  EXPECT_NEAR(counts["one"], 20, 1);
+  EXPECT_NEAR(counts["three"], 60, 1);
+}
+
+TEST_F(TurnsTest, ATurnIsAPartOfABatchByWeight) {
+  clients_["three"] = std::make_shared<Client>("three");
+  clients_["three"]->user_weight = 3;
+  for (int i = 0; i < 3; ++i) {
+    push("one", kWholeBatch);
+    push("three", kWholeBatch);
+  }
+  std::map<std::string, std::uint64_t> taken;
+  for (int i = 0; i < 8; ++i) {
+    taken[turns.next()->client->name] += turns.turn();
+    turns.took(turns.turn(), false);
+  }
+  const auto both = static_cast<double>(taken["one"] + taken["three"]);
+  EXPECT_NEAR(both, 4.0 * kWholeBatch, 8) << "the turns of both fill one batch";
+  EXPECT_NEAR(static_cast<double>(taken["three"]) / static_cast<double>(taken["one"]), 3, 0.5);
+}
+
+TEST_F(TurnsTest, ANewWeightCountsWhenTheQueueWasEmpty) {
+  for (int i = 0; i < 20; ++i) {
+    push("a", 1000);
+    push("b", 1000);
+  }
+  clients_["a"]->user_weight = 50;  // while it has requests here
+  std::map<std::string, int> counts;
+  for (const std::string& name : serve(20)) ++counts[name];
+  EXPECT_NEAR(counts["a"], 10, 1);
+  serve(20);
+  EXPECT_TRUE(turns.empty());
+  push("b", kWholeBatch);
+  push("a", kWholeBatch);
+  EXPECT_EQ(turns.next()->client->name, "a");
+  EXPECT_NEAR(static_cast<double>(turns.turn()), kWholeBatch * 50.0 / 51.0, 1) << "no part of the old weight is left";
+}
+
 TEST_F(TurnsTest, APauseGivesNoCredit) {
   push("idle", 10);
   serve(1);
