@@ -145,6 +145,79 @@ TEST_F(DatabaseClientsTest, TheFirstWhoUsesASessionAfterARestartOwnsIt) {
   EXPECT_EQ(greedy->session_bytes.load(), 0u);
 }
 
+TEST_F(DatabaseClientsTest, AGreedyClientLeavesRoomForTheUploadsOfOthers) {
+  options.uploads_bytes_max = 1 << 20;
+  options.session_uploads_bytes_max = 1 << 20;
+  reopen();
+  const auto upload = [&](const std::shared_ptr<Client>& who, const SessionId& session, std::uint64_t number,
+                          std::uint64_t offset = 0) {
+    const std::vector<Version> versions(100, 0);
+    std::vector<std::string> keys(100, std::string(100, 'k'));
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] += std::to_string(number) + '/' + std::to_string(offset + i);
+    ReadSetChunk chunk;
+    chunk.identity = {session, number, 0, {}};
+    chunk.offset = offset;
+    chunk.keys.assign(keys.begin(), keys.end());
+    chunk.versions = versions;
+    chunk.client = who;
+    return database->upload(chunk).status();
+  };
+  // In as many sessions as it likes, and in one.
+  std::vector<SessionId> sessions;
+  Status refused;
+  while (refused.ok()) {
+    sessions.push_back(open_session());
+    refused = upload(greedy, sessions.back(), 1);
+  }
+  EXPECT_EQ(refused.reason(), ErrorReason::uploads_full);
+  EXPECT_NE(refused.message().find("this client"), std::string::npos) << refused.message();
+  EXPECT_EQ(upload(greedy, sessions.front(), 1, 100).reason(), ErrorReason::uploads_full);
+  EXPECT_LE(greedy->upload_bytes.load(), (std::uint64_t{1} << 20) * 4 / 5);
+  EXPECT_GT(greedy->upload_bytes.load(), (std::uint64_t{1} << 20) / 2);
+  const SessionId mine = open_session();
+  EXPECT_TRUE(upload(light, mine, 1).ok());
+  EXPECT_GT(light->upload_bytes.load(), 0u);
+  // A session that ends gives back what its owner holds.
+  for (const SessionId& session : sessions) database->close_session({}, session, [](const Status&) {});
+  settle();
+  EXPECT_EQ(greedy->upload_bytes.load(), 0u);
+  EXPECT_GT(light->upload_bytes.load(), 0u);
+}
+
+TEST_F(DatabaseClientsTest, AGreedyClientLeavesScansForOthers) {
+  send(light, adds(1, "a"));
+  send(light, adds(1, "b"));
+  settle();
+  const auto scan = [&](const std::shared_ptr<Client>& who) {
+    ScanRequest request;
+    request.limit = 1;
+    request.keep_boundary = true;
+    request.client = who;
+    Result<ScanPage> page = Status(StatusCode::internal, "no answer");
+    database->scan(request, [&](Result<ScanPage> answer) { page = std::move(answer); });
+    settle();
+    return page;
+  };
+  std::optional<Status> refused;
+  std::uint64_t kept = 0;
+  while (!refused) {
+    const Result<ScanPage> page = scan(greedy);
+    if (page.ok()) {
+      ++kept;
+    } else {
+      refused = page.status();
+    }
+  }
+  EXPECT_EQ(refused->reason(), ErrorReason::scans_full);
+  EXPECT_NE(refused->message().find("this client"), std::string::npos) << refused->message();
+  EXPECT_EQ(greedy->boundaries.load(), kept);
+  const Result<ScanPage> page = scan(light);
+  ASSERT_TRUE(page.ok()) << page.status().message();
+  EXPECT_EQ(page->pairs.size(), 1u);
+  EXPECT_EQ(light->boundaries.load(), 1u);
+  EXPECT_EQ(greedy->scans.load(), 0u) << "of pages that are read now there are none";
+}
+
 TEST_F(DatabaseClientsTest, StoredResultsAreShared) {
   options.session_bytes_total_max = 100000;
   reopen();

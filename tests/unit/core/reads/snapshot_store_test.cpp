@@ -187,6 +187,28 @@ TEST(SnapshotStoreTest, ReadersAreLimitedUntilTheyAreDoneOrTooOld) {
   EXPECT_NE(f.store.find(1), nullptr);
 }
 
+TEST(SnapshotStoreTest, AGreedyClientLeavesScansForOthers) {
+  Fixture f;
+  f.run({});
+  const auto greedy = std::make_shared<Client>("greedy"), light = std::make_shared<Client>("light");
+  const auto open = [&f](const std::shared_ptr<Client>& client) {
+    return f.store.open(f.table.batch(), f.table.batch() * 1000, 0, 0, ++f.readers, client);
+  };
+  Status refused;
+  while (refused.ok()) refused = open(greedy);
+  EXPECT_EQ(refused.reason(), ErrorReason::scans_full);
+  EXPECT_NE(refused.message().find("this client"), std::string::npos) << refused.message();
+  EXPECT_EQ(greedy->boundaries.load(), SnapshotStore::kReadersMax * 4 / 5);
+  EXPECT_TRUE(open(light).ok());
+  EXPECT_EQ(light->boundaries.load(), 1u);
+  // What ends gives its place back, to whom it was counted.
+  f.store.close(1);
+  EXPECT_EQ(greedy->boundaries.load(), SnapshotStore::kReadersMax * 4 / 5 - 1);
+  f.run({}, kAgeUs);
+  EXPECT_EQ(greedy->boundaries.load(), 0u);
+  EXPECT_EQ(light->boundaries.load(), 0u);
+}
+
 TEST(SnapshotStoreTest, OldBoundariesAreDropped) {
   Fixture f;
   f.run({{1, bytes_cell(10, 1)}});
