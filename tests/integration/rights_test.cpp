@@ -1,18 +1,26 @@
 // Every call of the protocol, with every right and with none, as rows and as columns, against the real kilokvd: what is
-// allowed and what is refused.
+// allowed and what is refused. That the table has all methods, changes and lists comes from the protocol's descriptor.
+#include <google/protobuf/descriptor.h>
 #include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <functional>
+#include <future>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "kilokv/access.hpp"
 #include "kilokv/v1/kilokv.grpc.pb.h"
 #include "tests/integration/client_fixture.hpp"
+#include "tests/integration/server_fixture.hpp"
 #include "tests/support/test_folder.hpp"
 
 namespace kilokv::client {
@@ -37,6 +45,36 @@ struct Rights {
   }
 };
 
+ErrorCode code_of(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::OK: return ErrorCode::none;
+    case grpc::StatusCode::CANCELLED: return ErrorCode::cancelled;
+    case grpc::StatusCode::INVALID_ARGUMENT: return ErrorCode::invalid_argument;
+    case grpc::StatusCode::DEADLINE_EXCEEDED: return ErrorCode::deadline_exceeded;
+    case grpc::StatusCode::NOT_FOUND: return ErrorCode::not_found;
+    case grpc::StatusCode::PERMISSION_DENIED: return ErrorCode::permission_denied;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED: return ErrorCode::resource_exhausted;
+    case grpc::StatusCode::FAILED_PRECONDITION: return ErrorCode::failed_precondition;
+    case grpc::StatusCode::ABORTED: return ErrorCode::aborted;
+    case grpc::StatusCode::UNIMPLEMENTED: return ErrorCode::unimplemented;
+    case grpc::StatusCode::INTERNAL: return ErrorCode::internal;
+    case grpc::StatusCode::UNAVAILABLE: return ErrorCode::unavailable;
+    case grpc::StatusCode::DATA_LOSS: return ErrorCode::data_loss;
+    case grpc::StatusCode::UNAUTHENTICATED: return ErrorCode::unauthenticated;
+    default: return ErrorCode::unknown;
+  }
+}
+
+Error error_of(const grpc::Status& status, const grpc::ClientContext& context) {
+  Error error;
+  error.code = code_of(status.error_code());
+  error.message = status.error_message();
+  if (!status.ok()) {
+    error.reason = v1::ErrorReason_Name(detail_of(context).reason()).substr(sizeof "ERROR_REASON_" - 1);
+  }
+  return error;
+}
+
 // Somebody who calls: everything that a call needs.
 class Caller {
  public:
@@ -52,30 +90,28 @@ class Caller {
     stub = v1::KiloKV::NewStub(grpc::CreateChannel(options.endpoint, grpc::InsecureChannelCredentials()));
   }
 
-  // A call without the library. Returns the code of gRPC, which has the same numbers as ErrorCode.
+  // A call without the library.
   template <class Request, class Response>
   Error raw(grpc::Status (v1::KiloKV::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
             const Request& request, Response* response) const {
     grpc::ClientContext context;
     log_in(&context);
-    const grpc::Status status = (stub.get()->*method)(&context, request, response);
-    Error error;
-    if (status.error_code() == grpc::StatusCode::PERMISSION_DENIED) error.code = ErrorCode::permission_denied;
-    if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) error.code = ErrorCode::unauthenticated;
-    error.message = status.error_message();
-    return error;
+    return error_of((stub.get()->*method)(&context, request, response), context);
   }
   void log_in(grpc::ClientContext* context) const {
+    set_deadline(context);
     if (!token_.empty()) context->AddMetadata("authorization", "Bearer " + token_);
   }
   std::string open_raw_session() const {
     v1::OpenSessionResponse response;
-    raw(&v1::KiloKV::Stub::OpenSession, v1::OpenSessionRequest(), &response);
-    return response.session();
+    const Error error = raw(&v1::KiloKV::Stub::OpenSession, v1::OpenSessionRequest(), &response);
+    return error ? std::string(16, 'x') : response.session();
   }
 
   const std::string name;
   const Rights rights;
+  std::string other_session;  // of another user: 16 bytes
+  std::string new_token;      // the id of the token that a row of the table has made
   std::unique_ptr<Client> client;
   std::unique_ptr<Session> session;
   std::unique_ptr<AccessAdmin> admin;
@@ -91,9 +127,10 @@ Error error_of(const Expected<T>& result) {
 }
 
 struct Call {
-  std::string what;
+  std::string what;  // begins with the name of the method; for a change or a list, its kind follows
   Need need;
   std::function<Error(Caller*)> make;
+  ErrorCode also = ErrorCode::none;  // with the right, the call may end with this as well
 };
 
 struct Transaction {
@@ -181,84 +218,203 @@ auto on_own_session(grpc::Status (v1::KiloKV::Stub::*method)(grpc::ClientContext
     return caller->raw(method, request, &response);
   };
 }
+template <class Request, class Response>
+auto on_other_session(grpc::Status (v1::KiloKV::Stub::*method)(grpc::ClientContext*, const Request&, Response*)) {
+  return [method](Caller* caller) {
+    Request request;
+    Response response;
+    request.set_session(caller->other_session);
+    return caller->raw(method, request, &response);
+  };
+}
 
-void add_reads_and_sessions(std::vector<Call>* calls) {
+Error upload(Caller* caller, const std::string& session) {
+  v1::UploadReadSetRequest request;
+  v1::UploadReadSetResponse response;
+  request.mutable_id()->set_session(session);
+  request.mutable_id()->set_number(1);
+  request.add_keys("k/none");
+  request.add_versions(0);
+  return caller->raw(&v1::KiloKV::Stub::UploadReadSet, request, &response);
+}
+
+Error upload_and_execute(Caller* caller) {
+  const std::string session = caller->open_raw_session();
+  if (Error error = upload(caller, session)) return error;
+  v1::ExecuteRequest execute;
+  v1::ExecuteResponse executed;
+  execute.mutable_id()->set_session(session);
+  execute.mutable_id()->set_number(1);
+  execute.set_uploaded_keys(1);
+  *execute.mutable_transaction() = kilokv::add("k/1", 1);
+  return caller->raw(&v1::KiloKV::Stub::Execute, execute, &executed);
+}
+
+// A transaction that needs no right: nothing can refuse it but the session.
+v1::Transaction needs_nothing() {
+  v1::Transaction transaction;
+  v1::Operation* get = transaction.add_then();
+  get->set_kind(v1::OPERATION_KIND_GET);
+  get->set_key("all");
+  return transaction;
+}
+
+Error execute_in_other_session(Caller* caller) {
+  v1::ExecuteRequest request;
+  v1::ExecuteResponse response;
+  request.mutable_id()->set_session(caller->other_session);
+  request.mutable_id()->set_number(1);
+  *request.mutable_transaction() = needs_nothing();
+  return caller->raw(&v1::KiloKV::Stub::Execute, request, &response);
+}
+
+Error execute_batch_in_other_session(Caller* caller) {
+  v1::ExecuteBatchRequest request;
+  v1::ExecuteBatchResponse response;
+  request.mutable_id()->set_session(caller->other_session);
+  request.mutable_id()->set_number(1);
+  *request.mutable_rows()->add_transactions() = needs_nothing();
+  grpc::ClientContext context;
+  caller->log_in(&context);
+  const auto stream = caller->stub->ExecuteBatch(&context, request);
+  while (stream->Read(&response)) continue;
+  return error_of(stream->Finish(), context);
+}
+
+Error stream_in_other_session(Caller* caller) {
+  grpc::ClientContext context;
+  caller->log_in(&context);
+  const auto stream = caller->stub->Session(&context);
+  v1::SessionRequest request;
+  v1::SessionResponse response;
+  request.set_session(caller->other_session);
+  request.set_number(1);
+  *request.mutable_rows()->add_transactions() = needs_nothing();
+  Error in_stream;
+  if (stream->Write(request) && stream->Read(&response) && response.has_error()) {
+    in_stream.code = code_of(static_cast<grpc::StatusCode>(response.error().code()));
+    in_stream.message = response.error().message();
+    in_stream.reason = v1::ErrorReason_Name(response.error().detail().reason()).substr(sizeof "ERROR_REASON_" - 1);
+  }
+  stream->WritesDone();
+  const grpc::Status status = stream->Finish();
+  return in_stream ? in_stream : error_of(status, context);
+}
+
+Error cancel_in_other_session(Caller* caller) {
+  v1::CancelRequest request;
+  v1::CancelResponse response;
+  request.mutable_transactions()->set_session(caller->other_session);
+  request.mutable_transactions()->set_number(1);
+  return caller->raw(&v1::KiloKV::Stub::Cancel, request, &response);
+}
+
+void add_reads(std::vector<Call>* calls) {
   const auto scan = [](const char* from, const char* to) {
     return [=](Caller* caller) { return error_of(caller->client->scan(from, to, [](const Pair&) { return true; })); };
   };
-  calls->insert(calls->end(), {{"Get", Need::read, [](Caller* c) { return error_of(c->client->get({"k/1"})); }},
-                               {"Get of keys inside and outside", Need::nobody_has,
-                                [](Caller* c) {
-                                  return error_of(c->client->get({"k/1", "other"}));
-                                }},
+  const auto get = [](const std::vector<std::string>& keys) {
+    return [=](Caller* caller) { return error_of(caller->client->get(keys)); };
+  };
+  calls->insert(calls->end(), {{"Get", Need::read, get({"k/1"})},
+                               {"Get of keys inside and outside", Need::nobody_has, get({"k/1", "other"})},
                                {"Scan", Need::read, scan("k/", "k0")},
+                               {"Scan of a part", Need::read, scan("k/1", "k/2")},
                                {"Scan beyond", Need::nobody_has, scan("k/", "k1")},
-                               {"Scan of everything", Need::nobody_has, scan("", "")},
-                               {"OpenSession", Need::nothing,
-                                [](Caller* c) {
-                                  v1::OpenSessionResponse response;
-                                  return c->raw(&v1::KiloKV::Stub::OpenSession, v1::OpenSessionRequest(), &response);
-                                }},
-                               {"KeepSessionAlive", Need::nothing,
-                                on_own_session<v1::KeepSessionAliveRequest>(&v1::KiloKV::Stub::KeepSessionAlive)},
-                               {"CloseSession", Need::nothing,
-                                on_own_session<v1::CloseSessionRequest>(&v1::KiloKV::Stub::CloseSession)},
-                               {"UploadReadSet, and Execute beside it", Need::both, [](Caller* c) {
-                                  v1::UploadReadSetRequest upload;
-                                  v1::UploadReadSetResponse uploaded;
-                                  upload.mutable_id()->set_session(c->open_raw_session());
-                                  upload.mutable_id()->set_number(1);
-                                  upload.add_keys("k/none");
-                                  upload.add_versions(0);
-                                  if (Error error = c->raw(&v1::KiloKV::Stub::UploadReadSet, upload, &uploaded))
-                                    return error;
-                                  v1::ExecuteRequest execute;
-                                  v1::ExecuteResponse executed;
-                                  *execute.mutable_id() = upload.id();
-                                  execute.set_uploaded_keys(1);
-                                  v1::Operation* put = execute.mutable_transaction()->add_then();
-                                  put->set_kind(v1::OPERATION_KIND_PUT);
-                                  put->set_key("k/1");
-                                  put->mutable_operand()->set_integer(1);
-                                  return c->raw(&v1::KiloKV::Stub::Execute, execute, &executed);
-                                }}});
+                               {"Scan from before", Need::nobody_has, scan("k", "k0")},
+                               {"Scan without an end", Need::nobody_has, scan("k/", "")},
+                               {"Scan of everything", Need::nobody_has, scan("", "")}});
+}
+
+void add_sessions(std::vector<Call>* calls) {
+  using Stub = v1::KiloKV::Stub;
+  calls->insert(
+      calls->end(),
+      {{"OpenSession", Need::nothing,
+        [](Caller* c) {
+          v1::OpenSessionResponse response;
+          return c->raw(&Stub::OpenSession, v1::OpenSessionRequest(), &response);
+        }},
+       {"KeepSessionAlive", Need::nothing, on_own_session<v1::KeepSessionAliveRequest>(&Stub::KeepSessionAlive)},
+       {"CloseSession", Need::nothing, on_own_session<v1::CloseSessionRequest>(&Stub::CloseSession)},
+       {"UploadReadSet", Need::nothing, [](Caller* c) { return upload(c, c->open_raw_session()); }},
+       {"UploadReadSet, and Execute beside it", Need::both, upload_and_execute},
+       {"KeepSessionAlive of another user's", Need::nobody_has,
+        on_other_session<v1::KeepSessionAliveRequest>(&Stub::KeepSessionAlive)},
+       {"CloseSession of another user's", Need::nobody_has,
+        on_other_session<v1::CloseSessionRequest>(&Stub::CloseSession)},
+       {"UploadReadSet into another user's session", Need::nobody_has,
+        [](Caller* c) { return upload(c, c->other_session); }},
+       {"Execute in another user's session", Need::nobody_has, execute_in_other_session},
+       {"ExecuteBatch in another user's session", Need::nobody_has, execute_batch_in_other_session},
+       {"Session of another user", Need::nobody_has, stream_in_other_session},
+       {"Cancel in another user's session", Need::nobody_has, cancel_in_other_session},
+       {"Cancel in one's own session", Need::nothing,
+        [](Caller* c) { return error_of(c->client->cancel(c->session->id(), 1, {})); }, ErrorCode::not_found}});
 }
 
 void add_server_calls(std::vector<Call>* calls) {
+  const auto cancel = [](const std::string& client, const std::string& prefix, std::uint64_t older_than_us) {
+    return [=](Caller* caller) {
+      const ParkedFilter filter{.client = client == "self" ? "user:" + caller->name : client,
+                                .key_prefix = prefix,
+                                .older_than_us = older_than_us};
+      return error_of(caller->client->cancel_parked(filter));
+    };
+  };
   calls->insert(
       calls->end(),
       {{"Status", Need::metrics, [](Caller* c) { return error_of(c->client->status()); }},
        {"ListParked", Need::admin, [](Caller* c) { return error_of(c->client->list_parked()); }},
        {"Cancel of a parked transaction", Need::admin,
-        [](Caller* c) { return error_of(c->client->cancel_parked(std::uint64_t{1})); }},
-       {"Cancel of all with a prefix", Need::admin,
-        [](Caller* c) {
-          return error_of(c->client->cancel_parked(ParkedFilter{.client = "", .key_prefix = "k/", .older_than_us = 0}));
-        }},
-       {"Cancel of what others have parked", Need::admin,
-        [](Caller* c) {
-          return error_of(
-              c->client->cancel_parked(ParkedFilter{.client = "user:somebody", .key_prefix = "", .older_than_us = 0}));
-        }},
-       {"Cancel of what is one's own", Need::nothing,
-        [](Caller* c) {
-          return error_of(c->client->cancel_parked(
-              ParkedFilter{.client = "user:" + c->name, .key_prefix = "", .older_than_us = 0}));
-        }},
-       {"Cancel in one's own session", Need::nothing,
-        [](Caller* c) { return error_of(c->client->cancel(c->session->id(), 1, {})); }},
-       {"ListAccess", Need::admin, [](Caller* c) { return error_of(c->admin->list_users()); }},
-       {"ChangeAccess: grant", Need::admin,
-        [](Caller* c) { return c->admin->grant({.role = "new", .read = {}, .write = {}}); }},
-       {"ChangeAccess: user", Need::admin,
-        [](Caller* c) {
-          UserChange change;
-          change.user = "new";
-          return c->admin->change_user(change);
-        }},
+        [](Caller* c) { return error_of(c->client->cancel_parked(std::uint64_t{1})); }, ErrorCode::not_found},
+       {"Cancel of all with a prefix", Need::admin, cancel("", "k/", 0), ErrorCode::not_found},
+       {"Cancel of all old ones", Need::admin, cancel("", "", 1), ErrorCode::not_found},
+       {"Cancel of what others have parked", Need::admin, cancel("user:somebody", "", 0), ErrorCode::not_found},
+       {"Cancel of what is one's own", Need::nothing, cancel("self", "", 0), ErrorCode::not_found},
+       {"Cancel of what is one's own, with a prefix", Need::nothing, cancel("self", "k/", 1), ErrorCode::not_found}});
+}
+
+// In an order in which each finds what it changes.
+void add_access_calls(std::vector<Call>* calls) {
+  const auto role = [] { return RoleRights{.role = "new", .read = {keys_with_prefix("k/")}, .write = {}}; };
+  const auto user = [] {
+    UserChange change;
+    change.user = "new";
+    return change;
+  };
+  calls->insert(
+      calls->end(),
+      {{"ChangeAccess: grant", Need::admin, [=](Caller* c) { return c->admin->grant(role()); }},
+       {"ChangeAccess: revoke", Need::admin, [=](Caller* c) { return c->admin->revoke(role()); }},
+       {"ChangeAccess: user", Need::admin, [=](Caller* c) { return c->admin->change_user(user()); }},
        {"ChangeAccess: create_token", Need::admin,
-        [](Caller* c) { return error_of(c->admin->create_token("new", 1000000)); }},
-       {"ChangeAccess: remove_user", Need::admin, [](Caller* c) { return c->admin->remove_user("new"); }}});
+        [](Caller* c) {
+          const auto token = c->admin->create_token("new", 1000000);
+          if (token) c->new_token = token->id;
+          return error_of(token);
+        }},
+       {"ListAccess: KIND_USERS", Need::admin, [](Caller* c) { return error_of(c->admin->list_users()); }},
+       {"ListAccess: KIND_ROLES", Need::admin, [](Caller* c) { return error_of(c->admin->list_roles()); }},
+       {"ListAccess: KIND_TOKENS", Need::admin, [](Caller* c) { return error_of(c->admin->list_tokens()); }},
+       {"ChangeAccess: remove_token", Need::admin,
+        [](Caller* c) { return c->admin->remove_token(c->new_token.empty() ? "0123456789abcdef" : c->new_token); }},
+       {"ChangeAccess: remove_user", Need::admin, [](Caller* c) { return c->admin->remove_user("new"); }},
+       {"ChangeAccess: remove_role", Need::admin, [](Caller* c) { return c->admin->remove_role("new"); }}});
+}
+
+std::vector<Call> all_calls() {
+  std::vector<Call> calls;
+  add_transactions(&calls);
+  add_reads(&calls);
+  add_sessions(&calls);
+  add_server_calls(&calls);
+  add_access_calls(&calls);
+  return calls;
+}
+
+const google::protobuf::ServiceDescriptor& service() {
+  return *v1::ExecuteRequest::descriptor()->file()->FindServiceByName("KiloKV");
 }
 
 class RightsTest : public ::testing::Test {
@@ -268,6 +424,8 @@ class RightsTest : public ::testing::Test {
     std::ifstream(token_file_) >> options_.token;
     root_ = std::move(*AccessAdmin::connect(options_));
   }
+
+  const test::TestFolder& folder() const { return folder_; }
 
   std::unique_ptr<Caller> caller(const std::string& name, Rights rights) {
     RoleRights role{
@@ -280,8 +438,19 @@ class RightsTest : public ::testing::Test {
     user.add_roles = {name};
     EXPECT_FALSE(root_->change_user(user));
     ClientOptions options = options_;
-    options.token = root_->create_token(name, 0)->token;
-    return std::make_unique<Caller>(name, rights, options);
+    const auto token = root_->create_token(name, 0);
+    options.token = token->token;
+    auto made = std::make_unique<Caller>(name, rights, options);
+    made->new_token = token->id;
+    return made;
+  }
+  // Of a user of its own. It is open as long as the server runs.
+  std::string session_of_stranger() {
+    if (stranger_ == nullptr) {
+      stranger_ = caller("stranger", {.read = true, .write = true});
+      strange_session_ = stranger_->open_raw_session();
+    }
+    return strange_session_;
   }
 
   const test::TestFolder folder_;
@@ -289,7 +458,26 @@ class RightsTest : public ::testing::Test {
   Server server_;
   ClientOptions options_;
   std::unique_ptr<AccessAdmin> root_;
+
+ private:
+  std::unique_ptr<Caller> stranger_;
+  std::string strange_session_;
 };
+
+TEST(RightsTable, HasEveryMethodChangeAndList) {
+  std::set<std::string> methods, kinds, all_methods, all_kinds;
+  for (const Call& call : all_calls()) {
+    methods.insert(call.what.substr(0, call.what.find_first_of(" ,:")));
+    if (call.what.find(": ") != std::string::npos) kinds.insert(call.what);
+  }
+  for (int i = 0; i < service().method_count(); ++i) all_methods.insert(service().method(i)->name());
+  EXPECT_EQ(methods, all_methods);
+  const auto* changes = v1::ChangeAccessRequest::descriptor()->oneof_decl(0);
+  for (int i = 0; i < changes->field_count(); ++i) all_kinds.insert("ChangeAccess: " + changes->field(i)->name());
+  const auto* lists = v1::ListAccessRequest::Kind_descriptor();
+  for (int i = 0; i < lists->value_count(); ++i) all_kinds.insert("ListAccess: " + lists->value(i)->name());
+  EXPECT_EQ(kinds, all_kinds);
+}
 
 TEST_F(RightsTest, EveryCallNeedsItsRight) {
   std::vector<std::unique_ptr<Caller>> callers;
@@ -299,70 +487,168 @@ TEST_F(RightsTest, EveryCallNeedsItsRight) {
   callers.push_back(caller("teller", {.read = true, .write = true}));
   callers.push_back(caller("boss", {.admin = true}));
   callers.push_back(caller("watcher", {.metrics = true}));
-  std::vector<Call> calls;
-  add_transactions(&calls);
-  add_reads_and_sessions(&calls);
-  add_server_calls(&calls);
-  for (const Call& call : calls) {
+  for (const auto& caller : callers) caller->other_session = session_of_stranger();
+  for (const Call& call : all_calls()) {
     for (const auto& caller : callers) {
       const Error error = call.make(caller.get());
-      const ErrorCode expected = caller->rights.enough(call.need) ? ErrorCode::none : ErrorCode::permission_denied;
-      // What is named there may be gone, which the rights are not about.
-      const ErrorCode code = error.code == ErrorCode::not_found ? ErrorCode::none : error.code;
-      EXPECT_EQ(code, expected) << call.what << " by " << caller->name << ": " << error.message;
+      const std::string who = call.what + " by " + caller->name + ": " + error.message;
+      if (!caller->rights.enough(call.need)) {
+        EXPECT_EQ(error.code, ErrorCode::permission_denied) << who;
+        EXPECT_EQ(error.reason, "RIGHT_MISSING") << who;
+      } else if (error.code != call.also) {
+        EXPECT_EQ(error.code, ErrorCode::none) << who;
+      }
     }
   }
 }
 
+// Whoever has lost the login has no call at all. The caller has had every right, and an open stream.
+TEST_F(RightsTest, NobodyCallsAfterTheLoginIsTakenAway) {
+  const auto caller = this->caller("caller", {.read = true, .write = true, .admin = true, .metrics = true});
+  caller->other_session = session_of_stranger();
+  ASSERT_FALSE(upload_and_execute(caller.get()));
+  ASSERT_FALSE(root_->remove_token(caller->new_token));
+  for (const Call& call : all_calls()) {
+    const Error error = call.make(caller.get());
+    // A stream that was open says why it ends.
+    const bool refused = error.code == ErrorCode::unauthenticated || error.code == ErrorCode::permission_denied;
+    EXPECT_TRUE(refused) << call.what << ": " << to_string(error.code) << ' ' << error.message;
+  }
+  EXPECT_EQ(error_of(caller->client->get({"all"})).reason, "LOGIN_WRONG");
+}
+
+// The library does not connect, so these calls go without it: an empty message for each method.
 TEST_F(RightsTest, NobodyCallsWithoutALogin) {
-  std::vector<Call> calls;
-  add_transactions(&calls);
-  add_reads_and_sessions(&calls);
-  add_server_calls(&calls);
   ClientOptions options = options_;
   options.token.clear();
   const auto refused = Client::connect(options);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::unauthenticated);
   EXPECT_EQ(refused.error().reason, "LOGIN_MISSING");
-  // The library does not connect, so these calls go without it.
-  auto stub = v1::KiloKV::NewStub(grpc::CreateChannel(options.endpoint, grpc::InsecureChannelCredentials()));
-  const auto code_of = [](auto&& call) {
+  grpc::GenericStub stub(grpc::CreateChannel(options.endpoint, grpc::InsecureChannelCredentials()));
+  for (int i = 0; i < service().method_count(); ++i) {
+    const std::string method = service().method(i)->name();
     grpc::ClientContext context;
-    return call(&context).error_code();
+    set_deadline(&context);
+    const grpc::Slice empty;
+    const grpc::ByteBuffer request(&empty, 1);
+    grpc::ByteBuffer answer;
+    std::promise<grpc::Status> ended;
+    stub.UnaryCall(&context, "/" + service().full_name() + "/" + method, {}, &request, &answer,
+                   [&ended](const grpc::Status& status) { ended.set_value(status); });
+    const Error error = error_of(ended.get_future().get(), context);
+    EXPECT_EQ(error.code, ErrorCode::unauthenticated) << method << ": " << error.message;
+    EXPECT_EQ(error.reason, "LOGIN_MISSING") << method;
+  }
+}
+
+struct Place {
+  const char* what;
+  bool inside;
+  bool writes;
+  std::function<void(Batch*)> fill;
+};
+
+// Rights to the keys from r/1 to before r/3, in two ranges that touch, and to those from z on.
+TEST_F(RightsTest, ARightMayBeARange) {
+  const std::vector<KeyRange> ranges = {{"r/1", "r/2"}, {"r/2", "r/3"}, {"z", ""}};
+  const std::vector<Place> places = {
+      {"the first key", true, false, [](Batch* b) { b->get(b->key("r/1")); }},
+      {"the last key", true, false, [](Batch* b) { b->get(b->key("r/2\xff")); }},
+      {"the end", false, false, [](Batch* b) { b->get(b->key("r/3")); }},
+      {"the key before", false, false, [](Batch* b) { b->get(b->key("r/0\xff")); }},
+      {"without an end", true, false, [](Batch* b) { b->get(b->key("zzz")); }},
+      {"a range over both", true, false, [](Batch* b) { b->range_get("r/1", "r/3", 10); }},
+      {"a range that begins before", false, false, [](Batch* b) { b->range_get("r/", "r/2", 10); }},
+      {"a range that ends later", false, false, [](Batch* b) { b->range_get("r/2", "r/3a", 10); }},
+      {"a range over the gap", false, false, [](Batch* b) { b->range_get("r/1", "", 10); }},
+      {"a range without an end", true, false, [](Batch* b) { b->range_get("z", "", 10); }},
+      {"a guard at the end", false, false,
+       [](Batch* b) {
+         b->guard_absent(b->key("r/3"));
+         b->get(b->key("r/1"));
+       }},
+      {"a guard against a key at the end", false, false,
+       [](Batch* b) {
+         b->guard_keys(b->key("r/1"), Compare::equal, b->key("r/3"));
+         b->get(b->key("r/1"));
+       }},
+      {"a guard of a range that ends later", false, false,
+       [](Batch* b) {
+         b->guard_range_unchanged("r/1", "r/4", 1);
+         b->get(b->key("r/1"));
+       }},
+      {"PUT inside", true, true, [](Batch* b) { b->put(b->key("r/1"), std::int64_t{1}); }},
+      {"PUT at the end", false, true, [](Batch* b) { b->put(b->key("r/3"), std::int64_t{1}); }},
+      {"ADD at the end", false, true, [](Batch* b) { b->add(b->key("r/3"), std::int64_t{1}); }},
+      {"DELETE before", false, true, [](Batch* b) { b->del(b->key("r/0")); }},
+      {"DELETE_RANGE over both", true, true, [](Batch* b) { b->delete_range("r/1", "r/3", 10); }},
+      {"DELETE_RANGE that ends later", false, true, [](Batch* b) { b->delete_range("r/1", "r/4", 10); }},
+      {"DELETE_RANGE of everything", false, true, [](Batch* b) { b->delete_range("", "", 10); }},
   };
-  v1::ExecuteResponse execute;
-  v1::GetResponse get;
-  v1::ScanResponse scan;
-  v1::StatusResponse status;
-  v1::OpenSessionResponse open;
-  v1::KeepSessionAliveResponse keep;
-  v1::CloseSessionResponse close;
-  v1::UploadReadSetResponse upload;
-  v1::ListParkedResponse parked;
-  v1::CancelResponse cancel;
-  v1::ChangeAccessResponse change;
-  v1::ListAccessResponse list;
-  constexpr auto kRefused = grpc::StatusCode::UNAUTHENTICATED;
-  EXPECT_EQ(code_of([&](auto* c) { return stub->Execute(c, {}, &execute); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) { return stub->Get(c, {}, &get); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) { return stub->Scan(c, {}, &scan); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) { return stub->Status(c, {}, &status); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) { return stub->OpenSession(c, {}, &open); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) { return stub->KeepSessionAlive(c, {}, &keep); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) { return stub->CloseSession(c, {}, &close); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) { return stub->UploadReadSet(c, {}, &upload); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) { return stub->ListParked(c, {}, &parked); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) { return stub->Cancel(c, {}, &cancel); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) { return stub->ChangeAccess(c, {}, &change); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) { return stub->ListAccess(c, {}, &list); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) { return stub->ExecuteBatch(c, {})->Finish(); }), kRefused);
-  EXPECT_EQ(code_of([&](auto* c) {
-              auto stream = stub->Session(c);
-              stream->WritesDone();
-              return stream->Finish();
-            }),
-            kRefused);
+  const auto reads = caller("reads", {}), writes = caller("writes", {});
+  ASSERT_FALSE(root_->grant({.role = "reads", .read = ranges, .write = {}}));
+  ASSERT_FALSE(root_->grant({.role = "writes", .read = {}, .write = ranges}));
+  for (const Place& place : places) {
+    for (const Encoding encoding : {Encoding::rows, Encoding::columns}) {
+      for (const auto& caller : {reads.get(), writes.get()}) {
+        Batch batch;
+        batch.begin();
+        place.fill(&batch);
+        batch.end();
+        const Error error = error_of(caller->client->execute(batch, {.timeout_us = {}, .encoding = encoding}));
+        const bool allowed = place.inside && place.writes == (caller == writes.get());
+        EXPECT_EQ(error.code, allowed ? ErrorCode::none : ErrorCode::permission_denied)
+            << place.what << " by " << caller->name << ": " << error.message;
+      }
+    }
+  }
+  const auto scan = [&](const char* from, const char* to) {
+    return error_of(reads->client->scan(from, to, [](const Pair&) { return true; })).code;
+  };
+  EXPECT_EQ(scan("r/1", "r/3"), ErrorCode::none);
+  EXPECT_EQ(scan("z", ""), ErrorCode::none);
+  EXPECT_EQ(scan("r/0", "r/3"), ErrorCode::permission_denied);
+  EXPECT_EQ(scan("r/1", "r/3a"), ErrorCode::permission_denied);
+  EXPECT_EQ(scan("r/1", ""), ErrorCode::permission_denied);
+  // What is revoked must be a range of the role. The rest stays.
+  EXPECT_EQ(root_->revoke({.role = "reads", .read = {{"r/1", "r/3"}}, .write = {}}).code, ErrorCode::not_found);
+  ASSERT_FALSE(root_->revoke({.role = "reads", .read = {{"r/1", "r/2"}}, .write = {}}));
+  EXPECT_EQ(scan("r/1", "r/2"), ErrorCode::permission_denied);
+  EXPECT_EQ(scan("r/2", "r/3"), ErrorCode::none);
+}
+
+// Keys are data: the admin right alone does not show them.
+TEST_F(RightsTest, TheListOfParkedShowsOnlyKeysThatMayBeRead) {
+  const auto teller = caller("teller", {.read = true, .write = true}), boss = caller("boss", {.admin = true});
+  for (const char* key : {"k/8", "k/9"}) {
+    Batch batch;
+    batch.begin({.precedence = 0, .wait_timeout_us = 60'000'000});
+    batch.guard_exists(batch.key(key), OnFalse::wait);
+    batch.get(batch.key(key));
+    batch.end();
+    teller->session->execute_async(batch, [](const Progress&) {});
+  }
+  const auto keys_of_list = [&boss]() {
+    std::set<std::string> keys;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    for (std::size_t size = 0; size < 2 && std::chrono::steady_clock::now() < deadline;) {
+      const auto parked = boss->client->list_parked();
+      EXPECT_TRUE(parked) << parked.error().message;
+      if (!parked) break;
+      size = parked->size();
+      keys.clear();
+      for (const ParkedTransaction& one : *parked) keys.insert(one.guard_key);
+      // Nothing wakes somebody who waits for a transaction to be parked.
+      if (size < 2) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return keys;
+  };
+  EXPECT_EQ(keys_of_list(), std::set<std::string>{""});
+  ASSERT_FALSE(root_->grant({.role = "boss", .read = {keys_with_prefix("k/9")}, .write = {}}));
+  EXPECT_EQ(keys_of_list(), (std::set<std::string>{"", "k/9"}));
+  ASSERT_FALSE(root_->grant({.role = "boss", .read = {keys_with_prefix("k/")}, .write = {}}));
+  EXPECT_EQ(keys_of_list(), (std::set<std::string>{"k/8", "k/9"}));
 }
 
 // Also if nothing is sent on it: it ends before the answer to the revoke.
@@ -404,6 +690,59 @@ TEST_F(RightsTest, AStrangeHeaderGivesNoRights) {
     v1::StatusResponse response;
     EXPECT_EQ(reader->stub->Status(&context, {}, &response).error_code(), grpc::StatusCode::UNAUTHENTICATED) << header;
   }
+}
+
+// A batch has few of the transactions that two users have queued. Each gets its part, by weight, of every batch that
+// has some of both.
+TEST_F(RightsTest, UsersShareBatchesByWeight) {
+  const std::string token_file = folder().path("other.token");
+  Server small({"--login", "on", "--bootstrap-file", token_file, "--batch-max-transactions", "64"});
+  ClientOptions options;
+  options.endpoint = small.endpoint();
+  std::ifstream(token_file) >> options.token;
+  const auto root = std::move(*AccessAdmin::connect(options));
+  ASSERT_FALSE(root->grant({.role = "adds", .read = {}, .write = {keys_with_prefix("")}}));
+  struct Sender {
+    std::unique_ptr<Client> client;
+    std::map<std::uint64_t, int> batches;  // how many of its transactions are in each
+  };
+  const auto sender = [&](const std::string& name, std::uint32_t weight) {
+    UserChange user;
+    user.user = name;
+    user.add_roles = {"adds"};
+    user.weight = weight;
+    EXPECT_FALSE(root->change_user(user));
+    ClientOptions of_user = options;
+    of_user.token = root->create_token(name, 0)->token;
+    return Sender{std::move(*Client::connect(of_user)), {}};
+  };
+  Sender one = sender("one", 0), three = sender("three", 3);
+  EXPECT_EQ(root->list_users()->at(1).weight, 1u);
+  EXPECT_EQ(root->list_users()->at(2).weight, 3u);
+  Batch batch;
+  for (int i = 0; i < 8192; ++i) {
+    batch.begin();
+    batch.add(batch.key("k"), std::int64_t{1});
+    batch.end();
+  }
+  const auto send = [&batch](Sender* sender) {
+    const auto results = sender->client->execute(batch);
+    ASSERT_TRUE(results) << results.error().message;
+    for (std::size_t i = 0; i < batch.size(); ++i) ++sender->batches[results->at(i).batch];
+  };
+  std::thread other([&] { send(&one); });
+  send(&three);
+  other.join();
+  int shared = 0, of_one = 0, of_three = 0;
+  for (const auto& [number, count] : one.batches) {
+    const auto found = three.batches.find(number);
+    if (found == three.batches.end()) continue;
+    ++shared;
+    of_one += count;
+    of_three += found->second;
+  }
+  ASSERT_GT(shared, 20) << "they were not in the queue at the same time";
+  EXPECT_NEAR(static_cast<double>(of_three) / of_one, 3, 0.6) << of_one << " and " << of_three;
 }
 
 TEST_F(RightsTest, AServerWithoutLoginsHasNoUsers) {
