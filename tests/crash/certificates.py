@@ -1,7 +1,9 @@
 """Makes certificates, keys and revocation lists with the command `openssl`, in a folder of the test."""
 
+import base64
 import datetime
 import pathlib
+import re
 import subprocess
 
 CONFIGURATION = """
@@ -119,9 +121,23 @@ def self_signed(folder, name, extensions):
     return pair
 
 
+def forms_of(secret):
+    """The forms in which these bytes could be written: as they are, as hex and as base64, wherever they begin in what
+    is encoded."""
+    forms = [secret, secret.hex().encode(), secret.hex().upper().encode()]
+    for lead in range(3):  # base64 depends on what comes before
+        forms.append(base64.b64encode(b"x" * lead + secret)[(lead * 4 + 2) // 3 + 1:-4])
+    return forms
+
+
 def secrets_of(folder):
-    """The lines of all private keys below the folder: none of them may appear anywhere else."""
-    lines = set()
+    """All that nobody may show of the private keys below the folder, in each form: the lines of the file, the whole key
+    as DER, and its secret number."""
+    secrets = set()
     for path in pathlib.Path(folder).rglob("*.key"):
-        lines.update(line for line in path.read_text().splitlines() if len(line) > 20 and not line.startswith("-----"))
-    return lines
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("-----")]
+        der = base64.b64decode("".join(lines))
+        number = re.search(b"\x02\x01\x01\x04\x20(.{32})", der, re.DOTALL)[1]  # RFC 5915
+        secrets.update(line.encode() for line in lines if len(line) > 20)
+        secrets.update(form for content in (der, number) for form in forms_of(content))
+    return secrets

@@ -1,33 +1,38 @@
 #!/usr/bin/env python3
 """Logins and rights of the real programs: the first administrator, rights by key, and what a revoke ends."""
 
-import base64
 import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from certificates import CLIENT, SERVER, Authority  # noqa: E402
-from programs import BIN, Server, temporary_folder, until  # noqa: E402
+from certificates import CLIENT, SERVER, Authority, forms_of, secrets_of  # noqa: E402
+from programs import BIN, SLOWER, Server, temporary_folder, until  # noqa: E402
 
 OK, NOT_DONE, REFUSED = 0, 1, 3
 LOGIN_FAILED = DENIED = NOT_NOW = NOT_FOUND = 5  # the code for other errors
 
 
-def forms_of(token):
-    """The forms in which a secret could be written: the token, its secret as hex and as bytes, and these in base64."""
+def forms_of_token(token):
+    """The forms in which the secret of a token could be written: its text and its bytes."""
     secret = token.split("_")[2]
-    forms = [secret.encode(), secret.upper().encode(), bytes.fromhex(secret), secret.encode().hex().encode()]
-    for content in (secret.encode(), bytes.fromhex(secret)):
-        for lead in range(3):  # base64 depends on what comes before
-            forms.append(base64.b64encode(b"x" * lead + content)[(lead * 4 + 2) // 3 + 1:-4])
+    return [secret.upper().encode(), *forms_of(secret.encode()), *forms_of(bytes.fromhex(secret))]
+
+
+def forms_of_key_secret(secret):
+    """The same for the two numbers under which keys are hashed."""
+    forms = forms_of(secret)
+    for number in struct.unpack("<QQ", secret):
+        forms += [b"%016x" % number, b"%d" % number]
     return forms
 
 
@@ -117,6 +122,131 @@ class LoginTest(unittest.TestCase):
             self.run_as(teller, "add", "account/1", "5")
             self.run_as(teller, "put", "bonus", "1", code=DENIED)
             self.as_admin("role", "list")
+
+    def status(self):
+        return json.loads(self.as_admin("--output", "json", "status"))
+
+    def wait_for_checkpoint(self):
+        """Until a checkpoint has all that was done so far."""
+        batch = self.status()["executed_batch"]
+        until(lambda: self.status()["checkpoint_batch"] >= batch, "a checkpoint")
+
+    def restart(self, *flags):
+        """Ends the server and starts it again, on the same data with these flags more."""
+        if self.server.pid:
+            self.server.kill()
+        endpoint = self.server.endpoint
+        self.server = Server(self.folder, "--login", "on", "--bootstrap-file", str(self.admin), *flags)
+        self.server.endpoint = endpoint
+        self.addCleanup(self.server.kill)
+        self.server.start()
+
+    def test_an_expired_token_runs_nothing_new(self):
+        teller = self.user("teller", "--read", "account/", "--write", "account/")
+        short = self.folder / "short.token"
+        self.as_admin("token", "create", "teller", "--file", str(short), "--expires-in", f"{4 * SLOWER}s")
+        # What was accepted before goes on.
+        waiting = self.park(short, "account/7")
+        line = '{"then": [{"op": "add", "key": "account/1", "delta": 1}]}\n'
+        stream = subprocess.Popen(self.command("txn", token=short), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(end, stream)
+        stream.stdin.write(line)
+        stream.stdin.flush()
+        self.assertIn("COMMITTED", stream.stdout.readline())
+        until(lambda: subprocess.run(self.command("get", "account/1", token=short), capture_output=True,
+                                     timeout=60).returncode == LOGIN_FAILED, "the end of the token", 20)
+        text = self.run_as(short, "add", "account/1", "1", code=LOGIN_FAILED)
+        self.assertRegex(text, "UNAUTHENTICATED: the token [0-9a-f]{16} has expired")
+        stream.stdin.write(line)
+        stream.stdin.close()
+        stream.stdin = None
+        text = stream.communicate(timeout=60)[0]
+        self.assertEqual(stream.returncode, LOGIN_FAILED, text)
+        self.assertIn("has expired", text)
+        self.assertEqual(len(self.parked()), 1)
+        self.run_as(teller, "add", "account/7", "10")
+        with waiting:
+            self.assertIn("COMMITTED", waiting.stdout.read())
+        self.assertEqual(self.run_as(teller, "get", "account/1").strip(), "1")
+        self.restart()
+        self.assertIn("has expired", self.run_as(short, "get", "account/1", code=LOGIN_FAILED))
+
+    def test_no_key_reaches_users_roles_or_tokens(self):
+        """They are outside the space of keys, also in a checkpoint. So an administrator with all rights reads and
+        deletes only keys."""
+        self.restart("--checkpoint-interval", "100ms")
+        teller = self.user("teller", "--read", "account/", "--write", "account/")
+        keys = ["\x01", "account/1", "admin", "role-teller", "teller"]
+        for key in keys:
+            self.as_admin("put", key, "1")
+        self.wait_for_checkpoint()
+
+        def all_keys():
+            scanned = [json.loads(line)["key"] for line in self.as_admin("--output", "json", "scan").splitlines()]
+            read = {"then": [{"op": "range_get", "from": "", "to": None, "limit": 10000}]}
+            line = json.loads(self.as_admin("--output", "json", "txn", stdin=json.dumps(read)))
+            self.assertEqual(scanned, [pair["key"] for pair in line["reads"]])
+            return scanned
+
+        self.assertEqual(all_keys(), keys)
+        self.assertEqual(self.status()["records"], len(keys))
+        listed = [self.as_admin(kind, "list") for kind in ("user", "role", "token")]
+        everything = {"then": [{"op": "delete_range", "from": "", "to": None, "limit": 10000}]}
+        self.as_admin("txn", stdin=json.dumps(everything))
+        self.assertEqual(all_keys(), [])
+        for restart in (False, True):
+            if restart:
+                self.wait_for_checkpoint()
+                self.restart("--checkpoint-interval", "100ms")
+                self.assertEqual(all_keys(), [])
+            self.assertEqual([self.as_admin(kind, "list") for kind in ("user", "role", "token")], listed)
+            self.run_as(teller, "add", "account/1", "1")
+            self.run_as(teller, "put", "admin", "1", code=DENIED)
+            self.as_admin("txn", stdin=json.dumps(everything))
+
+    def test_a_user_has_a_weight(self):
+        def weights():
+            return {user["user"]: user["weight"] for user in map(json.loads, self.as_admin("--output", "json", "user",
+                                                                                           "list").splitlines())}
+        before = self.status()["state_hash"]
+        self.as_admin("user", "set", "alice")
+        self.as_admin("user", "set", "batch-jobs", "--weight", "5")
+        self.assertEqual(weights(), {"admin": 1, "alice": 1, "batch-jobs": 5})
+        self.as_admin("user", "set", "alice", "--weight", "100")
+        self.as_admin("user", "set", "batch-jobs", "--certificate", "jobs")  # leaves the weight as it is
+        for words in ("0", "101", "-1", "much"):
+            self.as_admin("user", "set", "alice", "--weight", words, code=2)
+        for end_server in (self.server.kill, self.server.stop):
+            end_server()
+            self.server.start()
+            self.assertEqual(weights(), {"admin": 1, "alice": 100, "batch-jobs": 5})
+        self.assertRegex(self.as_admin("user", "list"), r"(?m)^alice\t.*\tweight 100$")
+        self.assertIn('change="change_user user=alice weight=100"', self.server.log.read_text())
+        changed = self.status()["state_hash"]
+        self.as_admin("user", "set", "alice", "--weight", "99")
+        self.assertNotIn(self.status()["state_hash"], (before, changed))
+
+    def test_the_state_hash_covers_rights(self):
+        self.as_admin("put", "a", "1")
+        before = self.status()["state_hash"]
+        self.assertEqual(self.status()["state_hash"], before)
+        seen = {before}
+        for words in (("role", "grant", "teller", "--read", "a"), ("role", "grant", "teller", "--write", "a"),
+                      ("user", "set", "alice"), ("user", "set", "alice", "--role", "teller"),
+                      ("token", "create", "alice", "--file", str(self.folder / "alice.token")),
+                      ("role", "grant", "teller", "--metrics")):
+            self.as_admin(*words)
+            changed = self.status()["state_hash"]
+            self.assertNotIn(changed, seen, words)
+            seen.add(changed)
+        for end_server in (self.server.kill, self.server.stop):
+            end_server()
+            self.server.start()
+            self.assertEqual(self.status()["state_hash"], changed)
+        for words in (("user", "remove", "alice"), ("role", "remove", "teller")):
+            self.as_admin(*words)
+        self.assertEqual(self.status()["state_hash"], before)
 
     def parked(self):
         return [json.loads(line) for line in self.as_admin("--output", "json", "parked", "list").splitlines()]
@@ -218,7 +348,30 @@ class LoginTest(unittest.TestCase):
             self.assertIn("nobody could log in", self.as_admin(*words, code=NOT_NOW))
         self.as_admin("user", "list")
 
+    def raw(self, headers, scheme="http", *flags):
+        """A call of Status by curl, with these headers: the headers and trailers of the answer."""
+        words = ["curl", "-sS", "-i", "--max-time", "60", *flags, "-H", "content-type: application/grpc", "-H",
+                 "te: trailers", *(part for header in headers for part in ("-H", header)), "--data-binary", "@-",
+                 f"{scheme}://{self.server.endpoint}/kilokv.v1.KiloKV/Status"]
+        done = subprocess.run(words, input=bytes(5), capture_output=True, timeout=90)
+        return (done.stdout + done.stderr).decode(errors="surrogateescape")
+
+    def key_secret(self):
+        """The secret under which keys are hashed: the value of `identity` in the first write-ahead log
+        (docs/log-format.md)."""
+        logs = b"".join(file.read_bytes() for file in (self.folder / "data").rglob("*.log"))
+        found = set(re.findall(b"identity\x21\x01.{16}(.{16})", logs, re.DOTALL))
+        self.assertEqual(len(found), 1)
+        return found.pop()
+
+    def data_files(self):
+        files = [file for file in (self.folder / "data").rglob("*") if file.is_file()]
+        self.assertTrue(files)
+        return [file.read_bytes() for file in files]
+
     def test_no_secret_is_shown(self):
+        key_secret = self.key_secret()
+        self.restart("--log-level", "trace", "--checkpoint-interval", "100ms")
         teller = self.user("teller", "--read", "account/", "--write", "account/")
         removed = self.user("removed", "--read", "account/")
         wrong = self.folder / "wrong.token"
@@ -226,25 +379,99 @@ class LoginTest(unittest.TestCase):
         self.as_admin("token", "remove", removed.read_text().split("_")[1])
         shown = [self.as_admin("--output", form, *words) for form in ("text", "json")
                  for words in (("status",), ("user", "list"), ("role", "list"), ("token", "list"))]
-        # Errors, histories, and the command lines of all processes.
+        # Errors and histories.
         shown += [self.run_as(token, "get", "account/1", code=LOGIN_FAILED) for token in (removed, wrong)]
         shown.append(self.run_as(teller, "put", "other", "1", code=DENIED))
         shown.append(self.run_as(teller, "txn", stdin='{"then": [{"op": "add", "key": "account/1", "delta": 1}]}'))
-        waiting = self.park(teller, "account/7")
-        for process in (waiting, self.server):
-            shown.append(pathlib.Path(f"/proc/{process.pid}/cmdline").read_text())
-        shown.append(self.as_admin("--output", "json", "parked", "list"))
-        self.server.stop()
-        waiting.kill()
-        found = [self.server.log.read_bytes(), *(text.encode() for text in shown)]
-        data = [file for file in (self.folder / "data").rglob("*") if file.is_file()]
-        self.assertTrue(data)
-        found += [file.read_bytes() for file in data]
+        # Headers that are no login, around good tokens.
         for token in (teller, self.admin, removed, wrong):
-            text = token.read_text().strip()
-            self.assertTrue(any(form in token.read_bytes() for form in forms_of(text)))  # what is searched can be found
-            for form in forms_of(text):
-                self.assertFalse(any(form in content for content in found), token.name)
+            good = token.read_text().strip()
+            for header in (f"Bearer {good}x", f"bearer {good}", f"Basic {good}", good, f"Bearer x{good}",
+                           f"Bearer {good}, Bearer {good}"):
+                text = self.raw([f"authorization: {header}"], "http", "--http2-prior-knowledge")
+                self.assertIn("grpc-status: 16", text, header)
+                shown.append(text)
+        shown += self.command_lines(teller)
+        self.wait_for_checkpoint()
+        data = self.data_files()
+        self.server.stop()
+        data += self.data_files()
+        self.server.start()
+        self.run_as(teller, "get", "account/1")
+        self.server.stop()
+        data += self.data_files()
+        log = self.server.log.read_bytes()
+        self.assertIn(b" debug ", log + b" debug " if b" trace " in log else log)
+        said = b"\n".join([log, *(text.encode(errors="surrogateescape") for text in shown)])
+        for token in (teller, self.admin, removed, wrong):
+            forms = forms_of_token(token.read_text().strip())
+            self.assertTrue(any(form in token.read_bytes() for form in forms))  # what is searched can be found
+            for form in forms:
+                self.assertFalse(any(form in content for content in (said, *data)), token.name)
+        forms = forms_of_key_secret(key_secret)
+        self.assertTrue(any(form in content for form in forms for content in data))
+        for form in forms:
+            self.assertNotIn(form, said, "the secret under which keys are hashed")
+
+    def command_lines(self, token):
+        """Those of the server and of all clients while they run, and what the clients print."""
+        waiting = self.park(token, "account/7")
+        bank = lambda *words: self.command(*words, token=self.admin, program="kilokv-bank")  # noqa: E731
+        texts = [subprocess.run(bank("open", "alice"), capture_output=True, text=True, timeout=60).stdout]
+        self.assertIn("alice", texts[0])
+        running = [waiting]
+        for command in (bank("withdraw", "alice", "7.00", "--wait", "60s"),
+                        self.command("run", "--duration", "60s", "--warmup", "0", "--keys", "100", token=self.admin,
+                                     program="kilokv-bench")):
+            running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                            stderr=subprocess.STDOUT, text=True))
+            self.addCleanup(end, running[-1])
+        until(lambda: len(self.parked()) == 2, "a withdrawal that waits")
+        texts.append(self.as_admin("--output", "json", "parked", "list"))
+        for process in (*running, self.server):
+            texts.append(pathlib.Path(f"/proc/{process.pid}/cmdline").read_text())
+        for process in running:
+            self.assertIsNone(process.poll())
+            process.send_signal(signal.SIGINT)
+            texts.append(process.communicate(timeout=60)[0])
+        # No program takes a token from its command line, or repeats it.
+        secret = token.read_text().strip()
+        for program, words in (("kilokv", ("status",)), ("kilokv-bank", ("audit",)), ("kilokv-bench", ("run",))):
+            for flags in ((f"--token={secret}",), ("--token", secret)):
+                done = subprocess.run([*self.command(*words, program=program), *flags], capture_output=True, text=True,
+                                      timeout=60)
+                self.assertNotEqual(done.returncode, OK)
+                texts.append(done.stdout + done.stderr)
+        return texts
+
+    def test_no_private_key_is_shown(self):
+        authority = Authority(self.folder, "Test CA")
+        alice = authority.issue("alice", CLIENT)
+        flags = [*authority.issue("server", SERVER).flags(), "--tls-client-ca", str(authority.certificate)]
+        self.restart("--log-level", "trace", "--checkpoint-interval", "100ms", *flags)
+        trusting = ["--tls-ca", str(authority.certificate), *alice.flags()]
+        shown = [self.as_admin("user", "set", "alice", "--role", "admin", "--certificate", "alice", *trusting),
+                 self.as_admin("--output", "json", "status", *trusting), self.as_admin("user", "list", *trusting),
+                 self.run_as(None, "put", "a", "1", *trusting)]
+        other = authority.issue("other", CLIENT)
+        shown.append(self.run_as(None, "get", "a", "--tls-ca", trusting[1], *other.flags(), code=LOGIN_FAILED))
+        broken = self.folder / "broken.key"
+        broken.write_text(alice.key.read_text()[:-40])
+        for key in (broken, other.key):
+            shown.append(self.run_as(None, "get", "a", "--tls-ca", trusting[1], "--tls-cert", str(alice.certificate),
+                                     "--tls-key", str(key), code=REFUSED))
+        until(lambda: json.loads(self.as_admin("--output", "json", "status", *trusting))["checkpoint_batch"] > 0,
+              "a checkpoint")
+        shown.append(pathlib.Path(f"/proc/{self.server.pid}/cmdline").read_text())
+        self.server.stop()
+        content = [self.server.log.read_bytes(), *(text.encode(errors="surrogateescape") for text in shown),
+                   *self.data_files()]
+        broken.unlink()
+        secrets = secrets_of(self.folder)
+        keys = [path.read_bytes() for path in self.folder.rglob("*.key")]
+        self.assertTrue(any(secret in key for secret in secrets for key in keys))
+        for secret in secrets:
+            self.assertFalse(any(secret in part for part in content), "a private key")
 
     def test_the_log_says_who_changed_what(self):
         teller = self.user("teller", "--read", "account/")
@@ -300,18 +527,33 @@ class LoginTest(unittest.TestCase):
                                      timeout=60).returncode == LOGIN_FAILED, "the revoked certificate to be refused")
 
     def test_another_machine_needs_tls_and_logins(self):
-        for flags in ((), ("--login", "on", "--bootstrap-file", str(self.folder / "other.token"))):
+        authority = Authority(self.folder, "Test CA")
+        tls = authority.issue("server", SERVER).flags()
+        login = ["--login", "on", "--bootstrap-file", str(self.folder / "other.token")]
+        for flags in ([], login, tls):
             done = subprocess.run([BIN / "kilokvd", "--data-dir", self.folder / "other", "--listen", "0.0.0.0:0", *flags],
                                   capture_output=True, text=True, timeout=60)
             self.assertNotEqual(done.returncode, OK)
             self.assertIn("is for other machines", done.stderr)
-        flags = ("--listen", "0.0.0.0:0", "--insecure", "on")
-        other = subprocess.Popen([BIN / "kilokvd", "--data-dir", self.folder / "other", *flags], stderr=subprocess.PIPE)
-        self.addCleanup(other.wait)
-        self.addCleanup(other.kill)
-        with other.stderr:
-            lines = iter(other.stderr.readline, b"")
-            self.assertTrue(any(b"kilokvd is insecure" in line for line in lines))
+            self.assertFalse((self.folder / "other.token").exists())
+        for flags, insecure in ((["--insecure", "on"], True), ([*login, "--insecure", "on"], True),
+                                ([*tls, *login], False), ([*tls, *login, "--insecure", "on"], False)):
+            folder = self.folder / f"other-{len(flags)}"
+            folder.mkdir()
+            server = Server(folder, *flags)
+            server.endpoint = "0.0.0.0:0"
+            with server, self.subTest(flags):
+                server.endpoint = f"127.0.0.1:{server.endpoint.rsplit(':', 1)[1]}"
+                command = server.command("kilokv", "status")
+                command += ["--tls-ca", str(authority.certificate)] if flags[:1] == tls[:1] else []
+                command += ["--token-file", login[-1]] if login[0] in flags else []
+                done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, OK, done.stderr)
+                self.assertRegex(done.stdout, f"(?m)^insecure +{str(insecure).lower()}$")
+                self.assertEqual("warning kilokvd is insecure" in server.log.read_text(), insecure)
+            if login[0] in flags:
+                (self.folder / "other.token").unlink()
+        self.assertRegex(self.as_admin("status"), "(?m)^insecure +false$")
 
     def test_the_commands_of_the_document(self):
         """The commands of docs/security.md for logins, in their order, in an empty folder."""

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """TLS of the real programs: what they say about each mistake, certificates that change, and revoked ones."""
 
+import json
 import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -65,8 +67,8 @@ class TlsTest(unittest.TestCase):
         log = self.folder / "kilokvd.log"
         if log.exists():
             self.said.append(log.read_text(errors="replace"))
-        text = "\n".join(self.said)
-        self.assertFalse([line for line in secrets_of(self.made.folder) if line in text], "a key was printed")
+        text = "\n".join(self.said).encode(errors="surrogateescape")
+        self.assertFalse([secret for secret in secrets_of(self.made.folder) if secret in text], "a key was printed")
 
     def serve(self, *flags):
         server = Server(self.folder, *flags)
@@ -329,9 +331,10 @@ class Reload(TlsTest):
         server = self.serve(*self.link_flags())
         held = self.connect(server)
         held.sendall(http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0))
+        report = self.folder / "report.json"
         load = subprocess.Popen([BIN / "kilokv-bench", "run", "--endpoint", server.endpoint, *self.trusting(),
-                                 "--duration", "9s", "--warmup", "0", "--keys", "1000"], stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, text=True)
+                                 "--duration", "60s", "--warmup", "0", "--keys", "1000", "--json", report],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(load.kill)
         self.assertEqual(self.subject(server), "server")
         for pair, name in [(self.made.second, "second"), (self.made.server, "server")]:
@@ -354,9 +357,14 @@ class Reload(TlsTest):
         self.assertEqual(log.count("does not match the first certificate"), 1, log)
         self.assertEqual(log.count(kept), 2, log)
         self.assertEqual(log.count("info kilokvd uses new TLS files"), 3, log)
+        self.assertIsNone(load.poll(), "the load has ended before the last pair came")
+        load.send_signal(signal.SIGINT)  # ends it early, with its report
         output, _ = load.communicate(timeout=60)
         self.said.append(output)
         self.assertEqual(load.returncode, 0, output)
+        told = json.loads(report.read_text())
+        self.assertEqual((told["errors"], told["unknown"]), (0, 0), told)
+        self.assertGreater(told["committed_per_s"], 0)
         held.sendall(http2.frame(http2.PING, 0, 0, b"12345678"))
         held.settimeout(10)
         answer = b""
