@@ -103,6 +103,40 @@ class Health(unittest.TestCase):
         self.assertIn(b"curl: (7)", self.check())
 
 
+class HealthWithLogins(unittest.TestCase):
+    """Only the health check needs no login. gRPC's reflection knows no logins, so there is none."""
+
+    def call(self, server, path, body, *headers):
+        """The headers and trailers of the answer, and its message."""
+        words = ["curl", "-sS", "-i", "--max-time", "60", "--http2-prior-knowledge", "-H",
+                 "content-type: application/grpc", "-H", "te: trailers", *(f"-H{header}" for header in headers),
+                 "--data-binary", "@-", f"http://{server.endpoint}/{path}"]
+        return subprocess.run(words, input=body, capture_output=True, timeout=90).stdout
+
+    def test_what_needs_no_login(self):
+        reflection = "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+        list_services = b"\0\0\0\0\2\x3a\0"
+        with temporary_folder() as folder:
+            token = pathlib.Path(folder) / "admin.token"
+            with Server(folder, "--login", "on", "--bootstrap-file", token) as server:
+                logged_in = f"authorization: Bearer {token.read_text().strip()}"
+                for name in NAMES:
+                    answer = self.call(server, "grpc.health.v1.Health/Check", request(name))
+                    self.assertIn(SERVING, answer)
+                    self.assertIn(b"grpc-status: 0", answer)
+                self.assertIn(b"grpc-status: 16", self.call(server, "kilokv.v1.KiloKV/Status", bytes(5)))
+                self.assertIn(b"grpc-status: 0", self.call(server, "kilokv.v1.KiloKV/Status", bytes(5), logged_in))
+                for headers in ((), (logged_in,)):
+                    answer = self.call(server, reflection, list_services, *headers)
+                    self.assertNotIn(b"kilokv", answer)
+                    self.assertIn(b"grpc-status: 12", answer)
+        with temporary_folder() as folder, Server(folder) as server:  # what is searched can be found
+            self.assertIn(b"kilokv.v1.KiloKV", self.call(server, reflection, list_services))
+        for page in ("security.md", "health.md"):
+            text = " ".join((ROOT / "docs" / page).read_text().split())
+            self.assertIn("a server with `--login on` has no reflection", text)
+
+
 def fill(end):
     for size in (4096, 1):
         try:
