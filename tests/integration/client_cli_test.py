@@ -14,7 +14,9 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from programs import BIN, Server, until  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests" / "attack"))
+import http2  # noqa: E402
+from programs import BIN, SLOWER, Server, until  # noqa: E402
 
 
 def resolves(host):
@@ -38,10 +40,11 @@ class CommandLine(unittest.TestCase):
         cls.folder.cleanup()
 
     def kilokv(self, *words, code=0, stdin=b"", endpoint=None):
-        """Standard output and standard error of one run."""
+        """Standard output and standard error of one run. `code`: its exit code; None: any."""
         command = [str(BIN / "kilokv"), "--endpoint", endpoint or self.server.endpoint, *words]
         run = subprocess.run(command, input=stdin, capture_output=True, timeout=60, check=False)
-        self.assertEqual(run.returncode, code, f"{words}\n{run.stdout}{run.stderr}")
+        if code is not None:
+            self.assertEqual(run.returncode, code, f"{words}\n{run.stdout}{run.stderr}")
         return run.stdout, run.stderr.decode()
 
     def json(self, *words, **options):
@@ -238,6 +241,100 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(process.wait(), 1)
         self.kilokv("parked", "cancel", str(parked["id"]), code=1)
         self.kilokv("parked", "cancel", code=2)
+
+    def park(self, key, *words):
+        """Starts `kilokv txn` with a withdrawal of 10 that waits for a deposit. Returns it with its line of the list."""
+        wait = {"guards": [{"key": key, "is": "ge", "value": 10, "when_false": "wait"}], "wait_timeout_ms": 600000,
+                "then": [{"op": "add", "key": key, "delta": -10}]}
+        process = subprocess.Popen([str(BIN / "kilokv"), "--endpoint", self.server.endpoint, "txn", *words],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        process.stdin.write(json.dumps(wait).encode())
+        process.stdin.close()
+        return process, until(lambda: self.parked_of(key), f"a transaction waits for {key}")[0]
+
+    def parked_of(self, key):
+        return [one for one in self.json("parked", "list") if one["guard_key"] == key]
+
+    def test_what_ends_with_its_client(self):
+        for words in (("--detached",), ("--detached", "--batch"), ()):  # without the flag it is in a session
+            key = "gone/" + "".join(words)
+            process, _ = self.park(key, *words)
+            process.kill()
+            process.wait()
+            self.kilokv("add", key, "10")
+            until(lambda: self.kilokv("get", key)[0] == b"0\n", "the withdrawal goes on")
+            self.assertEqual(self.parked_of(key), [])
+
+    def test_what_is_neither_detached_nor_in_a_session_ends_with_its_client(self):
+        for detached in (False, True):
+            key = f"gone/{detached}"
+            process = self.execute_by_curl(key, detached)
+            until(lambda: self.parked_of(key), "a transaction waits")
+            process.kill()
+            process.wait()
+            if not detached:
+                until(lambda: not self.parked_of(key), "the end of what waits")
+            self.kilokv("add", key, "10")
+            if detached:
+                until(lambda: self.kilokv("get", key)[0] == b"0\n", "the withdrawal goes on")
+            self.assertEqual(self.parked_of(key), [])
+            self.assertEqual(self.kilokv("get", key)[0], b"0\n" if detached else b"10\n")
+
+    def execute_by_curl(self, key, detached):
+        """The same withdrawal as an Execute without a session."""
+        field = http2.bytes_field
+        guard = b"\x08\x08\x10\x01" + field(3, key.encode()) + b"\x20\x14"  # >= 10, or it waits
+        add = b"\x08\x04" + field(2, key.encode()) + field(3, b"\x08\x13")  # -10
+        transaction = field(1, guard) + field(2, add) + b"\x28" + http2.varint(600_000_000)
+        request = field(2, transaction) + (b"\x20\x01" if detached else b"")
+        process = subprocess.Popen(
+            ["curl", "-sS", "--max-time", "300", "--http2-prior-knowledge", "-H", "content-type: application/grpc", "-H",
+             "te: trailers", "--data-binary", "@-", f"http://{self.server.endpoint}/kilokv.v1.KiloKV/Execute"],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        process.stdin.write(http2.message(request))
+        process.stdin.close()
+        return process
+
+    def test_cancel_of_many(self):
+        def cancel(*words):
+            told = self.json("parked", "cancel", *words, code=None)[0]["cancelled"]
+            left = {one["guard_key"] for one in self.json("parked", "list")}
+            return told, sorted(key for key in left if str(key).startswith("bulk"))
+
+        first, first_line = self.park("bulk/a")
+        second, second_line = self.park("bulk/b", "--detached")
+        self.park("bulk/c")
+        self.park("bulk-other")
+        self.assertNotEqual(first_line["client"], second_line["client"])
+        every = ["bulk-other", "bulk/a", "bulk/b", "bulk/c"]
+        # All conditions must hold.
+        for words in (("--client", "nobody"), ("--prefix", "bulk0"), ("--older-than", "1h"),
+                      ("--client", first_line["client"], "--prefix", "bulk-"),
+                      ("--prefix", "bulk/", "--older-than", "1h")):
+            self.assertEqual(cancel(*words), (0, every), words)
+        self.kilokv("parked", "cancel", "--prefix", "bulk0", code=1)
+        self.assertEqual(cancel("--client", first_line["client"], "--prefix", "bulk/"), (1, every[:1] + every[2:]))
+        line = json.loads(first.stdout.read())
+        self.assertEqual((line["outcome"], line["error"], first.wait()), (None, "CANCELLED", 1))
+        self.assertEqual(cancel("--client", second_line["client"]), (1, ["bulk-other", "bulk/c"]))
+        self.assertEqual(json.loads(second.stdout.read())["error"], "CANCELLED")
+        self.assertEqual(cancel("--prefix", "bulk/"), (1, ["bulk-other"]))
+        self.assertEqual(cancel("--prefix", "bulk", "--older-than", "1ms"), (1, []))
+
+    def test_cancel_of_old_ones(self):
+        gap = 3 * SLOWER
+        _, old = self.park("age/old")
+        until(lambda: time.time() > old["since_us"] / 1e6 + gap, "some time passes")
+        _, new = self.park("age/new")
+        between = (old["since_us"] + new["since_us"]) / 2e6
+        self.json("parked", "cancel", "--prefix", "age/", "--older-than", f"{int((time.time() - between) * 1000)}ms")
+        self.assertEqual(([], 1), (self.parked_of("age/old"), len(self.parked_of("age/new"))))
+        self.kilokv("parked", "cancel", str(new["id"]))
 
     def test_status(self):
         self.assertEqual(self.json("status")[0]["state"], "ready")
