@@ -23,25 +23,33 @@ void write(const std::filesystem::path& folder, const std::string& content) {
   std::ofstream(folder / ("dump" + std::to_string(number++)), std::ios::binary) << content;
 }
 
-// Writes the stored results of a record.
-class Results final : public RecoveryVisitor {
+// The first byte of a seed for fuzz_access chooses the decoder.
+void write_access(const std::filesystem::path& seeds, char choice, std::string_view value) {
+  write(seeds / "access", choice + std::string(value));
+}
+
+// Writes the stored results of a record, and its changes of users, roles and tokens.
+class Parts final : public RecoveryVisitor {
  public:
-  explicit Results(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  explicit Parts(std::filesystem::path seeds) : seeds_(std::move(seeds)) {}
   Status identity(const DatabaseIdentity&) override { return {}; }
   Status state_record(const StoredRecord&) override { return {}; }
   Status session(const StoredSession&) override { return {}; }
   Status batch_begin(const engine::BatchHeader&, Version) override { return {}; }
   Status batch_write(const StoredRecord&) override { return {}; }
   Status batch_session(const SessionEntry& entry) override {
-    if (entry.kind == SessionEntry::Kind::results) write(folder_, std::string(entry.results));
+    if (entry.kind == SessionEntry::Kind::results) write(seeds_ / "stored_results", std::string(entry.results));
     return {};
   }
   Status access_table(std::string_view) override { return {}; }
-  Status batch_access(std::string_view) override { return {}; }
+  Status batch_access(std::string_view change) override {
+    write_access(seeds_, '\0', change);
+    return {};
+  }
   Status batch_end(Hash128) override { return {}; }
 
  private:
-  std::filesystem::path folder_;
+  std::filesystem::path seeds_;
 };
 
 // The first byte of a seed for fuzz_stored_values chooses the decoder.
@@ -55,11 +63,12 @@ std::string choice_of(const std::string& family, const std::string& key) {
 
 void dump(const std::string& family, const std::string& key, const std::string& value,
           const std::filesystem::path& seeds) {
+  if (key == "access") write_access(seeds, '\1', value.substr(1));  // after the byte of its format
   if (family != "log") return write(seeds / "stored_values", choice_of(family, key) + value);
   write(seeds / "log_record", value.substr(0, value.size() - 4));  // the target appends the checksum
   const auto view = storage::RecordView::parse(value);
-  Results results(seeds / "stored_results");
-  KILOKV_CHECK(view.ok() && view->visit(&results).ok());
+  Parts parts(seeds);
+  KILOKV_CHECK(view.ok() && view->visit(&parts).ok());
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
-// The requests of every method, through the real handlers (server/service). The first byte chooses the method. The rest
-// is the message, or for the streams several messages, each after its length (two bytes). The database behind the
-// handlers checks what they pass on, and answers at once, so that an input always has the same effect.
+// The requests of every method, through the real handlers (server/service). The first byte chooses the method and the
+// login: a server without logins, or one with logins, on which the caller is an administrator, a user with few rights,
+// or nobody. The rest is the message, or for the stream of sessions several messages, each after its length (two
+// bytes). The database behind the handlers checks what they pass on, and answers at once, so that an input always has
+// the same effect.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
@@ -9,24 +11,72 @@
 #include <cstdio>
 #include <future>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "server/service/service.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/unit/service/fake_database.hpp"
+#include "tls/token.hpp"
 
 namespace kilokv::fuzz {
 namespace {
 
 using namespace kilokv::server;
 
+// How a call logs in. On a server without logins, everybody may do everything.
+enum class As : std::uint8_t { without_logins, admin, few_rights, nobody };
+constexpr std::size_t kWays = 4;
+
+// The users of a server with logins, and their tokens.
+class Users {
+ public:
+  explicit Users(Access* access) : access_(access) {
+    add({.name = "admin", .read = {KeyRange{}}, .write = {KeyRange{}}, .admin = true, .metrics = true}, &admin_);
+    add({.name = "few", .read = {KeyRange{"a", "b"}}, .write = {}, .admin = false, .metrics = false}, &few_);
+  }
+  // Empty: the call has none.
+  std::string token_of(As as) const {
+    if (as == As::admin) return admin_;
+    return as == As::few_rights ? few_ : std::string();
+  }
+
+ private:
+  void add(const Role& role, std::string* token_text) {
+    const std::optional<tls::NewToken> token = tls::make_token();
+    KILOKV_CHECK(token.has_value());
+    AccessChange change{.kind = AccessChange::Kind::put_role, .role = role, .user = {}, .token = {}};
+    change.user = {.name = role.name, .roles = {role.name}, .certificates = {}};
+    change.token.id = token->parts.id;
+    change.token.user = role.name;
+    change.token.secret_hash = token->parts.secret_hash;
+    for (const auto kind :
+         {AccessChange::Kind::put_role, AccessChange::Kind::put_user, AccessChange::Kind::put_token}) {
+      change.kind = kind;
+      access_->change(change);
+    }
+    *token_text = token->text;
+  }
+
+  Access* access_;
+  std::string admin_, few_;
+};
+
+// Also checks that no call comes here whose login may not make it. Rights to keys are checked behind this interface.
 class CheckingDatabase final : public Database {
  public:
+  CheckingDatabase() : users_(&access_) {}
+  // Who makes the next call. Requires: no call runs.
+  void expect(As as) { as_ = as; }
+  std::string token_of(As as) const { return users_.token_of(as); }
+
   const engine::KeyHashSecret& key_secret() const override { return kSecret; }
   const DatabaseOptions& options() const override { return options_; }
   std::unique_ptr<Request> acquire_request() override { return std::make_unique<Request>(); }
 
   Result<std::uint64_t> upload(const ReadSetChunk& chunk) override {
+    check_caller();
     KILOKV_CHECK(chunk.identity.session && chunk.identity.number >= 1);
     KILOKV_CHECK(!chunk.keys.empty() && chunk.keys.size() == chunk.versions.size());
     for (std::size_t i = 0; i < chunk.keys.size(); ++i) {
@@ -36,6 +86,8 @@ class CheckingDatabase final : public Database {
     return chunk.keys.size();
   }
   SubmittedRequest submit(std::unique_ptr<Request> request) override {
+    check_caller();
+    KILOKV_CHECK((request->login == nullptr) == (as_ == As::without_logins));
     KILOKV_CHECK(!request->identity.session || request->identity.number >= 1);
     if (request->uploaded_keys > 0) {
       KILOKV_CHECK(request->transactions.size() == 1 && request->identity.session);
@@ -48,6 +100,7 @@ class CheckingDatabase final : public Database {
   void abandon(const SubmittedRequest&) override {}
   void open_session(std::shared_ptr<Client>, DurationUs lease_us,
                     std::function<void(Result<SessionId>, DurationUs)> done) override {
+    check_caller();
     KILOKV_CHECK(lease_us >= options_.session_lease_us_min && lease_us <= options_.session_lease_us_max);
     done(SessionId{}, lease_us);
   }
@@ -55,12 +108,21 @@ class CheckingDatabase final : public Database {
   Status check_session(const std::shared_ptr<Client>&, const SessionId&) const override { return {}; }
   const Access& access() const override { return access_; }
   void change_access(std::shared_ptr<Client>, AccessEdit edit, std::function<void(Result<BatchNumber>)> done) override {
+    KILOKV_CHECK(as_ == As::admin);
     const Result<AccessChange> change = edit(*access_.latest());
     if (!change.ok()) return done(change.status());
+    const Status allowed = access_.latest()->check(*change, true);
+    if (!allowed.ok()) return done(allowed);
+    // It is not made, so that the next call finds the same users.
+    AccessTable table = *access_.latest();
+    table.apply(*change);
+    KILOKV_CHECK(table.has_admin(true));
     done(BatchNumber{1});
   }
   void close_session(std::shared_ptr<Client>, const SessionId&, std::function<void(Status)> done) override { done({}); }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override {
+    check_caller();
+    KILOKV_CHECK((request.login == nullptr) == (as_ == As::without_logins));
     KILOKV_CHECK(request.from.size() <= engine::kKeyBytesMax && request.to.size() <= engine::kKeyBytesMax);
     KILOKV_CHECK(request.to.empty() || request.from < request.to);
     KILOKV_CHECK(request.limit <= options_.scan_pairs_max);
@@ -71,12 +133,17 @@ class CheckingDatabase final : public Database {
   }
   void list_parked(std::shared_ptr<Client>, std::uint64_t after_id, std::uint32_t limit,
                    std::function<void(Result<std::vector<ParkedTransaction>>)> done) override {
+    KILOKV_CHECK(as_ == As::without_logins || as_ == As::admin);
     KILOKV_CHECK(limit >= 1 && limit <= 10001);
     std::vector<ParkedTransaction> parked(std::min(limit, 3u));
     for (ParkedTransaction& one : parked) one.id = ++after_id;
     done(std::move(parked));
   }
-  void cancel(std::shared_ptr<Client>, CancelTarget target, std::function<void(Result<std::uint64_t>)> done) override {
+  void cancel(std::shared_ptr<Client> client, CancelTarget target,
+              std::function<void(Result<std::uint64_t>)> done) override {
+    check_caller();
+    const bool own = target.session || (target.filter && target.filter->client == client->name);
+    KILOKV_CHECK(own || as_ != As::few_rights);
     KILOKV_CHECK(target.indices.size() <= limits().request_transactions_max);
     if (target.filter) {
       KILOKV_CHECK(target.filter->older_than_us >= 0);
@@ -85,28 +152,38 @@ class CheckingDatabase final : public Database {
     }
     done(std::uint64_t{1});
   }
-  DatabaseStatus status() const override { return {}; }
+  DatabaseStatus status() const override {
+    KILOKV_CHECK(as_ == As::without_logins || as_ == As::admin);
+    return {};
+  }
   void drain(std::function<void()> answered, std::function<void()> done) override {
     answered();
     done();
   }
 
  private:
+  // Nobody who has to log in, and has not, gets this far.
+  void check_caller() const { KILOKV_CHECK(as_ != As::nobody); }
+
   const DatabaseOptions options_{};
   Access access_;
+  const Users users_;
+  As as_ = As::without_logins;
 };
 
-// The streams come last.
-constexpr std::array<const char*, 12> kMethods = {"Execute",      "UploadReadSet", "OpenSession",  "KeepSessionAlive",
-                                                  "CloseSession", "Get",           "Scan",         "ListParked",
-                                                  "Cancel",       "Status",        "ExecuteBatch", "Session"};
+// tests/fuzz/seeds.py has the same order.
+constexpr std::array<const char*, 14> kMethods = {
+    "Execute",    "UploadReadSet", "OpenSession", "KeepSessionAlive", "CloseSession", "Get",          "Scan",
+    "ListParked", "Cancel",        "Status",      "ExecuteBatch",     "Session",      "ChangeAccess", "ListAccess"};
 constexpr std::size_t kSession = 11, kMessagesMax = 8;
 
 // A call that sends all messages, and reads the answers meanwhile.
 class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  Call(grpc::GenericStub* stub, const char* method, std::vector<std::string_view> messages)
+  // `token`: empty: without a login.
+  Call(grpc::GenericStub* stub, const char* method, const std::string& token, std::vector<std::string_view> messages)
       : messages_(std::move(messages)) {
+    if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
     stub->PrepareBidiStreamingCall(&context_, std::string("/kilokv.v1.KiloKV/") + method, {}, this);
     StartRead(&answer_);
@@ -141,7 +218,7 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
 // The server, in this process, without a port.
 class Service {
  public:
-  Service() : service_({.limits = limits()}, {}) {
+  explicit Service(bool login) : service_({.limits = limits(), .login = login}, {}) {
     service_.serve(&database_);
     grpc::ServerBuilder builder;
     builder.RegisterService(&service_);
@@ -152,14 +229,16 @@ class Service {
   }
   ~Service() { server_->Shutdown(); }
 
-  void call(const char* method, std::vector<std::string_view> messages) {
-    Call call(stub_.get(), method, std::move(messages));
+  void call(As as, const char* method, std::vector<std::string_view> messages) {
+    database_.expect(as);
+    Call call(stub_.get(), method, database_.token_of(as), std::move(messages));
     const grpc::Status status = call.wait();
     // These say that the server hangs or has failed; no request may do that.
     const bool failed = status.error_code() == grpc::DEADLINE_EXCEEDED || status.error_code() == grpc::INTERNAL ||
                         status.error_code() == grpc::UNKNOWN;
     if (failed) std::fprintf(stderr, "%s: %d %s\n", method, status.error_code(), status.error_message().c_str());
     KILOKV_CHECK(!failed);
+    KILOKV_CHECK((status.error_code() == grpc::UNAUTHENTICATED) == (as == As::nobody));
   }
 
  private:
@@ -185,10 +264,13 @@ std::vector<std::string_view> split(std::string_view bytes) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace kilokv;
-  static fuzz::Service service;
+  static fuzz::Service open(false), with_logins(true);
   std::string_view bytes = fuzz::text_of(data, size);
-  const std::size_t method = fuzz::take_choice(&bytes) % fuzz::kMethods.size();
-  service.call(fuzz::kMethods[method],
-               method == fuzz::kSession ? fuzz::split(bytes) : std::vector<std::string_view>{bytes});
+  const std::size_t choice = fuzz::take_choice(&bytes);
+  const std::size_t method = choice % fuzz::kMethods.size();
+  const auto as = static_cast<fuzz::As>(choice / fuzz::kMethods.size() % fuzz::kWays);
+  (as == fuzz::As::without_logins ? open : with_logins)
+      .call(as, fuzz::kMethods[method],
+            method == fuzz::kSession ? fuzz::split(bytes) : std::vector<std::string_view>{bytes});
   return 0;
 }

@@ -7,7 +7,7 @@
 #
 # Without TARGET: all targets. It builds them first, with the preset fuzz. For each target it prints one line. What it
 # finds is kept: new inputs in build/fuzz/found/TARGET, for --merge, and inputs that fail in build/fuzz/failed. The exit
-# code is 1 if an input fails.
+# code is 1 if an input fails, or if a corpus to replay is empty or missing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -57,7 +57,8 @@ run() {
   shift
   # gRPC's threads free memory after the input has ended. So libFuzzer looks for leaks only at the end of the process.
   [ "$target" != requests ] || leaks=0
-  mkdir -p "$found" "tests/fuzz/corpus/$target"
+  mkdir -p "$found"
+  [ "$mode" = replay ] || mkdir -p "tests/fuzz/corpus/$target"
   build/fuzz/tests/bin/fuzz_"$target" -max_len=$bytes_max -timeout=25 -rss_limit_mb=2048 -detect_leaks=$leaks \
     -artifact_prefix="$failed/$target-" "$@" >"$log" 2>&1 || rc=$?
   local runs coverage
@@ -75,7 +76,14 @@ run() {
 for target in "${targets[@]}"; do
   corpus=tests/fuzz/corpus/$target
   case $mode in
-    replay) run "$target" -runs=0 "$corpus" ;;
+    replay)
+      if [ -z "$(find "$corpus" -type f -print -quit 2>/dev/null)" ]; then
+        code=1
+        printf '%-17s NO CORPUS: %s is empty or missing\n' "$target" "$corpus"
+        continue
+      fi
+      run "$target" -runs=0 "$corpus"
+      ;;
     fuzz) run "$target" -seed="$seed" -max_total_time="$seconds" "build/fuzz/found/$target" "$corpus" ;;
     merge)
       [ ! -d "$from/$target" ] || run "$target" -merge=1 "$corpus" "$from/$target"

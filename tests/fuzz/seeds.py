@@ -10,6 +10,7 @@ writes FOLDER/TARGET/...
 
 import base64
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -18,6 +19,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
@@ -27,7 +29,10 @@ from programs import Server, temporary_folder  # noqa: E402
 DUMP = ROOT / "build" / "fuzz" / "tests" / "bin" / "dump_database"
 # In the order of fuzz_requests.cpp.
 METHODS = ["Execute", "UploadReadSet", "OpenSession", "KeepSessionAlive", "CloseSession", "Get", "Scan", "ListParked",
-           "Cancel", "Status", "ExecuteBatch", "Session"]
+           "Cancel", "Status", "ExecuteBatch", "Session", "ChangeAccess", "ListAccess"]
+# How a call logs in, in the order of fuzz_requests.cpp: a server without logins, an administrator, a user with few rights,
+# nobody.
+WITHOUT_LOGINS, ADMIN, FEW_RIGHTS, NOBODY = range(4)
 SESSION_MESSAGES_MAX = 8
 SEED_BYTES_MAX = 8192
 DATA, HEADERS, CONTINUATION, PADDED, PRIORITY = 0, 1, 9, 8, 32
@@ -203,19 +208,22 @@ def shortened(message, keys_max=5):
     return out
 
 
-def add_call(seeds, method, messages):
+def add_call(seeds, method, messages, ways=(WITHOUT_LOGINS,)):
     if method not in METHODS:
         return
     if method == "UploadReadSet":
         messages = [shortened(messages[0])]
     if method == "CloseSession":  # the clients have no reason to keep so short a session alive, with the same message
-        add_call(seeds, "KeepSessionAlive", messages)
-    head = bytes([METHODS.index(method)])
-    if method == "Session":
-        some = [part for part in messages if len(part) < 2048][:SESSION_MESSAGES_MAX]
-        seeds.add("requests", head + b"".join(struct.pack("<H", len(part)) + part for part in some))
-    elif messages:
-        seeds.add("requests", head + messages[0])
+        add_call(seeds, "KeepSessionAlive", messages, ways)
+    for way in ways:
+        head = bytes([METHODS.index(method) + way * len(METHODS)])
+        if method == "Session":
+            some = [part for part in messages if len(part) < 2048][:SESSION_MESSAGES_MAX]
+            seeds.add("requests", head + b"".join(struct.pack("<H", len(part)) + part for part in some))
+        elif messages:
+            seeds.add("requests", head + messages[0])
+    if method == "ChangeAccess":
+        seeds.add("access", b"\3" + b"".join(struct.pack("<H", len(part)) + part for part in messages))
     for message in messages[:50]:
         for number, content in fields(message):
             if method == "Execute" and number == 2:
@@ -278,16 +286,54 @@ def traffic(server):
                    capture_output=True, check=False)
 
 
-def add_from_server(seeds, folder):
-    with Server(folder, "--checkpoint-interval", "300ms") as server:
+def traffic_of_users(server):
+    """Every change and every list of users, roles and tokens; and a few calls of each kind, with a login."""
+    client = server.client
+    client("role", "grant", "teller", "--read", "a", "--write", "a", "--read-range", "x", "z", codes=(0, 2))
+    client("role", "grant", "teller", "--read", "account/", "--write", "account/", "--metrics")
+    client("role", "grant", "boss", "--read", "", "--admin")
+    client("role", "revoke", "teller", "--write", "account/")
+    client("user", "set", "alice", "--role", "teller", "--role", "boss", "--certificate", "alice.example")
+    client("user", "set", "alice", "--remove-role", "boss", "--weight", "3")
+    token = server.folder / "alice.token"
+    client("token", "create", "alice", "--file", str(token), "--expires-in", "1h")
+    for kind in ("user", "role", "token"):
+        client(kind, "list")
+    client("put", "account/1", "5")
+    client("get", "account/1")
+    client("scan")
+    client("status")
+    client("parked", "list")
+    client("parked", "cancel", "--client", "user:admin", codes=(0, 1))
+    client("txn", stdin="\n".join(map(json.dumps, TRANSACTIONS)), codes=(0, 1))
+    client("token", "remove", token.read_text().split("_")[1])
+    client("user", "remove", "alice")
+    client("role", "remove", "teller")
+    client("role", "remove", "none", codes=(5,))
+
+
+def add_from_server(seeds, folder, users=False):
+    bootstrap = folder / "admin.token"
+    logins = ("--login", "on", "--bootstrap-file", bootstrap) if users else ()
+    with Server(folder, "--checkpoint-interval", "300ms", *logins) as server:
         proxy = Proxy(server.endpoint)
         own, server.endpoint = server.endpoint, proxy.endpoint
-        traffic(server)
+        if users:
+            os.environ["KILOKV_CLIENT_TOKEN_FILE"] = str(bootstrap)
+            traffic_of_users(server)
+        else:
+            traffic(server)
+        time.sleep(0.5)  # a checkpoint
         server.endpoint = own
         server.kill()
+    changes = []  # all of them, one after the other
     for sent in proxy.connections:
         for method, messages in messages_of(bytes(sent)):
-            add_call(seeds, method, messages)
+            add_call(seeds, method, messages, (ADMIN, FEW_RIGHTS, NOBODY) if users else (WITHOUT_LOGINS,))
+            changes += messages if method == "ChangeAccess" else []
+    if users:
+        seeds.add("access", b"\3" + b"".join(struct.pack("<H", len(part)) + part for part in changes))
+        seeds.add("access", b"\2" + bootstrap.read_text().strip().encode())
     for log in sorted((folder / "data").rglob("*.log")):
         content = log.read_bytes()
         for size in (100, 2000, SEED_BYTES_MAX - 1):
@@ -296,7 +342,11 @@ def add_from_server(seeds, folder):
     copy = folder / "copy"
     shutil.copytree(folder / "data", copy)
     data = next(copy.rglob("CURRENT")).parent
-    subprocess.run([DUMP, data, seeds._folder], check=True)
+    # With other names than those of another database.
+    subprocess.run([DUMP, data, seeds._folder / folder.name], check=True)
+    for path in (seeds._folder / folder.name).rglob("dump*"):
+        seeds.add(path.parent.name, path.read_bytes())
+    shutil.rmtree(seeds._folder / folder.name)
 
 
 def add_from_pages(seeds):
@@ -337,6 +387,8 @@ def main():
         folder = pathlib.Path(folder)
         (folder / "server").mkdir()
         add_from_server(seeds, folder / "server")
+        (folder / "users").mkdir()
+        add_from_server(seeds, folder / "users", users=True)
         add_certificates(seeds, folder / "tls")
     add_from_pages(seeds)
 
