@@ -58,13 +58,41 @@ class RootFiles(unittest.TestCase):
             self.assertIn(words, policy)
 
     def test_the_security_page_is_true(self):
-        page = text("SECURITY.md")
+        page = " ".join(text("SECURITY.md").split())
         listen = found(r'listen = "(.*?):\d+";', "server/config.hpp")
         self.assertIn(f"listens on {listen} only", page)
-        for call in re.findall(r"grpc::(\w+ServerCredentials)", text("server/service/grpc_server.cpp")):
-            self.assertEqual(call, "InsecureServerCredentials", "there is TLS now: say so")
         self.assertIn("Open a private report with the maintainers of the repository you got it from", page)
         self.assertNotRegex(page, r"\S@\S")  # no address is invented
+        # What the page says about each setting, and what the setting is without a flag.
+        settings = text("docs/configuration.md")
+        for flag, words, default in (("--login", "**Logins are off by default.**", r"\[off\]"),
+                                     ("--tls-cert", "**TLS is off by default.**", "empty: no TLS"),
+                                     ("--insecure", "or with `--insecure on`", r"\[off\]"),
+                                     ("--memory-limit", "`--memory-limit` bounds the memory of the whole process", "70%"),
+                                     ("--shadow-rate", "With `--shadow-rate`, a batch", r"\[0\]")):
+            self.assertIn(words, page)
+            self.assertRegex(settings, rf"(?m)^  {flag} .*{default}")
+        for flag in re.findall(r"`(--[a-z-]+)", page):
+            self.assertRegex(settings + text("server/main.cpp"), rf"{flag}\b", "SECURITY.md names a flag that does not exist")
+
+    def test_no_page_denies_what_there_is(self):
+        """A sentence of the root pages that something is missing, although there is a setting for it."""
+        built = {  # what there is -> words with which a page may speak of it
+            "--login": "logins?|tokens?|users|roles|rights",
+            "--tls-cert": "TLS|encryption of the connections?|certificates?",
+            "--memory-limit": "(bound|limit) (on|of) the memory|memory (bound|limit)",
+            "--core-dumps": "core dumps?",
+            "--connections-max": "(bound|limit) (on|of) (the )?connections"}
+        settings = text("docs/configuration.md")
+        for name in ("SECURITY.md", "CHANGELOG.md", "README.md", "ARCHITECTURE.md", "docs/security.md"):
+            for sentence in re.split(r"(?<=[.:!?])\s+|\n\s*\n|\n- ", text(name)):
+                sentence = " ".join(sentence.split())
+                for flag, words in built.items():
+                    if not re.search(rf"(?m)^  {flag} ", settings):
+                        continue
+                    denied = (rf"\b(no|without any) (\w+ )?({words})\b.*\byet\b|\bnot yet\b.*\b({words})\b"
+                              rf"|\b({words}) (is|are) (missing|not (there|implemented|supported))|\byet no ({words})\b")
+                    self.assertNotRegex(sentence, f"(?i){denied}", f"{name}: there is {flag}")
 
     def test_all_pages_are_linked(self):
         linked = set(re.findall(r"\]\((\S+?)\)", text("README.md") + text("docs/configuration.md")))
