@@ -151,6 +151,8 @@ class CommitLog {
   // is free again.
   virtual Status reserve(std::uint64_t bytes, LogUse use) = 0;
   virtual void release(std::uint64_t bytes) = 0;
+  // About how many bytes reserve() would take now, beside those that are reserved. Clients share them.
+  virtual std::uint64_t room(LogUse use) = 0;
 
   // Sets the function that tells how many bytes the sessions' stored results take. Each checkpoint writes all of them,
   // so a log that counts space keeps room for them. Any thread may call the function. The caller passes null before the

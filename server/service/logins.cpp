@@ -82,14 +82,14 @@ Caller Logins::caller_of(const grpc::CallbackServerContext& context) {
 }
 
 Caller Logins::client_of(const grpc::CallbackServerContext& context, const std::string& peer) {
-  if (!required_) return {clients_.client(peer), nullptr, {}};
+  if (!required_) return {clients_.connection(peer), nullptr, {}};
   const Result<Database*> database = gate_->get();
-  if (!database.ok()) return {clients_.client(peer), nullptr, database.status().as_not_run()};
+  if (!database.ok()) return {clients_.connection(peer), nullptr, database.status().as_not_run()};
   const Access::Table table = (*database)->access().latest();
   Result<std::shared_ptr<const Login>> login = login_of(context, *table);
   if (!login.ok()) {
     note_refused(peer, login.status());
-    return {clients_.client(peer), nullptr, login.status()};
+    return {clients_.connection(peer), nullptr, login.status()};
   }
   std::shared_ptr<Client> client = clients_.client(std::string(Client::kUserPrefix) + (*login)->user);
   client->user_weight.store(table->weight((*login)->user), std::memory_order_relaxed);

@@ -68,11 +68,24 @@ std::uint64_t DiskSpace::fixed_bytes(const Need& need) const {
   return need.use == LogUse::new_data ? always + reserve_bytes_ + sample.compaction_bytes : always;
 }
 
-bool DiskSpace::fits(const Need& need) const {
+std::optional<std::uint64_t> DiskSpace::bytes_for_log(const Need& need) const {
   const std::uint64_t fixed = fixed_bytes(need);
-  if (fixed > need.sample.free_bytes) return false;
+  if (fixed > need.sample.free_bytes) return std::nullopt;
   const std::uint64_t copies = (need.sample.free_bytes - fixed) / kCopies;
-  return need.appended_bytes <= copies && need.reserved_bytes <= copies - need.appended_bytes;
+  if (need.appended_bytes > copies) return std::nullopt;
+  return copies - need.appended_bytes;
+}
+
+bool DiskSpace::fits(const Need& need) const {
+  const std::optional<std::uint64_t> bytes = bytes_for_log(need);
+  return bytes && need.reserved_bytes <= *bytes;
+}
+
+std::uint64_t DiskSpace::room(LogUse use) {
+  measure_when_old();
+  const Need now = need(use, reserved_bytes());
+  const std::uint64_t bytes = bytes_for_log(now).value_or(0);
+  return bytes - std::min(bytes, now.reserved_bytes);
 }
 
 bool DiskSpace::is_short() {

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 
 #include "engine/base/status.hpp"
 #include "server/core/commit_log.hpp"
@@ -44,6 +45,8 @@ class DiskSpace {
   // Reserves `bytes`. RESOURCE_EXHAUSTED if they would not fit; then nothing is reserved.
   Status reserve(std::uint64_t bytes, LogUse use);
   void release(std::uint64_t bytes);
+  // How many bytes may be reserved beside those that are, as of the last measurement.
+  std::uint64_t room(LogUse use);
   // RESOURCE_EXHAUSTED if a checkpoint would not fit, even with the reserve used up.
   Status check_checkpoint();
   void appended(std::uint64_t bytes) { appended_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
@@ -68,6 +71,8 @@ class DiskSpace {
   Need need(LogUse use, std::uint64_t reserved) const;
   // What must fit before anything that is reserved or was just appended.
   std::uint64_t fixed_bytes(const Need& need) const;
+  // How many bytes of log fit beside that. Nothing if not even that fits.
+  std::optional<std::uint64_t> bytes_for_log(const Need& need) const;
   bool fits(const Need& need) const;
   // The error of a refusal. `wanted`: the part of need.reserved_bytes that is refused.
   Status refuse(const Need& need, std::uint64_t wanted) const;

@@ -67,6 +67,7 @@ class RocksdbLog final : public CommitLog {
   Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override;
   Status reserve(std::uint64_t bytes, LogUse use) override { return space_.reserve(bytes, use); }
   void release(std::uint64_t bytes) override { space_.release(bytes); }
+  std::uint64_t room(LogUse use) override { return space_.room(use); }
   void watch_sessions(const std::function<std::uint64_t()>& stored_bytes) override;
   Status append(std::span<const LogRecord> records) override;
   Status checkpoint_begin() override;

@@ -5,6 +5,7 @@
 // Thread safety: as CommitLog says; tests run it in one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,6 +22,10 @@ class MemoryLog : public CommitLog {
   Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override;
   Status reserve(std::uint64_t bytes, LogUse use) override;
   void release(std::uint64_t bytes) override { reserved_ -= bytes; }
+  std::uint64_t room(LogUse use) override {
+    const std::uint64_t most = std::min(use == LogUse::new_data ? reserve_limit_ : UINT64_MAX, UINT64_MAX / 8);
+    return most - std::min(most, reserved_);
+  }
   void watch_sessions(const std::function<std::uint64_t()>&) override {}  // it keeps no room for checkpoints
   Status append(std::span<const LogRecord> records) override;
   Status checkpoint_begin() override;

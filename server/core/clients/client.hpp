@@ -2,6 +2,10 @@
 // what the client holds of each thing that clients share (shared_limit.hpp), and it has the client's place in the turns
 // of the queue (turns.hpp).
 //
+// A connection can end, and its client can come back on a new one. What outlives it counts for the address that it came
+// from (keeper()): sessions with all that they hold, transactions that wait in a session, and scans between two pages.
+// Otherwise a new connection would give a client a new share. A user is its own keeper.
+//
 // Life: the calls, requests and sessions of a client hold it by shared_ptr, and ClientTable keeps it a while longer.
 //
 // Thread safety: the counts and `user_weight` are atomic. `queue`, `weight` and `decode_begin` have one user each. The
@@ -23,10 +27,15 @@ namespace kilokv::server {
 struct AdmittedRequest;
 
 struct Client {
-  explicit Client(std::string client_name) : name(std::move(client_name)) {}
+  // `of_address`: for what outlives a connection; null: this client itself.
+  explicit Client(std::string client_name, std::shared_ptr<Client> of_address = nullptr)
+      : name(std::move(client_name)), address(std::move(of_address)) {}
 
   // What it holds of one thing, to be charged; null for the client without a name, which has no share to keep to.
   Held* account(Held Client::*thing) { return name.empty() ? nullptr : &(this->*thing); }
+
+  // The client that counts what outlives this one. It lives as long as this one.
+  Client* keeper() { return address != nullptr ? address.get() : this; }
 
   // The name of the user who has logged in; empty: nobody has.
   std::string_view user() const {
@@ -38,9 +47,11 @@ struct Client {
 
   const std::string name;  // such as user:alice or ipv4:127.0.0.1:40000; empty: for work that no client has sent
   std::atomic<std::uint32_t> user_weight{1};  // its part of the turns, compared with those of others
+  const std::shared_ptr<Client> address;
 
   Held queued_transactions{0}, queued_bytes{0};
   Held waiting{0}, parked_bytes{0};  // `waiting`: transactions that are parked or may be
+  Held data_bytes{0}, log_bytes{0};  // reserved for requests that are not answered
   Held sessions{0}, session_bytes{0}, upload_bytes{0};
   Held scans{0}, boundaries{0}, commands{0};
   Held undecoded_bytes{0}, answer_bytes{0};
@@ -53,5 +64,10 @@ struct Client {
   double weight = 1;        // user_weight, as it was when the queue was last empty. Only Turns uses it, with its lock.
   double decode_begin = 0;  // virtual time at which its next message may begin. Only DecodeQueue uses it.
 };
+
+// The keeper of a client that may be null.
+inline std::shared_ptr<Client> keeper_of(const std::shared_ptr<Client>& client) {
+  return client != nullptr && client->address != nullptr ? client->address : client;
+}
 
 }  // namespace kilokv::server

@@ -1,5 +1,10 @@
 // Finds the client of a call by its name, and makes it with its first call. A client that makes no calls for a while is
-// forgotten. Until then the table keeps it, with its place in the turns. Thread safety: all members.
+// forgotten. Until then the table keeps it, with its place in the turns.
+//
+// All connections of one address have one keeper (client.hpp). The address of IPv6 is its first half, because one host
+// has all addresses with the same first half. (The limits of connections count them in the same way.)
+//
+// Thread safety: all members.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +19,7 @@ namespace kilokv::server {
 
 class ClientTable {
  public:
-  // The client with this name.
+  // The client with this name, which is its own keeper.
   std::shared_ptr<Client> client(const std::string& name);
   // Calls `visit` for each that it knows.
   template <class Visit>
@@ -22,6 +27,10 @@ class ClientTable {
     const std::lock_guard lock(mutex_);
     for (const auto& [name, known] : clients_) visit(known.client.get());
   }
+  // The client of a connection. `peer`: as gRPC names it, such as ipv4:127.0.0.1:40000 or ipv6:%5B::1%5D:40000.
+  std::shared_ptr<Client> connection(const std::string& peer);
+  // The name of the address of a peer. A peer that is neither of IPv4 nor of IPv6 has a name of its own.
+  static std::string address_of(const std::string& peer);
   // How many it knows.
   std::size_t size() {
     const std::lock_guard lock(mutex_);
@@ -29,13 +38,14 @@ class ClientTable {
   }
 
  private:
-  void sweep();
-
-  std::mutex mutex_;
   struct Known {
     std::shared_ptr<Client> client;
     bool has_called = false;  // since the last sweep
   };
+  Known& known(const std::string& name, bool is_connection);
+  void sweep();
+
+  std::mutex mutex_;
   std::unordered_map<std::string, Known> clients_;
   std::size_t sweep_at_ = 1024;
 };

@@ -5,20 +5,22 @@
 
 namespace kilokv::server {
 
+// The client's share is checked before anything is added: what is refused never counts, not even for a moment, so it
+// cannot make the charge of another client fail.
 Status SharedLimit::charge(Held* client, std::uint64_t amount, std::uint64_t raised_max) {
   if (amount == 0) return {};
   const std::uint64_t most = std::max(max_, raised_max);
-  const std::uint64_t sum = held_.fetch_add(amount, std::memory_order_relaxed) + amount;
-  if (sum > most) {
-    held_.fetch_sub(amount, std::memory_order_relaxed);
-    return refusal(most, sum);
-  }
-  if (client == nullptr) return {};
-  const std::uint64_t of_client = client->fetch_add(amount, std::memory_order_relaxed) + amount;
-  const std::uint64_t share = share_of_client(most, sum);
-  if (of_client <= share || sum == amount) return {};
-  release(client, amount);
-  return refusal_of_client(share, of_client);
+  std::uint64_t held = held_.load(std::memory_order_relaxed);
+  do {
+    const std::uint64_t sum = held + amount;
+    if (sum > most) return refusal(most, sum);
+    if (client == nullptr || held == 0) continue;
+    const std::uint64_t of_client = client->load(std::memory_order_relaxed) + amount;
+    const std::uint64_t share = share_of_client(most, sum);
+    if (of_client > share) return refusal_of_client(share, of_client);
+  } while (!held_.compare_exchange_weak(held, held + amount, std::memory_order_relaxed));
+  if (client != nullptr) client->fetch_add(amount, std::memory_order_relaxed);
+  return {};
 }
 
 void SharedLimit::add(Held* client, std::uint64_t amount) {

@@ -8,8 +8,8 @@
 //   clients cannot fill the limit, however many they are and in whatever order they come.
 // - Who comes first, when nobody holds anything, may take everything in one step.
 //
-// Thread safety: all members. Under contention a client may pass its share by what other threads charge at the same
-// moment. charge() never passes the limit itself.
+// Thread safety: all members. Under contention a client may pass its share by what it charges itself at the same
+// moment. charge() never passes the limit, and what it refuses is never counted.
 #pragma once
 
 #include <algorithm>

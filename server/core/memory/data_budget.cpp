@@ -19,15 +19,41 @@ std::uint64_t DataBudget::bytes_with(const engine::EngineMemory& held, const New
   return table + held.key_bytes + held.index_bytes + held.value_bytes + added.bytes + copies;
 }
 
-Status DataBudget::reserve(const NewData& wanted, std::uint64_t largest_value) {
+// The table grows in steps, for which nobody in particular pays.
+std::uint64_t DataBudget::share_bytes(const NewData& reserved, std::uint64_t largest_value) {
+  return reserved.bytes + reserved.copied_values * engine::new_value_bytes(largest_value);
+}
+
+// Requires: the lock. `free_bytes`: what would be left with the request.
+Status DataBudget::check_share(std::uint64_t free_bytes, std::uint64_t wanted, const Held& client) const {
+  if (share_bytes_ == 0) return {};
+  const std::uint64_t sum = share_bytes_ + wanted;
+  const std::uint64_t of_client = client.load(std::memory_order_relaxed) + wanted;
+  const std::uint64_t share = SharedLimit::share_of_client(free_bytes + sum, sum);
+  if (of_client <= share) return {};
+  return Status::exhausted(
+      ErrorReason::memory_full,
+      {"memory", std::to_string(share) + " bytes of new data for one client at the moment",
+       std::to_string(of_client) + " bytes that unanswered requests of this client may add, with this request",
+       "--memory-limit"},
+      kRetryAfterUs);
+}
+
+Status DataBudget::reserve(const NewData& wanted, std::uint64_t largest_value, Held* client) {
   if (data_max_ == 0 || wanted.records == 0) return {};
   const std::scoped_lock lock(mutex_);
   NewData with = reserved_;
   with += wanted;
+  const std::uint64_t share = share_bytes(wanted, largest_value);
   largest_value = std::max(largest_value, largest_value_);
   const std::uint64_t needed = bytes_with(held_, with, largest_value);
   if (needed <= data_max_) {
+    if (client != nullptr) {
+      if (Status status = check_share(data_max_ - needed, share, *client); !status.ok()) return status;
+      client->fetch_add(share, std::memory_order_relaxed);
+    }
     reserved_ = with;
+    share_bytes_ += share;
     largest_value_ = largest_value;
     return {};
   }
@@ -42,10 +68,13 @@ Status DataBudget::reserve(const NewData& wanted, std::uint64_t largest_value) {
                            never ? Status::kNoRetry : std::optional<std::int64_t>(kRetryAfterUs));
 }
 
-void DataBudget::release(const NewData& reserved) {
-  if (data_max_ == 0) return;
+void DataBudget::release(const NewData& reserved, std::uint64_t largest_value, Held* client) {
+  if (data_max_ == 0 || reserved.records == 0) return;
   const std::scoped_lock lock(mutex_);
+  const std::uint64_t share = share_bytes(reserved, largest_value);
   reserved_ -= reserved;
+  share_bytes_ -= share;
+  if (client != nullptr) client->fetch_sub(share, std::memory_order_relaxed);
 }
 
 void DataBudget::set_held(const engine::EngineMemory& held) {

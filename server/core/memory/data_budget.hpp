@@ -5,6 +5,9 @@
 // that was admitted always has its memory. A request reserves the most that it may add, and gives it back when all its
 // transactions are answered. Until then, what it has added counts twice. That is safe, and it does not last.
 //
+// Clients share the room that is left for reservations, as SharedLimit says. So nobody can reserve all of it, although
+// a transaction that waits may keep its reservation for long.
+//
 // Thread safety: any thread.
 #pragma once
 
@@ -13,6 +16,7 @@
 
 #include "engine/base/status.hpp"
 #include "engine/engine.hpp"
+#include "server/core/clients/shared_limit.hpp"
 
 namespace kilokv::server {
 
@@ -42,10 +46,11 @@ class DataBudget {
   // `limit`: --memory-limit, which the refusals show. `data_max`: the part of it for data; 0: there is no limit.
   DataBudget(std::uint64_t limit, std::uint64_t data_max) : limit_(limit), data_max_(data_max) {}
 
-  // RESOURCE_EXHAUSTED: there is no memory for it now. A retry can succeed, unless the request alone is too large.
-  // `largest_value`: the largest one that is known. What is reserved already grows with it.
-  Status reserve(const NewData& wanted, std::uint64_t largest_value);
-  void release(const NewData& reserved);
+  // RESOURCE_EXHAUSTED: there is no memory for it now, or the client has its share. A retry can succeed, unless the
+  // request alone is too large. `largest_value`: the largest one that is known. What is reserved already grows with it.
+  // `client`: what the client has reserved; null: nobody in particular. release() gets the same.
+  Status reserve(const NewData& wanted, std::uint64_t largest_value, Held* client = nullptr);
+  void release(const NewData& reserved, std::uint64_t largest_value, Held* client = nullptr);
   // What the engine holds now.
   void set_held(const engine::EngineMemory& held);
 
@@ -60,12 +65,16 @@ class DataBudget {
  private:
   // With the most that the table takes while it grows.
   static std::uint64_t bytes_with(const engine::EngineMemory& held, const NewData& added, std::uint64_t largest_value);
+  // What a reservation counts as part of a share. It does not change until the release.
+  static std::uint64_t share_bytes(const NewData& reserved, std::uint64_t largest_value);
+  Status check_share(std::uint64_t free_bytes, std::uint64_t wanted, const Held& client) const;
   Status does_not_fit(std::uint64_t bytes) const;
 
   const std::uint64_t limit_, data_max_;
   mutable std::mutex mutex_;
   engine::EngineMemory held_;
   NewData reserved_;
+  std::uint64_t share_bytes_ = 0;  // of all that is reserved
   std::uint64_t largest_value_ = 0;
 };
 

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/base/check.hpp"
 
 namespace kilokv::server {
 namespace {
 
-constexpr std::int64_t kRetryAfterUs = 10000;
+constexpr std::int64_t kRetryAfterUs = 10000, kDiskRetryAfterUs = 100000;
+// So many dropped requests leave the queue before the lock is given back to those who submit.
+constexpr std::size_t kRemovedAtOnce = 64;
 
 // The size of the largest value that the request may write. The constants of guards do not count, because they are only
 // compared.
@@ -94,42 +98,73 @@ Status AdmissionQueue::check_transactions(const AdmittedRequest& request, const 
   return {};
 }
 
-Status AdmissionQueue::reserve(const AdmittedRequest& request, std::uint64_t largest_value) {
+// Requires: the lock of the log. `share_bytes`: what the request counts as a part of its client's share: the same until
+// it is answered, although its reservation grows with the largest value.
+Status AdmissionQueue::check_log_share(const AdmittedRequest& request, std::uint64_t grown_bytes,
+                                       std::uint64_t share_bytes) {
+  const Held* const client = request.holder()->account(&Client::log_bytes);
+  if (client == nullptr || log_shares_ == 0) return {};
+  const std::uint64_t room = log_->room(request.cost.use);
+  if (room < grown_bytes) return {};  // reserve() says what is full
+  const std::uint64_t sum = log_shares_ + share_bytes;
+  const std::uint64_t of_client = client->load(std::memory_order_relaxed) + share_bytes;
+  const std::uint64_t share = SharedLimit::share_of_client(room - grown_bytes + sum, sum);
+  if (of_client <= share) return {};
+  return Status::exhausted(
+      ErrorReason::disk_full,
+      {"disk", std::to_string(share) + " bytes of log for one client at the moment",
+       std::to_string(of_client) + " bytes that unanswered requests of this client may write, with this request",
+       request.cost.use == LogUse::new_data ? "--disk-reserve" : ""},
+      kDiskRetryAfterUs);
+}
+
+Status AdmissionQueue::reserve(const AdmittedRequest& request) {
   const std::scoped_lock lock(log_mutex_);
   const std::uint64_t before = largest_value_.load(std::memory_order_relaxed);
-  largest_value = std::max(largest_value, before);
-  const std::uint64_t grown = log_bytes(admitted_log_, largest_value) - log_bytes(admitted_log_, before);
-  Status status = log_->reserve(grown + log_bytes(request.cost.log, largest_value), request.cost.use);
-  if (!status.ok()) return status;
+  const std::uint64_t largest_value = std::max(request.largest_value, before);
+  const std::uint64_t grown = log_bytes(admitted_log_, largest_value) - log_bytes(admitted_log_, before) +
+                              log_bytes(request.cost.log, largest_value);
+  const std::uint64_t share = log_bytes(request.cost.log, request.largest_value);
+  if (Status status = check_log_share(request, grown, share); !status.ok()) return status;
+  if (Status status = log_->reserve(grown, request.cost.use); !status.ok()) return status;
   admitted_log_ += request.cost.log;
+  log_shares_ += share;
+  if (Held* client = request.holder()->account(&Client::log_bytes)) {
+    client->fetch_add(share, std::memory_order_relaxed);
+  }
   largest_value_.store(largest_value, std::memory_order_release);
-  return status;
+  return {};
 }
 
 Status AdmissionQueue::charge(AdmittedRequest* request) {
   const engine::TransactionColumns& columns = request->content->transactions;
-  const std::uint64_t count = request->to_run;
   const auto& timeouts = columns.wait_timeout_us;
-  Client* const client = request->client.get();
   request->queued_bytes = columns.memory_bytes();
   if (Status status = check_transactions(*request, options_); !status.ok()) return status;
   request->waiting_transactions =
       static_cast<std::uint64_t>(std::count_if(timeouts.begin(), timeouts.end(), [](DurationUs t) { return t > 0; }));
+  return charge_parts(request);
+}
 
+Status AdmissionQueue::charge_parts(AdmittedRequest* request) {
+  const std::uint64_t count = request->to_run;
+  Client* const client = request->client.get();
+  Client* const holder = request->holder();
   // A request with more transactions than the limit is admitted when the queue is empty.
   Status status = transactions_.charge(client->account(&Client::queued_transactions), count, count);
   if (!status.ok()) return status;
   status = bytes_.charge(client->account(&Client::queued_bytes), request->queued_bytes);
   if (status.ok()) {
-    status = waiting_.charge(client->account(&Client::waiting), request->waiting_transactions);
+    status = waiting_.charge(holder->account(&Client::waiting), request->waiting_transactions);
     if (status.ok()) {
-      status = data_->reserve(request->cost.data, request->largest_value);
+      Held* const data = holder->account(&Client::data_bytes);
+      status = data_->reserve(request->cost.data, request->largest_value, data);
       if (status.ok()) {
-        status = reserve(*request, request->largest_value);
+        status = reserve(*request);
         if (status.ok()) return status;
-        data_->release(request->cost.data);
+        data_->release(request->cost.data, request->largest_value, data);
       }
-      waiting_.release(client->account(&Client::waiting), request->waiting_transactions);
+      waiting_.release(holder->account(&Client::waiting), request->waiting_transactions);
     }
     bytes_.release(client->account(&Client::queued_bytes), request->queued_bytes);
   }
@@ -152,12 +187,20 @@ void AdmissionQueue::begin_batch(TimeUs now_us) {
 }
 
 AdmissionQueue::Turn AdmissionQueue::next() {
-  const std::scoped_lock lock(mutex_);
+  std::vector<std::shared_ptr<AdmittedRequest>> dropped;  // freed without the lock
   for (;;) {
-    std::shared_ptr<AdmittedRequest> request = turns_.next();
-    if (request == nullptr) return {};
-    if (request->batched < request->to_run) return {std::move(request), turns_.turn()};
-    turns_.remove();  // it was dropped
+    {
+      const std::scoped_lock lock(mutex_);
+      for (;;) {
+        std::shared_ptr<AdmittedRequest> request = turns_.next();
+        if (request == nullptr) return {};
+        if (request->batched < request->to_run) return {std::move(request), turns_.turn()};
+        turns_.remove();
+        dropped.push_back(std::move(request));
+        if (dropped.size() == kRemovedAtOnce) break;
+      }
+    }
+    dropped.clear();
   }
 }
 
@@ -208,13 +251,17 @@ bool AdmissionQueue::holds(const RequestName& name) const {
 }
 
 void AdmissionQueue::finished(const AdmittedRequest& request) {
+  Client* const holder = request.holder();
   {
     const std::scoped_lock lock(log_mutex_);
     admitted_log_ -= request.cost.log;
     log_->release(log_bytes(request.cost.log, largest_value_.load(std::memory_order_relaxed)));
+    const std::uint64_t share = log_bytes(request.cost.log, request.largest_value);
+    log_shares_ -= share;
+    if (Held* client = holder->account(&Client::log_bytes)) client->fetch_sub(share, std::memory_order_relaxed);
   }
-  data_->release(request.cost.data);
-  waiting_.release(request.client->account(&Client::waiting), request.waiting_transactions);
+  data_->release(request.cost.data, request.largest_value, holder->account(&Client::data_bytes));
+  waiting_.release(holder->account(&Client::waiting), request.waiting_transactions);
 }
 
 }  // namespace kilokv::server

@@ -31,9 +31,9 @@ class AdmissionQueue {
 
   // Estimates the highest cost of the request's transactions, at the largest value that is known now.
   void estimate(AdmittedRequest* request) const;
-  // Charges queue, log, memory and parking lot for the request. RESOURCE_EXHAUSTED says which of them is full.
-  // INVALID_ARGUMENT: one of its transactions alone costs more than a transaction may. Requires: the cost is estimated,
-  // and to_run is known.
+  // Charges queue, log, memory and parking lot for the request. RESOURCE_EXHAUSTED says which of them is full, or of
+  // which the client has its share. INVALID_ARGUMENT: one of its transactions alone costs more than a transaction may.
+  // Requires: the cost is estimated, and to_run is known.
   Status charge(AdmittedRequest* request);
   // Puts the request into the queue. Requires: it is charged.
   void push(std::shared_ptr<AdmittedRequest> request);
@@ -81,7 +81,9 @@ class AdmissionQueue {
 
  private:
   static Status check_transactions(const AdmittedRequest& request, const DatabaseOptions& options);
-  Status reserve(const AdmittedRequest& request, std::uint64_t largest_value);
+  Status charge_parts(AdmittedRequest* request);
+  Status reserve(const AdmittedRequest& request);
+  Status check_log_share(const AdmittedRequest& request, std::uint64_t grown_bytes, std::uint64_t share_bytes);
   std::uint64_t log_bytes(const LogBound& bound, std::uint64_t largest_value) const {
     return bound.at(largest_value, options_.result_bytes_max);
   }
@@ -100,6 +102,7 @@ class AdmissionQueue {
   // pays for the requests that are already admitted, because they may copy that value.
   std::mutex log_mutex_;
   LogBound admitted_log_;
+  std::uint64_t log_shares_ = 0;  // bytes that the admitted requests count as parts of the clients' shares
 };
 
 }  // namespace kilokv::server

@@ -61,6 +61,8 @@ struct AdmittedRequest {
   bool failed = false;                     // ended with an error: its other transactions do not run. Executor.
   std::vector<std::uint64_t> parked_ids;   // of all its transactions that ever were parked. Executor.
 
+  // The client that counts what the request holds until all of it is answered. A session outlives the connection.
+  Client* holder() const { return identity.session ? client->keeper() : client.get(); }
   std::uint32_t index_of(std::uint32_t i) const { return indices.empty() ? i : indices[i]; }
 };
 

@@ -33,12 +33,12 @@ SnapshotStore::~SnapshotStore() {
 Status SnapshotStore::open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us, std::uint64_t reader,
                            std::shared_ptr<Client> client) {
   drop_old_boundaries(now_us);  // also needed if no batch comes: readers that went away must not block others
-  Status status = reader_count_.charge(account_of(client), 1);
+  Status status = reader_count_.charge(account_of(keeper_of(client)), 1);
   if (!status.ok()) return status;
   const auto [it, inserted] = open_.try_emplace(boundary, Boundary{version, time_us, now_us, {}});
   KILOKV_CHECK(!inserted || std::next(it) == open_.end());
   it->second.readers.push_back(reader);
-  readers_.emplace(reader, OpenReader{boundary, std::move(client)});
+  readers_.emplace(reader, OpenReader{boundary, keeper_of(client)});
   return {};
 }
 

@@ -1,5 +1,5 @@
-// The client that a session counts for. It opened the session, or after a restart of the server, it was the first to
-// use it. Copies count once. Thread safety: as a shared_ptr.
+// The client that a session counts for: the keeper of the one who opened the session, or after a restart of the server,
+// was the first to use it. Copies count once. Thread safety: as a shared_ptr.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@ namespace kilokv::server {
 class SessionOwner {
  public:
   SessionOwner() = default;
-  // Counts one more session for the client. Null: nobody in particular.
-  explicit SessionOwner(const std::shared_ptr<Client>& client) {
+  // Counts one more session for the keeper of the client. Null: nobody in particular.
+  explicit SessionOwner(const std::shared_ptr<Client>& user) {
+    const std::shared_ptr<Client> client = keeper_of(user);
     if (client == nullptr || client->account(&Client::sessions) == nullptr) return;
     client->sessions.fetch_add(1, std::memory_order_relaxed);
     client_ = std::shared_ptr<Client>(

@@ -34,6 +34,10 @@ class SharedMemoryLog : public CommitLog {
     const std::scoped_lock lock(mutex_);
     log_.release(bytes);
   }
+  std::uint64_t room(LogUse use) override {
+    const std::scoped_lock lock(mutex_);
+    return log_.room(use);
+  }
   void watch_sessions(const std::function<std::uint64_t()>& stored_bytes) override {
     const std::scoped_lock lock(mutex_);
     log_.watch_sessions(stored_bytes);

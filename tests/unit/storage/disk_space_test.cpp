@@ -68,6 +68,22 @@ TEST(DiskSpace, ReadsAndDeletesUseWhatIsKeptFree) {
   EXPECT_EQ(refused.violation()->setting, "");
 }
 
+TEST(DiskSpace, TheRoomIsWhatMayStillBeReserved) {
+  DiskSpace::Sample sample = kUsed;
+  DiskSpace space(1000, [&] { return sample; });
+  const std::uint64_t room = space.room(LogUse::new_data);
+  EXPECT_GT(room, 0u);
+  EXPECT_GT(space.room(LogUse::reads_and_deletes), room) << "these may use what is kept free";
+  EXPECT_FALSE(reserve(&space, room + 1).ok());
+  EXPECT_TRUE(reserve(&space, room - 10).ok());
+  EXPECT_EQ(space.room(LogUse::new_data), 10u);
+  EXPECT_TRUE(reserve(&space, 10).ok());
+  EXPECT_EQ(space.room(LogUse::new_data), 0u);
+  sample.free_bytes = 100;
+  EXPECT_FALSE(reserve(&space, 1).ok()) << "it measures again";
+  EXPECT_EQ(space.room(LogUse::new_data), 0u);
+}
+
 TEST(DiskSpace, ACompactionMayUseTheReserve) {
   DiskSpace::Sample sample = kUsed;
   sample.free_bytes = 700 + 300 + 2 * 1100 + 500;

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/core/clients/client.hpp"
@@ -93,6 +95,32 @@ TEST(SharedLimitTest, WhatHadItsRoomBeforeIsAddedWithoutACheck) {
   EXPECT_EQ(client.load(), 0u);
 }
 
+// A large charge that is refused must not take the room for a moment in which another client needs it.
+TEST(SharedLimitTest, WhatIsRefusedDoesNotMakeTheChargesOfOthersFail) {
+  SharedLimit limit(1000, kName);
+  Held greedy{0}, light{0};
+  ASSERT_TRUE(limit.charge(&greedy, 700).ok());
+  std::atomic<bool> is_over{false};
+  std::thread refused([&] {
+    while (!is_over) {
+      EXPECT_FALSE(limit.charge(&greedy, 250).ok());  // beyond its share
+      EXPECT_FALSE(limit.charge(&greedy, 500).ok());  // beyond the limit
+    }
+  });
+  int failed = 0;
+  for (int i = 0; i < 300000; ++i) {
+    if (limit.charge(&light, 100).ok()) {
+      limit.release(&light, 100);
+    } else {
+      ++failed;
+    }
+  }
+  is_over = true;
+  refused.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(limit.held(), 700u);
+}
+
 TEST(InFlightTest, CountsForTheClientUntilTheAnswer) {
   InFlight calls(10, "scans", "--scans-in-flight-max", &Client::scans);
   const auto client = std::make_shared<Client>("a");
@@ -136,6 +164,40 @@ TEST(ClientTableTest, AClientIsKeptWhileItCallsOrIsHeld) {
   EXPECT_EQ(table.client("regular")->queue.begin, 5) << "it keeps its place in the turns";
   EXPECT_LT(table.size(), 6000u) << "those that do not come back are forgotten";
   EXPECT_EQ(table.client("held"), held);
+}
+
+TEST(ClientTableTest, TheConnectionsOfOneAddressHaveOneKeeper) {
+  ClientTable table;
+  const auto a = table.connection("ipv4:10.0.0.1:40000"), b = table.connection("ipv4:10.0.0.1:40001");
+  EXPECT_NE(a, b);
+  EXPECT_EQ(a->keeper(), b->keeper());
+  EXPECT_EQ(a->keeper()->name, "ipv4:10.0.0.1");
+  EXPECT_EQ(keeper_of(a).get(), a->keeper());
+  EXPECT_NE(table.connection("ipv4:10.0.0.2:40000")->keeper(), a->keeper());
+  const auto user = table.client("user:alice");
+  EXPECT_EQ(user->keeper(), user.get());
+  EXPECT_EQ(keeper_of(nullptr), nullptr);
+}
+
+TEST(ClientTableTest, TheKeeperStaysWhileAConnectionOrASessionHoldsIt) {
+  ClientTable table;
+  SessionOwner owner(table.connection("ipv4:10.0.0.1:1"));
+  EXPECT_EQ(owner.sessions(), 1u);
+  for (int i = 0; i < 20000; ++i) table.connection("ipv4:10.1." + std::to_string(i % 200) + ".1:" + std::to_string(i));
+  EXPECT_EQ(SessionOwner(table.connection("ipv4:10.0.0.1:2")).sessions(), 2u) << "a new connection, the same address";
+}
+
+TEST(ClientTableTest, ThePortIsNoPartOfAnAddressAndAHostOfIpv6HasOneName) {
+  const auto address = [](const char* peer) { return ClientTable::address_of(peer); };
+  EXPECT_EQ(address("ipv4:127.0.0.1:40000"), "ipv4:127.0.0.1");
+  EXPECT_EQ(address("ipv6:%5B::1%5D:40000"), "ipv6:::");
+  EXPECT_EQ(address("ipv6:[2001:db8:1:2:3:4:5:6]:40000"), "ipv6:2001:db8:1:2::");
+  EXPECT_EQ(address("ipv6:%5B2001:db8:1:2:ffff::1%5D:1"), "ipv6:2001:db8:1:2::");
+  EXPECT_EQ(address("ipv6:%5Bfe80::1%25eth0%5D:1"), "ipv6:fe80::");
+  EXPECT_EQ(address("ipv6:%5B::ffff:10.0.0.1%5D:40000"), "ipv4:10.0.0.1");
+  for (const char* odd : {"unix:/run/kilokv", "ipv4:", "ipv6:", "ipv6:%5Bx%5D:1", "", "greedy"}) {
+    EXPECT_EQ(address(odd), odd);
+  }
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST(DataBudget, RefusesWhatDoesNotFitBesideWhatIsReserved) {
   const Status refused = budget.reserve({1, 2}, 0);
   expect_shown(refused, "raise --memory-limit", ErrorReason::memory_full);
   EXPECT_EQ(numbers_in(refused.violation()->limit).at(0), kLimit);
-  budget.release(half);
+  budget.release(half, 0);
   EXPECT_TRUE(budget.reserve({1, 2}, 0).ok());
 }
 
@@ -74,6 +74,38 @@ TEST(DataBudget, HasNoLimitWithoutOne) {
   budget.set_held(held(kData));
   EXPECT_TRUE(budget.reserve({1000000, std::uint64_t{1} << 60}, 0).ok());
   EXPECT_TRUE(budget.check_stored(std::uint64_t{1} << 60).ok());
+}
+
+TEST(DataBudget, ClientsShareWhatMayBeReserved) {
+  DataBudget budget(kLimit, kData);
+  budget.set_held(held(20000));
+  const std::uint64_t room = kData - held(20000).sum();
+  Held greedy{0}, light{0};
+  ASSERT_TRUE(budget.reserve({1, room / 2}, 0, &greedy).ok()) << "the first may take much";
+  ASSERT_TRUE(budget.reserve({1, room / 4}, 0, &greedy).ok());
+  const Status refused = budget.reserve({1, room / 8}, 0, &greedy);
+  expect_shown(refused, "raise --memory-limit", ErrorReason::memory_full);
+  EXPECT_NE(refused.message().find("this client"), std::string::npos) << refused.message();
+  EXPECT_TRUE(refused.retry_after_us().has_value());
+  EXPECT_EQ(greedy.load(), room / 2 + room / 4) << "what is refused is not counted";
+  EXPECT_TRUE(budget.reserve({1, room / 8}, 0, &light).ok());
+  EXPECT_FALSE(budget.reserve({1, room / 8 + 1000}, 0, nullptr).ok()) << "the limit holds for all";
+  budget.release({1, room / 2}, 0, &greedy);
+  budget.release({1, room / 4}, 0, &greedy);
+  budget.release({1, room / 8}, 0, &light);
+  EXPECT_EQ(greedy.load() + light.load(), 0u);
+}
+
+// A copy counts with the largest value that was known, from the reservation to its release.
+TEST(DataBudget, AShareOfCopiesIsGivenBackAsItWasTaken) {
+  DataBudget budget(kLimit, kData);
+  Held client{0};
+  ASSERT_TRUE(budget.reserve({1, 10, 3}, 100, &client).ok());
+  EXPECT_GE(client.load(), 310u);
+  ASSERT_TRUE(budget.reserve({1, 10, 0}, 1000, &client).ok()) << "a larger value comes";
+  budget.release({1, 10, 3}, 100, &client);
+  budget.release({1, 10, 0}, 1000, &client);
+  EXPECT_EQ(client.load(), 0u);
 }
 
 }  // namespace

@@ -79,6 +79,20 @@ TEST_F(TurnsTest, EqualClientsShareByCostNotByNumber) {
   EXPECT_NEAR(counts["large"], 10, 3);
 }
 
+TEST_F(TurnsTest, TheWeightCountsForLargeRequestsToo) {
+  clients_["one"] = std::make_shared<Client>("one");
+  clients_["three"] = std::make_shared<Client>("three");
+  clients_["three"]->user_weight = 3;
+  for (int i = 0; i < 100; ++i) {
+    push("one", kWholeBatch);
+    push("three", kWholeBatch);
+  }
+  std::map<std::string, int> counts;
+  for (const std::string& name : serve(40)) ++counts[name];
+  EXPECT_NEAR(counts["one"], 10, 1);
+  EXPECT_NEAR(counts["three"], 30, 1);
+}
+
 TEST_F(TurnsTest, TheTurnsOfAllBusyClientsFillOneBatch) {
   push("a", kWholeBatch);
   EXPECT_EQ(turns.next()->client->name, "a");
