@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -29,10 +30,13 @@
 namespace kilokv::server {
 namespace {
 
+constexpr std::uint32_t kListedAtOnce = 1024;  // about a millisecond
+
 // The parts that need the recovered engine. The order matters: each part may use those before it.
 struct Parts {
   Parts(CoreContext* core, InFlight* commands, const Position& checkpoint, std::vector<std::string> dropped)
-      : waiting(core->options),
+      : waiting(core->options,
+                [](const Parked& parked) { return static_cast<const AdmittedRequest*>(parked.owner.get())->failed; }),
         reader(core->options, core->environment, core->engine.get(), core->secret),
         batcher(core->options, core->environment.clock, &core->access, &core->queue, &core->requests, &waiting,
                 core->executed.get().time_us, core->events.clock_changed),
@@ -116,6 +120,14 @@ class CoreDatabase final : public Database {
   std::vector<MemoryOwner> memory(const DatabaseStatus& status) const;
   void spawn_workers();
   void read_page(const ScanRequest& request, const std::function<void(Result<ScanPage>)>& done);
+  struct ParkedList {  // that a client has asked for
+    std::shared_ptr<Client> client;
+    std::uint64_t after_id;
+    std::uint32_t limit;
+    std::vector<ParkedTransaction> listed;
+    std::function<void(Result<std::vector<ParkedTransaction>>)> done;
+  };
+  void list_some(const std::shared_ptr<ParkedList>& list);
 
   CoreContext core_;
   Admission admission_;
@@ -191,11 +203,16 @@ void CoreDatabase::scan(ScanRequest request, std::function<void(Result<ScanPage>
   if (core_.draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
   if (Status status = scans_.enter(request.client); !status.ok()) return done(std::move(status));
   done = scans_.returning(request.client, std::move(done));
-  parts_->execute.post([this, request = std::move(request), done = std::move(done)] { read_page(request, done); });
+  const std::shared_ptr<Client> client = request.client;
+  parts_->execute.post(client,
+                       [this, request = std::move(request), done = std::move(done)] { read_page(request, done); });
 }
 
 // A command. The page is not shown before its boundary is durable.
 void CoreDatabase::read_page(const ScanRequest& request, const std::function<void(Result<ScanPage>)>& done) {
+  if (request.is_over && request.is_over()) {
+    return done(Status(StatusCode::cancelled, "the client has gone away").as_not_run());
+  }
   if (request.login != nullptr) {
     Status allowed = check_read_range(*core_.access.latest(), *request.login, request.from, request.to);
     if (!allowed.ok()) return done(allowed.as_not_run());
@@ -213,17 +230,29 @@ void CoreDatabase::read_page(const ScanRequest& request, const std::function<voi
 
 void CoreDatabase::list_parked(std::shared_ptr<Client> client, std::uint64_t after_id, std::uint32_t limit,
                                std::function<void(Result<std::vector<ParkedTransaction>>)> done) {
+  if (core_.draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
   if (Status status = commands_.enter(client); !status.ok()) return done(std::move(status));
-  parts_->execute.post([this, after_id, limit, done = commands_.returning(std::move(client), std::move(done))] {
-    done(parts_->waiting.list(after_id, limit));
-  });
+  done = commands_.returning(client, std::move(done));
+  auto list = std::make_shared<ParkedList>(ParkedList{std::move(client), after_id, limit, {}, std::move(done)});
+  parts_->execute.post(list->client, [this, list] { list_some(list); });
+}
+
+// A command, and for a long list several. The answer worker makes the answer, because that takes time, too.
+void CoreDatabase::list_some(const std::shared_ptr<ParkedList>& list) {
+  const auto left = static_cast<std::uint32_t>(list->limit - list->listed.size());
+  std::vector<ParkedTransaction> next = parts_->waiting.list(list->after_id, std::min(left, kListedAtOnce));
+  const bool goes_on = next.size() == kListedAtOnce && left > kListedAtOnce;
+  if (!next.empty()) list->after_id = next.back().id;
+  list->listed.insert(list->listed.end(), std::make_move_iterator(next.begin()), std::make_move_iterator(next.end()));
+  if (goes_on) return parts_->execute.post(list->client, [this, list] { list_some(list); });
+  core_.when_answered(core_.answered.batch(), [list] { list->done(std::move(list->listed)); });
 }
 
 void CoreDatabase::cancel(std::shared_ptr<Client> client, CancelTarget target,
                           std::function<void(Result<std::uint64_t>)> done) {
   if (core_.draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
   if (Status status = commands_.enter(client); !status.ok()) return done(std::move(status));
-  parts_->execute.post([this, target, done = commands_.returning(std::move(client), std::move(done))] {
+  parts_->execute.post(client, [this, target, done = commands_.returning(client, std::move(done))] {
     parts_->waiting.cancel(target, std::max(core_.environment.clock->wall_us(), core_.executed.get().time_us), done);
   });
 }
@@ -234,7 +263,7 @@ void CoreDatabase::drain(std::function<void()> answered, std::function<void()> d
     answered();
     parts_->checkpointer.request(done);
   };
-  parts_->execute.post([this, end = std::move(end)] { parts_->execute.drain(end); });
+  parts_->execute.post(nullptr, [this, end = std::move(end)] { parts_->execute.drain(end); });
 }
 
 // What each owner holds, beside its bound.

@@ -358,7 +358,8 @@ grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* conte
                          .reader = *reader,
                          .bytes_max = environment_.options.message_bytes_max,
                          .client = call->client(),
-                         .login = call->caller().login};
+                         .login = call->caller().login,
+                         .is_over = [call] { return call->is_over(); }};
         if (request.boundary() != 0) scan.boundary = request.boundary();
         database->scan(std::move(scan), [call](Result<ScanPage> page) {
           if (page.ok()) fill_page(*page, &call->response);

@@ -76,7 +76,7 @@ void Checkpointer::begin(TimeUs now) {
   if (!status.ok()) return core_->fail(status);
   access_ = encode_table(*access);
   capturing_ = true;
-  execute_->post([this, covered_floor = covers_.tombstone_floor] {
+  execute_->post(nullptr, [this, covered_floor = covers_.tombstone_floor] {
     covered_floor_ = covered_floor;
     choose_floor();
     auto slice = std::make_unique<Slice>();
@@ -88,7 +88,7 @@ void Checkpointer::begin(TimeUs now) {
 }
 
 void Checkpointer::ask(std::size_t left) {
-  execute_->post([this, left] {
+  execute_->post(nullptr, [this, left] {
     auto slice = std::make_unique<Slice>();
     drop_tombstones(slice.get());
     capture(slice.get(), left);

@@ -15,7 +15,7 @@ void AccessChanges::make(std::shared_ptr<Client> client, AccessEdit edit,
                          std::function<void(Result<BatchNumber>)> done) {
   if (core_->draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
   if (Status status = commands_->enter(client); !status.ok()) return done(std::move(status));
-  execute_->post([this, edit = std::move(edit), done = commands_->returning(std::move(client), std::move(done))] {
+  execute_->post(client, [this, edit = std::move(edit), done = commands_->returning(client, std::move(done))] {
     make_now(edit, done);
   });
 }
@@ -59,13 +59,14 @@ void AccessChanges::make_now(const AccessEdit& edit, const std::function<void(Re
   // What is attached goes with the next batch.
   const BatchNumber batch = core_->executed.batch() + 1;
   core_->access.install(std::move(*after), std::move(changes), bytes, batch, core_->answered);
-  if (takes_away) execute_->end_without_rights();
   for (std::string& record : records) batcher_->attach_access_change(std::move(record));
   if (!removed_user.empty()) sessions_->close_all_of(removed_user);
-  batcher_->attach([this, batch, log_bytes, done] {
-    core_->log->release(log_bytes);
-    done(batch);
-  });
+  batcher_->attach([this, log_bytes] { core_->log->release(log_bytes); });
+  // The answer is sent after this batch. If the change takes a right away, it is also sent after the search for what
+  // needs this right.
+  std::function<void()> answer = [this, batch, done] { core_->when_answered(batch, [batch, done] { done(batch); }); };
+  if (!takes_away) return answer();
+  execute_->end_without_rights(std::move(answer));
 }
 
 }  // namespace kilokv::server

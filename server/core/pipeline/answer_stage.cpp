@@ -33,7 +33,10 @@ void AnswerStage::answer(Batch* batch) {
         static_cast<void>(core_->sessions.open(*entry.identity.session, entry.lease_us,
                                                core_->environment.clock->monotonic_us(), entry.user));
         break;
-      case SessionEntry::Kind::closed: static_cast<void>(core_->sessions.close(*entry.identity.session)); break;
+      case SessionEntry::Kind::closed:
+        static_cast<void>(core_->sessions.close(*entry.identity.session));
+        core_->executor_worker->notify();  // it frees what the session held
+        break;
       case SessionEntry::Kind::results: break;  // answer_part() delivers them
     }
   }

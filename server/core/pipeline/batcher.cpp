@@ -93,6 +93,12 @@ void Batcher::append_parked(Batch* batch) {
   parked_taken_ = waiting_->hand_out(batch->header.time_us, max, [&](const Parked& parked) {
     scratch_.clear();
     engine::unpack_transaction(parked.packed, &scratch_);
+    if (Status status = check_parked_access(parked); !status.ok()) {
+      const auto request = std::static_pointer_cast<AdmittedRequest>(parked.owner);
+      drop(request.get());
+      denied_.push_back({request, std::move(status)});
+      return true;  // it leaves without a place
+    }
     const TransactionCost cost =
         cost_of(scratch_, 0, parked.session.has_value(), largest_value_, options_.result_bytes_max);
     const std::uint64_t part = parts.of(cost);
@@ -102,6 +108,21 @@ void Batcher::append_parked(Batch* batch) {
     append_one_parked(parked, batch);
     return true;
   });
+}
+
+// Checks the transaction that is unpacked in scratch_, if the access table has changed.
+Status Batcher::check_parked_access(const Parked& parked) const {
+  auto* const request = static_cast<AdmittedRequest*>(parked.owner.get());
+  if (request->login == nullptr) return {};
+  const std::uint64_t version = access_->version();
+  if (version == request->access_version) return {};
+  const std::shared_ptr<const Rights> rights = access_->latest()->rights(*request->login);
+  if (rights == nullptr) return login_gone(request->login->user);
+  if (rights == request->rights) {
+    request->access_version = version;
+    return {};
+  }
+  return check_rights(scratch_, 0, 1, *rights, request->login->user, [&parked](std::uint32_t) { return parked.index; });
 }
 
 // Appends the transaction that is unpacked in scratch_.

@@ -67,7 +67,8 @@ class Batcher {
   void attach(std::function<void()> when_durable) { attached_.when_durable.push_back(std::move(when_durable)); }
   // The transactions of this request that are still queued will not run.
   void drop(AdmittedRequest* request);
-  // Requests that fill() did not take because their rights were taken away, with the reason. They are dropped.
+  // Requests that fill() did not take because their rights were taken away, with the reason. They are dropped from the
+  // queue.
   struct Denied {
     std::shared_ptr<AdmittedRequest> request;
     Status status;
@@ -95,6 +96,7 @@ class Batcher {
   };
 
   void append_parked(Batch* batch);
+  Status check_parked_access(const Parked& parked) const;
   void append_one_parked(const Parked& parked, Batch* batch);
   void append_queued(TimeUs now_us, Batch* batch);
   bool may_run(const std::shared_ptr<AdmittedRequest>& request);

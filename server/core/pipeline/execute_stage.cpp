@@ -2,7 +2,6 @@
 #include "server/core/access/access_check.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <span>
 #include <utility>
@@ -16,6 +15,12 @@ namespace {
 constexpr DurationUs kExpiryIntervalUs = 500000;
 constexpr DurationUs kCommandsUsMax = 1000;
 constexpr DurationUs kIdleUs = 5000000;
+// How much of what ends is done between two batches: about half a millisecond.
+constexpr std::size_t kSessionsPerStep = 512, kResultsFreedPerStep = 1024;
+constexpr std::size_t kAbandonedPerStep = 1024, kForgottenPerStep = 1024, kSearchedPerStep = 1024;
+
+// What a request keeps while it has parked transactions, with the overhead of its allocations.
+constexpr std::uint64_t kParkedRequestBytes = sizeof(AdmittedRequest) + 64;
 
 std::shared_ptr<AdmittedRequest> request_of(const Parked& parked) {
   return std::static_pointer_cast<AdmittedRequest>(parked.owner);
@@ -37,8 +42,8 @@ ExecuteStage::ExecuteStage(CoreContext* core, Batcher* batcher, Waiting* waiting
               core->environment.random),
       refused_(&core->batches) {}
 
-void ExecuteStage::post(std::function<void()> command) {
-  commands_.push(std::move(command));
+void ExecuteStage::post(std::shared_ptr<Client> client, std::function<void()> command) {
+  commands_.push(std::move(client), std::move(command));
   core_->executor_worker->notify();
 }
 
@@ -51,17 +56,20 @@ TimeUs ExecuteStage::step() {
     core_->data.set_held(core_->engine->memory());
   }
   run_commands();
+  if (!searches_.empty()) search_rights();
   end_abandoned();
+  if (!endings_.empty()) forget_some();
   answer_cancelled();
   waiting_->wake_candidates(*core_->engine, core_->executed.batch(), core_->in_flight.load() == 0);
   const TimeUs now = core_->environment.clock->monotonic_us();
   expire_sessions(now);
+  core_->sessions.free_ended(kResultsFreedPerStep);
   free_when_idle(now);
   if (draining_ && drained()) finish_drain();
   if (must_form(now)) {
     // If nothing fits beside the answers under way, the answer stage notifies when there is room again.
     const bool waits_for_answers = !run_batch() && core_->unanswered_reads.load() > kWholeBatch;
-    return waits_for_answers && commands_.empty() ? next_expiry_us_ : core_->environment.clock->monotonic_us();
+    return waits_for_answers && !has_more() ? next_expiry_us_ : core_->environment.clock->monotonic_us();
   }
   return next_wake(now);
 }
@@ -110,7 +118,9 @@ void ExecuteStage::abandon(SubmittedRequest request) {
 
 void ExecuteStage::end_abandoned() {
   std::vector<std::shared_ptr<AdmittedRequest>> requests;
-  while (std::optional<SubmittedRequest> abandoned = abandoned_.take()) {
+  for (std::size_t i = 0; i < kAbandonedPerStep; ++i) {
+    const std::optional<SubmittedRequest> abandoned = abandoned_.take();
+    if (!abandoned) break;
     std::shared_ptr<AdmittedRequest> request = abandoned->lock();
     if (request == nullptr || request->failed || request->decided == request->to_run) continue;
     requests.push_back(std::move(request));
@@ -124,47 +134,63 @@ void ExecuteStage::end_denied() {
   for (Batcher::Denied& denied : batcher_->take_denied()) fail({std::move(denied.request)}, denied.status, nullptr);
 }
 
-void ExecuteStage::end_without_rights() {
-  const Access::Table table = core_->access.latest();
-  std::map<const Login*, std::shared_ptr<const Rights>> known;
-  std::map<std::shared_ptr<AdmittedRequest>, Status> denied;
-  // `check`: whether these rights allow what is left of the request.
-  const auto look_at = [&](const std::shared_ptr<AdmittedRequest>& request, const auto& check) {
-    const Login* const login = request->login.get();
-    if (login == nullptr || denied.contains(request)) return;
-    const auto [found, is_new] = known.try_emplace(login);
-    if (is_new) found->second = table->rights(*login);
-    const std::shared_ptr<const Rights>& rights = found->second;
-    Status status;
-    if (rights == nullptr) {
-      status = login_gone(login->user);
-    } else if (rights != request->rights) {
-      status = check(*rights, login->user);
-    }
-    if (!status.ok()) denied.emplace(request, std::move(status));
-  };
+// `allows`: whether these rights allow what is left of the request.
+Status ExecuteStage::RightsSearch::check(const AdmittedRequest& request, const Check& allows) {
+  if (request.login == nullptr || request.failed) return {};
+  const auto [found, is_new] = known.try_emplace(request.login.get());
+  if (is_new) found->second = table->rights(*request.login);
+  const std::shared_ptr<const Rights>& rights = found->second;
+  if (rights == nullptr) return login_gone(request.login->user);
+  return rights == request.rights ? Status() : allows(*rights, request.login->user);
+}
+
+// A refused batch is not larger than a batch, so its parts are looked at in one step.
+void ExecuteStage::end_without_rights(std::function<void()> done) {
+  RightsSearch search{core_->access.latest(), std::move(done), waiting_->last_id()};
+  std::vector<std::pair<std::shared_ptr<AdmittedRequest>, Status>> denied;
+  refused_.visit([&](const engine::TransactionColumns& of_batch, const BatchPart& part) {
+    Status status = search.check(*part.request, [&](const Rights& rights, const std::string& user) {
+      return check_rights(of_batch, part.begin, part.end, rights, user,
+                          [&part](std::uint32_t t) { return index_of(part, t); });
+    });
+    if (!status.ok()) denied.emplace_back(part.request, std::move(status));
+  });
+  for (auto& [request, status] : denied) fail({std::move(request)}, status, nullptr);
+  search.known.clear();
+  searches_.push_back(std::move(search));
+  if (searches_.size() == 1) search_rights();
+}
+
+// Those that are parked later were allowed when they ran.
+void ExecuteStage::search_rights() {
+  RightsSearch& search = searches_.front();
+  std::vector<std::pair<std::shared_ptr<AdmittedRequest>, Status>> denied;
   engine::TransactionColumns columns;
-  waiting_->visit([&](const Parked& parked) {
-    look_at(request_of(parked), [&](const Rights& rights, const std::string& user) {
+  const std::uint64_t last = waiting_->visit(search.after_id, kSearchedPerStep, [&](const Parked& parked) {
+    std::shared_ptr<AdmittedRequest> request = request_of(parked);
+    Status status = search.check(*request, [&](const Rights& rights, const std::string& user) {
       columns.clear();
       engine::unpack_transaction(parked.packed, &columns);
       return check_rights(columns, 0, 1, rights, user, [&parked](std::uint32_t) { return parked.index; });
     });
+    if (!status.ok()) denied.emplace_back(std::move(request), std::move(status));
   });
-  refused_.visit([&](const engine::TransactionColumns& of_batch, const BatchPart& part) {
-    look_at(part.request, [&](const Rights& rights, const std::string& user) {
-      return check_rights(of_batch, part.begin, part.end, rights, user,
-                          [&part](std::uint32_t t) { return index_of(part, t); });
-    });
-  });
-  for (auto& [request, status] : denied) fail({request}, status, nullptr);
+  for (auto& [request, status] : denied) fail({std::move(request)}, status, nullptr);
+  search.known.clear();
+  search.after_id = last;
+  if (last != 0 && last < search.last_id) return;
+  const std::function<void()> done = std::move(search.done);
+  searches_.pop_front();
+  done();
 }
 
 void ExecuteStage::expire_sessions(TimeUs now) {
   if (now < next_expiry_us_) return;
   next_expiry_us_ = now + kExpiryIntervalUs;
   if (reader_->free_old(now)) core_->data.set_held(core_->engine->memory());
-  for (const SessionId& session : core_->sessions.expire(now)) {
+  const std::vector<SessionId> expired = core_->sessions.expire(now, kSessionsPerStep);
+  if (expired.size() >= kSessionsPerStep) next_expiry_us_ = now;  // there may be more
+  for (const SessionId& session : expired) {
     SessionEntry entry;
     entry.kind = SessionEntry::Kind::closed;
     entry.identity.session = session;
@@ -190,9 +216,15 @@ bool ExecuteStage::must_form(TimeUs now) const {
   return batcher_->must_form(now, in_flight, draining_);
 }
 
+// Whether there is more of what is done between batches, a part at a time.
+bool ExecuteStage::has_more() const {
+  return !commands_.empty() || !abandoned_.empty() || !endings_.empty() || !searches_.empty() ||
+         core_->sessions.has_ended();
+}
+
 TimeUs ExecuteStage::next_wake(TimeUs now) const {
   const std::uint32_t in_flight = core_->in_flight.load();  // the log stage notifies when this changes
-  if (!commands_.empty() || (waiting_->has_cancel_under_way() && refused_.empty()) ||
+  if (has_more() || (waiting_->has_cancel_under_way() && refused_.empty()) ||
       (in_flight == 0 && waiting_->has_candidates()))
     return now;
   return std::min(next_expiry_us_, batcher_->next_due(now, in_flight));
@@ -285,10 +317,13 @@ ExecuteStage::Unparkable ExecuteStage::park_postponed(Batch* batch) {
   for (BatchPart& part : batch->parts) {
     std::vector<LiveItem> done;
     bool any = false;
+    const auto begin = batch->results.outcome.begin();
+    const auto count = static_cast<std::uint64_t>(
+        std::count(begin + part.begin, begin + part.end, static_cast<std::uint8_t>(engine::Outcome::postponed)));
     for (std::uint32_t t = part.begin; t < part.end; ++t) {
       if (!postponed(t)) continue;
       any = true;
-      if (Status status = park(*batch, part, t); !status.ok()) {
+      if (Status status = park(*batch, part, t, kParkedRequestBytes / count); !status.ok()) {
         unparkable.requests.push_back(part.request);
         unparkable.status = std::move(status);
       }
@@ -304,7 +339,8 @@ ExecuteStage::Unparkable ExecuteStage::park_postponed(Batch* batch) {
   return unparkable;
 }
 
-Status ExecuteStage::park(const Batch& batch, const BatchPart& part, std::uint32_t t) {
+// `owner_bytes`: its part of what the request takes.
+Status ExecuteStage::park(const Batch& batch, const BatchPart& part, std::uint32_t t, std::uint64_t owner_bytes) {
   const bool again = part.parked_id != 0;
   Parked parked;
   parked.id = part.parked_id;
@@ -319,6 +355,7 @@ Status ExecuteStage::park(const Batch& batch, const BatchPart& part, std::uint32
   parked.deadline_us = again ? part.deadline_us : batch.header.time_us + batch.columns.wait_timeout_us[t];
   parked.guard = batch.results.failed_index[t];
   parked.precedence = batch.columns.precedence[t];
+  parked.owner_bytes = owner_bytes + 2 * sizeof(std::uint64_t);  // and its place in parked_ids, which may be half full
   const Result<std::uint64_t> id = waiting_->park(batch.columns, t, std::move(parked));
   if (id.ok() && !again) part.request->parked_ids.push_back(*id);
   return id.status();
@@ -343,27 +380,60 @@ void ExecuteStage::fail(std::vector<std::shared_ptr<AdmittedRequest>> requests, 
   std::set<const AdmittedRequest*> seen;
   std::erase_if(requests,
                 [&seen](const auto& request) { return request->failed || !seen.insert(request.get()).second; });
-  std::vector<std::uint64_t> parked_ids;
+  if (requests.empty() && !done) return;
   for (const auto& request : requests) {
     request->failed = true;
     batcher_->drop(request.get());
-    parked_ids.insert(parked_ids.end(), request->parked_ids.begin(), request->parked_ids.end());
   }
-  waiting_->forget(parked_ids);
-  // This runs after the last batch that has a part of these requests, so the executor does not change `decided` any
-  // more.
-  std::function<void()> fail_all = [core = core_, requests = std::move(requests), status, done = std::move(done)] {
-    for (const auto& request : requests) {
-      const Status of_request = request->decided > 0 ? status : status.as_not_run();
+  endings_.push_back({std::move(requests), status, std::move(done)});
+  if (endings_.size() == 1) forget_some();
+}
+
+// They take turns, so that a request with few does not wait for one with many.
+void ExecuteStage::forget_some() {
+  std::size_t left = kForgottenPerStep;
+  while (!endings_.empty() && left > 0) {
+    Ending ending = std::move(endings_.front());
+    endings_.pop_front();
+    if (forget_some_of(&ending, &left)) {
+      finish(std::move(ending));
+    } else {
+      endings_.push_back(std::move(ending));
+    }
+  }
+}
+
+// Returns whether nothing is left.
+bool ExecuteStage::forget_some_of(Ending* ending, std::size_t* left) {
+  for (; ending->request < ending->requests.size(); ++ending->request, ending->id = 0) {
+    std::vector<std::uint64_t>& ids = ending->requests[ending->request]->parked_ids;
+    const std::size_t count = std::min(*left, ids.size() - ending->id);
+    if (count > 0) waiting_->forget(std::span(ids).subspan(ending->id, count));
+    *left -= count;
+    ending->id += count;
+    if (ending->id < ids.size()) return false;
+    ids = {};
+  }
+  return true;
+}
+
+// What is answered with it runs after the last batch that has a part of these requests, so the executor does not change
+// `decided` any more.
+void ExecuteStage::finish(Ending ending) {
+  std::function<void()> fail_all = [core = core_, ending = std::move(ending)] {
+    for (const auto& request : ending.requests) {
+      const Status of_request = request->decided > 0 ? ending.status : ending.status.as_not_run();
       if (request->identity.session) {
         core->sessions.abandon(*request->identity.session, request->identity.number, of_request);
       } else {
         request->sink->fail(of_request);
       }
       core->queue.finished(*request);
-      if (status.code() != StatusCode::cancelled) core->counters.refused.fetch_add(1, std::memory_order_relaxed);
+      if (ending.status.code() != StatusCode::cancelled) {
+        core->counters.refused.fetch_add(1, std::memory_order_relaxed);
+      }
     }
-    if (done) done();
+    if (ending.done) ending.done();
   };
   if (batcher_->has_cancelled_of_failed()) {
     batcher_->attach(std::move(fail_all));
@@ -378,8 +448,8 @@ void ExecuteStage::drain(std::function<void()> done) {
 }
 
 bool ExecuteStage::drained() const {
-  return core_->queue.transactions() == 0 && refused_.empty() && waiting_->quiet() && !batcher_->has_attached() &&
-         core_->in_flight.load() == 0;
+  return core_->queue.transactions() == 0 && commands_.empty() && refused_.empty() && endings_.empty() &&
+         searches_.empty() && waiting_->quiet() && !batcher_->has_attached() && core_->in_flight.load() == 0;
 }
 
 void ExecuteStage::finish_drain() {

@@ -12,16 +12,24 @@
 // - A wrong batch (shadow check) ends the server before anything of it is logged or answered.
 // - The answer worker fails the requests that end without results. It does so after it has answered everything that was
 //   executed or cancelled before.
+// - A request that fails does not run from then on. But it may have very many parked transactions. They are forgotten a
+//   part at a time, so that batches go on between. Only then is the failure answered.
 //
 // Thread safety: only its worker calls step(); any thread may call post() and abandon(); only commands call drain().
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "server/core/access/access.hpp"
 #include "server/core/pipeline/batcher.hpp"
+#include "server/core/pipeline/command_queue.hpp"
 #include "server/core/pipeline/core_context.hpp"
 #include "server/core/pipeline/refused_batch.hpp"
 #include "server/core/pipeline/shadow_check.hpp"
@@ -37,16 +45,18 @@ class ExecuteStage {
   ExecuteStage(CoreContext* core, Batcher* batcher, Waiting* waiting, Reader* reader);
   TimeUs step();
 
-  // Runs `command` on the executor's thread between two batches.
-  void post(std::function<void()> command);
+  // Runs `command` on the executor's thread between two batches, in the turn of its client (command_queue.hpp).
+  // `client`: null for what the server itself does.
+  void post(std::shared_ptr<Client> client, std::function<void()> command);
   // The call of this request has ended without its answer: what of it is neither decided nor in a batch does not run.
   void abandon(SubmittedRequest request);
   // From now on batches form at once. The answer worker calls `done` when everything is answered, and everything parked
   // has failed with UNAVAILABLE.
   void drain(std::function<void()> done);
-  // Fails the requests with parked transactions that the newest access table does not allow any more. (Those in the
-  // queue fail when their turn comes.) Only commands call it.
-  void end_without_rights();
+  // Fails the requests with parked transactions that the newest access table does not allow any more, a part at a time,
+  // and then calls `done` on the executor. Nothing that is not allowed runs meanwhile, because the batcher checks again
+  // what it takes. (So those in the queue fail when their turn comes.) Only commands call it.
+  void end_without_rights(std::function<void()> done);
 
  private:
   // Requests that could not be parked, and the reason for the last of them.
@@ -55,13 +65,35 @@ class ExecuteStage {
     Status status;
   };
 
+  // Requests that have failed and still have parked transactions.
+  struct Ending {
+    std::vector<std::shared_ptr<AdmittedRequest>> requests;
+    Status status;
+    std::function<void()> done;
+    std::size_t request = 0, id = 0;  // of parked_ids of this request: those before are forgotten
+  };
+  // A search for parked transactions that a change of the access table does not allow any more.
+  struct RightsSearch {
+    using Check = std::function<Status(const Rights&, const std::string& user)>;
+    Access::Table table;
+    std::function<void()> done;
+    std::uint64_t last_id = 0, after_id = 0;                           // it looks at those between
+    std::map<const Login*, std::shared_ptr<const Rights>> known = {};  // for one step
+    Status check(const AdmittedRequest& request, const Check& allows);
+  };
+
   void run_commands();
   void end_abandoned();
+  void forget_some();
+  bool forget_some_of(Ending* ending, std::size_t* left);
+  void finish(Ending ending);
+  void search_rights();
   void end_denied();
   void answer_cancelled();
   void expire_sessions(TimeUs now);
   void free_when_idle(TimeUs now);
   bool must_form(TimeUs now) const;
+  bool has_more() const;
   TimeUs next_wake(TimeUs now) const;
 
   bool run_batch();
@@ -69,7 +101,7 @@ class ExecuteStage {
   bool shadow_passes(const Batch& batch);
   void complete(std::unique_ptr<Batch> batch);
   Unparkable park_postponed(Batch* batch);
-  Status park(const Batch& batch, const BatchPart& part, std::uint32_t t);
+  Status park(const Batch& batch, const BatchPart& part, std::uint32_t t, std::uint64_t owner_bytes);
   void refuse(std::unique_ptr<Batch> batch, const Status& status);
   void fail(std::vector<std::shared_ptr<AdmittedRequest>> requests, const Status& status, std::function<void()> done);
   bool drained() const;
@@ -80,8 +112,10 @@ class ExecuteStage {
   Waiting* const waiting_;
   Reader* const reader_;
   ShadowCheck shadow_;
-  StageQueue<std::function<void()>> commands_;
+  CommandQueue commands_;
   StageQueue<SubmittedRequest> abandoned_;
+  std::deque<Ending> endings_;
+  std::deque<RightsSearch> searches_;
   RefusedBatch refused_;
   std::function<void()> when_drained_;
   bool draining_ = false;

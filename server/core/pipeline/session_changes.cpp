@@ -69,8 +69,8 @@ void SessionChanges::open(std::shared_ptr<Client> client, DurationUs lease_us,
   if (client != nullptr) entry.user = client->user();
   const SessionId session = random_session(core_->environment.random);
   entry.identity.session = session;
-  execute_->post([this, entry, session, owner = std::move(*owner),
-                  done = commands_->returning(std::move(client), std::move(done))] {
+  execute_->post(client, [this, entry, session, owner = std::move(*owner),
+                          done = commands_->returning(client, std::move(done))] {
     if (!entry.user.empty() && !core_->access.latest()->users().contains(entry.user)) {  // removed while this waited
       opening_.fetch_sub(1);
       return done(login_gone(entry.user).as_not_run(), 0);
@@ -117,7 +117,7 @@ void SessionChanges::close(std::shared_ptr<Client> client, const SessionId& sess
   SessionEntry entry;
   entry.kind = SessionEntry::Kind::closed;
   entry.identity.session = session;
-  execute_->post([this, entry, done = commands_->returning(std::move(client), std::move(done))] {
+  execute_->post(client, [this, entry, done = commands_->returning(client, std::move(done))] {
     batcher_->attach(entry);
     batcher_->attach([done] { done(Status()); });
   });

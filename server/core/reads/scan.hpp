@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,8 @@ struct ScanRequest {
   std::shared_ptr<Client> client = {};   // who reads; null: nobody in particular
   // Whose rights count when the page is read; null: the server has no logins.
   std::shared_ptr<const Login> login = {};
+  // Whether nobody waits for the page any more; none: not known. Any thread may call it.
+  std::function<bool()> is_over = {};
 };
 
 struct ScanPage {

@@ -70,7 +70,10 @@ Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
       if (session == nullptr) {
         return {};
       }
-      session->acknowledge(entry.identity.acknowledged_through);
+      {
+        Dropped dropped;
+        session->acknowledge(entry.identity.acknowledged_through, &dropped);
+      }
       return restore_results(session.get(), entry.identity.number, entry.identity.digest, entry.transactions,
                              entry.results);
   }

@@ -86,7 +86,7 @@ static bool same_content(const UploadedPart& known, const Hash128& digest, std::
 
 // Checks who asks, and the number. If both are right, renews the lease and acknowledges. Requires the session's lock.
 Status SessionTable::enter(Session* session, const Client* client, std::uint64_t number,
-                           std::uint64_t acknowledged_through, TimeUs now_us) {
+                           std::uint64_t acknowledged_through, TimeUs now_us, Dropped* dropped) {
   if (session->closed) {
     return unknown_session();
   }
@@ -96,7 +96,7 @@ Status SessionTable::enter(Session* session, const Client* client, std::uint64_t
     return acknowledged_already(number, acknowledged);
   }
   session->renew(now_us);
-  session->acknowledge(acknowledged_through);
+  session->acknowledge(acknowledged_through, dropped);
   return {};
 }
 
@@ -175,10 +175,11 @@ SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us)
   }
   for (;;) {
     std::shared_ptr<RequestState> request;
+    Dropped dropped;  // freed after the lock
     {
       const std::scoped_lock lock(session->mutex);
       if (Status status = enter(session.get(), header.client.get(), header.identity.number,
-                                header.identity.acknowledged_through, now_us);
+                                header.identity.acknowledged_through, now_us, &dropped);
           !status.ok()) {
         return {SessionAdmission::Kind::refused, std::move(status), false, {}, 0};
       }
@@ -220,7 +221,7 @@ std::optional<SessionAdmission> SessionTable::admit_known(Session* session, Requ
   SessionAdmission admission;
   {
     const std::scoped_lock lock(session->mutex);
-    if (session->request(header.identity.number).get() != request) {
+    if (session->closed || session->request(header.identity.number).get() != request) {
       return std::nullopt;
     }
     if (!header.upload_gone) {
@@ -274,7 +275,7 @@ void SessionTable::deliver(const SessionId& session_id, std::uint64_t number, co
     const bool last = request->complete();
     {
       const std::scoped_lock lock(session->mutex);
-      if (!request->dropped) {
+      if (!request->dropped && !session->closed) {
         session->charge(request.get(), encoded.size());
         request->stored.push_back(std::move(encoded));
       }

@@ -78,6 +78,12 @@ struct SessionTable::RequestState {
   std::vector<std::uint32_t> remaining() const;  // indices without a stored result
 };
 
+// What a session does not need any more. It is freed without a lock, because that may take a while.
+struct SessionTable::Dropped {
+  std::vector<std::shared_ptr<RequestState>> requests;
+  std::vector<std::shared_ptr<Upload>> uploads;
+};
+
 struct SessionTable::Session {
   Session(const SessionId& session_id, DurationUs lease, std::string user_name, TimeUs now_us, ByteCounts* bytes_of_all,
           const UploadLimits& limits)
@@ -96,7 +102,9 @@ struct SessionTable::Session {
   ByteCounts* const total;  // of all sessions
 
   mutable std::mutex mutex;
-  bool closed = false;  // it stays in the table until nothing of it is in flight
+  // It stays in the table until nothing of it is in flight, and stores nothing more. Its requests leave it when they
+  // end, or with free_ended().
+  bool closed = false;
   TimeUs deadline_us;
   std::uint64_t acknowledged_through = 0;
   std::uint64_t stored_bytes = 0, reserved_bytes = 0;
@@ -128,11 +136,14 @@ struct SessionTable::Session {
     return it == requests.end() ? nullptr : it->second;
   }
 
-  void acknowledge(std::uint64_t through) {
+  void acknowledge(std::uint64_t through, Dropped* dropped) {
     if (through > acknowledged_through) {
       acknowledged_through = through;
-      drop(requests.upper_bound(through));
-      uploads.erase(uploads.begin(), uploads.upper_bound(through));
+      drop(requests.begin(), requests.upper_bound(through), dropped);
+      while (!uploads.empty() && uploads.begin()->first <= through) {
+        dropped->uploads.push_back(std::move(uploads.begin()->second));
+        uploads.erase(uploads.begin());
+      }
     }
   }
 
@@ -170,9 +181,10 @@ struct SessionTable::Session {
     count_for_owner(0, bytes);
   }
 
-  // Forgets the requests before `end`. A request in flight is forgotten when it ends.
-  void drop(std::map<std::uint64_t, std::shared_ptr<RequestState>>::iterator end) {
-    for (auto it = requests.begin(); it != end;) {
+  using Requests = std::map<std::uint64_t, std::shared_ptr<RequestState>>;
+  // Forgets the requests from `begin` to `end`. A request in flight is forgotten when it ends.
+  void drop(Requests::iterator begin, Requests::iterator end, Dropped* dropped) {
+    for (auto it = begin; it != end;) {
       RequestState& state = *it->second;
       state.dropped = true;
       unreserve(&state, state.reserved_bytes);
@@ -180,6 +192,7 @@ struct SessionTable::Session {
         ++it;
       } else {
         refund(&state);
+        dropped->requests.push_back(std::move(it->second));
         it = requests.erase(it);
       }
     }
@@ -198,17 +211,11 @@ struct SessionTable::Session {
     return first_us;
   }
 
-  void close() {
-    closed = true;
-    drop(requests.end());
-    uploads.clear();
-  }
-
   // A request in flight has ended. Returns whether the session is closed and nothing of it is in flight any more.
   bool land(std::uint64_t number, RequestState* state, bool keep) {
     state->in_flight = false;
     --in_flight;
-    if (state->dropped || !keep) {
+    if (state->dropped || closed || !keep) {
       unreserve(state, state->reserved_bytes);
       refund(state);
       requests.erase(number);

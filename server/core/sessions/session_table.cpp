@@ -126,19 +126,71 @@ Status SessionTable::close(const SessionId& id) {
   if (session == nullptr) {
     return unknown_session();
   }
+  bool is_over = false;
   {
     const std::scoped_lock lock(session->mutex);
     if (session->closed) {
       return unknown_session();
     }
-    session->close();
+    session->closed = true;
     count_.fetch_sub(1, std::memory_order_relaxed);
-    if (session->in_flight > 0) {
-      return {};
+    is_over = session->in_flight == 0;
+  }
+  if (is_over) {
+    erase(id);
+  }
+  ended(session);
+  return {};
+}
+
+void SessionTable::ended(std::shared_ptr<Session> session) {
+  const std::scoped_lock lock(ended_mutex_);
+  ended_.push_back({std::move(session)});
+  ended_count_.store(ended_.size(), std::memory_order_release);
+}
+
+// One upload at a time, because an upload can be large.
+void SessionTable::free_ended(std::size_t most) {
+  if (!has_ended()) {
+    return;
+  }
+  for (std::size_t freed = 0; freed < most;) {
+    Dropped dropped;  // freed after the locks, and so is the session
+    Ended next;
+    {
+      const std::scoped_lock lock(ended_mutex_);
+      if (ended_.empty()) {
+        return;
+      }
+      next = std::move(ended_.front());
+      ended_.pop_front();
+      ended_count_.store(ended_.size(), std::memory_order_release);
+    }
+    Session& session = *next.session;
+    bool is_done = false;
+    {
+      const std::scoped_lock lock(session.mutex);
+      auto it = session.requests.upper_bound(next.through);
+      const auto begin = it;
+      for (; it != session.requests.end() && freed < most; ++it) {
+        next.through = it->first;
+        freed += 1 + (it->second->in_flight ? 0 : it->second->stored.size());
+      }
+      is_done = it == session.requests.end() && session.uploads.empty();
+      session.drop(begin, it, &dropped);
+      if (!session.uploads.empty()) {
+        dropped.uploads.push_back(std::move(session.uploads.begin()->second));
+        session.uploads.erase(session.uploads.begin());
+        freed = most;
+      }
+    }
+    ++freed;
+    if (!is_done) {
+      const std::scoped_lock lock(ended_mutex_);
+      ended_.push_front(std::move(next));
+      ended_count_.store(ended_.size(), std::memory_order_release);
     }
   }
-  erase(id);
-  return {};
 }
 
 Status SessionTable::touch(const SessionId& id, TimeUs now_us) {
@@ -163,41 +215,55 @@ bool SessionTable::contains(const SessionId& id) const {
   return !session->closed;
 }
 
-std::vector<SessionId> SessionTable::expire(TimeUs now_us) {
+std::vector<SessionId> SessionTable::expire(TimeUs now_us, std::size_t most) {
   std::vector<SessionId> expired;
   for (Shard& shard : shards_) {
+    if (expired.size() >= most) {
+      break;
+    }
     if (shard.next_expiry_us.load(std::memory_order_relaxed) <= now_us) {
-      expire_shard(&shard, now_us, &expired);
+      expire_shard(&shard, now_us, most, &expired);
     }
   }
   count_.fetch_sub(expired.size(), std::memory_order_relaxed);
   return expired;
 }
 
-void SessionTable::expire_shard(Shard* shard, TimeUs now_us, std::vector<SessionId>* expired) {
+void SessionTable::expire_shard(Shard* shard, TimeUs now_us, std::size_t most, std::vector<SessionId>* expired) {
   // Declared before the locks and so freed after them, because to free an upload may take a while.
   std::vector<std::shared_ptr<Upload>> dropped;
-  const std::scoped_lock shard_lock(shard->mutex);
-  TimeUs next_us = kNever;
-  std::erase_if(shard->sessions, [&](const auto& entry) {
-    Session& session = *entry.second;
-    const std::scoped_lock lock(session.mutex);
-    if (session.closed) {
-      return false;
-    }
-    if (session.in_flight > 0) {
-      session.renew(now_us);
-    }
-    if (session.deadline_us > now_us) {
-      session.drop_idle_uploads(now_us, &dropped);
-      next_us = std::min({next_us, session.deadline_us, session.uploads_idle_from_us()});
-      return false;
-    }
-    session.close();
-    expired->push_back(session.id);
-    return true;
-  });
-  shard->next_expiry_us = std::max(next_us, now_us + kExpiryStepUs);
+  std::vector<std::shared_ptr<Session>> over;
+  {
+    const std::scoped_lock shard_lock(shard->mutex);
+    TimeUs next_us = kNever;
+    std::erase_if(shard->sessions, [&](auto& entry) {
+      Session& session = *entry.second;
+      const std::scoped_lock lock(session.mutex);
+      if (session.closed) {
+        return false;
+      }
+      if (session.in_flight > 0) {
+        session.renew(now_us);
+      }
+      if (session.deadline_us > now_us) {
+        session.drop_idle_uploads(now_us, &dropped);
+        next_us = std::min({next_us, session.deadline_us, session.uploads_idle_from_us()});
+        return false;
+      }
+      if (expired->size() >= most) {
+        next_us = now_us;
+        return false;
+      }
+      session.closed = true;
+      expired->push_back(session.id);
+      over.push_back(entry.second);
+      return true;
+    });
+    shard->next_expiry_us = next_us == now_us ? now_us : std::max(next_us, now_us + kExpiryStepUs);
+  }
+  for (std::shared_ptr<Session>& session : over) {
+    ended(std::move(session));
+  }
 }
 
 }  // namespace kilokv::server

@@ -22,6 +22,10 @@
 // Everything stored here is already durable: deliver() is called after the sync, and the restore functions read from
 // the log.
 //
+// What a session no longer needs can be large. A session that ends is taken out of the table at once, and its requests
+// and uploads are freed a part at a time (free_ended). They count until then. What a request acknowledges is freed by
+// its own thread, without a lock.
+//
 // Thread safety: any thread. A request's lock is held while its sinks are called, and no other lock is. So a sink gets
 // stored results before live ones, and never two calls at once. A sink may submit another request during a call, but
 // not one that is in flight. Order of locks: request, then session. A shard's lock is taken alone.
@@ -29,7 +33,9 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -130,8 +136,11 @@ class SessionTable {
   Status touch(const SessionId& id, TimeUs now_us);
   // Closes the sessions whose lease is over, and returns them. It may be up to a quarter second late, which makes
   // frequent calls cheap. A request in flight keeps its session alive. Also drops uploads to which no chunk came for
-  // too long.
-  std::vector<SessionId> expire(TimeUs now_us);
+  // too long. Closes at most `most` sessions; if it closes so many, there may be more.
+  std::vector<SessionId> expire(TimeUs now_us, std::size_t most = SIZE_MAX);
+  // Frees some of what ended sessions hold: about `most` results. has_ended(): whether there is any.
+  void free_ended(std::size_t most);
+  bool has_ended() const { return ended_count_.load(std::memory_order_acquire) > 0; }
   bool contains(const SessionId& id) const;
 
   // Decides what happens to a request, and renews the lease. Errors (refused): FAILED_PRECONDITION: no such session, or
@@ -185,6 +194,11 @@ class SessionTable {
   };
   struct RequestState;
   struct Session;
+  struct Dropped;
+  struct Ended {
+    std::shared_ptr<Session> session;
+    std::uint64_t through = 0;  // its requests up to this number are freed, or in flight
+  };
   struct SessionIdHash {
     std::size_t operator()(const SessionId& id) const;
   };
@@ -200,12 +214,13 @@ class SessionTable {
   std::shared_ptr<Session> find(const SessionId& id) const;
   void insert(const std::shared_ptr<Session>& session, TimeUs now_us);
   void erase(const SessionId& id);
-  void expire_shard(Shard* shard, TimeUs now_us, std::vector<SessionId>* expired);
+  void expire_shard(Shard* shard, TimeUs now_us, std::size_t most, std::vector<SessionId>* expired);
+  void ended(std::shared_ptr<Session> session);
   void look_at(const SessionId& id, TimeUs at_us);  // expire() checks the session at this time or earlier
   static Status keep(Session* session, std::uint64_t number, std::shared_ptr<Upload>* upload);
   void give_back(Session* session, std::uint64_t number, std::shared_ptr<Upload> upload);
   static Status enter(Session* session, const Client* client, std::uint64_t number, std::uint64_t acknowledged_through,
-                      TimeUs now_us);
+                      TimeUs now_us, Dropped* dropped);
   Status check_size(std::uint64_t stored_bytes_max) const;
   Status reserve_room(Session* session, std::uint64_t number, RequestState* request,
                       std::uint64_t stored_bytes_max) const;
@@ -222,6 +237,9 @@ class SessionTable {
   std::array<Shard, kShards> shards_;
   std::atomic<std::uint64_t> count_{0};
   ByteCounts bytes_;  // of all sessions
+  std::mutex ended_mutex_;
+  std::deque<Ended> ended_;
+  std::atomic<std::size_t> ended_count_{0};
 };
 
 }  // namespace kilokv::server

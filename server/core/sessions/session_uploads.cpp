@@ -16,10 +16,11 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
   for (;;) {
     std::shared_ptr<Upload> upload;
     SessionOwner owner;
+    Dropped dropped;  // freed after the lock
     {
       const std::scoped_lock lock(session->mutex);
       if (Status status = enter(session.get(), chunk.client.get(), chunk.identity.number,
-                                chunk.identity.acknowledged_through, now_us);
+                                chunk.identity.acknowledged_through, now_us, &dropped);
           !status.ok()) {
         return status;
       }

@@ -17,7 +17,9 @@ constexpr std::size_t kFilterBitsPerKey = 32;   // at least; about one lookup in
 constexpr std::uint64_t kAllocationBytes = 16;  // the allocator's overhead
 
 Held* bytes_of_client(const Parked& parked) {
-  return parked.client == nullptr ? nullptr : parked.client->account(&Client::parked_bytes);
+  if (parked.client == nullptr) return nullptr;
+  Client* const client = parked.session ? parked.client->keeper() : parked.client;
+  return client->account(&Client::parked_bytes);
 }
 
 }  // namespace
@@ -69,6 +71,11 @@ const Parked* ParkingLot::find(std::uint64_t id) const {
   return it == entries_.end() ? nullptr : &it->second.parked;
 }
 
+Parked* ParkingLot::find(std::uint64_t id) {
+  const auto it = entries_.find(id);
+  return it == entries_.end() ? nullptr : &it->second.parked;
+}
+
 void ParkingLot::written(std::span<const engine::BeforeImage> images) {
   if (waiting_.empty()) {
     return;
@@ -88,7 +95,7 @@ void ParkingLot::written(std::span<const engine::BeforeImage> images) {
   }
 }
 
-const Parked* ParkingLot::next_candidate() {
+Parked* ParkingLot::next_candidate() {
   while (!written_keys_.empty()) {
     const KeyId key = written_keys_.front();
     written_keys_.pop_front();
@@ -117,8 +124,10 @@ void ParkingLot::due(TimeUs stamp_us, std::size_t max, std::vector<std::uint64_t
     const std::size_t place = places.back();
     places.pop_back();
     if (place < heap_.size() && heap_[place]->parked.deadline_us <= stamp_us) {
-      ids->push_back(heap_[place]->parked.id);
-      --max;
+      if (!heap_[place]->parked.awake) {
+        ids->push_back(heap_[place]->parked.id);
+        --max;
+      }
       places.push_back(2 * place + 1);
       places.push_back(2 * place + 2);
     }
@@ -167,7 +176,7 @@ std::uint64_t ParkingLot::cost(const Parked& parked, std::size_t waits) {
   constexpr std::uint64_t kPointerBytes = sizeof(void*);
   constexpr std::uint64_t kHashNodeBytes = 2 * kPointerBytes + kAllocationBytes;
   constexpr std::uint64_t kTreeNodeBytes = 5 * kPointerBytes + kAllocationBytes;
-  return sizeof(Entry) + kTreeNodeBytes + kPointerBytes + parked.packed.size() + kAllocationBytes +
+  return parked.owner_bytes + sizeof(Entry) + kTreeNodeBytes + kPointerBytes + parked.packed.size() + kAllocationBytes +
          waits * (sizeof(Wait) + sizeof(KeyId) + sizeof(Waiters) + kHashNodeBytes + 4 * kFilterBitsPerKey / 8) +
          kAllocationBytes + (parked.session ? sizeof(RequestName) + kPointerBytes + kHashNodeBytes : 0);
 }

@@ -9,7 +9,8 @@
 // transactions that wait for one key: each comes up again only after all others, even if the key is written all the
 // time.
 //
-// Memory: a one-key withdrawal in a session takes about 630 bytes of heap; 180 of them are the packed transaction.
+// Memory: a one-key withdrawal in a session takes about 640 bytes of heap; 180 of them are the packed transaction. What
+// its request takes counts, too.
 //
 // Thread safety: only the executor's thread.
 #pragma once
@@ -47,7 +48,9 @@ struct Parked {
   TimeUs deadline_us = 0;   // compared with batch stamps
   std::uint32_t guard = 0;  // the deciding guard
   std::uint8_t precedence = 0;
-  std::string packed;  // filled by park() (engine::pack_transaction)
+  bool awake = false;             // the caller's mark: it is to run again, although its deadline is not over
+  std::uint64_t owner_bytes = 0;  // its part of what `owner` takes
+  std::string packed;             // filled by park() (engine::pack_transaction)
 };
 
 class ParkingLot {
@@ -65,15 +68,16 @@ class ParkingLot {
   void written(std::span<const engine::BeforeImage> images);
   // The next candidate: a transaction that waits for a key which was written after it last came up or was parked. Null
   // if there is none. It stays parked.
-  const Parked* next_candidate();
+  Parked* next_candidate();
   bool has_candidates() const { return !written_keys_.empty(); }
-  // Appends the ids of at most `max` transactions whose deadline is at or before `stamp_us`.
+  // Appends the ids of at most `max` transactions whose deadline is at or before `stamp_us`, and which are not awake.
   void due(TimeUs stamp_us, std::size_t max, std::vector<std::uint64_t>* ids) const;
   // The earliest deadline; kNever (core/environment.hpp) if nothing is parked.
   TimeUs next_deadline_us() const;
 
   // Null if no such transaction is parked (any more). The pointer is valid until the transaction is taken.
   const Parked* find(std::uint64_t id) const;
+  Parked* find(std::uint64_t id);
   // Removes the transaction and returns it. Requires: find(id) != nullptr.
   Parked take(std::uint64_t id);
 
@@ -82,10 +86,6 @@ class ParkingLot {
                                         std::vector<std::uint32_t> indices) const;
   // At most `limit` parked transactions with ids above `after_id`, in order of id.
   std::vector<const Parked*> list(std::uint64_t after_id, std::size_t limit) const;
-
-  void visit(const std::function<void(const Parked&)>& visitor) const {
-    for (const auto& [id, entry] : entries_) visitor(entry.parked);
-  }
 
   // The id that was given last.
   std::uint64_t last_id() const { return last_id_; }

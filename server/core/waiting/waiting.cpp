@@ -11,12 +11,15 @@ namespace {
 
 constexpr std::size_t kCandidatesPerBatch = 1024;  // about a quarter of a millisecond
 constexpr std::size_t kFilteredPerCall = 1024;
+constexpr std::size_t kGoneMax = 1024;
 constexpr std::size_t kGuardsPerCandidate = 8;  // a candidate with more guards counts more than once
 
 }  // namespace
 
-Waiting::Waiting(const DatabaseOptions& options)
-    : awake_max_(options.batch_max_transactions), lot_(options.parked_max, options.parked_bytes_max) {}
+Waiting::Waiting(const DatabaseOptions& options, std::function<bool(const Parked&)> is_over)
+    : awake_max_(options.batch_max_transactions),
+      is_over_(std::move(is_over)),
+      lot_(options.parked_max, options.parked_bytes_max) {}
 
 Result<std::uint64_t> Waiting::park(const engine::TransactionColumns& columns, std::size_t t, Parked parked) {
   if (closed_) return draining();
@@ -32,31 +35,73 @@ void Waiting::wake_candidates(const engine::Engine& engine, BatchNumber last, bo
   if (!lot_.has_candidates()) return;
   if (looked_after_ == last && !idle) return;
   looked_after_ = last;
-  for (std::size_t looked = 0; looked < kCandidatesPerBatch && awake_.size() < awake_max_;) {
-    const Parked* candidate = lot_.next_candidate();
+  for (std::size_t looked = 0; looked < kCandidatesPerBatch && awake_count_ < awake_max_;) {
+    Parked* const candidate = lot_.next_candidate();
     if (candidate == nullptr) return;
+    if (candidate->awake || is_over(*candidate)) {
+      ++looked;
+      continue;
+    }
     scratch_.clear();
     engine::unpack_transaction(candidate->packed, &scratch_);
     looked += 1 + scratch_.guard_kind.size() / kGuardsPerCandidate;
-    if (!engine.would_wait(scratch_, 0)) awake_.push_back(candidate->id);
+    if (!engine.would_wait(scratch_, 0)) wake_last(candidate);
   }
 }
 
-// The due transactions and those that are awake, in the order of their first arrival. Removes the ids from those that
-// are awake.
+void Waiting::wake_last(Parked* parked) {
+  parked->awake = true;
+  ++awake_count_;
+  awake_.push_back(parked->id);
+}
+
+void Waiting::wake_first(std::uint64_t id) {
+  lot_.find(id)->awake = true;
+  ++awake_count_;
+  awake_.push_front(id);
+}
+
+// The transaction that woke first; it is not awake any more. 0: none is awake.
+std::uint64_t Waiting::next_awake() {
+  while (!awake_.empty()) {
+    Parked* const parked = lot_.find(awake_.front());
+    awake_.pop_front();
+    if (parked == nullptr || !parked->awake) continue;  // it has left
+    parked->awake = false;
+    --awake_count_;
+    return parked->id;
+  }
+  return 0;
+}
+
+Parked Waiting::take(std::uint64_t id) {
+  Parked parked = lot_.take(id);
+  if (parked.awake) --awake_count_;
+  return parked;
+}
+
+// The due transactions and those that are awake, in the order of their first arrival. They are not awake any more. Each
+// gets half of the places if it needs so many. If a half is not a whole number, it is rounded up every other time.
 std::vector<std::uint64_t> Waiting::next_ids(TimeUs stamp_us, std::size_t max) {
   std::vector<std::uint64_t> ids;
-  if (!lot_.empty()) lot_.due(stamp_us, max, &ids);
-  for (std::size_t i = ids.size(); i < max && !awake_.empty(); ++i) {
-    ids.push_back(awake_.front());
-    awake_.pop_front();
+  round_up_ = !round_up_;
+  const std::size_t of_awake = std::min(awake_count_, (max + (round_up_ ? 1 : 0)) / 2);
+  if (!lot_.empty()) lot_.due(stamp_us, max - of_awake, &ids);
+  while (ids.size() < max) {
+    const std::uint64_t id = next_awake();
+    if (id == 0) break;
+    ids.push_back(id);
   }
   std::vector<std::pair<std::uint64_t, std::uint64_t>> by_arrival;
   for (const std::uint64_t id : ids) {
-    if (const Parked* parked = lot_.find(id); parked != nullptr) by_arrival.emplace_back(parked->arrival, id);
+    const Parked& parked = *lot_.find(id);
+    if (is_over(parked)) {
+      static_cast<void>(take(id));
+    } else {
+      by_arrival.emplace_back(parked.arrival, id);
+    }
   }
   std::sort(by_arrival.begin(), by_arrival.end());
-  by_arrival.erase(std::unique(by_arrival.begin(), by_arrival.end()), by_arrival.end());
   ids.clear();
   for (const auto& [arrival, id] : by_arrival) ids.push_back(id);
   return ids;
@@ -92,15 +137,15 @@ std::optional<Waiting::Cancelled> Waiting::take_cancelled(const std::function<bo
   bool is_last = true;
   const std::vector<std::uint64_t> ids = ready->target.filter ? next_ids_of(&*ready, &is_last) : ids_of(ready->target);
   Cancelled cancelled;
-  for (const std::uint64_t id : ids) cancelled.parked.push_back(lot_.take(id));
-  cancelled.count = ready->count += ids.size();
+  for (const std::uint64_t id : ids) {
+    if (!is_over(*lot_.find(id))) cancelled.parked.push_back(take(id));
+  }
+  cancelled.count = ready->count += cancelled.parked.size();
   if (is_last) {
     cancelled.done = std::move(ready->done);
     cancelling_.erase(ready);
   }
-  if (!cancelled.parked.empty()) {  // in one pass, because a cancel can name as many as a request has
-    drop_gone_from_awake();
-  }
+  drop_gone_from_awake();
   publish();
   return cancelled;
 }
@@ -152,25 +197,35 @@ std::vector<ParkedTransaction> Waiting::list(std::uint64_t after_id, std::uint32
   return listed;
 }
 
+std::uint64_t Waiting::visit(std::uint64_t after_id, std::size_t limit,
+                             const std::function<void(const Parked&)>& visitor) const {
+  const std::vector<const Parked*> listed = lot_.list(after_id, limit);
+  for (const Parked* parked : listed) visitor(*parked);
+  return listed.empty() ? 0 : listed.back()->id;
+}
+
 void Waiting::forget(std::span<const std::uint64_t> ids) {
-  bool any = false;
   for (const std::uint64_t id : ids) {
-    if (lot_.find(id) == nullptr) continue;
-    static_cast<void>(lot_.take(id));
-    any = true;
+    if (std::as_const(lot_).find(id) != nullptr) static_cast<void>(take(id));
   }
-  if (any) drop_gone_from_awake();
+  drop_gone_from_awake();
   publish();
 }
 
+// Looks at all only if most have left, so that this costs little for each that leaves.
 void Waiting::drop_gone_from_awake() {
-  std::erase_if(awake_, [this](std::uint64_t id) { return lot_.find(id) == nullptr; });
+  if (awake_.size() <= 2 * awake_count_ + kGoneMax) return;
+  std::erase_if(awake_, [this](std::uint64_t id) {
+    const Parked* const parked = lot_.find(id);
+    return parked == nullptr || !parked->awake;
+  });
 }
 
 std::vector<Parked> Waiting::close() {
   closed_ = true;
   std::vector<Parked> left;
-  while (!lot_.empty()) left.push_back(lot_.take(lot_.list(0, 1).front()->id));
+  while (!lot_.empty()) left.push_back(take(lot_.list(0, 1).front()->id));
+  awake_.clear();
   publish();
   return left;
 }

@@ -11,7 +11,12 @@
 //
 // Invariants:
 // - One hand_out() offers transactions in the order of their first arrival. A transaction that gets no place keeps its
-//   turn, before all that wake later.
+//   turn, before all that wake later. If many are due and many are awake, half of those that are offered are due. So
+//   deadlines that come together do not keep out those that wake.
+// - What belongs to a request that has failed (`is_over`) neither runs nor is cancelled. The caller forgets it, a part
+// at
+//   a time.
+// - `awake_` has each transaction once that is awake, and perhaps ids that have left.
 // - A cancel is carried out only when no part of its request is queued. Each transaction of the request is then either
 //   decided or parked here.
 // - After close() nothing is parked.
@@ -43,7 +48,8 @@ namespace kilokv::server {
 
 class Waiting {
  public:
-  explicit Waiting(const DatabaseOptions& options);
+  // `is_over`: whether the request of a parked transaction has failed; none: never.
+  explicit Waiting(const DatabaseOptions& options, std::function<bool(const Parked&)> is_over = {});
 
   // Parks transaction t of `columns`, and returns its id. Errors: RESOURCE_EXHAUSTED, as ParkingLot::park; UNAVAILABLE
   // after close().
@@ -57,7 +63,7 @@ class Waiting {
   // follow one another without a batch between. `last`: the newest executed batch.
   void wake_candidates(const engine::Engine& engine, BatchNumber last, bool idle);
   bool has_candidates() const { return lot_.has_candidates(); }
-  std::size_t awake() const { return awake_.size(); }
+  std::size_t awake() const { return awake_count_; }
   TimeUs next_deadline_us() const { return lot_.next_deadline_us(); }  // kNever if nothing is parked
 
   // Offers at most `max` transactions that are due at `stamp_us` or awake to `take`, a function from const Parked& to
@@ -66,8 +72,10 @@ class Waiting {
   std::size_t hand_out(TimeUs stamp_us, std::size_t max, Take take) {
     const std::vector<std::uint64_t> ids = next_ids(stamp_us, max);
     std::size_t taken = 0;
-    while (taken < ids.size() && take(*lot_.find(ids[taken]))) static_cast<void>(lot_.take(ids[taken++]));
-    awake_.insert(awake_.begin(), ids.begin() + static_cast<std::ptrdiff_t>(taken), ids.end());
+    while (taken < ids.size() && take(std::as_const(*lot_.find(ids[taken])))) {
+      static_cast<void>(lot_.take(ids[taken++]));
+    }
+    for (std::size_t i = ids.size(); i > taken; --i) wake_first(ids[i - 1]);
     return taken;
   }
 
@@ -86,17 +94,22 @@ class Waiting {
   // At most `limit` parked transactions with ids above `after_id`, in order of id.
   std::vector<ParkedTransaction> list(std::uint64_t after_id, std::uint32_t limit);
 
-  // Visits all parked transactions, in order of id. Nothing may be parked, or leave, meanwhile.
-  void visit(const std::function<void(const Parked&)>& visitor) const { lot_.visit(visitor); }
+  // Visits at most `limit` parked transactions with ids above `after_id`, in order of id. Returns the id of the last
+  // one; 0: there was none. Nothing may be parked, or leave, meanwhile.
+  std::uint64_t visit(std::uint64_t after_id, std::size_t limit,
+                      const std::function<void(const Parked&)>& visitor) const;
 
-  // Removes these transactions, because their request fails. Ids that are not parked (any more) are skipped.
+  // The id of the transaction that was parked last.
+  std::uint64_t last_id() const { return lot_.last_id(); }
+
+  // Removes these transactions, because their request has failed. Ids that are not parked (any more) are skipped.
   void forget(std::span<const std::uint64_t> ids);
   // Whether a cancel has taken some of its transactions, and goes on with the next call of take_cancelled().
   bool has_cancel_under_way() const {
     return std::any_of(cancelling_.begin(), cancelling_.end(), [](const Cancelling& c) { return c.after_id != 0; });
   }
   // Whether no transaction here will run, or be cancelled, until a batch writes or time passes.
-  bool quiet() const { return awake_.empty() && cancelling_.empty() && !lot_.has_candidates(); }
+  bool quiet() const { return awake_count_ == 0 && cancelling_.empty() && !lot_.has_candidates(); }
   // Removes and returns all parked transactions. After that, nothing can be parked.
   std::vector<Parked> close();
 
@@ -118,12 +131,20 @@ class Waiting {
   std::vector<std::uint64_t> next_ids_of(Cancelling* cancelling, bool* is_last);
   bool passes(const Parked& parked, const Cancelling& cancelling);
   std::string_view guard_key_of(const Parked& parked);
+  bool is_over(const Parked& parked) const { return is_over_ && is_over_(parked); }
+  void wake_last(Parked* parked);
+  void wake_first(std::uint64_t id);
+  std::uint64_t next_awake();
+  Parked take(std::uint64_t id);
   void drop_gone_from_awake();
   void publish();
 
   const std::size_t awake_max_;
+  const std::function<bool(const Parked&)> is_over_;
   ParkingLot lot_;
   std::deque<std::uint64_t> awake_;  // ids, in the order in which they woke
+  std::size_t awake_count_ = 0;      // of those that are parked and awake
+  bool round_up_ = false;            // of the next half that is for those that are awake
   std::deque<Cancelling> cancelling_;
   BatchNumber looked_after_ = 0;  // the batch after which candidates were last checked
   bool closed_ = false;

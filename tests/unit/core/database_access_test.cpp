@@ -200,6 +200,47 @@ TEST_F(DatabaseAccessTest, WhatNeedsNothingOfTheRevokedStaysParked) {
   EXPECT_EQ(waits->outcome(0), Outcome::committed);
 }
 
+// The search for them takes many steps. What it has not found yet is checked before it runs.
+TEST_F(DatabaseAccessTest, AmongManyParkedOnesNoneRunsThatARevokeDenies) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    sim.scheduler.reseed(seed);
+    change(role("teller", {{"a", "c"}}));
+    std::vector<std::shared_ptr<RecordingSink>> others;
+    for (int i = 0; i < 4000; ++i) {
+      others.push_back(submit_as("root", "t0", waiting_for("never")));
+    }
+    settle();
+    const std::string key = "a" + std::to_string(seed);
+    const auto hers = alice(waiting_for(key));
+    settle();
+    ASSERT_FALSE(hers->ended());
+    bool answered = false;
+    database->change_access(
+        nullptr,
+        [](const AccessTable&) -> Result<AccessChange> {
+          return role("teller", {{"b", "c"}});
+        },
+        [&](const Result<BatchNumber>& batch) { answered = batch.ok(); });
+    std::shared_ptr<RecordingSink> writer;
+    for (std::uint64_t step = 0; step < 200; ++step) {
+      sim.scheduler.run_one();
+      if (step == seed) writer = submit(add(key, 10));
+    }
+    settle();
+    EXPECT_TRUE(answered);
+    EXPECT_TRUE(writer->done);
+    EXPECT_TRUE(denied(hers)) << seed;
+    EXPECT_EQ(integer(key), 10) << "it did not run";
+    CancelTarget target;
+    target.filter = ParkedFilter{};
+    database->cancel({}, target, [](const Result<std::uint64_t>&) {});
+    settle();
+    for (const auto& other : others) ASSERT_TRUE(other->done) << "of others nothing was denied";
+    EXPECT_EQ(database->status().parked, 0u);
+    EXPECT_EQ(log.reserved(), 0u);
+  }
+}
+
 // The executor makes the change before it takes what is queued.
 TEST_F(DatabaseAccessTest, WhatIsQueuedWhenARevokeComesDoesNotRun) {
   const auto queued = alice(adding("a1"));

@@ -1,4 +1,10 @@
 // Several clients: nobody takes the room of others, and what is sent outside a session ends with its call.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "server/core/clients/client.hpp"
 #include "tests/unit/core/core_fixture.hpp"
 
@@ -51,6 +57,42 @@ class DatabaseClientsTest : public CoreFixture {
       for (int i = 0; i < times; ++i) b.range_op(OpKind::range_get, "", "", limit);
       b.end();
     };
+  }
+  // One transaction that waits, and whose 128 PUTs copy a value.
+  static Build waits_and_copies() {
+    return [](engine::ColumnsBuilder& b) {
+      b.begin(0, 60000000);
+      b.guard(engine::GuardKind::exists, engine::OnFalse::wait, b.key("never"), 0);
+      b.op(OpKind::get, b.key("large"));
+      for (int i = 0; i < 128; ++i) b.op(OpKind::put, b.key("copy"), engine::Operand::get, 0);
+      b.end();
+    };
+  }
+  static Build puts(std::size_t bytes) {
+    return [=](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(OpKind::put, b.key("large"), engine::Operand::bytes, b.value(std::string(bytes, 'x')));
+      b.end();
+    };
+  }
+  // Sends until a request is refused.
+  std::vector<Sent> send_all(const std::shared_ptr<Client>& client, const Build& build) {
+    std::vector<Sent> sent;
+    do {
+      sent.push_back(send(client, build));
+      settle();
+    } while (!sent.back().sink->failure && sent.size() < 1000);
+    return sent;
+  }
+  std::pair<Status, SessionId> open_as(const std::shared_ptr<Client>& who) {
+    Status status(StatusCode::internal, "no answer");
+    SessionId id;
+    database->open_session(who, 0, [&](Result<SessionId> session, DurationUs) {
+      status = session.status();
+      if (session.ok()) id = *session;
+    });
+    settle();
+    return {status, id};
   }
   std::shared_ptr<Client> client(const std::string& name) { return std::make_shared<Client>(name); }
 
@@ -379,6 +421,230 @@ TEST_F(DatabaseClientsTest, WhatIsAwakeLeavesWithItsCall) {
   EXPECT_EQ(mine.sink->outcome(0), Outcome::committed);
   EXPECT_LT(sim.clock.monotonic_us() - before, 100000) << "nothing waited for a timer";
   EXPECT_EQ(database->status().parked, 0u);
+}
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+// What waits may keep its reservations for a day. So they are shared, as its place is.
+TEST_F(DatabaseClientsTest, AGreedyClientLeavesMemoryForTheDataOfOthers) {
+  options.memory_limit = 16384 * kMiB;
+  options.data_bytes_max = 8192 * kMiB;
+  reopen();
+  ASSERT_TRUE(run(puts(kMiB))->done);
+  const std::vector<Sent> sent = send_all(greedy, waits_and_copies());
+  const Status& refused = *sent.back().sink->failure;
+  EXPECT_EQ(refused.reason(), ErrorReason::memory_full);
+  EXPECT_TRUE(refused.not_run());
+  EXPECT_NE(refused.message().find("this client"), std::string::npos) << refused.message();
+  EXPECT_NEAR(static_cast<double>(sent.size()), 52, 3) << "four fifths of 64 times 128 MiB";
+  EXPECT_TRUE(run(puts(100))->done);
+  const Sent mine = send(light, puts(kMiB));
+  settle();
+  EXPECT_TRUE(mine.sink->done);
+  EXPECT_FALSE(send(light, waits_and_copies()).sink->failure);
+  for (const Sent& request : sent) database->abandon(request.handle);
+  settle();
+  EXPECT_EQ(greedy->data_bytes.load(), 0u);
+}
+
+TEST_F(DatabaseClientsTest, AGreedyClientLeavesLogSpaceForOthers) {
+  ASSERT_TRUE(run(puts(kMiB))->done);
+  log.set_reserve_limit(8192 * kMiB);
+  const std::vector<Sent> sent = send_all(greedy, waits_and_copies());
+  const Status& refused = *sent.back().sink->failure;
+  EXPECT_EQ(refused.reason(), ErrorReason::disk_full);
+  EXPECT_TRUE(refused.not_run());
+  EXPECT_NE(refused.message().find("this client"), std::string::npos) << refused.message();
+  EXPECT_TRUE(refused.retry_after_us().has_value());
+  EXPECT_NEAR(static_cast<double>(sent.size()), 52, 3) << "four fifths of 64 times 128 MiB";
+  const Sent mine = send(light, puts(kMiB));
+  settle();
+  EXPECT_TRUE(mine.sink->done);
+  EXPECT_EQ(light->log_bytes.load(), 0u) << "given back with the answer";
+  for (const Sent& request : sent) database->abandon(request.handle);
+  settle();
+  EXPECT_EQ(greedy->log_bytes.load(), 0u);
+  EXPECT_EQ(log.usage().reserved_bytes, 0u);
+}
+
+// What outlives a connection counts for its address.
+TEST_F(DatabaseClientsTest, ANewConnectionGivesNoNewShareOfSessions) {
+  options.sessions_max = 100;
+  reopen();
+  const auto address = client("ipv4:10.0.0.1");
+  std::size_t opened = 0, connections = 0;
+  for (; connections < 50; ++connections) {
+    const auto connection = std::make_shared<Client>("ipv4:10.0.0.1:" + std::to_string(connections), address);
+    while (open_as(connection).first.ok()) ++opened;
+  }
+  EXPECT_EQ(opened, 80u) << "four fifths for all of them together";
+  EXPECT_EQ(address->sessions.load(), 80u);
+  EXPECT_TRUE(open_as(std::make_shared<Client>("ipv4:10.0.0.2:1", client("ipv4:10.0.0.2"))).first.ok());
+}
+
+TEST_F(DatabaseClientsTest, WhatWaitsInASessionCountsForTheAddress) {
+  options.parked_max = 100;
+  reopen();
+  const auto address = client("ipv4:10.0.0.1");
+  const auto connection = [&](int n) {
+    return std::make_shared<Client>("ipv4:10.0.0.1:" + std::to_string(n), address);
+  };
+  const SessionId session = open_as(connection(1)).second;
+  EXPECT_FALSE(send(connection(2), waits(60, "g"), session, 1).sink->failure);
+  settle();
+  EXPECT_EQ(address->waiting.load(), 60u);
+  EXPECT_GT(address->parked_bytes.load(), 0u);
+  EXPECT_GT(address->log_bytes.load(), 0u);
+  EXPECT_TRUE(send(connection(3), waits(40, "g"), session, 2).sink->failure) << "beyond four fifths";
+  const auto outside = connection(4);
+  const Sent sent = send(outside, waits(10, "g"));
+  settle();
+  EXPECT_EQ(outside->waiting.load(), 10u) << "outside a session it ends with its connection";
+  EXPECT_EQ(address->waiting.load(), 60u);
+}
+
+// A client may leave very many parked transactions. They are forgotten a part at a time, and batches go on between.
+TEST_F(DatabaseClientsTest, TheEndOfACallWithManyParkedTransactionsDelaysNobody) {
+  constexpr std::uint64_t kParked = 40000;
+  options.parked_max = 1000000;
+  reopen();
+  const Sent many = send(greedy, waits(kParked / 2, "g"));
+  std::vector<Sent> single;
+  for (std::uint64_t i = 0; i < kParked / 2; ++i) single.push_back(send(greedy, waits(1, "s")));
+  settle();
+  ASSERT_EQ(database->status().parked, kParked);
+  database->abandon(many.handle);
+  for (const Sent& sent : single) database->abandon(sent.handle);
+  const Sent mine = send(light, adds(1, "l"));
+  const Sent writer = send(light, adds(1, "never"));
+  std::uint64_t left = kParked, left_at_answer = 0;
+  while (sim.scheduler.run_one()) {
+    const std::uint64_t now = database->status().parked;
+    EXPECT_LE(left - now, 8000u) << "a step is short";
+    left = now;
+    if (left_at_answer == 0 && mine.sink->done) left_at_answer = now;
+  }
+  EXPECT_GT(left_at_answer, kParked / 4) << "others did not wait for it";
+  EXPECT_EQ(left, 0u);
+  EXPECT_TRUE(writer.sink->done);
+  EXPECT_EQ(integer("g"), 0) << "what they waited for came too late";
+  ASSERT_TRUE(many.sink->failure);
+  for (const Sent& sent : single) ASSERT_TRUE(sent.sink->ended()) << "some may run before they are reached";
+  EXPECT_EQ(greedy->waiting.load() + greedy->parked_bytes.load(), 0u);
+  EXPECT_EQ(log.usage().reserved_bytes, 0u);
+}
+
+// A cancel of everything, and calls that end, meet in many places.
+TEST_F(DatabaseClientsTest, ACancelOfEverythingWhileCallsEnd) {
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Sent> sent;
+    for (int i = 0; i < 300; ++i) sent.push_back(send(greedy, waits(10, "g")));
+    settle();
+    for (std::size_t i = 0; i < sent.size(); i += 2) database->abandon(sent[i].handle);
+    for (int step = 0; step < round; ++step) sim.scheduler.run_one();
+    CancelTarget target;
+    target.filter = ParkedFilter{.client = "greedy"};
+    std::optional<std::uint64_t> cancelled;
+    database->cancel({}, target, [&](Result<std::uint64_t> count) { cancelled = *count; });
+    settle();
+    ASSERT_TRUE(cancelled);
+    EXPECT_GE(*cancelled, 1500u);
+    EXPECT_LE(*cancelled, 3000u);
+    for (const Sent& one : sent) ASSERT_TRUE(one.sink->ended());
+    EXPECT_EQ(database->status().parked, 0u);
+    EXPECT_EQ(greedy->waiting.load() + greedy->parked_bytes.load(), 0u);
+    EXPECT_EQ(log.usage().reserved_bytes, 0u);
+  }
+}
+
+TEST_F(DatabaseClientsTest, AParkedTransactionPaysForItsRequest) {
+  const Sent together = send(greedy, waits(100, "g"));
+  settle();
+  const std::uint64_t bytes = greedy->parked_bytes.load();
+  std::vector<Sent> single;
+  for (int i = 0; i < 100; ++i) {
+    single.push_back(send(greedy, waits(1, "g")));
+    settle();
+  }
+  EXPECT_GT(greedy->parked_bytes.load() - bytes, bytes + 90 * 400) << "each of them keeps a request";
+  for (const Sent& sent : single) database->abandon(sent.handle);
+  settle();
+  EXPECT_EQ(greedy->parked_bytes.load(), bytes);
+}
+
+// Leases that end together: a step ends some of the sessions.
+TEST_F(DatabaseClientsTest, ManySessionsThatEndTogetherDelayNobody) {
+  constexpr std::uint64_t kSessions = 3000;
+  for (std::uint64_t i = 0; i < kSessions; ++i) {
+    database->open_session({}, options.session_lease_us_min, [](const Result<SessionId>&, DurationUs) {});
+  }
+  settle();
+  ASSERT_EQ(database->status().sessions, kSessions);
+  sim.clock.advance(2 * options.session_lease_us_min);
+  std::uint64_t left = kSessions;
+  while (sim.scheduler.run_one()) {
+    const std::uint64_t now = database->status().sessions;
+    EXPECT_LE(left - now, 512u);
+    left = now;
+  }
+  EXPECT_EQ(left, 0u);
+}
+
+// A page whose call is over is not read.
+TEST_F(DatabaseClientsTest, AScanThatNobodyWaitsForIsNotRead) {
+  run(puts(10));
+  std::optional<Status> over, waited_for;
+  ScanRequest scan;
+  scan.client = greedy;
+  scan.is_over = [] { return true; };
+  database->scan(scan, [&](const Result<ScanPage>& page) { over = page.status(); });
+  scan.is_over = [] { return false; };
+  database->scan(scan, [&](const Result<ScanPage>& page) { waited_for = page.status(); });
+  settle();
+  ASSERT_TRUE(over && waited_for);
+  EXPECT_EQ(over->code(), StatusCode::cancelled);
+  EXPECT_TRUE(over->not_run());
+  EXPECT_TRUE(waited_for->ok());
+  EXPECT_EQ(greedy->scans.load(), 0u);
+}
+
+TEST_F(DatabaseClientsTest, ScansOfAGreedyClientDoNotDelayTheSessionsOfOthers) {
+  std::vector<std::string> ended;
+  for (int i = 0; i < 20; ++i) {
+    ScanRequest scan;
+    scan.client = greedy;
+    scan.is_over = [&] {
+      ended.emplace_back("scan");
+      return false;
+    };
+    database->scan(scan, [](const Result<ScanPage>&) {});
+  }
+  database->cancel(light, CancelTarget{}, [&](const Result<std::uint64_t>&) { ended.emplace_back("cancel"); });
+  ScanRequest mine;
+  mine.client = light;
+  mine.is_over = [&] {
+    ended.emplace_back("mine");
+    return false;
+  };
+  database->scan(mine, [](const Result<ScanPage>&) {});
+  settle();
+  const auto place = std::find(ended.begin(), ended.end(), "mine") - ended.begin();
+  EXPECT_LE(place, 4) << "it waits for a command or two of the other, not for twenty";
+}
+
+TEST_F(DatabaseClientsTest, ALongListOfParkedTransactionsIsWhole) {
+  const Sent sent = send(greedy, waits(3000, "g"));
+  settle();
+  for (const std::uint32_t limit : {1u, 1024u, 1025u, 2048u, 2999u, 3000u, 5000u}) {
+    std::optional<std::vector<ParkedTransaction>> listed;
+    database->list_parked(light, 0, limit,
+                          [&](Result<std::vector<ParkedTransaction>> list) { listed = std::move(*list); });
+    settle();
+    ASSERT_TRUE(listed);
+    ASSERT_EQ(listed->size(), std::min<std::size_t>(limit, 3000));
+    for (std::size_t i = 0; i < listed->size(); ++i) ASSERT_EQ((*listed)[i].id, i + 1);
+  }
+  EXPECT_EQ(light->commands.load(), 0u);
 }
 
 }  // namespace

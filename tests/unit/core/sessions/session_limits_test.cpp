@@ -102,8 +102,68 @@ class ManySessionsTest : public SessionTableTest {
     for (const SessionId& id : {kSecond, kThird}) EXPECT_TRUE(table_.open(id, kLeaseUs, now_us_).ok());
   }
 
+  static constexpr std::size_t kMany = 1000000;
   const SessionId kSecond = session_id(8), kThird = session_id(9);
 };
+
+// What a session holds may be large, so it is freed a part at a time. It counts until then.
+TEST_F(ManySessionsTest, WhatAnEndedSessionHoldsIsFreedAPartAtATime) {
+  for (std::uint64_t number = 1; number <= 100; ++number) {
+    ASSERT_EQ(begin(number, 1, sink()).kind, Kind::run);
+    deliver(number, {0});
+  }
+  const auto in_flight = sink();
+  ASSERT_EQ(begin(101, 1, in_flight).kind, Kind::run);
+  const std::uint64_t stored = table_.stored_bytes();
+  EXPECT_FALSE(table_.has_ended());
+  EXPECT_TRUE(table_.close(kId).ok());
+  EXPECT_EQ(table_.count(), 2u) << "it is closed at once";
+  EXPECT_FALSE(table_.touch(kId, now_us_).ok());
+  EXPECT_EQ(begin(5, 1, sink()).kind, Kind::refused);
+  EXPECT_EQ(table_.stored_bytes(), stored);
+  table_.free_ended(50);
+  EXPECT_LT(table_.stored_bytes(), stored);
+  EXPECT_GT(table_.stored_bytes(), stored / 2);
+  int steps = 0;
+  for (; table_.has_ended(); ++steps) table_.free_ended(50);
+  EXPECT_GE(steps, 3);
+  EXPECT_EQ(table_.stored_bytes(), 0u);
+  deliver(101, {0});
+  EXPECT_TRUE(in_flight->last()) << "what was in flight is answered, and not stored";
+  EXPECT_EQ(table_.stored_bytes() + table_.reserved_bytes(), 0u);
+  table_.free_ended(50);  // nothing is there
+}
+
+TEST_F(ManySessionsTest, LeasesThatEndTogetherEndAPartAtATime) {
+  for (unsigned char n = 20; n < 60; ++n) ASSERT_TRUE(table_.open(session_id(n), kLeaseUs, now_us_).ok());
+  now_us_ += 2 * kLeaseUs;
+  std::size_t ended = 0;
+  int calls = 0;
+  for (std::size_t last = 10; last == 10; ++calls) {
+    last = table_.expire(now_us_, 10).size();
+    EXPECT_LE(last, 10u);
+    ended += last;
+    EXPECT_EQ(table_.count(), 43 - ended);
+  }
+  EXPECT_EQ(ended, 43u);
+  EXPECT_EQ(calls, 5);
+}
+
+TEST_F(ManySessionsTest, LeasesThatEndTogetherInOneShardEndAPartAtATime) {
+  for (unsigned char n = 0; n < 30; ++n) {
+    SessionId id = session_id(7);  // its last byte decides the shard
+    id.bytes[0] = static_cast<unsigned char>(100 + n);
+    ASSERT_TRUE(table_.open(id, kLeaseUs, now_us_).ok());
+  }
+  now_us_ += 2 * kLeaseUs;
+  std::size_t ended = 0;
+  for (int call = 0; call < 4; ++call) {
+    const std::size_t last = table_.expire(now_us_, 10).size();
+    EXPECT_EQ(last, call < 3 ? 10u : 3u);
+    ended += last;
+  }
+  EXPECT_EQ(ended, 33u);
+}
 
 TEST_F(ManySessionsTest, StoredBytesOfAllAreLimitedUntilSomeAreGivenBack) {
   EXPECT_GE(store_half(kId), kTestLimits.session_bytes_total_max / 2);
@@ -133,10 +193,12 @@ TEST_F(ManySessionsTest, AcknowledgementCloseAndTheEndOfALeaseGiveEveryByteBack)
   EXPECT_EQ(table_.stored_bytes(), 0u);
   store_half(kSecond);
   EXPECT_TRUE(table_.close(kSecond).ok());
+  table_.free_ended(kMany);
   EXPECT_EQ(table_.stored_bytes(), 0u);
   store_half(kThird);
   now_us_ += 2 * kLeaseUs;
   EXPECT_EQ(table_.expire(now_us_).size(), 1u);
+  table_.free_ended(kMany);
   EXPECT_EQ(table_.stored_bytes(), 0u);
 }
 
@@ -194,6 +256,7 @@ TEST_F(ManySessionsTest, WhatMayBeStoredIsReservedUntilItIsKnown) {
   EXPECT_EQ(table_.reserved_bytes(), 0u);
   EXPECT_EQ(table_.begin(wanting(kThird, 1, 900'000), now_us_).kind, Kind::run);
   EXPECT_TRUE(table_.close(kThird).ok());
+  table_.free_ended(kMany);
   EXPECT_EQ(table_.reserved_bytes(), 0u);
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -306,6 +308,81 @@ TEST_F(WaitingTest, CountsAreThoseAfterABatch) {
   EXPECT_EQ(waiting.parked(), 1u);
   waiting.end_batch({});
   EXPECT_EQ(waiting.parked(), 0u);
+}
+
+// Deadlines that come together do not keep out those that wake.
+TEST_F(WaitingTest, HalfOfThePlacesAreForThoseThatAreAwake) {
+  for (std::uint64_t i = 0; i < 100; ++i) park("never", i, 2000);
+  Ids woken;
+  for (std::uint64_t i = 0; i < 30; ++i) woken.push_back(park("a", 1000 + i));
+  deposit("a", 100);
+  ASSERT_EQ(waiting.awake(), 30u);
+  Ids awake;
+  for (int batch = 0; batch < 6; ++batch) {
+    const Ids ids = hand_out(2000, 10);
+    EXPECT_EQ(ids.size(), 10u);
+    std::copy_if(ids.begin(), ids.end(), std::back_inserter(awake),
+                 [&](std::uint64_t id) { return id >= woken.front(); });
+  }
+  EXPECT_EQ(awake, woken) << "in their order, five in each batch";
+  EXPECT_EQ(hand_out(2000, 100).size(), 70u) << "and all places are for the due ones if nobody is awake";
+}
+
+TEST_F(WaitingTest, OnePlaceGoesToBothInTurns) {
+  for (std::uint64_t i = 0; i < 4; ++i) park("never", i, 2000);
+  const std::uint64_t woken = park("a", 9);
+  deposit("a", 100);
+  Ids first = hand_out(2000, 1), second = hand_out(2000, 1);
+  EXPECT_TRUE(first == Ids{woken} || second == Ids{woken});
+}
+
+TEST_F(WaitingTest, WhatIsDueAndGetsNoPlaceIsAwakeOnce) {
+  for (std::uint64_t i = 0; i < 20; ++i) park("never", i, 2000);
+  for (int batch = 0; batch < 10; ++batch) EXPECT_EQ(hand_out(2000, 10, 0), Ids{});
+  EXPECT_LE(waiting.awake(), 20u);
+  EXPECT_EQ(hand_out(2000, 100).size(), 20u);
+  EXPECT_EQ(waiting.awake(), 0u);
+  EXPECT_TRUE(waiting.quiet());
+}
+
+TEST_F(WaitingTest, OneThatIsAwakeIsNotWokenAgain) {
+  park("a", 1);
+  for (int i = 0; i < 5; ++i) deposit("a", 1);
+  EXPECT_EQ(waiting.awake(), 1u);
+  EXPECT_EQ(hand_out().size(), 1u);
+}
+
+// The caller forgets them a part at a time, and some are due meanwhile.
+TEST_F(WaitingTest, WhatBelongsToAFailedRequestNeitherRunsNorIsCancelled) {
+  const SessionId mine{{1}};
+  Waiting bounded(options, [](const Parked& parked) { return parked.index == 1; });
+  Ids ids;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    Parked parked;
+    parked.arrival = i;
+    parked.deadline_us = 2000;
+    parked.index = i % 2;
+    parked.session = mine;
+    parked.request = 1 + i / 4;
+    ids.push_back(*bounded.park(withdrawal(i < 3 ? "a" : "never", 1), 0, parked));
+  }
+  table.add("a", 10);
+  bounded.end_batch(table.engine()->before_images());
+  bounded.wake_candidates(*table.engine(), table.now().batch, true);
+  EXPECT_EQ(bounded.awake(), 2u);
+  bounded.cancel({mine, 2, {}, 0}, 0, [](const Result<std::uint64_t>&) {});
+  const auto cancelled = bounded.take_cancelled(nothing_is_queued);
+  ASSERT_TRUE(cancelled);
+  EXPECT_EQ(cancelled->count, 1u);
+  Ids ran;
+  bounded.hand_out(2000, 100, [&](const Parked& parked) {
+    ran.push_back(parked.id);
+    return true;
+  });
+  EXPECT_EQ(ran, (Ids{ids[0], ids[2]}));
+  bounded.forget(ids);
+  EXPECT_EQ(bounded.parked(), 0u);
+  EXPECT_TRUE(bounded.quiet());
 }
 
 }  // namespace
