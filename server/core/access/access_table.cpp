@@ -211,8 +211,9 @@ Status AccessTable::check_user(const User& user) const {
     }
     const User* const other = user_of_certificate(name);
     if (other == nullptr || other->name == user.name) continue;
-    return Status::invalid({"certificates", "names that no other user has",
-                            "\"" + short_line(name) + "\", which user \"" + other->name + "\" has", ""});
+    std::string actual(1, '"');
+    actual.append(short_line(name)).append("\", which user \"").append(other->name).append("\" has");
+    return Status::invalid({"certificates", "names that no other user has", std::move(actual), ""});
   }
   return status;
 }
