@@ -12,12 +12,12 @@ from programs import Server  # noqa: E402
 class GuardedServer(Server):
     """Its commands trust the server, and log in as the administrator."""
 
-    def __init__(self, folder, *flags):
+    def __init__(self, folder, *flags, **more):
         authority = Authority(folder, "Test CA")
         self.authority = str(authority.certificate)
         self.token_file = pathlib.Path(folder) / "admin.token"
         super().__init__(folder, *authority.issue("server", SERVER).flags(), "--login", "on", "--bootstrap-file",
-                         str(self.token_file), *flags)
+                         str(self.token_file), *flags, **more)
 
     def command(self, program, *arguments):
         return [*super().command(program, *arguments), "--tls-ca", self.authority, "--token-file",

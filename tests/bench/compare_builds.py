@@ -11,6 +11,10 @@ engine-serial  the strategy `serial` on the workload `bank`, without a server: t
 columns        a server and the load tester on one machine, columnar batches of 1,024: committed transactions/s
 rows           the same with one message for each transaction
 unary          the same with 64 single calls in flight, without a session
+guarded        columns, with TLS and logins in the new build, and with neither in the old one: what they cost. The old
+               build is usually the same as the new one
+recovery       starts per second: from the start of a server that was killed to its first answer. The old build has made
+               the database, with --records accounts, and a log of about --log-seconds of columns
 
 Each build serves its own load tester. Each slice has a new server, a new data folder, a seed of its own, and a second
 of load before its measured time. The load tester checks the books after each slice, and a slice that it finds wrong
@@ -23,12 +27,16 @@ import json
 import os
 import pathlib
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "crash"))
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path += [str(TESTS / "crash"), str(TESTS / "attack")]
+from guarded_server import GuardedServer  # noqa: E402
 from programs import Server  # noqa: E402
 
 SERVICE = {
@@ -36,7 +44,9 @@ SERVICE = {
     "rows": ["--encoding", "rows", "--batch-size", "1024", "--connections", "2", "--in-flight", "4"],
     "unary": ["--unary", "--connections", "2", "--in-flight", "32"],
 }
-MEASURES = ["engine-serial", *SERVICE]
+SERVICE["guarded"] = SERVICE["columns"]
+USUAL = ["engine-serial", "columns", "rows", "unary"]
+MEASURES = [*USUAL, "guarded", "recovery"]
 
 
 def output_of(command):
@@ -55,9 +65,10 @@ def engine_serial(programs, options, seed):
     return run["transactions_per_second"]
 
 
-def service(programs, options, seed, measure):
+def service(programs, options, seed, measure, is_new):
+    kind = GuardedServer if measure == "guarded" and is_new else Server
     with tempfile.TemporaryDirectory(prefix="kilokv-compare-", dir=options.folder) as folder:
-        with Server(folder, programs=programs) as server:
+        with kind(folder, programs=programs) as server:
             report = json.loads(output_of(server.command(
                 "kilokv-bench", "run", "--workload", "bank", *SERVICE[measure], "--warmup", "1s",
                 "--duration", f"{options.seconds / options.slices:g}s", "--seed", seed, "--json", "-")))
@@ -66,25 +77,51 @@ def service(programs, options, seed, measure):
     return report["committed_per_s"]
 
 
-def rate(programs, measure, options, seed):
+def make_database(options):
+    """The folder of a database that was killed; made once."""
+    folder = pathlib.Path(options.made.name)
+    if not (folder / "data").exists():
+        with Server(folder, programs=options.old) as server:
+            output_of(server.command("kilokv-bench", "run", "--workload", "bank", "--keys", options.records,
+                                     *SERVICE["columns"], "--warmup", "0s", "--duration", f"{options.log_seconds}s",
+                                     "--json", "-"))
+    return folder / "data"
+
+
+def recovery(programs, options):
+    made = make_database(options)
+    with tempfile.TemporaryDirectory(prefix="kilokv-compare-", dir=options.folder) as folder:
+        shutil.copytree(made, pathlib.Path(folder) / "data")
+        os.sync()
+        server = Server(folder, programs=programs)
+        began = time.monotonic()
+        with server:
+            return 1 / (time.monotonic() - began)
+
+
+def rate(build, measure, options, seed):
+    programs = getattr(options, build)
     if measure == "engine-serial":
         return engine_serial(programs, options, seed)
-    return service(programs, options, seed, measure)
+    if measure == "recovery":
+        return recovery(programs, options)
+    return service(programs, options, seed, measure, build == "new")
 
 
 def compare(measure, options):
     """The ratios new / old, pair by pair."""
     ratios = []
+    digits = 3 if measure == "recovery" else 0
     for pair in range(options.pairs):
         order = ("old", "new") if pair % 2 == 0 else ("new", "old")
         rates = {"old": 0.0, "new": 0.0}
         for piece in range(options.slices):
             for build in order if piece % 2 == 0 else reversed(order):
                 seed = options.seed + pair * options.slices + piece
-                rates[build] += rate(getattr(options, build), measure, options, seed) / options.slices
+                rates[build] += rate(build, measure, options, seed) / options.slices
         ratios.append(rates["new"] / rates["old"])
-        print(f"{measure:14} pair {pair + 1:2}, {order[0]} first: old {rates['old']:13,.0f}/s, "
-              f"new {rates['new']:13,.0f}/s, ratio {ratios[-1]:.3f}", flush=True)
+        print(f"{measure:14} pair {pair + 1:2}, {order[0]} first: old {rates['old']:13,.{digits}f}/s, "
+              f"new {rates['new']:13,.{digits}f}/s, ratio {ratios[-1]:.3f}", flush=True)
     return ratios
 
 
@@ -102,12 +139,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", type=pathlib.Path, help="folder with the programs of the old build")
     parser.add_argument("new", type=pathlib.Path, help="folder with the programs of the new build")
-    parser.add_argument("--measures", default=",".join(MEASURES), help="comma-separated (default: %(default)s)")
+    parser.add_argument("--measures", default=",".join(USUAL),
+                        help=f"comma-separated, of {', '.join(MEASURES)} (default: %(default)s)")
     parser.add_argument("--pairs", type=int, default=12, help="alternating pairs of each measure (default %(default)s)")
     parser.add_argument("--seconds", type=int, default=15,
                         help="measured time of each build in a pair (default %(default)s)")
     parser.add_argument("--slices", type=int, default=5, help="parts of a run, which alternate (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the first slice's transactions (default %(default)s)")
+    parser.add_argument("--records", type=int, default=10000000, help="accounts, for recovery (default %(default)s)")
+    parser.add_argument("--log-seconds", type=int, default=10,
+                        help="how long the load runs whose log is recovered (default %(default)s)")
     parser.add_argument("--folder", help="where the data folders are made (default: the temporary folder)")
     parser.add_argument("--least", type=float, default=0.98,
                         help="smallest median ratio that is not a failure (default %(default)s)")
@@ -118,6 +159,7 @@ def main():
     if min(options.pairs, options.seconds, options.slices) < 1:
         parser.error("--pairs, --seconds and --slices take at least 1")
 
+    options.made = tempfile.TemporaryDirectory(prefix="kilokv-compare-", dir=options.folder)
     print(f"old: {version(options.old)}\nnew: {version(options.new)}\nmachine: {processor()}, {platform.platform()}")
     print(f"{options.pairs} pairs, {options.seconds} s each in {options.slices} slices, seeds from {options.seed}",
           flush=True)
