@@ -90,10 +90,14 @@ struct Request {
   std::shared_ptr<ResponseSink> sink;
   std::shared_ptr<Client> client;      // who sent it; null: nobody in particular, which has no share to keep to
   std::shared_ptr<const Login> login;  // whose rights it needs; null: it may do everything
+  // What part of a batch each transaction takes (BatchParts). Admission fills it in. It is here because a request is
+  // used again and keeps its memory.
+  std::vector<std::uint32_t> parts_of_batch;
 
   // Keeps the capacity of the columns.
   void clear() {
     transactions.clear();
+    parts_of_batch.clear();
     identity = {};
     uploaded_keys = 0;
     sink.reset();
@@ -107,7 +111,9 @@ struct AdmittedRequest;
 using SubmittedRequest = std::weak_ptr<AdmittedRequest>;
 
 // The memory that an empty request still holds.
-inline std::uint64_t capacity_bytes(const Request& request) { return request.transactions.capacity_bytes(); }
+inline std::uint64_t capacity_bytes(const Request& request) {
+  return request.transactions.capacity_bytes() + request.parts_of_batch.capacity() * sizeof(std::uint32_t);
+}
 
 // The status of requests and calls that end because the server drains.
 inline Status draining() {

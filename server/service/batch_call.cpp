@@ -25,7 +25,7 @@ Status BatchCall::try_start(grpc::ByteBuffer message) {
   const ServiceOptions& options = environment_->options;
   Result<Database*> database = environment_->gate.get();
   if (!database.ok()) return database.status();
-  google::protobuf::Arena arena;
+  google::protobuf::Arena arena(arena_for(kParsedFactor * message.Length()));
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::ExecuteBatchRequest>(&arena);
   Status status = parse_message(&message, options.message_bytes_max, parsed);
   if (!status.ok()) return status;

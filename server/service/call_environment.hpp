@@ -4,7 +4,6 @@
 #include <grpcpp/server_context.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <utility>
 
@@ -28,7 +27,8 @@ struct CallEnvironment {
   DecodeQueue decode{options.grpc_memory_max / 2, "--grpc-memory-max"};
 
   // Decodes a message by `work`, as DecodeQueue::run says.
-  Status decode_by(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::function<void()> work) {
+  template <class Work>
+  Status decode_by(const std::shared_ptr<Client>& client, std::uint64_t bytes, Work work) {
     const Result<Database*> database = gate.get();
     if (gate.closed()) {  // it is refused at once, so that nothing new waits
       work();

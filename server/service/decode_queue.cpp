@@ -29,17 +29,8 @@ DecodeQueue::~DecodeQueue() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-Status DecodeQueue::run(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max,
-                        std::function<void()> work) {
-  if (bytes <= kShortBytes) {
-    work();
-    return {};
-  }
-  if (may_run_here(*client, bytes, queued_max)) {
-    work();
-    runs_here_.store(false, std::memory_order_release);
-    return {};
-  }
+Status DecodeQueue::wait(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max,
+                         std::function<void()> work) {
   if (Status status = bytes_.charge(client->account(&Client::undecoded_bytes), bytes); !status.ok()) return status;
   {
     const std::lock_guard lock(mutex_);

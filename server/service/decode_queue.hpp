@@ -42,8 +42,19 @@ class DecodeQueue {
   // Runs `work`, which decodes a message of this length: at once, or later. RESOURCE_EXHAUSTED, and `work` never runs:
   // too many bytes wait, of all clients or of this one. `queued_max`: the client's transactions in the admission queue
   // with which its messages stay here.
-  Status run(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max,
-             std::function<void()> work);
+  template <class Work>
+  Status run(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max, Work work) {
+    if (bytes <= kShortBytes) {
+      work();
+      return {};
+    }
+    if (may_run_here(*client, bytes, queued_max)) {
+      work();
+      runs_here_.store(false, std::memory_order_release);
+      return {};
+    }
+    return wait(client, bytes, queued_max, std::move(work));
+  }
   // Runs everything that waits, and returns when nothing waits or runs.
   void drain();
   std::size_t threads() const { return threads_.size(); }
@@ -61,6 +72,8 @@ class DecodeQueue {
   using Flows = std::unordered_map<Client*, Flow>;
 
   bool may_run_here(const Client& client, std::uint64_t bytes, std::uint64_t queued_max);
+  Status wait(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max,
+              std::function<void()> work);
   void serve();
   Flows::iterator next();
   Message take(Flows::iterator it);

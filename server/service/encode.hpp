@@ -22,6 +22,7 @@
 #include "server/core/reads/scan.hpp"
 #include "server/core/request.hpp"
 #include "server/core/waiting/parked_transaction.hpp"
+#include "server/service/message_buffer.hpp"
 
 namespace kilokv::server {
 
@@ -126,7 +127,8 @@ class ColumnsEncoder final : public ResultsEncoder {
 // message is in memory at a time. The message is valid during the call.
 template <class Response, class Emit>
 void encode_slice(const ResultSlice& slice, bool as_columns, std::uint64_t message_bytes_max, const Emit& emit) {
-  google::protobuf::Arena arena;  // a message with many reads is made of many small parts
+  constexpr std::uint64_t kResultBytes = 128;  // of one result in a message, about
+  google::protobuf::Arena arena(arena_for(slice.size() * kResultBytes));
   Response* message = nullptr;
   const auto next = [&] {
     if (message != nullptr) {

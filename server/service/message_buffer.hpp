@@ -3,9 +3,12 @@
 // The bytes of an answer are known before it is queued.
 #pragma once
 
+#include <google/protobuf/arena.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "engine/base/check.hpp"
@@ -38,6 +41,19 @@ Status parse_message(grpc::ByteBuffer* buffer, std::uint64_t bytes_max, Message*
   grpc::ProtoBufferReader reader(buffer);
   if (reader.status().ok() && message->ParseFromZeroCopyStream(&reader)) return {};
   return malformed(*message);
+}
+
+// A parsed message of usual transactions takes about so many times its bytes.
+inline constexpr std::uint64_t kParsedFactor = 4;
+
+// Options of an arena for a message that takes about `bytes`. With its defaults, an arena takes its memory in blocks of at
+// most 8 KiB, which are many for a message of 1,024 transactions.
+inline google::protobuf::ArenaOptions arena_for(std::uint64_t bytes) {
+  constexpr std::uint64_t kLeast = 1 << 10, kMost = 256 << 10;
+  google::protobuf::ArenaOptions options;
+  options.start_block_size = std::clamp(bytes, kLeast, kMost);
+  options.max_block_size = kMost;
+  return options;
 }
 
 template <class Message>

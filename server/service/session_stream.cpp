@@ -108,19 +108,18 @@ void SessionStream::end_without_login(const AccessTable& table) {
 
 void SessionStream::OnReadDone(bool ok) {
   if (!ok) return handled(true);
-  grpc::ByteBuffer buffer;
-  buffer.Swap(&incoming_);
   const auto self = std::static_pointer_cast<SessionStream>(shared_from_this());
   const Status refused =
-      environment_->decode_by(client_, buffer.Length(), [self, buffer] { self->take_and_read_on(buffer, {}); });
-  if (!refused.ok()) take_and_read_on(buffer, refused);
+      environment_->decode_by(client_, incoming_.Length(), [self] { self->take_and_read_on({}); });
+  if (!refused.ok()) take_and_read_on(refused);
 }
 
-void SessionStream::take_and_read_on(grpc::ByteBuffer buffer, const Status& refused) {
+void SessionStream::take_and_read_on(const Status& refused) {
   if (!is_over()) {
-    const Status status = take(&buffer, refused);
+    const Status status = take(&incoming_, refused);
     if (!status.ok()) end(status);
   }
+  incoming_.Clear();
   handled(false);
 }
 
@@ -141,7 +140,7 @@ void SessionStream::handled(bool half_closed) {
 // `refused`: if not ok, the request gets this answer.
 Status SessionStream::take(grpc::ByteBuffer* buffer, const Status& refused) {
   const std::uint64_t bytes = buffer->Length();
-  google::protobuf::Arena arena;
+  google::protobuf::Arena arena(arena_for(kParsedFactor * bytes));
   auto* message = google::protobuf::Arena::CreateMessage<v1::SessionRequest>(&arena);
   const bool too_long = bytes > environment_->options.message_bytes_max;  // submit() refuses it
   Status status = too_long || !refused.ok() ? read_head(buffer, message)

@@ -39,7 +39,7 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
   void on_sent() override { read_on(); }
   void on_gone() override { requests_.abandon(); }
 
-  void take_and_read_on(grpc::ByteBuffer buffer, const Status& refused);
+  void take_and_read_on(const Status& refused);
   void handled(bool half_closed);
   Status take(grpc::ByteBuffer* buffer, const Status& refused);
   Status bind(const v1::SessionRequest& message);
@@ -47,7 +47,7 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
   void answered(std::uint64_t bytes);
   void read_on();  // requires: mutex_ is held
 
-  // Only the reading reaction, and the decoding of its message, use these.
+  // Only the reading reaction, and the decoding of its message, use these. The next message is read after that.
   grpc::ByteBuffer incoming_;
   bool bound_ = false;  // whether the first message has come
   std::optional<SessionId> session_;

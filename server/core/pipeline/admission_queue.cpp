@@ -45,7 +45,8 @@ void AdmissionQueue::estimate(AdmittedRequest* request) const {
   request->cost = {};
   request->parts_value = std::bit_ceil(request->largest_value);
   request->cost_left = 0;
-  request->parts_of_batch.resize(columns.size());
+  std::vector<std::uint32_t>& parts_of_batch = request->content->parts_of_batch;
+  parts_of_batch.resize(columns.size());
   request->most_log_bytes = request->most_copies = request->most_reads = {};
   const BatchParts parts(request->parts_value, options_);
   const auto count = static_cast<std::uint32_t>(columns.size());
@@ -59,7 +60,7 @@ void AdmissionQueue::estimate(AdmittedRequest* request) const {
     request->most_reads.look(t, cost.reads + (request->uploaded.keys == 0 ? cost.guards : 0));
     const std::uint32_t first = t++;
     while (t < count && costs_as_before(columns, t)) ++t;
-    std::fill(request->parts_of_batch.begin() + first, request->parts_of_batch.begin() + t, part);
+    std::fill(parts_of_batch.begin() + first, parts_of_batch.begin() + t, part);
     request->cost_left += std::uint64_t{part} * (t - first);
     request->cost += cost.times(t - first);
   }
@@ -73,8 +74,9 @@ void AdmissionQueue::estimate_again(AdmittedRequest* request, std::uint64_t larg
   for (std::uint32_t t = request->batched; t < columns.size(); ++t) {
     const TransactionCost cost =
         cost_of(columns, t, request->identity.session.has_value(), largest_value, options_.result_bytes_max);
-    request->parts_of_batch[t] = parts.of(cost);
-    request->cost_left += request->parts_of_batch[t];
+    const std::uint32_t part = parts.of(cost);
+    request->content->parts_of_batch[t] = part;
+    request->cost_left += part;
   }
 }
 
@@ -234,7 +236,6 @@ void AdmissionQueue::drop(AdmittedRequest* request) {
   const std::uint32_t count = request->to_run - request->batched;
   if (count == 0) return;
   request->batched = request->to_run;
-  request->parts_of_batch = {};
   ready_.fetch_sub(count, std::memory_order_relaxed);
   transactions_.release(request->client->account(&Client::queued_transactions), count);
   left(*request);

@@ -41,11 +41,8 @@ struct AdmittedRequest {
   // Of all transactions that run. The log space is given back when all of them are answered.
   TransactionCost cost;
   std::uint64_t largest_value = 0;  // bytes of the largest value that `cost` was estimated with
-  std::uint64_t parts_value = 0;    // the same for parts_of_batch, rounded up to a power of two. Executor.
-  // What part of a batch each transaction that runs takes (BatchParts), and their sum over those that are not in a
-  // batch yet. Executor.
-  std::vector<std::uint32_t> parts_of_batch;
-  std::uint64_t cost_left = 0;
+  std::uint64_t parts_value = 0;    // the same for content->parts_of_batch, rounded up to a power of two. Executor.
+  std::uint64_t cost_left = 0;      // sum of these parts, of the transactions that are not in a batch yet. Executor.
   struct Highest {
     std::uint32_t transaction = 0;
     std::uint64_t amount = 0;

@@ -160,7 +160,7 @@ Batcher::Fitting Batcher::fitting(const Batch& batch, const AdmittedRequest& req
   }
   Fitting fit;
   while (fit.count < wanted) {
-    const std::uint64_t part = request.parts_of_batch[request.batched + fit.count];
+    const std::uint64_t part = request.content->parts_of_batch[request.batched + fit.count];
     if (fit.count > 0 && fit.cost + part > turn_max) break;
     if (cost_ + fit.cost > 0 && cost_ + fit.cost + part > kWholeBatch) break;
     fit.cost += part;
