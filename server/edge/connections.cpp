@@ -273,6 +273,7 @@ void Connections::report(std::int64_t now_ms) {
 // The busiest connections are inspected. Where there are many connections, each look takes a part of them.
 void Connections::look_for_floods(std::int64_t now_ms) {
   opening_rate_.forget_quiet_ones(now_ms);
+  std::erase_if(cancels_, [now_ms](const auto& item) { return now_ms - item.second.at_ms >= 1000; });
   std::erase_if(penalties_, [now_ms](const auto& item) { return now_ms - item.second.cut_at_ms >= kPenaltyMs; });
   const auto parts = static_cast<std::uint32_t>(1 + connections_.size() / kLooksMax);
   const std::uint32_t part = looks_++ % parts;
@@ -326,7 +327,22 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
     cut_off(descriptor, now_ms,
             "it cancelled more than " + std::to_string(limits_.cancels_max) +
                 " calls in a second (--connection-cancels-max)");
+  } else if (more > 0 && !take_cancels(connection.peer.address, more, now_ms)) {
+    cut_off(descriptor, now_ms,
+            "its address cancelled more than " + std::to_string(ConnectionLimits::kAddressCancels) + " times " +
+                std::to_string(limits_.cancels_max) + " calls in a second (--connection-cancels-max)");
   }
+}
+
+// Whether an address may cancel so many calls more.
+bool Connections::take_cancels(const std::string& address, double count, std::int64_t now_ms) {
+  const double rate = static_cast<double>(limits_.cancels_max) * ConnectionLimits::kAddressCancels;
+  AddressCancels& cancels = cancels_.try_emplace(address, AddressCancels{rate, now_ms}).first->second;
+  const double seconds = static_cast<double>(now_ms - std::exchange(cancels.at_ms, now_ms)) * 1e-3;
+  cancels.left = std::min(rate, cancels.left + rate * seconds) - count;
+  if (cancels.left >= 0) return true;
+  cancels.left = 0;  // the connection pays for it
+  return false;
 }
 
 void Connections::cut_off(int descriptor, std::int64_t now_ms, const std::string& why) {

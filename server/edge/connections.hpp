@@ -6,7 +6,7 @@
 // duplicate, this class notices the end of the connection, counts its bytes, and can cut it off. These floods are cut
 // off:
 //   many bytes without progress   headers that never end, or frames that mean nothing
-//   many cancelled calls          calls that are opened and reset at once
+//   many cancelled calls          calls that are opened and reset at once, by one connection or by those of one address
 // After a flood, its address may connect again after a pause. The pause doubles with each flood.
 //
 // Other parts may name connections that must end, too.
@@ -43,8 +43,11 @@ struct ConnectionLimits {
   std::uint64_t message_bytes_max = 0;
   std::uint32_t messages_more = 0;
   std::uint64_t unread_bytes_max = 0;
-  std::uint32_t calls_max = 0;    // open at once on one connection
-  std::uint32_t cancels_max = 0;  // cancelled calls of one connection, per second
+  std::uint32_t calls_max = 0;  // open at once on one connection
+  // Cancelled calls of one connection, per second. All connections of an address may cancel kAddressCancels times as
+  // many.
+  std::uint32_t cancels_max = 0;
+  static constexpr std::uint32_t kAddressCancels = 8;
   std::uint32_t opens_max = 0;  // new connections of one address per second, after as many at once as it may have open
 };
 
@@ -112,6 +115,11 @@ class Connections {
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
   };
+  // The cancelled calls of all connections of an address.
+  struct AddressCancels {
+    double left = 0;
+    std::int64_t at_ms = 0;
+  };
   // The pause of an address that sent a flood.
   struct Penalty {
     std::int64_t pause_ms = 0;  // between two connections
@@ -130,6 +138,7 @@ class Connections {
   void on_event(int descriptor, std::uint32_t events);
   void look_for_floods(std::int64_t now_ms);
   void inspect(int descriptor, std::int64_t now_ms);
+  bool take_cancels(const std::string& address, double count, std::int64_t now_ms);
   std::uint64_t cancelled(const StreamCounts& counts) const;
   std::uint64_t unread_bytes_max(const StreamCounts& counts) const;
   void cut_off(int descriptor, std::int64_t now_ms, const std::string& why);
@@ -151,7 +160,8 @@ class Connections {
   std::mutex mutex_;                                 // of these:
   std::unordered_map<int, Connection> connections_;  // by the duplicate's number
   std::unordered_map<std::string, std::uint32_t> by_address_;
-  std::unordered_map<std::string, Penalty> penalties_;  // by address
+  std::unordered_map<std::string, Penalty> penalties_;       // by address
+  std::unordered_map<std::string, AddressCancels> cancels_;  // by address; those that cancelled lately
   OpeningRate opening_rate_;
   Report unreported_;
   int handing_over_ = -1;  // the duplicate of the connection that is being handed over

@@ -396,6 +396,22 @@ TEST_F(FloodTest, ManyCancelledCallsAreCutOff) {
   }
 }
 
+// Each connection stays below the bound of one, and all together do not stay below that of their address.
+TEST_F(FloodTest, TheConnectionsOfAnAddressShareABound) {
+  start(limits(100, 50));
+  std::vector<Descriptor> clients;
+  for (int i = 0; i < 40; ++i) clients.push_back(connect(2));
+  const Descriptor other = connect(3);
+  ASSERT_TRUE(soon([&] { return handed_over() == 41; }));
+  find({.started = kCancelsMax * 3 / 5, .answered = 0, .failed = kCancelsMax * 3 / 5, .messages = 60});
+  EXPECT_TRUE(soon([&] {
+    for (const Descriptor& client : clients) static_cast<void>(send(client, 10000));
+    return connections_->counts().cut_off > 0;
+  }));
+  EXPECT_NE(report().find("its address cancelled more than 8 times 100 calls in a second (--connection-cancels-max)"),
+            std::string::npos);
+}
+
 TEST_F(FloodTest, SomeCancelledCallsAreNot) {
   start(limits(10, 10));
   const Descriptor client = connect(2);
