@@ -76,6 +76,8 @@ struct StoredSession {
   };
   std::vector<Request> requests;
   std::string user = {};  // as in SessionEntry
+  // A session with many results comes in several pieces, each with a part of the results, in order.
+  std::uint64_t piece = 0;
 };
 
 // What start-up learns before it visits the first record.

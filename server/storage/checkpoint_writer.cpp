@@ -83,6 +83,7 @@ Status CheckpointWriter::write(Family family) {
 Status CheckpointWriter::put(const StoredSession& session) {
   std::string key = ordered_key(generation_);
   storage::put(&key, session.session.bytes);
+  if (session.piece > 0) key += ordered_key(session.piece);
   // Put refuses a value of 4 GiB or more. Such a session must not be counted: the checkpoint would then be unreadable.
   const rocksdb::Status gathered = batch_.Put(store_->family(Family::sessions), key, encode_session(session));
   if (!gathered.ok()) return store_->status_of(gathered, kWriting);

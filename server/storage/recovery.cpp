@@ -171,6 +171,7 @@ Status Recovery::visit_sessions() {
     Reader key(view_of(it->key()));
     const std::string_view generation = key.bytes(8);
     session.session.bytes = key.get<decltype(session.session.bytes)>();
+    session.piece = key.finished() ? 0 : number_of_key(key.bytes(8));
     if (!key.finished()) return damaged("sessions", lost("a key is malformed"));
     generation_ = number_of_key(generation);
     if (generation_ != checkpoint_.generation) continue;  // belongs to an older or an unfinished checkpoint

@@ -61,7 +61,15 @@ Status Recovery::counted() { return data_->check_stored(bytes_of(counted_)); }
 
 Status Recovery::state_record(const StoredRecord& record) { return load(record); }
 
-Status Recovery::session(const StoredSession& session) { return sessions_->restore(session, clock_->monotonic_us()); }
+Status Recovery::session(const StoredSession& session) {
+  Status status = sessions_->restore(session, clock_->monotonic_us());
+  return status.ok() ? check_sessions() : status;
+}
+
+// With a limit of the memory, stored results keep to their part of it, also if it was larger when they were stored.
+Status Recovery::check_sessions() const {
+  return data_ == nullptr || data_->data_max() == 0 ? Status() : sessions_->check_restored();
+}
 
 Status Recovery::batch_begin(const engine::BatchHeader&, Version tombstone_floor) {
   // The records of the checkpoint are in the stored state already. Later records are not, so only these become dirty.
@@ -85,7 +93,10 @@ Status Recovery::load_pending(std::size_t left) {
   return {};
 }
 
-Status Recovery::batch_session(const SessionEntry& entry) { return sessions_->restore(entry, clock_->monotonic_us()); }
+Status Recovery::batch_session(const SessionEntry& entry) {
+  Status status = sessions_->restore(entry, clock_->monotonic_us());
+  return status.ok() ? check_sessions() : status;
+}
 
 Status Recovery::access_table(std::string_view table) {
   Result<AccessTable> decoded = decode_table(table);

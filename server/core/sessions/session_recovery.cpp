@@ -1,4 +1,5 @@
 // The recovery of sessions, and their copies for a checkpoint.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -40,9 +41,17 @@ Status SessionTable::restore_results(Session* session, std::uint64_t number, con
 }
 
 Status SessionTable::restore(const StoredSession& stored, TimeUs now_us) {
-  const auto session =
-      std::make_shared<Session>(stored.session, stored.lease_us, stored.user, now_us, &bytes_, limits_.uploads);
-  session->acknowledged_through = stored.acknowledged_through;
+  std::shared_ptr<Session> session;
+  if (stored.piece == 0) {
+    session = std::make_shared<Session>(stored.session, stored.lease_us, stored.user, now_us, &bytes_, limits_.uploads);
+    session->acknowledged_through = stored.acknowledged_through;
+    insert(session, now_us);
+  } else {
+    session = find(stored.session);
+    if (session == nullptr) {
+      return Status(StatusCode::data_loss, "piece " + std::to_string(stored.piece) + " of a session has no piece 0");
+    }
+  }
   for (const StoredSession::Request& request : stored.requests) {
     for (const std::string& bytes : request.results) {
       if (Status status = restore_results(session.get(), request.number, request.digest, request.transactions, bytes);
@@ -51,8 +60,22 @@ Status SessionTable::restore(const StoredSession& stored, TimeUs now_us) {
       }
     }
   }
-  insert(session, now_us);
   return {};
+}
+
+// The results that were stored under other settings may be more than the memory that they have now. The oldest request
+// of a session may take them to twice the limit.
+Status SessionTable::check_restored() const {
+  const std::uint64_t most = 2 * limits_.session_bytes_total_max;
+  const std::uint64_t stored = stored_bytes();
+  if (stored <= most) {
+    return {};
+  }
+  return Status::exhausted(
+      ErrorReason::memory_full,
+      {"stored results of all sessions", std::to_string(most) + " bytes, which is 2 times --session-bytes-total-max",
+       "more than " + std::to_string(stored - 1) + " bytes that the log holds", "--session-bytes-total-max"},
+      Status::kNoRetry);
 }
 
 Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
@@ -80,25 +103,47 @@ Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
   return Status(StatusCode::data_loss, "unknown kind of session entry");
 }
 
-// Returns nothing if the session is closed.
-std::optional<StoredSession> SessionTable::copy_of(const Session& session) {
-  StoredSession stored;
+// Shows the session in pieces, so that its results are not there a second time as a whole. Does nothing if it is
+// closed.
+Status SessionTable::show_pieces(const Session& session, const std::function<Status(const StoredSession&)>& show) {
+  constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+  StoredSession piece;
   std::map<std::uint64_t, std::shared_ptr<RequestState>> requests;
   {
     const std::scoped_lock lock(session.mutex);
     if (session.closed) {
-      return std::nullopt;
+      return {};
     }
-    stored = {session.id, session.lease_us, session.acknowledged_through, {}, session.user};
+    piece = {session.id, session.lease_us, session.acknowledged_through, {}, session.user};
     requests = session.requests;
   }
+  std::size_t bytes = 0;
   for (const auto& [number, request] : requests) {
-    const std::scoped_lock lock(request->mutex);
-    if (number > stored.acknowledged_through && !request->stored.empty()) {
-      stored.requests.push_back({number, request->digest, request->transactions, request->stored});
+    if (number <= piece.acknowledged_through) {
+      continue;
+    }
+    for (std::size_t next = 0, left = 1; left > 0;) {
+      if (bytes >= kPieceBytes) {
+        if (Status status = show(piece); !status.ok()) {
+          return status;
+        }
+        ++piece.piece;
+        piece.requests.clear();
+        bytes = 0;
+      }
+      const std::scoped_lock lock(request->mutex);
+      std::vector<std::string> results;
+      for (; next < request->stored.size() && bytes < kPieceBytes; ++next) {
+        bytes += request->stored[next].size() + kSliceBytes;
+        results.push_back(request->stored[next]);
+      }
+      left = request->stored.size() - std::min(next, request->stored.size());
+      if (!results.empty()) {
+        piece.requests.push_back({number, request->digest, request->transactions, std::move(results)});
+      }
     }
   }
-  return stored;
+  return show(piece);
 }
 
 Status SessionTable::walk(const std::function<Status(const StoredSession&)>& show) const {
@@ -112,11 +157,7 @@ Status SessionTable::walk(const std::function<Status(const StoredSession&)>& sho
       }
     }
     for (const std::shared_ptr<Session>& session : sessions) {
-      const std::optional<StoredSession> stored = copy_of(*session);
-      if (!stored) {
-        continue;
-      }
-      if (Status status = show(*stored); !status.ok()) {
+      if (Status status = show_pieces(*session, show); !status.ok()) {
         return status;
       }
     }

@@ -177,6 +177,8 @@ class SessionTable {
   // parsed.
   Status restore(const StoredSession& session, TimeUs now_us);
   Status restore(const SessionEntry& entry, TimeUs now_us);
+  // RESOURCE_EXHAUSTED: what was restored takes more than sessions may have.
+  Status check_restored() const;
 
   // Shows all sessions with their stored results, for a checkpoint. It shows at least everything that was delivered
   // before the call, and some of what is delivered during it. It copies one session at a time, and holds no lock while
@@ -227,7 +229,7 @@ class SessionTable {
   SessionAdmission admit_new(Session* session, const RequestHeader& header) const;
   std::optional<SessionAdmission> admit_known(Session* session, RequestState* request,
                                               const RequestHeader& header) const;
-  static std::optional<StoredSession> copy_of(const Session& session);
+  static Status show_pieces(const Session& session, const std::function<Status(const StoredSession&)>& show);
   static std::shared_ptr<RequestState> in_flight(const Session& session, std::uint64_t number);
   static Status restore_results(Session* session, std::uint64_t number, const Hash128& digest,
                                 std::uint32_t transactions, std::string_view bytes);

@@ -45,6 +45,28 @@ TEST_F(CheckpointTest, FoldsBatchesAndReplaysOnlyWhatFollows) {
   EXPECT_EQ(table.texts, state_after(24));
 }
 
+TEST_F(CheckpointTest, ASessionMayComeInPieces) {
+  {
+    OpenLog log(options_for(directory_));
+    log.append(1, 5);
+    ASSERT_TRUE(log.log->checkpoint_begin().ok());
+    StoredSession session;
+    session.session.bytes[0] = 9;
+    for (session.piece = 0; session.piece < 300; ++session.piece) {
+      session.requests = {{.number = session.piece + 1, .digest = {}, .transactions = 2, .results = {"stored"}}};
+      ASSERT_TRUE(log.log->checkpoint_session(session).ok());
+    }
+    ASSERT_TRUE(log.log->checkpoint_end(position_after(sample_batch(5)), {}).ok());
+  }
+  Table table;
+  recover_copy(&table);
+  ASSERT_EQ(table.sessions.size(), 300u);
+  for (std::size_t i = 0; i < table.sessions.size(); ++i) {
+    EXPECT_EQ(table.sessions[i].piece, i);
+    EXPECT_EQ(table.sessions[i].requests.front().number, i + 1);
+  }
+}
+
 TEST_F(CheckpointTest, MayHoldNewerRecordsThanItCovers) {
   {
     OpenLog log(options_for(directory_));

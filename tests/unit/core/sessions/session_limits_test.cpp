@@ -274,6 +274,48 @@ TEST_F(ManySessionsTest, AWalkCopiesOneSessionAtATime) {
   EXPECT_EQ(shown, 1);
 }
 
+// So a checkpoint never holds a second copy of all that a session has stored.
+TEST_F(SessionTableTest, AWalkShowsALargeSessionInPieces) {
+  SessionLimits limits = kTestLimits;
+  limits.session_bytes_max = limits.session_bytes_total_max = 100'000'000;
+  SessionTable table(limits), restored(limits);
+  ASSERT_TRUE(table.open(kId, kLeaseUs, now_us_).ok());
+  RecordedResult large;
+  large.result.outcome = engine::Outcome::committed;
+  large.result.batch = large.result.admitted_batch = 1;
+  large.reads.push_back({0, "k", ValueType::bytes, 0, std::string(300'000, 'v'), 1});
+  for (std::uint64_t number = 1; number <= 4; ++number) {
+    ASSERT_EQ(table.begin({{kId, number, 0, kDigest}, 4, sink()}, now_us_).kind, Kind::run);
+    for (std::uint32_t index = 0; index < 4; ++index) {
+      large.result.index = index;
+      const RecordedSlice slice({large});
+      table.deliver(kId, number, slice, encoded(slice));
+    }
+  }
+  const std::vector<StoredSession> pieces = snapshot_of(table);
+  EXPECT_GE(pieces.size(), 4u);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    std::size_t bytes = 0;
+    for (const StoredSession::Request& request : pieces[i].requests) {
+      for (const std::string& results : request.results) bytes += results.size();
+    }
+    EXPECT_LT(bytes, 1'500'000u);
+    EXPECT_EQ(pieces[i].piece, i);
+    EXPECT_TRUE(restored.restore(pieces[i], now_us_).ok());
+  }
+  EXPECT_EQ(restored.stored_bytes(), table.stored_bytes());
+  const auto again = sink();
+  EXPECT_EQ(restored.begin({{kId, 3, 0, kDigest}, 4, again}, now_us_).kind, Kind::answered);
+  EXPECT_EQ(again->indices(), (Indices{0, 1, 2, 3}));
+  SessionTable without(limits);
+  EXPECT_EQ(without.restore(pieces[1], now_us_).code(), StatusCode::data_loss);
+  limits.session_bytes_total_max = table.stored_bytes() / 3;
+  SessionTable small(limits);
+  for (const StoredSession& piece : pieces) EXPECT_TRUE(small.restore(piece, now_us_).ok());
+  EXPECT_EQ(small.check_restored().violation()->setting, "--session-bytes-total-max");
+  EXPECT_TRUE(table.check_restored().ok());
+}
+
 TEST_F(ManySessionsTest, AWalkEndsWithTheFirstError) {
   int shown = 0;
   const Status status = table_.walk([&](const StoredSession&) {
