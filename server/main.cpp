@@ -154,7 +154,7 @@ ServerInfo info_of(const ServerOptions& options) {
           .threads = engine.threads,
           .shadow_rate = options.database.shadow_rate,
           .memory_limit = options.database.memory_limit,
-          .storage_bound = options.storage.memory_bound(),
+          .storage_bound = storage_bound_of(options),
           .process_bytes = kProcessBytes,
           .settings = std::move(settings)};
 }

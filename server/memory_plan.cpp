@@ -38,6 +38,8 @@ void cut_bounds(std::uint64_t limit, ServerOptions* options) {
   for (const Bound<std::uint64_t>& bound : {Bound<std::uint64_t>{"queue-bytes-max", &core.queue_bytes_max, 16 * kMiB},
                                             {"parked-bytes-max", &core.parked_bytes_max, 8 * kMiB},
                                             {"session-bytes-total-max", &core.session_bytes_total_max, 8 * kMiB},
+                                            {"sessions-max", &core.sessions_max, 1000},
+                                            {"batch-max-reads", &core.batch_max_reads, 8192},
                                             {"uploads-bytes-max", &core.uploads_bytes_max, 8 * kMiB},
                                             {"snapshot-bytes-max", &core.snapshot_bytes_max, 8 * kMiB},
                                             {"batch-max-bytes", &core.batch_max_bytes, kMiB},
@@ -96,10 +98,15 @@ Status too_low(std::uint64_t limit, const ServerOptions& options) {
 
 }  // namespace
 
+std::uint64_t storage_bound_of(const ServerOptions& options) {
+  return options.storage.memory_bound(kStoredValueParts * options.database.batch_max_bytes);
+}
+
 std::vector<MemoryOwner> memory_bounds(const ServerOptions& options) {
   return {{"answers", 0, options.service.answers_bytes_max},
           {"grpc", 0, options.service.grpc_memory_max},
-          {"storage", 0, options.storage.memory_bound()},
+          {"decoding", 0, options.service.decoding_bytes()},
+          {"storage", 0, storage_bound_of(options)},
           {"process", kProcessBytes, kProcessBytes}};
 }
 

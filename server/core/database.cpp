@@ -251,9 +251,23 @@ void CoreDatabase::list_some(const std::shared_ptr<ParkedList>& list) {
 void CoreDatabase::cancel(std::shared_ptr<Client> client, CancelTarget target,
                           std::function<void(Result<std::uint64_t>)> done) {
   if (core_.draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
-  if (Status status = commands_.enter(client); !status.ok()) return done(std::move(status));
-  parts_->execute.post(client, [this, target, done = commands_.returning(client, std::move(done))] {
-    parts_->waiting.cancel(target, std::max(core_.environment.clock->wall_us(), core_.executed.get().time_us), done);
+  // What it names counts in the queue until it is answered. The target may be copied once on its way.
+  const std::uint64_t bytes = 2 * target.indices.size() * sizeof(target.indices[0]);
+  if (Status status = core_.queue.charge_bytes(client.get(), bytes); !status.ok()) {
+    return done(status.as_not_run());
+  }
+  if (Status status = commands_.enter(client); !status.ok()) {
+    core_.queue.release_bytes(client.get(), bytes);
+    return done(std::move(status));
+  }
+  done = [this, client, bytes, done = commands_.returning(client, std::move(done))](Result<std::uint64_t> cancelled) {
+    core_.queue.release_bytes(client.get(), bytes);
+    done(std::move(cancelled));
+  };
+  const auto shared = std::make_shared<CancelTarget>(std::move(target));  // a command may be copied
+  parts_->execute.post(client, [this, shared, done = std::move(done)] {
+    parts_->waiting.cancel(std::move(*shared),
+                           std::max(core_.environment.clock->wall_us(), core_.executed.get().time_us), done);
   });
 }
 

@@ -44,8 +44,8 @@ Status DatabaseOptions::validate() const {
   for (const Setting& setting : {
            // Ranks and versions of a batch: passes x transactions must fit into 32 bits.
            Setting{"--batch-max-transactions", batch_max_transactions, 1, std::uint64_t{1} << 24},
-           // A log record is one value of the store, and a value is less than 4 GiB. A record may be 16 times as long
-           // as this setting (BatchParts), and a single transaction may need more: kTransactionLogBytesMax.
+           // A log record is one value of the store, and a value is less than 4 GiB. A record may be kStoredValueParts
+           // times as long as this setting, and a single transaction may need more: kTransactionLogBytesMax.
            Setting{"--batch-max-bytes", batch_max_bytes, 1, std::uint64_t{1} << 27},
            // The key bytes of all pairs that a batch returns are counted in 32 bits.
            Setting{"--batch-max-reads", batch_max_reads, 1, std::uint64_t{1} << 21},

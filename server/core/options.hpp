@@ -13,6 +13,10 @@ namespace kilokv::server {
 // The memory that the access table may take (AccessTable::bytes()).
 inline constexpr std::uint64_t kAccessBytesMax = std::uint64_t{4} << 20;
 
+// A value that a session may store counts such a part of its largest size in a batch. So a log record may be so many
+// times as long as --batch-max-bytes.
+inline constexpr std::uint64_t kStoredValueParts = 4;
+
 struct DatabaseOptions {
   // Batcher
   std::uint32_t batch_max_transactions = 8192;

@@ -45,10 +45,11 @@ Status StorageOptions::validate() const {
 }
 
 // As store_options.cpp sets the buffers of each family: the log has eight, and the state three, because the checkpoint
-// waits at two. Those of the sessions are short. The rest is for metadata, and for files that are read and written.
-std::uint64_t StorageOptions::memory_bound() const {
+// waits at two. A buffer of the log ends with a record that may begin when the buffer is almost full. Those of the
+// sessions are short. The rest is for metadata, and for files that are read and written.
+std::uint64_t StorageOptions::memory_bound(std::uint64_t record_bytes) const {
   constexpr std::uint64_t kRest = std::uint64_t{12} << 20;
-  return 8 * log_buffer_bytes + 3 * state_buffer_bytes + 2 * session_buffer_bytes() + kRest;
+  return 8 * (log_buffer_bytes + record_bytes) + 3 * state_buffer_bytes + 2 * session_buffer_bytes() + kRest;
 }
 
 }  // namespace kilokv::server

@@ -36,8 +36,8 @@ struct StorageOptions {
   std::uint64_t session_buffer_bytes() const {
     return std::min(std::uint64_t{16} << 20, state_buffer_bytes);  // one memory buffer of the sessions
   }
-  // The most memory that the buffers take.
-  std::uint64_t memory_bound() const;
+  // The most memory that the buffers take. `record_bytes`: of the longest log record.
+  std::uint64_t memory_bound(std::uint64_t record_bytes) const;
 };
 
 }  // namespace kilokv::server

@@ -1,12 +1,16 @@
 #include "server/core/memory/memory_bounds.hpp"
 
+#include "engine/txn/validate.hpp"
+
 namespace kilokv::server {
 
-// A batch of so many bytes of log is there as columns, as results, as writes, and as a log record. Another batch is
-// answered beside those that are in flight.
+// A batch of so many bytes of log is there as columns, as results, as writes, and as a log record, which may be longer.
+// Another batch is answered beside those that are in flight. The keys of pairs that a batch returns are copied; the
+// next batch begins only when at most a whole batch of them is not answered.
 static std::uint64_t batches_bound(const DatabaseOptions& options) {
-  constexpr std::uint64_t kForms = 4;
-  return (options.batch_in_flight_max + std::uint64_t{1}) * kForms * options.batch_max_bytes + options.pools_bytes_max;
+  constexpr std::uint64_t kForms = 3 + kStoredValueParts;
+  return (options.batch_in_flight_max + std::uint64_t{1}) * kForms * options.batch_max_bytes +
+         2 * options.batch_max_reads * engine::kKeyBytesMax + options.pools_bytes_max;
 }
 
 std::vector<MemoryOwner> memory_bounds(const DatabaseOptions& options) {
@@ -16,7 +20,7 @@ std::vector<MemoryOwner> memory_bounds(const DatabaseOptions& options) {
           {"values", 0, options.data_bytes_max},
           {"queue", 0, options.queue_bytes_max},
           {"parked", 0, options.parked_bytes_max},
-          {"sessions", 0, options.session_bytes_total_max},
+          {"sessions", 0, options.session_bytes_total_max + options.sessions_max * kSessionBytes},
           {"uploads", 0, options.uploads_bytes_max},
           {"access", 0, kAccessCopies * kAccessBytesMax},
           {"snapshots", 0, options.snapshot_bytes_max},

@@ -76,6 +76,15 @@ class AdmissionQueue {
   // Whether this request of a session is queued, in whole or in part.
   bool holds(const RequestName& name) const;
 
+  // Bytes of what waits beside the queue for the executor, such as a cancel with its indices. They count as bytes of
+  // the queue, with the client's share.
+  Status charge_bytes(Client* client, std::uint64_t bytes) {
+    return bytes_.charge(client == nullptr ? nullptr : client->account(&Client::queued_bytes), bytes);
+  }
+  void release_bytes(Client* client, std::uint64_t bytes) {
+    bytes_.release(client == nullptr ? nullptr : client->account(&Client::queued_bytes), bytes);
+  }
+
   // All transactions of the request are answered: gives back log space, memory and parking places.
   void finished(const AdmittedRequest& request);
 

@@ -87,8 +87,10 @@ void ExecuteStage::run_commands() {
 }
 
 // Cancels wait while parts of a refused batch are left: these were queued before the cancel, and are neither decided
-// nor parked.
+// nor parked. Their time is bounded as that of commands is, and the rest is answered in the next step.
 void ExecuteStage::answer_cancelled() {
+  const TimeUs end = waiting_->cancels() == 0 ? 0 : core_->environment.clock->monotonic_us() + kCommandsUsMax;
+  cancels_left_ = false;
   while (refused_.empty()) {
     std::optional<Waiting::Cancelled> cancelled =
         waiting_->take_cancelled([this](const RequestName& name) { return core_->queue.holds(name); });
@@ -107,6 +109,10 @@ void ExecuteStage::answer_cancelled() {
       batcher_->attach(std::move(report));
     } else {
       core_->when_answered(core_->executed.batch(), std::move(report));
+    }
+    if (core_->environment.clock->monotonic_us() >= end) {
+      cancels_left_ = waiting_->cancels() > 0;
+      return;
     }
   }
 }
@@ -224,7 +230,7 @@ bool ExecuteStage::has_more() const {
 
 TimeUs ExecuteStage::next_wake(TimeUs now) const {
   const std::uint32_t in_flight = core_->in_flight.load();  // the log stage notifies when this changes
-  if (has_more() || (waiting_->has_cancel_under_way() && refused_.empty()) ||
+  if (has_more() || ((waiting_->has_cancel_under_way() || cancels_left_) && refused_.empty()) ||
       (in_flight == 0 && waiting_->has_candidates()))
     return now;
   return std::min(next_expiry_us_, batcher_->next_due(now, in_flight));

@@ -118,6 +118,7 @@ class ExecuteStage {
   std::deque<RightsSearch> searches_;
   RefusedBatch refused_;
   std::function<void()> when_drained_;
+  bool cancels_left_ = false;  // some can be carried out now
   bool draining_ = false;
   TimeUs next_expiry_us_ = 0;
   BatchNumber released_through_ = 0, last_batch_ = 0;

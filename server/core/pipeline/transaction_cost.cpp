@@ -30,19 +30,31 @@ constexpr std::uint64_t kDeletedKey = kWrite + engine::kKeyBytesMax;
 // index.
 constexpr std::uint64_t kRangeGuardReads = std::uint64_t{3} * 128;
 
-// How BatchParts counts values that may be large.
-constexpr std::uint64_t kStoredValueParts = 16, kBytesPerRead = std::uint64_t{16} << 10;
+// How BatchParts counts values that may be returned.
+constexpr std::uint64_t kBytesPerRead = std::uint64_t{16} << 10;
 constexpr std::uint64_t kReturnedReadsMax = (std::uint64_t{4} << 20) / kBytesPerRead;
 
 // The cost of one list of operations: the list of a committed transaction, or that of a transaction whose guard failed.
 struct ListCost {
   std::uint64_t written_bytes = 0, copied_values = 0, stored_bytes = 0, stored_values = 0, reads = 0;
   std::uint64_t kept_bytes = 0;  // stored, at the largest value that is known
-  NewData data;                  // of PUTs and ADDs
+  std::uint64_t named_bytes = 0;
+  NewData data;  // of PUTs and ADDs
 };
 
 std::uint64_t value_bytes(const engine::TransactionColumns& columns, std::int64_t i) {
   return columns.value(static_cast<std::size_t>(i)).size();
+}
+
+std::uint64_t range_bytes(const engine::TransactionColumns& columns, std::uint32_t range) {
+  return columns.range_from(range).size() + columns.range_to(range).size();
+}
+
+// Of the other key of a guard, or of the value that it compares with.
+std::uint64_t guard_constant_bytes(const engine::TransactionColumns& columns, std::uint32_t guard) {
+  if (columns.guard_other[guard] != engine::kNone) return columns.key(columns.guard_other[guard]).size();
+  if (static_cast<GuardKind>(columns.guard_kind[guard]) != GuardKind::bytes_equal) return 0;
+  return value_bytes(columns, columns.guard_operand[guard]);
 }
 
 void add_new_key(std::size_t key_bytes, NewData* data) {
@@ -55,6 +67,8 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
   ListCost cost;
   for (std::uint32_t i = begin; i < end; ++i) {
     const std::uint32_t key = columns.op_key[i];
+    cost.named_bytes +=
+        uses_range(static_cast<OpKind>(columns.op_kind[i])) ? range_bytes(columns, key) : columns.key(key).size();
     switch (static_cast<OpKind>(columns.op_kind[i])) {
       case OpKind::get:
         cost.stored_bytes += kItem + columns.key(key).size();
@@ -77,6 +91,7 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
         if (columns.op_operand[i] == static_cast<std::uint8_t>(Operand::bytes)) {
           const std::uint64_t bytes = value_bytes(columns, columns.op_value[i]);
           cost.written_bytes += kValueLength + bytes;
+          cost.named_bytes += bytes;
           cost.data.bytes += engine::new_value_bytes(bytes);
         } else if (columns.op_operand[i] == static_cast<std::uint8_t>(Operand::get)) {
           cost.written_bytes += kValueLength;
@@ -92,11 +107,14 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
   return cost;
 }
 
-std::uint64_t guard_reads(const engine::TransactionColumns& columns, std::size_t t) {
+// Adds the keys, ranges and constants of the guards to `named_bytes`.
+std::uint64_t guard_reads(const engine::TransactionColumns& columns, std::size_t t, std::uint64_t* named_bytes) {
   std::uint64_t reads = 0;
   for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
     const bool of_range = uses_range(static_cast<GuardKind>(columns.guard_kind[g]));
     reads += of_range ? kRangeGuardReads : 1;
+    *named_bytes += of_range ? range_bytes(columns, columns.guard_key[g]) : columns.key(columns.guard_key[g]).size();
+    *named_bytes += guard_constant_bytes(columns, g);
   }
   return reads;
 }
@@ -126,23 +144,29 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
                         std::uint64_t largest_value, std::uint64_t result_bytes_max) {
   const std::uint64_t kept_value = std::min(largest_value, result_bytes_max);
   ListCost list = list_cost(columns, columns.then_begin(t), columns.then_end[t], kept_value, result_bytes_max);
-  const std::uint64_t guards = guard_reads(columns, t);
+  std::uint64_t named_bytes = 0;
+  const std::uint64_t guards = guard_reads(columns, t, &named_bytes);
   if (guards > 0) {  // otherwise the else-operations cannot run
     ListCost other = list_cost(columns, columns.then_end[t], columns.else_end[t], kept_value, result_bytes_max);
     if (in_session) add_guard_value(columns, t, kept_value, &other);
+    named_bytes += other.named_bytes;  // both lists are in the batch
     list = {std::max(list.written_bytes, other.written_bytes),
             std::max(list.copied_values, other.copied_values),
             std::max(list.stored_bytes, other.stored_bytes),
             std::max(list.stored_values, other.stored_values),
             std::max(list.reads, other.reads),
             std::max(list.kept_bytes, other.kept_bytes),
+            list.named_bytes,
             {std::max(list.data.records, other.data.records), std::max(list.data.bytes, other.data.bytes),
              std::max(list.data.copied_values, other.data.copied_values)}};
+  } else if (columns.else_end[t] > columns.then_end[t]) {
+    named_bytes += list_cost(columns, columns.then_end[t], columns.else_end[t], 0, 0).named_bytes;
   }
   TransactionCost cost{{kRecord + list.written_bytes, list.copied_values, 0},
                        guards,
                        list.reads,
                        0,
+                       named_bytes + list.named_bytes,
                        list.data.records > 0 ? LogUse::new_data : LogUse::reads_and_deletes,
                        list.data};
   if (!in_session) return cost;
@@ -171,8 +195,12 @@ bool costs_as_before(const engine::TransactionColumns& columns, std::size_t t) {
   for (std::uint32_t i = 0; i < guards; ++i) {
     const std::uint8_t kind = columns.guard_kind[guard + i];
     if (kind != columns.guard_kind[guard_before + i]) return false;
-    if (uses_range(static_cast<GuardKind>(kind))) continue;
-    if (key_size(columns.guard_key[guard + i]) != key_size(columns.guard_key[guard_before + i])) return false;
+    if (guard_constant_bytes(columns, guard + i) != guard_constant_bytes(columns, guard_before + i)) return false;
+    const std::uint32_t key = columns.guard_key[guard + i], key_before = columns.guard_key[guard_before + i];
+    if (uses_range(static_cast<GuardKind>(kind)) ? range_bytes(columns, key) != range_bytes(columns, key_before)
+                                                 : key_size(key) != key_size(key_before)) {
+      return false;
+    }
   }
   for (std::uint32_t i = 0; i < ops; ++i) {
     const std::uint8_t kind = columns.op_kind[op + i], operand = columns.op_operand[op + i];
@@ -180,6 +208,7 @@ bool costs_as_before(const engine::TransactionColumns& columns, std::size_t t) {
     const std::uint32_t key = columns.op_key[op + i], key_before = columns.op_key[op_before + i];
     if (uses_range(static_cast<OpKind>(kind))) {
       if (columns.range_limit[key] != columns.range_limit[key_before]) return false;
+      if (range_bytes(columns, key) != range_bytes(columns, key_before)) return false;
       continue;
     }
     if (key_size(key) != key_size(key_before)) return false;
@@ -203,8 +232,8 @@ std::uint32_t BatchParts::of(const TransactionCost& cost) const {
   const std::uint64_t bytes =
       cost.log.bytes + cost.log.copied_values * copied_bytes_ + cost.log.stored_values * stored_bytes_;
   const std::uint64_t reads = cost.guards + cost.reads + std::min(cost.reads * reads_per_read_, kReturnedReadsMax);
-  const double part =
-      std::max({least_, static_cast<double>(bytes) * parts_per_byte_, static_cast<double>(reads) * parts_per_read_});
+  const double part = std::max({least_, static_cast<double>(std::max(bytes, cost.named_bytes)) * parts_per_byte_,
+                                static_cast<double>(reads) * parts_per_read_});
   return static_cast<std::uint32_t>(std::min<double>(part, std::numeric_limits<std::uint32_t>::max()));
 }
 

@@ -52,6 +52,7 @@ struct TransactionCost {
   std::uint64_t guards = 0;        // 1 for each guard, 384 for each range guard
   std::uint64_t reads = 0;         // 1 for each GET, the limit for each range operation
   std::uint64_t stored_bytes = 0;  // in the session, in memory, at the largest value that is known
+  std::uint64_t named_bytes = 0;   // keys, bounds of ranges and values that it names, also those of guards
   LogUse use = LogUse::reads_and_deletes;
   NewData data;  // that it may add, if none of its keys is there yet
 
@@ -60,6 +61,7 @@ struct TransactionCost {
     guards += other.guards;
     reads += other.reads;
     stored_bytes += other.stored_bytes;
+    named_bytes += other.named_bytes;
     data += other.data;
     if (other.use == LogUse::new_data) use = LogUse::new_data;
     return *this;
@@ -70,6 +72,7 @@ struct TransactionCost {
             guards * count,
             reads * count,
             stored_bytes * count,
+            named_bytes * count,
             use,
             {data.records * count, data.bytes * count, data.copied_values * count}};
   }
@@ -90,7 +93,7 @@ bool costs_as_before(const engine::TransactionColumns& columns, std::size_t t);
 // largest of its three parts. So a batch whose parts add up to kWholeBatch keeps all three limits. At least 1.
 //
 // Values that may be large count less than their bound, because one large value in the database must not make batches
-// short for everybody: a value that a session may store counts a sixteenth, and values that may be returned count one
+// short for everybody: a value that a session may store counts a quarter, and values that may be returned count one
 // read for each 16 KiB, up to 4 MiB in all.
 inline constexpr std::uint64_t kWholeBatch = std::uint64_t{1} << 20;
 class BatchParts {

@@ -107,9 +107,9 @@ std::vector<std::uint64_t> Waiting::next_ids(TimeUs stamp_us, std::size_t max) {
   return ids;
 }
 
-void Waiting::cancel(const CancelTarget& target, TimeUs now_us, std::function<void(Result<std::uint64_t>)> done) {
+void Waiting::cancel(CancelTarget target, TimeUs now_us, std::function<void(Result<std::uint64_t>)> done) {
   const TimeUs since_us_max = target.filter ? now_us - target.filter->older_than_us : 0;
-  cancelling_.push_back({target, since_us_max, lot_.last_id(), 0, 0, std::move(done)});
+  cancelling_.push_back({std::move(target), since_us_max, lot_.last_id(), 0, 0, std::move(done)});
 }
 
 std::vector<std::uint64_t> Waiting::ids_of(const CancelTarget& target) const {

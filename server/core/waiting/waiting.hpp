@@ -81,7 +81,7 @@ class Waiting {
 
   // Cancels the transactions that the target names, as soon as their request has left the queue.
   // `now_us`: the wall clock, or the last stamp.
-  void cancel(const CancelTarget& target, TimeUs now_us, std::function<void(Result<std::uint64_t>)> done);
+  void cancel(CancelTarget target, TimeUs now_us, std::function<void(Result<std::uint64_t>)> done);
   struct Cancelled {
     std::vector<Parked> parked;  // these have left
     // Gets `count`, the number of all that this cancel has cancelled, when it is durable. Empty: the cancel goes on.
@@ -91,6 +91,7 @@ class Waiting {
   // The next cancel that can be carried out now. A cancel with a filter takes several calls, because each looks at a
   // bounded number of transactions. `is_queued`: AdmissionQueue::holds.
   std::optional<Cancelled> take_cancelled(const std::function<bool(const RequestName&)>& is_queued);
+  std::size_t cancels() const { return cancelling_.size(); }  // that are not carried out
   // At most `limit` parked transactions with ids above `after_id`, in order of id.
   std::vector<ParkedTransaction> list(std::uint64_t after_id, std::uint32_t limit);
 

@@ -365,6 +365,30 @@ TEST_F(DatabaseClientsTest, ACancelAndTheEndOfTheCallMeet) {
   EXPECT_TRUE(sent.sink->ended());
 }
 
+// A cancel may name many transactions. They count in the queue until it is answered.
+TEST_F(DatabaseClientsTest, WhatACancelNamesCountsInTheQueue) {
+  const SessionId session = open_session();
+  CancelTarget target;
+  target.session = session;
+  target.request = 1;
+  target.indices.resize(1000);
+  std::uint64_t cancelled = 1;
+  database->cancel(greedy, target, [&](Result<std::uint64_t> count) { cancelled = *count; });
+  EXPECT_EQ(database->status().queued_bytes, 8000u);
+  EXPECT_EQ(greedy->queued_bytes.load(), 8000u);
+  settle();
+  EXPECT_EQ(cancelled, 0u);
+  EXPECT_EQ(database->status().queued_bytes, 0u);
+  EXPECT_EQ(greedy->queued_bytes.load(), 0u);
+  target.indices.resize(options.queue_bytes_max / sizeof(std::uint32_t));
+  Status refused;
+  database->cancel(greedy, target, [&](Result<std::uint64_t> count) { refused = count.status(); });
+  EXPECT_EQ(refused.reason(), ErrorReason::queue_full);
+  EXPECT_EQ(refused.violation()->setting, "--queue-bytes-max");
+  EXPECT_TRUE(refused.not_run());
+  EXPECT_EQ(greedy->queued_bytes.load(), 0u);
+}
+
 TEST_F(DatabaseClientsTest, InASessionNothingEndsWithItsCall) {
   const SessionId session = open_session();
   const Sent sent = send(greedy, waits(1, "g"), session, 1);

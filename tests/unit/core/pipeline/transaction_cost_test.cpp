@@ -78,7 +78,8 @@ TEST(TransactionCost, WhatHasTheSameShapeCostsTheSame) {
     std::string text;
     for (const std::uint64_t number :
          {cost.log.bytes, cost.log.copied_values, cost.log.stored_values, cost.guards, cost.reads, cost.stored_bytes,
-          cost.data.records, cost.data.bytes, cost.data.copied_values, std::uint64_t{cost.use == LogUse::new_data}}) {
+          cost.data.records, cost.data.bytes, cost.data.copied_values, cost.named_bytes,
+          std::uint64_t{cost.use == LogUse::new_data}}) {
       text += std::to_string(number) + ' ';
     }
     return text;
@@ -100,6 +101,38 @@ TEST(TransactionCost, WhatHasTheSameShapeCostsTheSame) {
   EXPECT_EQ(sum.stored_bytes, product.stored_bytes);
 }
 
+// A transaction counts with all bytes that a batch copies for it, also with the constants of its guards and with
+// operations that do not run.
+TEST(TransactionCost, WhatATransactionNamesCounts) {
+  using engine::GuardKind;
+  using engine::OnFalse;
+  engine::TransactionColumns columns;
+  engine::ColumnsBuilder b(&columns, {1, 2});
+  const std::string large(1 << 20, 'v');
+  for (const bool is_large : {false, true, true}) {
+    b.begin();
+    b.guard(GuardKind::bytes_equal, OnFalse::fail, b.key("k"), b.value(is_large ? large : "v"));
+    b.end();
+  }
+  b.begin();
+  b.op(OpKind::get, b.key("k"));
+  b.begin_else();
+  b.op(OpKind::put, b.key("k"), engine::Operand::bytes, b.value(large));
+  b.end();
+  b.begin();
+  b.range_op(OpKind::range_get, std::string(1000, 'a'), std::string(1000, 'b'), 1);
+  b.end();
+  const DatabaseOptions options;
+  const BatchParts parts(16, options);
+  const auto part = [&](std::size_t t) { return parts.of(cost_of(columns, t, false, 16, 65536)); };
+  EXPECT_LT(part(0), kWholeBatch / 4096);
+  EXPECT_GE(part(1), kWholeBatch / 17) << "a batch has 16 MiB";
+  EXPECT_FALSE(costs_as_before(columns, 1));
+  EXPECT_TRUE(costs_as_before(columns, 2));
+  EXPECT_GE(part(3), kWholeBatch / 17);
+  EXPECT_EQ(cost_of(columns, 4, false, 16, 65536).named_bytes, 2000u);
+}
+
 // A batch whose parts add up to a whole keeps each of its three limits.
 TEST(TransactionCost, APartOfABatchIsTheLargestOfItsThreeParts) {
   DatabaseOptions options;
@@ -115,7 +148,7 @@ TEST(TransactionCost, APartOfABatchIsTheLargestOfItsThreeParts) {
   EXPECT_EQ(parts.of(cost), kWholeBatch);
   cost.log.bytes = 2 << 20;
   EXPECT_EQ(parts.of(cost), 2 * kWholeBatch);
-  cost.log = {1 << 20, 1 << 16, 1 << 20};  // copies of 16 bytes, and stored values at a sixteenth
+  cost.log = {1 << 20, 1 << 16, 1 << 18};  // copies of 16 bytes, and stored values at a quarter
   EXPECT_EQ(parts.of(cost), 3 * kWholeBatch);
   cost.log.bytes = ~std::uint64_t{0} >> 1;
   EXPECT_EQ(parts.of(cost), ~std::uint32_t{0});
