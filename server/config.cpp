@@ -248,6 +248,8 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
         "most memory that gRPC may use for calls and for messages in flight; beyond it calls fail"},
        {kMessages, "request-transactions-max", Unit::count, &limits->request_transactions_max,
         "most transactions in one request"},
+       {kMessages, "streams-max", Unit::count, &o->streams_max,
+        "most open Session streams, of which one client may have a part; a further one is refused"},
        {kMessages, "stream-requests-max", Unit::count, &o->stream_requests_max,
         "requests in flight on one stream at which the server stops reading it for a while"},
        {kMessages, "stream-bytes-max", Unit::size, &o->stream_bytes_max,

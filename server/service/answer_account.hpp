@@ -22,6 +22,10 @@
 
 namespace kilokv::server {
 
+// What an answer takes beside its bytes: gRPC's buffer for it (320 bytes), the count of its slice, its place in a
+// queue, and the header of HTTP/2. Even an empty answer has this.
+inline constexpr std::uint64_t kAnswerBytes = 448;
+
 // A call, while gRPC sends an answer of it.
 class UnsentAnswer {
  public:

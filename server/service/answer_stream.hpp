@@ -63,7 +63,7 @@ class AnswerStream : public Reactor,
   // For subclasses. The caller holds mutex_, except for ended().
   void write(const grpc::ByteBuffer& answer) {
     if (closing() || finished_) return;
-    const std::uint64_t bytes = answer.Length();
+    const std::uint64_t bytes = bytes_of(answer);
     const std::uint64_t of_stream_max = environment_->options.stream_answer_bytes_max;
     if (unsent_bytes_ + bytes > of_stream_max) {
       constexpr std::int64_t kRetryAfterUs = 1000000;  // by then, the client may have taken some
@@ -128,8 +128,9 @@ class AnswerStream : public Reactor,
     environment_->answers.unwatch(this);
     if (!ok || finished_) return abandon();
     if (!cut_) {
-      unsent_bytes_ -= queue_.front().Length();
-      environment_->answers.release(client_.get(), queue_.front().Length());
+      const std::uint64_t bytes = bytes_of(queue_.front());
+      unsent_bytes_ -= bytes;
+      environment_->answers.release(client_.get(), bytes);
     }
     queue_.pop_front();
     if (!queue_.empty()) {
@@ -156,6 +157,8 @@ class AnswerStream : public Reactor,
     const std::shared_ptr<void> self = std::move(self_);  // gRPC uses the stream no more; the return may destroy it
   }
 
+  static std::uint64_t bytes_of(const grpc::ByteBuffer& answer) { return answer.Length() + kAnswerBytes; }
+
   void cut(const Status& status) {
     on_gone();
     if (!writing_) return finish_when_sent(to_grpc(status, context_));
@@ -179,6 +182,7 @@ class AnswerStream : public Reactor,
 
   void finish_now() {
     finished_ = true;
+    environment_->answers.watch(this);  // a client can also leave the status untaken
     this->Finish(*finish_);
   }
 

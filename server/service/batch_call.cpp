@@ -6,11 +6,12 @@
 #include "server/service/decode.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
+#include "server/service/long_rows.hpp"
 #include "server/service/message_buffer.hpp"
 
 namespace kilokv::server {
 
-void BatchCall::start(const grpc::ByteBuffer& message) {
+void BatchCall::start(grpc::ByteBuffer message) {
   if (!caller_.status.ok()) return fail(caller_.status);
   const auto self = std::static_pointer_cast<BatchCall>(shared_from_this());
   const Status refused = environment_->decode_by(client_, message.Length(), [self, message] {
@@ -27,14 +28,16 @@ Status BatchCall::try_start(grpc::ByteBuffer message) {
   if (!database.ok()) return database.status();
   google::protobuf::Arena arena(arena_for(kParsedFactor * message.Length()));
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::ExecuteBatchRequest>(&arena);
-  Status status = parse_message(&message, options.message_bytes_max, parsed);
+  bool rows_left = false;
+  Status status = parse_request(&message, options.message_bytes_max, parsed, &rows_left);
   if (!status.ok()) return status;
   Result<RequestIdentity> identity = parse_identity(parsed->id());
   if (!identity.ok()) return identity.status();
 
   as_columns_ = parsed->has_columns();
   std::unique_ptr<Request> request = (*database)->acquire_request();
-  status = decode_transactions(*parsed, {(*database)->key_secret(), options.limits}, &request->transactions);
+  status =
+      decode_request(*parsed, rows_left, &message, {(*database)->key_secret(), options.limits}, &request->transactions);
   if (!status.ok()) return status;
   request->identity = *identity;
   request->client = client_;

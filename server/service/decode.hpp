@@ -34,6 +34,9 @@ struct DecodeContext {
 // place in the request.
 Status check_head(const v1::Transaction& transaction, int index);
 
+// Adds one transaction. Does not validate. `index`: its place in the request.
+Status add_row(const v1::Transaction& transaction, int index, engine::ColumnsBuilder* builder);
+
 // Requires: `columns` is empty.
 Status decode(const v1::Transaction& transaction, const DecodeContext& context, engine::TransactionColumns* columns);
 Status decode(const v1::TransactionRows& rows, const DecodeContext& context, engine::TransactionColumns* columns);

@@ -271,6 +271,10 @@ Status check_head(const v1::Transaction& transaction, int index) {
   return refuse(path, "precedence", "255", std::to_string(transaction.precedence()));
 }
 
+Status add_row(const v1::Transaction& transaction, int index, ColumnsBuilder* builder) {
+  return add_transaction(Path{.transaction = index}, transaction, builder);
+}
+
 Status decode(const v1::Transaction& transaction, const DecodeContext& context, engine::TransactionColumns* columns) {
   ColumnsBuilder builder(columns, context.secret);
   Status status = add_transaction(Path{}, transaction, &builder);

@@ -13,6 +13,7 @@
 
 #include "engine/base/check.hpp"
 #include "engine/base/status.hpp"
+#include "server/service/message_elements.hpp"
 
 namespace kilokv::server {
 
@@ -26,13 +27,6 @@ inline Status check_message_bytes(std::uint64_t bytes, std::uint64_t bytes_max) 
       .because(ErrorReason::message_too_large);
 }
 
-template <class Message>
-Status malformed(const Message& message) {
-  return Status::invalid(
-             {.field = "message", .limit = "a " + message.GetTypeName(), .actual = "malformed bytes", .setting = ""})
-      .because(ErrorReason::malformed_message);
-}
-
 // INVALID_ARGUMENT if the message is longer than `bytes_max`, or if the bytes are not a message of this type. The
 // length is checked first, because a parsed message can take many times the memory of its bytes.
 template <class Message>
@@ -40,7 +34,25 @@ Status parse_message(grpc::ByteBuffer* buffer, std::uint64_t bytes_max, Message*
   if (Status status = check_message_bytes(buffer->Length(), bytes_max); !status.ok()) return status;
   grpc::ProtoBufferReader reader(buffer);
   if (reader.status().ok() && message->ParseFromZeroCopyStream(&reader)) return {};
-  return malformed(*message);
+  return malformed(Message::descriptor());
+}
+
+// The same. The elements of a long message are counted before, because each can take many times its bytes.
+template <class Message>
+Status parse_message(grpc::ByteBuffer* buffer, std::uint64_t bytes_max, const ElementLimits& limits, Message* message) {
+  if (const std::uint64_t bytes = buffer->Length(); bytes > kShortParseBytes && bytes <= bytes_max) {
+    if (Status status = check_elements(buffer, Message::descriptor(), limits); !status.ok()) return status;
+  }
+  return parse_message(buffer, bytes_max, message);
+}
+
+// Takes the bytes of a request out of the object in which gRPC keeps them until the call is done. gRPC passes it as
+// const, but it made the object for this handler, does not read it again, and it is not const itself. So the bytes live
+// as long as the handler needs them, and not as long as a transaction waits.
+inline grpc::ByteBuffer take_bytes(const grpc::ByteBuffer* request) {
+  grpc::ByteBuffer taken;
+  taken.Swap(const_cast<grpc::ByteBuffer*>(request));
+  return taken;
 }
 
 // A parsed message of usual transactions takes about so many times its bytes.

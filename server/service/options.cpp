@@ -41,6 +41,7 @@ Status ServiceOptions::validate() const {
   for (const Setting& setting :
        {Setting{"--message-bytes-max", message_bytes_max, 1024, kMessageBytesMax},
         {"--grpc-memory-max", grpc_memory_max, 1 << 20, std::uint64_t{1} << 40},
+        {"--streams-max", streams_max, 1, 1u << 24},
         {"--stream-requests-max", stream_requests_max, 1, 1u << 20},
         {"--stream-bytes-max", stream_bytes_max, 1024, std::uint64_t{1} << 40},
         {"--stream-answer-bytes-max", stream_answer_bytes_max, 1 << 20, std::uint64_t{1} << 40},

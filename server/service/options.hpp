@@ -31,6 +31,7 @@ struct ServiceOptions {
   std::uint64_t message_bytes_max = std::uint64_t{4} << 20;  // of one request, and of one answer
   std::uint64_t grpc_memory_max = std::uint64_t{256}
                                   << 20;    // memory of gRPC itself, for calls and for messages that it receives
+  std::uint32_t streams_max = 16384;        // open Session streams
   std::uint32_t stream_requests_max = 256;  // in flight on one Session stream; then it is not read
   std::uint64_t stream_bytes_max = std::uint64_t{32} << 20;  // of requests in flight and unsent answers; likewise
   std::uint64_t stream_answer_bytes_max = std::uint64_t{256}
@@ -47,8 +48,14 @@ struct ServiceOptions {
   TlsOptions tls = {};
   bool login = false;  // every call needs a login
 
+  // What messages take at most while they are parsed and decoded (message_elements.hpp).
+  std::uint64_t decoding_bytes() const { return 6 * message_bytes_max; }
+
   Status validate() const;
 };
+
+// Keys in one message of UploadReadSet. Longer read sets come in several.
+inline constexpr std::uint64_t kChunkKeysMax = std::uint64_t{1} << 17;
 
 // Calls that can be open at once on one connection. gRPC makes the client's next call wait.
 inline constexpr int kCallsPerConnectionMax = 1024;

@@ -28,6 +28,7 @@ using KStatus = kilokv::Status;  // the class of the handlers has a method `Stat
 
 constexpr std::uint32_t kParkedDefault = 1000;
 constexpr std::uint32_t kParkedMax = 10000;
+constexpr std::int64_t kStreamRetryUs = 1000000;
 
 // A unary call that runs no transaction: its messages, and its end. Code that still has to answer holds the call by
 // shared_ptr.
@@ -44,7 +45,9 @@ class Call final : public UnaryCall {
     } else {
       end_with(status);
     }
+    Response().Swap(&response);  // the call may stay until its client takes the answer
   }
+  void drop_request() { Request().Swap(&request); }
   // Ends the call with an error, before anything ran.
   void refuse(const KStatus& status) { end_with(status.as_not_run()); }
 
@@ -75,27 +78,31 @@ class Call final : public UnaryCall {
   Response response;
 };
 
-// Parses the message, and passes the call to `handle`. `handle` ends the call at once or later.
+// Parses the message, and passes the call to `handle`. `handle` ends the call at once or later, and reads the request
+// only before it returns: the parsed message does not outlive it, because the call may wait long for its end.
 template <class Request, class Response, class Handle>
 grpc::ServerUnaryReactor* take(CallEnvironment* environment, grpc::CallbackServerContext* context,
-                               const grpc::ByteBuffer& message, grpc::ByteBuffer* answer, const Handle& handle) {
+                               const grpc::ByteBuffer* message, grpc::ByteBuffer* answer, const Handle& handle) {
   const auto call = std::make_shared<Call<Request, Response>>(context, environment, answer);
   call->adopted_by_rpc();
   if (!call->caller().status.ok()) {
     call->refuse(call->caller().status);
     return call.get();
   }
-  const std::uint64_t bytes = message.Length();
-  const std::uint64_t bytes_max = environment->options.message_bytes_max;
-  const KStatus refused = environment->decode_by(
-      call->client(), bytes, [call, bytes_max, handle, buffer = grpc::ByteBuffer(message)]() mutable {
+  grpc::ByteBuffer buffer = take_bytes(message);
+  const std::uint64_t bytes = buffer.Length();
+  const KStatus refused =
+      environment->decode_by(call->client(), bytes, [call, environment, handle, buffer = std::move(buffer)]() mutable {
         if (call->is_over()) return;
-        const KStatus status = parse_message(&buffer, bytes_max, &call->request);
+        const ServiceOptions& options = environment->options;
+        const KStatus status =
+            parse_message(&buffer, options.message_bytes_max, {.transactions = options.limits}, &call->request);
         if (status.ok()) {
           handle(call);
         } else {
           call->refuse(status);
         }
+        call->drop_request();
       });
   if (!refused.ok()) call->refuse(refused);
   return call.get();
@@ -104,7 +111,7 @@ grpc::ServerUnaryReactor* take(CallEnvironment* environment, grpc::CallbackServe
 // The same for a call that needs the database. `handle` also gets the database.
 template <class Request, class Response, class Handle>
 grpc::ServerUnaryReactor* take_for_database(CallEnvironment* environment, grpc::CallbackServerContext* context,
-                                            const grpc::ByteBuffer& message, grpc::ByteBuffer* answer,
+                                            const grpc::ByteBuffer* message, grpc::ByteBuffer* answer,
                                             const Handle& handle) {
   return take<Request, Response>(environment, context, message, answer, [environment, handle](const auto& call) {
     const Result<Database*> database = environment->gate.get();
@@ -252,7 +259,10 @@ TimeUs unix_us_now() {
 }  // namespace
 
 KiloKvService::KiloKvService(ServiceOptions options, ServerInfo info)
-    : environment_{.options = std::move(options)}, info_(std::move(info)) {}
+    : environment_{.options = std::move(options)},
+      info_(std::move(info)),
+      streams_limit_(environment_.options.streams_max,
+                     {ErrorReason::calls_full, "streams", " open streams", "--streams-max", kStreamRetryUs}) {}
 
 void KiloKvService::close() {
   environment_.gate.close();
@@ -264,14 +274,14 @@ grpc::ServerUnaryReactor* KiloKvService::Execute(grpc::CallbackServerContext* co
                                                  grpc::ByteBuffer* answer) {
   auto call = std::make_shared<ExecuteCall>(context, &environment_, answer);
   call->adopted_by_rpc();
-  call->start(*message);
+  call->start(take_bytes(message));
   return call.get();
 }
 
 grpc::ServerUnaryReactor* KiloKvService::UploadReadSet(grpc::CallbackServerContext* context,
                                                        const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
   return take_for_database<v1::UploadReadSetRequest, v1::UploadReadSetResponse>(
-      &environment_, context, *message, answer, [this](const auto& call, Database* database) {
+      &environment_, context, message, answer, [this](const auto& call, Database* database) {
         Result<ReadSetChunk> chunk = decode_chunk(call->request, environment_.options);
         if (!chunk.ok()) return call->refuse(chunk.status());
         chunk->client = call->client();
@@ -285,7 +295,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* KiloKvService::ExecuteBatch(grpc::Ca
                                                                         const grpc::ByteBuffer* request) {
   auto call = std::make_shared<BatchCall>(context, &environment_);
   call->adopted_by_rpc();
-  call->start(*request);
+  call->start(take_bytes(request));
   return call.get();
 }
 
@@ -293,14 +303,29 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KiloKvService::Sess
     grpc::CallbackServerContext* context) {
   auto stream = std::make_shared<SessionStream>(context, &environment_);
   stream->adopted_by_rpc();
-  stream->start();
+  if (const KStatus status = place_for(stream.get()); status.ok()) {
+    stream->start();
+  } else {
+    stream->end(status.as_not_run());
+  }
   return stream.get();
+}
+
+// A stream has a place among those of all clients until gRPC has let go of it, and its requests have ended.
+kilokv::Status KiloKvService::place_for(SessionStream* stream) {
+  const std::shared_ptr<Client> client = stream->client();
+  if (client == nullptr) return {};  // its login is refused
+  KStatus status = streams_limit_.charge(client->account(&Client::streams), 1);
+  if (!status.ok()) return status;
+  stream->hold(std::shared_ptr<void>(
+      nullptr, [this, client](void*) { streams_limit_.release(client->account(&Client::streams), 1); }));
+  return {};
 }
 
 grpc::ServerUnaryReactor* KiloKvService::OpenSession(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
   return take_for_database<v1::OpenSessionRequest, v1::OpenSessionResponse>(
-      &environment_, context, *message, answer, [](const auto& call, Database* database) {
+      &environment_, context, message, answer, [](const auto& call, Database* database) {
         Result<DurationUs> lease_us = lease_of(call->request, database->options());
         if (!lease_us.ok()) return call->refuse(lease_us.status());
         database->open_session(call->client(), *lease_us, [call](Result<SessionId> session, DurationUs granted_us) {
@@ -316,7 +341,7 @@ grpc::ServerUnaryReactor* KiloKvService::OpenSession(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* KiloKvService::KeepSessionAlive(grpc::CallbackServerContext* context,
                                                           const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
   return take_for_database<v1::KeepSessionAliveRequest, v1::KeepSessionAliveResponse>(
-      &environment_, context, *message, answer, [](const auto& call, Database* database) {
+      &environment_, context, message, answer, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
         call->end(database->keep_alive(call->client(), *session));
@@ -326,7 +351,7 @@ grpc::ServerUnaryReactor* KiloKvService::KeepSessionAlive(grpc::CallbackServerCo
 grpc::ServerUnaryReactor* KiloKvService::CloseSession(grpc::CallbackServerContext* context,
                                                       const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
   return take_for_database<v1::CloseSessionRequest, v1::CloseSessionResponse>(
-      &environment_, context, *message, answer, [](const auto& call, Database* database) {
+      &environment_, context, message, answer, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
         database->close_session(call->client(), *session, [call](const KStatus& status) { call->end(status); });
@@ -337,14 +362,14 @@ grpc::ServerUnaryReactor* KiloKvService::Get(grpc::CallbackServerContext* contex
                                              grpc::ByteBuffer* answer) {
   auto call = std::make_shared<GetCall>(context, &environment_, answer);
   call->adopted_by_rpc();
-  call->start(*message);
+  call->start(take_bytes(message));
   return call.get();
 }
 
 grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                               grpc::ByteBuffer* answer) {
   return take_for_database<v1::ScanRequest, v1::ScanResponse>(
-      &environment_, context, *message, answer, [this](const auto& call, Database* database) {
+      &environment_, context, message, answer, [this](const auto& call, Database* database) {
         const v1::ScanRequest& request = call->request;
         const KStatus status = check_scan(request, environment_.options, database->options());
         if (!status.ok()) return call->refuse(status);
@@ -371,7 +396,7 @@ grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* conte
 grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext* context,
                                                     const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
   return take_for_database<v1::ListParkedRequest, v1::ListParkedResponse>(
-      &environment_, context, *message, answer, [this](const auto& call, Database* database) {
+      &environment_, context, message, answer, [this](const auto& call, Database* database) {
         const v1::ListParkedRequest& request = call->request;
         const KStatus status = check_limit("limit", request.limit(), kParkedMax, " transactions", "");
         if (!status.ok()) return call->refuse(status);
@@ -398,7 +423,7 @@ grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                                 grpc::ByteBuffer* answer) {
   return take_for_database<v1::CancelRequest, v1::CancelResponse>(
-      &environment_, context, *message, answer, [this](const auto& call, Database* database) {
+      &environment_, context, message, answer, [this](const auto& call, Database* database) {
         Result<CancelTarget> target = target_of(call->request, environment_.options.limits);
         if (!target.ok()) return call->refuse(target.status());
         const KStatus allowed = check_cancel(*call, *database, *target);
@@ -418,6 +443,7 @@ void KiloKvService::fill_memory(const DatabaseStatus& status, v1::MemorySection*
   const ServiceOptions& options = environment_.options;
   owners.push_back({"answers", environment_.answers.unsent_bytes(), options.answers_bytes_max});
   owners.push_back({"grpc", options.grpc_memory_max, options.grpc_memory_max});
+  owners.push_back({"decoding", 0, options.decoding_bytes()});  // nothing of it lasts
   owners.push_back({"storage", status.log.memory_bytes, info_.storage_bound});
   owners.push_back({"process", info_.process_bytes, info_.process_bytes});
   std::uint64_t sum = 0;
@@ -436,7 +462,7 @@ void KiloKvService::fill_memory(const DatabaseStatus& status, v1::MemorySection*
 grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                                 grpc::ByteBuffer* answer) {
   return take<v1::StatusRequest, v1::StatusResponse>(
-      &environment_, context, *message, answer, [this](const auto& call) {
+      &environment_, context, message, answer, [this](const auto& call) {
         // Clients ask for the state of the server in every state. But without a database nobody's rights are known.
         DatabaseStatus status;
         const Result<Database*> database = environment_.gate.get();
@@ -465,7 +491,7 @@ grpc::ServerUnaryReactor* KiloKvService::ChangeAccess(grpc::CallbackServerContex
                                                       const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
   const std::string peer = context->peer();
   return take_for_database<v1::ChangeAccessRequest, v1::ChangeAccessResponse>(
-      &environment_, context, *message, answer, [this, peer](const auto& call, Database* database) {
+      &environment_, context, message, answer, [this, peer](const auto& call, Database* database) {
         KStatus status = check_logins(environment_.logins);
         if (status.ok()) status = call->need_admin(*database, "ChangeAccess");
         if (!status.ok()) {
@@ -496,7 +522,7 @@ grpc::ServerUnaryReactor* KiloKvService::ChangeAccess(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* KiloKvService::ListAccess(grpc::CallbackServerContext* context,
                                                     const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
   return take_for_database<v1::ListAccessRequest, v1::ListAccessResponse>(
-      &environment_, context, *message, answer, [this](const auto& call, Database* database) {
+      &environment_, context, message, answer, [this](const auto& call, Database* database) {
         KStatus status = check_logins(environment_.logins);
         if (status.ok()) status = call->need_admin(*database, "ListAccess");
         if (!status.ok()) return call->refuse(status);

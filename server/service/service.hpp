@@ -95,6 +95,7 @@ class KiloKvService final : public KiloKvMethods {
 
  private:
   void end_without_login(const Database& database);
+  kilokv::Status place_for(SessionStream* stream);
   void note_denied(const std::string& user, const std::string& peer);
   void fill_memory(const DatabaseStatus& status, v1::MemorySection* section) const;
 
@@ -103,6 +104,7 @@ class KiloKvService final : public KiloKvMethods {
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::atomic<bool> insecure_{false};
   RareLine denied_;
+  SharedLimit streams_limit_;
 };
 
 }  // namespace kilokv::server

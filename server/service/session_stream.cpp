@@ -8,6 +8,7 @@
 #include "server/service/decode.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
+#include "server/service/long_rows.hpp"
 #include "server/service/message_buffer.hpp"
 #include "server/service/status_map.hpp"
 
@@ -25,7 +26,7 @@ Status read_head(grpc::ByteBuffer* buffer, v1::SessionRequest* head) {
   constexpr auto kSession =
       WireFormatLite::MakeTag(v1::SessionRequest::kSessionFieldNumber, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
   grpc::ProtoBufferReader reader(buffer);
-  if (!reader.status().ok()) return malformed(*head);
+  if (!reader.status().ok()) return malformed(v1::SessionRequest::descriptor());
   google::protobuf::io::CodedInputStream input(&reader);
   while (const std::uint32_t tag = input.ReadTag()) {
     bool good = false;
@@ -38,9 +39,9 @@ Status read_head(grpc::ByteBuffer* buffer, v1::SessionRequest* head) {
     } else {
       good = WireFormatLite::SkipField(&input, tag);
     }
-    if (!good) return malformed(*head);
+    if (!good) return malformed(v1::SessionRequest::descriptor());
   }
-  return input.ConsumedEntireMessage() ? Status() : malformed(*head);
+  return input.ConsumedEntireMessage() ? Status() : malformed(v1::SessionRequest::descriptor());
 }
 
 }  // namespace
@@ -98,8 +99,12 @@ void SessionStream::start() {
 }
 
 void SessionStream::end(const Status& status) {
-  const std::lock_guard lock(mutex_);
-  end_when_sent(status);
+  {
+    const std::lock_guard lock(mutex_);
+    end_when_sent(status);
+  }
+  // No answer reaches the client after that.
+  if (!status.ok()) requests_.abandon();
 }
 
 void SessionStream::end_without_login(const AccessTable& table) {
@@ -143,8 +148,10 @@ Status SessionStream::take(grpc::ByteBuffer* buffer, const Status& refused) {
   google::protobuf::Arena arena(arena_for(kParsedFactor * bytes));
   auto* message = google::protobuf::Arena::CreateMessage<v1::SessionRequest>(&arena);
   const bool too_long = bytes > environment_->options.message_bytes_max;  // submit() refuses it
-  Status status = too_long || !refused.ok() ? read_head(buffer, message)
-                                            : parse_message(buffer, environment_->options.message_bytes_max, message);
+  bool rows_left = false;
+  Status status = too_long || !refused.ok()
+                      ? read_head(buffer, message)
+                      : parse_request(buffer, environment_->options.message_bytes_max, message, &rows_left);
   if (!status.ok()) return status;
   if (!bound_) {
     status = bind(*message);
@@ -156,9 +163,10 @@ Status SessionStream::take(grpc::ByteBuffer* buffer, const Status& refused) {
     request_bytes_ += bytes;
   }
   auto answer = std::make_shared<Answer>(std::static_pointer_cast<SessionStream>(shared_from_this()), *message, bytes);
-  status = refused.ok() ? submit(*message, bytes, answer) : refused;
+  status = refused.ok() ? submit(*message, rows_left ? buffer : nullptr, bytes, answer) : refused;
   if (!status.ok()) answer->fail(status.as_not_run());
-  return {};
+  // Long rows are parsed only when they are decoded.
+  return status.reason() == ErrorReason::malformed_message ? status : Status();
 }
 
 Status SessionStream::bind(const v1::SessionRequest& message) {
@@ -171,7 +179,9 @@ Status SessionStream::bind(const v1::SessionRequest& message) {
   return {};
 }
 
-Status SessionStream::submit(const v1::SessionRequest& message, std::uint64_t bytes, std::shared_ptr<Answer> answer) {
+// `rows`: where the rows are, if they are not in `message`.
+Status SessionStream::submit(const v1::SessionRequest& message, grpc::ByteBuffer* rows, std::uint64_t bytes,
+                             std::shared_ptr<Answer> answer) {
   Result<Database*> database = environment_->gate.get();
   if (!database.ok()) return database.status();
   Status status = check_message_bytes(bytes, environment_->options.message_bytes_max);
@@ -192,8 +202,8 @@ Status SessionStream::submit(const v1::SessionRequest& message, std::uint64_t by
     }
   }
   std::unique_ptr<Request> request = (*database)->acquire_request();
-  status =
-      decode_transactions(message, {(*database)->key_secret(), environment_->options.limits}, &request->transactions);
+  status = decode_request(message, rows != nullptr, rows, {(*database)->key_secret(), environment_->options.limits},
+                          &request->transactions);
   if (!status.ok()) return status;
   request->identity.session = session_;
   request->identity.number = message.number();

@@ -25,6 +25,9 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
       : AnswerStream(context, environment) {}
 
   void start();
+  // Keeps `place` until the stream is destroyed.
+  void hold(std::shared_ptr<void> place) { place_ = std::move(place); }
+  const std::shared_ptr<Client>& client() const { return client_; }
   // Ends the stream with `status` after the queued answers are sent.
   void end(const Status& status);
   void end_when_stopping(const Status& status) override { end(status); }
@@ -43,9 +46,12 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
   void handled(bool half_closed);
   Status take(grpc::ByteBuffer* buffer, const Status& refused);
   Status bind(const v1::SessionRequest& message);
-  Status submit(const v1::SessionRequest& message, std::uint64_t bytes, std::shared_ptr<Answer> answer);
+  Status submit(const v1::SessionRequest& message, grpc::ByteBuffer* rows, std::uint64_t bytes,
+                std::shared_ptr<Answer> answer);
   void answered(std::uint64_t bytes);
   void read_on();  // requires: mutex_ is held
+
+  std::shared_ptr<void> place_;  // among the streams of the server
 
   // Only the reading reaction, and the decoding of its message, use these. The next message is read after that.
   grpc::ByteBuffer incoming_;

@@ -78,7 +78,7 @@ void TransactionCall::results(const ResultSlice& slice, bool /*last*/) {
   }
 }
 
-void TransactionCall::start(const grpc::ByteBuffer& message) {
+void TransactionCall::start(grpc::ByteBuffer message) {
   if (!caller_.status.ok()) return fail(caller_.status);
   const auto self = std::static_pointer_cast<TransactionCall>(shared_from_this());
   const Status refused = environment_->decode_by(client_, message.Length(), [self, message] {
@@ -103,7 +103,7 @@ Status ExecuteCall::try_start(grpc::ByteBuffer message) {
   if (!database.ok()) return database.status();
   google::protobuf::Arena arena;
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::ExecuteRequest>(&arena);
-  Status status = parse_message(&message, options.message_bytes_max, parsed);
+  Status status = parse_message(&message, options.message_bytes_max, {.transactions = options.limits}, parsed);
   if (!status.ok()) return status;
   Result<RequestIdentity> identity = parse_identity(parsed->id());
   if (!identity.ok()) return identity.status();
@@ -134,7 +134,7 @@ Status GetCall::try_start(grpc::ByteBuffer message) {
   if (!database.ok()) return database.status();
   google::protobuf::Arena arena;
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::GetRequest>(&arena);
-  Status status = parse_message(&message, options.message_bytes_max, parsed);
+  Status status = parse_message(&message, options.message_bytes_max, {.transactions = options.limits}, parsed);
   if (status.ok()) status = check_keys(*parsed, options.limits);
   if (!status.ok()) return status;
   std::unique_ptr<Request> request = (*database)->acquire_request();

@@ -6,20 +6,17 @@
 
 namespace kilokv::server {
 
-// What an answer takes beside its bytes. Even an empty one has a header that the client may refuse to take.
-static constexpr std::uint64_t kCallBytes = 256;
-
 bool UnaryCall::answer(const grpc::ByteBuffer& bytes) {
   const std::lock_guard lock(mutex_);
   if (ended_) return false;
   ended_ = true;
-  const std::uint64_t length = bytes.Length() + kCallBytes;
+  const std::uint64_t length = bytes.Length() + kAnswerBytes;
   const Status status = environment_->answers.charge(client_.get(), length);
   if (status.ok()) {
     charged_bytes_ = length;
     *answer_ = bytes;
-    environment_->answers.watch(this);
   }
+  environment_->answers.watch(this);
   Finish(to_grpc(status, context_));
   return true;
 }
@@ -28,6 +25,7 @@ bool UnaryCall::end_with(const Status& status) {
   const std::lock_guard lock(mutex_);
   if (ended_) return false;
   ended_ = true;
+  environment_->answers.watch(this);  // a client can also leave an error untaken
   Finish(to_grpc(status, context_));
   return true;
 }

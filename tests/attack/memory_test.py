@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The memory of the server: it keeps to --memory-limit, and gives memory back.
 
+    row 1    long messages of the shortest elements, each of which takes many times its bytes when it is parsed
     row 4    values until memory is full: new data is refused, reads and deletes go on, and the server starts again
     row 6    the resident memory, after all clients of a peak have left
 """
@@ -9,6 +10,7 @@ import argparse
 import json
 import pathlib
 import re
+import select
 import subprocess
 import sys
 import time
@@ -112,7 +114,7 @@ def attack_by_values(limit_mib, strict):
 
 def refuses_to_start(folder, now):
     """With less memory than the data needs, and with less than anything needs."""
-    for limit, code, words in (("330MiB", 1, "bytes needed by the stored data, for which a limit of"),
+    for limit, code, words in (("450MiB", 1, "bytes needed by the stored data, for which a limit of"),
                                ("100MiB", 2, "the limit is at least")):
         server = MemoryServer(folder, "--memory-limit", limit)
         seen = server.log.stat().st_size
@@ -126,6 +128,40 @@ def refuses_to_start(folder, now):
         assert words in text and "--memory-limit" in text, text
         check_memory(highest < now["memory_rss_bytes"] // 2, f"it took {highest >> 20} MiB before it said so")
         print(f"row 4: with {limit} it ends with code {code}, after {highest >> 20} MiB", flush=True)
+
+
+def attack_by_elements(memory):
+    """Row 1: messages of 4 MB of empty elements, in several calls at once. All are refused."""
+    many = 2000000
+    payloads = [("ExecuteBatch", http2.bytes_field(2, b"\x0a\x00" * many)),
+                ("ExecuteBatch", http2.bytes_field(2, http2.bytes_field(1, b"\x0a\x00" * many))),
+                ("Execute", http2.bytes_field(2, b"\x12\x00" * many)),
+                ("Get", b"\x0a\x00" * many),
+                ("UploadReadSet", b"\x1a\x00" * many),
+                ("Cancel", http2.bytes_field(2, http2.bytes_field(3, b"\x01" * (2 * many)))),
+                ("ChangeAccess", http2.bytes_field(1, b"\x12\x00" * many))]
+    with temporary_folder() as folder, MemoryServer(folder) as server:
+        server.client("put", "a", "1")
+        before = rss_of(server.pid)
+        highest = Highest(server)
+        for method, payload in payloads:
+            callers = [http2.Caller(server.endpoint) for _ in range(4)]
+            for caller in callers:
+                caller.call(method, payload)
+            end = time.monotonic() + 100 * SLOWER
+            while any(caller.open for caller in callers):
+                assert time.monotonic() < end, f"{method} does not end; memory {before >> 20} to {highest.bytes >> 20} MiB"
+                select.select(callers, [caller for caller in callers if caller.wants_to_write()], [], 0.002)
+                for caller in callers:
+                    caller.read()
+                highest.look()
+            for caller in callers:
+                caller.close()
+        grown = highest.bytes - before
+        print(f"row 1: memory {before >> 20} to {highest.bytes >> 20} MiB, by messages of empty elements", flush=True)
+        check_memory(grown <= memory, f"from {before >> 20} to {highest.bytes >> 20} MiB")
+        assert server.client("get", "a") == "1\n"
+        assert server.stop() == 0
 
 
 def peak(server, seconds):
@@ -174,9 +210,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=3, help="of the peak")
     parser.add_argument("--limit", type=int, default=512, help="MiB that the server may take in row 4")
     parser.add_argument("--strict", action="store_true", help="look again after 30 s")
-    parser.add_argument("--only", type=int, choices=(4, 6), help="the attack of one row")
+    parser.add_argument("--only", type=int, choices=(1, 4, 6), help="the attack of one row")
     options = parser.parse_args()
-    rows = {4: lambda: attack_by_values(options.limit, options.strict),
+    rows = {1: lambda: attack_by_elements(96 * MIB),
+            4: lambda: attack_by_values(options.limit, options.strict),
             6: lambda: attack_by_a_peak(options.seconds, options.strict)}
     for row in rows if options.only is None else (options.only,):
         rows[row]()

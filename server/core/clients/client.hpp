@@ -53,7 +53,7 @@ struct Client {
   Held waiting{0}, parked_bytes{0};  // `waiting`: transactions that are parked or may be
   Held data_bytes{0}, log_bytes{0};  // reserved for requests that are not answered
   Held sessions{0}, session_bytes{0}, upload_bytes{0};
-  Held scans{0}, boundaries{0}, commands{0};
+  Held scans{0}, boundaries{0}, commands{0}, streams{0};
   Held undecoded_bytes{0}, answer_bytes{0};
 
   // Its requests in the queue. Only Turns uses it, with its lock.

@@ -113,9 +113,23 @@ class FakeDatabase final : public Database {
     for (ParkedTransaction& p : parked) p.id = ++after_id;
     done(std::move(parked));
   }
+  // Keeps the next cancels unanswered.
+  void hold_cancels() { holds_cancels_ = true; }
+  std::size_t held_cancels() {
+    const std::lock_guard lock(mutex_);
+    return held_cancels_.size();
+  }
+  void answer_cancels() {
+    for (const auto& done : held_cancels_) done(std::uint64_t{1});
+    held_cancels_.clear();
+  }
   void cancel(std::shared_ptr<Client>, CancelTarget target, std::function<void(Result<std::uint64_t>)> done) override {
     run_before_command();
     if (const Status allowed = target.allowed ? target.allowed() : Status(); !allowed.ok()) return done(allowed);
+    if (holds_cancels_) {
+      const std::lock_guard lock(mutex_);
+      return held_cancels_.push_back(std::move(done));
+    }
     done(target.parked_id == 0 ? std::uint64_t{2} : std::uint64_t{1});
   }
   DatabaseStatus status() const override {
@@ -163,6 +177,8 @@ class FakeDatabase final : public Database {
   std::condition_variable changed_;
   std::deque<std::unique_ptr<Request>> requests_;
   std::uint64_t submitted_ = 0, abandoned_ = 0;
+  bool holds_cancels_ = false;
+  std::vector<std::function<void(Result<std::uint64_t>)>> held_cancels_;
   const std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // what the handles of requests refer to
 };
 

@@ -30,7 +30,7 @@ std::uint64_t sum_of_bounds(const ServerOptions& options) {
 }
 
 TEST(MemoryPlan, TheBoundsFillTheLimit) {
-  for (const std::uint64_t limit : {350 * kMiB, 512 * kMiB, kGiB, 3 * kGiB, 16 * kGiB, 100 * kGiB}) {
+  for (const std::uint64_t limit : {430 * kMiB, 512 * kMiB, kGiB, 3 * kGiB, 16 * kGiB, 100 * kGiB}) {
     ServerOptions options = with_limit(limit);
     ASSERT_TRUE(plan_memory(64 * kGiB, &options).ok()) << limit;
     EXPECT_EQ(sum_of_bounds(options), limit);
@@ -56,11 +56,35 @@ TEST(MemoryPlan, ASmallerLimitCutsTheDefaultsInProportion) {
   EXPECT_EQ(options.database.parked_bytes_max, 256 * kMiB);
   EXPECT_EQ(options.service.grpc_memory_max, 64 * kMiB);
   EXPECT_EQ(options.database.scans_in_flight_max, 64u);
+  EXPECT_EQ(options.database.sessions_max, 25000u);
+  EXPECT_EQ(options.database.batch_max_reads, 16384u);
   EXPECT_EQ(options.database.queue_bytes_max, 300 * kMiB) << "what somebody has set is not cut";
   options = with_limit(512 * kMiB);
   ASSERT_TRUE(plan_memory(0, &options).ok());
   EXPECT_EQ(options.service.grpc_memory_max, 32 * kMiB) << "the least that works";
-  EXPECT_GT(options.database.data_bytes_max, 160 * kMiB);
+  EXPECT_GT(options.database.data_bytes_max, 96 * kMiB);
+}
+
+// The factors that a client can bring about.
+TEST(MemoryPlan, TheBoundsCountWhatClientsCanBringAbout) {
+  ServerOptions options = with_limit(16 * kGiB);
+  ASSERT_TRUE(plan_memory(0, &options).ok());
+  const auto bound = [&](const std::string& name) {
+    for (const MemoryOwner& owner : memory_bounds(options.database)) {
+      if (owner.name == name) return owner.bound_bytes;
+    }
+    for (const MemoryOwner& owner : memory_bounds(options)) {
+      if (owner.name == name) return owner.bound_bytes;
+    }
+    return std::uint64_t{0};
+  };
+  const DatabaseOptions& core = options.database;
+  EXPECT_EQ(bound("sessions"), core.session_bytes_total_max + core.sessions_max * kSessionBytes);
+  const std::uint64_t record = 4 * core.batch_max_bytes;
+  EXPECT_GE(bound("batches"),
+            (core.batch_in_flight_max + 1) * (record + 3 * core.batch_max_bytes) + 2 * core.batch_max_reads * 1024);
+  EXPECT_GE(bound("storage"), 8 * (options.storage.log_buffer_bytes + record));
+  EXPECT_EQ(bound("decoding"), 6 * options.service.message_bytes_max);
 }
 
 TEST(MemoryPlan, WithoutALimitTheMachineDecides) {
@@ -84,7 +108,7 @@ TEST(MemoryPlan, ALimitThatIsTooLowIsRefusedWithTheLeastOne) {
   const std::uint64_t least = std::stoull(text) * kMiB;
   options = with_limit(least);
   EXPECT_TRUE(plan_memory(0, &options).ok()) << least;
-  EXPECT_LT(least, 400 * kMiB);
+  EXPECT_LT(least, 430 * kMiB);
   options = with_limit(least - kMiB);
   EXPECT_FALSE(plan_memory(0, &options).ok());
 }

@@ -1,4 +1,6 @@
 // Streams, answers that clients do not take, and calls that end without their answer.
+#include <malloc.h>
+
 #include <chrono>
 #include <deque>
 #include <future>
@@ -109,6 +111,152 @@ TEST_F(ServiceTest, ACallThatIsGoneEndsAtOnceAndItsAnswerIsDropped) {
   test::FakeDatabase::commit(request.get());
 }
 
+// What the stream has sent without a session ends with it, also if it is the server that ends it.
+TEST_F(ServiceTest, TheEndOfAStreamByTheServerIsTold) {
+  service_.serve(&database_);
+  auto call = context();
+  auto stream = stub_->Session(call.get());
+  ASSERT_TRUE(stream->Write(session_request(1)));
+  const auto held = database_.take();
+  ASSERT_NE(held, nullptr);
+  v1::SessionRequest later = session_request(2);
+  later.set_session("short");  // refused, and the stream goes on
+  ASSERT_TRUE(stream->Write(later));
+  v1::SessionResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.error().detail().field(), "session");
+  EXPECT_EQ(database_.abandoned(), 0u);
+  service_.close();
+  EXPECT_FALSE(stream->Read(&response));
+  stream->Finish();
+  EXPECT_EQ(database_.abandoned(), 1u);
+  test::FakeDatabase::commit(held.get());
+}
+
+// A parsed request does not live as long as its call, which may wait long for its end.
+TEST_F(ServiceTest, CallsThatWaitDoNotHoldTheirRequests) {
+  constexpr std::size_t kCalls = 100;
+  constexpr int kIndices = 65536;  // 256 KiB when they are parsed
+  service_.serve(&database_);
+  database_.hold_cancels();
+  v1::CancelRequest request;
+  request.mutable_transactions()->set_session(std::string(16, 's'));
+  for (int i = 0; i < kIndices; ++i) request.mutable_transactions()->add_indices(1);
+  struct Waiting {
+    std::unique_ptr<grpc::ClientContext> context = ServiceTest::context();
+    v1::CancelResponse response;
+    std::promise<grpc::Status> ended;
+  };
+  std::vector<std::unique_ptr<Waiting>> calls;
+  const auto call_all = [&](std::size_t count) {
+    while (calls.size() < count) {
+      Waiting* const call = calls.emplace_back(std::make_unique<Waiting>()).get();
+      stub_->async()->Cancel(call->context.get(), &request, &call->response,
+                             [call](grpc::Status status) { call->ended.set_value(std::move(status)); });
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      while (database_.held_cancels() < calls.size() && std::chrono::steady_clock::now() < end) {
+        std::this_thread::yield();
+      }
+    }
+  };
+  call_all(4);
+  const std::size_t before = ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
+  call_all(kCalls);
+  ASSERT_EQ(database_.held_cancels(), kCalls);
+  const std::size_t after = ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
+  EXPECT_LT(after, before + kCalls * kIndices * sizeof(std::uint32_t) / 4);
+  database_.answer_cancels();
+  for (const auto& call : calls) EXPECT_TRUE(call->ended.get_future().get().ok());
+}
+
+ServiceOptions few_streams() {
+  ServiceOptions options;
+  options.streams_max = 1;
+  return options;
+}
+
+class FewStreamsTest : public ServiceTest {
+ protected:
+  FewStreamsTest() : ServiceTest(few_streams()) {}
+};
+
+TEST_F(FewStreamsTest, AFurtherOneIsRefusedUntilOneEnds) {
+  service_.serve(&database_);
+  const auto opens = [&] {
+    auto call = context();
+    auto stream = stub_->Session(call.get());
+    v1::SessionResponse response;
+    static_cast<void>(stream->Write(session_request(1)));
+    stream->WritesDone();
+    static_cast<void>(stream->Read(&response));
+    return stream->Finish();
+  };
+  {
+    auto call = context();
+    auto held = stub_->Session(call.get());
+    ASSERT_TRUE(held->Write(session_request(1)));
+    const auto request = database_.take();  // so it is open
+    const grpc::Status refused = opens();
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_NE(refused.error_message().find("--streams-max"), std::string::npos) << refused.error_message();
+    call->TryCancel();
+    held->Finish();
+    test::FakeDatabase::commit(request.get());
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  grpc::Status status;
+  std::thread answerer([&] {
+    if (const auto request = database_.take()) test::FakeDatabase::commit(request.get());
+  });
+  do {
+    status = opens();
+  } while (!status.ok() && std::chrono::steady_clock::now() < end);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  answerer.join();
+}
+
+ServiceOptions small_grpc() {
+  ServiceOptions options;
+  options.grpc_memory_max = std::uint64_t{32} << 20;
+  return options;
+}
+
+class SmallGrpcTest : public ServiceTest {
+ protected:
+  SmallGrpcTest() : ServiceTest(small_grpc()) {}
+};
+
+// gRPC forgets a message when it is decoded, and not only when the transaction has its answer.
+TEST_F(SmallGrpcTest, TransactionsThatWaitDoNotHoldTheirMessages) {
+  constexpr int kCalls = 32;  // of 3 MiB: three times what gRPC has
+  service_.serve(&database_);
+  v1::ExecuteRequest request = execute_request();
+  for (int i = 0; i < 3; ++i) {
+    v1::Operation* put = request.mutable_transaction()->add_then();
+    put->set_kind(v1::OPERATION_KIND_PUT);
+    put->set_key("v" + std::to_string(i));
+    put->mutable_operand()->set_bytes(std::string(std::size_t{1} << 20, 'v'));
+  }
+  struct Waiting {
+    std::unique_ptr<grpc::ClientContext> context = ServiceTest::context();
+    v1::ExecuteResponse response;
+    std::promise<grpc::Status> ended;
+  };
+  std::vector<std::unique_ptr<Waiting>> calls;
+  std::vector<std::unique_ptr<Request>> held;
+  for (int i = 0; i < kCalls; ++i) {
+    Waiting* const call = calls.emplace_back(std::make_unique<Waiting>()).get();
+    stub_->async()->Execute(call->context.get(), &request, &call->response,
+                            [call](grpc::Status status) { call->ended.set_value(std::move(status)); });
+    std::unique_ptr<Request> one = database_.take();
+    ASSERT_NE(one, nullptr) << "call " << i << " does not arrive";
+    one->transactions.clear();
+    held.push_back(std::move(one));
+  }
+  for (const auto& one : held) one->sink->results(test::CommittedSlice(1), true);
+  for (const auto& call : calls) EXPECT_TRUE(call->ended.get_future().get().ok());
+}
+
 ServiceOptions narrow_stream() {
   ServiceOptions options;
   options.stream_requests_max = 4;
@@ -152,6 +300,30 @@ class SlowReaderTest : public ServiceTest {
  protected:
   SlowReaderTest() : ServiceTest(small_answers()) {}
 };
+
+ServiceOptions room_for_no_answer() {
+  ServiceOptions options;
+  options.stream_answer_bytes_max = 400;  // the answer has less than 40
+  return options;
+}
+
+class SmallAnswerTest : public ServiceTest {
+ protected:
+  SmallAnswerTest() : ServiceTest(room_for_no_answer()) {}
+};
+
+// An answer counts with gRPC's buffer for it, which is longer than most answers.
+TEST_F(SmallAnswerTest, CountsWithItsBuffer) {
+  service_.serve(&database_);
+  auto call = context();
+  auto stream = stub_->Session(call.get());
+  ASSERT_TRUE(stream->Write(session_request(1)));
+  test::FakeDatabase::commit(database_.take().get());
+  v1::SessionResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(detail_of(*call).setting(), "--stream-answer-bytes-max");
+}
 
 TEST_F(SlowReaderTest, IsCutOff) {
   service_.serve(&database_);
