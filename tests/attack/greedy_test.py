@@ -2,55 +2,38 @@
 """Greedy clients: every request is valid, and there are too many of them, or they are too large.
 
     row 1    a client that asks for large answers and reads none of them
-    row 2    one request of 1,000 transactions that read 100,000 keys each
+    row 2    requests of 1,000 transactions that read 100,000 keys each; and their sender leaves
     row 10   128 requests of 8,192 transactions in flight
     row 11   transactions that wait for a day, and sessions, until there is no room for more
 
-A light client goes on meanwhile. The attacker has a core of its own where there are two. Server and light client share
-the other one.
+A light client goes on meanwhile, from the first moment of the attack. The attacker has a core of its own where there are
+two. Server and light client share the other one. After each attack the books are checked: all that was answered has
+happened, once, and nothing of the attacker is left in the server.
 """
 
 import argparse
+import ctypes
 import json
 import multiprocessing
+import os
 import pathlib
 import select
 import sys
 import time
 
 import http2
+from full_batches import (EXISTS, WAIT, add_one, batch_of, longest_batch, range_get, reads_of_100000_keys,  # noqa: F401
+                          transaction)
+from guarded_server import GuardedServer
 from light_client import ATTACKER, MIB, LightClient, check_memory, p99, rss_of, take_core
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
 from programs import SLOWER, Server, temporary_folder, until  # noqa: E402
 
-GET, PUT, ADD, RANGE_GET = 1, 2, 4, 5  # kinds of operations
-EXISTS, WAIT = 1, 1
-
-
-def key_range(first, last):
-    return http2.bytes_field(1, first) + http2.bytes_field(2, last)
-
-
-def range_get(first, last, limit):
-    return http2.number_field(1, RANGE_GET) + http2.bytes_field(4, key_range(first, last)) + http2.number_field(5, limit)
-
-
-def add_one(key):
-    return (http2.number_field(1, ADD) + http2.bytes_field(2, key)
-            + http2.bytes_field(3, http2.number_field(1, 2)))  # a sint64: 2 is 1
-
-
-def transaction(*operations, guards=(), wait_us=0):
-    return (b"".join(http2.bytes_field(1, guard) for guard in guards)
-            + b"".join(http2.bytes_field(2, operation) for operation in operations)
-            + (http2.number_field(5, wait_us) if wait_us else b""))
-
-
-def batch_of(transactions):
-    """An ExecuteBatchRequest."""
-    return http2.bytes_field(2, b"".join(http2.bytes_field(1, one) for one in transactions))
+LONGEST_BATCH_MAX = 0.05  # seconds that the longest batch may take
+DAY_US = 86400 * 10**6
+HOUR_US = 3600 * 10**6
 
 
 def fill(server, prefix, count, value):
@@ -60,12 +43,22 @@ def fill(server, prefix, count, value):
         assert all(line["outcome"] == "COMMITTED" for line in server.transactions(*lines[at:at + 10000]))
 
 
+def status(server):
+    return json.loads(server.client("--output", "json", "status"))
+
+
+class Counts(ctypes.Structure):
+    """What an attacker has done so far: calls that it began, that ended (`value`), and that ended with OK; messages and
+    bytes of answers."""
+    _fields_ = [(name, ctypes.c_uint64) for name in ("sent", "value", "succeeded", "messages", "received")]
+
+
 class Attacker:
-    """A process that attacks until stop() is called."""
+    """A process that attacks until stop() is called. `ended`: its Counts."""
 
     def __init__(self, what, endpoint, **arguments):
         self.stopping = multiprocessing.Event()
-        self.ended = multiprocessing.Value("L", 0)
+        self.ended = multiprocessing.RawValue(Counts)
         self.process = multiprocessing.Process(target=self._run, args=(what, endpoint, arguments))
         self.process.start()
 
@@ -75,25 +68,47 @@ class Attacker:
 
     def stop(self):
         self.stopping.set()
-        self.process.join(60)
+        self.process.join(60 * SLOWER)
         assert self.process.exitcode == 0, f"the attacker ended with {self.process.exitcode}"
         return self.ended.value
 
 
-def keep_in_flight(endpoint, stopping, ended, method, payload, connections, calls, authority=None):
+def read_and_count(caller, ended):
+    """Reads what the server has sent, and counts it."""
+
+    def seen():
+        return sum(caller.ends.values()), caller.ends["0"], caller.messages, caller.received
+
+    before = seen()
+    try:
+        caller.read()
+    finally:
+        for field, old, new in zip(("value", "succeeded", "messages", "received"), before, seen()):
+            setattr(ended, field, getattr(ended, field) + new - old)
+
+
+def read_for(caller, ended, seconds):
+    """Waits so long at most for something that can be read or written, and does so."""
+    select.select([caller], [caller] if caller.wants_to_write() else [], [], seconds)
+    read_and_count(caller, ended)
+
+
+def keep_in_flight(endpoint, stopping, ended, method, payload, connections, calls, authority=None, headers=(),
+                   window=0x7fffffff):
     """Each connection has so many calls in flight, and sends the next when one ends. A lost connection comes back.
-    `authority`: as for http2.connect()."""
+    `authority`, `headers`, `window`: as for http2.Caller."""
     callers = []
     while not stopping.is_set():
         while len(callers) < connections:
             try:
-                callers.append(http2.Caller(endpoint, ATTACKER, authority=authority))
+                callers.append(http2.Caller(endpoint, ATTACKER, window, authority, headers))
             except OSError:
                 break
         for caller in list(callers):
             try:
                 while len(caller.open) < calls:
                     caller.call(method, payload)
+                    ended.sent += 1
                 caller.write()
             except OSError:
                 caller.close()
@@ -101,9 +116,7 @@ def keep_in_flight(endpoint, stopping, ended, method, payload, connections, call
         writers = [caller for caller in callers if caller.wants_to_write()]
         for caller in select.select(callers, writers, [], 0.05)[0]:
             try:
-                before = len(caller.open)
-                caller.read()
-                ended.value += before - len(caller.open)
+                read_and_count(caller, ended)
             except OSError:
                 caller.close()
                 callers.remove(caller)
@@ -111,88 +124,175 @@ def keep_in_flight(endpoint, stopping, ended, method, payload, connections, call
         caller.close()
 
 
-def longest_batch(server, payload):
-    """How long the largest transaction takes alone; its answer is read."""
-    caller = http2.Caller(server.endpoint)
-    times = []
-    for _ in range(20):
-        began = time.monotonic()
-        caller.call("Execute", payload)
-        while caller.open:
-            select.select([caller], [caller] if caller.wants_to_write() else [], [], 1)
-            caller.read()
-        times.append(time.monotonic() - began)
-    caller.close()
-    return sorted(times)[len(times) // 2]
+class Compared:
+    """What compare() saw: the Counts of the attacker, and how many answers the light client got in all."""
+
+    def __init__(self, ended, answers):
+        self.ended, self.answers = ended, answers
 
 
 def compare(server, name, seconds, strict, attack, longest):
     """Runs the light client alone and during the attack; `longest`: seconds of the longest batch."""
+    books = server.value("light")
     light = LightClient(server)
-    light.run(0.5)
+    answers = len(light.run(0.5))
     alone = light.run(seconds * SLOWER)
     attacker = Attacker(keep_in_flight, server.endpoint, **attack)
-    time.sleep(0.5)
-    highest = 0
-
-    def watch():
-        nonlocal highest
-        highest = max(highest, rss_of(server.pid))
-
-    times = light.run(seconds * SLOWER, watch)
+    times = light.run(seconds * SLOWER)
     ended = attacker.stop()
+    highest = server.look_at_memory()
     light.close()
-    limit = 3 * p99(alone) + min(longest, 0.05)
-    print(f"{name}: {ended} calls of the attacker ended; light client {len(alone)} answers alone, {len(times)} during the "
-          f"attack; p99 {p99(alone) * 1e3:.1f} ms alone, {p99(times) * 1e3:.1f} ms during the attack (longest "
-          f"{max(times) * 1e3:.1f}; at most {limit * 1e3:.1f} are wanted); the longest batch takes {longest * 1e3:.1f} ms; "
-          f"memory up to {highest >> 20} MiB", flush=True)
+    answers += len(alone) + len(times)
+    limit = 3 * p99(alone) + min(longest, LONGEST_BATCH_MAX)
+    print(f"{name}: {ended} calls of the attacker ended, {attacker.ended.succeeded} with OK, "
+          f"{attacker.ended.messages} messages, {attacker.ended.received >> 20} MiB; light client {len(alone)} answers "
+          f"alone, {len(times)} during the attack; p99 {p99(alone) * 1e3:.1f} ms alone, {p99(times) * 1e3:.1f} ms during "
+          f"the attack (longest {max(times) * 1e3:.1f}; at most {limit * 1e3:.1f} are wanted); memory up to "
+          f"{highest >> 20} MiB", flush=True)
+    assert server.value("light") == books + answers, "an answer of the light client is not in its books"
+    assert ended > 0 or attacker.ended.messages > 0, "there was no attack"
     assert len(times) > seconds * 2, "the light client hardly got answers"
     if strict:
         assert p99(times) <= limit, "the light client waits too long"
-    return p99(times) <= limit
+    return Compared(attacker.ended, answers)
 
 
-def attack_by_reads(seconds, strict):
-    """Row 2: large reads, from 1 and from 64 connections; and a sender that cancels and leaves."""
+def wait_until_nothing_is_left(server, seconds=20):
+    """Nothing of the attackers is left in the server."""
+
+    def what_is_left():
+        now = status(server)
+        left = {field: now[field] for field in ("queued_transactions", "queued_bytes", "parked", "parked_bytes", "uploads",
+                                                "uploads_bytes")}
+        return {**left, "answers": now["memory"]["answers"]["bytes"]}
+
+    end = time.monotonic() + seconds * SLOWER
+    while any((left := what_is_left()).values()):
+        assert time.monotonic() < end, f"{seconds} s after the attackers have left, the server still has {left}"
+        time.sleep(0.05)
+
+
+def attack_with_batches(server, name, seconds, strict, attack, longest, transactions):
+    """Compares, and checks that the attack took place: what was answered has run. `transactions`: of each call."""
+    before = status(server)
+    seen = compare(server, name, seconds, strict, attack, longest)
+    wait_until_nothing_is_left(server)
+    ended = seen.ended
+    # A message has the results of one transaction or more.
+    assert ended.messages > 0, "no transaction of the attacker was answered"
+    answered = max(ended.messages, ended.succeeded * transactions)
+    until(lambda: status(server)["transactions"] - before["transactions"] - seen.answers >= answered,
+          f"{answered} transactions that were answered to have run", 2)
+    assert status(server)["batches"] > before["batches"]
+    return seen
+
+
+def pairs_of(server, prefix):
+    """The values of all keys with this prefix."""
+    output = server.client("--output", "json", "scan", "--prefix", prefix)
+    return {pair["key"]: pair["value"] for pair in map(json.loads, output.splitlines())}
+
+
+def read_much(server, seconds, strict, longest, attacks, **login):
+    """Row 2. `attacks`: pairs of connections and calls of each."""
+    fill(server, "k", 10000, 1)
+    payload = batch_of([reads_of_100000_keys()] * 1000)
+    for connections, calls in attacks:
+        attack = {"method": "ExecuteBatch", "payload": payload, "connections": connections, "calls": calls, **login}
+        name = f"row 2, {connections} connections with {calls} calls" + (" of one user" if login else "")
+        attack_with_batches(server, name, seconds, strict, attack, longest, 1000)
+    assert all(value == 1 for value in pairs_of(server, "k").values())
+
+
+def attack_by_reads(seconds, strict, longest):
+    """Row 2: large reads, from 1 and from 64 connections, and 12,000 at once; and a sender that cancels and leaves."""
     with temporary_folder() as folder, Server(folder) as server:
-        fill(server, "k", 10000, 1)
-        one = transaction(*[range_get(b"k", b"l", 10000) for _ in range(10)])
-        longest = longest_batch(server, http2.bytes_field(2, one))
-        payload = batch_of([one] * 1000)
-        for connections in (1, 64):
-            attack = {"method": "ExecuteBatch", "payload": payload, "connections": connections, "calls": 1}
-            compare(server, f"row 2, {connections} connections", seconds, strict, attack, longest)
-        # The sender leaves: its transactions that have not started are dropped.
-        light = LightClient(server)
-        light.add()
-        caller = http2.Caller(server.endpoint, ATTACKER)
-        stream = caller.call("ExecuteBatch", payload)
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
-            select.select([caller], [caller] if caller.wants_to_write() else [], [], 0.05)
-            caller.read()
-        caller.cancel(stream)
-        caller.close()
-        until(lambda: status(server)["queued_transactions"] == 0, "the end of the dropped transactions", 2)
-        light.close()
+        read_much(server, seconds, strict, longest, ((1, 1), (1, 12), (64, 1)))
+        leave(server, strict)
 
 
-def status(server):
-    return json.loads(server.client("--output", "json", "status"))
+def call_and_leave(endpoint, stopping, ended, payload):
+    """Sends a request, takes answers for a while, cancels, and leaves."""
+    caller = http2.Caller(endpoint, ATTACKER)
+    stream = caller.call("ExecuteBatch", payload)
+    ended.sent += 1
+    end = time.monotonic() + 0.5 * SLOWER
+    while time.monotonic() < end or ended.messages == 0 and not stopping.is_set():
+        read_for(caller, ended, 0.05)
+    caller.cancel(stream)
+    caller.close()
 
 
-def attack_by_numbers(seconds, strict):
+def leave(server, strict):
+    """The sender of row 2 leaves: its transactions that have not started are dropped."""
+    answers = server.value("light")
+    light = LightClient(server)
+    light.add()
+    before = status(server)
+    attacker = Attacker(call_and_leave, server.endpoint, payload=batch_of([reads_of_100000_keys()] * 1000))
+    until(lambda: attacker.process.exitcode is not None, "the end of the sender")
+    left = time.monotonic()
+    attacker.stop()
+    until(lambda: status(server)["queued_transactions"] == 0, "the end of the dropped transactions", 2)
+    dropped = time.monotonic() - left
+    waited = light.add()
+    wait_until_nothing_is_left(server)
+    ran = status(server)["transactions"] - before["transactions"] - 1
+    print(f"row 2: the sender has left after {attacker.ended.messages} answers; {ran} of its 1,000 transactions ran; the "
+          f"others were dropped within {dropped * 1e3:.0f} ms, and then an ADD took {waited * 1e3:.1f} ms", flush=True)
+    light.close()
+    assert attacker.ended.messages <= ran < 1000, "the transactions of the client that has left were not dropped"
+    assert server.value("light") == answers + 2
+
+
+def add_much(server, seconds, strict, longest, attacks, **login):
+    """Row 10. Each call adds 1 to each of 8,192 keys, so each key has at least as much as there were calls with OK, and at
+    most as much as there were calls. The transactions of a call that its client left may have run, each for itself. So
+    only the sum says how many: all that have committed."""
+    payload = batch_of([transaction(add_one(b"a%06d" % number)) for number in range(8192)])
+    succeeded = sent = answers = 0
+    before = status(server)["committed"]
+    for connections, calls in attacks:
+        attack = {"method": "ExecuteBatch", "payload": payload, "connections": connections, "calls": calls, **login}
+        name = f"row 10, {connections} connections with {calls} calls" + (" of one user" if login else "")
+        seen = attack_with_batches(server, name, seconds, strict, attack, longest, 8192)
+        assert seen.ended.succeeded > 0, "no call of the attacker ended with OK"
+        succeeded, sent, answers = succeeded + seen.ended.succeeded, sent + seen.ended.sent, answers + seen.answers
+        values = pairs_of(server, "a")
+        assert len(values) == 8192
+        assert succeeded <= min(values.values()) and max(values.values()) <= sent, (
+            f"{succeeded} calls of {sent} had OK; the keys have {min(values.values())} to {max(values.values())}")
+        until(lambda: status(server)["committed"] - before - answers == sum(values.values()),
+              f"as many committed transactions as the sum of the keys, {sum(values.values())}", 2)
+
+
+def attack_by_numbers(seconds, strict, longest):
     """Row 10: full batches, from 1 and from 64 connections."""
     with temporary_folder() as folder, Server(folder) as server:
-        fill(server, "k", 10000, 1)
-        one = transaction(*[range_get(b"k", b"l", 10000) for _ in range(10)])
-        longest = longest_batch(server, http2.bytes_field(2, one))
-        payload = batch_of([transaction(add_one(b"a%06d" % number)) for number in range(8192)])
-        for connections in (1, 64):
-            attack = {"method": "ExecuteBatch", "payload": payload, "connections": connections,
-                      "calls": 128 // connections}
-            compare(server, f"row 10, {connections} connections", seconds, strict, attack, longest)
+        add_much(server, seconds, strict, longest, ((1, 128), (64, 2)))
+
+
+def attack_by_one_user(seconds, strict, longest, what):
+    """Rows 2 and 10 by one user on 64 connections."""
+    with temporary_folder() as folder, GuardedServer(folder) as server:
+        login = {"headers": (server.add_user("attacker", "--read", "k", "--write", "a"),), "authority": server.authority}
+        what(server, seconds, strict, longest, ((64, 1 if what == read_much else 2),), **login)
+
+
+def read_nothing(endpoint, stopping, ended, payload, calls):
+    """Makes so many calls with a window of 0, and stays until the end."""
+    caller = http2.Caller(endpoint, ATTACKER, window=0)
+    for _ in range(calls):
+        caller.call("Get", payload)
+        ended.sent += 1
+    while not stopping.is_set():
+        try:
+            read_for(caller, ended, 0.01)
+        except OSError:  # the connection was cut off, and all calls with it
+            ended.value = calls
+            break
+    stopping.wait()
+    caller.close()
 
 
 def attack_by_unread_answers(memory):
@@ -201,77 +301,125 @@ def attack_by_unread_answers(memory):
         fill(server, "v", 7, "x" * (512 << 10))
         payload = b"".join(http2.bytes_field(1, b"v%06d" % number) for number in range(7))
         light = LightClient(server)
-        light.run(0.2)
-        before = highest = rss_of(server.pid)
-        caller = http2.Caller(server.endpoint, ATTACKER, window=0)
-        for _ in range(1000):
-            caller.call("Get", payload)
-        end = time.monotonic() + 10 * SLOWER
-        longest = 0
-        while time.monotonic() < end and caller.open:
-            select.select([caller], [caller] if caller.wants_to_write() else [], [], 0.01)
-            caller.read()
-            longest = max(longest, light.add())
-            highest = max(highest, rss_of(server.pid))
-        light.close()
-        print(f"row 1: memory {before >> 20} to {highest >> 20} MiB; {1000 - len(caller.open)} of 1,000 calls were ended, "
-              f"{caller.received >> 20} MiB received; longest ADD of the light client {longest * 1e3:.1f} ms", flush=True)
-        assert not caller.open, "the server keeps calls of a client that does not read"
+        answers = len(light.run(0.2))
+        before = rss_of(server.pid)
+        attacker = Attacker(read_nothing, server.endpoint, payload=payload, calls=1000)
+        held, times = 0, []
+        end = time.monotonic() + 30 * SLOWER
+        while time.monotonic() < end and attacker.ended.value < 1000:
+            times.append(light.add())
+            if len(times) % 5 == 0:
+                held = max(held, status(server)["memory"]["answers"]["bytes"])
+        highest = server.look_at_memory()
+        ended = attacker.ended
+        print(f"row 1: memory {before >> 20} to {highest >> 20} MiB, answers up to {held >> 20} MiB; {ended.value} of 1,000 "
+              f"calls were ended, {ended.received >> 20} MiB received; longest ADD of the light client "
+              f"{max(times) * 1e3:.1f} ms", flush=True)
+        assert ended.value == 1000, "the server keeps calls of a client that does not read"
+        assert ended.succeeded == 0 and ended.received == 0, "the attacker has read answers"
+        assert held >= 32 * MIB, f"the answers that nobody reads had only {held} bytes"
         check_memory(highest - before <= memory, f"from {before >> 20} to {highest >> 20} MiB")
-        # Other clients have room again.
+        # Other clients have room again, although the attacker is still there.
         assert len(server.client("get", "v000001")) > 512 << 10
+        attacker.stop()
+        light.close()  # after the end of the attacker, which has a copy of its pipe
+        assert server.value("light") == answers + len(times)
+        wait_until_nothing_is_left(server)
+
+
+def wait_and_open(endpoint, stopping, ended, connections, parked):
+    """Parks so many transactions, in at least 40 calls, and opens sessions all the time, with so many connections. Stays
+    until the end."""
+    guard = http2.number_field(1, EXISTS) + http2.number_field(2, WAIT) + http2.bytes_field(3, b"never")
+    callers = [http2.Caller(endpoint, ATTACKER) for _ in range(connections)]
+    calls = max(40, connections)
+    payload = batch_of([transaction(add_one(b"applied"), guards=(guard,), wait_us=DAY_US)] * (parked // calls))
+    for number in range(calls):
+        callers[number % connections].call("ExecuteBatch", payload)
+    lease = http2.number_field(1, HOUR_US)
+    while not stopping.is_set():
+        for caller in callers:
+            while len(caller.open) < calls // connections + max(4, 400 // connections):
+                caller.call("OpenSession", lease)
+                ended.sent += 1
+        writers = [caller for caller in callers if caller.wants_to_write()]
+        for caller in select.select(callers, writers, [], 0.05)[0]:
+            read_and_count(caller, ended)
+        for caller in writers:
+            caller.write()
+    for caller in callers:
         caller.close()
 
 
-def attack_by_waiting():
-    """Row 11: a client parks as many transactions as it may for a day, opens as many sessions as it may, and leaves."""
-    flags = ("--parked-max", "20000", "--sessions-max", "1000")
+def attack_by_waiting(connections, parked, sessions):
+    """Row 11: a client parks as many transactions as it may for a day, opens as many sessions as it may, and leaves.
+    `parked`, `sessions`: the limits."""
+    flags = ("--parked-max", str(parked), "--sessions-max", str(sessions))
     with temporary_folder() as folder, Server(folder, *flags) as server:
-        guard = http2.number_field(1, EXISTS) + http2.number_field(2, WAIT) + http2.bytes_field(3, b"never")
-        waits = transaction(add_one(b"applied"), guards=(guard,), wait_us=86400 * 10**6)
-        payload = batch_of([waits] * 1000)
-        caller = http2.Caller(server.endpoint, ATTACKER)
-        for _ in range(40):
-            caller.call("ExecuteBatch", payload)
-        for _ in range(2000):
-            caller.call("OpenSession", http2.number_field(1, 3600 * 10**6))
-        end = time.monotonic() + 20 * SLOWER
-        while time.monotonic() < end and len(caller.open) > 40:
-            select.select([caller], [caller] if caller.wants_to_write() else [], [], 0.05)
-            caller.read()
-        until(lambda: status(server)["parked"] >= 10000, "the transactions of the attacker to be parked")
-        now = status(server)
+        light = LightClient(server)
+        answers = len(light.run(0.2))
+        attacker = Attacker(wait_and_open, server.endpoint, connections=connections, parked=2 * parked)
+        times, now, still = [], status(server), 0
+        end = time.monotonic() + 120 * SLOWER
+        # Until both are more than half full, and grow no more.
+        while time.monotonic() < end and still < 5:
+            times += light.run(0.2)
+            then, now = now, status(server)
+            full = now["parked"] >= parked // 2 and now["sessions"] >= sessions // 2
+            still = still + 1 if full and now["parked"] == then["parked"] and now["sessions"] == then["sessions"] else 0
+        print(f"row 11, {connections} connections: {now['parked']} transactions of the attacker wait (of {parked:,}), "
+              f"{now['sessions']} sessions are open (of {sessions:,}); memory {rss_of(server.pid) >> 20} MiB; longest ADD of "
+              f"the light client {max(times) * 1e3:.1f} ms", flush=True)
+        assert parked // 2 <= now["parked"] < parked and sessions // 2 <= now["sessions"] < sessions
         # Another client still waits for a deposit, and opens a session (which `txn` does).
         process = server.start_transactions({"guards": [{"key": "balance", "is": "ge", "value": 5, "when_false": "wait"}],
-                                             "wait_timeout_ms": 20000, "then": [{"op": "add", "key": "balance", "delta": -5}]})
+                                             "wait_timeout_ms": 60000, "then": [{"op": "add", "key": "balance", "delta": -5}]})
         until(lambda: status(server)["parked"] > now["parked"], "the withdrawal to be parked")
         server.client("add", "balance", "5")
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=60 * SLOWER)
         assert process.returncode == 0 and '"COMMITTED"' in output, output + errors
-        print(f"row 11: {now['parked']} transactions of the attacker wait (of 20,000), {now['sessions']} sessions are open "
-              f"(of 1,000); another client's WAIT was parked and committed", flush=True)
-        assert now["parked"] < 20000 and now["sessions"] < 1000
+        assert server.value("balance") == 0
         # The attacker leaves. Its transactions do not apply later.
-        caller.close()
+        attacker.stop()
+        left = time.monotonic()
         until(lambda: status(server)["parked"] == 0, "the end of the waiting transactions", 10)
+        print(f"row 11: none of them waits any more {time.monotonic() - left:.1f} s after the attacker has left", flush=True)
+        wait_until_nothing_is_left(server)
         server.client("put", "never", "1")
-        assert server.value("applied") == 0
+        answers += len(times) + len(light.run(0.2))
+        light.close()
+        assert server.value("applied") == 0 and server.value("light") == answers
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=3, help="of each run: alone, and under each attack")
     parser.add_argument("--memory", type=int, default=160, help="most MiB by which the server may grow in row 1")
-    parser.add_argument("--strict", action="store_true", help="fail if the light client waits too long; needs two idle cores")
-    parser.add_argument("--only", type=int, choices=(1, 2, 10, 11), help="the attack of one row")
+    parser.add_argument("--users", action="store_true", help="rows 2 and 10 also by one user on 64 connections")
+    parser.add_argument("--parked", type=int, default=20000, help="the limit of transactions that wait, in row 11")
+    parser.add_argument("--sessions", type=int, default=1000, help="the limit of sessions, in row 11")
+    parser.add_argument("--strict", action="store_true",
+                        help="fail if the light client waits too long, or if a batch takes too long; needs two idle cores")
+    parser.add_argument("--only", type=int, choices=(1, 2, 10, 11), action="append", help="the attack of one row")
     options = parser.parse_args()
-    take_core("server")
-    rows = {1: lambda: attack_by_unread_answers(options.memory * MIB),
-            2: lambda: attack_by_reads(options.seconds, options.strict),
-            10: lambda: attack_by_numbers(options.seconds, options.strict),
-            11: attack_by_waiting}
-    for row in rows if options.only is None else (options.only,):
-        rows[row]()
+    take_core("server", options.strict)
+    rows = options.only or (1, 2, 10, 11)
+    seconds, strict, longest = options.seconds, options.strict, LONGEST_BATCH_MAX
+    # With a lower limit on memory, there is no room for the data of full batches.
+    if {2, 10} & set(rows) and (strict or "KILOKV_MEMORY_LIMIT" not in os.environ):
+        longest = longest_batch(5 if strict else 1)
+    for row in rows:
+        if row == 1:
+            attack_by_unread_answers(options.memory * MIB)
+        elif row == 11:
+            for connections in (1, 64):
+                attack_by_waiting(connections, options.parked, options.sessions)
+        else:
+            (attack_by_reads if row == 2 else attack_by_numbers)(seconds, strict, longest)
+            if options.users:
+                attack_by_one_user(seconds, strict, longest, read_much if row == 2 else add_much)
+    if strict:
+        assert longest <= LONGEST_BATCH_MAX, f"the longest batch takes {longest * 1e3:.1f} ms"
 
 
 if __name__ == "__main__":

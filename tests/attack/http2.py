@@ -1,6 +1,7 @@
 """Raw frames of HTTP/2, for attacks that no library of HTTP/2 would send. RFC 9113; header fields are literals without
 Huffman coding and without an index (RFC 7541, section 6.2.2)."""
 
+import collections
 import socket
 import ssl
 import struct
@@ -8,7 +9,7 @@ import struct
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
-INITIAL_WINDOW_SIZE = 4  # a setting
+HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE = 1, 4  # settings
 CANCEL = 8  # an error code
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -75,6 +76,15 @@ def connect(endpoint, source=None, settings=b"", preface=True, authority=None):
     return connection
 
 
+def status_of(block):
+    """The grpc-status in a header block that refers to no earlier one; None: there is none."""
+    at = bytes(block).find(length(len("grpc-status")) + b"grpc-status")
+    if at < 0:
+        return None
+    at += len("grpc-status") + 1
+    return bytes(block[at + 1:at + 1 + block[at]]).decode()
+
+
 def number_field(number, value):
     """A field of protobuf that holds an unsigned integer."""
     return bytes([number << 3]) + varint(value)
@@ -82,26 +92,33 @@ def number_field(number, value):
 
 class Caller:
     """A client of raw frames that makes calls of kilokv.v1.KiloKV. It keeps to the windows of the server, so that its
-    messages may be long. What the server sends is thrown away, except for the ends of calls.
+    messages may be long. What the server sends is thrown away, except for the ends of calls, with their statuses, and the
+    number of messages.
 
     `window`: how many bytes the server may send on each stream; the default has no end. `authority`: as for connect().
-    Not for several threads.
+    `headers`: of each call. Not for several threads.
     """
 
-    def __init__(self, endpoint, source=None, window=0x7fffffff, authority=None):
-        self.socket = connect(endpoint, source, struct.pack(">HI", INITIAL_WINDOW_SIZE, window), authority=authority)
+    def __init__(self, endpoint, source=None, window=0x7fffffff, authority=None, headers=()):
+        # Without a table, no header block refers to an earlier one.
+        self.socket = connect(endpoint, source, struct.pack(">HIHI", HEADER_TABLE_SIZE, 0, INITIAL_WINDOW_SIZE, window),
+                              authority=authority)
+        self._headers = tuple(headers)
+        self._payload = self._message = None
         self.socket.setblocking(False)
         if window:
             self.socket.setblocking(True)
             self.socket.sendall(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 0x7fff0000)))
             self.socket.setblocking(False)
         self.open = set()  # the streams of calls that the server has not ended
-        self.received = 0
+        self.ends = collections.Counter()  # of calls, by grpc-status; None: without one
+        self.received = self.messages = 0
+        self._rest = {}  # stream: [bytes of its prefix so far, bytes that are left of its message]
         self._unacknowledged = 0
         self._window, self._stream_window = 65535, 65535
         self._stream = -1
         self._in, self._out = bytearray(), bytearray()
-        self._waiting = []  # [stream, view of its message, sent, window of the stream], first in first out
+        self._waiting = []  # [stream, view of its bytes, sent, window of the stream, flags of the end], in order
 
     def fileno(self):
         return self.socket.fileno()
@@ -111,10 +128,19 @@ class Caller:
 
     def call(self, method, payload, *more):
         """Begins a call with one message; `more`: headers. Returns its stream."""
+        if payload is not self._payload:  # many calls share one message
+            self._payload, self._message = payload, message(payload)
+        return self._begin(method, self._message, END_STREAM, more)
+
+    def call_unfinished(self, method, part):
+        """Begins a call with a part of a message, and does not end it."""
+        return self._begin(method, part, 0, ())
+
+    def _begin(self, method, sent, last_flags, more):
         self._stream += 2
         self.open.add(self._stream)
-        self._out += frame(HEADERS, END_HEADERS, self._stream, call_headers(method, *more))
-        self._waiting.append([self._stream, memoryview(message(payload)), 0, self._stream_window])
+        self._out += frame(HEADERS, END_HEADERS, self._stream, call_headers(method, *self._headers, *more))
+        self._waiting.append([self._stream, memoryview(sent), 0, self._stream_window, last_flags])
         self.write()
         return self._stream
 
@@ -128,12 +154,12 @@ class Caller:
         """Sends what the windows and the socket take now."""
         while self._waiting and len(self._out) < 1 << 20:
             entry = self._waiting[0]
-            stream, view, sent, window = entry
+            stream, view, sent, window, last_flags = entry
             size = min(len(view) - sent, self._window, window, 16384)
             if size <= 0:
                 break
             is_last = sent + size == len(view)
-            self._out += frame(DATA, END_STREAM if is_last else 0, stream, view[sent:sent + size])
+            self._out += frame(DATA, last_flags if is_last else 0, stream, view[sent:sent + size])
             self._window -= size
             entry[2], entry[3] = sent + size, window - size
             if is_last:
@@ -187,14 +213,37 @@ class Caller:
                     entry[3] += more
         elif kind == DATA:
             self.received += len(payload)
+            self._count_messages(stream, payload)
             self._unacknowledged += len(payload)
             if self._unacknowledged > 1 << 29:
                 self._out += frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", self._unacknowledged))
                 self._unacknowledged = 0
         elif kind == RST_STREAM or kind == HEADERS and flags & END_STREAM:
-            self.open.discard(stream)
+            self._rest.pop(stream, None)
+            if kind == RST_STREAM:  # the rest of its message is not wanted, and would hold up others
+                self._waiting = [entry for entry in self._waiting if entry[0] != stream]
+            if stream in self.open:
+                self.open.discard(stream)
+                self.ends[status_of(payload) if kind == HEADERS else None] += 1
         elif kind == GOAWAY:
             raise ConnectionError("the server sends the client away")
+
+    def _count_messages(self, stream, payload):
+        rest = self._rest.setdefault(stream, [bytearray(), 0])
+        at = 0
+        while at < len(payload):
+            if rest[1] == 0:
+                taken = payload[at:at + 5 - len(rest[0])]
+                rest[0] += taken
+                at += len(taken)
+                if len(rest[0]) < 5:
+                    return
+                rest[1] = int.from_bytes(rest[0][1:], "big")
+                rest[0].clear()
+            taken = min(rest[1], len(payload) - at)
+            rest[1] -= taken
+            at += taken
+            self.messages += rest[1] == 0
 
     def close(self):
         self.socket.close()

@@ -9,24 +9,24 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from programs import SLOWER, leaves_out  # noqa: E402
+from programs import SLOWER, leaves_out, memory_of  # noqa: E402
 
 ATTACKER = "127.0.0.2"  # another address of this machine than that of the light client
 MIB = 1 << 20
 CORES = sorted(os.sched_getaffinity(0))
 
 
-def take_core(which):
-    """Where there are two cores, the attacker has the last one, and server and light client have the first."""
+def take_core(which, strict=False):
+    """Where there are two cores, the attacker has the last one, and server and light client have the first. `strict`: ends
+    the test where there is only one core, because times mean nothing then."""
     if len(CORES) > 1:
         os.sched_setaffinity(0, {CORES[-1] if which == "attacker" else CORES[0]})
+    elif strict:
+        sys.exit(f"--strict needs two cores, one of them for the attacker; this process may use only core {CORES[0]}")
 
 
 def rss_of(pid):
-    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) << 10
-    return 0
+    return memory_of(pid)
 
 
 def check_memory(holds, problem):

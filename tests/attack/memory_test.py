@@ -16,7 +16,8 @@ import sys
 import time
 
 import http2
-from greedy_test import Attacker, add_one, batch_of, fill, keep_in_flight, range_get, status, transaction
+from greedy_test import (Attacker, add_one, batch_of, fill, keep_in_flight, pairs_of, range_get, status, transaction,
+                         wait_until_nothing_is_left)
 from light_client import MIB, check_memory, rss_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -28,26 +29,21 @@ REFUSAL = re.compile(r"memory is (\d+) bytes needed = (\d+) of data, with new da
                      r"the limit is (\d+) bytes \(raise --memory-limit\)")
 
 
-class Highest:
-    """The highest resident memory of a server."""
-
-    def __init__(self, server):
-        self.server, self.bytes = server, 0
-
-    def look(self):
-        self.bytes = max(self.bytes, rss_of(self.server.pid))
+# The parts of the memory that the status shows.
+OWNERS = {"table", "keys", "index", "values", "queue", "parked", "sessions", "uploads", "access", "snapshots", "scans",
+          "batches", "answers", "grpc", "storage", "process"}
 
 
-def fill_memory(server, prefix, size, highest):
-    """Puts values of this size until they are refused. Returns their keys, and the refusal."""
-    stored = []
+def fill_memory(server, prefix, size):
+    """Puts values of this size until they are refused. Returns their keys, keys that may be stored or not, and the
+    refusal."""
+    stored, unknown = [], set()
     value = "v" * size
     count = max(1, min(5000, MESSAGE_BYTES // (size + 50)))
     while True:
         keys = [f"{prefix}{len(stored) + i:08d}" for i in range(count)]
         lines = "".join(json.dumps({"then": [{"op": "put", "key": key, "value": key + value}]}) + "\n" for key in keys)
         output = server.client_run("--timeout", f"{SLOWER}s", "txn", "--batch", stdin=lines)
-        highest.look()
         if output.returncode == 0:
             stored += keys
             continue
@@ -55,79 +51,143 @@ def fill_memory(server, prefix, size, highest):
         is_late = SANITIZED and "DEADLINE_EXCEEDED" in output.stderr
         assert output.returncode == 4 and (is_late or "--memory-limit" in output.stderr), (
             output.stdout[-1000:] + output.stderr)
-        if count == 1 and not is_late:
-            return stored, output.stderr
+        if is_late:
+            unknown.update(keys)
+        elif count == 1:
+            return stored, unknown - set(stored), output.stderr
         count = max(1, count // 8)
 
 
 class MemoryServer(Server):
     def client_run(self, *arguments, stdin=""):
         return subprocess.run(self.command("kilokv", *arguments), input=stdin, capture_output=True, text=True,
-                              check=False, timeout=120)
+                              check=False, timeout=120 * SLOWER)
 
 
-def check_reads_and_deletes(server, stored):
-    assert len(server.client("get", stored[0])) > 10
-    assert server.client("scan", "--prefix", stored[1]).startswith(stored[1])
-    server.client("del", stored[0])
-    assert server.client("get", stored[0], codes=(1,)) is not None
+class Stored:
+    """What the server must have: `sizes` has each key with the bytes of its value beyond the key itself. The keys of
+    `unknown` it may have."""
+
+    def __init__(self):
+        self.sizes, self.unknown = {}, set()
+
+    def delete(self, server, keys):
+        lines = "".join(json.dumps({"then": [{"op": "delete", "key": key}]}) + "\n" for key in keys)
+        output = server.client_run("txn", "--batch", stdin=lines)
+        assert output.returncode == 0, output.stdout[-1000:] + output.stderr
+        for key in keys:
+            del self.sizes[key]
+
+    def of_size(self, size):
+        return [key for key in self.sizes if key.startswith(f"size{size}/")]
+
+    def check(self, server):
+        """Scans everything, and compares."""
+        seen = 0
+        scan = subprocess.Popen(server.command("kilokv", "--output", "json", "scan"), stdout=subprocess.PIPE, text=True)
+        for line in scan.stdout:
+            pair = json.loads(line)
+            key = pair["key"]
+            if key in self.unknown:
+                continue
+            seen += 1
+            assert key in self.sizes, f"{key} was deleted, or refused"
+            assert pair["value"] == key + "v" * self.sizes[key], f"{key} has another value: {pair['value'][:40]}"
+        assert scan.wait(timeout=60 * SLOWER) == 0
+        assert seen == len(self.sizes), f"{seen} of {len(self.sizes)} keys are there"
 
 
-def attack_by_values(limit_mib, strict):
+def check_reads_and_deletes(server, stored, size):
+    keys = stored.of_size(size)[:2]
+    assert server.client("get", keys[0]).startswith(keys[0] + "vvv")
+    assert server.client("scan", "--prefix", keys[1]).startswith(keys[1])
+    stored.delete(server, keys[:1])
+    server.client("get", keys[0], codes=(1,))
+
+
+def check_status(server, limit):
+    now = status(server)
+    assert set(now["memory"]) == OWNERS, set(now["memory"]) ^ OWNERS
+    assert now["memory_limit_bytes"] == limit
+    assert now["memory_sum_bytes"] == sum(owner["bytes"] for owner in now["memory"].values())
+    assert sum(owner["bound_bytes"] for owner in now["memory"].values()) == limit
+    for name, owner in now["memory"].items():
+        assert owner["bytes"] <= (owner["bound_bytes"] or limit), f"{name}: {owner}"
+    print(f"row 4: sum {now['memory_sum_bytes'] >> 20} MiB, RSS {now['memory_rss_bytes'] >> 20} MiB: "
+          + ", ".join(f"{name} {owner['bytes'] >> 20}" for name, owner in now["memory"].items()), flush=True)
+    rss = rss_of(server.pid)
+    assert abs(now["memory_rss_bytes"] - rss) <= rss // 20 + 4 * MIB, (
+        f"the status shows {now['memory_rss_bytes']} resident bytes, the system {rss}")
+    return now
+
+
+def fill_with_values(server, limit, sizes=(100000, 2000, 100, 10)):
+    """Puts values of all sizes until each size is refused."""
+    stored = Stored()
+    for size in sizes:
+        began = time.monotonic()
+        keys, unknown, errors = fill_memory(server, f"size{size}/", size)
+        stored.sizes.update(dict.fromkeys(keys, size))
+        stored.unknown |= unknown
+        shown = REFUSAL.search(errors)
+        assert shown, errors
+        needed, data, rest, told = map(int, shown.groups())
+        assert needed == data + rest and needed > told == limit, errors
+        print(f"row 4: {len(keys)} values of {size} bytes in {time.monotonic() - began:.0f} s; memory up to "
+              f"{server.look_at_memory() >> 20} MiB of {limit >> 20}", flush=True)
+    return stored
+
+
+def attack_by_values(limit_mib):
     limit = limit_mib * MIB
     with temporary_folder() as folder, MemoryServer(folder, "--memory-limit", f"{limit_mib}MiB") as server:
-        highest = Highest(server)
-        stored = {}
-        for size in (100000, 2000, 100, 10):
-            began = time.monotonic()
-            stored[size], errors = fill_memory(server, f"size{size}/", size, highest)
-            shown = REFUSAL.search(errors)
-            assert shown, errors
-            needed, data, rest, told = map(int, shown.groups())
-            assert needed == data + rest and needed > told == limit, errors
-            print(f"row 4: {len(stored[size])} values of {size} bytes in {time.monotonic() - began:.0f} s; memory up to "
-                  f"{highest.bytes >> 20} MiB of {limit_mib}", flush=True)
-        check_reads_and_deletes(server, stored[100000])
-        now = status(server)
-        assert now["memory_limit_bytes"] == limit
-        assert now["memory_sum_bytes"] == sum(owner["bytes"] for owner in now["memory"].values())
-        assert sum(owner["bound_bytes"] for owner in now["memory"].values()) == limit
-        print(f"row 4: sum {now['memory_sum_bytes'] >> 20} MiB, RSS {now['memory_rss_bytes'] >> 20} MiB: "
-              + ", ".join(f"{name} {owner['bytes'] >> 20}" for name, owner in now["memory"].items()), flush=True)
+        stored = fill_with_values(server, limit)
+        check_reads_and_deletes(server, stored, 100000)
+        now = check_status(server, limit)
+        stored.check(server)
         # Deletes make room.
-        lines = "".join(json.dumps({"then": [{"op": "delete", "key": key}]}) + "\n" for key in stored[100000][1:200])
-        assert server.client_run("txn", "--batch", stdin=lines).returncode == 0
-        until(lambda: server.client_run("put", "new", "v" * 1000).returncode == 0, "room for a new value", 10)
-        highest.look()
-        check_memory(highest.bytes <= 1.1 * limit, f"RSS of {highest.bytes >> 20} MiB")
+        stored.delete(server, stored.of_size(100000)[1:200])
+        until(lambda: server.client_run("put", "new", "new" + "v" * 1000).returncode == 0, "room for a new value", 10)
+        stored.sizes["new"] = 1000
         # The same data fits again.
         for end in (server.stop, server.kill):
             end()
             server.start()
-            highest.look()
-            check_reads_and_deletes(server, stored[100000][-4:] if end == server.stop else stored[2000])
-        check_memory(highest.bytes <= 1.1 * limit, f"RSS of {highest.bytes >> 20} MiB")
-        print(f"row 4: it started again with {highest.bytes >> 20} MiB at most", flush=True)
+            stored.check(server)
+            check_reads_and_deletes(server, stored, 100000 if end == server.stop else 2000)
+        print(f"row 4: it started again with {server.look_at_memory() >> 20} MiB at most", flush=True)
         assert server.stop() == 0
-        refuses_to_start(folder, now)
+        starts_with_the_least(folder, stored, refuses_to_start(folder, now))
+
+
+def starts_with_the_least(folder, stored, limit):
+    """With the limit that the refusal to start has named."""
+    with MemoryServer(folder, "--memory-limit", str(limit)) as server:
+        stored.check(server)
+        check_reads_and_deletes(server, stored, 100000)
+        assert status(server)["memory_limit_bytes"] == limit
+        print(f"row 4: with {limit} bytes, as the refusal said, it starts", flush=True)
+        assert server.stop() == 0
 
 
 def refuses_to_start(folder, now):
-    """With less memory than the data needs, and with less than anything needs."""
-    for limit, code, words in (("450MiB", 1, "bytes needed by the stored data, for which a limit of"),
+    """With less memory than the data needs, and with less than anything needs. Returns the limit that is enough for the
+    data."""
+    enough = 0
+    for limit, code, words in (("450MiB", 1, r"bytes needed by the stored data, for which a limit of (\d+) bytes is enough"),
                                ("100MiB", 2, "the limit is at least")):
         server = MemoryServer(folder, "--memory-limit", limit)
         seen = server.log.stat().st_size
         server.start(wait=False)
-        highest = 0
-        while server._process.poll() is None:
-            highest = max(highest, rss_of(server.pid))
-            time.sleep(0.005)
         assert server.wait_end() == code
         text = server.log.read_bytes()[seen:].decode()
-        assert words in text and "--memory-limit" in text, text
-        check_memory(highest < now["memory_rss_bytes"] // 2, f"it took {highest >> 20} MiB before it said so")
-        print(f"row 4: with {limit} it ends with code {code}, after {highest >> 20} MiB", flush=True)
+        told = re.search(words, text)
+        assert told and "--memory-limit" in text, text
+        enough = max(enough, *map(int, told.groups()), 0)
+        check_memory(server.peak < now["memory_rss_bytes"] // 2, f"it took {server.peak >> 20} MiB before it said so")
+        print(f"row 4: with {limit} it ends with code {code}, after {server.peak >> 20} MiB", flush=True)
+    assert 450 * MIB < enough <= now["memory_limit_bytes"], f"{enough} bytes are said to be enough"
+    return enough
 
 
 def attack_by_elements(memory):
@@ -143,43 +203,42 @@ def attack_by_elements(memory):
     with temporary_folder() as folder, MemoryServer(folder) as server:
         server.client("put", "a", "1")
         before = rss_of(server.pid)
-        highest = Highest(server)
         for method, payload in payloads:
             callers = [http2.Caller(server.endpoint) for _ in range(4)]
             for caller in callers:
                 caller.call(method, payload)
             end = time.monotonic() + 100 * SLOWER
             while any(caller.open for caller in callers):
-                assert time.monotonic() < end, f"{method} does not end; memory {before >> 20} to {highest.bytes >> 20} MiB"
+                assert time.monotonic() < end, f"{method} does not end; memory {before >> 20} to {server.look_at_memory() >> 20} MiB"
                 select.select(callers, [caller for caller in callers if caller.wants_to_write()], [], 0.002)
                 for caller in callers:
                     caller.read()
-                highest.look()
             for caller in callers:
                 caller.close()
-        grown = highest.bytes - before
-        print(f"row 1: memory {before >> 20} to {highest.bytes >> 20} MiB, by messages of empty elements", flush=True)
-        check_memory(grown <= memory, f"from {before >> 20} to {highest.bytes >> 20} MiB")
+        grown = server.look_at_memory() - before
+        print(f"row 1: memory {before >> 20} to {server.peak >> 20} MiB, by messages of empty elements", flush=True)
+        check_memory(grown <= memory, f"from {before >> 20} to {server.peak >> 20} MiB")
         assert server.client("get", "a") == "1\n"
         assert server.stop() == 0
 
 
 def peak(server, seconds):
     """Clients that send and read as much as they can; they add no data. Returns the highest memory."""
-    highest = Highest(server)
-    adds = batch_of([transaction(add_one(b"k%06d" % (number % 10000))) for number in range(8192)])
+    adds = batch_of([transaction(add_one(b"k%06d" % number)) for number in range(8192)])
     reads = batch_of([transaction(range_get(b"k", b"l", 10000))] * 200)
     gets = b"".join(http2.bytes_field(1, b"v%06d" % number) for number in range(7))
     attacks = [("ExecuteBatch", adds, 64, 2), ("ExecuteBatch", reads, 16, 4), ("Get", gets, 32, 64)]
     attackers = [Attacker(keep_in_flight, server.endpoint, method=method, payload=payload, connections=connections,
                           calls=calls) for method, payload, connections, calls in attacks]
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        highest.look()
-        time.sleep(0.02)
+    time.sleep(seconds)
     for attacker in attackers:
         attacker.stop()
-    return highest.bytes
+    for attacker, (method, _, connections, _) in zip(attackers, attacks):
+        ended = attacker.ended
+        print(f"row 6: {method} from {connections} connections: {ended.sent} calls sent, {ended.succeeded} ended with OK, "
+              f"{ended.messages} messages, {ended.received >> 20} MiB received", flush=True)
+        assert ended.messages > 0, "these clients got no answers"
+    return attackers[0].ended
 
 
 def attack_by_a_peak(seconds, strict):
@@ -187,10 +246,18 @@ def attack_by_a_peak(seconds, strict):
         fill(server, "k", 10000, 1)
         fill(server, "v", 7, "x" * (512 << 10))
         time.sleep(1)
-        before = rss_of(server.pid)
+        before, counts = rss_of(server.pid), status(server)
         most = before * 12 // 10 + 64 * MIB
-        highest = peak(server, seconds)
+        adds = peak(server, seconds)
         left = time.monotonic()
+        highest = server.look_at_memory()
+        wait_until_nothing_is_left(server, 30)
+        # What was answered has happened, and all of it once.
+        values = list(pairs_of(server, "k").values())
+        assert len(values) == 10000 and set(values[8192:]) == {1}
+        assert 1 + adds.succeeded <= min(values[:8192]) and max(values) <= 1 + adds.sent, (
+            f"{adds.succeeded} calls of {adds.sent} had OK; the keys have {min(values[:8192])} to {max(values)}")
+        assert adds.succeeded * 8192 <= sum(values) - 10000 <= status(server)["committed"] - counts["committed"]
         if leaves_out("row 6: the memory that the server gives back after a peak"):
             assert server.stop() == 0
             return
@@ -203,6 +270,7 @@ def attack_by_a_peak(seconds, strict):
             print(f"row 6: {rss_of(server.pid) >> 20} MiB after 30 s: "
                   + str({name: owner["bytes"] >> 20 for name, owner in status(server)["memory"].items()}))
             assert rss_of(server.pid) <= most
+        assert server.stop() == 0
 
 
 def main():
@@ -213,7 +281,7 @@ def main():
     parser.add_argument("--only", type=int, choices=(1, 4, 6), help="the attack of one row")
     options = parser.parse_args()
     rows = {1: lambda: attack_by_elements(96 * MIB),
-            4: lambda: attack_by_values(options.limit, options.strict),
+            4: lambda: attack_by_values(options.limit),
             6: lambda: attack_by_a_peak(options.seconds, options.strict)}
     for row in rows if options.only is None else (options.only,):
         rows[row]()

@@ -1,7 +1,8 @@
 """Starts the real programs for the crash tests: the server on a folder of its own, and clients against it.
 
 The programs are found in $KILOKV_BIN_DIR, or in build/release/bin. $KILOKV_SANITIZED names their sanitizers, if any
-(tests/sanitize/watched.py sets it).
+(tests/sanitize/watched.py sets it). $KILOKV_MEMORY_LIMIT is the memory limit of each server that sets none itself, as for
+every setting. Whatever the limit is, the peak of a server's resident memory may not exceed it by more than a tenth.
 """
 
 import json
@@ -18,6 +19,7 @@ JUDGE = ROOT / "tests" / "judge" / "judge.py"
 
 SANITIZED = os.environ.get("KILOKV_SANITIZED", "")
 SLOWER = 6 if SANITIZED else 1  # every time that a test waits at most
+MOST_OF_LIMIT = 1.1  # how much of its limit a server's resident memory may be
 
 
 def leaves_out(what):
@@ -40,10 +42,20 @@ def until(condition, what, seconds=30):
         time.sleep(0.005)
 
 
+def memory_of(pid, field="VmRSS"):
+    """Bytes of a process that runs. VmHWM: the peak of its resident memory. 0: it has ended."""
+    try:
+        match = re.search(rf"^{field}:\s+(\d+) kB$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return int(match[1]) << 10 if match else 0
+
+
 class Server:
     """A kilokvd of this test. Starting again after a kill keeps the folder and the port.
 
-    `programs` is the folder of the built programs.
+    `programs` is the folder of the built programs. `peak` is the highest resident memory of all its starts that have ended,
+    or are about to end, and `limit` is the memory limit of the last of them; 0: not known.
     """
 
     def __init__(self, folder, *flags, environment=None, tracer=(), programs=BIN):
@@ -54,6 +66,7 @@ class Server:
         self._flags, self._environment, self._tracer = flags, environment or {}, tracer
         self._process = None
         self.starts = 0
+        self.peak = self.limit = 0
 
     def start(self, wait=True):
         assert self._process is None
@@ -72,31 +85,58 @@ class Server:
         self.endpoint = until(self._ready_endpoint, "kilokvd ready", seconds)
 
     def _ready_endpoint(self):
-        text = self.log.read_bytes()[self._seen:].decode(errors="replace")
+        text = self._said()
         if self._process.poll() is not None:
             raise AssertionError(f"kilokvd ended with {self._process.returncode}:\n{text[-4000:]}")
         match = re.search(r"kilokvd ready.*?endpoint=(\S+)", text)
         return match and match[1]
 
+    def look_at_memory(self):
+        """Keeps the peak of the resident memory. The system tells it only while the process runs."""
+        self.peak = max(self.peak, memory_of(self.pid, "VmHWM"))
+        return self.peak
+
+    def check_memory(self):
+        """Checks the peaks of all starts that have ended, and shows them if the test chose a limit."""
+        share = self.peak / self.limit if self.limit else 0
+        if "--memory-limit" in self._flags or "KILOKV_MEMORY_LIMIT" in {**os.environ, **self._environment}:
+            print(f"memory of kilokvd: at most {self.peak >> 20} MiB, {share:.3f} of its limit of {self.limit >> 20} MiB",
+                  flush=True)
+        if share > MOST_OF_LIMIT and not leaves_out("the limit of resident memory"):
+            raise AssertionError(f"kilokvd took {self.peak} bytes of memory; its limit is {self.limit}")
+
     def kill(self):
         """SIGKILL: nothing is flushed, nothing is said."""
         if self._process is not None:
+            self.look_at_memory()
             self._process.kill()
             self._process.wait()
-            self._process = None
+            self._ended()
 
     def stop(self, seconds=60):
         """SIGTERM: drains."""
         self._process.terminate()
-        code = self._process.wait(timeout=seconds * SLOWER)
-        self._process = None
-        return code
+        return self.wait_end(seconds)
 
     def wait_end(self, seconds=60):
         """The exit code of a server that ends by itself."""
-        code = self._process.wait(timeout=seconds * SLOWER)
-        self._process = None
+        end = time.monotonic() + seconds * SLOWER
+        while self._process.poll() is None:
+            self.look_at_memory()
+            if time.monotonic() > end:
+                raise AssertionError(f"kilokvd did not end within {seconds * SLOWER} s")
+            time.sleep(0.002)
+        return self._ended()
+
+    def _ended(self):
+        code, self._process = self._process.returncode, None
+        told = re.search(r"kilokvd memory limit_bytes=(\d+)", self._said())
+        self.limit = int(told[1]) if told else 0
         return code
+
+    def _said(self):
+        """What the log says since the last start."""
+        return self.log.read_bytes()[self._seen:].decode(errors="replace") if self.log.exists() else ""
 
     def __enter__(self):
         self.start()
@@ -107,6 +147,8 @@ class Server:
         if kind is not None:
             print(f"--- end of the server's log ({self.starts} starts)")
             print(self.log.read_text(errors="replace")[-4000:])
+        else:
+            self.check_memory()
 
     def command(self, program, *arguments):
         return [str(part) for part in (self._programs / program, *arguments, "--endpoint", self.endpoint)]
@@ -156,6 +198,9 @@ class LoggingServer(Server):
         assert self._process.poll() is None, f"kilokvd ended with {self._process.returncode}"
         port = self.folder / "port"
         return port.exists() and f"127.0.0.1:{port.read_text().strip()}"
+
+    def _said(self):
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
     def lines(self):
         return self.log_file.read_text().splitlines()

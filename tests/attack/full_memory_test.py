@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+"""All parts of the server's memory full at the same time, and honest full load on a database that fills its part.
+
+    everything    clients fill the data, and then at once the queue, the parked transactions, the stored results of
+                  sessions, the uploads, the before-images of scans, the answers, and the buffers of gRPC
+    honest        the load tester, as fast as it can, with three forms of requests at once, on as many accounts as fit
+
+In both, the resident memory stays within 1.1 of --memory-limit. After the first, the books are correct, and 30 s after all
+clients have left, the memory is at most 1.2 times what it was before with the same data, and 64 MiB.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import select
+import subprocess
+import sys
+import time
+
+import http2
+from full_batches import (EXISTS, WAIT, add_one, batch_of, call, execute, get, key_range, put, range_get,  # noqa: F401
+                          transaction)
+from greedy_test import Attacker, keep_in_flight, status
+from light_client import ATTACKER, MIB, LightClient, rss_of, take_core
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from programs import SLOWER, Server, leaves_out, temporary_folder, until  # noqa: E402
+
+BYTES_EQUAL = 11  # a kind of guards
+HOUR_US = 3600 * 10**6
+BIG = 100000  # bytes of a value of the data
+DATA = ("table", "keys", "index", "values")  # the parts that share the bound of `values`
+FULL = ("data", "queue", "parked", "sessions", "uploads", "snapshots", "answers", "grpc")
+GIVE_BACK_S = 30
+
+
+class Talker(http2.Caller):
+    """A caller that keeps what the server answers to unary calls."""
+
+    def __init__(self, endpoint):
+        super().__init__(endpoint, ATTACKER)
+        self._answers = {}
+
+    def _take(self, kind, flags, stream, payload):
+        if kind == http2.DATA:
+            self._answers[stream] = self._answers.get(stream, b"") + bytes(payload)
+        super()._take(kind, flags, stream, payload)
+
+    def ask(self, method, payload, seconds=30 * SLOWER):
+        """The message that answers a call; None: the call was refused, or took too long."""
+        stream = self.call(method, payload)
+        end = time.monotonic() + seconds
+        while stream in self.open and time.monotonic() < end:
+            select.select([self], [self] if self.wants_to_write() else [], [], 0.05)
+            self.read()
+        answer = self._answers.pop(stream, None)
+        return answer[5:] if answer else None
+
+
+def request_id(session, number):
+    return http2.bytes_field(1, http2.bytes_field(1, session) + http2.number_field(2, number))
+
+
+def open_session(talker, lease_us):
+    answer = talker.ask("OpenSession", http2.number_field(1, lease_us))
+    return answer[2:18] if answer else None  # field 1: 16 bytes
+
+
+def again_until_the_end(endpoint, stopping, ended, step):
+    """Calls step(talker) until the end. What is refused is tried again later. A lost connection comes back."""
+    talker = None
+    while not stopping.is_set():
+        try:
+            talker = talker or Talker(endpoint)
+            if step(talker):
+                ended.succeeded += 1
+            else:
+                time.sleep(0.05)
+        except OSError:
+            talker = None
+    if talker:
+        talker.close()
+
+
+def store_results(endpoint, stopping, ended, lease_us):
+    """Sessions with results of 60 KB that nobody acknowledges."""
+    state = {"session": None, "number": 0}
+    reads = batch_of([transaction(get(b"stored"))] * 10)
+
+    def step(talker):
+        if state["session"] is None:
+            state["session"], state["number"] = open_session(talker, lease_us), 0
+            return False
+        state["number"] += 1
+        if talker.ask("ExecuteBatch", request_id(state["session"], state["number"]) + reads) is None:
+            state["session"] = None  # this session is full
+            return False
+        return True
+
+    again_until_the_end(endpoint, stopping, ended, step)
+
+
+def upload(endpoint, stopping, ended, lease_us):
+    """Read sets of long keys that no commit takes."""
+    state = {"session": None, "number": 0, "keys": 0}
+    chunk = 500
+
+    def step(talker):
+        if state["session"] is None:
+            state["session"], state["number"], state["keys"] = open_session(talker, lease_us), 0, 0
+            return False
+        if state["keys"] == 0:
+            state["number"] += 1
+        keys = b"".join(http2.bytes_field(3, b"%0900d" % (state["keys"] + i)) for i in range(chunk))
+        message = (request_id(state["session"], state["number"]) + http2.number_field(2, state["keys"]) + keys
+                   + http2.bytes_field(4, bytes(chunk)))
+        if talker.ask("UploadReadSet", message) is None:
+            state["keys"] = 0
+            return False
+        state["keys"] += chunk
+        return True
+
+    again_until_the_end(endpoint, stopping, ended, step)
+
+
+def keep_boundaries(endpoint, stopping, ended):
+    """Scans that begin and never go on, while their keys get new values."""
+    state = {"step": 0}
+
+    def step(talker):
+        state["step"] += 1
+        scan = http2.bytes_field(1, key_range(b"image", b"imagf")) + http2.number_field(2, 1) + http2.number_field(4, 1)
+        talker.ask("Scan", scan)
+        value = b"%d" % state["step"] + b"i" * BIG
+        return talker.ask("ExecuteBatch", batch_of([transaction(put(b"image%d" % key, value)) for key in range(10)]))
+
+    again_until_the_end(endpoint, stopping, ended, step)
+
+
+def hold_back(endpoint, stopping, ended, connections, calls):
+    """Calls whose messages lack the last byte, so that gRPC keeps the rest."""
+    part = http2.message(bytes(3900000))[:-1]
+    callers = []
+    while not stopping.is_set():
+        while len(callers) < connections:
+            try:
+                callers.append(http2.Caller(endpoint, ATTACKER))
+                for _ in range(calls):
+                    callers[-1].call_unfinished("ExecuteBatch", part)
+                    ended.sent += 1
+            except OSError:
+                break
+        writers = [caller for caller in callers if caller.wants_to_write()]
+        for caller in set(sum(map(list, select.select(callers, writers, [], 0.05)[:2]), [])):
+            try:
+                caller.read()
+            except OSError:
+                caller.close()
+                callers.remove(caller)
+    for caller in callers:
+        caller.close()
+
+
+def guard(kind, on_false, key, value=None):
+    return (http2.number_field(1, kind) + http2.number_field(2, on_false) + http2.bytes_field(3, key)
+            + (http2.bytes_field(7, value) if value is not None else b""))
+
+
+def attacks_on_all_parts(endpoint, lease_us):
+    """The attackers, running. They add no data."""
+    waits = [transaction(guards=(guard(BYTES_EQUAL, WAIT, b"never", b"w" * 2000),), wait_us=HOUR_US)] * 500
+    fails = [transaction(guards=(guard(BYTES_EQUAL, 0, b"never", b"q" * BIG),))] * 36
+    slow = [transaction(*[range_get(b"k", b"l", 10000)] * 10)] * 1000
+    gets = b"".join(http2.bytes_field(1, b"v%06d" % number) for number in range(7))
+
+    def keep(method, payload, connections, calls, window=0x7fffffff):
+        return Attacker(keep_in_flight, endpoint, method=method, payload=payload, connections=connections, calls=calls,
+                        window=window)
+
+    return [keep("ExecuteBatch", batch_of(waits), 4, 500), keep("ExecuteBatch", batch_of(slow), 8, 1),
+            keep("ExecuteBatch", batch_of(fails), 16, 6), keep("Get", gets, 8, 100, window=0),
+            Attacker(hold_back, endpoint, connections=64, calls=4),
+            Attacker(store_results, endpoint, lease_us=lease_us), Attacker(upload, endpoint, lease_us=lease_us),
+            Attacker(keep_boundaries, endpoint)]
+
+
+class Parts:
+    """The most that each part of the memory held, as a fraction of its bound."""
+
+    def __init__(self, server):
+        self.server, self.most, self.least_at_once = server, {}, 0
+
+    def look(self):
+        memory = status(self.server)["memory"]
+        now = {name: part["bytes"] / part["bound_bytes"] for name, part in memory.items() if part["bound_bytes"] > 0}
+        now["data"] = sum(memory[name]["bytes"] for name in DATA) / memory["values"]["bound_bytes"]
+        del now["values"]
+        for name, share in now.items():
+            self.most[name] = max(self.most.get(name, 0), share)
+        self.least_at_once = max(self.least_at_once, min(now[name] for name in FULL))
+        return now
+
+    def text(self):
+        return ", ".join(f"{name} {share:.2f}" for name, share in sorted(self.most.items()))
+
+
+def fill_data(server, share):
+    """Puts large values until the data takes this share of its part. Returns their number."""
+    caller = http2.Caller(server.endpoint)
+    for number in range(7):
+        execute(caller, put(b"v%06d" % number, b"x" * (512 << 10)))
+    execute(caller, put(b"stored", b"s" * 60000))
+    call(caller, "ExecuteBatch", batch_of([transaction(add_one(b"k%06d" % key)) for key in range(8000)]))
+    call(caller, "ExecuteBatch", batch_of([transaction(add_one(b"k%06d" % key)) for key in range(8000, 10000)]))
+    call(caller, "ExecuteBatch", batch_of([transaction(put(b"image%d" % key, b"i" * BIG)) for key in range(10)]))
+    count, parts = 0, Parts(server)
+    while (left := share - parts.look()["data"]) > 0:
+        bytes_left = left * status(server)["memory"]["values"]["bound_bytes"]
+        for _ in range(max(1, int(bytes_left / BIG / 30 / 2))):
+            call(caller, "ExecuteBatch", batch_of([transaction(put(b"big%06d" % (count + i), big(count + i)))
+                                                   for i in range(30)]))
+            count += 30
+    caller.close()
+    return count
+
+
+def big(number):
+    return b"%06d" % number + b"b" * BIG
+
+
+def check_data(server, count):
+    """The values are what was put; for many of them, some are looked at."""
+    for number in range(0, count, max(1, count // 200)):
+        value = server.client("get", f"big{number:06}").strip()
+        assert value == big(number).decode(), value[:40]
+
+
+def everything(seconds, data_share, lease_s, strict):
+    with temporary_folder() as folder, Server(folder) as server:
+        count = fill_data(server, data_share)
+        time.sleep(6)  # the server is idle, and gives memory back
+        before = rss_of(server.pid)
+        parts = Parts(server)
+        light = LightClient(server)
+        attackers = attacks_on_all_parts(server.endpoint, lease_s * 10**6)
+        answers = 0
+        end = time.monotonic() + seconds * SLOWER
+        while time.monotonic() < end or any(parts.most[name] < 0.5 for name in FULL) and time.monotonic() < end + 60 * SLOWER:
+            parts.look()
+            answers += len(light.run(0.2))
+        for attacker in attackers:
+            attacker.stop()
+        left = time.monotonic()
+        limit = status(server)["memory_limit_bytes"]
+        light.close()
+        print(f"everything: {count} values of {BIG} bytes; RSS {before >> 20} MiB before, {server.look_at_memory() >> 20} "
+              f"at most, of {limit >> 20}; {answers} answers of the light client; at one moment all parts held "
+              f"{parts.least_at_once:.2f} of their bounds or more; most of each bound: {parts.text()}", flush=True)
+        assert server.value("light") == answers, "the books of the light client"
+        check_data(server, count)
+        for name in FULL:
+            assert parts.most[name] >= 0.5, f"{name} was not full: {parts.most[name]:.2f} of its bound"
+        gives_back(server, before, left, strict)
+        server.client("put", "never", "1")
+        now = status(server)
+        for field in ("parked", "queued_transactions", "uploads"):
+            assert now[field] == 0, f"{field} is {now[field]}"
+        check_data(server, count)
+        assert server.stop() == 0
+
+
+def gives_back(server, before, left, strict):
+    """`left`: when all clients left."""
+    if leaves_out("the memory that the server gives back"):
+        return
+    most = before * 12 // 10 + 64 * MIB
+
+    def seconds():
+        return time.monotonic() - left
+
+    while rss_of(server.pid) > most and seconds() < GIVE_BACK_S or strict and seconds() < GIVE_BACK_S:
+        time.sleep(0.1)
+    rss = rss_of(server.pid)
+    held = ", ".join(f"{name} {part['bytes'] >> 20}" for name, part in status(server)["memory"].items() if part["bytes"] >> 20)
+    print(f"everything: RSS {rss >> 20} MiB {seconds():.0f} s after all clients have left; at most {most >> 20} are wanted; "
+          f"MiB of the parts: {held}", flush=True)
+    assert rss <= most, f"RSS is {rss >> 20} MiB {seconds():.0f} s after all clients have left"
+
+
+def bench(server, accounts, seconds, *flags):
+    """A run of the load tester in the background."""
+    return subprocess.Popen(server.command("kilokv-bench", "run", "--workload", "bank", "--keys", str(accounts), *flags,
+                                           "--warmup", "0s", "--duration", f"{seconds}s", "--json", "-"),
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def report_of(load):
+    output, errors = load.communicate(timeout=1200 * SLOWER)
+    assert load.returncode == 0, output[-2000:] + errors[-2000:]
+    report = json.loads(output)
+    assert report["verified"]["holds"] is True and report["errors"] == report["unknown"] == 0, output[-2000:]
+    return report
+
+
+def open_accounts(server, share):
+    """Opens accounts until the data takes about this share of its part. Returns their number."""
+    parts, accounts = Parts(server), 100000
+    while True:
+        report_of(bench(server, accounts, 1, "--batch-size", "8192"))
+        held = parts.look()["data"]
+        if held >= share - 0.07:
+            return accounts
+        # What an account takes is not the same everywhere: the table grows in steps.
+        accounts = max(accounts + 1000, min(int(accounts * share / held), accounts * 16))
+
+
+def honest(seconds, data_share):
+    with temporary_folder() as folder, Server(folder) as server:
+        began = time.monotonic()
+        accounts = open_accounts(server, data_share)
+        held = Parts(server).look()["data"]
+        opened = server.look_at_memory()
+        print(f"honest: {accounts:,} accounts in {time.monotonic() - began:.0f} s take {held:.2f} of the data's bound; RSS "
+              f"at most {opened >> 20} MiB", flush=True)
+        assert 0.6 <= held <= 0.85, f"the accounts take {held:.2f} of the data's bound"
+        loads = [bench(server, accounts, seconds, "--no-load", *how)
+                 for how in (("--encoding", "columns", "--batch-size", "8192", "--connections", "8", "--in-flight", "8"),
+                             ("--encoding", "rows", "--batch-size", "1024", "--connections", "8", "--in-flight", "16"),
+                             ("--unary", "--connections", "4", "--in-flight", "64"))]
+        parts = Parts(server)
+        while any(load.poll() is None for load in loads):
+            parts.look()
+            time.sleep(0.2)
+        rates = [report_of(load)["committed_per_s"] for load in loads]
+        print(f"honest: {', '.join(f'{rate:,.0f}' for rate in rates)} transfers/s by columns, rows and unary calls, for "
+              f"{seconds} s; RSS at most {server.look_at_memory() >> 20} MiB of "
+              f"{status(server)['memory_limit_bytes'] >> 20}; most of each bound: {parts.text()}", flush=True)
+        assert all(rate > 0 for rate in rates)
+        assert server.stop() == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=4, help="of each attack, at least")
+    parser.add_argument("--limit", help="the limit on memory, such as 512MiB; default: that of the environment, or of kilokvd")
+    parser.add_argument("--data", type=float, default=0.8, help="share of its part that the data takes under attack")
+    parser.add_argument("--lease", type=int, default=3600, help="seconds of the sessions' leases")
+    parser.add_argument("--strict", action="store_true", help="look again after 30 s")
+    parser.add_argument("--only", choices=("everything", "honest"), help="one attack")
+    options = parser.parse_args()
+    if options.limit:
+        os.environ["KILOKV_MEMORY_LIMIT"] = options.limit
+    if options.only != "honest":
+        everything(options.seconds, options.data, options.lease, options.strict)
+    if options.only != "everything":
+        honest(options.seconds, 0.77)
+
+
+if __name__ == "__main__":
+    main()
