@@ -32,6 +32,7 @@ from programs import SLOWER, Server, leaves_out, temporary_folder, until  # noqa
 BYTES_EQUAL = 11  # a kind of guards
 HOUR_US = 3600 * 10**6
 BIG = 100000  # bytes of a value of the data
+SMALL = 500  # the same for the honest load: the room for results of sessions is planned for the largest value of all
 DATA = ("table", "keys", "index", "values")  # the parts that share the bound of `values`
 FULL = ("data", "queue", "parked", "sessions", "uploads", "snapshots", "answers", "grpc")
 GIVE_BACK_S = 30
@@ -267,29 +268,30 @@ def put_what_is_read(server):
     caller.close()
 
 
-def put_values(server, share):
-    """Puts large values until the data takes this share of its part. Returns their number."""
+def put_values(server, share, size=BIG):
+    """Puts values of this size until the data takes this share of its part. Returns their number."""
     caller = http2.Caller(server.endpoint)
     count, parts = 0, Parts(server)
     while (left := share - parts.look()["data"]) > 0:
         bytes_left = left * status(server)["memory"]["values"]["bound_bytes"]
-        for _ in range(max(1, int(bytes_left / BIG / 30 / 2))):
-            call(caller, "ExecuteBatch", batch_of([transaction(put(b"big%06d" % (count + i), big(count + i)))
-                                                   for i in range(30)]))
-            count += 30
+        at_once = min(8000, 3000000 // size)
+        for _ in range(max(1, int(bytes_left / size / at_once / 2))):
+            call(caller, "ExecuteBatch", batch_of([transaction(put(b"big%06d" % (count + i), big(count + i, size)))
+                                                   for i in range(at_once)]))
+            count += at_once
     caller.close()
     return count
 
 
-def big(number):
-    return b"%06d" % number + b"b" * BIG
+def big(number, size=BIG):
+    return b"%06d" % number + b"b" * size
 
 
-def check_data(server, count):
+def check_data(server, count, size=BIG):
     """The values are what was put; for many of them, some are looked at."""
     for number in range(0, count, max(1, count // 200)):
         value = server.client("get", f"big{number:06}").strip()
-        assert value == big(number).decode(), value[:40]
+        assert value == big(number, size).decode(), value[:40]
 
 
 def everything(seconds, data_share, lease_s, strict):
@@ -377,7 +379,7 @@ def honest(seconds, data_share, accounts_max):
         began = time.monotonic()
         accounts = open_accounts(server, accounts_max)
         share = Parts(server).look()["data"]
-        count = put_values(server, data_share)
+        count = put_values(server, data_share, SMALL)
         held = Parts(server).look()["data"]
         print(f"honest: {accounts:,} accounts take {share:.2f} of the data's bound, and {count} values the rest of "
               f"{held:.2f}, after {time.monotonic() - began:.0f} s; RSS at most {server.look_at_memory() >> 20} MiB",
@@ -395,7 +397,7 @@ def honest(seconds, data_share, accounts_max):
               f"{seconds} s; RSS at most {server.look_at_memory() >> 20} MiB of "
               f"{status(server)['memory_limit_bytes'] >> 20}; most of each bound: {parts.text()}", flush=True)
         assert all(rate > 0 for rate in rates)
-        check_data(server, count)
+        check_data(server, count, SMALL)
         assert server.stop() == 0
 
 
