@@ -726,10 +726,10 @@ TEST_F(RightsTest, UsersShareBatchesByWeight) {
     batch.add(batch.key("k"), std::int64_t{1});
     batch.end();
   }
-  const auto send = [&batch](Sender* sender) {
-    const auto results = sender->client->execute(batch);
+  const auto send = [&batch](Sender* who) {
+    const auto results = who->client->execute(batch);
     ASSERT_TRUE(results) << results.error().message;
-    for (std::size_t i = 0; i < batch.size(); ++i) ++sender->batches[results->at(i).batch];
+    for (std::size_t i = 0; i < batch.size(); ++i) ++who->batches[results->at(i).batch];
   };
   std::thread other([&] { send(&one); });
   send(&three);

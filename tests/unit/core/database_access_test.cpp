@@ -446,36 +446,6 @@ TEST_F(DatabaseAccessTest, TheSessionsOfARemovedUserEnd) {
   EXPECT_EQ(again->failure->reason(), ErrorReason::session_unknown);
 }
 
-// The commit's own content does not name the uploaded keys, and the first sending has taken them.
-TEST_F(DatabaseAccessTest, ARetryShowsNoUploadedKeyWithoutTheRightToIt) {
-  SessionId session;
-  database->open_session(std::make_shared<Client>("user:alice"), 0,
-                         [&](Result<SessionId> opened, DurationUs) { session = *opened; });
-  static_cast<void>(submit_as("root", "t0", adding("a9")));
-  settle();
-  ASSERT_TRUE(upload_as("alice", session, 1, 0).ok());
-  const auto commit = [&] {
-    auto sink = submit_as("alice", "t1", adding("b1"), session, 1, 0, 1);
-    settle();
-    return sink;
-  };
-  const auto first = commit();
-  ASSERT_TRUE(first->done);
-  ASSERT_EQ(first->outcome(0), Outcome::guard_failed);
-  ASSERT_TRUE(first->at(0).guard);
-  EXPECT_EQ(first->at(0).guard->key, "a9");
-  AccessChange narrower = role("teller", {{"a", "c"}});
-  narrower.role.read = {{"b", "c"}};
-  change(narrower);
-  const auto retry = commit();
-  EXPECT_TRUE(denied(retry));
-  EXPECT_TRUE(retry->answers.empty());
-  change(role("teller", {{"a", "c"}}));
-  const auto again = commit();
-  EXPECT_TRUE(again->done);
-  EXPECT_EQ(again->at(0).guard->key, "a9");
-}
-
 // Runs something when somebody asks for the time.
 class HookedClock : public Clock {
  public:
@@ -543,7 +513,8 @@ class FilledLog : public MemoryLog {
   Status append(std::span<const LogRecord> records) override {
     for (const LogRecord& record : records) {
       for (const std::string& change : record.access) table_.apply(*decode_change(change));
-      hashes_[record.header.number] = record.access.empty() ? newest() : table_.hash();
+      const Hash128 hash = record.access.empty() ? newest() : table_.hash();
+      hashes_[record.header.number] = hash;
     }
     return MemoryLog::append(records);
   }
@@ -562,7 +533,7 @@ class FilledLog : public MemoryLog {
   std::map<BatchNumber, Hash128> hashes_;
 };
 
-class FullTableTest : public DatabaseAccessTest {
+class FullAccessTableTest : public DatabaseAccessTest {
  protected:
   void SetUp() override {}
   // `tokens`: of root, which never expire.
@@ -588,7 +559,7 @@ class FullTableTest : public DatabaseAccessTest {
 };
 
 // Changes come while a checkpoint is made, and the server is killed at any moment.
-TEST_F(FullTableTest, ACheckpointHasTheTableOfItsBatch) {
+TEST_F(FullAccessTableTest, ACheckpointHasTheTableOfItsBatch) {
   options.checkpoint_interval_us = 1000;
   fill(AccessTable::kTokensMax - 2, {expiring("old", "alice", 1)});  // there is room for one more
   int changes = 0;
@@ -616,7 +587,7 @@ TEST_F(FullTableTest, ACheckpointHasTheTableOfItsBatch) {
 }
 
 // What was accepted under a token may go on when the token has expired.
-TEST_F(FullTableTest, ATokenIsReplacedWhenNothingOfItCanBeParked) {
+TEST_F(FullAccessTableTest, ATokenIsReplacedWhenNothingOfItCanBeParked) {
   options.wait_timeout_us_max = 60000000;
   const TimeUs expires_us = sim.clock.wall_us() + 1000;
   fill(AccessTable::kTokensMax - 1, {expiring("t1", "alice", expires_us)});

@@ -54,7 +54,7 @@ class BootstrapTest : public testing::Test {
   }
   static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-  test::TestFolder folder_;
+  kilokv::test::TestFolder folder_;
   test::AuditLines audit_;
   const std::string file_ = folder_.path("admin.token");
   test::FakeDatabase database_;

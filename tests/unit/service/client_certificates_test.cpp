@@ -19,8 +19,8 @@
 namespace kilokv::server {
 namespace {
 
-using test::Identity;
-using test::TestFolder;
+using kilokv::test::Identity;
+using kilokv::test::TestFolder;
 
 class ClientCertificatesMemoryTest : public testing::Test {
  protected:
@@ -137,11 +137,10 @@ TEST_F(CertificateLoginTest, ARefusedCertificateIsCountedAndLogged) {
   const Identity stranger({.name = "mallory"}, &other_);
   EXPECT_EQ(call(&stranger).error_code(), grpc::UNAUTHENTICATED);
   EXPECT_EQ(service_->logins().refused(), 1u);
-  EXPECT_EQ(
-      audit_.take(),
-      "kilokvd refused logins refused=1 last_certificate=\"CN=mallory\" reason=\"the server does not accept the "
-      "certificate of the client: its issuer \\\"CN=Other\\\" is not one of the authorities of the server "
-      "(--tls-client-ca)\"\n");
+  EXPECT_EQ(audit_.take(),
+            "kilokvd refused logins refused=1 last_certificate=\"CN=mallory\" reason=\"the server does not accept the "
+            "certificate of the client: its issuer \\\"CN=Other\\\" is not one of the authorities of the server "
+            "(--tls-client-ca)\"\n");
   EXPECT_EQ(call(nullptr).error_code(), grpc::UNAUTHENTICATED);
   EXPECT_EQ(service_->logins().refused(), 2u);
   EXPECT_EQ(audit_.take(), "") << "at most one line a second";

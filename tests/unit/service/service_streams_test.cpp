@@ -164,7 +164,8 @@ TEST_F(ServiceTest, CallsThatWaitDoNotHoldTheirRequests) {
   call_all(kCalls);
   ASSERT_EQ(database_.held_cancels(), kCalls);
   const std::size_t after = ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
-  EXPECT_LT(after, before + kCalls * kIndices * sizeof(std::uint32_t) / 4);
+  // The client of the test is in this process, and holds the bytes of each message, a quarter of the parsed ones.
+  EXPECT_LT(after, before + kCalls * kIndices * sizeof(std::uint32_t) / 2);
   database_.answer_cancels();
   for (const auto& call : calls) EXPECT_TRUE(call->ended.get_future().get().ok());
 }

@@ -128,8 +128,10 @@ TEST_F(TurnsTest, ATurnIsAPartOfABatchByWeight) {
   }
   std::map<std::string, std::uint64_t> taken;
   for (int i = 0; i < 8; ++i) {
-    taken[turns.next()->client->name] += turns.turn();
-    turns.took(turns.turn(), false);
+    const std::string name = turns.next()->client->name;
+    const std::uint64_t turn = turns.turn();
+    taken[name] += turn;
+    turns.took(turn, false);
   }
   const auto both = static_cast<double>(taken["one"] + taken["three"]);
   EXPECT_NEAR(both, 4.0 * kWholeBatch, 8) << "the turns of both fill one batch";

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "server/core/request.hpp"
 #include "tests/unit/core/table_fixture.hpp"
 
 namespace kilokv::server {
@@ -373,7 +374,7 @@ TEST_F(WaitingTest, WhatBelongsToAFailedRequestNeitherRunsNorIsCancelled) {
   bounded.cancel({mine, 2, {}, 0}, 0, [](const Result<std::uint64_t>&) {});
   const auto cancelled = bounded.take_cancelled(nothing_is_queued);
   ASSERT_TRUE(cancelled);
-  EXPECT_EQ(cancelled->count, 1u);
+  EXPECT_EQ(*cancelled->count, 1u);
   Ids ran;
   bounded.hand_out(2000, 100, [&](const Parked& parked) {
     ran.push_back(parked.id);
