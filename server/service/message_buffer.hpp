@@ -58,8 +58,8 @@ inline grpc::ByteBuffer take_bytes(const grpc::ByteBuffer* request) {
 // A parsed message of usual transactions takes about so many times its bytes.
 inline constexpr std::uint64_t kParsedFactor = 4;
 
-// Options of an arena for a message that takes about `bytes`. With its defaults, an arena takes its memory in blocks of at
-// most 8 KiB, which are many for a message of 1,024 transactions.
+// Options of an arena for a message that takes about `bytes`. With its defaults, an arena takes its memory in blocks of
+// at most 8 KiB, which are many for a message of 1,024 transactions.
 inline google::protobuf::ArenaOptions arena_for(std::uint64_t bytes) {
   constexpr std::uint64_t kLeast = 1 << 10, kMost = 256 << 10;
   google::protobuf::ArenaOptions options;

@@ -461,30 +461,29 @@ void KiloKvService::fill_memory(const DatabaseStatus& status, v1::MemorySection*
 
 grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
                                                 grpc::ByteBuffer* answer) {
-  return take<v1::StatusRequest, v1::StatusResponse>(
-      &environment_, context, message, answer, [this](const auto& call) {
-        // Clients ask for the state of the server in every state. But without a database nobody's rights are known.
-        DatabaseStatus status;
-        const Result<Database*> database = environment_.gate.get();
-        if (!database.ok() && environment_.logins.required()) return call->refuse(database.status());
-        if (database.ok()) {
-          const KStatus allowed =
-              call->need(**database, "metrics", "Status", [](const Rights& rights) { return rights.metrics; });
-          if (!allowed.ok()) return call->refuse(allowed);
-          status = (*database)->status();
-        } else if (environment_.gate.closed()) {
-          status.state = DatabaseStatus::State::draining;
-        }
-        v1::StatusResponse* const response = &call->response;
-        fill_status(status, response);
-        fill_info(info_, response);
-        fill_memory(status, response->mutable_memory());
-        response->mutable_counts()->set_logins_refused(environment_.logins.refused());
-        response->mutable_server()->set_insecure(insecure_.load(std::memory_order_relaxed));
-        response->mutable_server()->set_uptime_seconds(
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
-        call->end({});
-      });
+  return take<v1::StatusRequest, v1::StatusResponse>(&environment_, context, message, answer, [this](const auto& call) {
+    // Clients ask for the state of the server in every state. But without a database nobody's rights are known.
+    DatabaseStatus status;
+    const Result<Database*> database = environment_.gate.get();
+    if (!database.ok() && environment_.logins.required()) return call->refuse(database.status());
+    if (database.ok()) {
+      const KStatus allowed =
+          call->need(**database, "metrics", "Status", [](const Rights& rights) { return rights.metrics; });
+      if (!allowed.ok()) return call->refuse(allowed);
+      status = (*database)->status();
+    } else if (environment_.gate.closed()) {
+      status.state = DatabaseStatus::State::draining;
+    }
+    v1::StatusResponse* const response = &call->response;
+    fill_status(status, response);
+    fill_info(info_, response);
+    fill_memory(status, response->mutable_memory());
+    response->mutable_counts()->set_logins_refused(environment_.logins.refused());
+    response->mutable_server()->set_insecure(insecure_.load(std::memory_order_relaxed));
+    response->mutable_server()->set_uptime_seconds(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
+    call->end({});
+  });
 }
 
 grpc::ServerUnaryReactor* KiloKvService::ChangeAccess(grpc::CallbackServerContext* context,

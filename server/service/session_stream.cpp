@@ -114,8 +114,7 @@ void SessionStream::end_without_login(const AccessTable& table) {
 void SessionStream::OnReadDone(bool ok) {
   if (!ok) return handled(true);
   const auto self = std::static_pointer_cast<SessionStream>(shared_from_this());
-  const Status refused =
-      environment_->decode_by(client_, incoming_.Length(), [self] { self->take_and_read_on({}); });
+  const Status refused = environment_->decode_by(client_, incoming_.Length(), [self] { self->take_and_read_on({}); });
   if (!refused.ok()) take_and_read_on(refused);
 }
 
