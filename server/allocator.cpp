@@ -5,8 +5,8 @@
 // so that an idle server does it too.
 //
 // dirty_decay_ms: pages that were free for so long are given back. Shorter times cost more page faults under load.
-// oversize_threshold: 0 turns off the arena for allocations of 8 MiB and more, which gives them back at once. The buffers
-// of the log are that large, and are needed again at once.
+// oversize_threshold: 0 turns off the arena for allocations of 8 MiB and more, which gives them back at once. The
+// buffers of the log are that large, and are needed again at once.
 extern "C" {
 extern const char* malloc_conf;
 const char* malloc_conf = "background_thread:true,dirty_decay_ms:10000,muzzy_decay_ms:0,oversize_threshold:0";
