@@ -89,7 +89,7 @@ class CoreDatabase final : public Database {
   void abandon(const SubmittedRequest& request) override { parts_->execute.abandon(request); }
   void open_session(std::shared_ptr<Client> client, DurationUs lease_us,
                     std::function<void(Result<SessionId>, DurationUs)> done) override {
-    parts_->sessions.open(std::move(client), lease_us, std::move(done));
+    parts_->sessions.open(client, lease_us, std::move(done));
   }
   Status keep_alive(const std::shared_ptr<Client>& client, const SessionId& session) override {
     if (Status status = check_session(client, session); !status.ok()) return status;
@@ -100,12 +100,12 @@ class CoreDatabase final : public Database {
   }
   void close_session(std::shared_ptr<Client> client, const SessionId& session,
                      std::function<void(Status)> done) override {
-    parts_->sessions.close(std::move(client), session, std::move(done));
+    parts_->sessions.close(client, session, std::move(done));
   }
   const Access& access() const override { return core_.access; }
   void change_access(std::shared_ptr<Client> client, AccessEdit edit,
                      std::function<void(Result<BatchNumber>)> done) override {
-    parts_->access.make(std::move(client), std::move(edit), std::move(done));
+    parts_->access.make(client, std::move(edit), std::move(done));
   }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override;
   void list_parked(std::shared_ptr<Client> client, std::uint64_t after_id, std::uint32_t limit,

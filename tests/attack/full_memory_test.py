@@ -414,7 +414,7 @@ def main():
     if options.limit:
         os.environ["KILOKV_MEMORY_LIMIT"] = options.limit
     attacks = {"everything": lambda: everything(options.seconds, options.data, options.lease, options.strict),
-               "honest": lambda: honest(options.seconds, 0.75, options.accounts_max),
+               "honest": lambda: honest(options.seconds, 0.5, options.accounts_max),
                "unfinished": lambda: unfinished(options.seconds)}
     for name in attacks if options.only is None else (options.only,):
         attacks[name]()

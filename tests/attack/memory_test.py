@@ -32,7 +32,7 @@ REFUSAL = re.compile(r"memory is (\d+) bytes needed = (\d+) of data, with new da
 
 # The parts of the memory that the status shows.
 OWNERS = {"table", "keys", "index", "values", "queue", "parked", "sessions", "uploads", "access", "snapshots", "scans",
-          "batches", "answers", "grpc", "storage", "process"}
+          "batches", "answers", "decoding", "grpc", "storage", "process"}
 
 
 def fill_memory(server, prefix, size):

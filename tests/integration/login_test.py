@@ -222,7 +222,7 @@ class LoginTest(unittest.TestCase):
             self.server.start()
             self.assertEqual(weights(), {"admin": 1, "alice": 100, "batch-jobs": 5})
         self.assertRegex(self.as_admin("user", "list"), r"(?m)^alice\t.*\tweight 100$")
-        self.assertIn('change="change_user user=alice weight=100"', self.server.log.read_text())
+        self.assertIn('change=change_user of_user="alice" weight=100', self.server.log.read_text())
         changed = self.status()["state_hash"]
         self.as_admin("user", "set", "alice", "--weight", "99")
         self.assertNotIn(self.status()["state_hash"], (before, changed))
@@ -421,7 +421,7 @@ class LoginTest(unittest.TestCase):
         self.assertIn("alice", texts[0])
         running = [waiting]
         for command in (bank("withdraw", "alice", "7.00", "--wait", "60s"),
-                        self.command("run", "--duration", "60s", "--warmup", "0", "--keys", "100", token=self.admin,
+                        self.command("run", "--duration", "60s", "--warmup", "0s", "--keys", "100", token=self.admin,
                                      program="kilokv-bench")):
             running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                             stderr=subprocess.STDOUT, text=True))

@@ -15,14 +15,14 @@ namespace kilokv::server {
 
 std::shared_ptr<Client> ClientTable::client(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  const std::shared_ptr<Client> client = known(name, /*is_connection=*/false).client;
+  std::shared_ptr<Client> client = known(name, /*is_connection=*/false).client;
   if (clients_.size() >= sweep_at_) sweep();
   return client;
 }
 
 std::shared_ptr<Client> ClientTable::connection(const std::string& peer) {
   const std::lock_guard lock(mutex_);
-  const std::shared_ptr<Client> client = known(peer, /*is_connection=*/true).client;
+  std::shared_ptr<Client> client = known(peer, /*is_connection=*/true).client;
   if (clients_.size() >= sweep_at_) sweep();
   return client;
 }

@@ -8,10 +8,10 @@
 
 namespace kilokv::server {
 
-static constexpr std::uint64_t kRecordBytes = 512;        // of a log record that has nothing else
-static constexpr DurationUs kQueuedUsMax = 60 * 1000000;  // longer than anything waits in the queue
+static constexpr std::uint64_t kRecordBytes = 512;                    // of a log record that has nothing else
+static constexpr DurationUs kQueuedUsMax = DurationUs{60} * 1000000;  // longer than anything waits in the queue
 
-void AccessChanges::make(std::shared_ptr<Client> client, AccessEdit edit,
+void AccessChanges::make(const std::shared_ptr<Client>& client, AccessEdit edit,
                          std::function<void(Result<BatchNumber>)> done) {
   if (core_->draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
   if (Status status = commands_->enter(client); !status.ok()) return done(std::move(status));

@@ -27,7 +27,7 @@ class AccessChanges {
       : core_(core), execute_(execute), batcher_(batcher), sessions_(sessions), commands_(commands) {}
 
   // As Database::change_access.
-  void make(std::shared_ptr<Client> client, AccessEdit edit, std::function<void(Result<BatchNumber>)> done);
+  void make(const std::shared_ptr<Client>& client, AccessEdit edit, std::function<void(Result<BatchNumber>)> done);
 
  private:
   std::vector<AccessChange> with_replaced_token(const AccessTable& before, AccessChange change) const;

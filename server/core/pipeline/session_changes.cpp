@@ -51,7 +51,7 @@ Result<SessionOwner> SessionChanges::count_opening(const std::shared_ptr<Client>
       kRetryAfterUs);
 }
 
-void SessionChanges::open(std::shared_ptr<Client> client, DurationUs lease_us,
+void SessionChanges::open(const std::shared_ptr<Client>& client, DurationUs lease_us,
                           std::function<void(Result<SessionId>, DurationUs)> done) {
   if (core_->draining.load(std::memory_order_acquire)) return done(draining().as_not_run(), 0);
   if (lease_us == 0) lease_us = core_->options.session_lease_us_default;
@@ -109,7 +109,8 @@ void SessionChanges::close_all_of(const std::string& user) {
   }
 }
 
-void SessionChanges::close(std::shared_ptr<Client> client, const SessionId& session, std::function<void(Status)> done) {
+void SessionChanges::close(const std::shared_ptr<Client>& client, const SessionId& session,
+                           std::function<void(Status)> done) {
   if (Status status = core_->sessions.check_owner(session, client.get()); !status.ok()) {
     return done(status.as_not_run());
   }

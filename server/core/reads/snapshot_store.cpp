@@ -31,7 +31,7 @@ SnapshotStore::~SnapshotStore() {
 }
 
 Status SnapshotStore::open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us, std::uint64_t reader,
-                           std::shared_ptr<Client> client) {
+                           const std::shared_ptr<Client>& client) {
   drop_old_boundaries(now_us);  // also needed if no batch comes: readers that went away must not block others
   Status status = reader_count_.charge(account_of(keeper_of(client)), 1);
   if (!status.ok()) return status;

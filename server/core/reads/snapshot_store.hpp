@@ -55,7 +55,7 @@ class SnapshotStore {
   // RESOURCE_EXHAUSTED: kReadersMax readers are open already, or the client has its share of them. Requires: `boundary`
   // is the newest executed batch; now_us is monotonic.
   Status open(BatchNumber boundary, Version version, TimeUs time_us, TimeUs now_us, std::uint64_t reader,
-              std::shared_ptr<Client> client = nullptr);
+              const std::shared_ptr<Client>& client = nullptr);
   // The reader has ended. A boundary without readers is dropped. Does nothing if there is no such reader (any more).
   void close(std::uint64_t reader);
   // Null if the boundary is not open (any more); the scan then ends with ABORTED, snapshot too old. The pointer is
