@@ -54,7 +54,7 @@ class LoginTest(unittest.TestCase):
 
     def command(self, *words, token=None, program="kilokv"):
         flags = ["--token-file", str(token)] if token else []
-        return [str(BIN / program), "--endpoint", self.server.endpoint, *flags, *words]
+        return [str(BIN / program), *words, "--endpoint", self.server.endpoint, *flags]
 
     def run_as(self, token, *words, code=OK, stdin=None):
         done = subprocess.run(self.command(*words, token=token), input=stdin, capture_output=True, text=True, timeout=60)
@@ -401,7 +401,6 @@ class LoginTest(unittest.TestCase):
         self.server.stop()
         data += self.data_files()
         log = self.server.log.read_bytes()
-        self.assertIn(b" debug ", log + b" debug " if b" trace " in log else log)
         said = b"\n".join([log, *(text.encode(errors="surrogateescape") for text in shown)])
         for token in (teller, self.admin, removed, wrong):
             forms = forms_of_token(token.read_text().strip())
