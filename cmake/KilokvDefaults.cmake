@@ -16,6 +16,11 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
 # gRPC and Protobuf ask for it. Everything gets it: a precompiled header is for one set of flags.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-pthread>)
 
+# GCC looks for memory that it may use again whenever its heap has grown by some share. A source takes 0.4 GB anyway, so
+# the first search at 0.5 GB saves up to a sixth of the time to compile it.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=524288>
+                    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=200>)
+
 find_program(KILOKV_CCACHE ccache)
 if(KILOKV_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # ccache takes no object from its cache that uses a precompiled header, unless it is told that no source depends on

@@ -26,7 +26,8 @@ set(KILOKV_HEADERS_grpc_gtest_LINK kilokv_proto GTest::gtest)
 
 # kilokv_precompiled(target kind): the sources of the target find the headers of this kind read; "": std. GCC takes a
 # precompiled header only if it was made with the flags of the source. Libraries are compiled with -fPIC and programs with
-# -fPIE. Therefore each kind is made once for libraries and once for programs, where it is used.
+# -fPIE, and the tests are not optimized. Therefore each kind is made once for libraries and once for programs, where it is
+# used, and again in a folder that sets KILOKV_HEADERS_OWNER, because its flags are others.
 function(kilokv_precompiled target kind)
   if(NOT KILOKV_PRECOMPILED_HEADERS)
     return()
@@ -39,9 +40,9 @@ function(kilokv_precompiled target kind)
   endif()
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "EXECUTABLE")
-    set(owner kilokv_headers_${kind}_of_programs)
+    set(owner kilokv_headers_${kind}_of_${KILOKV_HEADERS_OWNER}programs)
   else()
-    set(owner kilokv_headers_${kind}_of_libraries)
+    set(owner kilokv_headers_${kind}_of_${KILOKV_HEADERS_OWNER}libraries)
   endif()
   if(NOT TARGET ${owner})
     add_library(${owner} OBJECT ${KILOKV_ROOT}/cmake/precompiled.cpp)

@@ -11,7 +11,7 @@
 
 namespace kilokv::server {
 
-void BatchCall::start(grpc::ByteBuffer message) {
+void BatchCall::start(const grpc::ByteBuffer& message) {
   if (!caller_.status.ok()) return fail(caller_.status);
   const auto self = std::static_pointer_cast<BatchCall>(shared_from_this());
   const Status refused = environment_->decode_by(client_, message.Length(), [self, message] {

@@ -16,7 +16,7 @@ class BatchCall final : public AnswerStream<grpc::ServerWriteReactor<grpc::ByteB
   BatchCall(grpc::CallbackServerContext* context, CallEnvironment* environment) : AnswerStream(context, environment) {}
 
   // Decodes `message` and submits it. The call ends after its last answer, or with an error.
-  void start(grpc::ByteBuffer message);
+  void start(const grpc::ByteBuffer& message);
 
   void results(const ResultSlice& slice, bool last) override;
   void fail(const Status& status) override;

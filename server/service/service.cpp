@@ -90,9 +90,8 @@ grpc::ServerUnaryReactor* take(CallEnvironment* environment, grpc::CallbackServe
     return call.get();
   }
   grpc::ByteBuffer buffer = take_bytes(message);
-  const std::uint64_t bytes = buffer.Length();
   const KStatus refused =
-      environment->decode_by(call->client(), bytes, [call, environment, handle, buffer = std::move(buffer)]() mutable {
+      environment->decode_by(call->client(), buffer.Length(), [call, environment, handle, buffer]() mutable {
         if (call->is_over()) return;
         const ServiceOptions& options = environment->options;
         const KStatus status =

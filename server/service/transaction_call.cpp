@@ -78,7 +78,7 @@ void TransactionCall::results(const ResultSlice& slice, bool /*last*/) {
   }
 }
 
-void TransactionCall::start(grpc::ByteBuffer message) {
+void TransactionCall::start(const grpc::ByteBuffer& message) {
   if (!caller_.status.ok()) return fail(caller_.status);
   const auto self = std::static_pointer_cast<TransactionCall>(shared_from_this());
   const Status refused = environment_->decode_by(client_, message.Length(), [self, message] {

@@ -17,7 +17,7 @@ namespace kilokv::server {
 class TransactionCall : public UnaryCall, public ResponseSink {
  public:
   // Decodes `message` and submits it. The call ends with its answer or an error.
-  void start(grpc::ByteBuffer message);
+  void start(const grpc::ByteBuffer& message);
 
   void results(const ResultSlice& slice, bool last) final;
   void fail(const Status& status) final { end_with(status); }
