@@ -16,7 +16,7 @@
 namespace kilokv::server {
 
 Hash128 digest_of(const engine::TransactionColumns& columns);
-// Of any bytes.
+// The digest of any bytes.
 Hash128 digest_of(std::string_view bytes);
 
 }  // namespace kilokv::server

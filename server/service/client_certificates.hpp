@@ -37,7 +37,7 @@ class ClientCertificate {
  private:
   friend class ClientCertificates;
   const std::shared_ptr<const grpc::AuthContext> peer_;
-  // Of the last check_again() that accepted it.
+  // What the last check_again() that accepted it looked at.
   std::shared_ptr<const tls::Trust> trust_;
   std::int64_t good_until_ = 0;  // in seconds since 1970
 };
@@ -46,7 +46,7 @@ class ClientCertificates {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Of all certificates of a client, in PEM form. More are refused, and not looked at.
+  // The most bytes of all certificates of a client, as PEM. Longer ones are refused, and not looked at.
   static constexpr std::size_t kBytesMax = 16384;
 
   // Says why a call is refused, in words for the client. Empty: the call may run. `own`: the client's certificate in

@@ -444,7 +444,7 @@ class RightsTest : public ::testing::Test {
     made->new_token = token->id;
     return made;
   }
-  // Of a user of its own. It is open as long as the server runs.
+  // Its user is no other test's. It is open as long as the server runs.
   std::string session_of_stranger() {
     if (stranger_ == nullptr) {
       stranger_ = caller("stranger", {.read = true, .write = true});

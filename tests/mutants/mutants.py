@@ -42,7 +42,7 @@ AREA_MUTATIONS_MIN = 8
 EQUIVALENT_SHARE_MAX = 0.1
 FOUND, NOT_FOUND, NOT_COMPILED, NOT_RUN = "found", "not found", "does not compile", "not run"
 LINE_SHOWN_MAX = 90  # characters of a line, in the table
-# Of a test that a mutation is planted under. They are for mutations that allocate or write without end.
+# The limits of a test that a mutation is planted under. They are for mutations that allocate or write without end.
 MEMORY_BYTES_MAX = 12 << 30
 FILE_BYTES_MAX = 4 << 30
 

@@ -99,15 +99,23 @@ std::shared_ptr<AdmittedRequest> Admission::admit(std::unique_ptr<Request> conte
   return request;
 }
 
+// The room that the results of a request get in their session. Guard values and reads get at most a quarter of the
+// session's room; LogStage drops those that find none. Otherwise one large value in the database would make requests
+// with many reads impossible for everybody, because each read may be of this value.
+std::uint64_t Admission::stored_bytes_max(const AdmittedRequest& request) const {
+  const std::uint64_t fixed = request.transactions * kStoredTransactionBytes;
+  const std::uint64_t room = std::min(core_->options.session_bytes_max, core_->options.session_bytes_total_max);
+  return kRequestBytes + fixed + std::min(request.cost.stored_bytes - fixed, room / 4);
+}
+
 // Leaves `unanswered` at 0 if nothing is to run. The status then says why: not ok if the request was refused; ok if it
 // was answered from the session, or joined to the one in flight.
 Status Admission::begin_in_session(AdmittedRequest* request) {
   Request& content = *request->content;
   const bool upload_gone = request->uploaded.keys > 0 && request->upload == nullptr;
   if (!upload_gone) request->identity.digest = digest_of(content.transactions);
-  RequestHeader header{
-      request->identity, request->transactions, content.sink,   kRequestBytes + request->cost.stored_bytes,
-      request->uploaded, upload_gone,           request->client};
+  RequestHeader header{request->identity, request->transactions, content.sink,   stored_bytes_max(*request),
+                       request->uploaded, upload_gone,           request->client};
   if (request->login != nullptr) {
     header.may_show = [this, request, upload_gone](std::span<const std::string> stored) {
       return may_show(request, upload_gone, stored);

@@ -40,6 +40,7 @@ class Admission {
   static Status check_access(const AdmittedRequest& request);
   Status may_show(AdmittedRequest* request, bool upload_gone, std::span<const std::string> stored);
   Status complete_with_upload(AdmittedRequest* request);
+  std::uint64_t stored_bytes_max(const AdmittedRequest& request) const;
   Status begin_in_session(AdmittedRequest* request);
   Status charge(AdmittedRequest* request);
   void give_back_upload(AdmittedRequest* request);

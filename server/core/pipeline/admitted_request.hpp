@@ -38,7 +38,7 @@ struct AdmittedRequest {
   std::uint32_t batched = 0;       // how many of them went into a batch. Executor.
   std::uint32_t unanswered = 0;    // how many of them are not answered yet. Answer worker.
   std::uint64_t queued_bytes = 0;  // bytes that the admission queue counts for it
-  // Of all transactions that run. The log space is given back when all of them are answered.
+  // The sum over all transactions that run. Its log space is given back when all of them are answered.
   TransactionCost cost;
   std::uint64_t largest_value = 0;  // bytes of the largest value that `cost` was estimated with
   std::uint64_t parts_value = 0;    // the same for content->parts_of_batch, rounded up to a power of two. Executor.

@@ -50,7 +50,7 @@ std::uint64_t range_bytes(const engine::TransactionColumns& columns, std::uint32
   return columns.range_from(range).size() + columns.range_to(range).size();
 }
 
-// Of the other key of a guard, or of the value that it compares with.
+// The length of a guard's other key, or of the value that it compares with.
 std::uint64_t guard_constant_bytes(const engine::TransactionColumns& columns, std::uint32_t guard) {
   if (columns.guard_other[guard] != engine::kNone) return columns.key(columns.guard_other[guard]).size();
   if (static_cast<GuardKind>(columns.guard_kind[guard]) != GuardKind::bytes_equal) return 0;

@@ -134,15 +134,32 @@ class DatabaseStoredBytesTest : public DatabaseLimitsTest {
   }
 };
 
-TEST_F(DatabaseStoredBytesTest, ARequestThatMayStoreMoreThanASessionMayIsInvalid) {
-  EXPECT_TRUE(run(put("large", std::string(kValueBytes, 'x')))->done);
+TEST_F(DatabaseStoredBytesTest, ARequestWhoseOutcomesTakeMoreThanASessionMayIsInvalid) {
   const SessionId session = open_session();
-  const auto refused = run(gets(8000), session, 1);
+  const auto refused = run(gets(12000), session, 1);
   ASSERT_TRUE(refused->failure);
   EXPECT_EQ(refused->failure->code(), StatusCode::invalid_argument);
   EXPECT_EQ(refused->failure->violation()->setting, "--session-bytes-max");
   EXPECT_TRUE(run(gets(16), session, 1)->done);
-  EXPECT_EQ(run(gets(8000))->answers.size(), 8000u);  // without a session nothing is stored
+  EXPECT_EQ(run(gets(12000))->answers.size(), 12000u);  // without a session nothing is stored
+}
+
+// One large value in the database, of whomever, does not make requests with many reads invalid.
+TEST_F(DatabaseStoredBytesTest, ReadsThatMayBeLargeTakeAQuarterOfTheSession) {
+  EXPECT_TRUE(run(put("large", std::string(kValueBytes, 'x')))->done);
+  const SessionId session = open_session();
+  const auto first = run(gets(1000), session, 1);
+  ASSERT_TRUE(first->done);
+  EXPECT_EQ(first->at(999).reads.at(0).bytes.size(), kValueBytes);  // the answer has all
+  const auto again = run(gets(1000), session, 1);
+  ASSERT_TRUE(again->done);
+  for (const std::size_t t : {0, 3}) {
+    EXPECT_EQ(again->at(t).reads.at(0).bytes.size(), kValueBytes) << t;
+  }
+  for (const std::size_t t : {4, 999}) {
+    EXPECT_TRUE(again->at(t).result.reads_dropped) << t;
+    EXPECT_EQ(again->outcome(t), engine::Outcome::committed) << t;
+  }
 }
 
 TEST_F(DatabaseStoredBytesTest, RequestsInFlightLeaveRoomForEachOther) {
