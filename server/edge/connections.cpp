@@ -15,6 +15,7 @@
 #include <chrono>
 #include <initializer_list>
 #include <string_view>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -38,6 +39,8 @@ constexpr std::int64_t kInspectMs = 250;
 // What the headers of a call and its other frames may take, and what a connection may have sent that no call has read
 // yet.
 constexpr std::uint64_t kCallBytes = std::uint64_t{64} << 10, kConnectionBytes = std::uint64_t{1} << 20;
+// A connection with unfinished messages is cut off for those of all only after it finished none for so long.
+constexpr std::int64_t kStuckMs = 300;
 constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
 constexpr std::int64_t kPenaltyMs = 120000;  // after this time without a flood, an address is like any other
 constexpr std::size_t kPenaltiesMax = 10000;
@@ -155,6 +158,7 @@ void Connections::watch_connections() {
     if (now - looked_at_ms_ < kLookMs) continue;
     looked_at_ms_ = now;
     look_for_floods(now);
+    bound_unfinished(now);
     end_half_closed(now);
     end_those_that_must();
     report(now);
@@ -244,7 +248,7 @@ bool Connections::admit(int connection, Peer peer) {
   account.descriptor = std::move(duplicate);
   account.peer = std::move(peer);
   account.cancels_left = limits_.cancels_max;
-  account.inspected_ms = now;
+  account.inspected_ms = account.progress_ms = now;
   open_.store(static_cast<std::uint32_t>(connections_.size()), std::memory_order_relaxed);
   accepted_.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -308,8 +312,12 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
   const double seconds = static_cast<double>(now_ms - std::exchange(connection.inspected_ms, now_ms)) * 1e-3;
   const std::optional<StreamCounts> counts = callbacks_.inspect(connection.peer.name);
   if (!counts) return;
-  connection.received = std::max(connection.received, received_bytes(descriptor));
+  const bool had_nothing = unfinished(connection) == 0;
   const StreamCounts before = std::exchange(connection.counts, *counts);
+  if (had_nothing || counts->messages != before.messages || counts->open() < before.open()) {
+    connection.progress_ms = now_ms;
+  }
+  connection.received = std::max(connection.received, received_bytes(descriptor));
   const std::uint64_t accounted =
       (counts->started - before.started) * kCallBytes +
       (counts->messages - before.messages) * limits_.message_bytes_max * limits_.messages_more;
@@ -331,6 +339,50 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
     cut_off(descriptor, now_ms,
             "its address cancelled more than " + std::to_string(ConnectionLimits::kAddressCancels) + " times " +
                 std::to_string(limits_.cancels_max) + " calls in a second (--connection-cancels-max)");
+  }
+}
+
+// What was found of unfinished messages at the last inspection. Those of calls that have ended are gone.
+std::uint64_t Connections::unfinished(const Connection& connection) {
+  return connection.counts.open() == 0 ? 0 : connection.received - connection.read;
+}
+
+// When the unfinished messages of all connections together are too many, connections that are stuck are cut off: first
+// those of the address that holds most, and the one that holds most of these. Otherwise gRPC would end connections when
+// its memory is used up, and it does not look whose they are.
+void Connections::bound_unfinished(std::int64_t now_ms) {
+  std::uint64_t all = 0;
+  std::unordered_map<std::string, std::uint64_t> of_address;
+  for (const auto& [number, connection] : connections_) {
+    const std::uint64_t bytes = unfinished(connection);
+    if (bytes == 0) continue;
+    all += bytes;
+    of_address[connection.peer.address] += bytes;
+  }
+  if (all <= limits_.unread_bytes_max) return;
+  std::vector<std::tuple<std::uint64_t, std::uint64_t, int>> stuck;  // bytes of the address, own bytes, descriptor
+  for (const auto& [number, connection] : connections_) {
+    const std::uint64_t bytes = unfinished(connection);
+    if (bytes == 0 || now_ms - connection.progress_ms < kStuckMs) continue;
+    stuck.emplace_back(of_address.at(connection.peer.address), bytes, number);
+  }
+  const std::size_t inspections = std::min(stuck.size(), kInspectionsMax);
+  std::partial_sort(stuck.begin(), stuck.begin() + static_cast<std::ptrdiff_t>(inspections), stuck.end(),
+                    std::greater<>());
+  for (std::size_t i = 0; i < inspections && all > limits_.unread_bytes_max; ++i) {
+    const auto [of_all, before, number] = stuck[i];
+    inspect(number, now_ms);  // what it holds may be finished by now
+    const auto found = connections_.find(number);
+    const std::uint64_t now = found == connections_.end() ? 0 : unfinished(found->second);
+    all -= std::min(all, before);
+    if (now == 0) continue;
+    if (found->second.progress_ms == now_ms) {
+      all += now;
+      continue;
+    }
+    cut_off(number, now_ms,
+            "it held " + std::to_string(now) +
+                " bytes of unfinished messages, and all connections together too many (--grpc-memory-max)");
   }
 }
 

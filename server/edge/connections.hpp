@@ -7,6 +7,7 @@
 // off:
 //   many bytes without progress   headers that never end, or frames that mean nothing
 //   many cancelled calls          calls that are opened and reset at once, by one connection or by those of one address
+//   many unfinished messages      messages that lack their end, and of which all connections together hold too much
 // After a flood, its address may connect again after a pause. The pause doubles with each flood.
 //
 // Other parts may name connections that must end, too.
@@ -39,7 +40,8 @@ struct ConnectionLimits {
   std::uint32_t connections_max = 0;
   std::uint32_t connections_per_address_max = 0;  // never more than half of the connections count
   // Bytes of one connection that no call and no message accounts for: a message for each open call, and a few more for
-  // what is refused later. Never more than the last number.
+  // what is refused later. Never more than the last number. All connections together may hold as much of unfinished
+  // messages.
   std::uint64_t message_bytes_max = 0;
   std::uint32_t messages_more = 0;
   std::uint64_t unread_bytes_max = 0;
@@ -107,6 +109,7 @@ class Connections {
     Peer peer;
     // At the last inspection: when, the bytes received, those that calls and messages account for, what was found.
     std::int64_t inspected_ms = 0;
+    std::int64_t progress_ms = 0;  // when it last had nothing unfinished, or finished a message or a call
     std::uint64_t received = 0;
     std::uint64_t read = 0;
     StreamCounts counts;
@@ -138,6 +141,8 @@ class Connections {
   void on_event(int descriptor, std::uint32_t events);
   void look_for_floods(std::int64_t now_ms);
   void inspect(int descriptor, std::int64_t now_ms);
+  void bound_unfinished(std::int64_t now_ms);
+  static std::uint64_t unfinished(const Connection& connection);
   bool take_cancels(const std::string& address, double count, std::int64_t now_ms);
   std::uint64_t cancelled(const StreamCounts& counts) const;
   std::uint64_t unread_bytes_max(const StreamCounts& counts) const;

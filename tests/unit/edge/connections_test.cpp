@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -61,7 +62,9 @@ class ConnectionsTest : public testing::Test {
       const std::lock_guard lock(mutex_);
       inspected_.insert(peer);
       ++inspections_;
-      return found_;
+      std::optional<StreamCounts> counts = found_;
+      if (counts && finishes_messages_) counts->messages = ++finished_[peer];
+      return counts;
     };
     callbacks.take_ended = [this] {
       const std::lock_guard lock(mutex_);
@@ -138,6 +141,8 @@ class ConnectionsTest : public testing::Test {
   std::set<std::string> inspected_;
   std::vector<std::string> to_end_, ended_;  // peers
   std::atomic<std::uint64_t> inspections_{0};
+  bool finishes_messages_ = false;  // each connection one before each inspection
+  std::map<std::string, std::uint64_t> finished_;
   bool reads_for_ever_ = false;
   std::atomic<bool> is_reading_{false};
   std::optional<StreamCounts> found_;
@@ -299,7 +304,9 @@ class FloodTest : public ConnectionsTest {
     for (std::uint64_t sent = 0; sent < bytes; sent += chunk.size()) {
       if (::send(client.get(), chunk.data(), chunk.size(), MSG_NOSIGNAL) <= 0) return false;
       const std::lock_guard lock(mutex_);
-      while (::recv(handed_over_.front().get(), chunk.data(), chunk.size(), MSG_DONTWAIT) > 0) continue;
+      for (const Descriptor& reader : handed_over_) {
+        while (::recv(reader.get(), chunk.data(), chunk.size(), MSG_DONTWAIT) > 0) continue;
+      }
     }
     return true;
   }
@@ -373,6 +380,39 @@ TEST_F(FloodTest, EveryOpenCallMayHaveAMessageUnderWay) {
   look(client);
   EXPECT_EQ(connections_->counts().cut_off, 0u);
   EXPECT_TRUE(is_cut(client));
+}
+
+// Each connection is within its own bound. The address that holds most pays, until the others have room.
+TEST_F(FloodTest, UnfinishedMessagesOfAllConnectionsHaveABound) {
+  constexpr std::uint64_t kBytes = kConnectionBytes + kMessageBytesMax;  // two calls account for 128 KiB of them
+  start(limits(10, 10));
+  find({.started = 2, .answered = 1});
+  std::vector<Descriptor> clients;
+  for (const int address : {3, 2, 2, 2, 2}) {
+    clients.push_back(connect(address));
+    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
+    ASSERT_TRUE(send(clients.back(), kBytes));
+  }
+  EXPECT_NE(report().find("127.0.0.2: it held "), std::string::npos) << report();
+  EXPECT_NE(report().find("(--grpc-memory-max)"), std::string::npos) << report();
+  EXPECT_TRUE(soon([&] { return connections_->counts().cut_off == 3; }));
+  look(clients[0]);
+  EXPECT_EQ(connections_->counts().cut_off, 3u);
+}
+
+// Each is looked at once more before it would be cut off, and has finished a message by then.
+TEST_F(FloodTest, ConnectionsThatFinishMessagesAreNotStuck) {
+  start(limits(10, 10));
+  find({.started = 2, .answered = 1});
+  finishes_messages_ = true;
+  std::vector<Descriptor> clients;
+  for (int i = 0; i < 5; ++i) {
+    clients.push_back(connect(2));
+    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
+  }
+  for (const Descriptor& client : clients) ASSERT_TRUE(send(client, kConnectionBytes + kMessageBytesMax));
+  EXPECT_TRUE(soon([&] { return inspections_.load() >= clients.size() + 2; }));
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
 }
 
 TEST_F(FloodTest, ManyCancelledCallsAreCutOff) {
