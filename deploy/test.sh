@@ -112,14 +112,14 @@ else
   step "build" deploy/build.sh --preset "$preset"
 fi
 
-# clang cannot read the precompiled headers of GCC: it reads the headers that each source includes. So a source that
+# clang cannot read the precompiled headers of GCC, and knows nothing of its memory: it reads the headers that each source includes. So a source that
 # does not include what it needs is found here.
 check_tidy() {
   local folder=build/$preset/tidy less=()
   # Where the headers of libraries are large, this check alone takes half of the time.
   [ "$tidy" = all ] || less=(--checks=-performance-unnecessary-value-param)
   mkdir -p "$folder"
-  sed 's| -Winvalid-pch -include [^ ]*/cmake_pch\.hxx||' "build/$preset/compile_commands.json" \
+  sed 's| -Winvalid-pch -include [^ ]*/cmake_pch\.hxx||; s| --param=ggc-[^ ]*||g' "build/$preset/compile_commands.json" \
     >"$folder/compile_commands.json"
   sed -n "s|^ *\"file\": \"$PWD/\(.*\.cpp\)\",*\$|\1|p" "$folder/compile_commands.json" | sort -u |
     grep -vE "$([ "$tidy" = all ] && echo '^build/' || echo '^(build|tests)/')" >"$folder/sources" || true
