@@ -112,8 +112,8 @@ else
   step "build" deploy/build.sh --preset "$preset"
 fi
 
-# clang cannot read the precompiled headers of GCC, and knows nothing of its memory: it reads the headers that each source includes. So a source that
-# does not include what it needs is found here.
+# clang cannot read the precompiled headers of GCC, and does not know its flags of memory. It reads the headers that each
+# source includes. So a source that does not include what it needs is found here.
 check_tidy() {
   local folder=build/$preset/tidy less=()
   # Where the headers of libraries are large, this check alone takes half of the time.
