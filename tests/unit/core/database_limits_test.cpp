@@ -153,10 +153,10 @@ TEST_F(DatabaseStoredBytesTest, ReadsThatMayBeLargeTakeAQuarterOfTheSession) {
   EXPECT_EQ(first->at(999).reads.at(0).bytes.size(), kValueBytes);  // the answer has all
   const auto again = run(gets(1000), session, 1);
   ASSERT_TRUE(again->done);
-  for (const std::size_t t : {0, 3}) {
+  for (const std::uint32_t t : {0u, 3u}) {
     EXPECT_EQ(again->at(t).reads.at(0).bytes.size(), kValueBytes) << t;
   }
-  for (const std::size_t t : {4, 999}) {
+  for (const std::uint32_t t : {4u, 999u}) {
     EXPECT_TRUE(again->at(t).result.reads_dropped) << t;
     EXPECT_EQ(again->outcome(t), engine::Outcome::committed) << t;
   }
