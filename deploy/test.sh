@@ -2,7 +2,7 @@
 # Checks everything that must hold before a change is merged: installs missing packages, checks the formatting, builds,
 # and runs the tests. One of the tests checks the layers. At the end it prints the minutes of each step.
 #
-#   deploy/test.sh [--preset NAME] [--label REGEX] [--quick] [--tidy] [--tidy-product] [--sanitize] [--fuzz]
+#   deploy/test.sh [--preset NAME] [--label REGEX] [--quick] [--tidy] [--tidy-product] [--engine-alone] [--fuzz]
 #                  [--no-install] [-j JOBS]
 #
 #   --preset NAME   build preset (default: release); asan and tsan build with sanitizers
@@ -11,8 +11,7 @@
 #   --quick         runs only the unit tests, and builds only them and what they need
 #   --tidy          also runs clang-tidy over every .cpp file that the build compiles (takes many minutes)
 #   --tidy-product  also runs clang-tidy, but not over the tests, and without the check that takes half of its time
-#   --sanitize      first builds the engine alone, then builds and tests core (which runs the engine) under the preset
-#                   asan; all tests under it: --preset asan
+#   --engine-alone  first builds the engine alone, and runs one test on it
 #   --fuzz          builds the fuzz targets, and runs each input of their corpora once
 #   --no-install    installs nothing; if a package is missing, the build says which
 #   -j JOBS         tests that run at a time (default and maximum: the number of cores)
@@ -21,7 +20,7 @@ cd "$(dirname "$0")/.."
 
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; }
 
-preset=release label= quick=no tidy=no sanitize=no fuzz=no install=yes jobs=$(nproc)
+preset=release label= quick=no tidy=no engine_alone=no fuzz=no install=yes jobs=$(nproc)
 while [ $# -gt 0 ]; do
   case "$1" in
     --preset) preset=$2; shift ;;
@@ -29,7 +28,7 @@ while [ $# -gt 0 ]; do
     --quick) label='^unit$' quick=yes ;;
     --tidy) tidy=all ;;
     --tidy-product) tidy=product ;;
-    --sanitize) sanitize=yes ;;
+    --engine-alone) engine_alone=yes ;;
     --fuzz) fuzz=yes ;;
     --no-install) install=no ;;
     --help | -h) usage; exit 0 ;;
@@ -93,18 +92,7 @@ check_engine_alone() {
   cmake --build build/engine-debug --parallel "$(nproc)" --target engine_engine_test
   ctest --test-dir build/engine-debug --output-on-failure --no-tests=error --tests-regex '^engine_engine_test$' </dev/null
 }
-# What runs the engine in the most ways. The other tests run under sanitizers by label, because their builds take long.
-sanitized='core_test engine_random_batch_test engine_emulated_device_test'
-run_sanitized() {
-  ctest --test-dir build/asan --parallel "$jobs" --output-on-failure --no-tests=error \
-    --tests-regex "^(${sanitized// /|})\$" </dev/null
-}
-if [ "$sanitize" = yes ]; then
-  step "the engine alone" check_engine_alone
-  # shellcheck disable=SC2086  # a list
-  step "build of engine and core, asan" deploy/build.sh --preset asan $sanitized
-  step "tests of engine and core, asan" run_sanitized
-fi
+[ "$engine_alone" = no ] || step "the engine alone" check_engine_alone
 
 if [ "$quick" = yes ]; then
   step "build of the unit tests" deploy/build.sh --preset "$preset" unit_tests
