@@ -89,7 +89,7 @@ step "formatting" check_format
 # The engine alone needs only a compiler and CMake. One of its tests shows that what is built so works.
 check_engine_alone() {
   cmake -S engine -B build/engine-debug -Wno-dev -DCMAKE_BUILD_TYPE=Debug -DKILOKV_CUDA=OFF
-  cmake --build build/engine-debug --parallel "$(nproc)" --target engine_engine_test
+  cmake --build build/engine-debug --parallel "$(nproc)" --target kilokv-engine-bench engine_engine_test
   ctest --test-dir build/engine-debug --output-on-failure --no-tests=error --tests-regex '^engine_engine_test$' </dev/null
 }
 [ "$engine_alone" = no ] || step "the engine alone" check_engine_alone

@@ -11,25 +11,26 @@
 
 namespace kilokv::server {
 
-void BatchCall::start(const grpc::ByteBuffer& message) {
+void BatchCall::start(const grpc::ByteBuffer* request) {
   if (!caller_.status.ok()) return fail(caller_.status);
   const auto self = std::static_pointer_cast<BatchCall>(shared_from_this());
-  const Status refused = environment_->decode_by(client_, message.Length(), [self, message] {
+  grpc::ByteBuffer message = take_bytes(request);
+  const Status refused = environment_->decode_by(client_, &message, [self](grpc::ByteBuffer* taken) {
     if (self->ended()) return;
-    const Status status = self->try_start(message);
+    const Status status = self->try_start(taken);
     if (!status.ok()) self->fail(status.as_not_run());
   });
   if (!refused.ok()) fail(refused.as_not_run());
 }
 
-Status BatchCall::try_start(grpc::ByteBuffer message) {
+Status BatchCall::try_start(grpc::ByteBuffer* message) {
   const ServiceOptions& options = environment_->options;
   Result<Database*> database = environment_->gate.get();
   if (!database.ok()) return database.status();
-  google::protobuf::Arena arena(arena_for(kParsedFactor * message.Length()));
+  google::protobuf::Arena arena(arena_for(kParsedFactor * message->Length()));
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::ExecuteBatchRequest>(&arena);
   bool rows_left = false;
-  Status status = parse_request(&message, options.message_bytes_max, parsed, &rows_left);
+  Status status = parse_request(message, options.message_bytes_max, parsed, &rows_left);
   if (!status.ok()) return status;
   Result<RequestIdentity> identity = parse_identity(parsed->id());
   if (!identity.ok()) return identity.status();
@@ -37,7 +38,7 @@ Status BatchCall::try_start(grpc::ByteBuffer message) {
   as_columns_ = parsed->has_columns();
   std::unique_ptr<Request> request = (*database)->acquire_request();
   status =
-      decode_request(*parsed, rows_left, &message, {(*database)->key_secret(), options.limits}, &request->transactions);
+      decode_request(*parsed, rows_left, message, {(*database)->key_secret(), options.limits}, &request->transactions);
   if (!status.ok()) return status;
   request->identity = *identity;
   request->client = client_;

@@ -15,15 +15,15 @@ class BatchCall final : public AnswerStream<grpc::ServerWriteReactor<grpc::ByteB
  public:
   BatchCall(grpc::CallbackServerContext* context, CallEnvironment* environment) : AnswerStream(context, environment) {}
 
-  // Decodes `message` and submits it. The call ends after its last answer, or with an error.
-  void start(const grpc::ByteBuffer& message);
+  // Decodes the request and submits it. The call ends after its last answer, or with an error.
+  void start(const grpc::ByteBuffer* request);
 
   void results(const ResultSlice& slice, bool last) override;
   void fail(const Status& status) override;
   bool gone() const override { return ended(); }
 
  private:
-  Status try_start(grpc::ByteBuffer message);
+  Status try_start(grpc::ByteBuffer* message);
   void on_gone() override { requests_.abandon(); }
 
   bool as_columns_ = false;

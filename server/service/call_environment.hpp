@@ -12,6 +12,7 @@
 #include "server/service/decode_queue.hpp"
 #include "server/service/gate.hpp"
 #include "server/service/logins.hpp"
+#include "server/service/message_buffer.hpp"
 #include "server/service/open_calls.hpp"
 #include "server/service/options.hpp"
 
@@ -23,21 +24,37 @@ struct CallEnvironment {
   DatabaseGate gate = {};
   Logins logins{options, &gate};
   OpenCalls calls = {};
-  // Half of gRPC's memory, which holds these messages, is left for what is on its way.
-  DecodeQueue decode{options.grpc_memory_max / 2, "--grpc-memory-max"};
+  DecodeQueue decode{options.waiting_messages_max(), "--grpc-memory-max"};
 
-  // Decodes a message by `work`, as DecodeQueue::run says.
+  // Decodes `message` by `work(&message)`, as DecodeQueue::run says. If it has to wait, it leaves gRPC's memory, and
+  // `message` is empty then: when that memory is full, gRPC ends connections, and it does not look whose they are. A
+  // refused message stays as it is.
   template <class Work>
-  Status decode_by(const std::shared_ptr<Client>& client, std::uint64_t bytes, Work work) {
+  Status decode_by(const std::shared_ptr<Client>& client, grpc::ByteBuffer* message, const Work& work) {
     const Result<Database*> database = gate.get();
     if (gate.closed()) {  // it is refused at once, so that nothing new waits
-      work();
+      work(message);
       return {};
     }
     const std::uint64_t queued_max =
         database.ok() ? 2 * std::uint64_t{(*database)->options().batch_max_transactions} : UINT64_MAX;
-    return decode.run(client, bytes, queued_max, std::move(work));
+    return decode.run(client, message->Length(), queued_max, Decoding<Work>{message, {}, work});
   }
+
+ private:
+  template <class Work>
+  struct Decoding {
+    grpc::ByteBuffer* message;  // null: `own`
+    grpc::ByteBuffer own;
+    Work work;
+
+    void operator()() { work(message == nullptr ? &own : message); }
+    void keep() {
+      own = copy_out(*message);
+      message->Clear();
+      message = nullptr;
+    }
+  };
 };
 
 }  // namespace kilokv::server

@@ -29,9 +29,8 @@ DecodeQueue::~DecodeQueue() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-Status DecodeQueue::wait(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max,
-                         std::function<void()> work) {
-  if (Status status = bytes_.charge(client->account(&Client::undecoded_bytes), bytes); !status.ok()) return status;
+void DecodeQueue::wait(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max,
+                       std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
     Flow& flow = flows_[client.get()];
@@ -41,7 +40,6 @@ Status DecodeQueue::wait(const std::shared_ptr<Client>& client, std::uint64_t by
     waiting_.fetch_add(1, std::memory_order_release);
   }
   changed_.notify_one();
-  return {};
 }
 
 // Takes the one place if it returns true.

@@ -41,7 +41,7 @@ class DecodeQueue {
 
   // Runs `work`, which decodes a message of this length: at once, or later. RESOURCE_EXHAUSTED, and `work` never runs:
   // too many bytes wait, of all clients or of this one. `queued_max`: the client's transactions in the admission queue
-  // with which its messages stay here.
+  // with which its messages stay here. If `work` has to wait, `work.keep()` is called before, where there is one.
   template <class Work>
   Status run(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max, Work work) {
     if (bytes <= kShortBytes) {
@@ -53,11 +53,16 @@ class DecodeQueue {
       runs_here_.store(false, std::memory_order_release);
       return {};
     }
-    return wait(client, bytes, queued_max, std::move(work));
+    if (Status status = bytes_.charge(client->account(&Client::undecoded_bytes), bytes); !status.ok()) return status;
+    if constexpr (requires { work.keep(); }) work.keep();
+    wait(client, bytes, queued_max, std::move(work));
+    return {};
   }
   // Runs everything that waits, and returns when nothing waits or runs.
   void drain();
   std::size_t threads() const { return threads_.size(); }
+  // Of the messages that wait here.
+  std::uint64_t bytes() const { return bytes_.held(); }
 
  private:
   struct Message {
@@ -72,8 +77,8 @@ class DecodeQueue {
   using Flows = std::unordered_map<Client*, Flow>;
 
   bool may_run_here(const Client& client, std::uint64_t bytes, std::uint64_t queued_max);
-  Status wait(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max,
-              std::function<void()> work);
+  void wait(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max,
+            std::function<void()> work);
   void serve();
   Flows::iterator next();
   Message take(Flows::iterator it);

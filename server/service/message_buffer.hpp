@@ -55,6 +55,12 @@ inline grpc::ByteBuffer take_bytes(const grpc::ByteBuffer* request) {
   return taken;
 }
 
+// A copy that is not in gRPC's memory. There, a message keeps whole blocks that hold parts of other messages, too.
+inline grpc::ByteBuffer copy_out(const grpc::ByteBuffer& message) {
+  grpc::Slice all;
+  return message.DumpToSingleSlice(&all).ok() ? grpc::ByteBuffer(&all, 1) : message;
+}
+
 // A parsed message of usual transactions takes about so many times its bytes.
 inline constexpr std::uint64_t kParsedFactor = 4;
 

@@ -49,7 +49,9 @@ struct ServiceOptions {
   bool login = false;  // every call needs a login
 
   // What messages take at most while they are parsed and decoded (message_elements.hpp).
-  std::uint64_t decoding_bytes() const { return 6 * message_bytes_max; }
+  // Long messages that wait to be decoded; they are not in gRPC's memory any more.
+  std::uint64_t waiting_messages_max() const { return grpc_memory_max / 4; }
+  std::uint64_t decoding_bytes() const { return 6 * message_bytes_max + waiting_messages_max(); }
 
   Status validate() const;
 };

@@ -91,11 +91,11 @@ grpc::ServerUnaryReactor* take(CallEnvironment* environment, grpc::CallbackServe
   }
   grpc::ByteBuffer buffer = take_bytes(message);
   const KStatus refused =
-      environment->decode_by(call->client(), buffer.Length(), [call, environment, handle, buffer]() mutable {
+      environment->decode_by(call->client(), &buffer, [call, environment, handle](grpc::ByteBuffer* taken) {
         if (call->is_over()) return;
         const ServiceOptions& options = environment->options;
         const KStatus status =
-            parse_message(&buffer, options.message_bytes_max, {.transactions = options.limits}, &call->request);
+            parse_message(taken, options.message_bytes_max, {.transactions = options.limits}, &call->request);
         if (status.ok()) {
           handle(call);
         } else {
@@ -273,7 +273,7 @@ grpc::ServerUnaryReactor* KiloKvService::Execute(grpc::CallbackServerContext* co
                                                  grpc::ByteBuffer* answer) {
   auto call = std::make_shared<ExecuteCall>(context, &environment_, answer);
   call->adopted_by_rpc();
-  call->start(take_bytes(message));
+  call->start(message);
   return call.get();
 }
 
@@ -294,7 +294,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* KiloKvService::ExecuteBatch(grpc::Ca
                                                                         const grpc::ByteBuffer* request) {
   auto call = std::make_shared<BatchCall>(context, &environment_);
   call->adopted_by_rpc();
-  call->start(take_bytes(request));
+  call->start(request);
   return call.get();
 }
 
@@ -361,7 +361,7 @@ grpc::ServerUnaryReactor* KiloKvService::Get(grpc::CallbackServerContext* contex
                                              grpc::ByteBuffer* answer) {
   auto call = std::make_shared<GetCall>(context, &environment_, answer);
   call->adopted_by_rpc();
-  call->start(take_bytes(message));
+  call->start(message);
   return call.get();
 }
 
@@ -442,7 +442,7 @@ void KiloKvService::fill_memory(const DatabaseStatus& status, v1::MemorySection*
   const ServiceOptions& options = environment_.options;
   owners.push_back({"answers", environment_.answers.unsent_bytes(), options.answers_bytes_max});
   owners.push_back({"grpc", options.grpc_memory_max, options.grpc_memory_max});
-  owners.push_back({"decoding", 0, options.decoding_bytes()});  // nothing of it lasts
+  owners.push_back({"decoding", environment_.decode.bytes(), options.decoding_bytes()});
   owners.push_back({"storage", status.log.memory_bytes, info_.storage_bound});
   owners.push_back({"process", info_.process_bytes, info_.process_bytes});
   std::uint64_t sum = 0;

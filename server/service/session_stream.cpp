@@ -114,16 +114,17 @@ void SessionStream::end_without_login(const AccessTable& table) {
 void SessionStream::OnReadDone(bool ok) {
   if (!ok) return handled(true);
   const auto self = std::static_pointer_cast<SessionStream>(shared_from_this());
-  const Status refused = environment_->decode_by(client_, incoming_.Length(), [self] { self->take_and_read_on({}); });
-  if (!refused.ok()) take_and_read_on(refused);
+  const Status refused = environment_->decode_by(
+      client_, &incoming_, [self](grpc::ByteBuffer* message) { self->take_and_read_on(message, {}); });
+  if (!refused.ok()) take_and_read_on(&incoming_, refused);
 }
 
-void SessionStream::take_and_read_on(const Status& refused) {
+void SessionStream::take_and_read_on(grpc::ByteBuffer* message, const Status& refused) {
   if (!is_over()) {
-    const Status status = take(&incoming_, refused);
+    const Status status = take(message, refused);
     if (!status.ok()) end(status);
   }
-  incoming_.Clear();
+  message->Clear();
   handled(false);
 }
 

@@ -42,7 +42,7 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
   void on_sent() override { read_on(); }
   void on_gone() override { requests_.abandon(); }
 
-  void take_and_read_on(const Status& refused);
+  void take_and_read_on(grpc::ByteBuffer* message, const Status& refused);
   void handled(bool half_closed);
   Status take(grpc::ByteBuffer* buffer, const Status& refused);
   Status bind(const v1::SessionRequest& message);

@@ -78,12 +78,13 @@ void TransactionCall::results(const ResultSlice& slice, bool /*last*/) {
   }
 }
 
-void TransactionCall::start(const grpc::ByteBuffer& message) {
+void TransactionCall::start(const grpc::ByteBuffer* request) {
   if (!caller_.status.ok()) return fail(caller_.status);
   const auto self = std::static_pointer_cast<TransactionCall>(shared_from_this());
-  const Status refused = environment_->decode_by(client_, message.Length(), [self, message] {
+  grpc::ByteBuffer message = take_bytes(request);
+  const Status refused = environment_->decode_by(client_, &message, [self](grpc::ByteBuffer* taken) {
     if (self->ended()) return;
-    const Status status = self->try_start(message);
+    const Status status = self->try_start(taken);
     if (!status.ok()) self->fail(status.as_not_run());
   });
   if (!refused.ok()) fail(refused.as_not_run());
@@ -97,13 +98,13 @@ void TransactionCall::submit(Database* database, std::unique_ptr<Request> reques
   if (!detached) requests_.add(database, std::move(submitted));
 }
 
-Status ExecuteCall::try_start(grpc::ByteBuffer message) {
+Status ExecuteCall::try_start(grpc::ByteBuffer* message) {
   const ServiceOptions& options = environment_->options;
   Result<Database*> database = environment_->gate.get();
   if (!database.ok()) return database.status();
   google::protobuf::Arena arena;
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::ExecuteRequest>(&arena);
-  Status status = parse_message(&message, options.message_bytes_max, {.transactions = options.limits}, parsed);
+  Status status = parse_message(message, options.message_bytes_max, {.transactions = options.limits}, parsed);
   if (!status.ok()) return status;
   Result<RequestIdentity> identity = parse_identity(parsed->id());
   if (!identity.ok()) return identity.status();
@@ -128,13 +129,13 @@ Result<grpc::ByteBuffer> ExecuteCall::encode(const ResultSlice& slice) const {
   return serialize_message(response);
 }
 
-Status GetCall::try_start(grpc::ByteBuffer message) {
+Status GetCall::try_start(grpc::ByteBuffer* message) {
   const ServiceOptions& options = environment_->options;
   Result<Database*> database = environment_->gate.get();
   if (!database.ok()) return database.status();
   google::protobuf::Arena arena;
   auto* parsed = google::protobuf::Arena::CreateMessage<v1::GetRequest>(&arena);
-  Status status = parse_message(&message, options.message_bytes_max, {.transactions = options.limits}, parsed);
+  Status status = parse_message(message, options.message_bytes_max, {.transactions = options.limits}, parsed);
   if (status.ok()) status = check_keys(*parsed, options.limits);
   if (!status.ok()) return status;
   std::unique_ptr<Request> request = (*database)->acquire_request();

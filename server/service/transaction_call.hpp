@@ -16,8 +16,8 @@ namespace kilokv::server {
 
 class TransactionCall : public UnaryCall, public ResponseSink {
  public:
-  // Decodes `message` and submits it. The call ends with its answer or an error.
-  void start(const grpc::ByteBuffer& message);
+  // Decodes the request and submits it. The call ends with its answer or an error.
+  void start(const grpc::ByteBuffer* request);
 
   void results(const ResultSlice& slice, bool last) final;
   void fail(const Status& status) final { end_with(status); }
@@ -27,7 +27,7 @@ class TransactionCall : public UnaryCall, public ResponseSink {
   using UnaryCall::UnaryCall;
 
   // Decodes and submits.
-  virtual Status try_start(grpc::ByteBuffer message) = 0;
+  virtual Status try_start(grpc::ByteBuffer* message) = 0;
   // The results of the one transaction as the bytes of the response, or the error to send instead.
   virtual Result<grpc::ByteBuffer> encode(const ResultSlice& slice) const = 0;
   // Passes the request on. `detached`: it goes on without its call.
@@ -45,7 +45,7 @@ class ExecuteCall final : public TransactionCall {
       : TransactionCall(context, environment, answer) {}
 
  private:
-  Status try_start(grpc::ByteBuffer message) override;
+  Status try_start(grpc::ByteBuffer* message) override;
   Result<grpc::ByteBuffer> encode(const ResultSlice& slice) const override;
 };
 
@@ -57,7 +57,7 @@ class GetCall final : public TransactionCall {
       : TransactionCall(context, environment, answer) {}
 
  private:
-  Status try_start(grpc::ByteBuffer message) override;
+  Status try_start(grpc::ByteBuffer* message) override;
   Result<grpc::ByteBuffer> encode(const ResultSlice& slice) const override;
 };
 

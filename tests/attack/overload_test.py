@@ -11,8 +11,8 @@ Goodput is committed transactions per second, measured in the window of the load
 What was offered. Each transaction that is due is sent at least once, or it is never sent because as many requests are in
 flight as may be. A load tester that is too slow would have free requests instead, so the time in which all are in flight
 shows that the server is the slow one. That the server had more than it could take is what it says itself: in each second of
-the load it refused requests, and its queue was full. Less than the rate reaches the server, because a client that honours
-delays waits instead of sending; the share is printed.
+the load it refused requests, and its queue was full. What reached it, sent for the first time or again, must be at least the
+rate.
 
 Delays. The load tester counts refusals, as the server does, and compares each delay with the time that it really waited.
 """
@@ -38,6 +38,7 @@ QUEUE = 32768  # transactions that the server takes into its queue; the load tes
 IN_FLIGHT = {64: 2048, 1024: 128}
 LEAST_DELAY = 0.01  # seconds that a full queue asks for
 FULL_SHARE = 0.5  # of the time, all requests are in flight
+RECEIVED_SHARE = 1  # of the rate: what is sent, for the first time or again
 
 
 class Memory:
@@ -158,6 +159,7 @@ def check_offered(report, batch, rate, seconds, refusals, looks, strict):
     # One client may have half of the queue at most when others are there, and all of it alone.
     assert sorted(queued)[len(queued) // 10] >= QUEUE / 4, "the queue of the server was not full"
     assert report["in_flight_full_share"] >= FULL_SHARE, "the load tester is too slow: not all requests were in flight"
+    assert sendings >= RECEIVED_SHARE * rate * seconds, "too little reached the server"
 
 
 def check_delays(report, batch, refusals, seconds):

@@ -84,7 +84,7 @@ TEST(MemoryPlan, TheBoundsCountWhatClientsCanBringAbout) {
   EXPECT_GE(bound("batches"),
             (core.batch_in_flight_max + 1) * (record + 3 * core.batch_max_bytes) + 2 * core.batch_max_reads * 1024);
   EXPECT_GE(bound("storage"), 8 * (options.storage.log_buffer_bytes + record));
-  EXPECT_EQ(bound("decoding"), 6 * options.service.message_bytes_max);
+  EXPECT_EQ(bound("decoding"), 6 * options.service.message_bytes_max + options.service.grpc_memory_max / 4);
 }
 
 TEST(MemoryPlan, WithoutALimitTheMachineDecides) {
