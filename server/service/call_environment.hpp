@@ -26,35 +26,21 @@ struct CallEnvironment {
   OpenCalls calls = {};
   DecodeQueue decode{options.waiting_messages_max(), "--grpc-memory-max"};
 
-  // Decodes `message` by `work(&message)`, as DecodeQueue::run says. If it has to wait, it leaves gRPC's memory, and
-  // `message` is empty then: when that memory is full, gRPC ends connections, and it does not look whose they are. A
-  // refused message stays as it is.
+  // Decodes `message` by `work(&message)`, as DecodeQueue::run says. A long message leaves gRPC's memory first: when
+  // that memory is full, gRPC ends connections, and it does not look whose they are.
   template <class Work>
   Status decode_by(const std::shared_ptr<Client>& client, grpc::ByteBuffer* message, const Work& work) {
     const Result<Database*> database = gate.get();
-    if (gate.closed()) {  // it is refused at once, so that nothing new waits
+    const std::uint64_t bytes = message->Length();
+    if (bytes <= DecodeQueue::kShortBytes || gate.closed()) {  // a closed gate refuses it, so that nothing new waits
       work(message);
       return {};
     }
     const std::uint64_t queued_max =
         database.ok() ? 2 * std::uint64_t{(*database)->options().batch_max_transactions} : UINT64_MAX;
-    return decode.run(client, message->Length(), queued_max, Decoding<Work>{message, {}, work});
+    *message = copy_out(*message);
+    return decode.run(client, bytes, queued_max, [own = *message, work]() mutable { work(&own); });
   }
-
- private:
-  template <class Work>
-  struct Decoding {
-    grpc::ByteBuffer* message;  // null: `own`
-    grpc::ByteBuffer own;
-    Work work;
-
-    void operator()() { work(message == nullptr ? &own : message); }
-    void keep() {
-      own = copy_out(*message);
-      message->Clear();
-      message = nullptr;
-    }
-  };
 };
 
 }  // namespace kilokv::server

@@ -1,8 +1,8 @@
 // Decodes long messages in fair turns between clients. To decode a message of many transactions takes milliseconds.
 // gRPC handles events in the order in which they come, so a client that sends many such messages would make all others
-// wait. A short message is decoded at once, where it came. So is one
-// message of medium length at a time, while no other waits: where there is no crowd, to pass it to another thread would
-// cost more than it is worth, and the other threads of gRPC go on.
+// wait. A short message is decoded at once, where it came, and never meets this queue. One message of medium length at
+// a time is decoded where it came, too, while no other waits: where there is no crowd, to pass it to another thread
+// would cost more than it is worth, and the other threads of gRPC go on.
 //
 // Each client has a queue of its own. The client whose next message would end first, if each client had the same part
 // of the time, is served first (start-time fair queueing, as in core/pipeline/turns.hpp; here a message costs its
@@ -30,7 +30,7 @@ namespace kilokv::server {
 
 class DecodeQueue {
  public:
-  // Messages up to this length are decoded at once, and up to the second length where no other message waits.
+  // A message up to this length is short, and up to the second length it is of medium length.
   static constexpr std::uint64_t kShortBytes = 4096, kHereBytesMax = std::uint64_t{256} << 10;
 
   // `bytes_max`: of all messages that wait here. `setting`: the flag that it comes from.
@@ -39,22 +39,17 @@ class DecodeQueue {
   DecodeQueue(const DecodeQueue&) = delete;
   DecodeQueue& operator=(const DecodeQueue&) = delete;
 
-  // Runs `work`, which decodes a message of this length: at once, or later. RESOURCE_EXHAUSTED, and `work` never runs:
-  // too many bytes wait, of all clients or of this one. `queued_max`: the client's transactions in the admission queue
-  // with which its messages stay here. If `work` has to wait, `work.keep()` is called before, where there is one.
+  // Runs `work`, which decodes a long message of this length: at once, or later. RESOURCE_EXHAUSTED, and `work` never
+  // runs: too many bytes wait, of all clients or of this one. `queued_max`: the client's transactions in the admission
+  // queue with which its messages stay here.
   template <class Work>
   Status run(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max, Work work) {
-    if (bytes <= kShortBytes) {
-      work();
-      return {};
-    }
     if (may_run_here(*client, bytes, queued_max)) {
       work();
       runs_here_.store(false, std::memory_order_release);
       return {};
     }
     if (Status status = bytes_.charge(client->account(&Client::undecoded_bytes), bytes); !status.ok()) return status;
-    if constexpr (requires { work.keep(); }) work.keep();
     wait(client, bytes, queued_max, std::move(work));
     return {};
   }

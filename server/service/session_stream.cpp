@@ -114,9 +114,10 @@ void SessionStream::end_without_login(const AccessTable& table) {
 void SessionStream::OnReadDone(bool ok) {
   if (!ok) return handled(true);
   const auto self = std::static_pointer_cast<SessionStream>(shared_from_this());
+  grpc::ByteBuffer message = take_bytes(&incoming_);
   const Status refused = environment_->decode_by(
-      client_, &incoming_, [self](grpc::ByteBuffer* message) { self->take_and_read_on(message, {}); });
-  if (!refused.ok()) take_and_read_on(&incoming_, refused);
+      client_, &message, [self](grpc::ByteBuffer* taken) { self->take_and_read_on(taken, {}); });
+  if (!refused.ok()) take_and_read_on(&message, refused);
 }
 
 void SessionStream::take_and_read_on(grpc::ByteBuffer* message, const Status& refused) {

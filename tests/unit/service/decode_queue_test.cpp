@@ -1,4 +1,4 @@
-// Long messages are decoded in turns, short ones at once.
+// Long messages are decoded in turns.
 #include "server/service/decode_queue.hpp"
 
 #include <gtest/gtest.h>
@@ -52,39 +52,20 @@ class DecodeQueueTest : public ::testing::Test {
   DecodeQueue queue{50 * kLong, "--grpc-memory-max"};
 };
 
-// What waits takes its message out of the memory of others; what runs at once, or is refused, does not.
-TEST_F(DecodeQueueTest, OnlyAMessageThatWaitsIsKept) {
-  struct Kept {
-    std::vector<std::string>* calls;
-    void operator()() const { calls->push_back("run"); }
-    void keep() const { calls->push_back("keep"); }
-  };
-  std::vector<std::string> calls;
-  EXPECT_TRUE(queue.run(light, DecodeQueue::kShortBytes, kAny, Kept{&calls}).ok());
-  EXPECT_FALSE(queue.run(light, 51 * kLong, kAny, Kept{&calls}).ok());
-  EXPECT_EQ(calls, std::vector<std::string>{"run"});
-  EXPECT_EQ(queue.bytes(), 0u);
+TEST_F(DecodeQueueTest, BytesThatWaitAreCounted) {
   const auto done = occupy();
   const std::uint64_t busy = queue.bytes();
-  EXPECT_TRUE(queue.run(light, kLong, kAny, Kept{&calls}).ok());
-  EXPECT_EQ(calls, (std::vector<std::string>{"run", "keep"}));
-  EXPECT_EQ(queue.bytes(), busy + kLong);
-  done->set_value();
-  queue.drain();
-  EXPECT_EQ(calls, (std::vector<std::string>{"run", "keep", "run"}));
-}
-
-TEST_F(DecodeQueueTest, AShortMessageIsDecodedAtOnce) {
-  const auto done = occupy();
-  EXPECT_TRUE(send(light, DecodeQueue::kShortBytes).ok());
-  EXPECT_EQ(decoded(), std::vector<std::string>{"light"});
   EXPECT_TRUE(send(light, kLong).ok());
-  EXPECT_EQ(decoded().size(), 1u) << "the threads are busy";
+  EXPECT_TRUE(decoded().empty()) << "the threads are busy";
   EXPECT_EQ(light->undecoded_bytes.load(), kLong);
+  EXPECT_EQ(queue.bytes(), busy + kLong);
+  EXPECT_FALSE(send(light, 51 * kLong).ok());
+  EXPECT_EQ(queue.bytes(), busy + kLong) << "what is refused is not counted";
   done->set_value();
   queue.drain();
-  EXPECT_EQ(decoded().size(), 2u);
+  EXPECT_EQ(decoded().size(), 1u);
   EXPECT_EQ(light->undecoded_bytes.load(), 0u);
+  EXPECT_EQ(queue.bytes(), 0u);
 }
 
 TEST_F(DecodeQueueTest, OneMessageOfMediumLengthIsDecodedWhereItComesWhileNoOtherWaits) {
