@@ -41,6 +41,10 @@ constexpr std::int64_t kInspectMs = 250;
 constexpr std::uint64_t kCallBytes = std::uint64_t{64} << 10, kConnectionBytes = std::uint64_t{1} << 20;
 // A connection with unfinished messages is cut off for those of all only after it finished none for so long.
 constexpr std::int64_t kStuckMs = 300;
+// An address may lose ConnectionLimits::unread_bytes_max in so many seconds. What a handshake and pings take is not
+// lost.
+constexpr double kLossSeconds = 10;
+constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
 constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
 constexpr std::int64_t kPenaltyMs = 120000;  // after this time without a flood, an address is like any other
 constexpr std::size_t kPenaltiesMax = 10000;
@@ -70,6 +74,10 @@ std::string join(std::initializer_list<std::string_view> parts) {
   return text;
 }
 
+double rate_of_address(std::uint32_t cancels_max) {
+  return static_cast<double>(cancels_max) * ConnectionLimits::kAddressCancels;
+}
+
 std::uint64_t received_bytes(int socket) {
   tcp_info info = {};
   socklen_t size = sizeof info;
@@ -85,7 +93,10 @@ Connections::Connections(Listener listener, ConnectionLimits limits, Callbacks c
       listeners_(::epoll_create1(EPOLL_CLOEXEC)),
       duplicates_(::epoll_create1(EPOLL_CLOEXEC)),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      opening_rate_(limits.opens_max, limits.connections_per_address_max) {
+      openings_(limits.opens_max, std::max(limits.opens_max, limits.connections_per_address_max)),
+      cancels_(rate_of_address(limits.cancels_max), rate_of_address(limits.cancels_max)),
+      losses_(static_cast<double>(limits.unread_bytes_max) / kLossSeconds,
+              static_cast<double>(limits.unread_bytes_max)) {
   KILOKV_CHECK(listeners_ && duplicates_ && stop_);
   KILOKV_CHECK(watch(listeners_.get(), stop_.get(), EPOLLIN));
   for (const Descriptor& socket : listener_.sockets) KILOKV_CHECK(watch(listeners_.get(), socket.get(), EPOLLIN));
@@ -159,6 +170,7 @@ void Connections::watch_connections() {
     looked_at_ms_ = now;
     look_for_floods(now);
     bound_unfinished(now);
+    cut_off_losers(now);
     end_half_closed(now);
     end_those_that_must();
     report(now);
@@ -228,7 +240,7 @@ bool Connections::admit(int connection, Peer peer) {
                              " connections of this address are open (--connections-per-address-max)");
     return false;
   }
-  if (!opening_rate_.take(peer.address, now)) {
+  if (!openings_.take(peer.address, 1, now)) {
     refuse(peer.address, "this address opens more than " + std::to_string(limits_.opens_max) +
                              " connections in a second (--connection-opens-max)");
     return false;
@@ -249,6 +261,7 @@ bool Connections::admit(int connection, Peer peer) {
   account.peer = std::move(peer);
   account.cancels_left = limits_.cancels_max;
   account.inspected_ms = account.progress_ms = now;
+  account.accounted = callbacks_.accounted(account.peer.name);
   open_.store(static_cast<std::uint32_t>(connections_.size()), std::memory_order_relaxed);
   accepted_.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -276,15 +289,14 @@ void Connections::report(std::int64_t now_ms) {
 
 // The busiest connections are inspected. Where there are many connections, each look takes a part of them.
 void Connections::look_for_floods(std::int64_t now_ms) {
-  opening_rate_.forget_quiet_ones(now_ms);
-  std::erase_if(cancels_, [now_ms](const auto& item) { return now_ms - item.second.at_ms >= 1000; });
+  for (AddressRate* rate : {&openings_, &cancels_, &losses_}) rate->forget_quiet_ones(now_ms);
   std::erase_if(penalties_, [now_ms](const auto& item) { return now_ms - item.second.cut_at_ms >= kPenaltyMs; });
   const auto parts = static_cast<std::uint32_t>(1 + connections_.size() / kLooksMax);
   const std::uint32_t part = looks_++ % parts;
   std::vector<std::pair<std::uint64_t, int>> busy;  // bytes, descriptor
   for (auto& [number, connection] : connections_) {
     if (static_cast<std::uint32_t>(number) / 2 % parts != part) continue;  // each connection has two numbers
-    const std::uint64_t received = received_bytes(number);
+    const std::uint64_t received = look_at_bytes(&connection);
     const std::uint64_t more = received - std::min(received, connection.received);
     const bool is_due = now_ms - connection.inspected_ms >= kInspectMs || more >= kVeryBusyBytes;
     if (more >= kBusyBytes && is_due) busy.emplace_back(more, number);
@@ -335,7 +347,7 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
     cut_off(descriptor, now_ms,
             "it cancelled more than " + std::to_string(limits_.cancels_max) +
                 " calls in a second (--connection-cancels-max)");
-  } else if (more > 0 && !take_cancels(connection.peer.address, more, now_ms)) {
+  } else if (more > 0 && !cancels_.take(connection.peer.address, more, now_ms)) {
     cut_off(descriptor, now_ms,
             "its address cancelled more than " + std::to_string(ConnectionLimits::kAddressCancels) + " times " +
                 std::to_string(limits_.cancels_max) + " calls in a second (--connection-cancels-max)");
@@ -386,15 +398,46 @@ void Connections::bound_unfinished(std::int64_t now_ms) {
   }
 }
 
-// Whether an address may cancel so many calls more.
-bool Connections::take_cancels(const std::string& address, double count, std::int64_t now_ms) {
-  const double rate = static_cast<double>(limits_.cancels_max) * ConnectionLimits::kAddressCancels;
-  AddressCancels& cancels = cancels_.try_emplace(address, AddressCancels{rate, now_ms}).first->second;
-  const double seconds = static_cast<double>(now_ms - std::exchange(cancels.at_ms, now_ms)) * 1e-3;
-  cancels.left = std::min(rate, cancels.left + rate * seconds) - count;
-  if (cancels.left >= 0) return true;
-  cancels.left = 0;  // the connection pays for it
-  return false;
+// Counts what came since the last look. Returns all bytes that were received. What is accounted for is asked for first:
+// the bytes of those messages have been received then.
+std::uint64_t Connections::look_at_bytes(Connection* connection) {
+  const std::uint64_t accounted = callbacks_.accounted(connection->peer.name);
+  const std::uint64_t before = std::exchange(connection->accounted, accounted);
+  const std::uint64_t used = accounted >= before ? accounted - before : accounted;
+  const std::uint64_t received = received_bytes(connection->descriptor.get());
+  connection->unused += received - std::min(received, connection->seen);
+  connection->unused -= std::min(connection->unused, used);
+  connection->seen = received;
+  return received;
+}
+
+// Unfinished messages may be many, and gone before anybody looks at them: their connections end, or gRPC ends them
+// because its memory is used up, and come back with more.
+void Connections::cut_off_losers(std::int64_t now_ms) {
+  if (losers_.empty()) return;
+  const std::unordered_set<std::string> losers = std::exchange(losers_, {});
+  for (const std::string& address : losers) penalize(address, now_ms);
+  std::vector<int> numbers;
+  for (auto& [number, connection] : connections_) {
+    if (!losers.contains(connection.peer.address)) continue;
+    look_at_bytes(&connection);
+    if (connection.unused > kNotLostBytes) numbers.push_back(number);
+  }
+  for (const int number : numbers) {
+    cut_off(number, now_ms,
+            "connections of its address ended with more than " + std::to_string(limits_.unread_bytes_max) +
+                " bytes of unfinished messages in " + std::to_string(static_cast<int>(kLossSeconds)) +
+                " seconds (--grpc-memory-max)");
+  }
+}
+
+void Connections::penalize(const std::string& address, std::int64_t now_ms) {
+  if (penalties_.size() >= kPenaltiesMax && !penalties_.contains(address)) return;
+  Penalty& penalty = penalties_[address];
+  const bool is_next = now_ms - penalty.cut_at_ms >= penalty.pause_ms;  // not one more of the same moment
+  if (is_next) penalty.pause_ms = std::clamp(2 * penalty.pause_ms, kPauseMs, kPauseMsMax);
+  penalty.next_ms = now_ms + penalty.pause_ms;
+  penalty.cut_at_ms = now_ms;
 }
 
 void Connections::cut_off(int descriptor, std::int64_t now_ms, const std::string& why) {
@@ -403,13 +446,7 @@ void Connections::cut_off(int descriptor, std::int64_t now_ms, const std::string
   ++unreported_.cut_off;
   unreported_.address = address;
   unreported_.why = why;
-  if (penalties_.size() < kPenaltiesMax || penalties_.contains(address)) {
-    Penalty& penalty = penalties_[address];
-    const bool is_next = now_ms - penalty.cut_at_ms >= penalty.pause_ms;  // not one more of the same moment
-    if (is_next) penalty.pause_ms = std::clamp(2 * penalty.pause_ms, kPauseMs, kPauseMsMax);
-    penalty.next_ms = now_ms + penalty.pause_ms;
-    penalty.cut_at_ms = now_ms;
-  }
+  penalize(address, now_ms);
   ::shutdown(descriptor, SHUT_RDWR);
   forget(descriptor);
 }
@@ -442,7 +479,13 @@ void Connections::end_those_that_must() {
 void Connections::forget(int descriptor) {
   if (handing_over_ == descriptor) handing_over_ = -1;
   const auto found = connections_.find(descriptor);
-  callbacks_.on_end(found->second.peer.name);
+  Connection& connection = found->second;
+  look_at_bytes(&connection);
+  if (connection.unused > kNotLostBytes &&
+      !losses_.take(connection.peer.address, static_cast<double>(connection.unused), now_ms())) {
+    losers_.insert(connection.peer.address);
+  }
+  callbacks_.on_end(connection.peer.name);
   const auto of_address = by_address_.find(found->second.peer.address);
   if (--of_address->second == 0) by_address_.erase(of_address);
   ::epoll_ctl(duplicates_.get(), EPOLL_CTL_DEL, descriptor, nullptr);  // the other descriptor may keep the socket open

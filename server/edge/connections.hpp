@@ -8,6 +8,7 @@
 //   many bytes without progress   headers that never end, or frames that mean nothing
 //   many cancelled calls          calls that are opened and reset at once, by one connection or by those of one address
 //   many unfinished messages      messages that lack their end, and of which all connections together hold too much
+//   many lost bytes               bytes of connections of one address that ended with unfinished messages
 // After a flood, its address may connect again after a pause. The pause doubles with each flood.
 //
 // Other parts may name connections that must end, too.
@@ -28,11 +29,12 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "server/edge/address_rate.hpp"
 #include "server/edge/descriptor.hpp"
 #include "server/edge/listener.hpp"
-#include "server/edge/opening_rate.hpp"
 
 namespace kilokv::server {
 
@@ -41,7 +43,7 @@ struct ConnectionLimits {
   std::uint32_t connections_per_address_max = 0;  // never more than half of the connections count
   // Bytes of one connection that no call and no message accounts for: a message for each open call, and a few more for
   // what is refused later. Never more than the last number. All connections together may hold as much of unfinished
-  // messages.
+  // messages. The connections of an address may lose as much in ten seconds.
   std::uint64_t message_bytes_max = 0;
   std::uint32_t messages_more = 0;
   std::uint64_t unread_bytes_max = 0;
@@ -77,12 +79,16 @@ class Connections {
     std::uint64_t refused = 0, cut_off = 0;  // since the last report
     std::string address, why;                // of the last of them
   };
-  // Peers are named as gRPC names them: "ipv4:127.0.0.1:1234". The looking thread calls all but the first.
+  // Peers are named as gRPC names them: "ipv4:127.0.0.1:1234". The looking thread calls all but hand_over. The
+  // accepting one calls `accounted`, too.
   struct Callbacks {
     // Gets each accepted connection, and owns it from then on. The accepting thread calls it.
     std::function<void(int listener, Descriptor connection)> hand_over;
     // Tells what was found in the connection of this peer. Nothing if it is not known (yet).
     std::function<std::optional<StreamCounts>(const std::string& peer)> inspect;
+    // The bytes that the whole messages of this peer account for, with their headers, as far as they are used. The
+    // number grows, and begins again at any time.
+    std::function<std::uint64_t(const std::string& peer)> accounted;
     // The peers whose connections must end. They end a moment later, so that answers that are on their way arrive.
     std::function<std::vector<std::string>()> take_ended = [] { return std::vector<std::string>(); };
     // The connection of this peer is not open any more.
@@ -115,13 +121,10 @@ class Connections {
     StreamCounts counts;
     std::uint64_t cancelled = 0;
     double cancels_left = 0;
+    // At the last look: the bytes received, what `accounted` said, and the bytes without a whole message.
+    std::uint64_t seen = 0, accounted = 0, unused = 0;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
-  };
-  // The cancelled calls of all connections of an address.
-  struct AddressCancels {
-    double left = 0;
-    std::int64_t at_ms = 0;
   };
   // The pause of an address that sent a flood.
   struct Penalty {
@@ -143,9 +146,11 @@ class Connections {
   void inspect(int descriptor, std::int64_t now_ms);
   void bound_unfinished(std::int64_t now_ms);
   static std::uint64_t unfinished(const Connection& connection);
-  bool take_cancels(const std::string& address, double count, std::int64_t now_ms);
   std::uint64_t cancelled(const StreamCounts& counts) const;
   std::uint64_t unread_bytes_max(const StreamCounts& counts) const;
+  std::uint64_t look_at_bytes(Connection* connection);
+  void cut_off_losers(std::int64_t now_ms);
+  void penalize(const std::string& address, std::int64_t now_ms);
   void cut_off(int descriptor, std::int64_t now_ms, const std::string& why);
   void end_half_closed(std::int64_t now_ms);
   void end_those_that_must();
@@ -165,9 +170,9 @@ class Connections {
   std::mutex mutex_;                                 // of these:
   std::unordered_map<int, Connection> connections_;  // by the duplicate's number
   std::unordered_map<std::string, std::uint32_t> by_address_;
-  std::unordered_map<std::string, Penalty> penalties_;       // by address
-  std::unordered_map<std::string, AddressCancels> cancels_;  // by address; those that cancelled lately
-  OpeningRate opening_rate_;
+  std::unordered_map<std::string, Penalty> penalties_;  // by address
+  AddressRate openings_, cancels_, losses_;             // connections, calls, bytes
+  std::unordered_set<std::string> losers_;              // addresses that have lost too much
   Report unreported_;
   int handing_over_ = -1;  // the duplicate of the connection that is being handed over
 

@@ -29,9 +29,10 @@ struct CallEnvironment {
   // Decodes `message` by `work(&message)`, as DecodeQueue::run says. A long message leaves gRPC's memory first: when
   // that memory is full, gRPC ends connections, and it does not look whose they are.
   template <class Work>
-  Status decode_by(const std::shared_ptr<Client>& client, grpc::ByteBuffer* message, const Work& work) {
-    const Result<Database*> database = gate.get();
+  Status decode_by(const Caller& caller, grpc::ByteBuffer* message, const Work& work) {
     const std::uint64_t bytes = message->Length();
+    caller.connection->accounted_bytes.fetch_add(accounted_bytes(bytes), std::memory_order_relaxed);
+    const Result<Database*> database = gate.get();
     if (bytes <= DecodeQueue::kShortBytes || gate.closed()) {  // a closed gate refuses it, so that nothing new waits
       work(message);
       return {};
@@ -39,7 +40,7 @@ struct CallEnvironment {
     const std::uint64_t queued_max =
         database.ok() ? 2 * std::uint64_t{(*database)->options().batch_max_transactions} : UINT64_MAX;
     *message = copy_out(*message);
-    return decode.run(client, bytes, queued_max, [own = *message, work]() mutable { work(&own); });
+    return decode.run(caller.client, bytes, queued_max, [own = *message, work]() mutable { work(&own); });
   }
 };
 

@@ -137,8 +137,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
       .connections_per_address_max = options.connections_per_address_max,
       .message_bytes_max = options.message_bytes_max,
       .messages_more = kMessageSlack,  // a message that is too long is refused by name
-      // At least what one message, and one that is refused, may have under way.
-      .unread_bytes_max = std::max(options.grpc_memory_max / 2, options.message_bytes_max * (kMessageSlack + 4)),
+      // At least what a message, and one that is refused because it is too long, may have under way.
+      .unread_bytes_max = std::max(options.grpc_memory_max / 2, options.message_bytes_max * (kMessageSlack + 1)),
       .calls_max = kCallsPerConnectionMax,
       .cancels_max = options.connection_cancels_max,
       .opens_max = options.connection_opens_max};
@@ -153,6 +153,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
     return channelz->counts_of(peer);
   };
   Logins* const logins = &service->logins();
+  callbacks.accounted = [logins](const std::string& peer) { return logins->accounted_bytes(peer); };
   callbacks.take_ended = [logins] { return logins->take_lost_connections(); };
   callbacks.on_end = [logins](const std::string& peer) { logins->forget_connection(peer); };
   callbacks.on_report = log_connections;

@@ -75,21 +75,24 @@ Result<std::shared_ptr<const Login>> Logins::login_of(const grpc::CallbackServer
 
 Caller Logins::caller_of(const grpc::CallbackServerContext& context) {
   const std::string peer = context.peer();
-  Caller caller = client_of(context, peer);
+  std::shared_ptr<Client> connection = clients_.connection(peer);
+  Caller caller = client_of(context, peer, connection);
+  caller.connection = std::move(connection);
   if (with_certificates_) caller.certificate = std::make_shared<ClientCertificate>(context.auth_context());
   if (caller.login != nullptr || caller.certificate != nullptr) note_shown(peer, caller);
   return caller;
 }
 
-Caller Logins::client_of(const grpc::CallbackServerContext& context, const std::string& peer) {
-  if (!required_) return {clients_.connection(peer), nullptr, {}};
+Caller Logins::client_of(const grpc::CallbackServerContext& context, const std::string& peer,
+                         const std::shared_ptr<Client>& connection) {
+  if (!required_) return {connection, nullptr, {}};
   const Result<Database*> database = gate_->get();
-  if (!database.ok()) return {clients_.connection(peer), nullptr, database.status().as_not_run()};
+  if (!database.ok()) return {connection, nullptr, database.status().as_not_run()};
   const Access::Table table = (*database)->access().latest();
   Result<std::shared_ptr<const Login>> login = login_of(context, *table);
   if (!login.ok()) {
     note_refused(peer, login.status());
-    return {clients_.connection(peer), nullptr, login.status()};
+    return {connection, nullptr, login.status()};
   }
   std::shared_ptr<Client> client = clients_.client(std::string(Client::kUserPrefix) + (*login)->user);
   client->user_weight.store(table->weight((*login)->user), std::memory_order_relaxed);

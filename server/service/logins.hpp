@@ -38,6 +38,7 @@ struct Caller {
   std::shared_ptr<Client> client;                       // never null
   std::shared_ptr<const Login> login;                   // null: no login is needed, or it was refused
   Status status;                                        // not ok: the call is refused
+  std::shared_ptr<Client> connection = {};              // the client that stands for the connection; never null
   std::shared_ptr<ClientCertificate> certificate = {};  // null: the server asks for none
 };
 
@@ -67,6 +68,8 @@ class Logins {
   // The peers of those that were found since the last call.
   std::vector<std::string> take_lost_connections();
   void forget_connection(const std::string& peer);
+  // What the whole messages of this peer account for (Client::accounted_bytes).
+  std::uint64_t accounted_bytes(const std::string& peer) { return clients_.accounted_bytes(peer); }
 
  private:
   // What the last call on a connection has shown.
@@ -75,7 +78,8 @@ class Logins {
     std::shared_ptr<ClientCertificate> certificate;  // null: the server asks for none
   };
 
-  Caller client_of(const grpc::CallbackServerContext& context, const std::string& peer);
+  Caller client_of(const grpc::CallbackServerContext& context, const std::string& peer,
+                   const std::shared_ptr<Client>& connection);
   Result<std::shared_ptr<const Login>> login_of(const grpc::CallbackServerContext& context, const AccessTable& table);
   void note_shown(const std::string& peer, const Caller& caller);
   void note_refused(const std::string& peer, const Status& why);

@@ -91,7 +91,7 @@ grpc::ServerUnaryReactor* take(CallEnvironment* environment, grpc::CallbackServe
   }
   grpc::ByteBuffer buffer = take_bytes(message);
   const KStatus refused =
-      environment->decode_by(call->client(), &buffer, [call, environment, handle](grpc::ByteBuffer* taken) {
+      environment->decode_by(call->caller(), &buffer, [call, environment, handle](grpc::ByteBuffer* taken) {
         if (call->is_over()) return;
         const ServiceOptions& options = environment->options;
         const KStatus status =

@@ -116,7 +116,7 @@ void SessionStream::OnReadDone(bool ok) {
   const auto self = std::static_pointer_cast<SessionStream>(shared_from_this());
   grpc::ByteBuffer message = take_bytes(&incoming_);
   const Status refused = environment_->decode_by(
-      client_, &message, [self](grpc::ByteBuffer* taken) { self->take_and_read_on(taken, {}); });
+      caller_, &message, [self](grpc::ByteBuffer* taken) { self->take_and_read_on(taken, {}); });
   if (!refused.ok()) take_and_read_on(&message, refused);
 }
 

@@ -56,6 +56,9 @@ struct Client {
   Held scans{0}, boundaries{0}, commands{0}, streams{0};
   Held undecoded_bytes{0}, answer_bytes{0};
 
+  // Of one connection: the bytes that its whole messages account for, with their headers.
+  std::atomic<std::uint64_t> accounted_bytes{0};
+
   // Its requests in the queue. Only Turns uses it, with its lock.
   struct Queue {
     std::deque<std::shared_ptr<AdmittedRequest>> requests;

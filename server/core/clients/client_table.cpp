@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
@@ -25,6 +26,12 @@ std::shared_ptr<Client> ClientTable::connection(const std::string& peer) {
   std::shared_ptr<Client> client = known(peer, /*is_connection=*/true).client;
   if (clients_.size() >= sweep_at_) sweep();
   return client;
+}
+
+std::uint64_t ClientTable::accounted_bytes(const std::string& peer) {
+  const std::lock_guard lock(mutex_);
+  const auto found = clients_.find(peer);
+  return found == clients_.end() ? 0 : found->second.client->accounted_bytes.load(std::memory_order_relaxed);
 }
 
 // The name of an address is never that of a connection, because it has no port.

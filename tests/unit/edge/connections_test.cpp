@@ -66,6 +66,9 @@ class ConnectionsTest : public testing::Test {
       if (counts && finishes_messages_) counts->messages = ++finished_[peer];
       return counts;
     };
+    callbacks.accounted = [this](const std::string&) {
+      return loses_messages_.load() ? 0 : accounted_.fetch_add(std::uint64_t{1} << 32);
+    };
     callbacks.take_ended = [this] {
       const std::lock_guard lock(mutex_);
       return std::exchange(to_end_, {});
@@ -120,6 +123,10 @@ class ConnectionsTest : public testing::Test {
     const std::lock_guard lock(mutex_);
     return handed_over_.size();
   }
+  std::size_t ended() {
+    const std::lock_guard lock(mutex_);
+    return ended_.size();
+  }
   // As gRPC does when it is done with a connection.
   void end_first() {
     const std::lock_guard lock(mutex_);
@@ -141,7 +148,9 @@ class ConnectionsTest : public testing::Test {
   std::set<std::string> inspected_;
   std::vector<std::string> to_end_, ended_;  // peers
   std::atomic<std::uint64_t> inspections_{0};
-  bool finishes_messages_ = false;  // each connection one before each inspection
+  bool finishes_messages_ = false;           // each connection one before each inspection
+  std::atomic<bool> loses_messages_{false};  // else all bytes are of whole messages
+  std::atomic<std::uint64_t> accounted_{0};
   std::map<std::string, std::uint64_t> finished_;
   bool reads_for_ever_ = false;
   std::atomic<bool> is_reading_{false};
@@ -212,18 +221,23 @@ TEST_F(ConnectionsTest, ConnectionsThatEndAtOnceComeNoFasterThanTheyMay) {
   EXPECT_EQ(connections_->counts().refused, 1u);
 }
 
-TEST(OpeningRateTest, ComesBackWithTime) {
-  OpeningRate rate(10, 20);
+TEST(AddressRateTest, ComesBackWithTime) {
+  AddressRate rate(10, 20);
   const auto all_at = [&](std::int64_t now_ms) {
     int taken = 0;
-    while (rate.take("a", now_ms)) ++taken;
+    while (rate.take("a", 1, now_ms)) ++taken;
     return taken;
   };
   EXPECT_EQ(all_at(0), 20);
   EXPECT_EQ(all_at(99), 0);
   EXPECT_EQ(all_at(500), 5);
-  EXPECT_TRUE(rate.take("b", 500));
-  rate.forget_quiet_ones(600);
+  EXPECT_FALSE(rate.take("b", 21, 500));
+  EXPECT_TRUE(rate.take("b", 20, 500)) << "what was refused did not count";
+  EXPECT_FALSE(rate.take("b", 1, 500));
+  rate.forget_quiet_ones(2499);
+  EXPECT_EQ(rate.addresses(), 2u);
+  EXPECT_TRUE(rate.take("a", 5, 2499));
+  rate.forget_quiet_ones(2500);
   EXPECT_EQ(rate.addresses(), 1u) << "b is like a new address";
   EXPECT_EQ(all_at(100000), 20);
   rate.forget_quiet_ones(200000);
@@ -398,6 +412,47 @@ TEST_F(FloodTest, UnfinishedMessagesOfAllConnectionsHaveABound) {
   EXPECT_TRUE(soon([&] { return connections_->counts().cut_off == 3; }));
   look(clients[0]);
   EXPECT_EQ(connections_->counts().cut_off, 3u);
+}
+
+// gRPC ends connections when its memory is used up, and their messages are gone before anybody looks at them.
+TEST_F(FloodTest, AnAddressThatLosesMuchIsCutOff) {
+  start(limits(10, 10));
+  loses_messages_ = true;
+  std::vector<Descriptor> clients;
+  const auto add = [&](int address, std::uint64_t bytes) {
+    clients.push_back(connect(address));
+    ASSERT_TRUE(soon([&] { return handed_over() + ended() == clients.size(); }));
+    ASSERT_TRUE(send(clients.back(), bytes));
+  };
+  for (int i = 0; i < 3; ++i) add(2, kUnreadBytesMax / 3 - 10000);
+  for (int i = 0; i < 3; ++i) end_first();
+  ASSERT_TRUE(soon([&] { return ended() == 3; }));
+  EXPECT_EQ(connections_->counts().cut_off, 0u) << "it has lost less than it may";
+  add(2, 100000);
+  end_first();
+  add(2, 100000);
+  add(3, 100000);
+  EXPECT_NE(report().find("0+1 127.0.0.2: connections of its address ended with more than 3000000 bytes of unfinished"),
+            std::string::npos)
+      << report();
+  EXPECT_TRUE(is_closed(connect(2))) << "it has to pause";
+  const Descriptor other = connect(3);
+  EXPECT_TRUE(soon([&] { return handed_over() == 3; })) << "one that was cut off, and two of another address";
+  EXPECT_EQ(connections_->counts().cut_off, 1u);
+}
+
+TEST_F(FloodTest, BytesOfWholeMessagesAreNotLost) {
+  start(limits(10, 10));
+  for (int i = 0; i < 4; ++i) {
+    const Descriptor client = connect(2);
+    ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+    ASSERT_TRUE(send(client, kUnreadBytesMax));
+    end_first();
+    ASSERT_TRUE(soon([&] { return connections_->counts().open == 0; }));
+  }
+  const Descriptor client = connect(2);
+  EXPECT_TRUE(soon([&] { return handed_over() == 1; }));
+  EXPECT_EQ(connections_->counts().refused, 0u);
 }
 
 // Each is looked at once more before it would be cut off, and has finished a message by then.

@@ -1,5 +1,5 @@
-// How fast connections of one address may come (a token bucket for each address). A connection that ends at once leaves
-// its calls to the server, and the limit of open connections does not count it.
+// How much may come from an address in a time: a token bucket for each address. What it counts are new connections,
+// cancelled calls, or bytes.
 //
 // Thread safety: none; the caller locks.
 #pragma once
@@ -11,19 +11,18 @@
 
 namespace kilokv::server {
 
-class OpeningRate {
+class AddressRate {
  public:
-  // `at_once`: so many may come at once after a pause; at least `per_second`.
-  OpeningRate(std::uint32_t per_second, std::uint32_t at_once)
-      : per_second_(per_second), at_once_(std::max(per_second, at_once)) {}
+  // `at_once`: so much may come at once after a pause.
+  AddressRate(double per_second, double at_once) : per_second_(per_second), at_once_(at_once) {}
 
-  // Counts one connection of the address, if it may come now.
-  bool take(const std::string& address, std::int64_t now_ms) {
+  // Counts this amount of the address, if it may come now.
+  bool take(const std::string& address, double amount, std::int64_t now_ms) {
     Bucket& bucket = buckets_.try_emplace(address, Bucket{at_once_, now_ms}).first->second;
     bucket.left = left(bucket, now_ms);
     bucket.at_ms = now_ms;
-    if (bucket.left < 1) return false;
-    bucket.left -= 1;
+    if (bucket.left < amount) return false;
+    bucket.left -= amount;
     return true;
   }
 
