@@ -15,7 +15,8 @@ void SimClock::advance(DurationUs us) {
 
 class SimScheduler::SimWorker : public Worker {
  public:
-  SimWorker(SimScheduler* scheduler, std::function<TimeUs()> step) : scheduler_(scheduler), step_(std::move(step)) {
+  SimWorker(SimScheduler* scheduler, std::string name, std::function<TimeUs()> step)
+      : name_(std::move(name)), scheduler_(scheduler), step_(std::move(step)) {
     scheduler_->workers_.push_back(this);
   }
   ~SimWorker() override { SimWorker::stop(); }
@@ -27,7 +28,9 @@ class SimScheduler::SimWorker : public Worker {
 
   void notify() override { due_ = true; }
 
-  bool is_due(TimeUs now_us) const { return due_ || timer_us_ <= now_us; }
+  bool is_due(TimeUs now_us) const {
+    return (due_ || timer_us_ <= now_us) && (scheduler_->held_.empty() || name_ != scheduler_->held_);
+  }
   TimeUs timer_us() const { return timer_us_; }
 
   void run() {
@@ -38,6 +41,7 @@ class SimScheduler::SimWorker : public Worker {
   }
 
  private:
+  const std::string name_;
   SimScheduler* scheduler_;
   const std::function<TimeUs()> step_;
   bool due_ = false;
@@ -45,8 +49,8 @@ class SimScheduler::SimWorker : public Worker {
   TimeUs timer_us_ = kNever;
 };
 
-std::unique_ptr<Worker> SimScheduler::spawn(std::string /*name*/, std::function<TimeUs()> step) {
-  return std::make_unique<SimWorker>(this, std::move(step));
+std::unique_ptr<Worker> SimScheduler::spawn(std::string name, std::function<TimeUs()> step) {
+  return std::make_unique<SimWorker>(this, std::move(name), std::move(step));
 }
 
 bool SimScheduler::run_one() {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/core/environment.hpp"
@@ -51,6 +52,8 @@ class SimScheduler : public Scheduler {
 
   // From now on, the order of the workers is that of another seed.
   void reseed(std::uint64_t seed) { random_.seed(seed); }
+  // The worker with this name does not run, as if it took long; "": all run.
+  void hold(std::string name) { held_ = std::move(name); }
   // Runs one due worker; false if none is due now.
   bool run_one();
   // Runs until no worker is due, and does not move the clock. Returns the number of steps. Fails a check after
@@ -66,6 +69,7 @@ class SimScheduler : public Scheduler {
   SimClock* clock_;
   std::mt19937_64 random_;
   std::vector<SimWorker*> workers_;
+  std::string held_;
   std::vector<SimWorker*> due_;  // scratch
 };
 

@@ -5,10 +5,16 @@
 namespace kilokv::server {
 
 // A batch of so many bytes of log is there as columns, as results, as writes, and as a log record, which may be longer.
-// Another batch is answered beside those that are in flight. The keys of pairs that a batch returns are copied; the
-// next batch begins only when at most a whole batch of them is not answered.
+constexpr std::uint64_t kForms = 3 + kStoredValueParts;
+
+// The keys of pairs that a batch returns are copied.
+std::uint64_t whole_batch_bytes(const DatabaseOptions& options) {
+  return kForms * options.batch_max_bytes + options.batch_max_reads * engine::kKeyBytesMax;
+}
+
+// Another batch is answered beside those that are in flight. The next batch begins only when at most a whole one, and
+// one with as many reads, are not answered.
 static std::uint64_t batches_bound(const DatabaseOptions& options) {
-  constexpr std::uint64_t kForms = 3 + kStoredValueParts;
   return (options.batch_in_flight_max + std::uint64_t{1}) * kForms * options.batch_max_bytes +
          2 * options.batch_max_reads * engine::kKeyBytesMax + options.pools_bytes_max;
 }

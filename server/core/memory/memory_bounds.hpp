@@ -19,6 +19,9 @@ inline constexpr std::uint64_t kSessionBytes = 600;
 // it.
 inline constexpr std::uint64_t kAccessCopies = 4;
 
+// What a batch of full size takes, with what it returns and writes.
+std::uint64_t whole_batch_bytes(const DatabaseOptions& options);
+
 // The owners, with their bounds, and with nothing held. First come table, keys, index and values: these are the data,
 // and share one bound, which "values" shows.
 std::vector<MemoryOwner> memory_bounds(const DatabaseOptions& options);

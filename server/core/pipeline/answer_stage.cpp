@@ -52,8 +52,8 @@ TimeUs AnswerStage::step() {
     answer(batch.get());
     core_->answered.set(batch->after);
     core_->at_boundary.run_through(batch->after.batch);
-    const std::uint64_t reads = batch->reads;
-    if (core_->unanswered_reads.fetch_sub(reads) > kWholeBatch) core_->executor_worker->notify();
+    const std::uint64_t parts = batch->unanswered_parts;
+    if (core_->unanswered_parts.fetch_sub(parts) > kWholeBatch) core_->executor_worker->notify();
     core_->batch_bytes.fetch_sub(batch->memory_bytes, std::memory_order_relaxed);
     batch->clear();
     core_->batches.give(std::move(batch));

@@ -3,7 +3,7 @@
 namespace kilokv::server {
 
 void Batch::clear() {
-  reads = 0;
+  memory_bytes = unanswered_parts = 0;
   header = {};
   columns.clear();
   expires.clear();

@@ -52,8 +52,8 @@ struct Batch {
   std::string encoded_results;
   std::vector<std::function<void()>> when_durable;  // the answer worker runs them, after the results
   Position after;
-  std::uint64_t memory_bytes = 0;  // from the execution to the answer
-  std::uint64_t reads = 0;         // that it returns, in kWholeBatch-ths of --batch-max-reads
+  // From the execution to the answer: its memory, and its part of CoreContext::unanswered_parts.
+  std::uint64_t memory_bytes = 0, unanswered_parts = 0;
 
   void clear();
   LiveSlice slice_of(const BatchPart& part, const engine::Engine& engine) const;

@@ -59,11 +59,11 @@ TimeUs Batcher::next_due(TimeUs now, std::uint32_t in_flight) const {
   return due;
 }
 
-bool Batcher::fill(const Position& before, std::uint64_t unanswered_reads, RefusedBatch* refused, Batch* batch) {
+bool Batcher::fill(const Position& before, std::uint64_t unanswered_parts, RefusedBatch* refused, Batch* batch) {
   batch->header.number = before.batch + 1;
   batch->header.time_us = stamps_.take();
   batch->header.first_version = before.next_version;
-  cost_ = unanswered_reads - std::min(unanswered_reads, kWholeBatch);
+  cost_ = unanswered_parts - std::min(unanswered_parts, kWholeBatch);
   largest_value_ = std::bit_ceil(queue_->largest_value());
   if (!refused->empty()) {
     refused->append_next(batch);

@@ -54,9 +54,9 @@ class Batcher {
   // The time at which a batch may have to form if nothing happens before; kNever: only after something happens.
   TimeUs next_due(TimeUs now, std::uint32_t in_flight) const;
 
-  // Fills an empty batch that follows `before`. `unanswered_reads`: CoreContext. Returns false if the batch stays
-  // empty, because what is queued reads much and must wait until earlier batches are answered.
-  bool fill(const Position& before, std::uint64_t unanswered_reads, RefusedBatch* refused, Batch* batch);
+  // Fills an empty batch that follows `before`. `unanswered_parts`: CoreContext. Returns false if the batch stays
+  // empty, because what is queued must wait until earlier batches, which read much or are large, are answered.
+  bool fill(const Position& before, std::uint64_t unanswered_parts, RefusedBatch* refused, Batch* batch);
 
   // Attaches work to the next batch; a batch forms for it. None of this work needs the table.
   void attach(const SessionEntry& entry) { attached_.entries.push_back(entry); }

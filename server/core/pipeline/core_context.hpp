@@ -62,8 +62,9 @@ struct CoreContext {
   SharedPosition durable;                   // the log worker sets it
   SharedPosition answered;                  // the answer worker sets it
   std::atomic<std::uint32_t> in_flight{0};  // batches executed, not yet durable
-  // What the batches that are executed and not yet answered have read, in kWholeBatch-ths of --batch-max-reads.
-  std::atomic<std::uint64_t> unanswered_reads{0};
+  // The batches that are executed and not yet answered, in kWholeBatch-ths: of the reads of a whole batch, or of its
+  // memory (whole_batch_bytes), whichever is more of each batch.
+  std::atomic<std::uint64_t> unanswered_parts{0};
   std::atomic<std::uint64_t> batch_bytes{0};  // memory of the batches that are executed and not yet answered
   std::atomic<bool> draining{false};          // once set, no new work is taken
   std::atomic<bool> stopped{false};           // set by a fatal error: nothing more is answered

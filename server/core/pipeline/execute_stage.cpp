@@ -8,6 +8,7 @@
 
 #include "engine/base/check.hpp"
 #include "server/core/fail_point.hpp"
+#include "server/core/memory/memory_bounds.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -68,7 +69,7 @@ TimeUs ExecuteStage::step() {
   if (draining_ && drained()) finish_drain();
   if (must_form(now)) {
     // If nothing fits beside the answers under way, the answer stage notifies when there is room again.
-    const bool waits_for_answers = !run_batch() && core_->unanswered_reads.load() > kWholeBatch;
+    const bool waits_for_answers = !run_batch() && core_->unanswered_parts.load() > kWholeBatch;
     return waits_for_answers && !has_more() ? next_expiry_us_ : core_->environment.clock->monotonic_us();
   }
   return next_wake(now);
@@ -240,7 +241,7 @@ TimeUs ExecuteStage::next_wake(TimeUs now) const {
 bool ExecuteStage::run_batch() {
   const bool had_refused = !refused_.empty();
   std::unique_ptr<Batch> batch = core_->batches.take();
-  const bool filled = batcher_->fill(core_->executed.get(), core_->unanswered_reads.load(), &refused_, batch.get());
+  const bool filled = batcher_->fill(core_->executed.get(), core_->unanswered_parts.load(), &refused_, batch.get());
   if (!filled && !had_refused) {
     batch->clear();
     core_->batches.give(std::move(batch));
@@ -301,10 +302,11 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
                   state_hash_with(engine.state_hash(), core_->access.hash())};
   const auto gets = std::count(batch->columns.op_kind.begin(), batch->columns.op_kind.end(),
                                static_cast<std::uint8_t>(engine::OpKind::get));
-  batch->reads =
-      (batch->results.pair_cell.size() + static_cast<std::size_t>(gets)) * kWholeBatch / core_->options.batch_max_reads;
-  core_->unanswered_reads.fetch_add(batch->reads);
   batch->memory_bytes = capacity_bytes(*batch);
+  const std::uint64_t reads = batch->results.pair_cell.size() + static_cast<std::size_t>(gets);
+  batch->unanswered_parts = std::max(reads * kWholeBatch / core_->options.batch_max_reads,
+                                     batch->memory_bytes * kWholeBatch / whole_batch_bytes(core_->options));
+  core_->unanswered_parts.fetch_add(batch->unanswered_parts);
   core_->batch_bytes.fetch_add(batch->memory_bytes, std::memory_order_relaxed);
   core_->data.set_held(engine.memory());  // before the answer, with which the request gives its memory back
   core_->executed.set(batch->after);

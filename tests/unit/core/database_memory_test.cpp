@@ -103,6 +103,34 @@ TEST_F(DatabaseMemoryTest, ReservesForWhatIsAdmitted) {
   EXPECT_EQ(fatal.has_value(), false);
 }
 
+// The answers take longer than the batches: no more batches begin than the memory has room for.
+TEST_F(DatabaseMemoryTest, BatchesThatAreNotAnsweredHaveABound) {
+  options.batch_max_bytes = 64 << 10;
+  options.batch_max_reads = 64;
+  options.pools_bytes_max = 64 << 10;
+  reopen();
+  sim.scheduler.hold("answer");
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (int i = 0; i < 100; ++i) {
+    sinks.push_back(submit([](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.guard(engine::GuardKind::bytes_equal, engine::OnFalse::fail, b.key("none"), b.value(std::string(60000, 'v')));
+      b.end();
+    }));
+  }
+  settle();
+  const DatabaseStatus status = database->status();
+  for (const MemoryOwner& owner : status.memory) {
+    if (owner.name != "batches") continue;
+    EXPECT_LE(owner.bytes, owner.bound_bytes);
+    EXPECT_GT(owner.bytes, owner.bound_bytes / 8);
+  }
+  EXPECT_GT(status.queued_transactions, 50u);
+  sim.scheduler.hold("");
+  settle();
+  for (const auto& sink : sinks) EXPECT_EQ(sink->outcome(0), engine::Outcome::guard_failed);
+}
+
 TEST_F(DatabaseMemoryTest, StartsAgainWhenItIsFull) {
   const int count = fill(3000);
   reopen();

@@ -69,7 +69,7 @@ class BatcherTest : public ::testing::Test {
   }
   std::unique_ptr<Batch> next() {
     auto batch = std::make_unique<Batch>();
-    const bool has_work = batcher.fill(position, unanswered_reads, &refused, batch.get());
+    const bool has_work = batcher.fill(position, unanswered_parts, &refused, batch.get());
     EXPECT_EQ(has_work, !batch->parts.empty() || !batch->session_entries.empty() || !batch->when_durable.empty());
     position.batch = batch->header.number;
     EXPECT_EQ(batch->columns.size(), batch->expires.size());
@@ -96,7 +96,7 @@ class BatcherTest : public ::testing::Test {
   RefusedBatch refused{&batches};
   Batcher batcher{options, &sim.clock, &access, &queue, &requests, &waiting, sim.clock.wall_us()};
   Position position;
-  std::uint64_t unanswered_reads = 0;
+  std::uint64_t unanswered_parts = 0;
 };
 
 TEST_F(BatcherTest, AnIdleServerDoesNotWaitForCompany) {
@@ -286,12 +286,12 @@ TEST_F(BatcherTest, WhileMuchIsNotAnsweredOnlyWhatReadsLittlePasses) {
   options.batch_max_reads = 100;
   const auto greedy = std::make_shared<Client>("greedy"), light = std::make_shared<Client>("light");
   queue_up(greedy, 1, 90);
-  unanswered_reads = kWholeBatch + kWholeBatch / 5;
+  unanswered_parts = kWholeBatch + kWholeBatch / 5;
   EXPECT_TRUE(next()->parts.empty()) << "its reads would pass the limit";
   queue_up(light, 1);
   EXPECT_EQ(sizes(*next()), Sizes{1});
   EXPECT_EQ(queue.ready(), 1u);
-  unanswered_reads = kWholeBatch;
+  unanswered_parts = kWholeBatch;
   EXPECT_EQ(next()->parts[0].request->client, greedy);
 }
 
