@@ -20,8 +20,8 @@ inline constexpr std::uint64_t kStoredValueParts = 4;
 struct DatabaseOptions {
   // Batcher
   std::uint32_t batch_max_transactions = 8192;
-  std::uint64_t batch_max_bytes = std::uint64_t{16} << 20;  // of its log record; a single transaction may be larger
-  std::uint64_t batch_max_reads = 65536;                    // likewise (core/pipeline/transaction_cost.hpp)
+  std::uint64_t batch_max_bytes = std::uint64_t{8} << 20;  // of its log record; a single transaction may be larger
+  std::uint64_t batch_max_reads = 65536;                   // likewise (core/pipeline/transaction_cost.hpp)
   DurationUs batch_max_delay_us = 1000;   // only while an earlier batch is in flight: an idle server does not wait
   std::uint32_t batch_in_flight_max = 4;  // executed, not yet durable
   DurationUs clock_jump_us_max = DurationUs{24} * 3600 * 1000000;       // core/pipeline/stamp_clock.hpp
@@ -29,8 +29,8 @@ struct DatabaseOptions {
   // Admission
   std::uint64_t queue_transactions_max = 262144;
   std::uint64_t queue_bytes_max = std::uint64_t{256} << 20;
-  std::uint64_t transaction_reads_max = 131072;  // keys that one transaction may look at, uploaded guards not counted
-  std::uint64_t transaction_copies_max = 128;    // PUTs of one transaction that copy the value of an earlier GET
+  std::uint64_t transaction_reads_max = 100000;  // keys that one transaction may look at, uploaded guards not counted
+  std::uint64_t transaction_copies_max = 8;      // PUTs of one transaction that copy the value of an earlier GET
   // Parking
   std::uint64_t parked_max = 1000000;
   std::uint64_t parked_bytes_max = std::uint64_t{1} << 30;

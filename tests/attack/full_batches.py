@@ -98,8 +98,7 @@ def copies(caller, count):
 KINDS = {
     "100,000 keys read": lambda caller: call(caller, "Execute", bytes_field(2, reads_of_100000_keys())),
     "100,000 keys deleted by ranges": deletes,
-    "15 copies of a value of 1 MiB, as many as --batch-max-bytes has room for": lambda caller: copies(caller, 15),
-    "128 copies of a value of 1 MiB": lambda caller: copies(caller, 128),
+    "8 copies of a value of 1 MiB, as many as a transaction may have": lambda caller: copies(caller, 8),
     "8,192 transactions": lambda caller: call(caller, "ExecuteBatch",
                                               batch_of(transaction(add_one(b"a%06d" % key)) for key in range(8192))),
 }

@@ -123,6 +123,8 @@ TEST_F(DatabaseBudgetTest, WokenOnesKeepToTheBudget) {
 
 // What is admitted may copy a value that comes after it.
 TEST_F(DatabaseBudgetTest, ALargerValueReservesForThoseThatMayCopyIt) {
+  options.transaction_copies_max = 10;
+  reopen();
   run(put("large", 1000));
   EXPECT_EQ(log.reserved(), 0u);
   auto waiting = run(wait_and_copy(10));
@@ -143,6 +145,8 @@ TEST_F(DatabaseBudgetTest, ALargerValueReservesForThoseThatMayCopyIt) {
 }
 
 TEST_F(DatabaseBudgetTest, ATransactionThatNoLogRecordHoldsIsRefused) {
+  options.transaction_copies_max = 4096;
+  reopen();
   run(put("large", 1 << 20));
   const auto copies = [](int count) {
     return [=](engine::ColumnsBuilder& b) {

@@ -453,6 +453,7 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 TEST_F(DatabaseClientsTest, AGreedyClientLeavesMemoryForTheDataOfOthers) {
   options.memory_limit = 16384 * kMiB;
   options.data_bytes_max = 8192 * kMiB;
+  options.transaction_copies_max = 128;
   reopen();
   ASSERT_TRUE(run(puts(kMiB))->done);
   const std::vector<Sent> sent = send_all(greedy, waits_and_copies());
@@ -472,6 +473,8 @@ TEST_F(DatabaseClientsTest, AGreedyClientLeavesMemoryForTheDataOfOthers) {
 }
 
 TEST_F(DatabaseClientsTest, AGreedyClientLeavesLogSpaceForOthers) {
+  options.transaction_copies_max = 128;
+  reopen();
   ASSERT_TRUE(run(puts(kMiB))->done);
   log.set_reserve_limit(8192 * kMiB);
   const std::vector<Sent> sent = send_all(greedy, waits_and_copies());
