@@ -42,11 +42,13 @@ void DecodeQueue::wait(const std::shared_ptr<Client>& client, std::uint64_t byte
   changed_.notify_one();
 }
 
-// Takes the one place if it returns true.
+// Takes the room for it if it returns true.
 bool DecodeQueue::may_run_here(const Client& client, std::uint64_t bytes, std::uint64_t queued_max) {
   if (bytes > kHereBytesMax || waiting_.load(std::memory_order_acquire) > 0) return false;
   if (client.queued_transactions.load(std::memory_order_relaxed) >= queued_max) return false;
-  return !runs_here_.exchange(true, std::memory_order_acquire);
+  if (here_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= kHereBytesMax) return true;
+  here_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  return false;
 }
 
 void DecodeQueue::drain() {

@@ -1,8 +1,8 @@
 // Decodes long messages in fair turns between clients. To decode a message of many transactions takes milliseconds.
 // gRPC handles events in the order in which they come, so a client that sends many such messages would make all others
-// wait. A short message is decoded at once, where it came, and never meets this queue. One message of medium length at
-// a time is decoded where it came, too, while no other waits: where there is no crowd, to pass it to another thread
-// would cost more than it is worth, and the other threads of gRPC go on.
+// wait. A short message is decoded at once, where it came, and never meets this queue. Longer ones are decoded where
+// they came, too, as long as they are kHereBytesMax at a time at most, and no other waits: where there is no crowd, to
+// pass them to another thread would cost more than it is worth.
 //
 // Each client has a queue of its own. The client whose next message would end first, if each client had the same part
 // of the time, is served first (start-time fair queueing, as in core/pipeline/turns.hpp; here a message costs its
@@ -30,7 +30,7 @@ namespace kilokv::server {
 
 class DecodeQueue {
  public:
-  // A message up to this length is short, and up to the second length it is of medium length.
+  // A message up to the first length is short. The second one is the most of what is decoded where it came, at a time.
   static constexpr std::uint64_t kShortBytes = 4096, kHereBytesMax = std::uint64_t{256} << 10;
 
   // `bytes_max`: of all messages that wait here. `setting`: the flag that it comes from.
@@ -46,7 +46,7 @@ class DecodeQueue {
   Status run(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max, Work work) {
     if (may_run_here(*client, bytes, queued_max)) {
       work();
-      runs_here_.store(false, std::memory_order_release);
+      here_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
       return {};
     }
     if (Status status = bytes_.charge(client->account(&Client::undecoded_bytes), bytes); !status.ok()) return status;
@@ -79,8 +79,8 @@ class DecodeQueue {
   Message take(Flows::iterator it);
 
   SharedLimit bytes_;
-  std::atomic<bool> runs_here_{false};     // a message of medium length is being decoded where it came
-  std::atomic<std::uint64_t> waiting_{0};  // messages in flows_
+  std::atomic<std::uint64_t> here_bytes_{0};  // of the messages that are being decoded where they came
+  std::atomic<std::uint64_t> waiting_{0};     // messages in flows_
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false, draining_ = false;

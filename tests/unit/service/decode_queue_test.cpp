@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -68,33 +69,37 @@ TEST_F(DecodeQueueTest, BytesThatWaitAreCounted) {
   EXPECT_EQ(queue.bytes(), 0u);
 }
 
-TEST_F(DecodeQueueTest, OneMessageOfMediumLengthIsDecodedWhereItComesWhileNoOtherWaits) {
-  constexpr std::uint64_t kMedium = DecodeQueue::kShortBytes + 1;
-  const auto here = std::this_thread::get_id();
-  std::thread::id first, second, third;
-  std::promise<void> second_ran;
-  const auto run = [&](std::function<void()> work) {
-    EXPECT_TRUE(queue.run(light, kMedium, kAny, std::move(work)).ok());
-  };
-  run([&] {
-    first = std::this_thread::get_id();
-    run([&] { second = std::this_thread::get_id(), second_ran.set_value(); });
-    second_ran.get_future().wait();  // another thread runs it, or this waits for ever
-  });
-  run([&] { third = std::this_thread::get_id(); });
-  EXPECT_EQ(first, here);
-  EXPECT_NE(second, here) << "the place was taken";
-  EXPECT_EQ(third, here) << "the place is free again";
+// Runs `work` as a message of `bytes`, and waits until it has run. Returns the thread that ran it.
+class DecodeHereTest : public DecodeQueueTest {
+ protected:
+  std::thread::id run(
+      std::uint64_t bytes, const std::function<void()>& work = [] {}) {
+    std::promise<std::thread::id> ran;
+    EXPECT_TRUE(queue.run(light, bytes, kAny, [&] { work(), ran.set_value(std::this_thread::get_id()); }).ok());
+    return ran.get_future().get();
+  }
+  const std::thread::id here = std::this_thread::get_id();
+};
 
+TEST_F(DecodeHereTest, MessagesAreDecodedWhereTheyComeWhileThereIsRoom) {
+  constexpr std::uint64_t kHalf = DecodeQueue::kHereBytesMax / 2;
+  std::thread::id second, third;
+  EXPECT_EQ(run(kHalf, [&] { second = run(kHalf, [&] { third = run(DecodeQueue::kShortBytes + 1); }); }), here);
+  EXPECT_EQ(second, here);
+  EXPECT_NE(third, here) << "the two before it took all the room";
+  EXPECT_EQ(run(2 * kHalf), here) << "the room is free again";
+  EXPECT_NE(run(2 * kHalf + 1), here);
+}
+
+TEST_F(DecodeHereTest, WhileAnotherWaitsNoneIsDecodedWhereItComes) {
   close_gate(greedy);
-  ASSERT_TRUE(send(greedy, kMedium).ok());
+  ASSERT_TRUE(send(greedy, DecodeQueue::kShortBytes + 1).ok());
   EXPECT_TRUE(decoded().empty()) << "its client has enough in the admission queue";
-  std::thread::id fourth;
-  run([&] { fourth = std::this_thread::get_id(); });
+  EXPECT_NE(run(DecodeQueue::kShortBytes + 1), here);
   open_gate(greedy);
   queue.drain();
-  EXPECT_NE(fourth, here) << "another message waited";
   EXPECT_EQ(decoded().size(), 1u);
+  EXPECT_EQ(run(DecodeQueue::kShortBytes + 1), here);
 }
 
 TEST_F(DecodeQueueTest, ALightClientDoesNotWaitForAllMessagesOfAGreedyOne) {
