@@ -65,20 +65,22 @@ if [ -n "$wrong" ]; then
 fi
 
 if [ "$quick" = yes ]; then
-  chains=50 any_order_chains=20 verify_batches=3 verify_large=4096 keys=20000 duration=30ms warmup=2
-  sizes=(1024 8192) thetas=(0.5 1.2) large_accounts=100000 large_sizes=(8192)
-  rows=20000 rows_batch=1024 payers=60000 warehouses=2
+  chains=50 any_order_chains=20 verify_batches=2 verify_stage=2048 verify_large=2048 verify_thousands=2
+  keys=20000 duration=10ms warmup=2
+  sizes=(1024 4096) thetas=(0.5 1.2) thetas_batch=4096 large_accounts=100000 large_sizes=(8192)
+  rows=20000 rows_batch=1024 payers=6000 warehouses=2
   compare=(--batch 1024 --duration 5ms --verify 1)
-  prstm=(--workloads bank-semantic --semantic-shares '0,1' --records-per-lock 1)
+  prstm=(--workloads bank-semantic --semantic-shares 1 --records-per-lock 1 --keys 4096)
   kilo=(--workloads ht-h --concurrency-limits '0,64')
-  local=(--workloads local-ht --sizes 16) workloads=(--workloads 'bank,ht-h')
-  contention=(--operations 1 --update-shares 0.5 --thetas 0.99)
+  local=(--workloads local-ht --sizes 16) workloads=(--workloads 'bank,ht-h' --keys 4096)
+  contention=(--operations 1 --update-shares 0.5 --thetas 0.99 --keys 4096)
   roofline_bytes=268435456 roofline_repetitions=3
   validate=(--reads 2000 --records 4000 --repeats 1 --duration 1ms)
 else
-  chains=1000 any_order_chains=300 verify_batches=10 verify_large=65536 keys=500000 duration=250ms warmup=6
-  sizes=(262144 1000000 16384 1024) thetas=(0.5 1.2 0.8 1.0 0.6 0.7 0.9 1.1) large_accounts=2500000
-  large_sizes=(262144 1000000) rows=10500000 rows_batch=1000000 payers=1920000 warehouses=64
+  chains=1000 any_order_chains=300 verify_batches=10 verify_stage=4096 verify_large=65536 verify_thousands=100
+  keys=500000 duration=250ms warmup=6
+  sizes=(262144 1000000 16384 1024) thetas=(0.5 1.2 0.8 1.0 0.6 0.7 0.9 1.1) thetas_batch=16384
+  large_accounts=2500000 large_sizes=(262144 1000000) rows=10500000 rows_batch=1000000 payers=1920000 warehouses=64
   compare=(--batch 16384 --duration 50ms --verify 1)
   prstm=() kilo=() local=(--sizes '2,4,8,16,32,64,128,256') workloads=()
   contention=(--operations '1,8' --update-shares '0.5,1' --thetas '0,0.99,1.2,10')
@@ -416,18 +418,20 @@ verify() {
 check_workloads() {
   local strategy
   local few=(--no-ranges --workload all --keys 64 --batches "$verify_batches")
+  local full=(--keys "${verify_thousands}000" --batch "$verify_large" --batches 2)
+  local large="${verify_thousands}k keys, batches of $verify_large"
   verify 'all workloads, 64 keys' 40 device ordered "${few[@]}" --batch 1024
   for strategy in prstm lock gpustm kilo local; do
     verify "all workloads, 64 keys, $strategy" 40 device "$strategy" "${few[@]}" --batch 1024
   done
-  verify 'all workloads, 64 keys, local, a stage of 8 blocks' 40 device local --stage-blocks 8 "${few[@]}" --batch 4096
+  verify 'all workloads, 64 keys, local, a stage of 8 blocks' 40 device local --stage-blocks 8 "${few[@]}" \
+    --batch "$verify_stage"
   verify 'all workloads with ranges, auto' 40 found auto --workload all --keys 1000 --batch 2048 \
     --batches "$verify_batches"
-  verify "all workloads, 100k keys, batches of $verify_large" 90 device ordered --no-ranges --workload all \
-    --keys 100000 --batch "$verify_large" --batches 2
+  verify "all workloads, $large" 90 device ordered --no-ranges --workload all "${full[@]}"
   for strategy in prstm lock gpustm kilo local; do
-    verify "bank zipf 0.99, 100k keys, batches of $verify_large, $strategy" 40 device "$strategy" --workload bank \
-      --keys 100000 --distribution zipf:0.99 --batch "$verify_large" --batches 2
+    verify "bank zipf 0.99, $large, $strategy" 40 device "$strategy" --workload bank --distribution zipf:0.99 \
+      "${full[@]}"
   done
 }
 
@@ -682,7 +686,7 @@ measure_workloads() {
     measure "bank, $large_accounts accounts" "batch $size" bank "$size" --keys "$large_accounts"
   done
   for theta in "${thetas[@]}"; do
-    measure 'contention, bank' "zipf $theta" bank 16384 --keys "$keys" --distribution "zipf:$theta"
+    measure 'contention, bank' "zipf $theta" bank "$thetas_batch" --keys "$keys" --distribution "zipf:$theta"
   done
   for size in "${sizes[@]}"; do
     measure 'bank uniform' "batch $size" bank "$size" --keys "$keys"

@@ -186,8 +186,8 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("bank uniform, batch 1024, serial", self.steps(report, "passed"))
 
     def test_batch_that_ran_on_the_cpu_instead(self):
-        bench = f"case \"$*\" in *--verify*100000*) echo '{DOCUMENT % 2}'; exit ;; esac\n{GOOD_BENCH}"
-        self.assert_fails("checks", "verify, all workloads, 100k keys, batches of 4096",
+        bench = f"case \"$*\" in *--verify*--keys\\ 2000\\ *) echo '{DOCUMENT % 2}'; exit ;; esac\n{GOOD_BENCH}"
+        self.assert_fails("checks", "verify, all workloads, 2k keys, batches of 2048",
                           "2 of 3 batches ran on the device: planted", **{"kilokv-engine-bench": bench})
 
     def test_auto_without_the_device(self):

@@ -1,29 +1,27 @@
 #!/usr/bin/env python3
-"""What the compiler makes of the engine's kernels, for each architecture, without a GPU: registers, shared memory,
-stack, spills, and the share of a multiprocessor's threads that can run (occupancy). With --library: whether the built
-library has machine code of each kernel for each of them.
+"""What the compiler made of the engine's kernels, without a GPU: registers, shared memory, stack, and the share of a
+multiprocessor's threads that can run (occupancy), for each architecture. It reads the machine code in the built library.
 
-Compiles the sources of engine/exec once more, as the build does, into a folder that is removed. Exit codes: 0 good; 1 a
-kernel spills or has a stack, or machine code is missing; 2 wrong usage, or the sources do not compile.
+Exit codes: 0 good; 1 a kernel has a stack, or machine code is missing; 2 wrong usage, or there is no such library. What
+spills is on the stack, too.
 """
 
 import argparse
 import glob
 import os
 import re
-import shutil
 import struct
-import subprocess
 import sys
-import tempfile
 from typing import NamedTuple
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-AGAIN = os.path.join(ROOT, "cmake", "again_after_crash.sh")  # the compiler of kernels crashes at times
+LIBRARY = os.path.join(ROOT, "build/release/engine/libkilokv_engine.a")
+SOURCES = os.path.join(ROOT, "engine/exec")
 
 WARP_THREADS = 32
 REGISTERS, REGISTERS_UNIT = 65536, 256  # of a multiprocessor; a warp's share is rounded up to the unit
 THREADS_MAX, BLOCKS_MAX = 2048, 32      # of a multiprocessor
+BLOCK_THREADS_MAX = 1024
 SHARED_UNIT, SHARED_RESERVED = 128, 1024  # bytes; what is reserved is of each block
 # Shared memory of a multiprocessor, in bytes, as the CUDA programming guide tells it for each architecture.
 SHARED_BYTES = {"sm_80": 164 * 1024, "sm_90": 228 * 1024}
@@ -34,9 +32,7 @@ class Kernel(NamedTuple):
     architecture: str
     registers: int
     shared_bytes: int
-    stack_bytes: int   # of a thread, in slow memory
-    spill_stores: int  # bytes
-    spill_loads: int   # bytes
+    stack_bytes: int  # of a thread, in slow memory
     block_threads: int
 
     def blocks(self):
@@ -66,39 +62,6 @@ def short_name(symbol):
     return found
 
 
-def block_threads(ptx):
-    """Symbol -> threads of a block, of those kernels that tell them."""
-    return {match[1]: int(match[2])
-            for match in re.finditer(r"\.entry\s+(\w+)[^{]*?\.maxntid\s+(\d+)", ptx, re.DOTALL)}
-
-
-def parse_usage(text, threads):
-    """The kernels that `ptxas -v` told of."""
-    entry = re.compile(
-        r"Compiling entry function '(\w+)' for '(sm_\d+)'"
-        r".*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
-        r".*?Used (\d+) registers([^\n]*)", re.DOTALL)
-    for match in entry.finditer(text):
-        shared = re.search(r"(\d+) bytes smem", match[7])
-        yield Kernel(short_name(match[1]), match[2], int(match[6]), int(shared[1]) if shared else 0, int(match[3]),
-                     int(match[4]), int(match[5]), threads.get(match[1], 1024))
-
-
-def compile_kernels(nvcc, source, architectures):
-    """The kernels of a source. Raises CalledProcessError."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [AGAIN, nvcc, "-std=c++20", "-O3", "-DNDEBUG", "--expt-relaxed-constexpr", f"-I{ROOT}", "-Xptxas=-v",
-                   "--keep", f"--keep-dir={folder}", "--threads=2", "-c", source, "-o", os.path.join(folder, "out.o")]
-        for architecture in architectures:
-            command.append(f"-gencode=arch={architecture.replace('sm_', 'compute_')},code={architecture}")
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        threads = {}
-        for path in glob.glob(os.path.join(folder, "*.ptx")):
-            with open(path, encoding="utf-8") as file:
-                threads.update(block_threads(file.read()))
-        return sorted(parse_usage(done.stdout + done.stderr, threads))
-
-
 FATBIN_MAGIC = struct.pack("<IHH", 0xBA55ED50, 1, 16)  # magic, version, bytes of the header
 FATBIN_ELF = 2                                         # the kind of an entry that is machine code
 
@@ -122,30 +85,74 @@ def machine_code(data):
         begin = data.find(FATBIN_MAGIC, begin + 1)
 
 
-def missing_code(data, kernels):
-    """A line for each kernel that the library has no machine code of."""
-    images = list(machine_code(data))
-    for kernel in kernels:
-        of_architecture = [image for architecture, image in images if architecture == kernel.architecture]
-        if None in of_architecture:
-            yield f"code for {kernel.architecture} is compressed: whether {kernel.name} is in it cannot be seen"
-        elif not any(kernel.name.encode() in image for image in of_architecture):
-            yield f"{kernel.name}: no machine code for {kernel.architecture}"
+# Attributes in the sections .nv.info and .nv.info.KERNEL.
+MAX_THREADS, FRAME_BYTES, STACK_BYTES, REGISTER_COUNT = 0x05, 0x11, 0x12, 0x2F
+SIZED = 4             # the form of an attribute with a size and a value; all others have 4 bytes
+NO_BYTES_IN_FILE = 8  # the type of a section
+IS_KERNEL = 0x10      # of a symbol
 
 
-def spilling(kernels):
-    """A line for each kernel that spills, or whose variables are not in registers."""
-    for kernel in kernels:
-        if kernel.spill_stores or kernel.spill_loads:
-            yield (f"{kernel.name}: spills on {kernel.architecture}: {kernel.spill_stores} bytes of stores, "
-                   f"{kernel.spill_loads} of loads")
-        elif kernel.stack_bytes:
-            yield f"{kernel.name}: {kernel.stack_bytes} bytes of stack on {kernel.architecture}"
+def text_at(data, begin):
+    return data[begin:data.index(b"\0", begin)].decode()
+
+
+def sections(image):
+    """Name -> (bytes in the file, size) of the sections of an ELF image."""
+    headers_begin, = struct.unpack_from("<Q", image, 40)
+    count, names = struct.unpack_from("<HH", image, 60)
+    headers = [struct.unpack_from("<IIQQQQ", image, headers_begin + 64 * i) for i in range(count)]
+    return {text_at(image, headers[names][4] + name):
+            (b"" if kind == NO_BYTES_IN_FILE else image[begin:begin + size], size)
+            for name, kind, _, _, begin, size in headers}
+
+
+def attributes(info):
+    """Yields (number, value): the value is of 32-bit words."""
+    at = 0
+    while at < len(info):
+        form, number, size = struct.unpack_from("<BBH", info, at)
+        at += 4
+        if form == SIZED:
+            yield number, struct.unpack_from(f"<{size // 4}I", info, at)
+            at += size
+
+
+def kernels_of(architecture, image):
+    """Yields the kernels of an ELF image."""
+    found = sections(image)
+    # (attribute, index of a symbol) -> number
+    told = {(number, value[0]): value[1] for number, value in attributes(found[".nv.info"][0])}
+    # Where there is such a section, the size of each block's shared memory contains what is reserved.
+    reserved = SHARED_RESERVED if ".nv.shared.reserved.0" in found else 0
+    for index, (name, _, other) in enumerate(struct.iter_unpack("<IBB18x", found[".symtab"][0])):
+        if other & IS_KERNEL:
+            symbol = text_at(found[".strtab"][0], name)
+            _, shared = found.get(f".nv.shared.{symbol}", (b"", 0))
+            limits = dict(attributes(found[f".nv.info.{symbol}"][0]))
+            yield Kernel(short_name(symbol), architecture, told[REGISTER_COUNT, index], max(shared - reserved, 0),
+                         max(told[FRAME_BYTES, index], told[STACK_BYTES, index]),
+                         limits.get(MAX_THREADS, (BLOCK_THREADS_MAX,))[0])
+
+
+def declared(folder):
+    """The names of the kernels in the sources below a folder."""
+    for path in glob.glob(os.path.join(folder, "**/*.cu"), recursive=True):
+        with open(path, encoding="utf-8") as file:
+            yield from re.findall(r"__global__[^;{]*?\bvoid\s+(\w+)\s*\(", file.read())
+
+
+def missing(kernels, names, architectures):
+    """A line for each kernel and architecture without machine code: a kernel of these names, or one that another
+    architecture has."""
+    there = {(kernel.name, kernel.architecture) for kernel in kernels}
+    for name in sorted({*names, *(kernel.name for kernel in kernels)}):
+        for architecture in architectures:
+            if (name, architecture) not in there:
+                yield f"{name}: no machine code for {architecture}"
 
 
 def table(kernels):
-    columns = ["kernel", "arch", "registers", "shared", "stack", "spill stores", "spill loads", "threads a block",
-               "blocks per SM", "occupancy"]
+    columns = ["kernel", "arch", "registers", "shared", "stack", "threads a block", "blocks per SM", "occupancy"]
     rows = [columns, ["---"] + ["---:"] * (len(columns) - 1)]
     for kernel in kernels:
         rows.append([kernel.name, *map(str, kernel[1:]), str(kernel.blocks()), f"{kernel.occupancy():.1%}"])
@@ -155,24 +162,34 @@ def table(kernels):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--nvcc", default=shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc", help="the compiler")
     parser.add_argument("--architectures", default=",".join(SHARED_BYTES), help="comma-separated (default %(default)s)")
-    parser.add_argument("--library", help="built library, object or program that must have code of all kernels")
-    parser.add_argument("sources", nargs="*", default=sorted(glob.glob(os.path.join(ROOT, "engine/exec/**/*.cu"), recursive=True)),
-                        help="default: those of engine/exec")
+    parser.add_argument("--sources", default=SOURCES, help="folder of the kernels that must be there (default: engine/exec)")
+    parser.add_argument("library", nargs="?", default=LIBRARY,
+                        help="library, object or program (default: the engine's in build/release)")
     options = parser.parse_args()
-    kernels = []
-    for source in options.sources:
-        try:
-            kernels += compile_kernels(options.nvcc, source, options.architectures.split(","))
-        except (OSError, subprocess.CalledProcessError) as error:
-            print(f"{source}: {error}\n{getattr(error, 'stderr', '')}", file=sys.stderr)
-            return 2
-    print(table(kernels))
-    problems = list(spilling(kernels)) if kernels else ["no kernel was found"]
-    if options.library:
+    try:
         with open(options.library, "rb") as file:
-            problems += missing_code(file.read(), kernels)
+            data = file.read()
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return 2
+    architectures = options.architectures.split(",")
+    kernels, problems = [], []
+    for architecture, image in machine_code(data):
+        if architecture not in architectures:
+            continue
+        if image is None:
+            print(f"the machine code for {architecture} is compressed, so it cannot be read")
+            return 1
+        kernels += kernels_of(architecture, image)
+    kernels.sort()
+    print(table(kernels))
+    names = set(declared(options.sources))
+    if not names:
+        problems.append(f"no kernel is in the sources of {options.sources}")
+    problems += missing(kernels, names, architectures)
+    problems += [f"{kernel.name}: {kernel.stack_bytes} bytes of stack on {kernel.architecture}"
+                 for kernel in kernels if kernel.stack_bytes]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

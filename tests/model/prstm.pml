@@ -1,5 +1,5 @@
-/* The lock protocol of PR-STM as engine/stm/papers/prstm.hpp builds it: three transactions over two records with a lock each,
- * every interleaving. prstm_model_test.py runs it.
+/* The lock protocol of PR-STM as engine/stm/papers/prstm.hpp builds it: three transactions over two records with a lock
+ * each, every interleaving. prstm_model_test.py runs it.
  *
  * Checked, when all have committed: replayed one by one in ticket order the transactions read what they have read and
  * leave what the records hold (serializability in the order that is reported); no lock is held, and each version counts
@@ -8,8 +8,9 @@
  * it has pre-locked or claimed, when it locks everything, nobody locks before it commits but who looked for a claim
  * before that. And that in the end no claim is left.
  *
- * A step is one access to shared memory; what stands between two of them is local. A transaction writes its own number,
- * so a value tells who wrote it: where all reads are right, what is computed from them is.
+ * A step is one access to shared memory; what stands between two of them is local. The local part is in the same
+ * `atomic` as the step before it, at the end. So it makes no interleavings and no states of its own. A transaction writes
+ * its own number, so a value tells who wrote it: where all reads are right, what is computed from them is.
  *
  * Left out: weak memory, several records under one lock, guards and postponement (the simulator has them); wrap of
  * versions and positions (64-bit lock words leave room for them); ranges of tickets. Gaps that failed attempts leave
@@ -66,8 +67,10 @@
 /* The record that is locked i-th: in the order of the records, or in that in which the transaction reads. */
 #ifdef UNSORTED
 #define IN_ORDER(i) ((i) ^ down)
+#define FLIPPED down
 #else
 #define IN_ORDER(i) (i)
+#define FLIPPED 0
 #endif
 
 /* Sets are bits. */
@@ -128,23 +131,14 @@ inline pass_turn() {
 #define STEP true
 #endif
 
-inline take_ticket() {
-  atomic { STEP; tickets++; ticket[me] = tickets }
-}
+/* The inlines down to `next_release` are the local parts. Each of them looks for the next step and jumps there. */
 
 inline give_ticket_back() {
   if
   :: ticket[me] != 0 ->
-     i = 0;
-     do
-     :: i < TRANSACTIONS ->
-        if
-        :: ticket[i] > ticket[me] -> ticket[i]--
-        :: else
-        fi;
-        i++
-     :: else -> break
-     od;
+     ticket[0] = ticket[0] - (ticket[0] > ticket[me]);
+     ticket[1] = ticket[1] - (ticket[1] > ticket[me]);
+     ticket[2] = ticket[2] - (ticket[2] > ticket[me]);
      ticket[me] = 0;
      tickets--
   :: else
@@ -158,33 +152,166 @@ inline forget_reads() {
   saw_tag[me * RECORDS + 1] = 0
 }
 
-/* Reads that no own lock covers: nobody has them locked, and their version is still that which was read. A pre-lock of
- * another is no conflict yet. */
-inline validate() {
-  i = 0;
-  do
-  :: i == RECORDS -> break
-  :: i < RECORDS && !HAS(reads & ~locked, i) -> i++
+/* The first i, from the present one on, whose record is in the set; RECORDS if there is none. */
+#define SKIP_TO(set, flipped) \
+  i = (i == 0 && HAS(set, flipped) -> 0 : (i <= 1 && HAS(set, 1 ^ (flipped)) -> 1 : RECORDS))
+
+inline begin_attempt() {
+  optimistic = (attempts < ATTEMPTS_OPTIMISTIC || PLANT == NEVER_PESSIMISTIC);
+  need = (optimistic -> writes : reads | writes);
+  if
+  :: optimistic -> next_read()
+  :: else -> begin_locks()
+  fi
+}
+
+inline next_read() {
+  SKIP_TO(reads, down);
+  if
+  :: i < RECORDS -> record = i ^ down; goto read
+  :: else -> i = 0; begin_locks()
+  fi
+}
+
+inline begin_locks() {
+#if PLANT == TICKET_FIRST
+  goto take_ticket
+#else
+  next_prelock()
+#endif
+}
+
+inline next_prelock() {
+  SKIP_TO(need, FLIPPED);
+  if
+  :: i < RECORDS -> record = IN_ORDER(i); goto prelock
+#if PLANT == VALIDATE_FIRST
+  :: i == RECORDS && optimistic -> i = 0; next_validation()
+#endif
+  :: else -> i = 0; next_lock()
+  fi
+}
+
+inline next_lock() {
+  SKIP_TO(need & ~locked, FLIPPED);
+  if
+  :: i < RECORDS -> record = IN_ORDER(i); goto lock
+  :: else -> i = 0; end_locks()
+  fi
+}
+
+/* Reads that no own lock covers are validated early, so that few tickets are wasted, and then again behind the ticket. */
+#define UNCOVERED (optimistic -> reads & ~locked : 0)
+
+inline end_locks() {
+#if PLANT == TICKET_FIRST
+  next_validation()
+#elif PLANT == VALIDATE_FIRST
+  goto take_ticket
+#else
+  SKIP_TO(UNCOVERED, 0);
+  if
+  :: i < RECORDS -> goto validate
+  :: else -> i = 0; goto take_ticket
+  fi
+#endif
+}
+
+inline next_validation() {
+  SKIP_TO(UNCOVERED, 0);
+  if
+  :: i < RECORDS -> goto validate
+#if PLANT == VALIDATE_FIRST
+  :: else -> i = 0; next_lock()
+#else
+  :: i == RECORDS && ticket[me] == 0 -> i = 0; goto take_ticket
+  :: else -> i = 0; next_locked_read()
+#endif
+  fi
+}
+
+/* Nothing fails from here on. */
+inline next_locked_read() {
+  if
+  :: me == 0 -> wanted = 0
+  :: else
+  fi;
+  SKIP_TO((optimistic -> 0 : reads), 0);
+  if
+  :: i < RECORDS -> goto read_locked
+  :: else -> i = 0; next_write()
+  fi
+}
+
+inline next_write() {
+  SKIP_TO(writes, 0);
+  if
+  :: i < RECORDS -> goto write
+  :: else -> i = 0; next_unlock()
+  fi
+}
+
+inline next_unlock() {
+  SKIP_TO(need, 0);
+  if
+  :: i < RECORDS -> goto unlock
   :: else ->
-     atomic {
-       STEP;
-       if
-       :: VERSION(lock_word[i]) != version[i] -> goto conflict
-       :: IS_LOCKED(lock_word[i]) && PLANT != VALIDATE_LOCKED -> goto conflict
-       :: else -> i++
-       fi
-     }
-  od
+     optimistic = false;
+     attempts = 0;
+     need = 0;
+     prelocked = 0;
+     locked = 0;
+     late = 0;
+     i = 0;
+     version[0] = 0;
+     version[1] = 0;
+#ifdef LOCKSTEP
+     done[me] = true;
+#endif
+     committed++;
+     goto leave
+  fi
+}
+
+inline refuse() {
+  if
+  :: !optimistic && PLANT != GIVE_BACK -> prelocked = 0 /* the locks keep its number: it will find them */
+  :: else
+  fi;
+  fail()
+}
+
+inline fail() {
+  give_ticket_back();
+  word = 0;
+  record = 0;
+  is_claimed = false;
+  late = 0;
+  forget_reads();
+  i = 0;
+  next_release()
+}
+
+inline next_release() {
+  SKIP_TO(prelocked | locked, 0);
+  if
+  :: i < RECORDS -> goto release
+  :: else ->
+     i = 0;
+     prelocked = 0;
+     locked = 0;
+     version[0] = 0;
+     version[1] = 0;
+     attempts = (attempts < ATTEMPTS_OPTIMISTIC -> attempts + 1 : attempts);
+     goto accept_again
+  fi
 }
 
 inline read_version() {
-  atomic {
-    STEP;
-    if
-    :: IS_LOCKED(lock_word[record]) && PLANT != READ_UNCHECKED -> goto conflict
-    :: else -> version[record] = VERSION(lock_word[record])
-    fi
-  }
+  if
+  :: IS_LOCKED(lock_word[record]) && PLANT != READ_UNCHECKED -> fail()
+  :: else -> version[record] = VERSION(lock_word[record])
+  fi
 }
 
 inline got_prelock() {
@@ -211,10 +338,6 @@ inline got_lock() {
   i++
 }
 
-inline unlock(next) {
-  atomic { STEP; lock_word[i] = WORD(next, 0, FREE); i++ }
-}
-
 proctype transaction(byte me; byte reads; byte writes; bit down) {
   bool optimistic;
   byte attempts, need, prelocked, locked;
@@ -228,257 +351,176 @@ proctype transaction(byte me; byte reads; byte writes; bit down) {
   :: i < DELAY_MAX -> atomic { STEP; i++ }
   :: break
   od;
-#endif
-
-attempt:
-  optimistic = (attempts < ATTEMPTS_OPTIMISTIC || PLANT == NEVER_PESSIMISTIC);
-  need = (optimistic -> writes : reads | writes);
-
   i = 0;
-  do
-  :: !optimistic || i == RECORDS -> break
-  :: optimistic && i < RECORDS && !HAS(reads, i ^ down) -> i++
-  :: else ->
-     record = i ^ down;
-#if PLANT != READ_UNCHECKED
-     read_version();
-#endif
-     atomic { STEP; saw_value[me * RECORDS + record] = value[record] }
-     atomic { STEP; saw_tag[me * RECORDS + record] = tag[record] }
-#if PLANT == READ_UNCHECKED
-     read_version();
-#endif
-     atomic { record = 0; i++ }
-  od;
-
-#if PLANT == TICKET_FIRST
-  take_ticket();
 #endif
 
-  i = 0;
-prelock:
-  do
-  :: i == RECORDS -> break
-  :: i < RECORDS && !HAS(need, IN_ORDER(i)) -> i++
-  :: else ->
-     record = IN_ORDER(i);
-     atomic {
-       STEP;
-       word = lock_word[record];
-       if
-       :: optimistic && HAS(reads, record) && VERSION(word) != version[record] -> goto conflict
-       :: IS_LOCKED(word) && !STEALS_LOCKED(word) ->
-          if
-          :: optimistic || PLANT == NO_CLAIMS -> want(); goto refused
-          :: else -> word = WORD(0, 0, LOCKED)
-          fi
-       :: STATE(word) == PRELOCKED && OWNER(word) == me -> /* kept */
-          got_prelock();
-          word = 0;
-          record = 0;
-          goto prelock
-       :: STATE(word) == PRELOCKED && OWNER(word) < me && PLANT != STEAL_FROM_HIGHER -> goto refused
-       :: else
-       fi
-     }
-     atomic {
-       STEP;
-       if
-       :: IS_LOCKED(word) && !STEALS_LOCKED(word) ->
-          if
-          :: !IS_BEFORE(claim[record], me) || PLANT == REPLACE_CLAIMS -> claim[record] = CLAIM(me); want()
-          :: else
-          fi;
-          goto refused
-       :: else ->
-          if
-          :: IS_BEFORE(claim[record], me) && PLANT != IGNORE_CLAIMS -> goto refused
-          :: else
-          fi;
-          is_claimed = (claim[record] == CLAIM(me));
-          late = late | (me != 0 -> wanted & BIT(record) : 0)
-       fi
-     }
-     atomic {
-       STEP;
-       if
-       :: lock_word[record] == word && optimistic && STATE(word) == FREE -> /* both steps in one */
-          lock_word[record] = WORD(VERSION(word), me, LOCKED);
-          got_lock()
-       :: lock_word[record] == word && (!optimistic || STATE(word) != FREE) &&
-             (!IS_LOCKED(word) || STEALS_LOCKED(word)) ->
-          lock_word[record] = WORD(VERSION(word), me, PRELOCKED);
-          want();
-          got_prelock()
-       :: else -> /* changed meanwhile: look again */
-          late = late & ~BIT(record);
-          is_claimed = false
-       fi;
-       word = 0;
-       if
-       :: !is_claimed || PLANT == KEEP_CLAIMS -> is_claimed = false; record = 0
-       :: else
-       fi
-     }
-     if
-     :: is_claimed ->
-        atomic {
-          STEP;
-          if
-          :: claim[record] == CLAIM(me) -> claim[record] = 0
-          :: else
-          fi;
-          is_claimed = false;
-          record = 0
-        }
-     :: else
-     fi
-  od;
-
-#if PLANT == VALIDATE_FIRST
-  if
-  :: optimistic -> validate()
-  :: else
-  fi;
-#endif
-
-  i = 0;
-  do
-  :: i == RECORDS -> break
-  :: i < RECORDS && (!HAS(need, IN_ORDER(i)) || HAS(locked, IN_ORDER(i))) -> i++
-  :: else ->
-     record = IN_ORDER(i);
-     atomic {
-       STEP;
-       if
-       :: lock_word[record] == WORD(version[record], me, PRELOCKED) ->
-          word = WORD(version[record], me, LOCKED);
-          lock_word[record] = word;
-          got_lock();
-          prelocked = prelocked & ~BIT(record);
-          word = 0;
-          record = 0
-       :: else -> goto conflict
-       fi
-     }
-  od;
-
-#if PLANT != VALIDATE_FIRST
-  if
-  :: optimistic -> validate() /* early, so that few tickets are wasted */
-  :: else
-  fi;
-#endif
-#if PLANT != TICKET_FIRST
-  take_ticket();
-#endif
-#if PLANT != VALIDATE_FIRST && PLANT != VALIDATE_NO_MORE
-  if
-  :: optimistic -> validate()
-  :: else
-  fi;
-#endif
-
-  /* Nothing fails from here on. */
-  if
-  :: me == 0 -> wanted = 0
-  :: else
-  fi;
-  i = 0;
-  do
-  :: optimistic || i == RECORDS -> break
-  :: !optimistic && i < RECORDS && !HAS(reads, i) -> i++
-  :: else ->
-     atomic { STEP; saw_value[me * RECORDS + i] = value[i] }
-     atomic { STEP; saw_tag[me * RECORDS + i] = tag[i]; i++ }
-  od;
-  i = 0;
-  do
-  :: i == RECORDS -> break
-  :: i < RECORDS && !HAS(writes, i) -> i++
-  :: else ->
-     atomic { STEP; value[i] = me + 1 }
-     atomic { STEP; tag[i] = me + 1; i++ }
-  od;
-  i = 0;
-  do
-  :: i == RECORDS -> break
-  :: i < RECORDS && !HAS(need, i) -> i++
-  :: else -> unlock(version[i] + (HAS(writes, i) && PLANT != VERSION_KEPT))
-  od;
-  goto commit;
-
-refused:
-  atomic {
-    if
-    :: !optimistic && PLANT != GIVE_BACK -> goto accept_again
-    :: else
-    fi
-  }
-
-conflict:
-  atomic {
-    give_ticket_back();
-    word = 0;
-    record = 0;
-    is_claimed = false;
-    late = 0;
-    i = 0;
-    forget_reads()
-  }
-  do
-  :: i == RECORDS -> break
-  :: i < RECORDS && !HAS(prelocked | locked, i) -> i++
-  :: i < RECORDS && HAS(locked, i) -> unlock(version[i])
-  :: i < RECORDS && HAS(prelocked, i) ->
-     atomic {
-       STEP;
-       if
-       :: lock_word[i] == WORD(version[i], me, PRELOCKED) || PLANT == RELEASE_STOLEN ->
-          lock_word[i] = WORD(version[i], 0, FREE)
-       :: else
-       fi;
-       i++
-     }
-  od;
 /* Passed again and again: an error, "acceptance cycle". */
 accept_again:
-  atomic {
-#if PLANT == TICKET_FIRST
-    give_ticket_back();
-#endif
-    prelocked = 0;
-    locked = 0;
-    i = 0;
-    record = 0;
-    word = 0;
-    is_claimed = false;
-    late = 0;
-    version[0] = 0;
-    version[1] = 0;
-    attempts = (attempts < ATTEMPTS_OPTIMISTIC -> attempts + 1 : attempts)
-  }
-  goto attempt;
+  atomic { begin_attempt() }
 
-commit:
+read:
+#if PLANT != READ_UNCHECKED
+  atomic { STEP; read_version() }
+#endif
+  atomic { STEP; saw_value[me * RECORDS + record] = value[record] }
   atomic {
-    optimistic = false;
-    attempts = 0;
-    need = 0;
-    prelocked = 0;
-    locked = 0;
-    late = 0;
-    i = 0;
-    version[0] = 0;
-    version[1] = 0
+    STEP;
+    saw_tag[me * RECORDS + record] = tag[record];
+#if PLANT == READ_UNCHECKED
   }
   atomic {
     STEP;
-#ifdef LOCKSTEP
-    done[me] = true;
+    read_version();
 #endif
-    committed++
+    record = 0;
+    i++;
+    next_read()
   }
+
+prelock:
+  atomic {
+    STEP;
+    word = lock_word[record];
+    if
+    :: optimistic && HAS(reads, record) && VERSION(word) != version[record] -> skip
+    :: IS_LOCKED(word) && !STEALS_LOCKED(word) ->
+       if
+       :: optimistic || PLANT == NO_CLAIMS -> want()
+       :: else -> word = WORD(0, 0, LOCKED); goto look_at_claim
+       fi
+    :: STATE(word) == PRELOCKED && OWNER(word) == me -> /* kept */
+       got_prelock();
+       word = 0;
+       record = 0;
+       next_prelock()
+    :: STATE(word) == PRELOCKED && OWNER(word) < me && PLANT != STEAL_FROM_HIGHER -> skip
+    :: else -> goto look_at_claim
+    fi;
+    refuse()
+  }
+look_at_claim:
+  atomic {
+    STEP;
+    if
+    :: IS_LOCKED(word) && !STEALS_LOCKED(word) ->
+       if
+       :: !IS_BEFORE(claim[record], me) || PLANT == REPLACE_CLAIMS -> claim[record] = CLAIM(me); want()
+       :: else
+       fi
+    :: else ->
+       if
+       :: IS_BEFORE(claim[record], me) && PLANT != IGNORE_CLAIMS -> skip
+       :: else ->
+          is_claimed = (claim[record] == CLAIM(me));
+          late = late | (me != 0 -> wanted & BIT(record) : 0);
+          goto swap
+       fi
+    fi;
+    refuse()
+  }
+swap:
+  atomic {
+    STEP;
+    if
+    :: lock_word[record] == word && optimistic && STATE(word) == FREE -> /* both steps in one */
+       lock_word[record] = WORD(VERSION(word), me, LOCKED);
+       got_lock()
+    :: lock_word[record] == word && (!optimistic || STATE(word) != FREE) &&
+          (!IS_LOCKED(word) || STEALS_LOCKED(word)) ->
+       lock_word[record] = WORD(VERSION(word), me, PRELOCKED);
+       want();
+       got_prelock()
+    :: else -> /* changed meanwhile: look again */
+       late = late & ~BIT(record);
+       is_claimed = false
+    fi;
+    word = 0;
+    if
+    :: !is_claimed || PLANT == KEEP_CLAIMS -> is_claimed = false; record = 0; next_prelock()
+    :: else
+    fi
+  }
+  atomic {
+    STEP;
+    if
+    :: claim[record] == CLAIM(me) -> claim[record] = 0
+    :: else
+    fi;
+    is_claimed = false;
+    record = 0;
+    next_prelock()
+  }
+
+lock:
+  atomic {
+    STEP;
+    if
+    :: lock_word[record] == WORD(version[record], me, PRELOCKED) ->
+       word = WORD(version[record], me, LOCKED);
+       lock_word[record] = word;
+       got_lock();
+       prelocked = prelocked & ~BIT(record);
+       word = 0;
+       record = 0;
+       next_lock()
+    :: else -> fail()
+    fi
+  }
+
+/* Nobody has locked what was read, and its version is still the same. A pre-lock of another is no conflict yet. */
+validate:
+  atomic {
+    STEP;
+    if
+    :: VERSION(lock_word[i]) != version[i] || (IS_LOCKED(lock_word[i]) && PLANT != VALIDATE_LOCKED) -> fail()
+    :: else -> i++; next_validation()
+    fi
+  }
+
+take_ticket:
+  atomic {
+    STEP;
+    tickets++;
+    ticket[me] = tickets;
+#if PLANT == TICKET_FIRST
+    next_prelock()
+#elif PLANT == VALIDATE_FIRST || PLANT == VALIDATE_NO_MORE
+    next_locked_read()
+#else
+    next_validation()
+#endif
+  }
+
+read_locked:
+  atomic { STEP; saw_value[me * RECORDS + i] = value[i] }
+  atomic { STEP; saw_tag[me * RECORDS + i] = tag[i]; i++; next_locked_read() }
+
+write:
+  atomic { STEP; value[i] = me + 1 }
+  atomic { STEP; tag[i] = me + 1; i++; next_write() }
+
+unlock:
+  atomic {
+    STEP;
+    lock_word[i] = WORD(version[i] + (HAS(writes, i) && PLANT != VERSION_KEPT), 0, FREE);
+    i++;
+    next_unlock()
+  }
+
+release:
+  atomic {
+    STEP;
+    if
+    :: HAS(locked, i) || lock_word[i] == WORD(version[i], me, PRELOCKED) || PLANT == RELEASE_STOLEN ->
+       lock_word[i] = WORD(version[i], 0, FREE)
+    :: else
+    fi;
+    i++;
+    next_release()
+  }
+
+leave:
+  skip
 }
 
 inline replay() {
