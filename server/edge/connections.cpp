@@ -44,6 +44,7 @@ constexpr std::int64_t kStuckMs = 300;
 // An address may lose ConnectionLimits::unread_bytes_max in so many seconds. What a handshake and pings take is not
 // lost.
 constexpr double kLossSeconds = 10;
+constexpr std::uint64_t kForgivenPerMs = 1;  // calls of health, pings and windows go on for days
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
 constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
 constexpr std::int64_t kPenaltyMs = 120000;  // after this time without a flood, an address is like any other
@@ -260,7 +261,7 @@ bool Connections::admit(int connection, Peer peer) {
   account.descriptor = std::move(duplicate);
   account.peer = std::move(peer);
   account.cancels_left = limits_.cancels_max;
-  account.inspected_ms = account.progress_ms = now;
+  account.inspected_ms = account.progress_ms = account.seen_ms = now;
   account.accounted = callbacks_.accounted(account.peer.name);
   open_.store(static_cast<std::uint32_t>(connections_.size()), std::memory_order_relaxed);
   accepted_.fetch_add(1, std::memory_order_relaxed);
@@ -296,7 +297,7 @@ void Connections::look_for_floods(std::int64_t now_ms) {
   std::vector<std::pair<std::uint64_t, int>> busy;  // bytes, descriptor
   for (auto& [number, connection] : connections_) {
     if (static_cast<std::uint32_t>(number) / 2 % parts != part) continue;  // each connection has two numbers
-    const std::uint64_t received = look_at_bytes(&connection);
+    const std::uint64_t received = look_at_bytes(&connection, now_ms);
     const std::uint64_t more = received - std::min(received, connection.received);
     const bool is_due = now_ms - connection.inspected_ms >= kInspectMs || more >= kVeryBusyBytes;
     if (more >= kBusyBytes && is_due) busy.emplace_back(more, number);
@@ -400,13 +401,15 @@ void Connections::bound_unfinished(std::int64_t now_ms) {
 
 // Counts what came since the last look. Returns all bytes that were received. What is accounted for is asked for first:
 // the bytes of those messages have been received then.
-std::uint64_t Connections::look_at_bytes(Connection* connection) {
+std::uint64_t Connections::look_at_bytes(Connection* connection, std::int64_t now_ms) {
   const std::uint64_t accounted = callbacks_.accounted(connection->peer.name);
   const std::uint64_t before = std::exchange(connection->accounted, accounted);
   const std::uint64_t used = accounted >= before ? accounted - before : accounted;
   const std::uint64_t received = received_bytes(connection->descriptor.get());
   connection->unused += received - std::min(received, connection->seen);
-  connection->unused -= std::min(connection->unused, used);
+  const auto forgiven =
+      static_cast<std::uint64_t>(now_ms - std::exchange(connection->seen_ms, now_ms)) * kForgivenPerMs;
+  connection->unused -= std::min(connection->unused, used + forgiven);
   connection->seen = received;
   return received;
 }
@@ -420,7 +423,7 @@ void Connections::cut_off_losers(std::int64_t now_ms) {
   std::vector<int> numbers;
   for (auto& [number, connection] : connections_) {
     if (!losers.contains(connection.peer.address)) continue;
-    look_at_bytes(&connection);
+    look_at_bytes(&connection, now_ms);
     if (connection.unused > kNotLostBytes) numbers.push_back(number);
   }
   for (const int number : numbers) {
@@ -480,9 +483,10 @@ void Connections::forget(int descriptor) {
   if (handing_over_ == descriptor) handing_over_ = -1;
   const auto found = connections_.find(descriptor);
   Connection& connection = found->second;
-  look_at_bytes(&connection);
+  const std::int64_t now = now_ms();
+  look_at_bytes(&connection, now);
   if (connection.unused > kNotLostBytes &&
-      !losses_.take(connection.peer.address, static_cast<double>(connection.unused), now_ms())) {
+      !losses_.take(connection.peer.address, static_cast<double>(connection.unused), now)) {
     losers_.insert(connection.peer.address);
   }
   callbacks_.on_end(connection.peer.name);

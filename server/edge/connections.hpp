@@ -121,7 +121,8 @@ class Connections {
     StreamCounts counts;
     std::uint64_t cancelled = 0;
     double cancels_left = 0;
-    // At the last look: the bytes received, what `accounted` said, and the bytes without a whole message.
+    // At the last look: when, the bytes received, what `accounted` said, and the bytes without a whole message.
+    std::int64_t seen_ms = 0;
     std::uint64_t seen = 0, accounted = 0, unused = 0;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
@@ -148,7 +149,7 @@ class Connections {
   static std::uint64_t unfinished(const Connection& connection);
   std::uint64_t cancelled(const StreamCounts& counts) const;
   std::uint64_t unread_bytes_max(const StreamCounts& counts) const;
-  std::uint64_t look_at_bytes(Connection* connection);
+  std::uint64_t look_at_bytes(Connection* connection, std::int64_t now_ms);
   void cut_off_losers(std::int64_t now_ms);
   void penalize(const std::string& address, std::int64_t now_ms);
   void cut_off(int descriptor, std::int64_t now_ms, const std::string& why);

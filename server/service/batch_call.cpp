@@ -12,10 +12,10 @@
 namespace kilokv::server {
 
 void BatchCall::start(const grpc::ByteBuffer* request) {
+  grpc::ByteBuffer message = CallEnvironment::take_message(caller_, request);
   if (!caller_.status.ok()) return fail(caller_.status);
   const auto self = std::static_pointer_cast<BatchCall>(shared_from_this());
-  grpc::ByteBuffer message = take_bytes(request);
-  const Status refused = environment_->decode_by(caller_, &message, [self](grpc::ByteBuffer* taken) {
+  const Status refused = environment_->decode_by(client_, &message, [self](grpc::ByteBuffer* taken) {
     if (self->ended()) return;
     const Status status = self->try_start(taken);
     if (!status.ok()) self->fail(status.as_not_run());

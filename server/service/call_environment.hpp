@@ -26,13 +26,19 @@ struct CallEnvironment {
   OpenCalls calls = {};
   DecodeQueue decode{options.waiting_messages_max(), "--grpc-memory-max"};
 
+  // Takes the bytes of a request, as take_bytes() does, and counts them for their connection.
+  static grpc::ByteBuffer take_message(const Caller& caller, const grpc::ByteBuffer* request) {
+    grpc::ByteBuffer taken = take_bytes(request);
+    caller.connection->accounted_bytes.fetch_add(accounted_bytes(taken.Length()), std::memory_order_relaxed);
+    return taken;
+  }
+
   // Decodes `message` by `work(&message)`, as DecodeQueue::run says. A long message leaves gRPC's memory first: when
   // that memory is full, gRPC ends connections, and it does not look whose they are.
   template <class Work>
-  Status decode_by(const Caller& caller, grpc::ByteBuffer* message, const Work& work) {
-    const std::uint64_t bytes = message->Length();
-    caller.connection->accounted_bytes.fetch_add(accounted_bytes(bytes), std::memory_order_relaxed);
+  Status decode_by(const std::shared_ptr<Client>& client, grpc::ByteBuffer* message, const Work& work) {
     const Result<Database*> database = gate.get();
+    const std::uint64_t bytes = message->Length();
     if (bytes <= DecodeQueue::kShortBytes || gate.closed()) {  // a closed gate refuses it, so that nothing new waits
       work(message);
       return {};
@@ -40,7 +46,7 @@ struct CallEnvironment {
     const std::uint64_t queued_max =
         database.ok() ? 2 * std::uint64_t{(*database)->options().batch_max_transactions} : UINT64_MAX;
     *message = copy_out(*message);
-    return decode.run(caller.client, bytes, queued_max, [own = *message, work]() mutable { work(&own); });
+    return decode.run(client, bytes, queued_max, [own = *message, work]() mutable { work(&own); });
   }
 };
 

@@ -1,6 +1,7 @@
 // Settings of the gRPC service. A flag has the name of its field here, with `-` for `_`.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -48,9 +49,10 @@ struct ServiceOptions {
   TlsOptions tls = {};
   bool login = false;  // every call needs a login
 
-  // What messages take at most while they are parsed and decoded (message_elements.hpp).
-  // Long messages that wait to be decoded; they are not in gRPC's memory any more.
-  std::uint64_t waiting_messages_max() const { return grpc_memory_max / 4; }
+  // Long messages that wait to be decoded, or are being decoded; they are not in gRPC's memory any more. A client that
+  // sends the longest ones, one after the other, has room, although a thread may forget the one before a moment later.
+  std::uint64_t waiting_messages_max() const { return std::max(grpc_memory_max / 4, 4 * message_bytes_max); }
+  // The same, and what messages take at most while they are parsed and decoded (message_elements.hpp).
   std::uint64_t decoding_bytes() const { return 6 * message_bytes_max + waiting_messages_max(); }
 
   Status validate() const;

@@ -85,13 +85,13 @@ grpc::ServerUnaryReactor* take(CallEnvironment* environment, grpc::CallbackServe
                                const grpc::ByteBuffer* message, grpc::ByteBuffer* answer, const Handle& handle) {
   const auto call = std::make_shared<Call<Request, Response>>(context, environment, answer);
   call->adopted_by_rpc();
+  grpc::ByteBuffer buffer = CallEnvironment::take_message(call->caller(), message);
   if (!call->caller().status.ok()) {
     call->refuse(call->caller().status);
     return call.get();
   }
-  grpc::ByteBuffer buffer = take_bytes(message);
   const KStatus refused =
-      environment->decode_by(call->caller(), &buffer, [call, environment, handle](grpc::ByteBuffer* taken) {
+      environment->decode_by(call->client(), &buffer, [call, environment, handle](grpc::ByteBuffer* taken) {
         if (call->is_over()) return;
         const ServiceOptions& options = environment->options;
         const KStatus status =

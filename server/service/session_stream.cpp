@@ -114,9 +114,9 @@ void SessionStream::end_without_login(const AccessTable& table) {
 void SessionStream::OnReadDone(bool ok) {
   if (!ok) return handled(true);
   const auto self = std::static_pointer_cast<SessionStream>(shared_from_this());
-  grpc::ByteBuffer message = take_bytes(&incoming_);
+  grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);
   const Status refused = environment_->decode_by(
-      caller_, &message, [self](grpc::ByteBuffer* taken) { self->take_and_read_on(taken, {}); });
+      client_, &message, [self](grpc::ByteBuffer* taken) { self->take_and_read_on(taken, {}); });
   if (!refused.ok()) take_and_read_on(&message, refused);
 }
 
