@@ -29,7 +29,7 @@ struct DatabaseOptions {
   // Admission
   std::uint64_t queue_transactions_max = 262144;
   std::uint64_t queue_bytes_max = std::uint64_t{256} << 20;
-  std::uint64_t transaction_reads_max = 100000;  // keys that one transaction may look at, uploaded guards not counted
+  std::uint64_t transaction_reads_max = 102400;  // keys that one transaction may look at, uploaded guards not counted
   std::uint64_t transaction_copies_max = 8;      // PUTs of one transaction that copy the value of an earlier GET
   // Parking
   std::uint64_t parked_max = 1000000;

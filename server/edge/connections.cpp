@@ -44,7 +44,8 @@ constexpr std::int64_t kStuckMs = 300;
 // An address may lose ConnectionLimits::unread_bytes_max in so many seconds. What a handshake and pings take is not
 // lost.
 constexpr double kLossSeconds = 10;
-constexpr std::uint64_t kForgivenPerMs = 1;  // calls of health, pings and windows go on for days
+constexpr std::uint64_t kForgivenPerMs = 16;  // calls of health, pings and windows go on for days
+constexpr std::int64_t kLoserMs = 1000;       // so long, what is stuck of such an address is cut off
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
 constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
 constexpr std::int64_t kPenaltyMs = 120000;  // after this time without a flood, an address is like any other
@@ -181,7 +182,12 @@ void Connections::watch_connections() {
 void Connections::on_event(int descriptor, std::uint32_t events) {
   const auto found = connections_.find(descriptor);
   if (found == connections_.end()) return;
-  if ((events & (EPOLLHUP | EPOLLERR)) != 0) return forget(descriptor);
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
+    const std::int64_t now = now_ms();
+    look_at_bytes(&found->second, now);
+    count_loss(found->second, now);
+    return forget(descriptor);
+  }
   if ((events & EPOLLRDHUP) != 0 && found->second.half_closed_ms == 0) found->second.half_closed_ms = now_ms();
 }
 
@@ -215,7 +221,9 @@ Connections::Peer Connections::peer_of(const sockaddr_storage& peer) {
     return {host, join({"ipv4:", host, ":", port})};
   }
   in6_addr address = v6.sin6_addr;
-  std::string name = join({"ipv6:%5B", text_of(AF_INET6, &address), "%5D:", port});  // as in a URI
+  // As in a URI, where %25 stands for the % before the number of an interface.
+  const std::string zone = v6.sin6_scope_id == 0 ? "" : join({"%25", std::to_string(v6.sin6_scope_id)});
+  std::string name = join({"ipv6:%5B", text_of(AF_INET6, &address), zone, "%5D:", port});
   for (std::size_t i = 8; i < 16; ++i) address.s6_addr[i] = 0;
   return {join({text_of(AF_INET6, &address), "/64"}), std::move(name)};
 }
@@ -261,7 +269,7 @@ bool Connections::admit(int connection, Peer peer) {
   account.descriptor = std::move(duplicate);
   account.peer = std::move(peer);
   account.cancels_left = limits_.cancels_max;
-  account.inspected_ms = account.progress_ms = account.seen_ms = now;
+  account.inspected_ms = account.progress_ms = account.seen_ms = account.used_ms = now;
   account.accounted = callbacks_.accounted(account.peer.name);
   open_.store(static_cast<std::uint32_t>(connections_.size()), std::memory_order_relaxed);
   accepted_.fetch_add(1, std::memory_order_relaxed);
@@ -407,6 +415,7 @@ std::uint64_t Connections::look_at_bytes(Connection* connection, std::int64_t no
   const std::uint64_t used = accounted >= before ? accounted - before : accounted;
   const std::uint64_t received = received_bytes(connection->descriptor.get());
   connection->unused += received - std::min(received, connection->seen);
+  if (used > 0) connection->used_ms = now_ms;
   const auto forgiven =
       static_cast<std::uint64_t>(now_ms - std::exchange(connection->seen_ms, now_ms)) * kForgivenPerMs;
   connection->unused -= std::min(connection->unused, used + forgiven);
@@ -416,15 +425,22 @@ std::uint64_t Connections::look_at_bytes(Connection* connection, std::int64_t no
 
 // Unfinished messages may be many, and gone before anybody looks at them: their connections end, or gRPC ends them
 // because its memory is used up, and come back with more.
+void Connections::count_loss(const Connection& connection, std::int64_t now_ms) {
+  if (connection.unused <= kNotLostBytes) return;
+  const std::string& address = connection.peer.address;
+  if (losses_.take(address, static_cast<double>(connection.unused), now_ms)) return;
+  penalize(address, now_ms);
+  losers_[address] = now_ms + kLoserMs;
+}
+
 void Connections::cut_off_losers(std::int64_t now_ms) {
+  std::erase_if(losers_, [now_ms](const auto& loser) { return now_ms >= loser.second; });
   if (losers_.empty()) return;
-  const std::unordered_set<std::string> losers = std::exchange(losers_, {});
-  for (const std::string& address : losers) penalize(address, now_ms);
   std::vector<int> numbers;
   for (auto& [number, connection] : connections_) {
-    if (!losers.contains(connection.peer.address)) continue;
+    if (!losers_.contains(connection.peer.address)) continue;
     look_at_bytes(&connection, now_ms);
-    if (connection.unused > kNotLostBytes) numbers.push_back(number);
+    if (connection.unused > kNotLostBytes && now_ms - connection.used_ms >= kStuckMs) numbers.push_back(number);
   }
   for (const int number : numbers) {
     cut_off(number, now_ms,
@@ -482,14 +498,7 @@ void Connections::end_those_that_must() {
 void Connections::forget(int descriptor) {
   if (handing_over_ == descriptor) handing_over_ = -1;
   const auto found = connections_.find(descriptor);
-  Connection& connection = found->second;
-  const std::int64_t now = now_ms();
-  look_at_bytes(&connection, now);
-  if (connection.unused > kNotLostBytes &&
-      !losses_.take(connection.peer.address, static_cast<double>(connection.unused), now)) {
-    losers_.insert(connection.peer.address);
-  }
-  callbacks_.on_end(connection.peer.name);
+  callbacks_.on_end(found->second.peer.name);
   const auto of_address = by_address_.find(found->second.peer.address);
   if (--of_address->second == 0) by_address_.erase(of_address);
   ::epoll_ctl(duplicates_.get(), EPOLL_CTL_DEL, descriptor, nullptr);  // the other descriptor may keep the socket open

@@ -29,7 +29,6 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "server/edge/address_rate.hpp"
@@ -123,6 +122,7 @@ class Connections {
     double cancels_left = 0;
     // At the last look: when, the bytes received, what `accounted` said, and the bytes without a whole message.
     std::int64_t seen_ms = 0;
+    std::int64_t used_ms = 0;  // when a whole message came last
     std::uint64_t seen = 0, accounted = 0, unused = 0;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
@@ -150,6 +150,7 @@ class Connections {
   std::uint64_t cancelled(const StreamCounts& counts) const;
   std::uint64_t unread_bytes_max(const StreamCounts& counts) const;
   std::uint64_t look_at_bytes(Connection* connection, std::int64_t now_ms);
+  void count_loss(const Connection& connection, std::int64_t now_ms);
   void cut_off_losers(std::int64_t now_ms);
   void penalize(const std::string& address, std::int64_t now_ms);
   void cut_off(int descriptor, std::int64_t now_ms, const std::string& why);
@@ -173,7 +174,8 @@ class Connections {
   std::unordered_map<std::string, std::uint32_t> by_address_;
   std::unordered_map<std::string, Penalty> penalties_;  // by address
   AddressRate openings_, cancels_, losses_;             // connections, calls, bytes
-  std::unordered_set<std::string> losers_;              // addresses that have lost too much
+  std::unordered_map<std::string, std::int64_t>
+      losers_;  // addresses that have lost too much, and until when they count
   Report unreported_;
   int handing_over_ = -1;  // the duplicate of the connection that is being handed over
 

@@ -73,10 +73,18 @@ Result<std::shared_ptr<const Login>> Logins::login_of(const grpc::CallbackServer
       .as_not_run();
 }
 
+// What the headers of a call may take of its connection: its metadata, and those that gRPC keeps for itself.
+static std::uint64_t header_bytes(const grpc::CallbackServerContext& context) {
+  std::uint64_t bytes = 512;
+  for (const auto& [name, value] : context.client_metadata()) bytes += name.size() + value.size() + 32;
+  return bytes;
+}
+
 Caller Logins::caller_of(const grpc::CallbackServerContext& context) {
   const std::string peer = context.peer();
   std::shared_ptr<Client> connection = clients_.connection(peer);
   Caller caller = client_of(context, peer, connection);
+  connection->accounted_bytes.fetch_add(header_bytes(context), std::memory_order_relaxed);
   caller.connection = std::move(connection);
   if (with_certificates_) caller.certificate = std::make_shared<ClientCertificate>(context.auth_context());
   if (caller.login != nullptr || caller.certificate != nullptr) note_shown(peer, caller);

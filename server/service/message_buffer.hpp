@@ -62,8 +62,8 @@ inline grpc::ByteBuffer copy_out(const grpc::ByteBuffer& message) {
 }
 
 // What a message accounts for of the bytes of its connection: it comes in frames and records of TLS, which add less
-// than a hundredth, and with the metadata of its call, of which gRPC takes at most 16 KiB and a little.
-inline std::uint64_t accounted_bytes(std::uint64_t bytes) { return bytes + bytes / 64 + (20 << 10); }
+// than a hundredth to a long one.
+inline std::uint64_t accounted_bytes(std::uint64_t bytes) { return bytes + bytes / 64 + 128; }
 
 // A parsed message of usual transactions takes about so many times its bytes.
 inline constexpr std::uint64_t kParsedFactor = 4;

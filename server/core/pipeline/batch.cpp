@@ -27,6 +27,14 @@ std::uint64_t capacity_bytes(const Batch& batch) {
          batch.encoded_results.capacity();
 }
 
+std::uint64_t content_bytes(const Batch& batch) {
+  const engine::BatchResults& results = batch.results;
+  const engine::WriteColumns& writes = batch.writes;
+  return batch.columns.memory_bytes() + (results.op_cell.size() + results.pair_cell.size()) * sizeof(Cell) +
+         results.pair_key_bytes.size() + writes.word.size() * sizeof(std::int64_t) + writes.key_bytes.size() +
+         writes.value_bytes.size() + batch.encoded_results.size();
+}
+
 LiveSlice Batch::slice_of(const BatchPart& part, const engine::Engine& engine) const {
   const ExecutedBatch executed{&columns, &results, &engine, header};
   if (!part.whole) return LiveSlice(executed, part.items);

@@ -61,5 +61,7 @@ struct Batch {
 
 // The memory that an empty batch still holds.
 std::uint64_t capacity_bytes(const Batch& batch);
+// The memory of what is in it now.
+std::uint64_t content_bytes(const Batch& batch);
 
 }  // namespace kilokv::server

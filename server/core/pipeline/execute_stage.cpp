@@ -305,7 +305,7 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   batch->memory_bytes = capacity_bytes(*batch);
   const std::uint64_t reads = batch->results.pair_cell.size() + static_cast<std::size_t>(gets);
   batch->unanswered_parts = std::max(reads * kWholeBatch / core_->options.batch_max_reads,
-                                     batch->memory_bytes * kWholeBatch / whole_batch_bytes(core_->options));
+                                     content_bytes(*batch) * kWholeBatch / whole_batch_bytes(core_->options));
   core_->unanswered_parts.fetch_add(batch->unanswered_parts);
   core_->batch_bytes.fetch_add(batch->memory_bytes, std::memory_order_relaxed);
   core_->data.set_held(engine.memory());  // before the answer, with which the request gives its memory back

@@ -120,11 +120,11 @@ TEST_F(DatabaseMemoryTest, BatchesThatAreNotAnsweredHaveABound) {
   }
   settle();
   const DatabaseStatus status = database->status();
-  for (const MemoryOwner& owner : status.memory) {
-    if (owner.name != "batches") continue;
-    EXPECT_LE(owner.bytes, owner.bound_bytes);
-    EXPECT_GT(owner.bytes, owner.bound_bytes / 8);
-  }
+  const auto batches = std::find_if(status.memory.begin(), status.memory.end(),
+                                    [](const MemoryOwner& owner) { return owner.name == "batches"; });
+  ASSERT_NE(batches, status.memory.end());
+  EXPECT_LE(batches->bytes, batches->bound_bytes);
+  EXPECT_GT(batches->bytes, batches->bound_bytes / 8);
   EXPECT_GT(status.queued_transactions, 50u);
   sim.scheduler.hold("");
   settle();
