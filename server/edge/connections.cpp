@@ -41,11 +41,11 @@ constexpr std::int64_t kInspectMs = 250;
 constexpr std::uint64_t kCallBytes = std::uint64_t{64} << 10, kConnectionBytes = std::uint64_t{1} << 20;
 // A connection with unfinished messages is cut off for those of all only after it finished none for so long.
 constexpr std::int64_t kStuckMs = 300;
-// An address may lose ConnectionLimits::unread_bytes_max in so many seconds. What a handshake and pings take is not
-// lost.
+// In this time, an address may lose ConnectionLimits::unread_bytes_max.
 constexpr double kLossSeconds = 10;
 constexpr std::uint64_t kForgivenPerMs = 16;  // calls of health, pings and windows go on for days
 constexpr std::int64_t kLoserMs = 1000;       // so long, what is stuck of such an address is cut off
+// Each connection takes bytes for its handshake and its pings. So many of them are not lost.
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
 constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
 constexpr std::int64_t kPenaltyMs = 120000;  // after this time without a flood, an address is like any other

@@ -56,7 +56,7 @@ struct Client {
   Held scans{0}, boundaries{0}, commands{0}, streams{0};
   Held undecoded_bytes{0}, answer_bytes{0};
 
-  // Of one connection: the bytes that its whole messages account for, with their headers.
+  // Where the client is one connection: the bytes of its whole messages and of the headers of its calls.
   std::atomic<std::uint64_t> accounted_bytes{0};
 
   // Its requests in the queue. Only Turns uses it, with its lock.
