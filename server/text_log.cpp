@@ -1,6 +1,7 @@
 #include "server/text_log.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,11 +13,24 @@
 namespace kilokv::server {
 namespace {
 
+constexpr mode_t kOwnerOnly = S_IRUSR | S_IWUSR;
+
+// A file that exists may be open to others. A device such as /dev/null stays open, because others need it. If fchmod
+// fails, the log is written all the same: its lines matter more.
+void close_to_others(int descriptor) {
+  struct stat found = {};
+  if (::fstat(descriptor, &found) != 0 || !S_ISREG(found.st_mode) || found.st_uid != ::geteuid()) return;
+  if ((found.st_mode & (S_IRWXG | S_IRWXO)) != 0) static_cast<void>(::fchmod(descriptor, kOwnerOnly));
+}
+
 Result<int> open_to_append(const std::string& path) {
   std::error_code ignored;  // if this fails, the error of open() below is reported
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-  if (descriptor >= 0) return descriptor;
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kOwnerOnly);
+  if (descriptor >= 0) {
+    close_to_others(descriptor);
+    return descriptor;
+  }
   return Status(StatusCode::invalid_argument,
                 "--log-file: cannot open " + path + ": " + std::generic_category().message(errno));
 }

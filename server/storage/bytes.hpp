@@ -22,6 +22,7 @@ inline std::string ordered_key(std::uint64_t number) {
   return key;
 }
 
+// Requires: at least 8 bytes.
 inline std::uint64_t number_of_key(std::string_view key) {
   std::uint64_t number = 0;
   for (std::size_t i = 0; i < 8; ++i) number = number << 8 | static_cast<unsigned char>(key[i]);

@@ -27,6 +27,12 @@ rocksdb::WriteOptions synced() {
   return options;
 }
 
+std::string format_value() {
+  std::string value;
+  put(&value, kDatabaseFormat);
+  return value;
+}
+
 }  // namespace
 
 void CheckpointWriter::restore(const Checkpoint& current, std::uint64_t generation) {
@@ -79,11 +85,22 @@ Status CheckpointWriter::write(Family family) {
   return store_->status_of(written, kWriting);
 }
 
+// An older program takes the key of a further piece for damage, also if the checkpoint never counts. RocksDB may flush
+// session records at any time. So the format is durable before the first such key is written.
+Status CheckpointWriter::raise_format() {
+  if (raised_format_) return {};
+  const rocksdb::Status written =
+      store_->db()->Put(synced(), store_->family(Family::metadata), kFormatKey, format_value());
+  raised_format_ = written.ok();
+  return store_->status_of(written, "raising the format of the database");
+}
+
 // Gathers small sessions; end() writes the rest.
 Status CheckpointWriter::put(const StoredSession& session) {
-  std::string key = ordered_key(generation_);
-  storage::put(&key, session.session.bytes);
-  if (session.piece > 0) key += ordered_key(session.piece);
+  if (session.piece > 0) {
+    if (Status status = raise_format(); !status.ok()) return status;
+  }
+  const std::string key = encode_session_key(generation_, session);
   // Put refuses a value of 4 GiB or more. Such a session must not be counted: the checkpoint would then be unreadable.
   const rocksdb::Status gathered = batch_.Put(store_->family(Family::sessions), key, encode_session(session));
   if (!gathered.ok()) return store_->status_of(gathered, kWriting);
@@ -120,12 +137,12 @@ Status CheckpointWriter::end(const RecoveredPosition& covers, std::string_view a
   rocksdb::ColumnFamilyHandle* const metadata = store_->family(Family::metadata);
   rocksdb::WriteBatch commit;
   rocksdb::Status committed = commit.Put(metadata, kCheckpointKey, encode_checkpoint(next));
-  if (committed.ok() && !access_table.empty()) {
+  if (committed.ok() && access_table.empty()) {
+    committed = commit.Delete(metadata, kAccessKey);  // the table of an older checkpoint is not of this one
+  } else if (committed.ok()) {
     committed = commit.Put(metadata, kAccessKey, encode_access(access_table));
     // Older programs would not read the table, and would report that the state hash is wrong.
-    std::string format;
-    storage::put(&format, kDatabaseFormat);
-    if (committed.ok()) committed = commit.Put(metadata, kFormatKey, format);
+    if (committed.ok()) committed = commit.Put(metadata, kFormatKey, format_value());
   }
   if (committed.ok()) committed = store_->db()->Write(synced(), &commit);
   if (!committed.ok()) return store_->status_of(committed, "committing a checkpoint");

@@ -145,7 +145,23 @@ Status DataDirectory::begin_creation() const {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (file < 0) return {StatusCode::internal, "cannot create " + path + ": " + reason_of(errno)};
   ::close(file);
-  return sync_directory(path_);
+  if (Status status = sync_directory(path_); !status.ok()) return status;
+  return sync_own_entry();
+}
+
+// An earlier start may have been killed after it created the directory and before it synced the parent. A mount point
+// was not created by us. A parent that we may not read cannot be synced.
+Status DataDirectory::sync_own_entry() const {
+  const int parent = ::openat(descriptor_, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (parent < 0 && (errno == EACCES || errno == EPERM)) return {};
+  if (parent < 0) return {StatusCode::internal, "cannot open the parent of " + path_ + ": " + reason_of(errno)};
+  struct stat found = {};
+  const bool is_mount_point = ::fstat(parent, &found) == 0 && found.st_dev != device_;
+  const bool synced = is_mount_point || ::fsync(parent) == 0;
+  const int error = errno;
+  ::close(parent);
+  if (synced) return {};
+  return {StatusCode::internal, "cannot sync the parent of " + path_ + ": " + reason_of(error)};
 }
 
 Status DataDirectory::remove_remains() const {

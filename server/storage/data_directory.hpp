@@ -57,6 +57,7 @@ class DataDirectory {
   DataDirectory(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
   Status lock();
   Status remove_remains() const;
+  Status sync_own_entry() const;
 
   const std::string path_;
   const int descriptor_;

@@ -69,7 +69,7 @@ Status Recovery::check_format() {
   Reader reader(**format);
   const auto actual = reader.get<std::uint32_t>();
   if (!reader.finished()) return damaged("metadata", lost("the format number is malformed"));
-  if (actual == kDatabaseFormat || actual == kDatabaseFormatWithoutAccess) return {};
+  if (actual >= kFirstDatabaseFormat && actual <= kDatabaseFormat) return {};
   return damaged("metadata", {StatusCode::failed_precondition, ErrorReason::failed,
                               "the database has format " + std::to_string(actual) +
                                   "; this version reads formats up to " + std::to_string(kDatabaseFormat)});
@@ -85,7 +85,7 @@ Status Recovery::create_identity() {
   std::memcpy(&identity.key_secret.low, random.data() + 16, 8);
   std::memcpy(&identity.key_secret.high, random.data() + 24, 8);
   std::string format;
-  put(&format, kDatabaseFormatWithoutAccess);
+  put(&format, kFirstDatabaseFormat);
   rocksdb::WriteBatch batch;
   rocksdb::Status written = batch.Put(store_->family(Family::metadata), kFormatKey, format);
   if (written.ok()) {
@@ -168,12 +168,9 @@ Status Recovery::visit_sessions() {
   std::uint64_t count = 0;
   StoredSession session;
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
-    Reader key(view_of(it->key()));
-    const std::string_view generation = key.bytes(8);
-    session.session.bytes = key.get<decltype(session.session.bytes)>();
-    session.piece = key.finished() ? 0 : number_of_key(key.bytes(8));
-    if (!key.finished()) return damaged("sessions", lost("a key is malformed"));
-    generation_ = number_of_key(generation);
+    if (Status status = decode_session_key(view_of(it->key()), &generation_, &session); !status.ok()) {
+      return damaged("sessions", status);
+    }
     if (generation_ != checkpoint_.generation) continue;  // belongs to an older or an unfinished checkpoint
     ++count;
     if (Status status = decode_session(view_of(it->value()), &session); !status.ok()) {

@@ -47,7 +47,10 @@ Status check_database(const std::string& directory) {
   std::vector<std::string> names;
   const rocksdb::Status listed = rocksdb::DB::ListColumnFamilies(rocksdb::DBOptions(), directory, &names);
   if (!listed.ok()) {
-    return {StatusCode::data_loss, directory + ": the manifest cannot be read: " + in_words(listed)};
+    // An error of the file system may pass. A missing file is a loss.
+    const bool may_pass = listed.IsIOError() && !listed.IsPathNotFound();
+    const StatusCode code = may_pass ? StatusCode::internal : StatusCode::data_loss;
+    return {code, usual_reason(code), directory + ": the manifest cannot be read: " + in_words(listed)};
   }
   const auto known = [](const std::string& name) {
     return std::find(kFamilyNames.begin(), kFamilyNames.end(), name) != kFamilyNames.end();

@@ -49,7 +49,7 @@ class Store {
   // A number that RocksDB knows, such as rocksdb.cur-size-all-mem-tables; 0 if it does not know it.
   std::uint64_t property(Family family, const char* name) const;
 
-  // Of RocksDB's buffers, and of what it keeps of its files.
+  // The memory of RocksDB's buffers, and of what it keeps of its files.
   std::uint64_t memory_bytes() const;
 
   // Turns a RocksDB status into ours: DATA_LOSS for corruption, else INTERNAL. `doing`: such as "appending batch 7".

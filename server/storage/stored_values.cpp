@@ -74,6 +74,22 @@ Status decode_state(std::string_view bytes, StoredRecord* record) {
   return reader.finished() && record->version <= kVersionMax ? Status() : malformed("state record");
 }
 
+std::string encode_session_key(std::uint64_t generation, const StoredSession& session) {
+  std::string out = ordered_key(generation);
+  put(&out, session.session.bytes);
+  if (session.piece > 0) out += ordered_key(session.piece);
+  return out;
+}
+
+Status decode_session_key(std::string_view bytes, std::uint64_t* generation, StoredSession* session) {
+  constexpr std::size_t kNumber = 8, kFirst = kNumber + sizeof(SessionId::bytes), kFurther = kFirst + kNumber;
+  if (bytes.size() != kFirst && bytes.size() != kFurther) return malformed("session key");
+  *generation = number_of_key(bytes.substr(0, kNumber));
+  session->session.bytes = load<decltype(SessionId::bytes)>(bytes.data() + kNumber);
+  session->piece = bytes.size() == kFirst ? 0 : number_of_key(bytes.substr(kFirst));
+  return bytes.size() == kFirst || session->piece > 0 ? Status() : malformed("session key");
+}
+
 std::string encode_session(const StoredSession& session) {
   std::string out;
   put(&out, session.user.empty() ? kValueFormat : kUserSessionFormat);

@@ -1,6 +1,6 @@
-// The values of the state, sessions and metadata families as bytes (docs/log-format.md). No RocksDB here. Each value
-// begins with its format number. Decoders check everything. Errors: DATA_LOSS with the reason, FAILED_PRECONDITION for
-// an unknown format. RocksDB's block checksums protect the bytes themselves.
+// The values of the state, sessions and metadata families as bytes, and the keys of sessions (docs/log-format.md). No
+// RocksDB here. Each value begins with its format number. Decoders check everything. Errors: DATA_LOSS with the reason,
+// FAILED_PRECONDITION for an unknown format. RocksDB's block checksums protect the bytes themselves.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -16,9 +16,9 @@
 namespace kilokv::server::storage {
 
 // The format of the whole directory. It is raised if an older program can no longer read the directory: format 2 has
-// users, roles and tokens. A directory without them keeps format 1.
+// users, roles and tokens, or sessions in several pieces. A directory that never had them keeps format 1.
 inline constexpr std::uint32_t kDatabaseFormat = 2;
-inline constexpr std::uint32_t kDatabaseFormatWithoutAccess = 1;
+inline constexpr std::uint32_t kFirstDatabaseFormat = 1;
 
 std::string encode_identity(const DatabaseIdentity& identity);
 Result<DatabaseIdentity> decode_identity(std::string_view bytes);
@@ -28,7 +28,13 @@ void encode_state(const StoredRecord& record, std::string* out);
 // Does not change `record->key`. `record->bytes` refers to `bytes`.
 Status decode_state(std::string_view bytes, StoredRecord* record);
 
-// The session's id is the key, and so not in the value.
+// The key of a session record: the generation of its checkpoint, the session's id, and the piece unless it is the
+// first.
+std::string encode_session_key(std::uint64_t generation, const StoredSession& session);
+// Changes only the id and the piece of the session.
+Status decode_session_key(std::string_view bytes, std::uint64_t* generation, StoredSession* session);
+
+// The session's id and piece are in the key, and so not in the value.
 std::string encode_session(const StoredSession& session);
 Status decode_session(std::string_view bytes, StoredSession* session);
 

@@ -1,5 +1,5 @@
-// The values of the state, sessions and metadata families (server/storage/stored_values.cpp). The first byte chooses
-// the kind. Each value has one encoding, so what is decoded must encode to the same bytes.
+// The values of the state, sessions and metadata families, and the keys of sessions (server/storage/stored_values.cpp).
+// The first byte chooses the kind. Each value has one encoding, so what is decoded must encode to the same bytes.
 #include "server/storage/stored_values.hpp"
 
 #include "tests/fuzz/fuzz.hpp"
@@ -22,9 +22,12 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       KILOKV_CHECK(again == bytes);
       break;
     }
-    case 2: {
+    case 2: {  // both decoders get the bytes, because a key is too short to take inputs from the values
       StoredSession session;
+      std::uint64_t generation = 0;
       if (storage::decode_session(bytes, &session).ok()) KILOKV_CHECK(storage::encode_session(session) == bytes);
+      if (!storage::decode_session_key(bytes, &generation, &session).ok()) break;
+      KILOKV_CHECK(storage::encode_session_key(generation, session) == bytes);
       break;
     }
     case 3: {

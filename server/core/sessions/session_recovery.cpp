@@ -8,22 +8,23 @@
 
 namespace kilokv::server {
 
-// Stores a slice of results unless it is already there. Only recovery calls it: one thread, no locks.
+// Stores a slice of results unless it is already there. Only recovery calls it: one thread, no locks. `transactions`
+// may be any number that the disk has, so memory is taken only for the indices that the slice shows.
 Status SessionTable::restore_results(Session* session, std::uint64_t number, const Hash128& digest,
                                      std::uint32_t transactions, std::string_view bytes) {
   if (number <= session->acknowledged_through) {
     return {};
   }
-  std::shared_ptr<RequestState>& request = session->requests[number];
-  if (request == nullptr) {
-    request = std::make_shared<RequestState>(digest, transactions);
-    request->restored.resize(transactions);
-  }
-  Result<StoredSlice> slice = StoredSlice::parse(std::string(bytes));
+  const Result<StoredSlice> slice = StoredSlice::parse(std::string(bytes));
   if (!slice.ok()) {
     return slice.status();
   }
-  IndexMarker marker(&request->restored);
+  std::shared_ptr<RequestState>& request = session->requests[number];
+  if (request == nullptr) {
+    request = std::make_shared<RequestState>(digest, transactions);
+    request->restored = std::make_unique<IndexSet>();
+  }
+  IndexMarker marker(request->transactions, request->restored.get());
   slice->visit(&marker);
   if (marker.repeated == slice->size()) {
     return {};
@@ -36,6 +37,9 @@ Status SessionTable::restore_results(Session* session, std::uint64_t number, con
   }
   request->stored.emplace_back(bytes);
   request->finished += slice->size();
+  if (request->complete()) {
+    request->restored.reset();
+  }
   session->charge(request.get(), bytes.size());
   return {};
 }

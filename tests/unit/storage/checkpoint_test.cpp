@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "server/core/fail_point.hpp"
+#include "server/storage/bytes.hpp"
 #include "server/storage/store.hpp"
+#include "server/storage/stored_values.hpp"
 #include "tests/unit/storage/checkpoint_fixture.hpp"
 #include "tests/unit/storage/child_process.hpp"
 #include "tests/unit/storage/log_fixture.hpp"
@@ -23,6 +25,14 @@ class CheckpointTest : public testing::Test {
     const Result<RecoveredPosition> position = (*log)->recover(table);
     EXPECT_TRUE(position.ok()) << position.status().message();
     return position.ok() ? *position : RecoveredPosition{};
+  }
+
+  // The format of the directory; the log is closed.
+  std::uint32_t format() const {
+    const auto store = Store::open(options_for(directory_), nullptr);
+    std::string value;
+    EXPECT_TRUE(store.ok() && (*store)->db()->Get({}, (*store)->family(Family::metadata), kFormatKey, &value).ok());
+    return value.size() == sizeof(std::uint32_t) ? load<std::uint32_t>(value.data()) : 0;
   }
 
   test::TestFolder temporary_;
@@ -64,6 +74,44 @@ TEST_F(CheckpointTest, ASessionMayComeInPieces) {
   for (std::size_t i = 0; i < table.sessions.size(); ++i) {
     EXPECT_EQ(table.sessions[i].piece, i);
     EXPECT_EQ(table.sessions[i].requests.front().number, i + 1);
+  }
+}
+
+// Older programs read a directory of format 1, and take the key of a further piece for damage.
+TEST_F(CheckpointTest, AFurtherPieceOfASessionRaisesTheFormat) {
+  {
+    OpenLog log(options_for(directory_));
+    log.append(1, 5);
+    ASSERT_TRUE(checkpoint(log.log.get(), 5, 5, 3).ok());
+  }
+  EXPECT_EQ(format(), 1u);
+  {
+    OpenLog log(options_for(directory_));
+    ASSERT_TRUE(log.log->checkpoint_begin().ok());
+    StoredSession session;
+    ASSERT_TRUE(log.log->checkpoint_session(session).ok());
+    session.piece = 1;
+    ASSERT_TRUE(log.log->checkpoint_session(session).ok());
+  }
+  EXPECT_EQ(format(), kDatabaseFormat) << "RocksDB may flush the piece at once, so the checkpoint need not end";
+  {
+    OpenLog log(options_for(directory_));
+    ASSERT_TRUE(checkpoint(log.log.get(), 5, 5, 3).ok());
+  }
+  EXPECT_EQ(format(), kDatabaseFormat);
+}
+
+TEST_F(CheckpointTest, TheAccessTableIsThatOfTheLastCheckpoint) {
+  for (const std::string table : {"first", "second", ""}) {
+    {
+      OpenLog log(options_for(directory_));
+      if (log.position.batch == 0) log.append(1, 5);
+      ASSERT_TRUE(log.log->checkpoint_begin().ok());
+      ASSERT_TRUE(log.log->checkpoint_end(position_after(sample_batch(5)), table).ok());
+    }
+    const std::vector<std::string> lines = OpenLog(options_for(directory_)).transcript.lines;
+    EXPECT_EQ(lines, table.empty() ? std::vector<std::string>() : std::vector{"access table " + table});
+    EXPECT_EQ(format(), kDatabaseFormat);
   }
 }
 

@@ -213,6 +213,29 @@ TEST_F(DamageTest, MissingFilesOfTheDatabaseAreALossAndNeverANewDatabase) {
   EXPECT_NE(status.message().find("CURRENT"), std::string::npos) << status.message();
 }
 
+TEST_F(DamageTest, AMissingManifestIsALossAndOneThatCannotBeReadIsNot) {
+  std::filesystem::path manifest;
+  for (const auto& entry : std::filesystem::directory_iterator(killed_)) {
+    if (entry.path().filename().string().starts_with("MANIFEST-")) manifest = entry.path();
+  }
+  const std::string content = read_file(manifest);
+  std::filesystem::remove(manifest);
+  Status status = open_status(options_for(killed_));
+  EXPECT_EQ(status.code(), StatusCode::data_loss) << status.message();
+  EXPECT_NE(status.message().find("the manifest cannot be read"), std::string::npos) << status.message();
+
+  std::filesystem::create_symlink(manifest.filename(), manifest);  // the file system refuses to follow it
+  status = open_status(options_for(killed_));
+  EXPECT_EQ(status.code(), StatusCode::internal) << status.message();
+  EXPECT_NE(status.message().find("the manifest cannot be read"), std::string::npos) << status.message();
+
+  std::filesystem::remove(manifest);
+  write_file(manifest, content.substr(0, content.size() / 2));
+  EXPECT_EQ(open_status(options_for(killed_)).code(), StatusCode::data_loss);
+  write_file(manifest, content);
+  EXPECT_EQ(OpenLog(options_for(killed_)).position.batch, kBatches);
+}
+
 TEST_F(DamageTest, AMalformedAcknowledgementIsALoss) {
   write_file(killed_ + "/" + kAcknowledgedFileName, "0123456789abcdef");
   EXPECT_EQ(open_status(options_for(killed_)).code(), StatusCode::data_loss);
@@ -316,6 +339,15 @@ TEST_F(TamperTest, ABatchOfAnotherDatabaseDoesNotFit) {
 TEST_F(TamperTest, AMalformedStateRecordIsNamed) {
   tamper([](Store* store) { ASSERT_TRUE(store->db()->Put({}, store->family(Family::state), "ab", "\x01\x09").ok()); });
   expect_loss("state of key 6162");
+}
+
+TEST_F(TamperTest, AMalformedSessionKeyIsNamed) {
+  for (const std::size_t length : {0, 7, 8, 16, 23, 25, 31, 33}) {
+    const std::string key(length, '\1');
+    tamper([&](Store* store) { ASSERT_TRUE(store->db()->Put({}, store->family(Family::sessions), key, "").ok()); });
+    expect_loss("sessions: session key is malformed");
+    tamper([&](Store* store) { ASSERT_TRUE(store->db()->Delete({}, store->family(Family::sessions), key).ok()); });
+  }
 }
 
 TEST_F(TamperTest, AMissingIdentityIsNamed) {

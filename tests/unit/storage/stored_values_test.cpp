@@ -53,6 +53,29 @@ TEST(StoredValues, SessionRoundTripsAndEveryCutIsFound) {
   }
 }
 
+TEST(StoredValues, SessionKeyRoundTripsAndHasOneOfTwoLengths) {
+  StoredSession session, read;
+  for (std::size_t i = 0; i < session.session.bytes.size(); ++i) {
+    session.session.bytes[i] = static_cast<unsigned char>(200 + i);
+  }
+  std::uint64_t generation = 0;
+  for (const std::uint64_t piece : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
+    session.piece = piece;
+    const std::string key = encode_session_key(0x0102030405060708, session);
+    EXPECT_EQ(key.size(), piece == 0 ? 24u : 32u);
+    ASSERT_TRUE(decode_session_key(key, &generation, &read).ok());
+    EXPECT_EQ(generation, 0x0102030405060708u);
+    EXPECT_EQ(read.session, session.session);
+    EXPECT_EQ(read.piece, piece);
+  }
+  for (std::size_t length = 0; length <= 40; ++length) {
+    const StatusCode code = decode_session_key(std::string(length, 'k'), &generation, &read).code();
+    EXPECT_EQ(code, length == 24 || length == 32 ? StatusCode::ok : StatusCode::data_loss) << length;
+  }
+  const std::string first_twice = std::string(24, 'k') + std::string(8, '\0');  // the first piece has the short key
+  EXPECT_EQ(decode_session_key(first_twice, &generation, &read).code(), StatusCode::data_loss);
+}
+
 TEST(StoredValues, MetadataRoundTripsAndEveryCutIsFound) {
   Checkpoint checkpoint{
       .covers = position_after(sample_batch(3)), .record_crc = 77, .generation = 4, .session_count = 5};

@@ -1,7 +1,12 @@
 #include "server/core/sessions/session_table.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <random>
+#include <set>
+
+#include "server/core/sessions/session_state.hpp"
 #include "tests/unit/core/sessions/session_fixtures.hpp"
 
 namespace kilokv::server {
@@ -226,6 +231,70 @@ TEST_F(SessionTableTest, ResultsThatContradictAreDataLoss) {
   EXPECT_EQ(table_.restore(results_entry(kId, 1, 3, encoded(slice_of({1, 2}))), now_us_).code(), StatusCode::data_loss);
   EXPECT_EQ(table_.restore(results_entry(kId, 2, 3, encoded(slice_of({3}))), now_us_).code(), StatusCode::data_loss);
   EXPECT_EQ(table_.restore(results_entry(kId, 3, 3, "garbage"), now_us_).code(), StatusCode::data_loss);
+}
+
+TEST_F(SessionTableTest, EntriesOfARequestThatIsCompleteAreCheckedAsWell) {
+  EXPECT_TRUE(table_.restore(results_entry(kId, 1, 3, encoded(slice_of({0, 2}))), now_us_).ok());
+  EXPECT_TRUE(table_.restore(results_entry(kId, 1, 3, encoded(slice_of({1}))), now_us_).ok());
+  EXPECT_TRUE(table_.restore(results_entry(kId, 1, 3, encoded(slice_of({0, 2}))), now_us_).ok());
+  EXPECT_EQ(table_.restore(results_entry(kId, 1, 3, encoded(slice_of({2, 3}))), now_us_).code(), StatusCode::data_loss);
+  EXPECT_EQ(snapshot_of(table_).front().requests.front().results.size(), 2u);
+  const auto retry = sink();
+  EXPECT_EQ(begin(1, 3, retry).kind, Kind::answered);
+  EXPECT_EQ(retry->indices(), (Indices{0, 2, 1}));
+}
+
+TEST_F(SessionTableTest, WhatIsLeftOfALongRequestRunsAfterARestart) {
+  constexpr std::uint32_t kTransactions = 200;
+  Indices stored, left;
+  for (std::uint32_t i = 0; i < kTransactions; ++i) (i % 7 < 3 || i / 64 == 1 ? stored : left).push_back(i);
+  for (std::size_t from = 0; from < stored.size(); from += 10) {
+    const Indices part(stored.begin() + from, stored.begin() + std::min(from + 10, stored.size()));
+    EXPECT_TRUE(table_.restore(results_entry(kId, 1, kTransactions, encoded(slice_of(part))), now_us_).ok());
+  }
+  EXPECT_EQ(begin(1, kTransactions, sink()).remaining, left);
+}
+
+std::uint64_t peak_memory_kib() {
+  struct rusage usage = {};
+  EXPECT_EQ(::getrusage(RUSAGE_SELF, &usage), 0);
+  return static_cast<std::uint64_t>(usage.ru_maxrss);
+}
+
+// A bit for each transaction that a damaged count claims would take 512 MiB for each of these requests.
+TEST_F(SessionTableTest, ACountOnTheDiskTakesNoMemory) {
+  constexpr std::uint32_t kClaimed = 0xFFFFFFFF, kFar = 4'000'000'000;
+  const std::string bytes = encoded(slice_of({0, 5, kFar}));
+  const std::uint64_t before = peak_memory_kib();
+  StoredSession session;
+  session.session = session_id(8);
+  session.lease_us = kLeaseUs;
+  session.requests = {{1, kDigest, kClaimed, {bytes}}, {2, kDigest, kClaimed, {bytes}}};
+  EXPECT_TRUE(table_.restore(session, now_us_).ok());
+  const auto restore = [&](std::uint64_t number, std::uint32_t transactions, const Indices& indices) {
+    return table_.restore(results_entry(kId, number, transactions, encoded(slice_of(indices))), now_us_).code();
+  };
+  for (const std::uint64_t number : {1, 2, 3}) {
+    EXPECT_EQ(restore(number, kClaimed, {0, 5, kFar}), StatusCode::ok);
+    EXPECT_EQ(restore(number, kClaimed, {5, kFar}), StatusCode::ok) << "all of it is there";
+    EXPECT_EQ(restore(number, kClaimed, {6, kFar}), StatusCode::data_loss);
+  }
+  EXPECT_EQ(table_.restore(results_entry(kId, 4, kClaimed, "garbage"), now_us_).code(), StatusCode::data_loss);
+  EXPECT_EQ(restore(5, kFar, {kFar - 1}), StatusCode::ok);
+  EXPECT_EQ(restore(6, kFar, {kFar}), StatusCode::data_loss);
+  EXPECT_EQ(refusal(header(1, 3, sink())).reason(), ErrorReason::content_differs);
+  EXPECT_LT(peak_memory_kib() - before, 16u << 10);
+}
+
+TEST(IndexSet, HoldsWhatWasInserted) {
+  std::mt19937 random(20261125);
+  IndexSet set;
+  std::set<std::uint32_t> expected;
+  for (int i = 0; i < 20000; ++i) {
+    const auto index = static_cast<std::uint32_t>((i % 2 == 0 ? 0 : 0xFFFFF000) + random() % 4096);
+    ASSERT_EQ(set.contains(index), expected.contains(index)) << index;
+    ASSERT_EQ(set.insert(index), expected.insert(index).second) << index;
+  }
 }
 
 }  // namespace
