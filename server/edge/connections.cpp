@@ -36,15 +36,15 @@ constexpr std::size_t kInspectionsMax = 32;
 // came. A cancelled call takes at least 20 bytes.
 constexpr std::uint64_t kBusyBytes = 8192, kVeryBusyBytes = std::uint64_t{4} << 20;
 constexpr std::int64_t kInspectMs = 250;
-// What the headers of a call and its other frames may take, and what a connection may have sent that no call has read
-// yet.
-constexpr std::uint64_t kCallBytes = std::uint64_t{64} << 10, kConnectionBytes = std::uint64_t{1} << 20;
-// A connection with unfinished messages is cut off for those of all only after it finished none for so long.
+// What a connection may have sent that nobody has read yet.
+constexpr std::uint64_t kConnectionBytes = std::uint64_t{1} << 20;
+// Bytes of unfinished messages count as held if there were as many at each look of so long a time.
 constexpr std::int64_t kStuckMs = 300;
 // In this time, an address may lose ConnectionLimits::unread_bytes_max.
 constexpr double kLossSeconds = 10;
-constexpr std::uint64_t kForgivenPerMs = 16;  // calls of health, pings and windows go on for days
-constexpr std::int64_t kLoserMs = 1000;       // so long, what is stuck of such an address is cut off
+// Calls of health and pings go on for days, and whoever takes long answers tells of it.
+constexpr std::uint64_t kForgivenPerMs = 16, kForgivenPartOfTaken = 16;
+constexpr std::int64_t kLoserMs = 1000;  // so long, what such an address holds is cut off
 // Each connection takes bytes for its handshake and its pings. So many of them are not lost.
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
 constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
@@ -80,11 +80,15 @@ double rate_of_address(std::uint32_t cancels_max) {
   return static_cast<double>(cancels_max) * ConnectionLimits::kAddressCancels;
 }
 
-std::uint64_t received_bytes(int socket) {
+// Received, and taken by the peer; zeros if the system does not know.
+std::pair<std::uint64_t, std::uint64_t> bytes_of(int socket) {
   tcp_info info = {};
   socklen_t size = sizeof info;
-  return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received : 0;
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  return {info.tcpi_bytes_received, info.tcpi_bytes_acked};
 }
+
+std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(now, before); }
 
 }  // namespace
 
@@ -182,12 +186,7 @@ void Connections::watch_connections() {
 void Connections::on_event(int descriptor, std::uint32_t events) {
   const auto found = connections_.find(descriptor);
   if (found == connections_.end()) return;
-  if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
-    const std::int64_t now = now_ms();
-    look_at_bytes(&found->second, now);
-    count_loss(found->second, now);
-    return forget(descriptor);
-  }
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) return end(descriptor, now_ms());
   if ((events & EPOLLRDHUP) != 0 && found->second.half_closed_ms == 0) found->second.half_closed_ms = now_ms();
 }
 
@@ -269,7 +268,7 @@ bool Connections::admit(int connection, Peer peer) {
   account.descriptor = std::move(duplicate);
   account.peer = std::move(peer);
   account.cancels_left = limits_.cancels_max;
-  account.inspected_ms = account.progress_ms = account.seen_ms = account.used_ms = now;
+  account.inspected_ms = account.seen_ms = account.window_ms = now;
   account.accounted = callbacks_.accounted(account.peer.name);
   open_.store(static_cast<std::uint32_t>(connections_.size()), std::memory_order_relaxed);
   accepted_.fetch_add(1, std::memory_order_relaxed);
@@ -305,10 +304,14 @@ void Connections::look_for_floods(std::int64_t now_ms) {
   std::vector<std::pair<std::uint64_t, int>> busy;  // bytes, descriptor
   for (auto& [number, connection] : connections_) {
     if (static_cast<std::uint32_t>(number) / 2 % parts != part) continue;  // each connection has two numbers
-    const std::uint64_t received = look_at_bytes(&connection, now_ms);
-    const std::uint64_t more = received - std::min(received, connection.received);
+    look_at_bytes(&connection, now_ms);
+    const std::uint64_t more = grown(connection.inspected_bytes, connection.received);
     const bool is_due = now_ms - connection.inspected_ms >= kInspectMs || more >= kVeryBusyBytes;
-    if (more >= kBusyBytes && is_due) busy.emplace_back(more, number);
+    if (unread(connection) > unread_bytes_max(connection)) {
+      busy.emplace_back(UINT64_MAX, number);  // unless its messages have got their end, or its calls are more
+    } else if (more >= kBusyBytes && is_due) {
+      busy.emplace_back(more, number);
+    }
   }
   const std::size_t inspections = std::min(busy.size(), kInspectionsMax);
   std::partial_sort(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(inspections), busy.end(),
@@ -318,119 +321,129 @@ void Connections::look_for_floods(std::int64_t now_ms) {
 
 // gRPC counts a call that its client has reset as open until it has let go of it. More calls than a connection may have
 // are such calls.
-std::uint64_t Connections::cancelled(const StreamCounts& counts) const {
-  const std::uint64_t open = counts.open();
-  return counts.failed + (open > limits_.calls_max ? open - limits_.calls_max : 0);
+std::uint64_t Connections::cancelled(const CallCounts& calls) const {
+  return calls.failed + grown(limits_.calls_max, calls.open());
 }
 
-std::uint64_t Connections::unread_bytes_max(const StreamCounts& counts) const {
-  const std::uint64_t messages = limits_.messages_more + counts.open();
+std::uint64_t Connections::unread_bytes_max(const Connection& connection) const {
+  const std::uint64_t messages = limits_.messages_more + connection.calls.open();
   return std::min(limits_.unread_bytes_max, kConnectionBytes + limits_.message_bytes_max * messages);
 }
 
 void Connections::inspect(int descriptor, std::int64_t now_ms) {
   Connection& connection = connections_.at(descriptor);
   const double seconds = static_cast<double>(now_ms - std::exchange(connection.inspected_ms, now_ms)) * 1e-3;
-  const std::optional<StreamCounts> counts = callbacks_.inspect(connection.peer.name);
-  if (!counts) return;
-  const bool had_nothing = unfinished(connection) == 0;
-  const StreamCounts before = std::exchange(connection.counts, *counts);
-  if (had_nothing || counts->messages != before.messages || counts->open() < before.open()) {
-    connection.progress_ms = now_ms;
+  const std::optional<CallCounts> found = callbacks_.inspect(connection.peer.name);
+  if (!found) return;
+  look_at_bytes(&connection, now_ms);
+  connection.inspected_bytes = connection.received;
+  const CallCounts before = std::exchange(connection.calls, *found);
+  const bool has_calls = connection.calls.open() > 0;
+  // What came for calls that have ended, and was no whole message, is gone.
+  if (!has_calls && connection.calls.ended() > before.ended() && !count_loss(&connection, now_ms)) {
+    return cut_off(descriptor, now_ms, true, lost_too_much());
   }
-  connection.received = std::max(connection.received, received_bytes(descriptor));
-  const std::uint64_t accounted =
-      (counts->started - before.started) * kCallBytes +
-      (counts->messages - before.messages) * limits_.message_bytes_max * limits_.messages_more;
-  connection.read = std::min(connection.received, connection.read + accounted);
-  const std::uint64_t cancelled_now = cancelled(*counts);
+  const std::uint64_t cancelled_now = cancelled(connection.calls);
   const double more = static_cast<double>(cancelled_now) - static_cast<double>(connection.cancelled);
   connection.cancelled = cancelled_now;
   const double rate = limits_.cancels_max;
   connection.cancels_left = std::min(rate, std::min(rate, connection.cancels_left + rate * seconds) - more);
-  const std::uint64_t unread = connection.received - connection.read;
-  if (unread > unread_bytes_max(*counts)) {
-    cut_off(descriptor, now_ms,
-            "it sent " + std::to_string(unread) + " bytes that no call and no message accounts for");
+  if (const std::uint64_t bytes = unread(connection); bytes > unread_bytes_max(connection)) {
+    cut_off(descriptor, now_ms, !has_calls, "it sent " + std::to_string(bytes) + " bytes that are no whole message");
   } else if (connection.cancels_left < 0) {
-    cut_off(descriptor, now_ms,
+    cut_off(descriptor, now_ms, true,
             "it cancelled more than " + std::to_string(limits_.cancels_max) +
                 " calls in a second (--connection-cancels-max)");
   } else if (more > 0 && !cancels_.take(connection.peer.address, more, now_ms)) {
-    cut_off(descriptor, now_ms,
+    cut_off(descriptor, now_ms, true,
             "its address cancelled more than " + std::to_string(ConnectionLimits::kAddressCancels) + " times " +
                 std::to_string(limits_.cancels_max) + " calls in a second (--connection-cancels-max)");
   }
 }
 
-// What was found of unfinished messages at the last inspection. Those of calls that have ended are gone.
-std::uint64_t Connections::unfinished(const Connection& connection) {
-  return connection.counts.open() == 0 ? 0 : connection.received - connection.read;
+// Bytes of unfinished messages of calls that are open. One message that gets its end, among many that do not, does not
+// make them fewer. Those of messages that come and go count only as far as there always are some.
+std::uint64_t Connections::held(const Connection& connection) {
+  return connection.calls.open() == 0 ? 0 : std::min(connection.least, connection.least_before);
 }
 
-// When the unfinished messages of all connections together are too many, connections that are stuck are cut off: first
-// those of the address that holds most, and the one that holds most of these. Otherwise gRPC would end connections when
-// its memory is used up, and it does not look whose they are.
+// Without a call, nothing can make a message of them.
+std::uint64_t Connections::unread(const Connection& connection) {
+  return connection.calls.open() == 0 ? connection.unused : held(connection);
+}
+
+// When all connections together hold too much of unfinished messages, some are cut off: first those of the address that
+// holds most, and the one that holds most of these. Otherwise gRPC would end connections when its memory is used up,
+// and it does not look whose they are.
 void Connections::bound_unfinished(std::int64_t now_ms) {
   std::uint64_t all = 0;
   std::unordered_map<std::string, std::uint64_t> of_address;
   for (const auto& [number, connection] : connections_) {
-    const std::uint64_t bytes = unfinished(connection);
+    const std::uint64_t bytes = held(connection);
     if (bytes == 0) continue;
     all += bytes;
     of_address[connection.peer.address] += bytes;
   }
   if (all <= limits_.unread_bytes_max) return;
-  std::vector<std::tuple<std::uint64_t, std::uint64_t, int>> stuck;  // bytes of the address, own bytes, descriptor
+  std::vector<std::tuple<std::uint64_t, std::uint64_t, int>> holders;  // bytes of the address, own bytes, descriptor
   for (const auto& [number, connection] : connections_) {
-    const std::uint64_t bytes = unfinished(connection);
-    if (bytes == 0 || now_ms - connection.progress_ms < kStuckMs) continue;
-    stuck.emplace_back(of_address.at(connection.peer.address), bytes, number);
+    const std::uint64_t bytes = held(connection);
+    if (bytes > 0) holders.emplace_back(of_address.at(connection.peer.address), bytes, number);
   }
-  const std::size_t inspections = std::min(stuck.size(), kInspectionsMax);
-  std::partial_sort(stuck.begin(), stuck.begin() + static_cast<std::ptrdiff_t>(inspections), stuck.end(),
+  const std::size_t inspections = std::min(holders.size(), kInspectionsMax);
+  std::partial_sort(holders.begin(), holders.begin() + static_cast<std::ptrdiff_t>(inspections), holders.end(),
                     std::greater<>());
   for (std::size_t i = 0; i < inspections && all > limits_.unread_bytes_max; ++i) {
-    const auto [of_all, before, number] = stuck[i];
-    inspect(number, now_ms);  // what it holds may be finished by now
+    const auto [of_all, before, number] = holders[i];
+    inspect(number, now_ms);  // its messages may be whole by now, and its calls may have ended
     const auto found = connections_.find(number);
-    const std::uint64_t now = found == connections_.end() ? 0 : unfinished(found->second);
-    all -= std::min(all, before);
-    if (now == 0) continue;
-    if (found->second.progress_ms == now_ms) {
-      all += now;
-      continue;
-    }
-    cut_off(number, now_ms,
+    const std::uint64_t now = found == connections_.end() ? 0 : held(found->second);
+    all -= grown(now, before);
+    if (all <= limits_.unread_bytes_max || now == 0) continue;
+    all -= now;
+    cut_off(number, now_ms, true,
             "it held " + std::to_string(now) +
                 " bytes of unfinished messages, and all connections together too many (--grpc-memory-max)");
   }
 }
 
-// Counts what came since the last look. Returns all bytes that were received. What is accounted for is asked for first:
-// the bytes of those messages have been received then.
-std::uint64_t Connections::look_at_bytes(Connection* connection, std::int64_t now_ms) {
+// Counts what came since the last look. What is accounted for is asked for first: the bytes of those messages have been
+// received then.
+void Connections::look_at_bytes(Connection* connection, std::int64_t now_ms) {
   const std::uint64_t accounted = callbacks_.accounted(connection->peer.name);
   const std::uint64_t before = std::exchange(connection->accounted, accounted);
   const std::uint64_t used = accounted >= before ? accounted - before : accounted;
-  const std::uint64_t received = received_bytes(connection->descriptor.get());
-  connection->unused += received - std::min(received, connection->seen);
-  if (used > 0) connection->used_ms = now_ms;
-  const auto forgiven =
-      static_cast<std::uint64_t>(now_ms - std::exchange(connection->seen_ms, now_ms)) * kForgivenPerMs;
+  const auto [received, taken] = bytes_of(connection->descriptor.get());
+  connection->unused += grown(connection->received, received);
+  const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(connection->seen_ms, now_ms));
+  const std::uint64_t forgiven = elapsed_ms * kForgivenPerMs + grown(connection->taken, taken) / kForgivenPartOfTaken;
   connection->unused -= std::min(connection->unused, used + forgiven);
-  connection->seen = received;
-  return received;
+  connection->received = std::max(connection->received, received);
+  connection->taken = std::max(connection->taken, taken);
+  if (now_ms - connection->window_ms >= kStuckMs) {
+    connection->window_ms = now_ms;
+    connection->least_before = std::exchange(connection->least, connection->unused);
+  }
+  connection->least = std::min(connection->least, connection->unused);
 }
 
-// Unfinished messages may be many, and gone before anybody looks at them: their connections end, or gRPC ends them
-// because its memory is used up, and come back with more.
-void Connections::count_loss(const Connection& connection, std::int64_t now_ms) {
-  if (connection.unused <= kNotLostBytes) return;
-  const std::string& address = connection.peer.address;
-  if (losses_.take(address, static_cast<double>(connection.unused), now_ms)) return;
+// Unfinished messages may be many, and gone before anybody looks at them: their calls or connections end, or gRPC ends
+// these because its memory is used up, and they come back with more. Returns false if the address has lost too much.
+bool Connections::count_loss(Connection* connection, std::int64_t now_ms) {
+  const std::uint64_t lost = std::exchange(connection->unused, 0);
+  connection->least = connection->least_before = 0;
+  if (lost <= kNotLostBytes) return true;
+  const std::string& address = connection->peer.address;
+  if (losses_.take(address, static_cast<double>(lost), now_ms)) return true;
   penalize(address, now_ms);
   losers_[address] = now_ms + kLoserMs;
+  return false;
+}
+
+std::string Connections::lost_too_much() const {
+  return "its address lost more than " + std::to_string(limits_.unread_bytes_max) +
+         " bytes of unfinished messages in " + std::to_string(static_cast<int>(kLossSeconds)) +
+         " seconds (--grpc-memory-max)";
 }
 
 void Connections::cut_off_losers(std::int64_t now_ms) {
@@ -440,14 +453,9 @@ void Connections::cut_off_losers(std::int64_t now_ms) {
   for (auto& [number, connection] : connections_) {
     if (!losers_.contains(connection.peer.address)) continue;
     look_at_bytes(&connection, now_ms);
-    if (connection.unused > kNotLostBytes && now_ms - connection.used_ms >= kStuckMs) numbers.push_back(number);
+    if (std::min(connection.least, connection.least_before) > kNotLostBytes) numbers.push_back(number);
   }
-  for (const int number : numbers) {
-    cut_off(number, now_ms,
-            "connections of its address ended with more than " + std::to_string(limits_.unread_bytes_max) +
-                " bytes of unfinished messages in " + std::to_string(static_cast<int>(kLossSeconds)) +
-                " seconds (--grpc-memory-max)");
-  }
+  for (const int number : numbers) cut_off(number, now_ms, true, lost_too_much());
 }
 
 void Connections::penalize(const std::string& address, std::int64_t now_ms) {
@@ -459,15 +467,15 @@ void Connections::penalize(const std::string& address, std::int64_t now_ms) {
   penalty.cut_at_ms = now_ms;
 }
 
-void Connections::cut_off(int descriptor, std::int64_t now_ms, const std::string& why) {
+void Connections::cut_off(int descriptor, std::int64_t now_ms, bool is_flood, const std::string& why) {
   const std::string& address = connections_.at(descriptor).peer.address;
   cut_off_.fetch_add(1, std::memory_order_relaxed);
   ++unreported_.cut_off;
   unreported_.address = address;
   unreported_.why = why;
-  penalize(address, now_ms);
+  if (is_flood) penalize(address, now_ms);
   ::shutdown(descriptor, SHUT_RDWR);
-  forget(descriptor);
+  is_flood ? forget(descriptor) : end(descriptor, now_ms);  // what a flood has lost has had its effect
 }
 
 void Connections::end_half_closed(std::int64_t now_ms) {
@@ -477,7 +485,7 @@ void Connections::end_half_closed(std::int64_t now_ms) {
   }
   for (const int number : late) {
     ::shutdown(number, SHUT_RDWR);
-    forget(number);
+    end(number, now_ms);
   }
 }
 
@@ -493,6 +501,13 @@ void Connections::end_those_that_must() {
     ::shutdown(number, SHUT_RDWR);
     forget(number);
   }
+}
+
+void Connections::end(int descriptor, std::int64_t now_ms) {
+  Connection& connection = connections_.at(descriptor);
+  look_at_bytes(&connection, now_ms);
+  count_loss(&connection, now_ms);
+  forget(descriptor);
 }
 
 void Connections::forget(int descriptor) {

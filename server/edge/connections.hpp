@@ -5,11 +5,12 @@
 // The account holds a duplicate of the connection's descriptor. Another part reads from the connection. With the
 // duplicate, this class notices the end of the connection, counts its bytes, and can cut it off. These floods are cut
 // off:
-//   many bytes without progress   headers that never end, or frames that mean nothing
-//   many cancelled calls          calls that are opened and reset at once, by one connection or by those of one address
-//   many unfinished messages      messages that lack their end, and of which all connections together hold too much
-//   many lost bytes               bytes of connections of one address that ended with unfinished messages
-// After a flood, its address may connect again after a pause. The pause doubles with each flood.
+//   many bytes without a call   headers that never end, or frames that mean nothing
+//   many cancelled calls        calls that are opened and reset at once, by one connection or by those of one address
+//   many unfinished messages    messages that lack their end, of one connection or of all together
+//   many lost bytes             bytes of one address that came for messages which never got their end
+// After a flood, its address may connect again after a pause. The pause doubles with each flood. A connection that is
+// cut off for the messages of its own calls is none: only what it loses counts for its address.
 //
 // Other parts may name connections that must end, too.
 //
@@ -40,9 +41,9 @@ namespace kilokv::server {
 struct ConnectionLimits {
   std::uint32_t connections_max = 0;
   std::uint32_t connections_per_address_max = 0;  // never more than half of the connections count
-  // Bytes of one connection that no call and no message accounts for: a message for each open call, and a few more for
-  // what is refused later. Never more than the last number. All connections together may hold as much of unfinished
-  // messages. The connections of an address may lose as much in ten seconds.
+  // Bytes of one connection that belong to no whole message: a message for each open call, and a few more for what is
+  // refused later. Never more than the last number. All connections together may hold as much. An address may lose as
+  // much in ten seconds.
   std::uint64_t message_bytes_max = 0;
   std::uint32_t messages_more = 0;
   std::uint64_t unread_bytes_max = 0;
@@ -54,14 +55,14 @@ struct ConnectionLimits {
   std::uint32_t opens_max = 0;  // new connections of one address per second, after as many at once as it may have open
 };
 
-// What the reader of a connection has counted in it since the connection began.
-struct StreamCounts {
-  std::uint64_t started = 0;   // calls
+// The calls that the reader of a connection has counted in it since the connection began.
+struct CallCounts {
+  std::uint64_t started = 0;
   std::uint64_t answered = 0;  // of them
   std::uint64_t failed = 0;    // of them: ended without their answer
-  std::uint64_t messages = 0;
 
-  std::uint64_t open() const { return started - std::min(started, answered + failed); }
+  std::uint64_t ended() const { return answered + failed; }
+  std::uint64_t open() const { return started - std::min(started, ended()); }
 };
 
 struct ConnectionCounts {
@@ -83,8 +84,8 @@ class Connections {
   struct Callbacks {
     // Gets each accepted connection, and owns it from then on. The accepting thread calls it.
     std::function<void(int listener, Descriptor connection)> hand_over;
-    // Tells what was found in the connection of this peer. Nothing if it is not known (yet).
-    std::function<std::optional<StreamCounts>(const std::string& peer)> inspect;
+    // The calls of this peer. Nothing if it is not known (yet).
+    std::function<std::optional<CallCounts>(const std::string& peer)> inspect;
     // The bytes that the whole messages of this peer account for, with their headers, as far as they are used. The
     // number grows, and begins again at any time.
     std::function<std::uint64_t(const std::string& peer)> accounted;
@@ -112,18 +113,19 @@ class Connections {
   struct Connection {
     Descriptor descriptor;  // a duplicate
     Peer peer;
-    // At the last inspection: when, the bytes received, those that calls and messages account for, what was found.
+    // At the last inspection: when, the bytes received, and the calls.
     std::int64_t inspected_ms = 0;
-    std::int64_t progress_ms = 0;  // when it last had nothing unfinished, or finished a message or a call
-    std::uint64_t received = 0;
-    std::uint64_t read = 0;
-    StreamCounts counts;
+    std::uint64_t inspected_bytes = 0;
+    CallCounts calls;
     std::uint64_t cancelled = 0;
     double cancels_left = 0;
-    // At the last look: when, the bytes received, what `accounted` said, and the bytes without a whole message.
+    // At the last look: when, the bytes received, those that the peer has taken, what `accounted` said, and the bytes
+    // that belong to no whole message.
     std::int64_t seen_ms = 0;
-    std::int64_t used_ms = 0;  // when a whole message came last
-    std::uint64_t seen = 0, accounted = 0, unused = 0;
+    std::uint64_t received = 0, taken = 0, accounted = 0, unused = 0;
+    // The least of `unused` in this window of kStuckMs and in the one before.
+    std::int64_t window_ms = 0;
+    std::uint64_t least = 0, least_before = 0;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
   };
@@ -146,16 +148,19 @@ class Connections {
   void look_for_floods(std::int64_t now_ms);
   void inspect(int descriptor, std::int64_t now_ms);
   void bound_unfinished(std::int64_t now_ms);
-  static std::uint64_t unfinished(const Connection& connection);
-  std::uint64_t cancelled(const StreamCounts& counts) const;
-  std::uint64_t unread_bytes_max(const StreamCounts& counts) const;
-  std::uint64_t look_at_bytes(Connection* connection, std::int64_t now_ms);
-  void count_loss(const Connection& connection, std::int64_t now_ms);
+  static std::uint64_t held(const Connection& connection);
+  static std::uint64_t unread(const Connection& connection);
+  std::uint64_t cancelled(const CallCounts& calls) const;
+  std::uint64_t unread_bytes_max(const Connection& connection) const;
+  void look_at_bytes(Connection* connection, std::int64_t now_ms);
+  bool count_loss(Connection* connection, std::int64_t now_ms);
   void cut_off_losers(std::int64_t now_ms);
   void penalize(const std::string& address, std::int64_t now_ms);
-  void cut_off(int descriptor, std::int64_t now_ms, const std::string& why);
+  std::string lost_too_much() const;
+  void cut_off(int descriptor, std::int64_t now_ms, bool is_flood, const std::string& why);
   void end_half_closed(std::int64_t now_ms);
   void end_those_that_must();
+  void end(int descriptor, std::int64_t now_ms);
   void forget(int descriptor);
 
   Listener listener_;

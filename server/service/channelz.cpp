@@ -59,7 +59,7 @@ void Channelz::list_sockets() {
   }
 }
 
-std::optional<StreamCounts> Channelz::counts_of(const std::string& peer) {
+std::optional<CallCounts> Channelz::counts_of(const std::string& peer) {
   auto found = sockets_.find(peer);
   Json socket = found == sockets_.end() ? Json::object() : parse(::grpc_channelz_get_socket(found->second));
   if (socket.empty()) {  // a new connection, or a new one of an old name
@@ -72,10 +72,9 @@ std::optional<StreamCounts> Channelz::counts_of(const std::string& peer) {
     socket = parse(::grpc_channelz_get_socket(found->second));
   }
   const Json& data = member(member(socket, "socket"), "data");
-  return StreamCounts{.started = static_cast<std::uint64_t>(number_of(data, "streamsStarted")),
-                      .answered = static_cast<std::uint64_t>(number_of(data, "streamsSucceeded")),
-                      .failed = static_cast<std::uint64_t>(number_of(data, "streamsFailed")),
-                      .messages = static_cast<std::uint64_t>(number_of(data, "messagesReceived"))};
+  return CallCounts{.started = static_cast<std::uint64_t>(number_of(data, "streamsStarted")),
+                    .answered = static_cast<std::uint64_t>(number_of(data, "streamsSucceeded")),
+                    .failed = static_cast<std::uint64_t>(number_of(data, "streamsFailed"))};
 }
 
 }  // namespace kilokv::server

@@ -15,7 +15,7 @@ class Channelz {
  public:
   // The counts of the connection of this peer, as gRPC names it. Nothing if gRPC has no such connection, or if its
   // connections were listed a moment ago.
-  std::optional<StreamCounts> counts_of(const std::string& peer);
+  std::optional<CallCounts> counts_of(const std::string& peer);
 
  private:
   void list_sockets();

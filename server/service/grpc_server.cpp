@@ -37,6 +37,8 @@ void bound_connections(const ServiceOptions& options, grpc::ServerBuilder* build
   constexpr int kMetadataBytesMax = 16 << 10;
   constexpr int kKeepaliveMs = 60000, kKeepaliveTimeoutMs = 20000;
   constexpr int kPingIntervalMs = 5000;
+  constexpr std::uint64_t kAheadMemory = std::uint64_t{128} << 20;
+  constexpr int kAheadBytes = 256 << 10;
   for (const auto& [name, value] : {
            std::pair{GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnectionMax},
            std::pair{GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytesMax},
@@ -50,8 +52,18 @@ void bound_connections(const ServiceOptions& options, grpc::ServerBuilder* build
            // Usual clients send a ping every ten seconds or more. gRPC's own limit is five minutes, and would end their
            // connections.
            std::pair{GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kPingIntervalMs},
+           // gRPC would unpack a compressed message whole, before anybody can bound or refuse it: a MiB may become a
+           // GiB.
+           std::pair{GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0},
+           std::pair{GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE},
        }) {
     builder->AddChannelArgument(name, value);
+  }
+  // gRPC lets a stream send ahead what its connection can carry, up to many MiB, also while nobody reads from the
+  // stream. Where it has little memory, a few such streams would fill it.
+  if (options.grpc_memory_max < kAheadMemory) {
+    builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kAheadBytes);
   }
 }
 

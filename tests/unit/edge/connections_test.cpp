@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -58,16 +57,14 @@ class ConnectionsTest : public testing::Test {
       const std::lock_guard lock(mutex_);
       handed_over_.push_back(std::move(connection));
     };
-    callbacks.inspect = [this](const std::string& peer) -> std::optional<StreamCounts> {
+    callbacks.inspect = [this](const std::string& peer) -> std::optional<CallCounts> {
       const std::lock_guard lock(mutex_);
       inspected_.insert(peer);
       ++inspections_;
-      std::optional<StreamCounts> counts = found_;
-      if (counts && finishes_messages_) counts->messages = ++finished_[peer];
-      return counts;
+      return found_;
     };
     callbacks.accounted = [this](const std::string&) {
-      return loses_messages_.load() ? 0 : accounted_.fetch_add(std::uint64_t{1} << 32);
+      return accounts_for_all_.load() ? accounted_.fetch_add(std::uint64_t{1} << 32) : accounted_.load();
     };
     callbacks.take_ended = [this] {
       const std::lock_guard lock(mutex_);
@@ -148,13 +145,11 @@ class ConnectionsTest : public testing::Test {
   std::set<std::string> inspected_;
   std::vector<std::string> to_end_, ended_;  // peers
   std::atomic<std::uint64_t> inspections_{0};
-  bool finishes_messages_ = false;           // each connection one before each inspection
-  std::atomic<bool> loses_messages_{false};  // else all bytes are of whole messages
+  std::atomic<bool> accounts_for_all_{true};  // all bytes are of whole messages, and not only those in `accounted_`
   std::atomic<std::uint64_t> accounted_{0};
-  std::map<std::string, std::uint64_t> finished_;
   bool reads_for_ever_ = false;
   std::atomic<bool> is_reading_{false};
-  std::optional<StreamCounts> found_;
+  std::optional<CallCounts> found_;
   std::unique_ptr<Connections> connections_;  // uses the others, so it ends first
 };
 
@@ -308,7 +303,8 @@ TEST_F(ConnectionsTest, WithoutDescriptorsTheNextConnectionWaits) {
 // Floods. What is "found" in the connection is what the test says.
 class FloodTest : public ConnectionsTest {
  protected:
-  void find(const StreamCounts& counts) {
+  void SetUp() override { accounts_for_all_ = false; }
+  void find(const CallCounts& counts) {
     const std::lock_guard lock(mutex_);
     found_ = counts;
   }
@@ -348,41 +344,62 @@ class FloodTest : public ConnectionsTest {
 
 TEST_F(FloodTest, BytesWithoutACallAreCutOff) {
   start(limits(10, 10));
-  find({.started = 1});
+  find({});
   const Descriptor client = connect(2);
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
   EXPECT_TRUE(is_cut(client));
   EXPECT_NE(report().find("0+1 127.0.0.2: it sent "), std::string::npos) << report();
-  EXPECT_NE(report().find(" bytes that no call and no message accounts for"), std::string::npos) << report();
+  EXPECT_NE(report().find(" bytes that are no whole message"), std::string::npos) << report();
   EXPECT_EQ(connections_->counts().cut_off, 1u);
   EXPECT_EQ(inspected_.size(), 1u);
   EXPECT_EQ(inspected_.begin()->substr(0, 15), "ipv4:127.0.0.2:");
+  EXPECT_TRUE(is_closed(connect(2))) << "that was a flood, so its address has to pause";
 }
 
-TEST_F(FloodTest, MessagesAccountForTheirBytes) {
+TEST_F(FloodTest, WholeMessagesAccountForTheirBytes) {
   start(limits(10, 10));
   find({.started = 1});
   const Descriptor client = connect(2);
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
-  for (std::uint64_t messages = 10; messages <= 50; messages += 10) {
+  for (int i = 0; i < 5; ++i) {
+    accounted_ += 10 * kMessageBytesMax;
     ASSERT_TRUE(send(client, 10 * kMessageBytesMax));
-    find({.started = 1, .answered = 0, .failed = 0, .messages = messages});
     look(client);
   }
   EXPECT_EQ(connections_->counts().cut_off, 0u);
   EXPECT_TRUE(is_cut(client));
 }
 
-// One call here and there does not pay for a flood.
-TEST_F(FloodTest, CallsAccountForTheirHeadersOnly) {
+// A message that is too long, for example. The client may connect again at once.
+TEST_F(FloodTest, TooLongAMessageOfACallIsNoFlood) {
+  start(limits(10, 10));
+  find({.started = 1});
+  const Descriptor client = connect(2);
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  ASSERT_TRUE(send(client, kConnectionBytes + 4 * kMessageBytesMax));
+  EXPECT_TRUE(soon([&] { return connections_->counts().cut_off == 1; }));
+  const std::size_t before = handed_over();
+  const Descriptor again = connect(2);
+  EXPECT_TRUE(soon([&] { return handed_over() > before; }));
+  EXPECT_EQ(connections_->counts().refused, 0u);
+}
+
+// A client that begins messages and resets their calls holds nothing for long, but all the time.
+TEST_F(FloodTest, WhatCallsLoseCountsForTheirAddress) {
   start(limits(10, 10));
   const Descriptor client = connect(2);
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
-  std::uint64_t calls = 0;
+  std::uint64_t calls = 0, sent = 0;
   EXPECT_TRUE(soon([&] {
-    find({.started = ++calls, .answered = calls, .failed = 0, .messages = 0});
+    find({.started = ++calls, .answered = calls});
+    sent += kMessageBytesMax;
     return !send(client, kMessageBytesMax);
   }));
+  EXPECT_GT(sent, kUnreadBytesMax);
+  EXPECT_NE(report().find("127.0.0.2: its address lost more than 3000000 bytes of unfinished messages in 10 seconds"),
+            std::string::npos)
+      << report();
+  EXPECT_TRUE(is_closed(connect(2))) << "it has to pause";
 }
 
 TEST_F(FloodTest, EveryOpenCallMayHaveAMessageUnderWay) {
@@ -398,7 +415,7 @@ TEST_F(FloodTest, EveryOpenCallMayHaveAMessageUnderWay) {
 
 // Each connection is within its own bound. The address that holds most pays, until the others have room.
 TEST_F(FloodTest, UnfinishedMessagesOfAllConnectionsHaveABound) {
-  constexpr std::uint64_t kBytes = kConnectionBytes + kMessageBytesMax;  // two calls account for 128 KiB of them
+  constexpr std::uint64_t kBytes = kConnectionBytes + kMessageBytesMax;
   start(limits(10, 10));
   find({.started = 2, .answered = 1});
   std::vector<Descriptor> clients;
@@ -417,7 +434,6 @@ TEST_F(FloodTest, UnfinishedMessagesOfAllConnectionsHaveABound) {
 // gRPC ends connections when its memory is used up, and their messages are gone before anybody looks at them.
 TEST_F(FloodTest, AnAddressThatLosesMuchIsCutOff) {
   start(limits(20, 10));
-  loses_messages_ = true;
   std::vector<Descriptor> clients;
   const auto add = [&](int address, std::uint64_t bytes) {
     clients.push_back(connect(address));
@@ -434,7 +450,7 @@ TEST_F(FloodTest, AnAddressThatLosesMuchIsCutOff) {
   EXPECT_EQ(connections_->counts().cut_off, 0u) << "it has lost less than it may";
   end_first();
   end_first();
-  EXPECT_NE(report().find("0+1 127.0.0.2: connections of its address ended with more than 3000000 bytes of unfinished"),
+  EXPECT_NE(report().find("0+1 127.0.0.2: its address lost more than 3000000 bytes of unfinished messages"),
             std::string::npos)
       << report();
   EXPECT_TRUE(is_closed(connect(2))) << "it has to pause";
@@ -448,6 +464,7 @@ TEST_F(FloodTest, BytesOfWholeMessagesAreNotLost) {
   for (int i = 0; i < 4; ++i) {
     const Descriptor client = connect(2);
     ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+    accounted_ += kUnreadBytesMax - 60000;  // few others are not lost
     ASSERT_TRUE(send(client, kUnreadBytesMax));
     end_first();
     ASSERT_TRUE(soon([&] { return connections_->counts().open == 0; }));
@@ -457,19 +474,38 @@ TEST_F(FloodTest, BytesOfWholeMessagesAreNotLost) {
   EXPECT_EQ(connections_->counts().refused, 0u);
 }
 
-// Each is looked at once more before it would be cut off, and has finished a message by then.
-TEST_F(FloodTest, ConnectionsThatFinishMessagesAreNotStuck) {
+// As many bytes come as in the test of unfinished messages, but a moment later they are of whole messages.
+TEST_F(FloodTest, MessagesThatGetTheirEndAreNotHeld) {
   start(limits(10, 10));
   find({.started = 2, .answered = 1});
-  finishes_messages_ = true;
+  std::vector<Descriptor> clients;
+  for (int i = 0; i < 5; ++i) {
+    clients.push_back(connect(2));
+    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
+  }
+  for (int round = 0; round < 5; ++round) {
+    accounted_ += kConnectionBytes + kMessageBytesMax;
+    for (const Descriptor& client : clients) ASSERT_TRUE(send(client, kConnectionBytes + kMessageBytesMax));
+    look(clients[0]);
+  }
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
+}
+
+// Each connection finishes a short message now and then, while it holds long ones.
+TEST_F(FloodTest, OneMessageThatGetsItsEndDoesNotHideOthers) {
+  start(limits(10, 10));
+  find({.started = 2, .answered = 1});
   std::vector<Descriptor> clients;
   for (int i = 0; i < 5; ++i) {
     clients.push_back(connect(2));
     ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
   }
   for (const Descriptor& client : clients) ASSERT_TRUE(send(client, kConnectionBytes + kMessageBytesMax));
-  EXPECT_TRUE(soon([&] { return inspections_.load() >= clients.size() + 2; }));
-  EXPECT_EQ(connections_->counts().cut_off, 0u);
+  EXPECT_TRUE(soon([&] {
+    accounted_ += 100;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return connections_->counts().cut_off >= 2;
+  }));
 }
 
 TEST_F(FloodTest, ManyCancelledCallsAreCutOff) {
@@ -481,7 +517,7 @@ TEST_F(FloodTest, ManyCancelledCallsAreCutOff) {
     std::uint64_t found = 0;
     EXPECT_TRUE(soon([&] {
       found += calls;
-      find({.started = found, .answered = 0, .failed = are_open ? 0 : found, .messages = found});
+      find({.started = found, .answered = 0, .failed = are_open ? 0 : found});
       look(client);
       return connections_->counts().cut_off == 1;
     }));
@@ -495,12 +531,13 @@ TEST_F(FloodTest, ManyCancelledCallsAreCutOff) {
 
 // Each connection stays below the bound of one, and all together do not stay below that of their address.
 TEST_F(FloodTest, TheConnectionsOfAnAddressShareABound) {
+  accounts_for_all_ = true;
   start(limits(100, 50));
   std::vector<Descriptor> clients;
   for (int i = 0; i < 40; ++i) clients.push_back(connect(2));
   const Descriptor other = connect(3);
   ASSERT_TRUE(soon([&] { return handed_over() == 41; }));
-  find({.started = kCancelsMax * 3 / 5, .answered = 0, .failed = kCancelsMax * 3 / 5, .messages = 60});
+  find({.started = kCancelsMax * 3 / 5, .answered = 0, .failed = kCancelsMax * 3 / 5});
   EXPECT_TRUE(soon([&] {
     for (const Descriptor& client : clients) static_cast<void>(send(client, 10000));
     return connections_->counts().cut_off > 0;
@@ -514,7 +551,7 @@ TEST_F(FloodTest, SomeCancelledCallsAreNot) {
   const Descriptor client = connect(2);
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
   for (std::uint64_t calls = 1; calls <= 4; ++calls) {
-    find({.started = 30 * calls, .answered = 0, .failed = 30 * calls, .messages = calls});
+    find({.started = 30 * calls, .answered = 0, .failed = 30 * calls});
     ASSERT_TRUE(send(client, 10000));
     look(client);
   }
@@ -523,7 +560,7 @@ TEST_F(FloodTest, SomeCancelledCallsAreNot) {
 
 TEST_F(FloodTest, AfterAFloodItsAddressWaitsAndOthersDoNot) {
   start(limits(10, 10));
-  find({.started = 1});
+  find({});
   const Descriptor client = connect(2);
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
   ASSERT_TRUE(is_cut(client));
