@@ -87,9 +87,9 @@ class CoreDatabase final : public Database {
   Result<std::uint64_t> upload(const ReadSetChunk& chunk) override { return admission_.upload(chunk); }
   SubmittedRequest submit(std::unique_ptr<Request> request) override { return admission_.submit(std::move(request)); }
   void abandon(const SubmittedRequest& request) override { parts_->execute.abandon(request); }
-  void open_session(std::shared_ptr<Client> client, DurationUs lease_us,
+  void open_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login, DurationUs lease_us,
                     std::function<void(Result<SessionId>, DurationUs)> done) override {
-    parts_->sessions.open(client, lease_us, std::move(done));
+    parts_->sessions.open(client, std::move(login), lease_us, std::move(done));
   }
   Status keep_alive(const std::shared_ptr<Client>& client, const SessionId& session) override {
     if (Status status = check_session(client, session); !status.ok()) return status;
@@ -98,14 +98,14 @@ class CoreDatabase final : public Database {
   Status check_session(const std::shared_ptr<Client>& client, const SessionId& session) const override {
     return core_.sessions.check_owner(session, client.get());
   }
-  void close_session(std::shared_ptr<Client> client, const SessionId& session,
+  void close_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login, const SessionId& session,
                      std::function<void(Status)> done) override {
-    parts_->sessions.close(client, session, std::move(done));
+    parts_->sessions.close(client, std::move(login), session, std::move(done));
   }
   const Access& access() const override { return core_.access; }
-  void change_access(std::shared_ptr<Client> client, AccessEdit edit,
-                     std::function<void(Result<BatchNumber>)> done) override {
-    parts_->access.make(client, std::move(edit), std::move(done));
+  void change_access(std::shared_ptr<Client> client, AccessEdit edit, std::function<void(Result<BatchNumber>)> done,
+                     AccessChangeBegins begins) override {
+    parts_->access.make(client, std::move(edit), std::move(begins), std::move(done));
   }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override;
   void list_parked(std::shared_ptr<Client> client, std::uint64_t after_id, std::uint32_t limit,

@@ -57,23 +57,25 @@ class Database {
   // run, and those that it parked are cancelled. Does nothing for a request in a session, whose client may ask again.
   virtual void abandon(const SubmittedRequest& request) = 0;
 
-  // Sessions. `done` is called when the change is durable. open_session, close_session, scan, list_parked and cancel
+  // Sessions. `done` is called when the change is durable. `login`: null: nobody has to log in. PERMISSION_DENIED: the
+  // login does not count any more when the change is made. open_session, close_session, scan, list_parked and cancel
   // run on the executor; they fail with RESOURCE_EXHAUSTED if too many calls are in progress. What is refused before it
   // ran has Status::not_run().
-  virtual void open_session(std::shared_ptr<Client> client, DurationUs lease_us,
+  virtual void open_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login, DurationUs lease_us,
                             std::function<void(Result<SessionId>, DurationUs lease_us)> done) = 0;
   virtual Status keep_alive(const std::shared_ptr<Client>& client, const SessionId& session) = 0;
   // PERMISSION_DENIED: the session belongs to another user.
   virtual Status check_session(const std::shared_ptr<Client>& client, const SessionId& session) const = 0;
-  virtual void close_session(std::shared_ptr<Client> client, const SessionId& session,
-                             std::function<void(Status)> done) = 0;
+  virtual void close_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login,
+                             const SessionId& session, std::function<void(Status)> done) = 0;
 
   // Users, roles and tokens. `edit` runs on the executor, with the newest table, and returns the change to make.
-  // `done` is called when the change is durable. Nothing then runs, or is parked, that the new table does not allow.
+  // `begins` is called before the change goes into its batch. `done` is called when the change is durable. Nothing then
+  // runs, or is parked, that the new table does not allow.
   // Errors: those of `edit` and of AccessTable::check; RESOURCE_EXHAUSTED: too many calls are in progress.
   virtual const Access& access() const = 0;
   virtual void change_access(std::shared_ptr<Client> client, AccessEdit edit,
-                             std::function<void(Result<BatchNumber>)> done) = 0;
+                             std::function<void(Result<BatchNumber>)> done, AccessChangeBegins begins = {}) = 0;
 
   // Reads one page at a batch boundary. `done` is called when the boundary is durable. Errors: ABORTED: the boundary is
   // no longer kept (snapshot too old); RESOURCE_EXHAUSTED: too many scans at once.

@@ -8,7 +8,8 @@ namespace kilokv::server {
 
 AnswerAccount::AnswerAccount(std::uint64_t bytes_max, DurationUs timeout_us)
     // After the delay, other clients may have taken their answers.
-    : limit_(bytes_max, {ErrorReason::slow_reader, "answers", " bytes unsent", "--answers-bytes-max", 1000000}),
+    : limit_(bytes_max, {ErrorReason::slow_reader, "answers", " bytes unsent", "--answers-bytes-max", 1000000},
+             SharedLimit::kLittleBytes),
       timeout_(timeout_us),
       thread_([this] { end_slow_ones(); }) {
   pthread_setname_np(thread_.native_handle(), "slow-readers");

@@ -51,6 +51,8 @@ class AnswerStream : public Reactor,
     on_gone();
   }
   const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
+  // Not ok: the login was refused, and the stream ends at once.
+  const Status& login_status() const { return caller_.status; }
 
  protected:
   // Requires: `environment` outlives the RPC.

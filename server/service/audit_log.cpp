@@ -28,14 +28,22 @@ std::string range_text(const KeyRange& range) {
 
 std::string name_text(std::string_view name) { return quoted(name, AccessTable::kNameBytesMax); }
 
+static std::string name_of(const Login* login) {
+  if (login == nullptr) return "bootstrap";
+  return login->user + (login->token.empty()
+                            ? " certificate=" + quoted(login->certificate, AccessTable::kCertificateBytesMax)
+                            : " token=" + login->token);
+}
+
+void log_change_begins(const Login* login, std::string_view peer, std::string_view what, BatchNumber batch,
+                       const std::string& replaced_token) {
+  const std::string replaced = replaced_token.empty() ? "" : " replaced_token=" + replaced_token;
+  audit_log()->info("kilokvd audit user={} peer={} change={} batch={} result=begins{}", name_of(login), one_line(peer),
+                    what, batch, replaced);
+}
+
 void log_change(const Login* login, std::string_view peer, std::string_view what, const Result<BatchNumber>& batch) {
-  std::string who = "bootstrap";
-  if (login != nullptr) {
-    who = login->user;
-    who += login->token.empty() ? " certificate=" + quoted(login->certificate, AccessTable::kCertificateBytesMax)
-                                : " token=" + login->token;
-  }
-  audit_log()->info("kilokvd audit user={} peer={} change={} batch={} result={}", who, one_line(peer), what,
+  audit_log()->info("kilokvd audit user={} peer={} change={} batch={} result={}", name_of(login), one_line(peer), what,
                     batch.ok() ? *batch : 0, to_string(batch.status().code()));
 }
 

@@ -30,6 +30,10 @@ std::string quoted(std::string_view text, std::size_t bytes_max);
 std::string range_text(const KeyRange& range);
 std::string name_text(std::string_view name);  // of a role, a user or a token
 
+// Writes the line about a change that goes into this batch. It is in force once the batch is durable, also if the
+// process ends before the next line. `replaced_token`: as for AccessChangeBegins.
+void log_change_begins(const Login* login, std::string_view peer, std::string_view what, BatchNumber batch,
+                       const std::string& replaced_token);
 // Writes the line about a change that was made, or refused. `login`: who asked for it; null: the start of the server.
 void log_change(const Login* login, std::string_view peer, std::string_view what, const Result<BatchNumber>& batch);
 

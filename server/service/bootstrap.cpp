@@ -141,7 +141,10 @@ Status change(Database* database, AccessChange change, const std::string& what) 
   std::future<Result<BatchNumber>> done = promise->get_future();
   database->change_access(
       nullptr, [change = std::move(change)](const AccessTable&) -> Result<AccessChange> { return change; },
-      [promise](const Result<BatchNumber>& batch) { promise->set_value(batch); });
+      [promise](const Result<BatchNumber>& batch) { promise->set_value(batch); },
+      [what](BatchNumber batch, const std::string& replaced_token) {
+        log_change_begins(nullptr, "local", what, batch, replaced_token);
+      });
   const Result<BatchNumber> batch = done.get();
   log_change(nullptr, "local", what, batch);
   return batch.status();

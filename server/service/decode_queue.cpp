@@ -11,7 +11,8 @@
 namespace kilokv::server {
 
 DecodeQueue::DecodeQueue(std::uint64_t bytes_max, const char* setting)
-    : bytes_(bytes_max, {ErrorReason::queue_full, "queue", " bytes of messages to decode", setting, 10000}) {
+    : bytes_(bytes_max, {ErrorReason::queue_full, "queue", " bytes of messages to decode", setting, 10000},
+             SharedLimit::kLittleBytes) {
   const unsigned count = std::clamp(std::thread::hardware_concurrency() / 2, 2u, 16u);
   for (unsigned i = 0; i < count; ++i) {
     threads_.emplace_back([this] { serve(); });
@@ -45,7 +46,7 @@ void DecodeQueue::wait(const std::shared_ptr<Client>& client, std::uint64_t byte
 // Takes the room for it if it returns true.
 bool DecodeQueue::may_run_here(const Client& client, std::uint64_t bytes, std::uint64_t queued_max) {
   if (bytes > kHereBytesMax || waiting_.load(std::memory_order_acquire) > 0) return false;
-  if (client.queued_transactions.load(std::memory_order_relaxed) >= queued_max) return false;
+  if (client.queued_transactions.load() >= queued_max) return false;
   if (here_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= kHereBytesMax) return true;
   here_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   return false;
@@ -66,7 +67,7 @@ DecodeQueue::Flows::iterator DecodeQueue::next() {
   for (auto it = flows_.begin(); it != flows_.end(); ++it) {
     const Flow& flow = it->second;
     const Message& message = flow.messages.front();
-    if (!draining_ && flow.client->queued_transactions.load(std::memory_order_relaxed) >= message.queued_max) continue;
+    if (!draining_ && flow.client->queued_transactions.load() >= message.queued_max) continue;
     const double end = flow.client->decode_begin +
                        static_cast<double>(message.bytes) / flow.client->user_weight.load(std::memory_order_relaxed);
     if (best == flows_.end() || end < best_end) {

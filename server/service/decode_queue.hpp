@@ -56,7 +56,7 @@ class DecodeQueue {
   // Runs everything that waits, and returns when nothing waits or runs.
   void drain();
   std::size_t threads() const { return threads_.size(); }
-  // Of the messages that wait here.
+  // For the messages that wait here.
   std::uint64_t bytes() const { return bytes_.held(); }
 
  private:

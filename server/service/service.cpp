@@ -284,6 +284,8 @@ grpc::ServerUnaryReactor* KiloKvService::UploadReadSet(grpc::CallbackServerConte
         Result<ReadSetChunk> chunk = decode_chunk(call->request, environment_.options);
         if (!chunk.ok()) return call->refuse(chunk.status());
         chunk->client = call->client();
+        // The message may have waited to be decoded, and the login may have been taken away since.
+        if (const auto rights = call->rights(*database); !rights.ok()) return call->refuse(rights.status());
         const Result<std::uint64_t> keys = database->upload(*chunk);
         if (keys.ok()) call->response.set_keys(*keys);
         call->end(keys.status());
@@ -312,8 +314,8 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KiloKvService::Sess
 
 // A stream has a place among those of all clients until gRPC has let go of it, and its requests have ended.
 kilokv::Status KiloKvService::place_for(SessionStream* stream) {
+  if (!stream->login_status().ok()) return {};
   const std::shared_ptr<Client> client = stream->client();
-  if (client == nullptr) return {};  // its login is refused
   KStatus status = streams_limit_.charge(client->account(&Client::streams), 1);
   if (!status.ok()) return status;
   stream->hold(std::shared_ptr<void>(
@@ -327,13 +329,14 @@ grpc::ServerUnaryReactor* KiloKvService::OpenSession(grpc::CallbackServerContext
       &environment_, context, message, answer, [](const auto& call, Database* database) {
         Result<DurationUs> lease_us = lease_of(call->request, database->options());
         if (!lease_us.ok()) return call->refuse(lease_us.status());
-        database->open_session(call->client(), *lease_us, [call](Result<SessionId> session, DurationUs granted_us) {
-          if (session.ok()) {
-            call->response.set_session(session->bytes.data(), session->bytes.size());
-            call->response.set_lease_us(static_cast<std::uint64_t>(granted_us));
-          }
-          call->end(session.status());
-        });
+        database->open_session(call->client(), call->caller().login, *lease_us,
+                               [call](Result<SessionId> session, DurationUs granted_us) {
+                                 if (session.ok()) {
+                                   call->response.set_session(session->bytes.data(), session->bytes.size());
+                                   call->response.set_lease_us(static_cast<std::uint64_t>(granted_us));
+                                 }
+                                 call->end(session.status());
+                               });
       });
 }
 
@@ -353,7 +356,8 @@ grpc::ServerUnaryReactor* KiloKvService::CloseSession(grpc::CallbackServerContex
       &environment_, context, message, answer, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
-        database->close_session(call->client(), *session, [call](const KStatus& status) { call->end(status); });
+        database->close_session(call->client(), call->caller().login, *session,
+                                [call](const KStatus& status) { call->end(status); });
       });
 }
 
@@ -503,17 +507,23 @@ grpc::ServerUnaryReactor* KiloKvService::ChangeAccess(grpc::CallbackServerContex
           if (KStatus allowed = call->need_admin(*database, "ChangeAccess"); !allowed.ok()) return allowed;
           return (*requested)->edit(table);
         };
-        database->change_access(call->client(), std::move(edit),
-                                [this, call, requested, database, peer](Result<BatchNumber> batch) {
-                                  const RequestedChange& change = **requested;
-                                  if (batch.ok()) {
-                                    end_without_login(*database);
-                                    call->response.set_token(change.token);
-                                    call->response.set_token_id(change.token_id);
-                                  }
-                                  log_change(call->caller().login.get(), peer, change.what, batch);
-                                  call->end(batch.status());
-                                });
+        // The process may end before the change is answered. So the log tells of it before it can be in force.
+        AccessChangeBegins begins = [call, requested, peer](BatchNumber batch, const std::string& replaced_token) {
+          log_change_begins(call->caller().login.get(), peer, (*requested)->what, batch, replaced_token);
+        };
+        database->change_access(
+            call->client(), std::move(edit),
+            [this, call, requested, database, peer](Result<BatchNumber> batch) {
+              const RequestedChange& change = **requested;
+              if (batch.ok()) {
+                end_without_login(*database);
+                call->response.set_token(change.token);
+                call->response.set_token_id(change.token_id);
+              }
+              log_change(call->caller().login.get(), peer, change.what, batch);
+              call->end(batch.status());
+            },
+            std::move(begins));
       });
 }
 

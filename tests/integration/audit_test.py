@@ -49,6 +49,8 @@ class AuditTest(unittest.TestCase):
         until(server.has_line("kilokvd refused logins refused=1 "), "the line about the refused login")
         lines = [line.partition(" kilokvd ")[1:] for line in server.lines()]
         lines = ["".join(line).strip() for line in lines]
+        begun = [line.removesuffix("begins") for line in lines if line.endswith("result=begins")]
+        lines = [line for line in lines if not line.endswith("result=begins")]
         wanted = [
             r'kilokvd audit user=bootstrap peer=local change=grant role="admin" read=\["",""\) .* batch=\d+ result=OK',
             r'kilokvd audit user=bootstrap peer=local change=change_user of_user="admin" .* batch=\d+ result=OK',
@@ -64,6 +66,23 @@ class AuditTest(unittest.TestCase):
         self.assertEqual(len(lines), len(wanted), lines)
         for line, pattern in zip(lines, wanted):
             self.assertRegex(line, f"^{pattern}$")
+        # Each change has a line before it is made, too.
+        self.assertEqual(begun, [line.removesuffix("OK") for line in lines if line.endswith("result=OK")])
+
+    # The batches of a start: three make the administrator. The fourth is the change. It is durable when the kill comes.
+    def test_a_change_that_is_never_answered_has_a_line(self):
+        server = LoggingServer(self.folder, "--login", "on", "--bootstrap-file", self.admin,
+                               environment={"KILOKV_FAIL_POINTS": "core.answer.before=kill:4"})
+        self.addCleanup(server.kill)
+        server.start()
+        done = subprocess.run([BIN / "kilokv", "--endpoint", server.endpoint, "--token-file", str(self.admin), "--timeout",
+                               "5s", "role", "grant", "teller", "--read", "a"], capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(done.returncode, OK)
+        server.wait_end()
+        (self.folder / "port").unlink()
+        self.assertRegex(server.lines()[-1], WHO + r'grant role="teller" read=\["a","b"\) batch=4 result=begins$')
+        server = self.serve()
+        self.assertIn("teller", self.run_as(self.admin, server, "role", "list"))
 
     def test_who_lost_all_tokens_gets_in_again(self):
         server = self.serve("--bootstrap-file", self.admin)

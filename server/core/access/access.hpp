@@ -29,6 +29,9 @@ namespace kilokv::server {
 
 // Chooses a change, from the newest table.
 using AccessEdit = std::function<Result<AccessChange>(const AccessTable&)>;
+// The change goes into this batch. `replaced_token`: the id of an expired token whose place a new one takes; empty:
+// none.
+using AccessChangeBegins = std::function<void(BatchNumber, const std::string& replaced_token)>;
 
 class Access {
  public:

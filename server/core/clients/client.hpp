@@ -49,12 +49,15 @@ struct Client {
   std::atomic<std::uint32_t> user_weight{1};  // its part of the turns, compared with those of others
   const std::shared_ptr<Client> address;
 
-  Held queued_transactions{0}, queued_bytes{0};
-  Held waiting{0}, parked_bytes{0};  // `waiting`: transactions that are parked or may be
-  Held data_bytes{0}, log_bytes{0};  // reserved for requests that are not answered
-  Held sessions{0}, session_bytes{0}, upload_bytes{0};
-  Held scans{0}, boundaries{0}, commands{0}, streams{0};
-  Held undecoded_bytes{0}, answer_bytes{0};
+  Held queued_transactions{of_address(&Client::queued_transactions)}, queued_bytes{of_address(&Client::queued_bytes)};
+  // Transactions that are parked or may be, and their bytes.
+  Held waiting{of_address(&Client::waiting)}, parked_bytes{of_address(&Client::parked_bytes)};
+  // Reserved for requests that are not answered.
+  Held data_bytes{of_address(&Client::data_bytes)}, log_bytes{of_address(&Client::log_bytes)};
+  Held sessions, session_bytes, upload_bytes, boundaries;  // of keepers alone
+  Held scans{of_address(&Client::scans)}, commands{of_address(&Client::commands)};
+  Held streams{of_address(&Client::streams)};
+  Held undecoded_bytes{of_address(&Client::undecoded_bytes)}, answer_bytes{of_address(&Client::answer_bytes)};
 
   // Where the client is one connection: the bytes of its whole messages and of the headers of its calls.
   std::atomic<std::uint64_t> accounted_bytes{0};
@@ -66,6 +69,9 @@ struct Client {
   } queue;
   double weight = 1;        // user_weight, as it was when the queue was last empty. Only Turns uses it, with its lock.
   double decode_begin = 0;  // virtual time at which its next message may begin. Only DecodeQueue uses it.
+
+ private:
+  Held* of_address(Held Client::*thing) const { return address == nullptr ? nullptr : &((*address).*thing); }
 };
 
 // The keeper of a client that may be null.

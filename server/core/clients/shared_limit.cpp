@@ -15,22 +15,33 @@ Status SharedLimit::charge(Held* client, std::uint64_t amount, std::uint64_t rai
     const std::uint64_t sum = held + amount;
     if (sum > most) return refusal(most, sum);
     if (client == nullptr || held == 0) continue;
-    const std::uint64_t of_client = client->load(std::memory_order_relaxed) + amount;
-    const std::uint64_t share = share_of_client(most, sum);
-    if (of_client > share) return refusal_of_client(share, of_client);
+    if (const auto beyond = beyond_share(most, sum, *client, amount, little_min_)) return refusal_of_client(*beyond);
   } while (!held_.compare_exchange_weak(held, held + amount, std::memory_order_relaxed));
-  if (client != nullptr) client->fetch_add(amount, std::memory_order_relaxed);
+  if (client != nullptr) client->add(amount);
   return {};
+}
+
+std::optional<SharedLimit::Beyond> SharedLimit::beyond_share(std::uint64_t max, std::uint64_t sum, const Held& client,
+                                                             std::uint64_t amount, std::uint64_t little_min) {
+  const std::uint64_t of_client = client.load() + amount, of_address = client.of_address() + amount;
+  const std::uint64_t share = share_of_client(max, sum, little_min);
+  if (of_client > share) return Beyond{share, of_client, " of this client", " for one client"};
+  const std::uint64_t free = max - std::min(max, sum);
+  const bool is_last = free < max / (2 * kReserve);
+  if (!is_last && of_client <= std::max(max / kLittle, little_min)) return {};
+  const std::uint64_t of_all = is_last ? std::max(max / kLittleAddress, little_min) : share;
+  if (of_address <= of_all) return {};
+  return Beyond{of_all, of_address, " of the connections of this address", " for one address"};
 }
 
 void SharedLimit::add(Held* client, std::uint64_t amount) {
   held_.fetch_add(amount, std::memory_order_relaxed);
-  if (client != nullptr) client->fetch_add(amount, std::memory_order_relaxed);
+  if (client != nullptr) client->add(amount);
 }
 
 void SharedLimit::release(Held* client, std::uint64_t amount) {
   held_.fetch_sub(amount, std::memory_order_relaxed);
-  if (client != nullptr) client->fetch_sub(amount, std::memory_order_relaxed);
+  if (client != nullptr) client->subtract(amount);
 }
 
 // The sum that was refused is told. A second read of the counter could show less than the limit, because others leave
@@ -42,11 +53,11 @@ Status SharedLimit::refusal(std::uint64_t most, std::uint64_t sum) const {
                            name_.retry_after_us);
 }
 
-Status SharedLimit::refusal_of_client(std::uint64_t most, std::uint64_t of_client) const {
+Status SharedLimit::refusal_of_client(const Beyond& beyond) const {
   return Status::exhausted(
       name_.reason,
-      {name_.field, std::to_string(most) + name_.unit + " for one client at the moment",
-       std::to_string(of_client) + name_.unit + " of this client with this request", name_.setting},
+      {name_.field, std::to_string(beyond.most) + name_.unit + beyond.for_whom + " at the moment",
+       std::to_string(beyond.held) + name_.unit + beyond.whose + " with this request", name_.setting},
       name_.retry_after_us);
 }
 

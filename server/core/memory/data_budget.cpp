@@ -28,13 +28,12 @@ std::uint64_t DataBudget::share_bytes(const NewData& reserved, std::uint64_t lar
 Status DataBudget::check_share(std::uint64_t free_bytes, std::uint64_t wanted, const Held& client) const {
   if (share_bytes_ == 0) return {};
   const std::uint64_t sum = share_bytes_ + wanted;
-  const std::uint64_t of_client = client.load(std::memory_order_relaxed) + wanted;
-  const std::uint64_t share = SharedLimit::share_of_client(free_bytes + sum, sum);
-  if (of_client <= share) return {};
+  const auto beyond = SharedLimit::beyond_share(free_bytes + sum, sum, client, wanted);
+  if (!beyond) return {};
   return Status::exhausted(
       ErrorReason::memory_full,
-      {"memory", std::to_string(share) + " bytes of new data for one client at the moment",
-       std::to_string(of_client) + " bytes that unanswered requests of this client may add, with this request",
+      {"memory", std::to_string(beyond->most) + " bytes of new data" + beyond->for_whom + " at the moment",
+       std::to_string(beyond->held) + " bytes that unanswered requests" + beyond->whose + " may add, with this request",
        "--memory-limit"},
       kRetryAfterUs);
 }
@@ -50,7 +49,7 @@ Status DataBudget::reserve(const NewData& wanted, std::uint64_t largest_value, H
   if (needed <= data_max_) {
     if (client != nullptr) {
       if (Status status = check_share(data_max_ - needed, share, *client); !status.ok()) return status;
-      client->fetch_add(share, std::memory_order_relaxed);
+      client->add(share);
     }
     reserved_ = with;
     share_bytes_ += share;
@@ -74,7 +73,7 @@ void DataBudget::release(const NewData& reserved, std::uint64_t largest_value, H
   const std::uint64_t share = share_bytes(reserved, largest_value);
   reserved_ -= reserved;
   share_bytes_ -= share;
-  if (client != nullptr) client->fetch_sub(share, std::memory_order_relaxed);
+  if (client != nullptr) client->subtract(share);
 }
 
 void DataBudget::set_held(const engine::EngineMemory& held) {

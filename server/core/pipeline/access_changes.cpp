@@ -11,13 +11,12 @@ namespace kilokv::server {
 static constexpr std::uint64_t kRecordBytes = 512;                    // of a log record that has nothing else
 static constexpr DurationUs kQueuedUsMax = DurationUs{60} * 1000000;  // longer than anything waits in the queue
 
-void AccessChanges::make(const std::shared_ptr<Client>& client, AccessEdit edit,
+void AccessChanges::make(const std::shared_ptr<Client>& client, AccessEdit edit, AccessChangeBegins begins,
                          std::function<void(Result<BatchNumber>)> done) {
   if (core_->draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
   if (Status status = commands_->enter(client); !status.ok()) return done(std::move(status));
-  execute_->post(client, [this, edit = std::move(edit), done = commands_->returning(client, std::move(done))] {
-    make_now(edit, done);
-  });
+  execute_->post(client, [this, edit = std::move(edit), begins = std::move(begins),
+                          done = commands_->returning(client, std::move(done))] { make_now(edit, begins, done); });
 }
 
 // The change, and before it what it needs. What was accepted under a token may go on when the token has expired. So a
@@ -39,7 +38,8 @@ std::vector<AccessChange> AccessChanges::with_replaced_token(const AccessTable& 
 
 // A command. What was executed before is in earlier batches, so only what is queued or parked can need a right that the
 // change takes away.
-void AccessChanges::make_now(const AccessEdit& edit, const std::function<void(Result<BatchNumber>)>& done) {
+void AccessChanges::make_now(const AccessEdit& edit, const AccessChangeBegins& begins,
+                             const std::function<void(Result<BatchNumber>)>& done) {
   const Access::Table before = core_->access.latest();
   Result<AccessChange> change = edit(*before);
   if (!change.ok()) return done(change.status().as_not_run());
@@ -58,6 +58,7 @@ void AccessChanges::make_now(const AccessEdit& edit, const std::function<void(Re
   if (changes.back().kind == AccessChange::Kind::remove_user) removed_user = changes.back().user.name;
   // What is attached goes with the next batch.
   const BatchNumber batch = core_->executed.batch() + 1;
+  if (begins) begins(batch, changes.size() > 1 ? changes.front().token.id : std::string());
   core_->access.install(std::move(*after), std::move(changes), bytes, batch, core_->answered);
   for (std::string& record : records) batcher_->attach_access_change(std::move(record));
   if (!removed_user.empty()) sessions_->close_all_of(removed_user);

@@ -27,11 +27,13 @@ class AccessChanges {
       : core_(core), execute_(execute), batcher_(batcher), sessions_(sessions), commands_(commands) {}
 
   // As Database::change_access.
-  void make(const std::shared_ptr<Client>& client, AccessEdit edit, std::function<void(Result<BatchNumber>)> done);
+  void make(const std::shared_ptr<Client>& client, AccessEdit edit, AccessChangeBegins begins,
+            std::function<void(Result<BatchNumber>)> done);
 
  private:
   std::vector<AccessChange> with_replaced_token(const AccessTable& before, AccessChange change) const;
-  void make_now(const AccessEdit& edit, const std::function<void(Result<BatchNumber>)>& done);
+  void make_now(const AccessEdit& edit, const AccessChangeBegins& begins,
+                const std::function<void(Result<BatchNumber>)>& done);
 
   CoreContext* const core_;
   ExecuteStage* const execute_;

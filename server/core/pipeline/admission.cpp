@@ -9,6 +9,29 @@
 #include "server/core/sessions/stored_results.hpp"
 
 namespace kilokv::server {
+namespace {
+
+// A request that waits may have so much more memory than its content takes.
+constexpr std::uint64_t kSpareTimes = 4, kSpareBytes = 4096;
+
+}  // namespace
+
+// The request has the memory of an earlier one. If that was much longer, a copy of the content takes its place: what
+// waits in the queue counts with all its memory, and a short request must not count as a long one.
+void Admission::give_back_spare_memory(AdmittedRequest* request) {
+  Request& content = *request->content;
+  const std::uint64_t most = kSpareTimes * content.transactions.memory_bytes() + kSpareBytes;
+  if (capacity_bytes(content) <= most) return;
+  auto small = std::make_unique<Request>();
+  small->transactions.append(content.transactions, 0, content.transactions.size());
+  small->parts_of_batch.assign(content.parts_of_batch.begin(), content.parts_of_batch.end());
+  small->identity = content.identity;
+  small->uploaded_keys = content.uploaded_keys;
+  small->sink = content.sink;
+  small->client = content.client;
+  small->login = content.login;
+  recycle(std::exchange(request->content, std::move(small)));
+}
 
 void Admission::recycle(std::unique_ptr<Request> content) {
   content->clear();
@@ -20,7 +43,7 @@ void Admission::recycle(std::unique_ptr<Request> content) {
 Status Admission::find_rights(AdmittedRequest* request) {
   request->login = request->content->login;
   if (request->login == nullptr) return {};
-  request->access_version = core_->access.version();
+  request->access_version = request->queue_access_version = core_->access.version();
   request->rights = core_->access.latest()->rights(*request->login);
   if (request->rights == nullptr) return login_gone(request->login->user);
   if (request->login->expired(core_->environment.clock->wall_us())) return login_expired(*request->login);
@@ -167,6 +190,7 @@ SubmittedRequest Admission::submit(std::unique_ptr<Request> content) {
     }
     return {};
   }
+  give_back_spare_memory(request.get());
   if (!charge(request.get()).ok()) return {};
   request->upload.reset();
   // In a session, a client that goes away can come back for its answer.

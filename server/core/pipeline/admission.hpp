@@ -42,6 +42,7 @@ class Admission {
   Status complete_with_upload(AdmittedRequest* request);
   std::uint64_t stored_bytes_max(const AdmittedRequest& request) const;
   Status begin_in_session(AdmittedRequest* request);
+  void give_back_spare_memory(AdmittedRequest* request);
   Status charge(AdmittedRequest* request);
   void give_back_upload(AdmittedRequest* request);
   void recycle(std::unique_ptr<Request> content);

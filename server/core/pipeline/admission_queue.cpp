@@ -14,6 +14,8 @@ namespace {
 constexpr std::int64_t kRetryAfterUs = 10000, kDiskRetryAfterUs = 100000;
 // So many dropped requests leave the queue before the lock is given back to those who submit.
 constexpr std::size_t kRemovedAtOnce = 64;
+// What a request in the queue takes beside its columns, with its sink.
+constexpr std::uint64_t kQueuedRequestBytes = sizeof(Request) + sizeof(AdmittedRequest) + 512;
 
 // The size of the largest value that the request may write. The constants of guards do not count, because they are only
 // compared.
@@ -35,7 +37,8 @@ AdmissionQueue::AdmissionQueue(const DatabaseOptions& options, CommitLog* log, D
       data_(data),
       transactions_(options.queue_transactions_max,
                     {ErrorReason::queue_full, "queue", " transactions", "--queue-transactions-max", kRetryAfterUs}),
-      bytes_(options.queue_bytes_max, {ErrorReason::queue_full, "queue", " bytes", "--queue-bytes-max", kRetryAfterUs}),
+      bytes_(options.queue_bytes_max, {ErrorReason::queue_full, "queue", " bytes", "--queue-bytes-max", kRetryAfterUs},
+             SharedLimit::kLittleBytes),
       waiting_(options.parked_max,
                {ErrorReason::parked_full, "parked", " transactions that may wait", "--parked-max", kRetryAfterUs}) {}
 
@@ -109,13 +112,13 @@ Status AdmissionQueue::check_log_share(const AdmittedRequest& request, std::uint
   const std::uint64_t room = log_->room(request.cost.use);
   if (room < grown_bytes) return {};  // reserve() says what is full
   const std::uint64_t sum = log_shares_ + share_bytes;
-  const std::uint64_t of_client = client->load(std::memory_order_relaxed) + share_bytes;
-  const std::uint64_t share = SharedLimit::share_of_client(room - grown_bytes + sum, sum);
-  if (of_client <= share) return {};
+  const auto beyond = SharedLimit::beyond_share(room - grown_bytes + sum, sum, *client, share_bytes);
+  if (!beyond) return {};
   return Status::exhausted(
       ErrorReason::disk_full,
-      {"disk", std::to_string(share) + " bytes of log for one client at the moment",
-       std::to_string(of_client) + " bytes that unanswered requests of this client may write, with this request",
+      {"disk", std::to_string(beyond->most) + " bytes of log" + beyond->for_whom + " at the moment",
+       std::to_string(beyond->held) + " bytes that unanswered requests" + beyond->whose +
+           " may write, with this request",
        request.cost.use == LogUse::new_data ? "--disk-reserve" : ""},
       kDiskRetryAfterUs);
 }
@@ -132,7 +135,7 @@ Status AdmissionQueue::reserve(const AdmittedRequest& request) {
   admitted_log_ += request.cost.log;
   log_shares_ += share;
   if (Held* client = request.holder()->account(&Client::log_bytes)) {
-    client->fetch_add(share, std::memory_order_relaxed);
+    client->add(share);
   }
   largest_value_.store(largest_value, std::memory_order_release);
   return {};
@@ -141,7 +144,7 @@ Status AdmissionQueue::reserve(const AdmittedRequest& request) {
 Status AdmissionQueue::charge(AdmittedRequest* request) {
   const engine::TransactionColumns& columns = request->content->transactions;
   const auto& timeouts = columns.wait_timeout_us;
-  request->queued_bytes = columns.memory_bytes();
+  request->queued_bytes = capacity_bytes(*request->content) + kQueuedRequestBytes;
   if (Status status = check_transactions(*request, options_); !status.ok()) return status;
   request->waiting_transactions =
       static_cast<std::uint64_t>(std::count_if(timeouts.begin(), timeouts.end(), [](DurationUs t) { return t > 0; }));
@@ -259,7 +262,7 @@ void AdmissionQueue::finished(const AdmittedRequest& request) {
     log_->release(log_bytes(request.cost.log, largest_value_.load(std::memory_order_relaxed)));
     const std::uint64_t share = log_bytes(request.cost.log, request.largest_value);
     log_shares_ -= share;
-    if (Held* client = holder->account(&Client::log_bytes)) client->fetch_sub(share, std::memory_order_relaxed);
+    if (Held* client = holder->account(&Client::log_bytes)) client->subtract(share);
   }
   data_->release(request.cost.data, request.largest_value, holder->account(&Client::data_bytes));
   waiting_.release(holder->account(&Client::waiting), request.waiting_transactions);

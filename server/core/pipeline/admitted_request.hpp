@@ -31,9 +31,11 @@ struct AdmittedRequest {
   std::shared_ptr<ResponseSink> sink;  // null in a session, because there the session table holds the sinks
   std::shared_ptr<Client> client;      // never null once it is admitted
   std::shared_ptr<const Login> login;  // null: no rights are needed
-  // The rights that it was checked with, and the version of the access table that they are of. Executor.
+  // The rights that all its transactions were checked with, and a version of the access table that has them. Executor.
   std::shared_ptr<const Rights> rights;
   std::uint64_t access_version = 0;
+  // The version that the transactions that are not in a batch yet were checked with. Executor.
+  std::uint64_t queue_access_version = 0;
   std::uint32_t to_run = 0;        // transactions that run
   std::uint32_t batched = 0;       // how many of them went into a batch. Executor.
   std::uint32_t unanswered = 0;    // how many of them are not answered yet. Answer worker.

@@ -203,10 +203,12 @@ bool Batcher::may_run(const std::shared_ptr<AdmittedRequest>& request) {
   return false;
 }
 
+// Checks those that are still in the queue. Others of the request may be parked, and these were not checked with the
+// new rights. So the request gets the new rights only if there are no others.
 Status Batcher::check_access(AdmittedRequest* request) const {
   if (request->login == nullptr) return {};
   const std::uint64_t version = access_->version();
-  if (request->access_version == version) return {};
+  if (request->queue_access_version == version) return {};
   std::shared_ptr<const Rights> rights = access_->latest()->rights(*request->login);
   if (rights == nullptr) return login_gone(request->login->user);
   if (rights != request->rights) {
@@ -214,8 +216,11 @@ Status Batcher::check_access(AdmittedRequest* request) const {
                                  request->login->user, [request](std::uint32_t t) { return request->index_of(t); });
     if (!status.ok()) return status;
   }
-  request->rights = std::move(rights);
-  request->access_version = version;
+  request->queue_access_version = version;
+  if (rights == request->rights || request->batched == 0) {
+    request->rights = std::move(rights);
+    request->access_version = version;
+  }
   return {};
 }
 

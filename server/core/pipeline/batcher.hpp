@@ -62,7 +62,9 @@ class Batcher {
   void attach(const SessionEntry& entry) { attached_.entries.push_back(entry); }
   // A change of the access table, encoded.
   void attach_access_change(std::string change) { attached_.access_changes.push_back(std::move(change)); }
+  // All of these go into one batch, so the caller bounds their number.
   void attach(BatchPart cancelled) { attached_.cancelled.push_back(std::move(cancelled)); }
+  std::size_t attached_cancelled() const { return attached_.cancelled.size(); }
   // The answer worker runs it when the batch is durable.
   void attach(std::function<void()> when_durable) { attached_.when_durable.push_back(std::move(when_durable)); }
   // The transactions of this request that are still queued will not run.

@@ -19,6 +19,8 @@ constexpr DurationUs kIdleUs = 5000000;
 // How much of what ends is done between two batches: about half a millisecond.
 constexpr std::size_t kSessionsPerStep = 512, kResultsFreedPerStep = 1024;
 constexpr std::size_t kAbandonedPerStep = 1024, kForgottenPerStep = 1024, kSearchedPerStep = 1024;
+// The log stage and the answer stage work for each of them, too.
+constexpr std::size_t kCancelledPerBatch = 1024;
 
 // What a request keeps while it has parked transactions, with the overhead of its allocations.
 constexpr std::uint64_t kParkedRequestBytes = sizeof(AdmittedRequest) + 64;
@@ -88,13 +90,15 @@ void ExecuteStage::run_commands() {
 }
 
 // Cancels wait while parts of a refused batch are left: these were queued before the cancel, and are neither decided
-// nor parked. Their time is bounded as that of commands is, and the rest is answered in the next step.
+// nor parked. Their time is bounded as that of commands is, and the rest is answered in the next step. If the next
+// batch has all that it may answer, the rest waits until this batch has run.
 void ExecuteStage::answer_cancelled() {
   const TimeUs end = waiting_->cancels() == 0 ? 0 : core_->environment.clock->monotonic_us() + kCommandsUsMax;
   cancels_left_ = false;
-  while (refused_.empty()) {
+  while (refused_.empty() && batcher_->attached_cancelled() < kCancelledPerBatch) {
     std::optional<Waiting::Cancelled> cancelled =
-        waiting_->take_cancelled([this](const RequestName& name) { return core_->queue.holds(name); });
+        waiting_->take_cancelled([this](const RequestName& name) { return core_->queue.holds(name); },
+                                 kCancelledPerBatch - batcher_->attached_cancelled());
     if (!cancelled) return;
     for (const Parked& parked : cancelled->parked) {
       BatchPart part;
@@ -104,17 +108,21 @@ void ExecuteStage::answer_cancelled() {
       part.items = {LiveItem{0, parked.index, parked.admitted_batch, true}};
       batcher_->attach(std::move(part));
     }
-    if (!cancelled->done) return;  // it goes on in the next step
-    std::function<void()> report = [done = std::move(cancelled->done), count = cancelled->count] { done(count); };
-    if (batcher_->has_attached()) {
-      batcher_->attach(std::move(report));
-    } else {
-      core_->when_answered(core_->executed.batch(), std::move(report));
-    }
+    if (cancelled->done) report(std::move(*cancelled));
     if (core_->environment.clock->monotonic_us() >= end) {
       cancels_left_ = waiting_->cancels() > 0;
       return;
     }
+  }
+}
+
+// The last part of the cancel is attached, or in a batch that was executed, and so are the parts before.
+void ExecuteStage::report(Waiting::Cancelled cancelled) {
+  std::function<void()> answer = [done = std::move(cancelled.done), count = cancelled.count] { done(count); };
+  if (batcher_->has_attached()) {
+    batcher_->attach(std::move(answer));
+  } else {
+    core_->when_answered(core_->executed.batch(), std::move(answer));
   }
 }
 
@@ -226,14 +234,12 @@ bool ExecuteStage::must_form(TimeUs now) const {
 // Whether there is more of what is done between batches, a part at a time.
 bool ExecuteStage::has_more() const {
   return !commands_.empty() || !abandoned_.empty() || !endings_.empty() || !searches_.empty() ||
-         core_->sessions.has_ended();
+         core_->sessions.has_ended() || (draining_ && drained());
 }
 
 TimeUs ExecuteStage::next_wake(TimeUs now) const {
   const std::uint32_t in_flight = core_->in_flight.load();  // the log stage notifies when this changes
-  if (has_more() || ((waiting_->has_cancel_under_way() || cancels_left_) && refused_.empty()) ||
-      (in_flight == 0 && waiting_->has_candidates()))
-    return now;
+  if (has_more() || (cancels_left_ && refused_.empty()) || (in_flight == 0 && waiting_->has_candidates())) return now;
   return std::min(next_expiry_us_, batcher_->next_due(now, in_flight));
 }
 
@@ -460,11 +466,14 @@ bool ExecuteStage::drained() const {
          searches_.empty() && waiting_->quiet() && !batcher_->has_attached() && core_->in_flight.load() == 0;
 }
 
+// Fails some of what is parked. The next part follows when these are forgotten, because then drained() holds again.
 void ExecuteStage::finish_drain() {
-  draining_ = false;
+  waiting_->close();
   std::vector<std::shared_ptr<AdmittedRequest>> requests;
-  for (const Parked& parked : waiting_->close()) requests.push_back(request_of(parked));
-  fail(std::move(requests), draining(), std::move(when_drained_));
+  waiting_->visit(0, kSearchedPerStep, [&](const Parked& parked) { requests.push_back(request_of(parked)); });
+  if (!requests.empty()) return fail(std::move(requests), draining(), nullptr);
+  draining_ = false;
+  fail({}, draining(), std::move(when_drained_));
 }
 
 }  // namespace kilokv::server

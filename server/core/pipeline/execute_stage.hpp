@@ -14,6 +14,7 @@
 //   executed or cancelled before.
 // - A request that fails does not run from then on. But it may have very many parked transactions. They are forgotten a
 //   part at a time, so that batches go on between. Only then is the failure answered.
+// - A batch answers a bounded number of cancelled transactions. A cancel of more goes into several batches.
 //
 // Thread safety: only its worker calls step(); any thread may call post() and abandon(); only commands call drain().
 #pragma once
@@ -50,8 +51,8 @@ class ExecuteStage {
   void post(std::shared_ptr<Client> client, std::function<void()> command);
   // The call of this request has ended without its answer: what of it is neither decided nor in a batch does not run.
   void abandon(SubmittedRequest request);
-  // From now on batches form at once. The answer worker calls `done` when everything is answered, and everything parked
-  // has failed with UNAVAILABLE.
+  // From now on batches form at once. When nothing else is left, what is parked fails with UNAVAILABLE, a part at a
+  // time. Then the answer worker calls `done`. By then, everything is answered.
   void drain(std::function<void()> done);
   // Fails the requests with parked transactions that the newest access table does not allow any more, a part at a time,
   // and then calls `done` on the executor. Nothing that is not allowed runs meanwhile, because the batcher checks again
@@ -90,6 +91,7 @@ class ExecuteStage {
   void search_rights();
   void end_denied();
   void answer_cancelled();
+  void report(Waiting::Cancelled cancelled);
   void expire_sessions(TimeUs now);
   void free_when_idle(TimeUs now);
   bool must_form(TimeUs now) const;
@@ -118,7 +120,7 @@ class ExecuteStage {
   std::deque<RightsSearch> searches_;
   RefusedBatch refused_;
   std::function<void()> when_drained_;
-  bool cancels_left_ = false;  // some can be carried out now
+  bool cancels_left_ = false;  // some can be carried out now, without a batch before
   bool draining_ = false;
   TimeUs next_expiry_us_ = 0;
   BatchNumber released_through_ = 0, last_batch_ = 0;

@@ -51,8 +51,14 @@ Result<SessionOwner> SessionChanges::count_opening(const std::shared_ptr<Client>
       kRetryAfterUs);
 }
 
-void SessionChanges::open(const std::shared_ptr<Client>& client, DurationUs lease_us,
-                          std::function<void(Result<SessionId>, DurationUs)> done) {
+// The login may have been taken away while the command waited.
+Status SessionChanges::check_login(const Login* login) const {
+  if (login == nullptr || core_->access.latest()->rights(*login) != nullptr) return {};
+  return login_gone(login->user).as_not_run();
+}
+
+void SessionChanges::open(const std::shared_ptr<Client>& client, std::shared_ptr<const Login> login,
+                          DurationUs lease_us, std::function<void(Result<SessionId>, DurationUs)> done) {
   if (core_->draining.load(std::memory_order_acquire)) return done(draining().as_not_run(), 0);
   if (lease_us == 0) lease_us = core_->options.session_lease_us_default;
   Status status = check_lease(lease_us, core_->options);
@@ -69,11 +75,11 @@ void SessionChanges::open(const std::shared_ptr<Client>& client, DurationUs leas
   if (client != nullptr) entry.user = client->user();
   const SessionId session = random_session(core_->environment.random);
   entry.identity.session = session;
-  execute_->post(client, [this, entry, session, owner = std::move(*owner),
+  execute_->post(client, [this, entry, session, login = std::move(login), owner = std::move(*owner),
                           done = commands_->returning(client, std::move(done))] {
-    if (!entry.user.empty() && !core_->access.latest()->users().contains(entry.user)) {  // removed while this waited
+    if (Status allowed = check_login(login.get()); !allowed.ok()) {
       opening_.fetch_sub(1);
-      return done(login_gone(entry.user).as_not_run(), 0);
+      return done(std::move(allowed), 0);
     }
     batcher_->attach(entry);
     note_opening(entry);
@@ -109,8 +115,8 @@ void SessionChanges::close_all_of(const std::string& user) {
   }
 }
 
-void SessionChanges::close(const std::shared_ptr<Client>& client, const SessionId& session,
-                           std::function<void(Status)> done) {
+void SessionChanges::close(const std::shared_ptr<Client>& client, std::shared_ptr<const Login> login,
+                           const SessionId& session, std::function<void(Status)> done) {
   if (Status status = core_->sessions.check_owner(session, client.get()); !status.ok()) {
     return done(status.as_not_run());
   }
@@ -118,7 +124,8 @@ void SessionChanges::close(const std::shared_ptr<Client>& client, const SessionI
   SessionEntry entry;
   entry.kind = SessionEntry::Kind::closed;
   entry.identity.session = session;
-  execute_->post(client, [this, entry, done = commands_->returning(client, std::move(done))] {
+  execute_->post(client, [this, entry, login = std::move(login), done = commands_->returning(client, std::move(done))] {
+    if (Status allowed = check_login(login.get()); !allowed.ok()) return done(std::move(allowed));
     batcher_->attach(entry);
     batcher_->attach([done] { done(Status()); });
   });

@@ -28,9 +28,10 @@ class SessionChanges {
       : core_(core), execute_(execute), batcher_(batcher), commands_(commands) {}
 
   // As Database::open_session and Database::close_session.
-  void open(const std::shared_ptr<Client>& client, DurationUs lease_us,
+  void open(const std::shared_ptr<Client>& client, std::shared_ptr<const Login> login, DurationUs lease_us,
             std::function<void(Result<SessionId>, DurationUs lease_us)> done);
-  void close(const std::shared_ptr<Client>& client, const SessionId& session, std::function<void(Status)> done);
+  void close(const std::shared_ptr<Client>& client, std::shared_ptr<const Login> login, const SessionId& session,
+             std::function<void(Status)> done);
   // Closes all sessions of a user with the next batch, also those that are being opened. Executor.
   void close_all_of(const std::string& user);
 
@@ -42,6 +43,7 @@ class SessionChanges {
     std::string user;
   };
 
+  Status check_login(const Login* login) const;
   Result<SessionOwner> count_opening(const std::shared_ptr<Client>& client);
   void note_opening(const SessionEntry& entry);
   void forget_answered();

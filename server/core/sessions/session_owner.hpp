@@ -17,13 +17,12 @@ class SessionOwner {
   explicit SessionOwner(const std::shared_ptr<Client>& user) {
     const std::shared_ptr<Client> client = keeper_of(user);
     if (client == nullptr || client->account(&Client::sessions) == nullptr) return;
-    client->sessions.fetch_add(1, std::memory_order_relaxed);
-    client_ = std::shared_ptr<Client>(
-        client.get(), [client](Client* counted) { counted->sessions.fetch_sub(1, std::memory_order_relaxed); });
+    client->sessions.add(1);
+    client_ = std::shared_ptr<Client>(client.get(), [client](Client* counted) { counted->sessions.subtract(1); });
   }
 
   bool known() const { return client_ != nullptr; }
-  std::uint64_t sessions() const { return known() ? client_->sessions.load(std::memory_order_relaxed) : 0; }
+  std::uint64_t sessions() const { return known() ? client_->sessions.load() : 0; }
   // Where the session counts its bytes of this kind; null if the owner is not known.
   Held* account(Held Client::*thing) const { return known() ? client_->account(thing) : nullptr; }
 

@@ -58,14 +58,14 @@ void SessionTable::RequestState::end_gone_sinks() {
 }
 
 std::vector<std::uint32_t> SessionTable::RequestState::remaining() const {
-  std::vector<bool> done(transactions);
-  IndexMarker marker(&done);
+  IndexSet done;
+  IndexMarker marker(transactions, &done);
   for (const std::string& bytes : stored) {
     parse_checked(bytes).visit(&marker);
   }
   std::vector<std::uint32_t> indices;
   for (std::uint32_t i = 0; i < transactions; ++i) {
-    if (!done[i]) {
+    if (!done.contains(i)) {
       indices.push_back(i);
     }
   }
@@ -142,7 +142,7 @@ Status SessionTable::reserve_room(Session* session, std::uint64_t number, Reques
                        times * limits_.session_bytes_total_max, times});
   const Held* of_owner = session->bytes_of_owner();
   if (status.ok() && times == 1 && of_owner != nullptr && held_by_all != stored_bytes_max) {
-    status = check_room(of_owner->load(std::memory_order_relaxed) - stored_bytes_max, stored_bytes_max,
+    status = check_room(of_owner->load() - stored_bytes_max, stored_bytes_max,
                         {"sessions", " bytes of stored results of this client", "--session-bytes-total-max",
                          SharedLimit::share_of_client(limits_.session_bytes_total_max, held_by_all), 1});
   }
@@ -202,6 +202,7 @@ SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us)
 std::optional<SessionAdmission> SessionTable::admit_known(Session* session, RequestState* request,
                                                           const RequestHeader& header) const {
   const std::scoped_lock request_lock(request->mutex);
+  request->restored.reset();  // recovery is over
   request->end_gone_sinks();  // otherwise a request that waits for long would collect a sink for each retry
   if (request->sinks.size() >= kSinksMax) {
     return SessionAdmission{SessionAdmission::Kind::refused,

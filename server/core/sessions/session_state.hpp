@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,17 +25,53 @@ Status unknown_session();
 Status session_of_other();  // it belongs to another user
 Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_through);
 
+// A set of indices. It takes memory for the indices that it has, however large they are.
+class IndexSet {
+ public:
+  // Returns whether the index is new.
+  bool insert(std::uint32_t index) {
+    if (place_ != index / kWordBits) go_to(index / kWordBits);
+    const bool is_new = (word_ & bit_of(index)) == 0;
+    word_ |= bit_of(index);
+    return is_new;
+  }
+
+  bool contains(std::uint32_t index) const {
+    const std::uint32_t place = index / kWordBits;
+    return ((place == place_ ? word_ : word_of(place)) & bit_of(index)) != 0;
+  }
+
+ private:
+  static constexpr std::uint32_t kWordBits = 64;
+  static std::uint64_t bit_of(std::uint32_t index) { return std::uint64_t{1} << index % kWordBits; }
+
+  std::uint64_t word_of(std::uint32_t place) const {
+    const auto found = words_.find(place);
+    return found == words_.end() ? 0 : found->second;
+  }
+
+  void go_to(std::uint32_t place) {
+    if (word_ != 0) words_[place_] = word_;
+    place_ = place;
+    word_ = word_of(place);
+  }
+
+  // The word of the last insert(). The next index is mostly in the same word, and a short request has no other.
+  std::uint32_t place_ = 0;
+  std::uint64_t word_ = 0;
+  std::unordered_map<std::uint32_t, std::uint64_t> words_;  // all words, by their places; that of place_ may be older
+};
+
 // Marks the indices of a slice. Counts the indices that were marked before, and those that the request does not have.
 class IndexMarker : public ResultVisitor {
  public:
-  explicit IndexMarker(std::vector<bool>* marks) : marks_(marks) {}
+  // `marks` null: all indices of the request were marked before.
+  IndexMarker(std::uint32_t transactions, IndexSet* marks) : transactions_(transactions), marks_(marks) {}
   void transaction(const TransactionResult& result) override {
-    if (result.index >= marks_->size()) {
+    if (result.index >= transactions_) {
       ++out_of_range;
-    } else if ((*marks_)[result.index]) {
+    } else if (marks_ == nullptr || !marks_->insert(result.index)) {
       ++repeated;
-    } else {
-      (*marks_)[result.index] = true;
     }
   }
   void guard_value(const ReadValue& /*value*/) override {}
@@ -44,7 +81,8 @@ class IndexMarker : public ResultVisitor {
   std::uint32_t out_of_range = 0;
 
  private:
-  std::vector<bool>* marks_;
+  const std::uint32_t transactions_;
+  IndexSet* const marks_;
 };
 
 // How many calls may wait for the answer of one request: the first one, and retries that joined it.
@@ -69,13 +107,15 @@ struct SessionTable::RequestState {
   std::vector<std::string> stored;
   std::uint32_t finished = 0;
   std::vector<std::shared_ptr<ResponseSink>> sinks;
-  std::vector<bool> restored;  // recovery only: the indices that `stored` holds
+  std::unique_ptr<IndexSet> restored;  // recovery only: the indices that `stored` holds; null: all of them
 
   bool complete() const { return finished == transactions; }
 
   void show_stored(ResponseSink* sink) const;
   void end_gone_sinks();
-  std::vector<std::uint32_t> remaining() const;  // indices without a stored result
+  // The indices without a stored result. Requires: the client has sent the same content again. So `transactions` is the
+  // size of a request that is in memory, and not only a number from the disk.
+  std::vector<std::uint32_t> remaining() const;
 };
 
 // What a session does not need any more. It is freed without a lock, because that may take a while.
@@ -121,7 +161,7 @@ struct SessionTable::Session {
   // The owner counts the bytes of stored results, and those that are reserved.
   Held* bytes_of_owner() const { return owner.account(&Client::session_bytes); }
   void count_for_owner(std::uint64_t more, std::uint64_t less) {
-    if (Held* bytes = bytes_of_owner()) bytes->fetch_add(more - less, std::memory_order_relaxed);
+    if (Held* bytes = bytes_of_owner()) bytes->add(more - less);
   }
   void give_owner(SessionOwner new_owner) {
     if (owner.known() || closed) return;

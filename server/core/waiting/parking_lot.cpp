@@ -26,8 +26,10 @@ Held* bytes_of_client(const Parked& parked) {
 
 ParkingLot::ParkingLot(std::uint64_t parked_max, std::uint64_t parked_bytes_max)
     : parked_max_(parked_max),
-      memory_bytes_(parked_bytes_max, {ErrorReason::parked_full, "wait_timeout", " bytes of parked transactions",
-                                       "--parked-bytes-max", kRetryAfterUs}) {}
+      memory_bytes_(parked_bytes_max,
+                    {ErrorReason::parked_full, "wait_timeout", " bytes of parked transactions", "--parked-bytes-max",
+                     kRetryAfterUs},
+                    SharedLimit::kLittleBytes) {}
 ParkingLot::~ParkingLot() = default;
 
 Result<std::uint64_t> ParkingLot::park(const engine::TransactionColumns& columns, std::size_t t, Parked parked) {
@@ -47,7 +49,7 @@ Result<std::uint64_t> ParkingLot::park(const engine::TransactionColumns& columns
   Entry* entry = &it->second;
   entry->parked = std::move(parked);
   link_keys(entry);
-  link_request(entry);
+  link_request(entry->parked);
   heap_.push_back(entry);
   heap_rise(heap_.size() - 1, entry);
   return entry->parked.id;
@@ -59,7 +61,7 @@ Parked ParkingLot::take(std::uint64_t id) {
   Entry* entry = &it->second;
   memory_bytes_.release(bytes_of_client(entry->parked), cost(entry->parked, entry->wait_count));
   unlink_keys(entry);
-  unlink_request(entry);
+  unlink_request(entry->parked);
   heap_remove(entry);
   Parked parked = std::move(entry->parked);
   entries_.erase(it);
@@ -136,29 +138,18 @@ void ParkingLot::due(TimeUs stamp_us, std::size_t max, std::vector<std::uint64_t
 
 TimeUs ParkingLot::next_deadline_us() const { return heap_.empty() ? kNever : heap_.front()->parked.deadline_us; }
 
-std::vector<std::uint64_t> ParkingLot::of_request(const SessionId& session, std::uint64_t request,
-                                                  std::vector<std::uint32_t> indices) const {
-  std::sort(indices.begin(), indices.end());
-  std::vector<const Parked*> found;
-  const auto it = requests_.find({session, request});
-  for (const Entry* entry = it == requests_.end() ? nullptr : it->second; entry != nullptr;
-       entry = entry->request_next) {
-    if (indices.empty() || std::binary_search(indices.begin(), indices.end(), entry->parked.index)) {
-      found.push_back(&entry->parked);
-    }
+std::optional<ParkingLot::IdRange> ParkingLot::ids_of_request(const RequestName& name) const {
+  const auto it = requests_.find(name);
+  if (it == requests_.end()) {
+    return std::nullopt;
   }
-  std::sort(found.begin(), found.end(), [](const Parked* a, const Parked* b) { return a->index < b->index; });
-  std::vector<std::uint64_t> ids;
-  ids.reserve(found.size());
-  for (const Parked* parked : found) {
-    ids.push_back(parked->id);
-  }
-  return ids;
+  return it->second.ids;
 }
 
-std::vector<const Parked*> ParkingLot::list(std::uint64_t after_id, std::size_t limit) const {
+std::vector<const Parked*> ParkingLot::list(std::uint64_t after_id, std::size_t limit, std::uint64_t last_id) const {
   std::vector<const Parked*> listed;
-  for (auto it = entries_.upper_bound(after_id); it != entries_.end() && listed.size() < limit; ++it) {
+  for (auto it = entries_.upper_bound(after_id); it != entries_.end() && it->first <= last_id && listed.size() < limit;
+       ++it) {
     listed.push_back(&it->second.parked);
   }
   return listed;
@@ -178,7 +169,7 @@ std::uint64_t ParkingLot::cost(const Parked& parked, std::size_t waits) {
   constexpr std::uint64_t kTreeNodeBytes = 5 * kPointerBytes + kAllocationBytes;
   return parked.owner_bytes + sizeof(Entry) + kTreeNodeBytes + kPointerBytes + parked.packed.size() + kAllocationBytes +
          waits * (sizeof(Wait) + sizeof(KeyId) + sizeof(Waiters) + kHashNodeBytes + 4 * kFilterBitsPerKey / 8) +
-         kAllocationBytes + (parked.session ? sizeof(RequestName) + kPointerBytes + kHashNodeBytes : 0);
+         kAllocationBytes + (parked.session ? sizeof(RequestName) + sizeof(OfRequest) + kHashNodeBytes : 0);
 }
 
 // Collects the keys of all guards in keys_, each once.
@@ -255,31 +246,24 @@ void ParkingLot::rebuild_filter() {
   }
 }
 
-void ParkingLot::link_request(Entry* entry) {
-  if (!entry->parked.session) {
+void ParkingLot::link_request(const Parked& parked) {
+  if (!parked.session) {
     return;
   }
-  Entry*& first = requests_[{*entry->parked.session, entry->parked.request}];
-  entry->request_next = first;
-  if (first != nullptr) {
-    first->request_previous = entry;
-  }
-  first = entry;
+  const RequestName name{*parked.session, parked.request};
+  OfRequest& all = requests_.try_emplace(name, OfRequest{0, {parked.id, parked.id}}).first->second;
+  ++all.count;
+  all.ids.first = std::min(all.ids.first, parked.id);  // one that is parked again may come after later ones
+  all.ids.last = std::max(all.ids.last, parked.id);
 }
 
-void ParkingLot::unlink_request(Entry* entry) {
-  if (!entry->parked.session) {
+void ParkingLot::unlink_request(const Parked& parked) {
+  if (!parked.session) {
     return;
   }
-  if (entry->request_next != nullptr) {
-    entry->request_next->request_previous = entry->request_previous;
-  }
-  if (entry->request_previous != nullptr) {
-    entry->request_previous->request_next = entry->request_next;
-  } else if (entry->request_next != nullptr) {
-    requests_[{*entry->parked.session, entry->parked.request}] = entry->request_next;
-  } else {
-    requests_.erase({*entry->parked.session, entry->parked.request});
+  const auto it = requests_.find({*parked.session, parked.request});
+  if (--it->second.count == 0) {
+    requests_.erase(it);
   }
 }
 

@@ -1,8 +1,8 @@
 // Parked transactions. A transaction is parked if a WAIT guard was false at the end of its batch. It runs again after a
 // write to a key of its guards, or when its time is up. It costs no time until then.
 //
-// Indexes: by guard key (every key of every guard), by deadline (a heap), by request, and by id. A range guard needs
-// none: once false, it stays false.
+// Indexes: by guard key (every key of every guard), by deadline (a heap), by request (the range of its ids), and by id.
+// A range guard needs none: once false, it stays false.
 //
 // A write to a key makes candidates of all transactions that wait for the key, in constant time. next_candidate() then
 // returns them one by one, so that the caller can spread the work over batches. Keys take turns, and so do the
@@ -81,11 +81,14 @@ class ParkingLot {
   // Removes the transaction and returns it. Requires: find(id) != nullptr.
   Parked take(std::uint64_t id);
 
-  // The ids of a request's parked transactions, or of the one with this index, in order of index.
-  std::vector<std::uint64_t> of_request(const SessionId& session, std::uint64_t request,
-                                        std::vector<std::uint32_t> indices) const;
-  // At most `limit` parked transactions with ids above `after_id`, in order of id.
-  std::vector<const Parked*> list(std::uint64_t after_id, std::size_t limit) const;
+  struct IdRange {
+    std::uint64_t first = 0, last = 0;  // both are in it
+  };
+  // A range that holds the ids of all parked transactions of a request. It may also hold ids of others. Null if none of
+  // the request is parked.
+  std::optional<IdRange> ids_of_request(const RequestName& name) const;
+  // At most `limit` parked transactions with ids above `after_id`, up to `last_id`, in order of id.
+  std::vector<const Parked*> list(std::uint64_t after_id, std::size_t limit, std::uint64_t last_id = UINT64_MAX) const;
 
   // The id that was given last.
   std::uint64_t last_id() const { return last_id_; }
@@ -113,8 +116,10 @@ class ParkingLot {
     std::unique_ptr<Wait[]> waits;
     std::uint32_t wait_count = 0;
     std::uint32_t heap_place = 0;
-    Entry* request_previous = nullptr;  // the other parked transactions of its request
-    Entry* request_next = nullptr;
+  };
+  struct OfRequest {  // the parked transactions of one request
+    std::uint64_t count = 0;
+    IdRange ids;  // of all that were parked since the first of them was
   };
   struct KeyIdHash {
     std::size_t operator()(const KeyId& key) const noexcept { return key.low; }
@@ -133,8 +138,8 @@ class ParkingLot {
   static std::uint64_t filter_bits(const KeyId& key) {
     return std::uint64_t{1} << (key.low & 63) | std::uint64_t{1} << (key.high & 63);
   }
-  void link_request(Entry* entry);
-  void unlink_request(Entry* entry);
+  void link_request(const Parked& parked);
+  void unlink_request(const Parked& parked);
   void heap_put(std::size_t place, Entry* entry);
   void heap_rise(std::size_t place, Entry* entry);
   void heap_remove(Entry* entry);
@@ -147,7 +152,7 @@ class ParkingLot {
   // waits for most of the written keys, and one load, mostly from the cache, shows that.
   std::vector<std::uint64_t> filter_{0};
   std::size_t filter_keys_ = 0;  // added since the filter was built
-  std::unordered_map<RequestName, Entry*, RequestNameHash> requests_;
+  std::unordered_map<RequestName, OfRequest, RequestNameHash> requests_;
   std::vector<Entry*> heap_;  // by deadline
   std::uint64_t last_id_ = 0;
   SharedLimit memory_bytes_;

@@ -10,7 +10,7 @@ namespace kilokv::server {
 namespace {
 
 constexpr std::size_t kCandidatesPerBatch = 1024;  // about a quarter of a millisecond
-constexpr std::size_t kFilteredPerCall = 1024;
+constexpr std::size_t kLookedPerCall = 1024;       // by a cancel
 constexpr std::size_t kGoneMax = 1024;
 constexpr std::size_t kGuardsPerCandidate = 8;  // a candidate with more guards counts more than once
 
@@ -109,58 +109,73 @@ std::vector<std::uint64_t> Waiting::next_ids(TimeUs stamp_us, std::size_t max) {
 
 void Waiting::cancel(CancelTarget target, TimeUs now_us, std::function<void(Result<std::uint64_t>)> done) {
   const TimeUs since_us_max = target.filter ? now_us - target.filter->older_than_us : 0;
-  cancelling_.push_back({std::move(target), since_us_max, lot_.last_id(), 0, 0, std::move(done)});
+  std::sort(target.indices.begin(), target.indices.end());
+  cancelling_.push_back({std::move(target), since_us_max, false, 0, lot_.last_id(), 0, std::move(done)});
 }
 
-std::vector<std::uint64_t> Waiting::ids_of(const CancelTarget& target) const {
-  if (target.parked_id != 0) {
-    if (lot_.find(target.parked_id) == nullptr) return {};
-    return {target.parked_id};
-  }
-  if (!target.session) return {};
-  return lot_.of_request(*target.session, target.request, target.indices);
-}
-
-std::optional<Waiting::Cancelled> Waiting::take_cancelled(const std::function<bool(const RequestName&)>& is_queued) {
+std::optional<Waiting::Cancelled> Waiting::take_cancelled(const std::function<bool(const RequestName&)>& is_queued,
+                                                          std::size_t max) {
   const auto ready = std::find_if(cancelling_.begin(), cancelling_.end(), [&](const Cancelling& cancelling) {
     const CancelTarget& target = cancelling.target;
-    return !target.session || !is_queued({*target.session, target.request});
+    return cancelling.begun || !target.session || !is_queued({*target.session, target.request});
   });
   if (ready == cancelling_.end()) return std::nullopt;
-  Status allowed = ready->target.allowed ? ready->target.allowed() : Status();
+  Cancelling cancelling = std::move(*ready);
+  cancelling_.erase(ready);
+  Status allowed = cancelling.target.allowed ? cancelling.target.allowed() : Status();
   if (!allowed.ok()) {
-    if (ready->count == 0) allowed = allowed.as_not_run();
-    Cancelled refused{{}, std::move(ready->done), std::move(allowed)};
-    cancelling_.erase(ready);
-    return refused;
+    if (cancelling.count == 0) allowed = allowed.as_not_run();
+    return Cancelled{{}, std::move(cancelling.done), std::move(allowed)};
   }
-  bool is_last = true;
-  const std::vector<std::uint64_t> ids = ready->target.filter ? next_ids_of(&*ready, &is_last) : ids_of(ready->target);
+  if (!cancelling.begun) begin(&cancelling);
+  std::vector<std::uint64_t> ids;
+  const bool is_last = next_ids_of(&cancelling, max, &ids);
   Cancelled cancelled;
-  for (const std::uint64_t id : ids) {
-    if (!is_over(*lot_.find(id))) cancelled.parked.push_back(take(id));
-  }
-  cancelled.count = ready->count += cancelled.parked.size();
+  for (const std::uint64_t id : ids) cancelled.parked.push_back(take(id));
+  cancelled.count = cancelling.count += cancelled.parked.size();
   if (is_last) {
-    cancelled.done = std::move(ready->done);
-    cancelling_.erase(ready);
+    cancelled.done = std::move(cancelling.done);
+  } else {
+    cancelling_.push_back(std::move(cancelling));
   }
   drop_gone_from_awake();
   publish();
   return cancelled;
 }
 
-// The next transactions that the filter of the cancel lets pass.
-std::vector<std::uint64_t> Waiting::next_ids_of(Cancelling* cancelling, bool* is_last) {
-  std::vector<std::uint64_t> ids;
-  const std::vector<const Parked*> looked = lot_.list(cancelling->after_id, kFilteredPerCall);
-  for (const Parked* parked : looked) {
-    if (parked->id > cancelling->last_id) break;
-    if (passes(*parked, *cancelling)) ids.push_back(parked->id);
+// Finds between which ids the cancel has to look. A filter looks at everything that was parked when the cancel came.
+void Waiting::begin(Cancelling* cancelling) {
+  cancelling->begun = true;
+  const CancelTarget& target = cancelling->target;
+  if (target.filter) return;
+  ParkingLot::IdRange ids{target.parked_id, target.parked_id};
+  if (target.parked_id == 0) {
+    const std::optional<ParkingLot::IdRange> of_request =
+        target.session ? lot_.ids_of_request({*target.session, target.request}) : std::nullopt;
+    ids = of_request.value_or(ParkingLot::IdRange{1, 0});
   }
-  *is_last = looked.size() < kFilteredPerCall || looked.back()->id >= cancelling->last_id;
-  if (!looked.empty()) cancelling->after_id = looked.back()->id;
-  return ids;
+  cancelling->after_id = ids.first - 1;
+  cancelling->last_id = ids.last;
+}
+
+// Appends the next ids that the cancel names, at most `max`. Returns whether these are the last ones.
+bool Waiting::next_ids_of(Cancelling* cancelling, std::size_t max, std::vector<std::uint64_t>* ids) {
+  const std::vector<const Parked*> looked = lot_.list(cancelling->after_id, kLookedPerCall, cancelling->last_id);
+  for (const Parked* parked : looked) {
+    if (ids->size() == max) return false;
+    cancelling->after_id = parked->id;
+    if (names(*cancelling, *parked) && !is_over(*parked)) ids->push_back(parked->id);
+  }
+  return looked.size() < kLookedPerCall || cancelling->after_id == cancelling->last_id;
+}
+
+// Requires: the id is one of those between which the cancel looks.
+bool Waiting::names(const Cancelling& cancelling, const Parked& parked) {
+  const CancelTarget& target = cancelling.target;
+  if (target.filter) return passes(parked, cancelling);
+  if (target.parked_id != 0) return true;
+  if (parked.session != target.session || parked.request != target.request) return false;
+  return target.indices.empty() || std::binary_search(target.indices.begin(), target.indices.end(), parked.index);
 }
 
 bool Waiting::passes(const Parked& parked, const Cancelling& cancelling) {
@@ -219,15 +234,6 @@ void Waiting::drop_gone_from_awake() {
     const Parked* const parked = lot_.find(id);
     return parked == nullptr || !parked->awake;
   });
-}
-
-std::vector<Parked> Waiting::close() {
-  closed_ = true;
-  std::vector<Parked> left;
-  while (!lot_.empty()) left.push_back(take(lot_.list(0, 1).front()->id));
-  awake_.clear();
-  publish();
-  return left;
 }
 
 void Waiting::publish() {

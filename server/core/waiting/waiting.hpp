@@ -6,25 +6,26 @@
 //                        stays parked, because to run it again would change nothing;
 //   is due               when its deadline is at or before the stamp of the next batch;
 //   leaves               when the batcher takes it (hand_out), a client cancels it (take_cancelled), its request fails
-//                        (forget), or the server drains (close). A transaction that runs and still waits is parked
-//                        again, under the id that it had.
+//                        (forget), or the server drains (then its request fails). A transaction that runs and still
+//                        waits is parked again, under the id that it had.
 //
 // Invariants:
 // - One hand_out() offers transactions in the order of their first arrival. A transaction that gets no place keeps its
 //   turn, before all that wake later. If many are due and many are awake, half of those that are offered are due. So
 //   deadlines that come together do not keep out those that wake.
-// - What belongs to a request that has failed (`is_over`) neither runs nor is cancelled. The caller forgets it, a part
-// at
-//   a time.
+// - What belongs to a request that has failed (`is_over`) neither runs nor is cancelled. The caller forgets it, a
+//   part at a time.
 // - `awake_` has each transaction once that is awake, and perhaps ids that have left.
-// - A cancel is carried out only when no part of its request is queued. Each transaction of the request is then either
-//   decided or parked here.
-// - After close() nothing is parked.
+// - A cancel begins only when no part of its request is queued. Each transaction of the request is then either decided,
+//   or parked here.
+// - A cancel looks at what it names in order of id, a part at a time. Cancels take turns. What is parked again keeps
+//   its id, so a cancel passes over nothing that still waits. What runs before the cancel reaches it is decided, and is
+//   not cancelled.
+// - After close() nothing more is parked.
 //
 // Thread safety: only the executor's thread; any thread may call parked() and parked_bytes().
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -79,8 +80,8 @@ class Waiting {
     return taken;
   }
 
-  // Cancels the transactions that the target names, as soon as their request has left the queue.
-  // `now_us`: the wall clock, or the last stamp.
+  // Cancels the transactions that the target names, as soon as their request has left the queue. A transaction that is
+  // parked for the first time after the cancel has begun is not cancelled. `now_us`: the wall clock, or the last stamp.
   void cancel(CancelTarget target, TimeUs now_us, std::function<void(Result<std::uint64_t>)> done);
   struct Cancelled {
     std::vector<Parked> parked;  // these have left
@@ -88,10 +89,11 @@ class Waiting {
     std::function<void(Result<std::uint64_t>)> done;
     Result<std::uint64_t> count = std::uint64_t{0};  // not ok: it ends early, because it is not allowed any more
   };
-  // The next cancel that can be carried out now. A cancel with a filter takes several calls, because each looks at a
-  // bounded number of transactions. `is_queued`: AdmissionQueue::holds.
-  std::optional<Cancelled> take_cancelled(const std::function<bool(const RequestName&)>& is_queued);
-  std::size_t cancels() const { return cancelling_.size(); }  // that are not carried out
+  // A part of the next cancel that can be carried out now: at most `max` transactions, which is more than 0. A cancel
+  // may take several calls, because each also looks at a bounded number of transactions. `is_queued`:
+  // AdmissionQueue::holds.
+  std::optional<Cancelled> take_cancelled(const std::function<bool(const RequestName&)>& is_queued, std::size_t max);
+  std::size_t cancels() const { return cancelling_.size(); }  // that are not carried out, or not completely
   // At most `limit` parked transactions with ids above `after_id`, in order of id.
   std::vector<ParkedTransaction> list(std::uint64_t after_id, std::uint32_t limit);
 
@@ -105,14 +107,10 @@ class Waiting {
 
   // Removes these transactions, because their request has failed. Ids that are not parked (any more) are skipped.
   void forget(std::span<const std::uint64_t> ids);
-  // Whether a cancel has taken some of its transactions, and goes on with the next call of take_cancelled().
-  bool has_cancel_under_way() const {
-    return std::any_of(cancelling_.begin(), cancelling_.end(), [](const Cancelling& c) { return c.after_id != 0; });
-  }
   // Whether no transaction here will run, or be cancelled, until a batch writes or time passes.
   bool quiet() const { return awake_count_ == 0 && cancelling_.empty() && !lot_.has_candidates(); }
-  // Removes and returns all parked transactions. After that, nothing can be parked.
-  std::vector<Parked> close();
+  // From now on nothing can be parked. What is parked stays until it leaves.
+  void close() { closed_ = true; }
 
   // As of the last batch, cancel or failure.
   std::uint64_t parked() const { return parked_.load(std::memory_order_relaxed); }
@@ -120,16 +118,18 @@ class Waiting {
 
  private:
   struct Cancelling {
-    CancelTarget target;
-    TimeUs since_us_max = 0;                // with a filter: the latest stamp that is old enough
-    std::uint64_t last_id = 0;              // the newest parked transaction when the cancel came
-    std::uint64_t after_id = 0, count = 0;  // with a filter: how far it came, and how many it has cancelled
+    CancelTarget target;                      // its indices are sorted
+    TimeUs since_us_max = 0;                  // with a filter: the latest stamp that is old enough
+    bool begun = false;                       // the range of ids is known
+    std::uint64_t after_id = 0, last_id = 0;  // it still looks at ids above the one, up to the other
+    std::uint64_t count = 0;                  // how many it has cancelled
     std::function<void(Result<std::uint64_t>)> done;
   };
 
   std::vector<std::uint64_t> next_ids(TimeUs stamp_us, std::size_t max);
-  std::vector<std::uint64_t> ids_of(const CancelTarget& target) const;
-  std::vector<std::uint64_t> next_ids_of(Cancelling* cancelling, bool* is_last);
+  void begin(Cancelling* cancelling);
+  bool next_ids_of(Cancelling* cancelling, std::size_t max, std::vector<std::uint64_t>* ids);
+  bool names(const Cancelling& cancelling, const Parked& parked);
   bool passes(const Parked& parked, const Cancelling& cancelling);
   std::string_view guard_key_of(const Parked& parked);
   bool is_over(const Parked& parked) const { return is_over_ && is_over_(parked); }

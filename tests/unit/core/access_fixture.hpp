@@ -80,9 +80,12 @@ class AccessFixture : public CoreFixture {
     request->uploaded_keys = uploaded_keys;
     request->sink = sink;
     request->client = client_of(name);
-    request->login = std::make_shared<const Login>(Login{.user = name, .token = token_id, .certificate = {}});
+    request->login = login_of(name, token_id);
     database->submit(std::move(request));
     return sink;
+  }
+  static std::shared_ptr<const Login> login_of(const std::string& name, const std::string& token_id) {
+    return std::make_shared<const Login>(Login{.user = name, .token = token_id, .certificate = {}});
   }
   std::shared_ptr<Client> client_of(const std::string& name) {
     std::shared_ptr<Client>& client = clients_[name];

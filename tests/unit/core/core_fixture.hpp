@@ -130,7 +130,7 @@ class CoreFixture : public ::testing::Test {
   SessionId open_session(DurationUs lease_us = 0) {
     SessionId id;
     bool opened = false;
-    database->open_session({}, lease_us, [&](Result<SessionId> result, DurationUs) {
+    database->open_session({}, nullptr, lease_us, [&](Result<SessionId> result, DurationUs) {
       ASSERT_TRUE(result.ok()) << result.status().message();
       id = *result;
       opened = true;

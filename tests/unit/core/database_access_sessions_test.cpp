@@ -18,7 +18,7 @@ class DatabaseAccessSessions : public AccessFixture {
 
   SessionId open_for_alice() {
     SessionId session;
-    database->open_session(client_of("alice"), 0, [&](Result<SessionId> opened, DurationUs) {
+    database->open_session(client_of("alice"), login_of("alice", "t1"), 0, [&](Result<SessionId> opened, DurationUs) {
       session = opened.ok() ? *opened : SessionId();
     });
     settle();
@@ -161,6 +161,33 @@ TEST_F(DatabaseAccessSessions, ARemovalMayComeAtAnyMoment) {
   EXPECT_GT(std::min({done, denied_in_part, denied_as_a_whole}), 10) << done << ' ' << denied_in_part;
 }
 
+// The user stays, and has another token.
+TEST_F(DatabaseAccessSessions, ALoginThatWasTakenAwayOpensAndClosesNothing) {
+  change(token("t2", "alice"));
+  change(removal(Kind::remove_token, "t1"));
+  const std::uint64_t before = database->status().sessions;
+  std::optional<Status> opened, closed;
+  const auto try_both = [&](const std::string& token_id) {
+    opened = closed = {};
+    const auto login = login_of("alice", token_id);
+    database->open_session(client_of("alice"), login, 0,
+                           [&](const Result<SessionId>& session, DurationUs) { opened = session.status(); });
+    database->close_session(client_of("alice"), login, session_, [&](const Status& status) { closed = status; });
+    settle();
+  };
+  try_both("t1");
+  ASSERT_TRUE(opened && closed);
+  for (const Status& status : {*opened, *closed}) {
+    EXPECT_EQ(status.code(), StatusCode::permission_denied);
+    EXPECT_TRUE(status.not_run());
+  }
+  EXPECT_EQ(database->status().sessions, before);
+  try_both("t2");
+  ASSERT_TRUE(opened && closed);
+  EXPECT_TRUE(opened->ok() && closed->ok());
+  EXPECT_EQ(database->status().sessions, before) << "one more, and one less";
+}
+
 // The session table does not have the session before it is durable.
 TEST_F(DatabaseAccessSessions, ASessionThatIsBeingOpenedEndsWithItsUserToo) {
   int opened = 0, refused = 0;
@@ -168,7 +195,7 @@ TEST_F(DatabaseAccessSessions, ASessionThatIsBeingOpenedEndsWithItsUserToo) {
     sim.scheduler.reseed(seed);
     std::optional<Result<SessionId>> answer;
     const auto open = [&] {
-      database->open_session(client_of("alice"), 0,
+      database->open_session(client_of("alice"), login_of("alice", "t1"), 0,
                              [&](Result<SessionId> session, DurationUs) { answer = std::move(session); });
     };
     const bool removed_first = seed % 4 == 0;

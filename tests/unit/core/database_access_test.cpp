@@ -241,6 +241,41 @@ TEST_F(DatabaseAccessTest, AmongManyParkedOnesNoneRunsThatARevokeDenies) {
   }
 }
 
+// The first transaction of a request is parked, and the revoke covers its key alone. The rest still waits in the queue,
+// and is allowed. The search for parked transactions takes several steps, because many others are parked before, and
+// the batches between these steps look at the rest.
+TEST_F(DatabaseAccessTest, APartThatIsParkedIsFoundWhileTheRestIsQueued) {
+  options.batch_max_transactions = 2;
+  int parked_before = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    sim.scheduler.reseed(seed);
+    reopen();
+    change(role("teller", {{"a", "c"}}));
+    std::vector<std::shared_ptr<RecordingSink>> others;
+    for (int i = 0; i < 4000; ++i) others.push_back(submit_as("root", "t0", waiting_for("never")));
+    settle();
+    const std::string key = "a" + std::to_string(seed);
+    const auto hers = alice([&key](engine::ColumnsBuilder& b) {
+      waiting_for(key)(b);
+      for (int i = 0; i < 200; ++i) adding("b1")(b);
+    });
+    const std::uint64_t parked = database->status().parked;
+    for (std::uint64_t step = 0; step < 400 && database->status().parked == parked; ++step) sim.scheduler.run_one();
+    const auto changed = post_change(role("teller", {{"b", "c"}}));
+    std::shared_ptr<RecordingSink> writer;
+    for (int step = 0; step < 2000 && !*changed; ++step) sim.scheduler.run_one();
+    ASSERT_TRUE(*changed && (*changed)->ok());
+    if (database->status().queued_transactions > 0 || hers->ended()) ++parked_before;
+    writer = submit(add(key, 10));
+    settle();
+    EXPECT_TRUE(writer->done);
+    EXPECT_TRUE(denied(hers)) << seed;
+    EXPECT_EQ(integer(key), 10) << "it ran after the revoke was answered";
+    ASSERT_FALSE(fatal);
+  }
+  EXPECT_GT(parked_before, 8) << "too few requests had a part in the queue";
+}
+
 // The executor makes the change before it takes what is queued.
 TEST_F(DatabaseAccessTest, WhatIsQueuedWhenARevokeComesDoesNotRun) {
   const auto queued = alice(adding("a1"));
@@ -261,7 +296,7 @@ TEST_F(DatabaseAccessTest, ARequestOfWhichTheRestIsDeniedEndsOnce) {
     sim.scheduler.reseed(seed);
     reopen();
     SessionId session;
-    database->open_session(std::make_shared<Client>("user:alice"), 0,
+    database->open_session(std::make_shared<Client>("user:alice"), nullptr, 0,
                            [&](Result<SessionId> opened, DurationUs) { session = *opened; });
     static_cast<void>(submit_as("root", "t0", [](engine::ColumnsBuilder& b) {
       b.begin();
@@ -390,7 +425,8 @@ TEST_F(DatabaseAccessTest, ARefusedChangeChangesNothing) {
 TEST_F(DatabaseAccessTest, ASessionIsForItsUserAlone) {
   SessionId session, without;
   const auto open = [this](const std::shared_ptr<Client>& client, SessionId* id) {
-    database->open_session(client, 1000 * 1000000LL, [id](Result<SessionId> opened, DurationUs) { *id = *opened; });
+    database->open_session(client, nullptr, 1000 * 1000000LL,
+                           [id](Result<SessionId> opened, DurationUs) { *id = *opened; });
     settle();
   };
   open(client_of("alice"), &session);
@@ -424,7 +460,7 @@ TEST_F(DatabaseAccessTest, ASessionIsForItsUserAlone) {
     EXPECT_EQ(database->check_session(client_of("root"), session).code(), StatusCode::permission_denied);
     EXPECT_TRUE(database->keep_alive(client_of("alice"), session).ok());
     std::optional<Status> closed;
-    database->close_session(client_of("root"), session, [&](const Status& status) { closed = status; });
+    database->close_session(client_of("root"), nullptr, session, [&](const Status& status) { closed = status; });
     settle();
     ASSERT_TRUE(closed);
     EXPECT_EQ(closed->code(), StatusCode::permission_denied);
@@ -433,7 +469,7 @@ TEST_F(DatabaseAccessTest, ASessionIsForItsUserAlone) {
 
 TEST_F(DatabaseAccessTest, TheSessionsOfARemovedUserEnd) {
   SessionId session;
-  database->open_session(std::make_shared<Client>("user:alice"), 0,
+  database->open_session(std::make_shared<Client>("user:alice"), nullptr, 0,
                          [&](Result<SessionId> opened, DurationUs) { session = *opened; });
   settle();
   change(removal(Kind::remove_user, "alice"));
@@ -472,7 +508,7 @@ TEST_F(DatabaseAccessTest, ARetryShowsNothingAfterARevokeThatCameMeanwhile) {
   for (const AccessChange& revoke : {role("teller", {{"b", "c"}}), removal(Kind::remove_token, "t1")}) {
     change(role("teller", {{"a", "c"}}));
     SessionId session;
-    database->open_session(std::make_shared<Client>("user:alice"), 0,
+    database->open_session(std::make_shared<Client>("user:alice"), nullptr, 0,
                            [&](Result<SessionId> opened, DurationUs) { session = *opened; });
     settle();
     const Build reading = [](engine::ColumnsBuilder& b) {

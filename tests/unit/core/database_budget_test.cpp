@@ -183,6 +183,43 @@ TEST_F(DatabaseBudgetTest, ADeletedRangeIsReservedWithItsLongestKeys) {
   EXPECT_EQ(log.reserved(), 0u);
 }
 
+// Requests are used again with the memory that they have. One that was long, and was refused, must not wait in the
+// queue for a short one, which counts little.
+TEST_F(DatabaseBudgetTest, AShortRequestDoesNotKeepTheMemoryOfALongOne) {
+  options.transaction_reads_max = 100;
+  reopen();
+  std::vector<std::shared_ptr<RecordingSink>> waiting;
+  for (int i = 0; i < 20; ++i) {
+    const auto refused = submit([](engine::ColumnsBuilder& b) {
+      b.begin();
+      b.op(OpKind::put, b.key("long"), Operand::bytes, b.value(std::string(std::size_t{1} << 20, 'v')));
+      b.range_op(OpKind::range_get, "k", "", 10000);
+      b.end();
+    });
+    ASSERT_TRUE(refused->ended());
+    const std::uint64_t before = database->status().queued_bytes;
+    waiting.push_back(submit(add("a", 1)));
+    EXPECT_LT(database->status().queued_bytes - before, 16384u);
+    EXPECT_LT(capacity_bytes(*database->acquire_request()), 4u << 20) << "the long one is back, and only one is kept";
+  }
+  settle();
+  for (const auto& sink : waiting) EXPECT_EQ(sink->outcome(0), Outcome::committed);
+  EXPECT_EQ(database->status().queued_bytes, 0u);
+}
+
+// What waits counts with all the memory that it has.
+TEST_F(DatabaseBudgetTest, ARequestInTheQueueCountsWithItsCapacity) {
+  auto request = database->acquire_request();
+  engine::ColumnsBuilder builder(&request->transactions, database->key_secret());
+  for (int i = 0; i < 1000; ++i) add("k" + std::to_string(i), 1)(builder);
+  const std::uint64_t held = capacity_bytes(*request);
+  EXPECT_GT(held, request->transactions.memory_bytes());
+  request->sink = std::make_shared<RecordingSink>();
+  database->submit(std::move(request));
+  EXPECT_GE(database->status().queued_bytes, held);
+  settle();
+}
+
 // With the longest durations that there may be, clocks do not overflow: what should wait waits, what is due is done.
 TEST_F(DatabaseBudgetTest, TheLongestDurationsOverflowNoClock) {
   options.batch_max_delay_us = options.wait_timeout_us_max = kDurationUsMax;

@@ -87,7 +87,7 @@ class DatabaseClientsTest : public CoreFixture {
   std::pair<Status, SessionId> open_as(const std::shared_ptr<Client>& who) {
     Status status(StatusCode::internal, "no answer");
     SessionId id;
-    database->open_session(who, 0, [&](Result<SessionId> session, DurationUs) {
+    database->open_session(who, nullptr, 0, [&](Result<SessionId> session, DurationUs) {
       status = session.status();
       if (session.ok()) id = *session;
     });
@@ -147,7 +147,7 @@ TEST_F(DatabaseClientsTest, AGreedyClientLeavesSessionsForOthers) {
   const auto open = [&](const std::shared_ptr<Client>& who) {
     Status status;
     SessionId id;
-    database->open_session(who, 0, [&](Result<SessionId> session, DurationUs) {
+    database->open_session(who, nullptr, 0, [&](Result<SessionId> session, DurationUs) {
       status = session.status();
       if (session.ok()) id = *session;
     });
@@ -166,7 +166,7 @@ TEST_F(DatabaseClientsTest, AGreedyClientLeavesSessionsForOthers) {
   }
   EXPECT_EQ(sessions.size(), 80u);
   EXPECT_TRUE(open(light).first.ok());
-  database->close_session(greedy, sessions.front(), [](const Status&) {});
+  database->close_session(greedy, nullptr, sessions.front(), [](const Status&) {});
   settle();
   EXPECT_EQ(greedy->sessions.load(), 79u) << "the end of a session gives its place back";
 }
@@ -181,7 +181,7 @@ TEST_F(DatabaseClientsTest, TheFirstWhoUsesASessionAfterARestartOwnsIt) {
   send(light, adds(1, "g"), session, 2);
   settle();
   EXPECT_EQ(light->sessions.load(), 0u);
-  database->close_session({}, session, [](const Status&) {});
+  database->close_session({}, nullptr, session, [](const Status&) {});
   settle();
   EXPECT_EQ(greedy->sessions.load(), 0u);
   EXPECT_EQ(greedy->session_bytes.load(), 0u);
@@ -220,7 +220,7 @@ TEST_F(DatabaseClientsTest, AGreedyClientLeavesRoomForTheUploadsOfOthers) {
   EXPECT_TRUE(upload(light, mine, 1).ok());
   EXPECT_GT(light->upload_bytes.load(), 0u);
   // A session that ends gives back what its owner holds.
-  for (const SessionId& session : sessions) database->close_session({}, session, [](const Status&) {});
+  for (const SessionId& session : sessions) database->close_session({}, nullptr, session, [](const Status&) {});
   settle();
   EXPECT_EQ(greedy->upload_bytes.load(), 0u);
   EXPECT_GT(light->upload_bytes.load(), 0u);
@@ -603,7 +603,7 @@ TEST_F(DatabaseClientsTest, AParkedTransactionPaysForItsRequest) {
 TEST_F(DatabaseClientsTest, ManySessionsThatEndTogetherDelayNobody) {
   constexpr std::uint64_t kSessions = 3000;
   for (std::uint64_t i = 0; i < kSessions; ++i) {
-    database->open_session({}, options.session_lease_us_min, [](const Result<SessionId>&, DurationUs) {});
+    database->open_session({}, nullptr, options.session_lease_us_min, [](const Result<SessionId>&, DurationUs) {});
   }
   settle();
   ASSERT_EQ(database->status().sessions, kSessions);

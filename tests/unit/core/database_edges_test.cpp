@@ -180,7 +180,7 @@ TEST_F(DatabaseEdgesTest, SessionsOpenedAtOnceStayWithinTheirLimit) {
   std::vector<SessionId> opened;
   int refused = 0;
   for (int i = 0; i < 5; ++i) {
-    database->open_session({}, 0, [&](Result<SessionId> session, DurationUs) {
+    database->open_session({}, nullptr, 0, [&](Result<SessionId> session, DurationUs) {
       if (session.ok()) {
         opened.push_back(*session);
       } else {
@@ -193,7 +193,7 @@ TEST_F(DatabaseEdgesTest, SessionsOpenedAtOnceStayWithinTheirLimit) {
   EXPECT_EQ(opened.size(), 2u);
   EXPECT_EQ(refused, 3);
   for (const SessionId& session : opened) EXPECT_TRUE(run(add("a", 1), session, 1)->done);
-  database->close_session({}, opened[0], [](Status) {});
+  database->close_session({}, nullptr, opened[0], [](Status) {});
   settle();
   open_session();
 }

@@ -84,10 +84,10 @@ TEST_F(DatabaseLimitsTest, CommandsOnTheirWayAreBounded) {
     refused.push_back(status);
   };
   for (int round = 0; round < 3; ++round) {
-    database->open_session({}, 0, [&](Result<SessionId> id, DurationUs) { note(id.status(), &opened); });
+    database->open_session({}, nullptr, 0, [&](Result<SessionId> id, DurationUs) { note(id.status(), &opened); });
     database->list_parked({}, 0, 1, [&](Result<std::vector<ParkedTransaction>> list) { note(list.status(), &listed); });
     database->cancel({}, {session, 7, {}, 0}, [&](Result<std::uint64_t> count) { note(count.status(), &cancelled); });
-    if (round < 2) database->close_session({}, session, [&](const Status& status) { note(status, &closed); });
+    if (round < 2) database->close_session({}, nullptr, session, [&](const Status& status) { note(status, &closed); });
     EXPECT_EQ(refused.size(), round == 0 ? 0u : round == 1 ? 4u : 7u);
   }
   for (const Status& status : refused) {

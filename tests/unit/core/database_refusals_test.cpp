@@ -39,11 +39,12 @@ class RefusalsTest : public CoreFixture {
   // The status with which a call ends.
   Status open_session_status(DurationUs lease_us = 0) {
     return end_of([&](auto end) {
-      database->open_session({}, lease_us, [end](Result<SessionId> session, DurationUs) { end(session.status()); });
+      database->open_session({}, nullptr, lease_us,
+                             [end](Result<SessionId> session, DurationUs) { end(session.status()); });
     });
   }
   Status close_session_status(const SessionId& session) {
-    return end_of([&](auto end) { database->close_session({}, session, end); });
+    return end_of([&](auto end) { database->close_session({}, nullptr, session, end); });
   }
   Status cancel_status() {
     return end_of([&](auto end) {

@@ -133,7 +133,7 @@ class DatabaseThreadsTest : public ::testing::Test {
 
   SessionId open_session(DurationUs lease_us) {
     std::promise<SessionId> opened;
-    database_->open_session({}, lease_us, [&](Result<SessionId> session, DurationUs) {
+    database_->open_session({}, nullptr, lease_us, [&](Result<SessionId> session, DurationUs) {
       EXPECT_TRUE(session.ok());
       opened.set_value(*session);
     });
@@ -191,7 +191,7 @@ class DatabaseThreadsTest : public ::testing::Test {
       }
     }
     std::promise<void> closed;
-    database_->close_session({}, session, [&](const Status&) { closed.set_value(); });
+    database_->close_session({}, nullptr, session, [&](const Status&) { closed.set_value(); });
     closed.get_future().wait();
   }
 

@@ -316,7 +316,7 @@ TEST_F(DatabaseUploads, EndWithTheirSessionAndWithTheAcknowledgement) {
   run(add("sum", 1), session, 9, 7);
   EXPECT_EQ(database->status().uploads, 1u);
   bool closed = false;
-  database->close_session({}, session, [&](const Status& status) { closed = status.ok(); });
+  database->close_session({}, nullptr, session, [&](const Status& status) { closed = status.ok(); });
   settle();
   EXPECT_TRUE(closed);
   expect_no_uploads();

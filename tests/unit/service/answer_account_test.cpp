@@ -27,19 +27,20 @@ class Call final : public UnsentAnswer {
 };
 
 TEST(AnswerAccountTest, AClientHasAShareOfTheBytes) {
-  AnswerAccount account(1000, 1000000);
+  constexpr std::uint64_t kUnit = 100000;
+  AnswerAccount account(1000 * kUnit, 1000000);
   Client greedy("greedy"), light("light");
-  EXPECT_TRUE(account.charge(&greedy, 700).ok());
+  EXPECT_TRUE(account.charge(&greedy, 700 * kUnit).ok());
   EXPECT_TRUE(account.check(&greedy).ok());
-  const Status refused = account.charge(&greedy, 200);
+  const Status refused = account.charge(&greedy, 200 * kUnit);
   EXPECT_EQ(refused.reason(), ErrorReason::slow_reader);
   EXPECT_EQ(refused.violation()->setting, "--answers-bytes-max");
-  EXPECT_TRUE(account.charge(&greedy, 100).ok());
+  EXPECT_TRUE(account.charge(&greedy, 100 * kUnit).ok());
   EXPECT_FALSE(account.check(&greedy).ok());
-  EXPECT_TRUE(account.charge(&light, 70).ok());
-  EXPECT_EQ(account.unsent_bytes(), 870u);
-  account.release(&greedy, 800);
-  account.release(&light, 70);
+  EXPECT_TRUE(account.charge(&light, 70 * kUnit).ok());
+  EXPECT_EQ(account.unsent_bytes(), 870 * kUnit);
+  account.release(&greedy, 800 * kUnit);
+  account.release(&light, 70 * kUnit);
   EXPECT_EQ(account.unsent_bytes(), 0u);
 }
 

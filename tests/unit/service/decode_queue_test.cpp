@@ -21,8 +21,8 @@ constexpr std::uint64_t kLong = DecodeQueue::kHereBytesMax + 1;
 class DecodeQueueTest : public ::testing::Test {
  protected:
   // Messages of this client are decoded only after open_gate().
-  void close_gate(const std::shared_ptr<Client>& client) { client->queued_transactions = 10; }
-  void open_gate(const std::shared_ptr<Client>& client) { client->queued_transactions = 0; }
+  void close_gate(const std::shared_ptr<Client>& client) { client->queued_transactions.add(10); }
+  void open_gate(const std::shared_ptr<Client>& client) { client->queued_transactions.subtract(10); }
   Status send(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max = 10) {
     return queue.run(client, bytes, queued_max, [this, client] {
       const std::lock_guard lock(mutex_);

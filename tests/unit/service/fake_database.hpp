@@ -79,7 +79,7 @@ class FakeDatabase final : public Database {
     return submitted_;
   }
 
-  void open_session(std::shared_ptr<Client>, DurationUs lease_us,
+  void open_session(std::shared_ptr<Client>, std::shared_ptr<const Login>, DurationUs lease_us,
                     std::function<void(Result<SessionId>, DurationUs)> done) override {
     SessionId session;
     session.bytes.fill('s');
@@ -89,16 +89,21 @@ class FakeDatabase final : public Database {
     return Status(StatusCode::failed_precondition, ErrorReason::session_unknown, "unknown session");
   }
   const Access& access() const override { return access_; }
-  void change_access(std::shared_ptr<Client>, AccessEdit edit, std::function<void(Result<BatchNumber>)> done) override {
+  void change_access(std::shared_ptr<Client>, AccessEdit edit, std::function<void(Result<BatchNumber>)> done,
+                     AccessChangeBegins begins = {}) override {
     const Result<AccessChange> change = edit(*access_.latest());
     if (!change.ok()) return done(change.status());
+    if (begins) begins(1, "");
     AccessTable next = *access_.latest();
     next.apply(*change);
     access_.install(std::move(next), {*change}, 0, 1, answered_);
     done(BatchNumber{1});
   }
   Status check_session(const std::shared_ptr<Client>&, const SessionId&) const override { return {}; }
-  void close_session(std::shared_ptr<Client>, const SessionId&, std::function<void(Status)> done) override { done({}); }
+  void close_session(std::shared_ptr<Client>, std::shared_ptr<const Login>, const SessionId&,
+                     std::function<void(Status)> done) override {
+    done({});
+  }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override {
     if (request.boundary) return done(Status(StatusCode::aborted, ErrorReason::snapshot_too_old, "snapshot too old"));
     ScanPage page;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
@@ -47,6 +48,46 @@ TEST(SharedLimitTest, HoweverManyClientsAreGreedyEachLeavesRoomForTheNext) {
   EXPECT_LE(limit.held(), 10000u * 7 / 8 + 64 * 2);
   Held light{0};
   EXPECT_EQ(take_all(&limit, &light), 2u) << "10,000 / 4,096";
+}
+
+// Connections that each hold little are not refused before the last sixteenth, however many they are. The rest is for
+// clients of other addresses.
+TEST(SharedLimitTest, TheConnectionsOfOneAddressCannotFillTheLimit) {
+  SharedLimit limit(1000000, kName);
+  Held address, other_address;
+  std::deque<Held> greedy;
+  for (int i = 0; i < 600; ++i) take_all(&limit, &greedy.emplace_back(&address));
+  EXPECT_GT(limit.held(), 900000u);
+  EXPECT_LE(limit.held(), 1000000u * 15 / 16 + 1000000 / 512);
+  Held light(&other_address), next(&other_address);
+  EXPECT_EQ(take_all(&limit, &light), 244u) << "1,000,000 / 4,096";
+  EXPECT_EQ(take_all(&limit, &next), 244u);
+  const Status refused = limit.charge(&greedy.emplace_back(&address), 1);
+  EXPECT_NE(refused.message().find(" bytes of the connections of this address with this request; the limit is 1953 "
+                                   "bytes for one address at the moment"),
+            std::string::npos)
+      << refused.message();
+}
+
+TEST(SharedLimitTest, AnAddressHasTheShareOfAClientAndWhoHoldsLittleGoesOn) {
+  SharedLimit limit(1000000, kName);
+  Held address;
+  Held first(&address), second(&address), light(&address);
+  EXPECT_EQ(take_all(&limit, &first), 800000u) << "four fifths";
+  EXPECT_EQ(take_all(&limit, &second), 244u);
+  EXPECT_EQ(take_all(&limit, &light), 244u);
+  EXPECT_EQ(address.of_address(), 800488u);
+  limit.release(&first, 800000);
+  EXPECT_EQ(address.of_address(), 488u);
+  EXPECT_GT(take_all(&limit, &second), 700000u);
+}
+
+TEST(SharedLimitTest, WithALowLimitOneUsualItemCountsAsLittle) {
+  SharedLimit low(16 << 20, kName, SharedLimit::kLittleBytes);
+  Held greedy, light;
+  ASSERT_TRUE(low.charge(nullptr, 15 << 20).ok());
+  EXPECT_FALSE(low.charge(&greedy, SharedLimit::kLittleBytes + 1).ok());
+  EXPECT_TRUE(low.charge(&light, SharedLimit::kLittleBytes).ok());
 }
 
 TEST(SharedLimitTest, ARefusalOfAClientNamesItsShare) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -243,17 +244,12 @@ struct Model {
   std::map<std::uint64_t, Entry> entries;
 
   template <class Predicate>
-  Ids select(Predicate predicate, bool by_index = false) const {
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
+  Ids select(Predicate predicate) const {
+    Ids ids;
     for (const auto& [id, entry] : entries) {
       if (predicate(entry)) {
-        found.emplace_back(by_index ? entry.parked.index : id, id);
+        ids.push_back(id);
       }
-    }
-    std::sort(found.begin(), found.end());
-    Ids ids;
-    for (const auto& [order, id] : found) {
-      ids.push_back(id);
     }
     return ids;
   }
@@ -314,20 +310,28 @@ class RandomRun {
     }
     ASSERT_EQ(lot_.next_deadline_us(), earliest);
     ASSERT_EQ(lot_.size(), all.size());
-    const std::uint64_t request = random_() % 3;
-    ASSERT_EQ(
-        lot_.of_request(SessionId{}, request, {}),
-        model_.select(
-            [&](const Model::Entry& entry) { return entry.parked.session && entry.parked.request == request; }, true));
+    compare_request(random_() % 3);
     compare_list(all);
+  }
+
+  void compare_request(std::uint64_t request) {
+    const Ids ids = model_.select(
+        [&](const Model::Entry& entry) { return entry.parked.session && entry.parked.request == request; });
+    const std::optional<ParkingLot::IdRange> range = lot_.ids_of_request({SessionId{}, request});
+    ASSERT_EQ(range.has_value(), !ids.empty());
+    if (!range) return;
+    ASSERT_LE(range->first, ids.front());
+    ASSERT_GE(range->last, ids.back());
   }
 
   void compare_list(const Ids& all) {
     const std::uint64_t after = all.empty() ? 0 : all[random_() % all.size()];
+    const std::uint64_t last = random_() % 2 == 0 ? UINT64_MAX : after + random_() % 4;
     Ids wanted, listed;
-    std::copy_if(all.begin(), all.end(), std::back_inserter(wanted), [&](std::uint64_t id) { return id > after; });
+    std::copy_if(all.begin(), all.end(), std::back_inserter(wanted),
+                 [&](std::uint64_t id) { return id > after && id <= last; });
     wanted.resize(std::min<std::size_t>(wanted.size(), 3));
-    for (const Parked* found : lot_.list(after, 3)) {
+    for (const Parked* found : lot_.list(after, 3, last)) {
       listed.push_back(found->id);
     }
     ASSERT_EQ(listed, wanted);
@@ -352,19 +356,35 @@ TEST(ParkingLotTest, AgreesWithTheModel) {
   }
 }
 
-TEST(ParkingLotTest, OneOfARequestIsFoundByIndex) {
+TEST(ParkingLotTest, TheIdsOfARequestAreARange) {
   ParkingLot lot(100, kNoLimit);
-  Ids ids;
-  for (std::uint32_t index = 0; index < 3; ++index) {
-    Parked what = parked(index);
+  const auto of_request = [](std::uint64_t request) {
+    Parked what = parked(1);
     what.session = SessionId{};
-    what.request = 6;
-    what.index = index;
-    ids.push_back(park(&lot, {1}, std::move(what)));
-  }
-  EXPECT_EQ(lot.of_request(SessionId{}, 6, {1}), Ids{ids[1]});
-  EXPECT_EQ(lot.of_request(SessionId{}, 6, {}), ids);
-  EXPECT_EQ(lot.of_request(SessionId{}, 7, {}), Ids{});
+    what.request = request;
+    return what;
+  };
+  const auto expect_range = [&](std::uint64_t first, std::uint64_t last) {
+    const std::optional<ParkingLot::IdRange> range = lot.ids_of_request({SessionId{}, 6});
+    ASSERT_TRUE(range);
+    EXPECT_EQ(range->first, first);
+    EXPECT_EQ(range->last, last);
+  };
+  park(&lot, {1}, of_request(7));
+  const std::uint64_t first = park(&lot, {1}, of_request(6));
+  expect_range(first, first);
+  park(&lot, {1}, of_request(7));
+  const std::uint64_t last = park(&lot, {1}, of_request(6));
+  park(&lot, {1}, of_request(7));
+  expect_range(first, last);
+  EXPECT_FALSE(lot.ids_of_request({SessionId{}, 5}));
+  EXPECT_FALSE(lot.ids_of_request({SessionId{{1}}, 6}));
+  Parked one = lot.take(first), other = lot.take(last);
+  EXPECT_FALSE(lot.ids_of_request({SessionId{}, 6}));
+  park(&lot, {1}, std::move(other));
+  expect_range(last, last);
+  park(&lot, {1}, std::move(one));  // after one with a higher id
+  expect_range(first, last);
 }
 
 }  // namespace

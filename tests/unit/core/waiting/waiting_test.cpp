@@ -17,6 +17,8 @@ namespace {
 
 using Ids = std::vector<std::uint64_t>;
 
+constexpr std::size_t kPart = 1000;  // of a cancel, at most
+
 class WaitingTest : public ::testing::Test {
  protected:
   // Waits until the key holds `amount`.
@@ -67,7 +69,7 @@ class WaitingTest : public ::testing::Test {
   // How many a cancel ends.
   std::optional<std::size_t> cancel(const CancelTarget& target, TimeUs now_us = 0) {
     waiting.cancel(target, now_us, [](const Result<std::uint64_t>&) {});
-    const auto cancelled = waiting.take_cancelled(nothing_is_queued);
+    const auto cancelled = waiting.take_cancelled(nothing_is_queued, kPart);
     return cancelled ? std::optional(cancelled->parked.size()) : std::nullopt;
   }
 
@@ -146,14 +148,14 @@ TEST_F(WaitingTest, ACancelWaitsWhileItsRequestIsQueued) {
   const std::uint64_t other = park("a", 2, 1000000, 1, mine, 6);
   waiting.cancel({mine, 5, {}, 0}, 0, [](const Result<std::uint64_t>&) {});
   const auto five_is_queued = [&](const RequestName& name) { return name == RequestName{mine, 5}; };
-  EXPECT_FALSE(waiting.take_cancelled(five_is_queued));
+  EXPECT_FALSE(waiting.take_cancelled(five_is_queued, kPart));
   EXPECT_FALSE(waiting.quiet());
   EXPECT_EQ(waiting.parked(), 2u);
   waiting.cancel({{}, 0, {}, other}, 0, [](const Result<std::uint64_t>&) {});
-  const auto overtook = waiting.take_cancelled(five_is_queued);
+  const auto overtook = waiting.take_cancelled(five_is_queued, kPart);
   ASSERT_TRUE(overtook) << "another cancel does not wait for it";
   EXPECT_EQ(overtook->parked.at(0).id, other);
-  const auto cancelled = waiting.take_cancelled(nothing_is_queued);
+  const auto cancelled = waiting.take_cancelled(nothing_is_queued, kPart);
   ASSERT_TRUE(cancelled);
   EXPECT_EQ(cancelled->parked.size(), 1u);
   EXPECT_EQ(waiting.parked(), 0u);
@@ -203,7 +205,7 @@ TEST_F(FilteredCancelTest, AllConditionsMustHold) {
   EXPECT_EQ(cancel_filtered({.older_than_us = 899}), 1u) << "the other is younger by a microsecond";
   EXPECT_EQ(waiting.list(0, 10).size(), 1u);
   EXPECT_EQ(cancel_filtered({.older_than_us = 1}), 1u);
-  EXPECT_EQ(one->parked_bytes + two->parked_bytes, 0u);
+  EXPECT_EQ(one->parked_bytes.load() + two->parked_bytes.load(), 0u);
 }
 
 TEST_F(FilteredCancelTest, OneThatNamesManyTakesSeveralCallsAndReportsTheSum) {
@@ -215,17 +217,16 @@ TEST_F(FilteredCancelTest, OneThatNamesManyTakesSeveralCallsAndReportsTheSum) {
   waiting.cancel(target, 1000, [&](const Result<std::uint64_t>& count) { reported = *count; });
   int calls = 0;
   for (bool is_done = false; !is_done; ++calls) {
-    EXPECT_EQ(waiting.has_cancel_under_way(), calls > 0);
-    auto cancelled = waiting.take_cancelled(nothing_is_queued);
+    auto cancelled = waiting.take_cancelled(nothing_is_queued, kPart);
     ASSERT_TRUE(cancelled);
-    EXPECT_LE(cancelled->parked.size(), 1024u) << "a call is short";
+    EXPECT_LE(cancelled->parked.size(), kPart) << "a call is short";
     is_done = static_cast<bool>(cancelled->done);
     if (is_done) cancelled->done(cancelled->count);
   }
   EXPECT_GT(calls, 2);
   EXPECT_EQ(reported, kMany / 2);
   EXPECT_EQ(waiting.parked(), kMany / 2);
-  EXPECT_FALSE(waiting.has_cancel_under_way());
+  EXPECT_EQ(waiting.cancels(), 0u);
 }
 
 TEST_F(FilteredCancelTest, OneThatIsNotAllowedAnyMoreEnds) {
@@ -236,19 +237,19 @@ TEST_F(FilteredCancelTest, OneThatIsNotAllowedAnyMoreEnds) {
   target.filter = ParkedFilter{.client = "one"};
   target.allowed = [&asked] { return ++asked > 1 ? draining() : Status(); };
   waiting.cancel(target, 1000, [](const Result<std::uint64_t>&) {});
-  auto cancelled = waiting.take_cancelled(nothing_is_queued);
+  auto cancelled = waiting.take_cancelled(nothing_is_queued, kPart);
   ASSERT_TRUE(cancelled);
   EXPECT_FALSE(cancelled->done);
   const std::uint64_t left = waiting.parked();
   EXPECT_GT(left, 0u);
-  cancelled = waiting.take_cancelled(nothing_is_queued);
+  cancelled = waiting.take_cancelled(nothing_is_queued, kPart);
   ASSERT_TRUE(cancelled && cancelled->done);
   EXPECT_EQ(cancelled->count.status().code(), StatusCode::unavailable);
   EXPECT_FALSE(cancelled->count.status().not_run()) << "it has cancelled some";
   EXPECT_EQ(waiting.parked(), left);
   EXPECT_TRUE(waiting.quiet());
   waiting.cancel(target, 1000, [](const Result<std::uint64_t>&) {});
-  cancelled = waiting.take_cancelled(nothing_is_queued);
+  cancelled = waiting.take_cancelled(nothing_is_queued, kPart);
   ASSERT_TRUE(cancelled && cancelled->done);
   EXPECT_TRUE(cancelled->count.status().not_run());
   EXPECT_EQ(waiting.parked(), left);
@@ -269,6 +270,146 @@ TEST_F(WaitingTest, ACancelNamesARequestOrSomeOfItsTransactions) {
   EXPECT_EQ(hand_out(), Ids{stays});
 }
 
+// A request of many transactions, with some of another request between them.
+class CancelInPartsTest : public WaitingTest {
+ protected:
+  static constexpr std::uint32_t kMany = 2500, kOthers = kMany / 50;
+  const SessionId mine{{1}}, other{{2}};
+
+  void park_many() {
+    for (std::uint32_t i = 0; i < kMany; ++i) {
+      park("a", 2 * i, 1000000, 1, mine, 5, i);
+      if (i % 50 == 0) park("b", 2 * i + 1, 1000000, 1, other, 5, i);
+    }
+  }
+  void begin(std::vector<std::uint32_t> indices = {}) {
+    waiting.cancel({mine, 5, std::move(indices), 0}, 0, [](const Result<std::uint64_t>&) {});
+  }
+  // Takes the next part, and adds its transactions to `indices`. Returns whether it was the last one.
+  bool take_part(std::vector<std::uint32_t>* indices, std::size_t max = kPart) {
+    const auto cancelled = waiting.take_cancelled(nothing_is_queued, max);
+    if (!cancelled) {
+      ADD_FAILURE() << "there is no cancel";
+      return true;
+    }
+    EXPECT_LE(cancelled->parked.size(), max);
+    for (const Parked& parked : cancelled->parked) {
+      EXPECT_EQ(parked.session, mine);
+      indices->push_back(parked.index);
+    }
+    EXPECT_EQ(cancelled->count.ok() ? *cancelled->count : 0, indices->size()) << "of all parts";
+    return static_cast<bool>(cancelled->done);
+  }
+  std::vector<std::uint32_t> take_all(std::size_t max = kPart) {
+    std::vector<std::uint32_t> indices;
+    while (!take_part(&indices, max)) continue;
+    return indices;
+  }
+};
+
+TEST_F(CancelInPartsTest, ARequestIsCancelledInOrderOfIndex) {
+  park_many();
+  begin();
+  std::vector<std::uint32_t> indices;
+  int parts = 1;
+  for (; !take_part(&indices); ++parts) EXPECT_FALSE(waiting.quiet());
+  EXPECT_GE(parts, 3);
+  ASSERT_EQ(indices.size(), kMany);
+  EXPECT_TRUE(std::is_sorted(indices.begin(), indices.end()));
+  EXPECT_EQ(waiting.parked(), kOthers);
+  EXPECT_TRUE(waiting.quiet());
+}
+
+TEST_F(CancelInPartsTest, APartCanBeAsSmallAsOne) {
+  for (std::uint32_t i = 0; i < 3; ++i) park("a", i, 1000000, 1, mine, 5, i);
+  begin();
+  EXPECT_EQ(take_all(1), (std::vector<std::uint32_t>{0, 1, 2}));
+}
+
+TEST_F(CancelInPartsTest, IndicesMayBeManyAndInAnyOrder) {
+  park_many();
+  std::vector<std::uint32_t> named, wanted;
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    if (i % 3 != 0) wanted.push_back(i);
+  }
+  named.assign(wanted.rbegin(), wanted.rend());
+  named.insert(named.end(), {1, 1, kMany, UINT32_MAX});
+  begin(named);
+  EXPECT_EQ(take_all(), wanted);
+  EXPECT_EQ(waiting.parked(), kMany + kOthers - wanted.size());
+}
+
+TEST_F(CancelInPartsTest, WhatRunsBetweenTwoPartsIsNotCancelled) {
+  park_many();
+  begin();
+  std::vector<std::uint32_t> indices;
+  ASSERT_FALSE(take_part(&indices));
+  deposit("a", 1);
+  std::vector<Parked> ran;
+  waiting.hand_out(0, 20, [&ran](const Parked& parked) {
+    ran.push_back(parked);
+    return true;
+  });
+  ASSERT_EQ(ran.size(), 20u);
+  for (std::size_t i = 0; i < 10; ++i) {  // these still wait; the others are decided
+    const std::uint64_t id = ran[i].id;
+    EXPECT_EQ(*waiting.park(withdrawal("a", 1), 0, std::move(ran[i])), id);
+  }
+  waiting.end_batch({});
+  while (!take_part(&indices)) continue;
+  EXPECT_EQ(indices.size(), kMany - 10);
+  for (std::size_t i = 10; i < 20; ++i) {
+    EXPECT_EQ(std::count(indices.begin(), indices.end(), ran[i].index), 0) << ran[i].index;
+  }
+  EXPECT_EQ(waiting.parked(), kOthers);
+}
+
+// A retry of the request comes when the cancel has begun.
+TEST_F(CancelInPartsTest, WhatIsParkedLaterIsNotCancelled) {
+  park_many();
+  begin();
+  std::vector<std::uint32_t> indices;
+  ASSERT_FALSE(take_part(&indices));
+  park("a", 9999, 1000000, 1, mine, 5, 1);
+  const auto all_are_queued = [](const RequestName&) { return true; };
+  const auto second = waiting.take_cancelled(all_are_queued, kPart);
+  ASSERT_TRUE(second) << "it does not wait for the retry";
+  EXPECT_EQ(second->parked.size(), kPart);
+  const auto third = waiting.take_cancelled(all_are_queued, kPart);
+  ASSERT_TRUE(third && third->done);
+  EXPECT_EQ(*third->count, kMany);
+  EXPECT_EQ(waiting.parked(), kOthers + 1);
+}
+
+TEST_F(CancelInPartsTest, CancelsTakeTurns) {
+  park_many();
+  const std::uint64_t small = park("c", 9999);
+  begin();
+  waiting.cancel({{}, 0, {}, small}, 0, [](const Result<std::uint64_t>&) {});
+  auto cancelled = waiting.take_cancelled(nothing_is_queued, kPart);
+  ASSERT_TRUE(cancelled);
+  EXPECT_EQ(cancelled->parked.size(), kPart);
+  EXPECT_FALSE(cancelled->done);
+  cancelled = waiting.take_cancelled(nothing_is_queued, kPart);
+  ASSERT_TRUE(cancelled && cancelled->done) << "a small one does not wait for a large one";
+  ASSERT_EQ(cancelled->parked.size(), 1u);
+  EXPECT_EQ(cancelled->parked[0].id, small);
+  EXPECT_EQ(waiting.cancels(), 1u);
+}
+
+// Others were parked between two transactions of the request.
+TEST_F(CancelInPartsTest, ACallLooksAtFewAlthoughItFindsNone) {
+  park("a", 1, 1000000, 1, mine, 5, 0);
+  for (std::uint64_t i = 0; i < 3000; ++i) park("b", 2 + i);
+  park("a", 9999, 1000000, 1, mine, 5, 1);
+  begin();
+  std::vector<std::uint32_t> indices;
+  int parts = 1;
+  while (!take_part(&indices)) ++parts;
+  EXPECT_EQ(parts, 3) << "1024 in each";
+  EXPECT_EQ(indices, (std::vector<std::uint32_t>{0, 1}));
+}
+
 TEST_F(WaitingTest, WhatFailsIsForgotten) {
   const std::uint64_t id = park("a", 1), stays = park("a", 2);
   deposit("a", 5);
@@ -279,12 +420,12 @@ TEST_F(WaitingTest, WhatFailsIsForgotten) {
 
 TEST_F(WaitingTest, NothingIsParkedOnceItIsClosed) {
   const Ids ids{park("a", 2), park("b", 1)};
-  Ids left;
-  for (const Parked& parked : waiting.close()) left.push_back(parked.id);
-  EXPECT_EQ(left, ids);
+  waiting.close();
+  EXPECT_EQ(waiting.park(withdrawal("a", 1), 0, {}).status().code(), StatusCode::unavailable);
+  EXPECT_EQ(waiting.parked(), 2u) << "what is parked stays";
+  waiting.forget(ids);
   EXPECT_EQ(waiting.parked(), 0u);
   EXPECT_EQ(waiting.parked_bytes(), 0u);
-  EXPECT_EQ(waiting.park(withdrawal("a", 1), 0, {}).status().code(), StatusCode::unavailable);
   EXPECT_TRUE(waiting.empty());
 }
 
@@ -372,7 +513,7 @@ TEST_F(WaitingTest, WhatBelongsToAFailedRequestNeitherRunsNorIsCancelled) {
   bounded.wake_candidates(*table.engine(), table.now().batch, true);
   EXPECT_EQ(bounded.awake(), 2u);
   bounded.cancel({mine, 2, {}, 0}, 0, [](const Result<std::uint64_t>&) {});
-  const auto cancelled = bounded.take_cancelled(nothing_is_queued);
+  const auto cancelled = bounded.take_cancelled(nothing_is_queued, kPart);
   ASSERT_TRUE(cancelled);
   EXPECT_EQ(*cancelled->count, 1u);
   Ids ran;
