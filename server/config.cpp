@@ -110,7 +110,8 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
         "longest time that a batch waits for more transactions while another batch is in flight; an idle server does "
         "not wait"},
        {kBatches, "batch-max-bytes", Unit::size, &o->batch_max_bytes,
-        "longest log record that a batch may need; a single transaction may exceed it"},
+        "most bytes of a batch: of its log record, or of the keys and values that it names; the log record may be four "
+        "times as long, because stored values count a quarter; a single transaction may exceed it"},
        {kBatches, "batch-max-reads", Unit::count, &o->batch_max_reads,
         "most keys that the guards, reads and ranges of a batch may look at; a single transaction may exceed it"},
        {kBatches, "batch-in-flight-max", Unit::count, &o->batch_in_flight_max,

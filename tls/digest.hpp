@@ -9,7 +9,7 @@ namespace kilokv::tls {
 
 using Sha256 = std::array<unsigned char, 32>;
 
-// Of the texts, one after the other.
+// The digest of the texts, one after the other.
 Sha256 sha256(std::initializer_list<std::string_view> texts);
 
 }  // namespace kilokv::tls

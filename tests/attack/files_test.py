@@ -20,7 +20,7 @@ LOG_FILES_MAX = 2  # write-ahead logs that are there after a start, however many
 
 
 def attack_lock():
-    """Row 8: the file LOCK is removed while the server runs, and a second server starts on the directory."""
+    """The file LOCK is removed while the server runs, and a second server starts on the directory."""
     with temporary_folder() as folder, Server(folder) as server:
         server.client("put", "before", "1")
         (server.folder / "data" / "LOCK").unlink()
@@ -55,7 +55,7 @@ def attack_place():
 
 
 def attack_rights():
-    """Row 12: who else can read the directory, its files and the log."""
+    """Who else can read the directory, its files and the log."""
     with temporary_folder() as folder, LoggingServer(folder) as server:
         server.client("put", "key", "1")
         found = [server.folder / "data", server.log_file.parent, server.log_file, server.folder / "port",
@@ -100,8 +100,8 @@ def time_of_creation():
 
 
 def attack_creation(kills, rng):
-    """Row 9: SIGKILL in the first 200 ms of a new database. Every one of them starts afterwards, and works. Half of the kills
-    come while the database is created, as far as one can tell before."""
+    """SIGKILL in the first 200 ms of a new database. Every one of them starts afterwards, and works. Half of the kills come
+    while the database is created, as far as one can tell before."""
     first, last = time_of_creation()
     cut = 0
     for number in range(kills):

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""Row 5: floods of one connection. Headers that never end (CONTINUATION), calls that are reset at once, pings and settings.
-The server cuts the connection off, its memory stays bounded, and a light client goes on.
+"""Floods of one connection. The server cuts the connection off, its memory stays bounded, and a light client goes on.
+
+    continuation  headers that never end
+    resets        calls that are reset at once
+    pings         pings, one after the other
+    settings      settings, one after the other
 
 Only an end that comes from the server counts as a cut: the connection is closed, or reset. If the server merely stops to
 read, the attacker goes on trying.
@@ -59,8 +63,7 @@ def settings(connection):
         yield chunk
 
 
-FLOODS = {"headers that never end": end_headers_never, "calls that are reset": reset_calls, "pings": ping,
-          "settings": settings}
+FLOODS = {"continuation": end_headers_never, "resets": reset_calls, "pings": ping, "settings": settings}
 
 
 class Seen:

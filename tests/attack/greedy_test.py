@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Greedy clients: every request is valid, and there are too many of them, or they are too large.
 
-    row 1    a client that asks for large answers and reads none of them
-    row 2    requests of 1,000 transactions that read 100,000 keys each; and their sender leaves
-    row 10   128 requests of 8,192 transactions in flight
-    row 11   transactions that wait for a day, and sessions, until there is no room for more
+    unread_answers  a client that asks for large answers and reads none of them
+    reads           requests of 1,000 transactions that read 100,000 keys each; and their sender leaves
+    full_batches    128 requests of 8,192 transactions in flight
+    waiting         transactions that wait for a day, and sessions, until there is no room for more
 
 A light client goes on meanwhile, from the first moment of the attack. The attacker has a core of its own where there are
 two. Server and light client share the other one. After each attack the books are checked: all that was answered has
@@ -31,6 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
 from programs import SLOWER, Server, temporary_folder, until  # noqa: E402
 
+ATTACKS = ("unread_answers", "reads", "full_batches", "waiting")
 LONGEST_BATCH_MAX = 0.05  # seconds that the longest batch may take
 DAY_US = 86400 * 10**6
 HOUR_US = 3600 * 10**6
@@ -195,18 +196,19 @@ def pairs_of(server, prefix):
 
 
 def read_much(server, seconds, strict, longest, attacks, **login):
-    """Row 2. `attacks`: pairs of connections and calls of each."""
+    """The attack `reads`. `attacks`: pairs of connections and calls of each."""
     fill(server, "k", 10000, 1)
     payload = batch_of([reads_of_100000_keys()] * 1000)
     for connections, calls in attacks:
         attack = {"method": "ExecuteBatch", "payload": payload, "connections": connections, "calls": calls, **login}
-        name = f"row 2, {connections} connections with {calls} calls" + (" of one user" if login else "")
+        name = f"reads, {connections} connections with {calls} calls" + (" of one user" if login else "")
         attack_with_batches(server, name, seconds, strict, attack, longest, 1000)
     assert all(value == 1 for value in pairs_of(server, "k").values())
 
 
 def attack_by_reads(seconds, strict, longest):
-    """Row 2: large reads, from 1 and from 64 connections, and 12,000 at once; and a sender that cancels and leaves."""
+    """The attack `reads`: large reads, from 1 and from 64 connections, and 12,000 at once; and a sender that cancels and
+    leaves."""
     with temporary_folder() as folder, Server(folder) as server:
         read_much(server, seconds, strict, longest, ((1, 1), (1, 12), (64, 1)))
         leave(server, strict)
@@ -225,7 +227,7 @@ def call_and_leave(endpoint, stopping, ended, payload):
 
 
 def leave(server, strict):
-    """The sender of row 2 leaves: its transactions that have not started are dropped."""
+    """The sender of `reads` leaves: its transactions that have not started are dropped."""
     answers = server.value("light")
     light = LightClient(server)
     light.add()
@@ -239,7 +241,7 @@ def leave(server, strict):
     waited = light.add()
     wait_until_nothing_is_left(server)
     ran = status(server)["transactions"] - before["transactions"] - 1
-    print(f"row 2: the sender has left after {attacker.ended.messages} answers; {ran} of its 1,000 transactions ran; the "
+    print(f"reads: the sender has left after {attacker.ended.messages} answers; {ran} of its 1,000 transactions ran; the "
           f"others were dropped within {dropped * 1e3:.0f} ms, and then an ADD took {waited * 1e3:.1f} ms", flush=True)
     light.close()
     assert attacker.ended.messages <= ran < 1000, "the transactions of the client that has left were not dropped"
@@ -247,15 +249,15 @@ def leave(server, strict):
 
 
 def add_much(server, seconds, strict, longest, attacks, **login):
-    """Row 10. Each call adds 1 to each of 8,192 keys, so each key has at least as much as there were calls with OK, and at
-    most as much as there were calls. The transactions of a call that its client left may have run, each for itself. So
-    only the sum says how many: all that have committed."""
+    """The attack `full_batches`. Each call adds 1 to each of 8,192 keys, so each key has at least as much as there were
+    calls with OK, and at most as much as there were calls. The transactions of a call that its client left may have run,
+    each for itself. So only the sum says how many: all that have committed."""
     payload = batch_of([transaction(add_one(b"a%06d" % number)) for number in range(8192)])
     succeeded = sent = others = 0
     before = status(server)["committed"]
     for connections, calls in attacks:
         attack = {"method": "ExecuteBatch", "payload": payload, "connections": connections, "calls": calls, **login}
-        name = f"row 10, {connections} connections with {calls} calls" + (" of one user" if login else "")
+        name = f"full_batches, {connections} connections with {calls} calls" + (" of one user" if login else "")
         seen = attack_with_batches(server, name, seconds, strict, attack, longest, 8192)
         assert seen.ended.succeeded > 0, "no call of the attacker ended with OK"
         succeeded, sent, others = succeeded + seen.ended.succeeded, sent + seen.ended.sent, others + seen.others
@@ -267,14 +269,14 @@ def add_much(server, seconds, strict, longest, attacks, **login):
               f"as many committed transactions as the sum of the keys, {sum(values.values())}", 2)
 
 
-def attack_by_numbers(seconds, strict, longest):
-    """Row 10: full batches, from 1 and from 64 connections."""
+def attack_by_full_batches(seconds, strict, longest):
+    """The attack `full_batches`, from 1 and from 64 connections."""
     with temporary_folder() as folder, Server(folder) as server:
         add_much(server, seconds, strict, longest, ((1, 128), (64, 2)))
 
 
 def attack_by_one_user(seconds, strict, longest, what):
-    """Rows 2 and 10 by one user on 64 connections."""
+    """The attacks `reads` and `full_batches` by one user on 64 connections."""
     with temporary_folder() as folder, GuardedServer(folder) as server:
         login = {"headers": (server.add_user("attacker", "--read", "k", "--write", "a"),), "authority": server.authority}
         what(server, seconds, strict, longest, ((64, 1 if what == read_much else 2),), **login)
@@ -297,7 +299,7 @@ def read_nothing(endpoint, stopping, ended, payload, calls):
 
 
 def attack_by_unread_answers(memory):
-    """Row 1: 1,000 Gets of 7 values of 512 KiB, by a client whose window is 0."""
+    """The attack `unread_answers`: 1,000 Gets of 7 values of 512 KiB, by a client whose window is 0."""
     with temporary_folder() as folder, Server(folder, "--answers-bytes-max", "64MiB", "--answer-timeout", "3s") as server:
         fill(server, "v", 7, "x" * (512 << 10))
         payload = b"".join(http2.bytes_field(1, b"v%06d" % number) for number in range(7))
@@ -313,8 +315,8 @@ def attack_by_unread_answers(memory):
                 held = max(held, status(server)["memory"]["answers"]["bytes"])
         highest = server.look_at_memory()
         ended = attacker.ended
-        print(f"row 1: memory {before >> 20} to {highest >> 20} MiB, answers up to {held >> 20} MiB; {ended.value} of 1,000 "
-              f"calls were ended, {ended.received >> 20} MiB received; longest ADD of the light client "
+        print(f"unread_answers: memory {before >> 20} to {highest >> 20} MiB, answers up to {held >> 20} MiB; {ended.value} "
+              f"of 1,000 calls were ended, {ended.received >> 20} MiB received; longest ADD of the light client "
               f"{max(times) * 1e3:.1f} ms", flush=True)
         assert ended.value == 1000, "the server keeps calls of a client that does not read"
         assert ended.succeeded == 0 and ended.received == 0, "the attacker has read answers"
@@ -353,8 +355,8 @@ def wait_and_open(endpoint, stopping, ended, connections, parked):
 
 
 def attack_by_waiting(connections, parked, sessions):
-    """Row 11: a client parks as many transactions as it may for a day, opens as many sessions as it may, and leaves.
-    `parked`, `sessions`: the limits."""
+    """The attack `waiting`: a client parks as many transactions as it may for a day, opens as many sessions as it may, and
+    leaves. `parked`, `sessions`: the limits."""
     flags = ("--parked-max", str(parked), "--sessions-max", str(sessions))
     with temporary_folder() as folder, Server(folder, *flags) as server:
         light = LightClient(server)
@@ -368,7 +370,7 @@ def attack_by_waiting(connections, parked, sessions):
             then, now = now, status(server)
             full = now["parked"] >= parked // 2 and now["sessions"] >= sessions // 2
             still = still + 1 if full and now["parked"] == then["parked"] and now["sessions"] == then["sessions"] else 0
-        print(f"row 11, {connections} connections: {now['parked']} transactions of the attacker wait (of {parked:,}), "
+        print(f"waiting, {connections} connections: {now['parked']} transactions of the attacker wait (of {parked:,}), "
               f"{now['sessions']} sessions are open (of {sessions:,}); memory {rss_of(server.pid) >> 20} MiB; longest ADD of "
               f"the light client {max(times) * 1e3:.1f} ms", flush=True)
         assert parked // 2 <= now["parked"] < parked and sessions // 2 <= now["sessions"] < sessions
@@ -384,7 +386,8 @@ def attack_by_waiting(connections, parked, sessions):
         attacker.stop()
         left = time.monotonic()
         until(lambda: status(server)["parked"] == 0, "the end of the waiting transactions", 10)
-        print(f"row 11: none of them waits any more {time.monotonic() - left:.1f} s after the attacker has left", flush=True)
+        print(f"waiting: none of them waits any more {time.monotonic() - left:.1f} s after the attacker has left",
+              flush=True)
         wait_until_nothing_is_left(server)
         server.client("put", "never", "1")
         answers += len(times) + len(light.run(0.2))
@@ -395,30 +398,30 @@ def attack_by_waiting(connections, parked, sessions):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=3, help="of each run: alone, and under each attack")
-    parser.add_argument("--memory", type=int, default=160, help="most MiB by which the server may grow in row 1")
-    parser.add_argument("--users", action="store_true", help="rows 2 and 10 also by one user on 64 connections")
-    parser.add_argument("--parked", type=int, default=20000, help="the limit of transactions that wait, in row 11")
-    parser.add_argument("--sessions", type=int, default=1000, help="the limit of sessions, in row 11")
+    parser.add_argument("--memory", type=int, default=160, help="most MiB by which the server may grow in unread_answers")
+    parser.add_argument("--users", action="store_true", help="reads and full_batches also by one user on 64 connections")
+    parser.add_argument("--parked", type=int, default=20000, help="the limit of transactions that wait, in waiting")
+    parser.add_argument("--sessions", type=int, default=1000, help="the limit of sessions, in waiting")
     parser.add_argument("--strict", action="store_true",
                         help="fail if the light client waits too long, or if a batch takes too long; needs two idle cores")
-    parser.add_argument("--only", type=int, choices=(1, 2, 10, 11), action="append", help="the attack of one row")
+    parser.add_argument("--only", choices=ATTACKS, action="append", help="one attack; give it again for one more")
     options = parser.parse_args()
     take_core("server", options.strict)
-    rows = options.only or (1, 2, 10, 11)
+    attacks = options.only or ATTACKS
     seconds, strict, longest = options.seconds, options.strict, LONGEST_BATCH_MAX
     # With a lower limit on memory, there is no room for the data of full batches.
-    if {2, 10} & set(rows) and (strict or "KILOKV_MEMORY_LIMIT" not in os.environ):
+    if {"reads", "full_batches"} & set(attacks) and (strict or "KILOKV_MEMORY_LIMIT" not in os.environ):
         longest = longest_batch(5 if strict else 1)
-    for row in rows:
-        if row == 1:
+    for name in attacks:
+        if name == "unread_answers":
             attack_by_unread_answers(options.memory * MIB)
-        elif row == 11:
+        elif name == "waiting":
             for connections in (1, 64):
                 attack_by_waiting(connections, options.parked, options.sessions)
         else:
-            (attack_by_reads if row == 2 else attack_by_numbers)(seconds, strict, longest)
+            (attack_by_reads if name == "reads" else attack_by_full_batches)(seconds, strict, longest)
             if options.users:
-                attack_by_one_user(seconds, strict, longest, read_much if row == 2 else add_much)
+                attack_by_one_user(seconds, strict, longest, read_much if name == "reads" else add_much)
     if strict:
         assert longest <= LONGEST_BATCH_MAX, f"the longest batch takes {longest * 1e3:.1f} ms"
 

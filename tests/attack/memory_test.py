@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The memory of the server: it keeps to --memory-limit, and gives memory back.
 
-    row 1    long messages of the shortest elements, each of which takes many times its bytes when it is parsed
-    row 4    values until memory is full: new data is refused, reads and deletes go on, and the server starts again
-    row 6    the resident memory, after all clients of a peak have left
+    elements    long messages of the shortest elements, each of which takes many times its bytes when it is parsed
+    values      values until memory is full: new data is refused, reads and deletes go on, and the server starts again
+    gives_back  the resident memory, after all clients of a peak have left
 """
 
 import argparse
@@ -121,7 +121,7 @@ def check_status(server, limit):
     assert sum(owner["bound_bytes"] for owner in now["memory"].values()) == limit
     for name, owner in now["memory"].items():
         assert owner["bytes"] <= (owner["bound_bytes"] or limit), f"{name}: {owner}"
-    print(f"row 4: sum {now['memory_sum_bytes'] >> 20} MiB, RSS {now['memory_rss_bytes'] >> 20} MiB: "
+    print(f"values: sum {now['memory_sum_bytes'] >> 20} MiB, RSS {now['memory_rss_bytes'] >> 20} MiB: "
           + ", ".join(f"{name} {owner['bytes'] >> 20}" for name, owner in now["memory"].items()), flush=True)
     rss = rss_of(server.pid)
     assert abs(now["memory_rss_bytes"] - rss) <= rss // 20 + 4 * MIB, (
@@ -141,7 +141,7 @@ def fill_with_values(server, limit, sizes=(100000, 2000, 100, 10)):
         assert shown, errors
         needed, data, rest, told = map(int, shown.groups())
         assert needed == data + rest and needed > told == limit, errors
-        print(f"row 4: {len(keys)} values of {size} bytes in {time.monotonic() - began:.0f} s; memory up to "
+        print(f"values: {len(keys)} values of {size} bytes in {time.monotonic() - began:.0f} s; memory up to "
               f"{server.look_at_memory() >> 20} MiB of {limit >> 20}", flush=True)
     return stored
 
@@ -163,7 +163,7 @@ def attack_by_values(limit_mib):
             server.start()
             stored.check(server)
             check_reads_and_deletes(server, stored, 100000 if end == server.stop else 2000)
-        print(f"row 4: it started again with {server.look_at_memory() >> 20} MiB at most", flush=True)
+        print(f"values: it started again with {server.look_at_memory() >> 20} MiB at most", flush=True)
         assert server.stop() == 0
         starts_with_the_least(folder, stored, refuses_to_start(folder, now))
 
@@ -174,7 +174,7 @@ def starts_with_the_least(folder, stored, limit):
         stored.check(server)
         check_reads_and_deletes(server, stored, 100000)
         assert status(server)["memory_limit_bytes"] == limit
-        print(f"row 4: with {limit} bytes, as the refusal said, it starts", flush=True)
+        print(f"values: with {limit} bytes, as the refusal said, it starts", flush=True)
         assert server.stop() == 0
 
 
@@ -193,13 +193,13 @@ def refuses_to_start(folder, now):
         assert told and "--memory-limit" in text, text
         enough = max(enough, *map(int, told.groups()), 0)
         check_memory(server.peak < now["memory_rss_bytes"] // 2, f"it took {server.peak >> 20} MiB before it said so")
-        print(f"row 4: with {limit} it ends with code {code}, after {server.peak >> 20} MiB", flush=True)
+        print(f"values: with {limit} it ends with code {code}, after {server.peak >> 20} MiB", flush=True)
     assert 450 * MIB < enough, f"{enough} bytes are said to be enough"
     return enough
 
 
 def attack_by_elements(memory):
-    """Row 1: messages of 4 MB of empty elements, in several calls at once. All are refused."""
+    """The attack `elements`: messages of 4 MB of empty elements, in several calls at once. All are refused."""
     many = 2000000
     payloads = [("ExecuteBatch", http2.bytes_field(2, b"\x0a\x00" * many)),
                 ("ExecuteBatch", http2.bytes_field(2, http2.bytes_field(1, b"\x0a\x00" * many))),
@@ -224,7 +224,7 @@ def attack_by_elements(memory):
             for caller in callers:
                 caller.close()
         grown = server.look_at_memory() - before
-        print(f"row 1: memory {before >> 20} to {server.peak >> 20} MiB, by messages of empty elements", flush=True)
+        print(f"elements: memory {before >> 20} to {server.peak >> 20} MiB, by messages of empty elements", flush=True)
         check_memory(grown <= memory, f"from {before >> 20} to {server.peak >> 20} MiB")
         assert server.client("get", "a") == "1\n"
         assert server.stop() == 0
@@ -243,8 +243,8 @@ def peak(server, seconds):
         attacker.stop()
     for attacker, (method, _, connections, _) in zip(attackers, attacks):
         ended = attacker.ended
-        print(f"row 6: {method} from {connections} connections: {ended.sent} calls sent, {ended.succeeded} ended with OK, "
-              f"{ended.messages} messages, {ended.received >> 20} MiB received", flush=True)
+        print(f"gives_back: {method} from {connections} connections: {ended.sent} calls sent, {ended.succeeded} ended with "
+              f"OK, {ended.messages} messages, {ended.received >> 20} MiB received", flush=True)
         assert ended.messages > 0, "these clients got no answers"
     return attackers[0].ended
 
@@ -266,16 +266,16 @@ def attack_by_a_peak(seconds, strict):
         assert 1 + adds.succeeded <= min(values[:8192]) and max(values) <= 1 + adds.sent, (
             f"{adds.succeeded} calls of {adds.sent} had OK; the keys have {min(values[:8192])} to {max(values)}")
         assert adds.succeeded * 8192 <= sum(values) - 10000 <= status(server)["committed"] - counts["committed"]
-        if leaves_out("row 6: the memory that the server gives back after a peak"):
+        if leaves_out("gives_back: the memory that the server gives back after a peak"):
             assert server.stop() == 0
             return
         assert highest > most, f"the peak was only {highest >> 20} MiB"
         until(lambda: rss_of(server.pid) <= most, f"RSS of {most >> 20} MiB", 30)
-        print(f"row 6: RSS {before >> 20} MiB before, {highest >> 20} at the peak, {rss_of(server.pid) >> 20} after "
+        print(f"gives_back: RSS {before >> 20} MiB before, {highest >> 20} at the peak, {rss_of(server.pid) >> 20} after "
               f"{time.monotonic() - left:.0f} s", flush=True)
         if strict:
             time.sleep(max(0, 30 - (time.monotonic() - left)))
-            print(f"row 6: {rss_of(server.pid) >> 20} MiB after 30 s: "
+            print(f"gives_back: {rss_of(server.pid) >> 20} MiB after 30 s: "
                   + str({name: owner["bytes"] >> 20 for name, owner in status(server)["memory"].items()}))
             assert rss_of(server.pid) <= most
         assert server.stop() == 0
@@ -284,15 +284,15 @@ def attack_by_a_peak(seconds, strict):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=3, help="of the peak")
-    parser.add_argument("--limit", type=int, default=512, help="MiB that the server may take in row 4")
+    parser.add_argument("--limit", type=int, default=512, help="MiB that the server may take in values")
     parser.add_argument("--strict", action="store_true", help="look again after 30 s")
-    parser.add_argument("--only", type=int, choices=(1, 4, 6), help="the attack of one row")
+    parser.add_argument("--only", choices=("elements", "values", "gives_back"), help="one attack")
     options = parser.parse_args()
-    rows = {1: lambda: attack_by_elements(96 * MIB),
-            4: lambda: attack_by_values(options.limit),
-            6: lambda: attack_by_a_peak(options.seconds, options.strict)}
-    for row in rows if options.only is None else (options.only,):
-        rows[row]()
+    attacks = {"elements": lambda: attack_by_elements(96 * MIB),
+               "values": lambda: attack_by_values(options.limit),
+               "gives_back": lambda: attack_by_a_peak(options.seconds, options.strict)}
+    for name in attacks if options.only is None else (options.only,):
+        attacks[name]()
 
 
 if __name__ == "__main__":

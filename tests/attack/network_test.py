@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Attacks by connections: many silent ones from one address and from many, large metadata, and headers that want to forge
-lines of the server's log. And connections that do no harm: those without a call are closed in time, and those that only send
-pings now and then stay."""
+"""Attacks by connections: many silent ones from one address and from many (`silent`), large metadata, and headers that want
+to forge lines of the server's log (`forged_log`). And connections that do no harm: those without a call are closed in time,
+and those that only send pings now and then stay."""
 
 import argparse
 import pathlib
@@ -77,7 +77,7 @@ def work_until_closed(server, held, began):
 
 
 def attack_silent_connections(count):
-    """Row 3: silent connections, more than the server has descriptors; some say a part of HTTP/2."""
+    """The attack `silent`: silent connections, more than the server has descriptors; some say a part of HTTP/2."""
     with temporary_folder() as folder, FewDescriptors(folder, "--handshake-timeout", "3s") as server:
         server.client("put", "key", "1")
         began = time.monotonic()
@@ -97,12 +97,13 @@ def attack_silent_connections(count):
         refused = [line for line in log.splitlines() if "kilokvd refused or cut off connections" in line]
         assert refused and f"last_address={ATTACKER}" in refused[0], log
         assert "--connections-per-address-max" in refused[0], refused
-    print(f"silent connections: {len(held)} took at most {descriptors} of 1,024 descriptors, and all were closed after "
+    print(f"silent: {len(held)} connections took at most {descriptors} of 1,024 descriptors, and all were closed after "
           f"{seconds:.1f} s")
 
 
 def attack_from_many_addresses():
-    """Row 3 from several addresses: together they reach the limit of all connections, and none reaches its own limit."""
+    """The attack `silent` from several addresses: together they reach the limit of all connections, and none reaches its own
+    limit."""
     flags = ("--connections-max", "240", "--connections-per-address-max", "100", "--handshake-timeout", "3s")
     with temporary_folder() as folder, FewDescriptors(folder, *flags) as server:
         server.client("put", "key", "1")
@@ -125,7 +126,7 @@ def attack_from_many_addresses():
         assert "--connections-per-address-max" not in refused[0], refused
         assert 200 <= open_at_once < 240 or waited > 3, f"{open_at_once} of 240 connections were open at once"
         assert is_full or waited > 3, "another client got a connection although all were taken"
-    print(f"silent connections from 8 addresses: {open_at_once} of {len(held)} were open at once (at most 240), took at most "
+    print(f"silent, from 8 addresses: {open_at_once} of {len(held)} connections were open at once (at most 240), took at most "
           f"{descriptors} of 1,024 descriptors, and all were closed after {seconds:.1f} s; a client that was there before went "
           "on")
 
@@ -325,7 +326,8 @@ def forging_headers(forged):
 
 
 def attack_log(seconds=3, server_class=Server):
-    """Row 7: newlines in the values of headers. `server_class`: GuardedServer for somebody without a login."""
+    """The attack `forged_log`: newlines in the values of headers. `server_class`: GuardedServer for somebody without a
+    login."""
     forged = "2026-01-01T00:00:00.000000Z critical kilokvd fatal"
     with temporary_folder() as folder, server_class(folder) as server:
         authority = getattr(server, "authority", None)
@@ -350,7 +352,7 @@ def attack_log(seconds=3, server_class=Server):
         assert quoting, "gRPC's log is lost"
         grown = server.log.stat().st_size - size
         assert grown < 40000 * SLOWER, f"{grown} bytes of log"
-    print(f"log: {sent} headers with forged lines made {len(quoting)} lines, {grown} bytes")
+    print(f"forged_log: {sent} headers with forged lines made {len(quoting)} lines, {grown} bytes")
 
 
 def raise_limit():

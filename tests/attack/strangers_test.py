@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Strangers: attacks by those who reach the port of a server with TLS and logins, and have no valid login.
 
-    rows 1, 2, 10 and 11 (greedy clients)  every call is refused, so nothing of them is queued, parked, opened or stored
-    row 1, too                             calls whose answers nobody reads
-    row 3 (silent connections)             after a finished handshake, and after the first settings of HTTP/2
-    row 5 (floods)                         as in flood_test.py
-    row 7 (forged lines of the log)        as in network_test.py
-    10,000 calls with wrong tokens         they cost the others less than 5% of their throughput
+    greedy          greedy clients: every call is refused, so nothing of them is queued, parked, opened or stored
+    certificate     the same by somebody who has a certificate of another authority
+    unread_answers  calls whose answers nobody reads
+    silent          silent connections after a finished handshake, and after the first settings of HTTP/2
+    floods          as in flood_test.py
+    forged_log      forged lines of the log, as in network_test.py
+    tokens          10,000 calls with wrong tokens: they cost the others less than 5% of their throughput
 
 A stranger has no login, or one that does not count: a token that is unknown, has expired, or was removed, or the certificate
 of another authority. After each attack, the peak of the memory and the number of descriptors are in their bounds.
@@ -40,17 +41,18 @@ SPARE_DESCRIPTORS = 40  # beside those of the attacker's connections: the light 
 
 
 def attacks():
-    """Name, method, message, connections and calls of each attack of a greedy client."""
+    """Name, method, message, connections and calls of each attack of a greedy client. The names are those of greedy_test.py,
+    and `large_answers`: calls that ask for large answers."""
     reads = transaction(*[range_get(b"k", b"l", 10000) for _ in range(10)])
     guard = http2.number_field(1, EXISTS) + http2.number_field(2, WAIT) + http2.bytes_field(3, b"never")
     waits = transaction(add_one(b"applied"), guards=(guard,), wait_us=86400 * 10**6)
     adds = batch_of([transaction(add_one(b"a%06d" % number)) for number in range(8192)])
     for connections in (1, 64):
-        yield "row 2", "ExecuteBatch", batch_of([reads] * 1000), connections, 1
-        yield "row 10", "ExecuteBatch", adds, connections, 128 // connections
-    yield "row 1", "Get", GETS, 1, 100
-    yield "row 11", "ExecuteBatch", batch_of([waits] * 1000), 1, 40
-    yield "row 11", "OpenSession", http2.number_field(1, 3600 * 10**6), 1, 100
+        yield "reads", "ExecuteBatch", batch_of([reads] * 1000), connections, 1
+        yield "full_batches", "ExecuteBatch", adds, connections, 128 // connections
+    yield "large_answers", "Get", GETS, 1, 100
+    yield "waiting", "ExecuteBatch", batch_of([waits] * 1000), 1, 40
+    yield "waiting", "OpenSession", http2.number_field(1, 3600 * 10**6), 1, 100
 
 
 GETS = b"".join(http2.bytes_field(1, b"v%06d" % number) for number in range(7))
@@ -181,7 +183,7 @@ def check_nothing_is_kept(server, refused):
 
 
 def attack_without_a_login(seconds, strict):
-    """Rows 1, 2, 10 and 11. The long form has each attack with each login."""
+    """The attacks of a greedy client. The long form has each attack with each login."""
     with temporary_folder() as folder, GuardedServer(folder) as server:
         fill(server, "k", 10000, 1)
         fill(server, "v", 7, "x" * (512 << 10))
@@ -204,7 +206,8 @@ def attack_without_a_login(seconds, strict):
 
 
 def attack_with_a_strange_certificate(seconds, strict):
-    """Row 2 and row 10, with the certificate of another authority that has the administrator's name."""
+    """Attacks of a greedy client with the certificate of another authority, in the administrator's name. The short form has
+    `reads` and `full_batches` from one connection."""
     with temporary_folder() as folder, CertifiedServer(folder) as server:
         fill(server, "k", 10000, 1)
         text = refusal(server.command("kilokv", "get", "k000000", pair=server.stranger), {})
@@ -222,7 +225,8 @@ def attack_with_a_strange_certificate(seconds, strict):
 
 
 def attack_without_reading(seconds, strict):
-    """Row 1: a stranger calls, and reads nothing: first with windows of 0 bytes, then not even from the socket."""
+    """The attack `unread_answers`: a stranger calls, and reads nothing. First it has windows of 0 bytes, then it does not even
+    read from the socket."""
     with temporary_folder() as folder, GuardedServer(folder) as server:
         fill(server, "v", 7, "x" * (512 << 10))
         light = LightClient(server)
@@ -239,7 +243,7 @@ def attack_without_reading(seconds, strict):
                 light.add()
             assert not caller.open, "the server keeps calls of a client that does not read"
             received = caller.received
-        title = f"row 1 by a stranger with windows of 0 bytes, 1,000 calls ended, {received} bytes of answers received"
+        title = f"unread_answers by a stranger with windows of 0 bytes, 1,000 calls ended, {received} bytes of answers received"
         peak.check(title, 1)
         assert received == 0, "a stranger got an answer"
         caller.close()
@@ -272,8 +276,8 @@ def attack_without_reading(seconds, strict):
         for connection in held + stalled:
             connection.close()
         light.close()
-        peak.check(f"row 1 by a stranger who never reads: {sent} calls on 16 connections, {cut} of which the server reads no "
-                   f"more, or closed; longest ADD of the light client {longest * 1e3:.1f} ms", 16)
+        peak.check(f"unread_answers by a stranger who never reads: {sent} calls on 16 connections, {cut} of which the server "
+                   f"reads no more, or closed; longest ADD of the light client {longest * 1e3:.1f} ms", 16)
         check_nothing_is_kept(server, refused)
         if strict:
             assert longest < 1, "the light client waits too long"
@@ -284,7 +288,8 @@ class FewGuarded(network_test.FewDescriptors, GuardedServer):
 
 
 def attack_silently(count):
-    """Row 3: silent connections after a finished handshake of TLS; half of them have sent the first settings of HTTP/2."""
+    """The attack `silent`: silent connections after a finished handshake of TLS. Half of them have sent the first settings of
+    HTTP/2."""
     with temporary_folder() as folder, FewGuarded(folder, "--handshake-timeout", "3s", "--connection-idle-max",
                                                   "3s") as server:
         server.client("put", "key", "1")
@@ -299,8 +304,8 @@ def attack_silently(count):
                     refused += 1
             finished = sum(not network_test.is_closed(connection) for connection in held)
             seconds = network_test.work_until_closed(server, held, began)
-        peak.check(f"row 3 by a stranger: {len(held)} handshakes finished and {refused} refused, {finished} open at once; all "
-                   f"were closed after {seconds:.1f} s", count)
+        peak.check(f"silent, by a stranger: {len(held)} handshakes finished and {refused} refused, {finished} open at once; "
+                   f"all were closed after {seconds:.1f} s", count)
         assert finished > 20, "hardly any connection stayed open"
         assert peak.descriptors < 600, f"{peak.descriptors} of 1,024 descriptors"
 
@@ -378,19 +383,19 @@ def main():
     parser.add_argument("--pairs", type=int, default=1, help="runs with and without wrong tokens")
     parser.add_argument("--silent", type=int, default=200, help="connections that say nothing")
     parser.add_argument("--strict", action="store_true", help="fail if others wait too long; needs two idle cores")
-    parser.add_argument("--only", choices=("greedy", "certificate", "reading", "silent", "floods", "log", "tokens"),
-                        help="one kind of attack")
+    parser.add_argument("--only", help="one kind of attack",
+                        choices=("greedy", "certificate", "unread_answers", "silent", "floods", "forged_log", "tokens"))
     options = parser.parse_args()
     assert not options.strict or len(CORES) > 1, "the attacker needs a core of its own"
     network_test.raise_limit()
     take_core("server")
     kinds = {"greedy": lambda: attack_without_a_login(options.seconds, options.strict),
              "certificate": lambda: attack_with_a_strange_certificate(options.seconds, options.strict),
-             "reading": lambda: attack_without_reading(options.seconds, options.strict),
+             "unread_answers": lambda: attack_without_reading(options.seconds, options.strict),
              "silent": lambda: attack_silently(options.silent),
              "floods": lambda: [flood_test.attack(kind, options.seconds, 600 * MIB, options.strict, GuardedServer)
                                 for kind in flood_test.FLOODS],
-             "log": lambda: network_test.attack_log(options.seconds, GuardedServer),
+             "forged_log": lambda: network_test.attack_log(options.seconds, GuardedServer),
              "tokens": lambda: attack_by_wrong_tokens(max(2, options.seconds), options.pairs, options.strict)}
     for kind in kinds if options.only is None else (options.only,):
         kinds[kind]()

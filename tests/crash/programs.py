@@ -2,7 +2,8 @@
 
 The programs are found in $KILOKV_BIN_DIR, or in build/release/bin. $KILOKV_SANITIZED names their sanitizers, if any
 (tests/sanitize/watched.py sets it). $KILOKV_MEMORY_LIMIT is the memory limit of each server that sets none itself, as for
-every setting. Whatever the limit is, the peak of a server's resident memory may not exceed it by more than a tenth.
+every setting. Whatever the limit is, the peak of a server's resident memory may not exceed it by more than a tenth. The class
+Server says which servers are checked.
 """
 
 import json
@@ -54,8 +55,12 @@ def memory_of(pid, field="VmRSS"):
 class Server:
     """A kilokvd of this test. Starting again after a kill keeps the folder and the port.
 
+    A server that is used with `with` checks its memory at the end of the block, if the block has not failed
+    (enterClassContext() and the like are such a use, too). A server that a test starts by start() alone never checks its
+    memory.
+
     `programs` is the folder of the built programs. `peak` is the highest resident memory of all its starts that have ended,
-    or are about to end, and `limit` is the memory limit of the last of them; 0: not known.
+    or are about to end. `limit` is the memory limit that the last of them told in its log; 0: none has told it.
     """
 
     def __init__(self, folder, *flags, environment=None, tracer=(), programs=BIN):
@@ -67,6 +72,7 @@ class Server:
         self._process = None
         self.starts = 0
         self.peak = self.limit = 0
+        self._was_ready = False  # any of its starts
 
     def start(self, wait=True):
         assert self._process is None
@@ -83,6 +89,7 @@ class Server:
 
     def wait_ready(self, seconds=60):
         self.endpoint = until(self._ready_endpoint, "kilokvd ready", seconds)
+        self._was_ready = True
 
     def _ready_endpoint(self):
         text = self._said()
@@ -97,8 +104,15 @@ class Server:
         return self.peak
 
     def check_memory(self):
-        """Checks the peaks of all starts that have ended, and shows them if the test chose a limit."""
-        share = self.peak / self.limit if self.limit else 0
+        """Checks the peaks of all starts that have ended, and shows them if the test chose a limit. A server that was ready
+        must have told its limit, because nothing can be checked without it. A server that was never ready may have ended
+        before. `programs` of another build may be older than that line of the log."""
+        if self.limit == 0:
+            if self._was_ready and self._programs == BIN:
+                raise AssertionError(f"the log of kilokvd has no line \"kilokvd memory limit_bytes=...\", so nothing can say "
+                                     f"whether its peak of {self.peak} bytes of memory is too much:\n{self._said()[-2000:]}")
+            return
+        share = self.peak / self.limit
         if "--memory-limit" in self._flags or "KILOKV_MEMORY_LIMIT" in {**os.environ, **self._environment}:
             print(f"memory of kilokvd: at most {self.peak >> 20} MiB, {share:.3f} of its limit of {self.limit >> 20} MiB",
                   flush=True)
@@ -131,7 +145,7 @@ class Server:
     def _ended(self):
         code, self._process = self._process.returncode, None
         told = re.search(r"kilokvd memory limit_bytes=(\d+)", self._said())
-        self.limit = int(told[1]) if told else 0
+        self.limit = int(told[1]) if told else self.limit
         return code
 
     def _said(self):
@@ -190,9 +204,9 @@ class Server:
 class LoggingServer(Server):
     """A kilokvd with --log-file: what it says on standard error stays in `log`."""
 
-    def __init__(self, folder, *flags):
+    def __init__(self, folder, *flags, **how):
         self.log_file = pathlib.Path(folder) / "logs" / "kilokvd.txt"
-        super().__init__(folder, "--log-file", self.log_file, "--port-file", pathlib.Path(folder) / "port", *flags)
+        super().__init__(folder, "--log-file", self.log_file, "--port-file", pathlib.Path(folder) / "port", *flags, **how)
 
     def _ready_endpoint(self):
         assert self._process.poll() is None, f"kilokvd ended with {self._process.returncode}"

@@ -104,7 +104,7 @@ class Health(unittest.TestCase):
 
 
 class HealthWithLogins(unittest.TestCase):
-    """Only the health check needs no login. gRPC's reflection knows no logins, so there is none."""
+    """Only the health check needs no login. Reflection needs one, but no right."""
 
     def call(self, server, path, body, *headers):
         """The headers and trailers of the answer, and its message."""
