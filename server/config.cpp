@@ -249,6 +249,8 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
         "most memory that gRPC may use for calls and for messages in flight; beyond it calls fail"},
        {kMessages, "request-transactions-max", Unit::count, &limits->request_transactions_max,
         "most transactions in one request"},
+       {kMessages, "calls-bytes-max", Unit::size, &o->calls_bytes_max,
+        "most memory of open calls, of which one client may have a part; a further call is refused"},
        {kMessages, "streams-max", Unit::count, &o->streams_max,
         "most open Session streams, of which one client may have a part; a further one is refused"},
        {kMessages, "stream-requests-max", Unit::count, &o->stream_requests_max,

@@ -44,6 +44,7 @@ void cut_bounds(std::uint64_t limit, ServerOptions* options) {
                                             {"snapshot-bytes-max", &core.snapshot_bytes_max, 8 * kMiB},
                                             {"batch-max-bytes", &core.batch_max_bytes, kMiB},
                                             {"", &core.pools_bytes_max, 8 * kMiB},
+                                            {"calls-bytes-max", &service.calls_bytes_max, 8 * kMiB},
                                             {"answers-bytes-max", &service.answers_bytes_max, 16 * kMiB},
                                             {"grpc-memory-max", &service.grpc_memory_max, 32 * kMiB},
                                             {"log-buffer", &storage.log_buffer_bytes, 2 * kMiB},
@@ -103,11 +104,9 @@ std::uint64_t storage_bound_of(const ServerOptions& options) {
 }
 
 std::vector<MemoryOwner> memory_bounds(const ServerOptions& options) {
-  return {{"answers", 0, options.service.answers_bytes_max},
-          {"grpc", 0, options.service.grpc_memory_max},
-          {"decoding", 0, options.service.decoding_bytes()},
-          {"storage", 0, storage_bound_of(options)},
-          {"process", kProcessBytes, kProcessBytes}};
+  return {{"calls", 0, options.service.calls_bytes_max}, {"answers", 0, options.service.answers_bytes_max},
+          {"grpc", 0, options.service.grpc_memory_max},  {"decoding", 0, options.service.decoding_bytes()},
+          {"storage", 0, storage_bound_of(options)},     {"process", kProcessBytes, kProcessBytes}};
 }
 
 Status plan_memory(std::uint64_t usable_bytes, ServerOptions* options) {

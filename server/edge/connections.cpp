@@ -44,6 +44,8 @@ constexpr std::int64_t kStuckMs = 300;
 constexpr double kLossSeconds = 10;
 // Calls of health and pings go on for days, and whoever takes long answers tells of it.
 constexpr std::uint64_t kForgivenPerMs = 16, kForgivenPartOfTaken = 16;
+// The health check of a client is one call that stays open, and the service does not see it.
+constexpr std::uint64_t kQuietCalls = 1;
 constexpr std::int64_t kLoserMs = 1000;  // so long, what such an address holds is cut off
 // Each connection takes bytes for its handshake and its pings. So many of them are not lost.
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
@@ -176,6 +178,7 @@ void Connections::watch_connections() {
     looked_at_ms_ = now;
     look_for_floods(now);
     bound_unfinished(now);
+    bound_silent(now);
     cut_off_losers(now);
     end_half_closed(now);
     end_those_that_must();
@@ -268,7 +271,7 @@ bool Connections::admit(int connection, Peer peer) {
   account.descriptor = std::move(duplicate);
   account.peer = std::move(peer);
   account.cancels_left = limits_.cancels_max;
-  account.inspected_ms = account.seen_ms = account.window_ms = now;
+  account.inspected_ms = account.seen_ms = now;
   account.accounted = callbacks_.accounted(account.peer.name);
   open_.store(static_cast<std::uint32_t>(connections_.size()), std::memory_order_relaxed);
   accepted_.fetch_add(1, std::memory_order_relaxed);
@@ -343,6 +346,9 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
   if (!has_calls && connection.calls.ended() > before.ended() && !count_loss(&connection, now_ms)) {
     return cut_off(descriptor, now_ms, true, lost_too_much());
   }
+  const std::uint64_t open = connection.calls.open();
+  connection.silent = grown(kQuietCalls, open - std::min(open, callbacks_.served(connection.peer.name)));
+  connection.least_silent.see(connection.silent, now_ms);
   const std::uint64_t cancelled_now = cancelled(connection.calls);
   const double more = static_cast<double>(cancelled_now) - static_cast<double>(connection.cancelled);
   connection.cancelled = cancelled_now;
@@ -364,7 +370,7 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
 // Bytes of unfinished messages of calls that are open. One message that gets its end, among many that do not, does not
 // make them fewer. Those of messages that come and go count only as far as there always are some.
 std::uint64_t Connections::held(const Connection& connection) {
-  return connection.calls.open() == 0 ? 0 : std::min(connection.least, connection.least_before);
+  return connection.calls.open() == 0 ? 0 : connection.least_unused.value();
 }
 
 // Without a call, nothing can make a message of them.
@@ -372,29 +378,44 @@ std::uint64_t Connections::unread(const Connection& connection) {
   return connection.calls.open() == 0 ? connection.unused : held(connection);
 }
 
-// When all connections together hold too much of unfinished messages, some are cut off: first those of the address that
-// holds most, and the one that holds most of these. Otherwise gRPC would end connections when its memory is used up,
-// and it does not look whose they are.
-void Connections::bound_unfinished(std::int64_t now_ms) {
-  std::uint64_t all = 0;
+void Connections::Least::see(std::uint64_t value, std::int64_t now_ms) {
+  if (now_ms - window_ms >= kStuckMs) {
+    window_ms = now_ms;
+    before = std::exchange(now, value);
+  }
+  now = std::min(now, value);
+}
+
+// The connections of which amount() is not 0: first those of the address that has most, and the one that has most of
+// these. At most kInspectionsMax. `all`: the sum over all connections.
+template <class Amount>
+std::vector<int> Connections::largest_holders(const Amount& amount, std::uint64_t* all) const {
   std::unordered_map<std::string, std::uint64_t> of_address;
   for (const auto& [number, connection] : connections_) {
-    const std::uint64_t bytes = held(connection);
-    if (bytes == 0) continue;
-    all += bytes;
-    of_address[connection.peer.address] += bytes;
+    const std::uint64_t own = amount(connection);
+    if (own > 0) of_address[connection.peer.address] += own;
+    *all += own;
   }
-  if (all <= limits_.unread_bytes_max) return;
-  std::vector<std::tuple<std::uint64_t, std::uint64_t, int>> holders;  // bytes of the address, own bytes, descriptor
+  std::vector<std::tuple<std::uint64_t, std::uint64_t, int>> holders;  // amount of the address, own amount, descriptor
   for (const auto& [number, connection] : connections_) {
-    const std::uint64_t bytes = held(connection);
-    if (bytes > 0) holders.emplace_back(of_address.at(connection.peer.address), bytes, number);
+    const std::uint64_t own = amount(connection);
+    if (own > 0) holders.emplace_back(of_address.at(connection.peer.address), own, number);
   }
-  const std::size_t inspections = std::min(holders.size(), kInspectionsMax);
-  std::partial_sort(holders.begin(), holders.begin() + static_cast<std::ptrdiff_t>(inspections), holders.end(),
+  const std::size_t count = std::min(holders.size(), kInspectionsMax);
+  std::partial_sort(holders.begin(), holders.begin() + static_cast<std::ptrdiff_t>(count), holders.end(),
                     std::greater<>());
-  for (std::size_t i = 0; i < inspections && all > limits_.unread_bytes_max; ++i) {
-    const auto [of_all, before, number] = holders[i];
+  std::vector<int> numbers;
+  for (std::size_t i = 0; i < count; ++i) numbers.push_back(std::get<int>(holders[i]));
+  return numbers;
+}
+
+// When all connections together hold too much of unfinished messages, some are cut off. Otherwise gRPC would end
+// connections when its memory is used up, and it does not look whose they are.
+void Connections::bound_unfinished(std::int64_t now_ms) {
+  std::uint64_t all = 0;
+  for (const int number : largest_holders(held, &all)) {
+    if (all <= limits_.unread_bytes_max) return;
+    const std::uint64_t before = held(connections_.at(number));
     inspect(number, now_ms);  // its messages may be whole by now, and its calls may have ended
     const auto found = connections_.find(number);
     const std::uint64_t now = found == connections_.end() ? 0 : held(found->second);
@@ -404,6 +425,26 @@ void Connections::bound_unfinished(std::int64_t now_ms) {
     cut_off(number, now_ms, true,
             "it held " + std::to_string(now) +
                 " bytes of unfinished messages, and all connections together too many (--grpc-memory-max)");
+  }
+}
+
+// The same for calls that lack their message. gRPC does not count what it keeps for them.
+void Connections::bound_silent(std::int64_t now_ms) {
+  std::uint64_t all = 0;
+  const auto silent = [](const Connection& connection) { return connection.silent; };
+  for (const int number : largest_holders(silent, &all)) {
+    if (all <= limits_.silent_calls_max) return;
+    const std::uint64_t before = connections_.at(number).silent;
+    inspect(number, now_ms);
+    const auto found = connections_.find(number);
+    const std::uint64_t now = found == connections_.end() ? 0 : found->second.silent;
+    all -= grown(now, before);
+    if (now == 0 || all <= limits_.silent_calls_max) continue;
+    if (all <= 4 * limits_.silent_calls_max && found->second.least_silent.value() == 0) continue;
+    all -= now;
+    cut_off(number, now_ms, true,
+            "it has " + std::to_string(now) +
+                " calls whose messages do not come, and all connections together too many (--grpc-memory-max)");
   }
 }
 
@@ -420,18 +461,14 @@ void Connections::look_at_bytes(Connection* connection, std::int64_t now_ms) {
   connection->unused -= std::min(connection->unused, used + forgiven);
   connection->received = std::max(connection->received, received);
   connection->taken = std::max(connection->taken, taken);
-  if (now_ms - connection->window_ms >= kStuckMs) {
-    connection->window_ms = now_ms;
-    connection->least_before = std::exchange(connection->least, connection->unused);
-  }
-  connection->least = std::min(connection->least, connection->unused);
+  connection->least_unused.see(connection->unused, now_ms);
 }
 
 // Unfinished messages may be many, and gone before anybody looks at them: their calls or connections end, or gRPC ends
 // these because its memory is used up, and they come back with more. Returns false if the address has lost too much.
 bool Connections::count_loss(Connection* connection, std::int64_t now_ms) {
   const std::uint64_t lost = std::exchange(connection->unused, 0);
-  connection->least = connection->least_before = 0;
+  connection->least_unused.clear();
   if (lost <= kNotLostBytes) return true;
   const std::string& address = connection->peer.address;
   if (losses_.take(address, static_cast<double>(lost), now_ms)) return true;
@@ -453,7 +490,7 @@ void Connections::cut_off_losers(std::int64_t now_ms) {
   for (auto& [number, connection] : connections_) {
     if (!losers_.contains(connection.peer.address)) continue;
     look_at_bytes(&connection, now_ms);
-    if (std::min(connection.least, connection.least_before) > kNotLostBytes) numbers.push_back(number);
+    if (connection.least_unused.value() > kNotLostBytes) numbers.push_back(number);
   }
   for (const int number : numbers) cut_off(number, now_ms, true, lost_too_much());
 }

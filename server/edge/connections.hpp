@@ -9,6 +9,7 @@
 //   many cancelled calls        calls that are opened and reset at once, by one connection or by those of one address
 //   many unfinished messages    messages that lack their end, of one connection or of all together
 //   many lost bytes             bytes of one address that came for messages which never got their end
+//   many silent calls           calls that are open, and whose message does not come, of all connections together
 // After a flood, its address may connect again after a pause. The pause doubles with each flood. A connection that is
 // cut off for the messages of its own calls is none: only what it loses counts for its address.
 //
@@ -47,6 +48,9 @@ struct ConnectionLimits {
   std::uint64_t message_bytes_max = 0;
   std::uint32_t messages_more = 0;
   std::uint64_t unread_bytes_max = 0;
+  // Calls of all connections together that lack their message. Four times as many are never allowed, not even for a
+  // moment.
+  std::uint64_t silent_calls_max = 0;
   std::uint32_t calls_max = 0;  // open at once on one connection
   // Cancelled calls of one connection, per second. All connections of an address may cancel kAddressCancels times as
   // many.
@@ -89,6 +93,8 @@ class Connections {
     // The bytes that the whole messages of this peer account for, with their headers, as far as they are used. The
     // number grows, and begins again at any time.
     std::function<std::uint64_t(const std::string& peer)> accounted;
+    // The open calls of this peer whose messages have come.
+    std::function<std::uint64_t(const std::string& peer)> served = [](const std::string&) { return UINT64_MAX; };
     // The peers whose connections must end. They end a moment later, so that answers that are on their way arrive.
     std::function<std::vector<std::string>()> take_ended = [] { return std::vector<std::string>(); };
     // The connection of this peer is not open any more.
@@ -110,22 +116,31 @@ class Connections {
     std::string address;  // for the limits
     std::string name;     // for `inspect`
   };
+  // The least of the values that were seen in this window of kStuckMs and in the one before.
+  struct Least {
+    std::int64_t window_ms = 0;
+    std::uint64_t now = 0, before = 0;
+
+    void see(std::uint64_t value, std::int64_t now_ms);
+    void clear() { now = before = 0; }
+    std::uint64_t value() const { return std::min(now, before); }
+  };
   struct Connection {
     Descriptor descriptor;  // a duplicate
     Peer peer;
-    // At the last inspection: when, the bytes received, and the calls.
+    // At the last inspection: when, the bytes received, the calls, and how many of these lack their message.
     std::int64_t inspected_ms = 0;
     std::uint64_t inspected_bytes = 0;
     CallCounts calls;
+    std::uint64_t silent = 0;
+    Least least_silent;
     std::uint64_t cancelled = 0;
     double cancels_left = 0;
     // At the last look: when, the bytes received, those that the peer has taken, what `accounted` said, and the bytes
     // that belong to no whole message.
     std::int64_t seen_ms = 0;
     std::uint64_t received = 0, taken = 0, accounted = 0, unused = 0;
-    // The least of `unused` in this window of kStuckMs and in the one before.
-    std::int64_t window_ms = 0;
-    std::uint64_t least = 0, least_before = 0;
+    Least least_unused;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
   };
@@ -148,6 +163,9 @@ class Connections {
   void look_for_floods(std::int64_t now_ms);
   void inspect(int descriptor, std::int64_t now_ms);
   void bound_unfinished(std::int64_t now_ms);
+  void bound_silent(std::int64_t now_ms);
+  template <class Amount>
+  std::vector<int> largest_holders(const Amount& amount, std::uint64_t* all) const;
   static std::uint64_t held(const Connection& connection);
   static std::uint64_t unread(const Connection& connection);
   std::uint64_t cancelled(const CallCounts& calls) const;

@@ -151,6 +151,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
       .messages_more = kMessageSlack,  // a message that is too long is refused by name
       // At least what a message, and one that is refused because it is too long, may have under way.
       .unread_bytes_max = std::max(options.grpc_memory_max / 2, options.message_bytes_max * (kMessageSlack + 1)),
+      .silent_calls_max = options.silent_calls_max(),
       .calls_max = kCallsPerConnectionMax,
       .cancels_max = options.connection_cancels_max,
       .opens_max = options.connection_opens_max};
@@ -165,7 +166,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
     return channelz->counts_of(peer);
   };
   Logins* const logins = &service->logins();
-  callbacks.accounted = [logins](const std::string& peer) { return logins->accounted_bytes(peer); };
+  callbacks.accounted = [logins](const std::string& peer) { return logins->accounted(peer).bytes; };
+  callbacks.served = [logins](const std::string& peer) { return logins->accounted(peer).open_calls; };
   callbacks.take_ended = [logins] { return logins->take_lost_connections(); };
   callbacks.on_end = [logins](const std::string& peer) { logins->forget_connection(peer); };
   callbacks.on_report = log_connections;

@@ -84,7 +84,10 @@ Caller Logins::caller_of(const grpc::CallbackServerContext& context) {
   const std::string peer = context.peer();
   std::shared_ptr<Client> connection = clients_.connection(peer);
   Caller caller = client_of(context, peer, connection);
-  connection->accounted_bytes.fetch_add(header_bytes(context), std::memory_order_relaxed);
+  const std::uint64_t headers = header_bytes(context);
+  connection->accounted_bytes.fetch_add(headers, std::memory_order_relaxed);
+  Status status = calls_.enter(caller.client, connection, headers, &caller.place);
+  if (caller.status.ok() && !status.ok()) caller.status = status.as_not_run();
   caller.connection = std::move(connection);
   if (with_certificates_) caller.certificate = std::make_shared<ClientCertificate>(context.auth_context());
   if (caller.login != nullptr || caller.certificate != nullptr) note_shown(peer, caller);

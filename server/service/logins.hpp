@@ -27,6 +27,7 @@
 #include "engine/base/status.hpp"
 #include "server/core/access/access.hpp"
 #include "server/core/clients/client_table.hpp"
+#include "server/service/call_account.hpp"
 #include "server/service/client_certificates.hpp"
 #include "server/service/gate.hpp"
 #include "server/service/options.hpp"
@@ -40,6 +41,7 @@ struct Caller {
   Status status;                                        // not ok: the call is refused
   std::shared_ptr<Client> connection = {};              // the client that stands for the connection; never null
   std::shared_ptr<ClientCertificate> certificate = {};  // null: the server asks for none
+  CallAccount::Place place = {};                        // of the call; its end means that gRPC has let go of the call
 };
 
 // Says what is wrong with a certificate now; empty: nothing.
@@ -52,9 +54,12 @@ class Logins {
       : required_(options.login),
         with_certificates_(!options.tls.client_ca_file.empty()),
         connections_max_(options.connections_max),
+        calls_(options.calls_bytes_max),
         gate_(gate) {}
 
+  // Requires: called once for each call. A call for which there is no place gets a status that is not ok.
   Caller caller_of(const grpc::CallbackServerContext& context);
+  std::uint64_t open_call_bytes() const { return calls_.bytes(); }
   bool required() const { return required_; }
   // Counts a call that TLS refuses, because the certificate of the client is missing or not accepted.
   void note_refused_certificate(const std::string& subject, const std::string& why);
@@ -68,8 +73,7 @@ class Logins {
   // The peers of those that were found since the last call.
   std::vector<std::string> take_lost_connections();
   void forget_connection(const std::string& peer);
-  // What the whole messages of this peer account for (Client::accounted_bytes).
-  std::uint64_t accounted_bytes(const std::string& peer) { return clients_.accounted_bytes(peer); }
+  ClientTable::Accounted accounted(const std::string& peer) { return clients_.accounted(peer); }
 
  private:
   // What the last call on a connection has shown.
@@ -87,6 +91,7 @@ class Logins {
   const bool required_;
   const bool with_certificates_;  // the server asks clients for certificates
   const std::uint32_t connections_max_;
+  CallAccount calls_;
   const DatabaseGate* const gate_;
   ClientTable clients_;
   RareLine refused_;

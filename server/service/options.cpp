@@ -45,6 +45,7 @@ Status ServiceOptions::validate() const {
         {"--stream-requests-max", stream_requests_max, 1, 1u << 20},
         {"--stream-bytes-max", stream_bytes_max, 1024, std::uint64_t{1} << 40},
         {"--stream-answer-bytes-max", stream_answer_bytes_max, 1 << 20, std::uint64_t{1} << 40},
+        {"--calls-bytes-max", calls_bytes_max, 1 << 20, std::uint64_t{1} << 40},
         {"--answers-bytes-max", answers_bytes_max, 1 << 20, std::uint64_t{1} << 40},
         {"--connections-max", connections_max, 1, 1u << 20},
         {"--connections-per-address-max", connections_per_address_max, 1, 1u << 20},

@@ -31,9 +31,10 @@ struct BootstrapOptions {
 struct ServiceOptions {
   std::uint64_t message_bytes_max = std::uint64_t{4} << 20;  // of one request, and of one answer
   std::uint64_t grpc_memory_max = std::uint64_t{256}
-                                  << 20;    // memory of gRPC itself, for calls and for messages that it receives
-  std::uint32_t streams_max = 16384;        // open Session streams
-  std::uint32_t stream_requests_max = 256;  // in flight on one Session stream; then it is not read
+                                  << 20;  // memory of gRPC itself, for calls and for messages that it receives
+  std::uint64_t calls_bytes_max = std::uint64_t{256} << 20;  // of open calls; beyond it a call is refused
+  std::uint32_t streams_max = 16384;                         // open Session streams
+  std::uint32_t stream_requests_max = 256;                   // in flight on one Session stream; then it is not read
   std::uint64_t stream_bytes_max = std::uint64_t{32} << 20;  // of requests in flight and unsent answers; likewise
   std::uint64_t stream_answer_bytes_max = std::uint64_t{256}
                                           << 20;  // unsent answers of one stream; beyond it the stream is cut
@@ -54,6 +55,9 @@ struct ServiceOptions {
   std::uint64_t waiting_messages_max() const { return std::max(grpc_memory_max / 4, 4 * message_bytes_max); }
   // The same, and what messages take at most while they are parsed and decoded (message_elements.hpp).
   std::uint64_t decoding_bytes() const { return 6 * message_bytes_max + waiting_messages_max(); }
+
+  // Calls that gRPC has and that lack their message, of all connections together. One takes up to 33 KiB.
+  std::uint64_t silent_calls_max() const { return grpc_memory_max >> 16; }
 
   Status validate() const;
 };

@@ -5,6 +5,8 @@
                   sessions, the uploads, the before-images of scans, the answers, and the buffers of gRPC
     honest        the load tester, as fast as it can, with three forms of requests at once, on as many accounts as fit
     unfinished    messages that lack their end, and what they do to others
+    hidden        the same, while each connection also makes short calls that succeed
+    silent        calls whose messages do not come, with long headers
 
 In all, the resident memory stays within 1.1 of --memory-limit. After each, the books are correct. 30 s after all clients
 of the first have left, the memory is at most 1.2 times what it was before with the same data, and 64 MiB.
@@ -38,6 +40,7 @@ FULL = ("data", "queue", "parked", "sessions", "uploads", "snapshots", "answers"
 GIVE_BACK_S = 30
 FILLED_LIMIT = 512 * MIB  # to fill all parts of a higher limit takes too long
 UNFINISHED = 3900000  # bytes of a message that lacks its end
+LONG_HEADERS = (("padding", "y" * 15000),)
 LONGEST_S = 5  # an answer may take so long then, with a new connection
 HARM_S, FAILURES_MAX = 2, 10  # unfinished messages: so long, and so often, calls of others may fail
 
@@ -146,19 +149,28 @@ def changed_images():
     return batch_of([transaction(add_one(b"image%06d" % key)) for key in range(5000)])
 
 
-def hold_back(endpoint, stopping, ended, connections, calls, address=ATTACKER):
-    """Calls whose messages lack the last byte, so that gRPC keeps the rest."""
-    part = http2.message(bytes(UNFINISHED))[:-1]
-    callers = []
+def hold_back(endpoint, stopping, ended, connections, calls, address=ATTACKER, part=None, headers=(), short_calls=False):
+    """Calls whose messages lack the last byte, so that gRPC keeps the rest; or this part of a message alone.
+    `short_calls`: each connection also makes a short call now and then."""
+    if part is None:
+        part = http2.message(bytes(UNFINISHED))[:-1]
+    callers, begun = [], time.monotonic()
     while not stopping.is_set():
         while len(callers) < connections:
             try:
-                callers.append(http2.Caller(endpoint, address))
+                callers.append(http2.Caller(endpoint, address, headers=headers))
                 for _ in range(calls):
                     callers[-1].call_unfinished("ExecuteBatch", part)
                     ended.sent += 1
             except OSError:
                 break
+        if short_calls and time.monotonic() - begun > 0.05:
+            begun = time.monotonic()
+            for caller in callers:
+                try:
+                    caller.call("Get", http2.bytes_field(1, b"key"))
+                except OSError:
+                    pass  # it is removed below
         writers = [caller for caller in callers if caller.wants_to_write()]
         for caller in set(sum(map(list, select.select(callers, writers, [], 0.05)[:2]), [])):
             try:
@@ -205,7 +217,7 @@ class PatientClient:
         self._light.process.wait()
 
 
-def unfinished(seconds):
+def held_back(name, seconds, **how):
     """Messages that lack their end, by many connections: gRPC keeps them. When its memory is full, gRPC ends connections
     without calls, and also those of others. The server cannot bound that, because gRPC reads before the server sees a
     call. So this measures the harm: the light client fails at the beginning at most, until those connections are cut off.
@@ -214,13 +226,13 @@ def unfinished(seconds):
         light = PatientClient(server)
         light.run(0.5)
         began = time.monotonic()
-        attacker = Attacker(hold_back, server.endpoint, connections=64, calls=4)
+        attacker = Attacker(hold_back, server.endpoint, connections=64, **how)
         times = light.run(HARM_S * SLOWER)
         times += light.run(seconds * SLOWER)
         attacker.stop()
         light.close()
         last = f", the last after {light.failed_at - began:.1f} s" if light.failures else ""
-        print(f"unfinished: {attacker.ended.sent} calls; {len(times)} answers of the light client, longest "
+        print(f"{name}: {attacker.ended.sent} calls; {len(times)} answers of the light client, longest "
               f"{max(times) * 1e3:.1f} ms; {light.failures} of its calls failed{last}; RSS at most "
               f"{server.look_at_memory() >> 20} MiB", flush=True)
         assert "refused or cut off connections" in server.log.read_text(), "nothing was cut off"
@@ -432,13 +444,15 @@ def main():
     parser.add_argument("--lease", type=int, default=3600, help="seconds of the sessions' leases")
     parser.add_argument("--strict", action="store_true", help="look again after 30 s")
     parser.add_argument("--accounts-max", type=int, default=20000000, help="most accounts of the honest load")
-    parser.add_argument("--only", choices=("everything", "honest", "unfinished"), help="one attack")
+    parser.add_argument("--only", choices=("everything", "honest", "unfinished", "hidden", "silent"), help="one attack")
     options = parser.parse_args()
     if options.limit:
         os.environ["KILOKV_MEMORY_LIMIT"] = options.limit
     attacks = {"everything": lambda: everything(options.seconds, options.data, options.lease, options.strict),
                "honest": lambda: honest(options.seconds, 0.5, options.accounts_max),
-               "unfinished": lambda: unfinished(options.seconds)}
+               "unfinished": lambda: held_back("unfinished", options.seconds, calls=4),
+               "hidden": lambda: held_back("hidden", options.seconds, calls=4, short_calls=True),
+               "silent": lambda: held_back("silent", options.seconds, calls=1000, part=b"", headers=LONG_HEADERS)}
     for name in attacks if options.only is None else (options.only,):
         attacks[name]()
 

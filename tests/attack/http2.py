@@ -132,6 +132,10 @@ class Caller:
             self._payload, self._message = payload, message(payload)
         return self._begin(method, self._message, END_STREAM, more)
 
+    def call_message(self, method, sent, *more):
+        """Begins a call whose message, with its prefix, is what is sent."""
+        return self._begin(method, sent, END_STREAM, more)
+
     def call_unfinished(self, method, part):
         """Begins a call with a part of a message, and does not end it."""
         return self._begin(method, part, 0, ())

@@ -56,11 +56,12 @@ struct Client {
   Held data_bytes{of_address(&Client::data_bytes)}, log_bytes{of_address(&Client::log_bytes)};
   Held sessions, session_bytes, upload_bytes, boundaries;  // of keepers alone
   Held scans{of_address(&Client::scans)}, commands{of_address(&Client::commands)};
-  Held streams{of_address(&Client::streams)};
+  Held streams{of_address(&Client::streams)}, call_bytes{of_address(&Client::call_bytes)};
   Held undecoded_bytes{of_address(&Client::undecoded_bytes)}, answer_bytes{of_address(&Client::answer_bytes)};
 
-  // Where the client is one connection: the bytes of its whole messages and of the headers of its calls.
-  std::atomic<std::uint64_t> accounted_bytes{0};
+  // Where the client is one connection: the bytes of its whole messages and of the headers of its calls, and its calls
+  // that the service has.
+  std::atomic<std::uint64_t> accounted_bytes{0}, open_calls{0};
 
   // Its requests in the queue. Only Turns uses it, with its lock.
   struct Queue {

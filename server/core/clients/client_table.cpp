@@ -28,10 +28,12 @@ std::shared_ptr<Client> ClientTable::connection(const std::string& peer) {
   return client;
 }
 
-std::uint64_t ClientTable::accounted_bytes(const std::string& peer) {
+ClientTable::Accounted ClientTable::accounted(const std::string& peer) {
   const std::lock_guard lock(mutex_);
   const auto found = clients_.find(peer);
-  return found == clients_.end() ? 0 : found->second.client->accounted_bytes.load(std::memory_order_relaxed);
+  if (found == clients_.end()) return {};
+  const Client& client = *found->second.client;
+  return {client.accounted_bytes.load(std::memory_order_relaxed), client.open_calls.load(std::memory_order_relaxed)};
 }
 
 // The name of an address is never that of a connection, because it has no port.

@@ -29,6 +29,7 @@ ConnectionLimits limits(std::uint32_t connections_max, std::uint32_t connections
           .message_bytes_max = kMessageBytesMax,
           .messages_more = 2,
           .unread_bytes_max = kUnreadBytesMax,
+          .silent_calls_max = 20,
           .calls_max = 10,
           .cancels_max = kCancelsMax,
           .opens_max = 100000};
@@ -66,6 +67,7 @@ class ConnectionsTest : public testing::Test {
     callbacks.accounted = [this](const std::string&) {
       return accounts_for_all_.load() ? accounted_.fetch_add(std::uint64_t{1} << 32) : accounted_.load();
     };
+    callbacks.served = [this](const std::string&) { return served_.load(); };
     callbacks.take_ended = [this] {
       const std::lock_guard lock(mutex_);
       return std::exchange(to_end_, {});
@@ -147,6 +149,7 @@ class ConnectionsTest : public testing::Test {
   std::atomic<std::uint64_t> inspections_{0};
   std::atomic<bool> accounts_for_all_{true};  // all bytes are of whole messages, and not only those in `accounted_`
   std::atomic<std::uint64_t> accounted_{0};
+  std::atomic<std::uint64_t> served_{UINT64_MAX};  // calls of each connection whose messages have come
   bool reads_for_ever_ = false;
   std::atomic<bool> is_reading_{false};
   std::optional<CallCounts> found_;
@@ -407,7 +410,7 @@ TEST_F(FloodTest, EveryOpenCallMayHaveAMessageUnderWay) {
   find({.started = 6, .answered = 1});
   const Descriptor client = connect(2);
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
-  ASSERT_TRUE(send(client, kConnectionBytes + 7 * kMessageBytesMax));  // five calls, and two messages more
+  ASSERT_TRUE(send(client, kConnectionBytes + 13 * kMessageBytesMax / 2));  // five calls, and two messages more
   look(client);
   EXPECT_EQ(connections_->counts().cut_off, 0u);
   EXPECT_TRUE(is_cut(client));
@@ -506,6 +509,47 @@ TEST_F(FloodTest, OneMessageThatGetsItsEndDoesNotHideOthers) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return connections_->counts().cut_off >= 2;
   }));
+}
+
+// One of each connection may be a health check.
+TEST_F(FloodTest, CallsWhoseMessagesDoNotComeHaveABound) {
+  start(limits(10, 10));
+  served_ = 2;
+  find({.started = 9, .answered = 0});  // six too many on each connection
+  std::vector<Descriptor> clients;
+  const auto add = [&](int address) {
+    clients.push_back(connect(address));
+    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
+    ASSERT_TRUE(send(clients.back(), 10000));
+    ASSERT_TRUE(soon([&] {
+      const std::lock_guard lock(mutex_);
+      return inspected_.size() == clients.size();
+    }));
+  };
+  for (const int address : {3, 2, 2}) add(address);
+  look(clients[0]);
+  EXPECT_EQ(connections_->counts().cut_off, 0u) << "18 are not too many";
+  add(2);
+  EXPECT_NE(report().find("127.0.0.2: it has 6 calls whose messages do not come"), std::string::npos) << report();
+  EXPECT_TRUE(is_closed(connect(2))) << "it has to pause";
+  look(clients[0]);
+  EXPECT_EQ(connections_->counts().cut_off, 1u) << "the others have room again";
+}
+
+TEST_F(FloodTest, CallsWhoseMessagesComeLateAreNotCutOff) {
+  start(limits(10, 10));
+  served_ = 0;
+  find({.started = 8, .answered = 0});
+  std::vector<Descriptor> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(connect(2));
+    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
+  }
+  for (const Descriptor& client : clients) ASSERT_TRUE(send(client, 10000));
+  ASSERT_TRUE(soon([&] { return inspections_.load() >= 4; }));
+  served_ = 8;
+  for (int i = 0; i < 4; ++i) look(clients[0]);
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
 }
 
 TEST_F(FloodTest, ManyCancelledCallsAreCutOff) {
