@@ -173,6 +173,7 @@ class Server {
                  options_.storage.data_dir, kVersion, kCommit);
     log_memory();
     if (Status status = check_exposure(); !status.ok()) return status;
+    grpc_->accept();
     StorageOptions storage = options_.storage;
     storage.on_checkpoint_put_off = [](const Status& why) {
       spdlog::warn("kilokvd makes no checkpoints until the disk has room reason=\"{}\"", one_line(why.message()));

@@ -111,18 +111,24 @@ Error ServerFlags::apply_token(std::string* token) const {
     *token = variable(kTokenVariable);
     return {};
   }
+  const std::string source =
+      token_file_.empty() ? std::string("the environment variable ") + kTokenFileVariable : "--token-file";
   errno = 0;
   std::ifstream in(file, std::ios::binary);
   token->assign(std::istreambuf_iterator<char>(in), {});
   if (!in.is_open() || in.bad()) {
     Error error;
     error.code = ErrorCode::invalid_argument;
-    error.message =
-        (token_file_.empty() ? std::string("the environment variable ") + kTokenFileVariable : "--token-file") +
-        ": cannot read " + file + ": " + std::generic_category().message(errno);
+    error.message = source + ": cannot read " + file + ": " + std::generic_category().message(errno);
     return error;
   }
   token->erase(token->find_last_not_of(" \r\n") + 1);
+  if (token->empty()) {
+    Error error;
+    error.code = ErrorCode::invalid_argument;
+    error.message = source + ": " + file + " is empty, and should hold a token";
+    return error;
+  }
   return {};
 }
 

@@ -373,9 +373,11 @@ std::uint64_t Connections::held(const Connection& connection) {
   return connection.calls.open() == 0 ? 0 : connection.least_unused.value();
 }
 
-// Without a call, nothing can make a message of them.
-std::uint64_t Connections::unread(const Connection& connection) {
-  return connection.calls.open() == 0 ? connection.unused : held(connection);
+// The messages of several calls may be many bytes for a moment. The message of one is not, and headers that never end
+// are the begin of one call, too.
+std::uint64_t Connections::unread(const Connection& connection) const {
+  const bool is_too_much = connection.unused > limits_.unread_bytes_max + limits_.unread_bytes_max / 2;
+  return connection.calls.open() <= 1 || is_too_much ? connection.unused : held(connection);
 }
 
 void Connections::Least::see(std::uint64_t value, std::int64_t now_ms) {

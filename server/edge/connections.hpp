@@ -167,7 +167,7 @@ class Connections {
   template <class Amount>
   std::vector<int> largest_holders(const Amount& amount, std::uint64_t* all) const;
   static std::uint64_t held(const Connection& connection);
-  static std::uint64_t unread(const Connection& connection);
+  std::uint64_t unread(const Connection& connection) const;
   std::uint64_t cancelled(const CallCounts& calls) const;
   std::uint64_t unread_bytes_max(const Connection& connection) const;
   void look_at_bytes(Connection* connection, std::int64_t now_ms);

@@ -172,9 +172,10 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   callbacks.on_end = [logins](const std::string& peer) { logins->forget_connection(peer); };
   callbacks.on_report = log_connections;
   started->connections_ = std::make_unique<Connections>(std::move(*listener), limits, std::move(callbacks));
-  started->connections_->start();
   return started;
 }
+
+void GrpcServer::accept() { connections_->start(); }
 
 GrpcServer::~GrpcServer() {
   shut_down(std::chrono::milliseconds(0));

@@ -24,12 +24,15 @@ class UnknownMethods final : public grpc::CallbackGenericService {
 
 class GrpcServer {
  public:
-  // Opens the port, and raises the limit of descriptors. The health check answers NOT_SERVING until set_serving(true).
+  // Opens the port, and raises the limit of descriptors. Connections wait until accept(). After that, the health check
+  // answers NOT_SERVING until set_serving(true).
   // `listen` is HOST:PORT; port 0 picks a free port. Requires: `service` outlives the server. Errors: UNAVAILABLE if
   // the port cannot be opened, and INVALID_ARGUMENT if a file of TLS cannot be used.
   static Result<std::unique_ptr<GrpcServer>> start(const std::string& listen, KiloKvService* service,
                                                    const ServiceOptions& options);
   ~GrpcServer();
+  // Requires: called once.
+  void accept();
 
   int port() const { return port_; }
   const std::string& endpoint() const { return endpoint_; }  // HOST:PORT that clients connect to

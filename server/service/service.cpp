@@ -309,6 +309,10 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KiloKvService::Sess
   } else {
     stream->end(status.as_not_run());
   }
+  // A revoke that was answered before the stream was among the open calls has not ended it.
+  if (const Result<Database*> database = environment_.gate.get(); database.ok()) {
+    stream->end_without_login(*(*database)->access().latest());
+  }
   return stream.get();
 }
 

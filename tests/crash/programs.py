@@ -90,6 +90,7 @@ class Server:
     def wait_ready(self, seconds=60):
         self.endpoint = until(self._ready_endpoint, "kilokvd ready", seconds)
         self._was_ready = True
+        self._find_limit()  # now, because the log file may be moved away
 
     def _ready_endpoint(self):
         text = self._said()
@@ -144,9 +145,12 @@ class Server:
 
     def _ended(self):
         code, self._process = self._process.returncode, None
+        self._find_limit()
+        return code
+
+    def _find_limit(self):
         told = re.search(r"kilokvd memory limit_bytes=(\d+)", self._said())
         self.limit = int(told[1]) if told else self.limit
-        return code
 
     def _said(self):
         """What the log says since the last start."""

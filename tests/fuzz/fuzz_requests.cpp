@@ -100,7 +100,7 @@ class CheckingDatabase final : public Database {
     return {};
   }
   void abandon(const SubmittedRequest&) override {}
-  void open_session(std::shared_ptr<Client>, DurationUs lease_us,
+  void open_session(std::shared_ptr<Client>, std::shared_ptr<const Login>, DurationUs lease_us,
                     std::function<void(Result<SessionId>, DurationUs)> done) override {
     check_caller();
     KILOKV_CHECK(lease_us >= options_.session_lease_us_min && lease_us <= options_.session_lease_us_max);
@@ -109,7 +109,8 @@ class CheckingDatabase final : public Database {
   Status keep_alive(const std::shared_ptr<Client>&, const SessionId&) override { return {}; }
   Status check_session(const std::shared_ptr<Client>&, const SessionId&) const override { return {}; }
   const Access& access() const override { return access_; }
-  void change_access(std::shared_ptr<Client>, AccessEdit edit, std::function<void(Result<BatchNumber>)> done) override {
+  void change_access(std::shared_ptr<Client>, AccessEdit edit, std::function<void(Result<BatchNumber>)> done,
+                     AccessChangeBegins begins = {}) override {
     KILOKV_CHECK(as_ == As::admin);
     const Result<AccessChange> change = edit(*access_.latest());
     if (!change.ok()) return done(change.status());
@@ -117,9 +118,13 @@ class CheckingDatabase final : public Database {
     const Result<AccessTable> table = access_.latest()->after({&*change, 1}, true);
     if (!table.ok()) return done(table.status());
     KILOKV_CHECK(table->has_admin(true));
+    if (begins) begins(1, "");
     done(BatchNumber{1});
   }
-  void close_session(std::shared_ptr<Client>, const SessionId&, std::function<void(Status)> done) override { done({}); }
+  void close_session(std::shared_ptr<Client>, std::shared_ptr<const Login>, const SessionId&,
+                     std::function<void(Status)> done) override {
+    done({});
+  }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override {
     check_caller();
     KILOKV_CHECK((request.login == nullptr) == (as_ == As::without_logins));

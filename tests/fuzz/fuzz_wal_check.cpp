@@ -1,9 +1,16 @@
-// The check of RocksDB's write-ahead logs (server/storage/wal_check.cpp). The first byte says how many log files the
-// input is cut into, and whether the checksums of its fragments are mended, because no mutation would find one.
+// The check of RocksDB's write-ahead logs (server/storage/wal_check.cpp). The first byte chooses (see Choice). If it
+// asks for intact fragments before the input, the second byte says how many bytes before the end of a block the input
+// begins: 0 to 255. So the end of a block of 32 KiB lies in an input of some hundred bytes, with the fragments and the
+// padding around it.
+//
+// What the check must answer is known, apart from a damaged last write. Intact logs are fine. Damage before an intact
+// write is a loss.
 #include "server/storage/wal_check.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <string>
+#include <utility>
 
 #include "server/storage/bytes.hpp"
 #include "server/storage/crc32c.hpp"
@@ -13,6 +20,56 @@ namespace kilokv::fuzz {
 namespace {
 
 constexpr std::size_t kBlockBytes = 32768, kHeaderBytes = 7;
+enum Type : std::uint8_t { kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
+
+// The first byte of an input. Bit 5 has no meaning.
+struct Choice {
+  explicit Choice(std::uint8_t byte)
+      : files(1 + byte % 2),
+        mend((byte & 2) != 0),
+        write_follows((byte & 4) != 0),
+        one_write((byte & 24) != 0),
+        open((byte & 16) != 0),
+        fragments(byte >> 6) {}
+  std::size_t files;      // log files that the input is cut into
+  bool mend;              // the checksums of its fragments are mended, because no mutation would find one
+  bool write_follows;     // an intact write comes after the input
+  bool one_write, open;   // the fragments before the input are parts of one write; it goes on in the input
+  std::size_t fragments;  // before the input: the last one fills the block up to the input, the others have no data
+};
+
+std::uint32_t checksum(std::string_view type_and_data) {
+  return std::rotr(server::storage::crc32c(type_and_data), 15) + 0xA282EAD8u;
+}
+
+// An intact fragment of zeros.
+std::string fragment(Type type, std::size_t length) {
+  const std::string type_and_data = static_cast<char>(type) + std::string(length, '\0');
+  std::string out;
+  server::storage::put(&out, checksum(type_and_data));
+  server::storage::put(&out, static_cast<std::uint16_t>(length));
+  return out + type_and_data;
+}
+
+// The fragments before the input. They end so many bytes before the end of the first block.
+std::string fragments_before(const Choice& choice, std::size_t distance) {
+  std::string file;
+  for (std::size_t i = 0; i < choice.fragments; ++i) {
+    const bool last = i + 1 == choice.fragments;
+    const bool begins = !choice.one_write || i == 0, ends = !choice.one_write || (last && !choice.open);
+    const Type type = begins ? (ends ? kFull : kFirst) : (ends ? kLast : kMiddle);
+    file += fragment(type, last ? kBlockBytes - distance - file.size() - kHeaderBytes : 0);
+  }
+  return file;
+}
+
+// Appends an intact write without data. Its header is not cut by the end of a block: the writer leaves such a rest
+// empty.
+void append_write(std::string* file) {
+  const std::size_t left = kBlockBytes - file->size() % kBlockBytes;
+  if (left < kHeaderBytes) file->append(left, '\0');
+  *file += fragment(kFull, 0);
+}
 
 // Writes the right checksum into each fragment, up to the first whose length or type is wrong. Returns whether the file
 // is intact as a whole.
@@ -28,14 +85,13 @@ bool mend(std::string* file) {
     if (left < kHeaderBytes) return false;
     const std::size_t length = server::storage::load<std::uint16_t>(file->data() + at + 4);
     const int type = (*file)[at + 6];
-    if (kHeaderBytes + length > left || type < 1 || type > 4) return false;
-    const std::uint32_t crc = server::storage::crc32c(std::string_view(*file).substr(at + 6, 1 + length));
-    std::string masked;
-    server::storage::put(&masked, std::rotr(crc, 15) + 0xA282EAD8u);
-    file->replace(at, 4, masked);
-    const bool continues = type == 3 || type == 4;
+    if (kHeaderBytes + length > left || type < kFull || type > kLast) return false;
+    std::string mended;
+    server::storage::put(&mended, checksum(std::string_view(*file).substr(at + 6, 1 + length)));
+    file->replace(at, mended.size(), mended);
+    const bool continues = type == kMiddle || type == kLast;
     if (continues != inside) return false;
-    inside = type == 2 || type == 3;
+    inside = type == kFirst || type == kMiddle;
     at += kHeaderBytes + length;
   }
   return !inside;
@@ -48,18 +104,23 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace kilokv;
   static const fuzz::Folder folder;
   std::string_view bytes = fuzz::text_of(data, size);
-  const std::uint8_t choice = fuzz::take_choice(&bytes);
-  const std::size_t files = 1 + choice % 2;
+  const fuzz::Choice choice(fuzz::take_choice(&bytes));
+  const std::size_t distance = choice.fragments > 0 ? fuzz::take_choice(&bytes) : 0;
   bool intact = true;
   for (std::size_t i = 0; i < 2; ++i) {
     std::string file;
-    if (i < files) file = bytes.substr(i * bytes.size() / files, bytes.size() / files);
-    const bool mended = (choice & 2) != 0 && fuzz::mend(&file);
-    intact = intact && (file.empty() || mended);
+    if (i == 0) file = fuzz::fragments_before(choice, distance);
+    if (i < choice.files) file += bytes.substr(i * bytes.size() / choice.files, bytes.size() / choice.files);
+    std::string mended = file;
+    const bool whole = fuzz::mend(&mended);
+    intact = intact && whole && (choice.mend || mended == file);
+    if (choice.mend) file = std::move(mended);
+    if (choice.write_follows && i + 1 == choice.files) fuzz::append_write(&file);
     folder.write("00000" + std::to_string(i) + ".log", file);
   }
   const Status status = server::storage::check_write_ahead_logs(folder.path());
   KILOKV_CHECK(status.ok() || status.code() == StatusCode::data_loss);
   KILOKV_CHECK(!intact || status.ok());
+  KILOKV_CHECK(intact || !choice.write_follows || !status.ok());
   return 0;
 }

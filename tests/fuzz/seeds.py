@@ -30,6 +30,9 @@ DUMP = ROOT / "build" / "fuzz" / "tests" / "bin" / "dump_database"
 # In the order of fuzz_requests.cpp.
 METHODS = ["Execute", "UploadReadSet", "OpenSession", "KeepSessionAlive", "CloseSession", "Get", "Scan", "ListParked",
            "Cancel", "Status", "ExecuteBatch", "Session", "ChangeAccess", "ListAccess"]
+# In the order of fuzz_long_messages.cpp.
+LONG_MESSAGES = ["ExecuteBatch", "Session", "LongTransaction", "Transaction", "TransactionColumns", "Execute", "UploadReadSet",
+                 "Get", "Cancel", "ChangeAccess"]
 # How a call logs in, in the order of fuzz_requests.cpp: a server without logins, an administrator, a user with few rights,
 # nobody.
 WITHOUT_LOGINS, ADMIN, FEW_RIGHTS, NOBODY = range(4)
@@ -208,6 +211,11 @@ def shortened(message, keys_max=5):
     return out
 
 
+def add_long(seeds, choice, content):
+    for how in (0, 1, 129):  # in one piece, in pieces, with low limits
+        seeds.add("long_messages", bytes([LONG_MESSAGES.index(choice), how]) + content)
+
+
 def add_call(seeds, method, messages, ways=(WITHOUT_LOGINS,)):
     if method not in METHODS:
         return
@@ -225,13 +233,18 @@ def add_call(seeds, method, messages, ways=(WITHOUT_LOGINS,)):
     if method == "ChangeAccess":
         seeds.add("access", b"\3" + b"".join(struct.pack("<H", len(part)) + part for part in messages))
     for message in messages[:50]:
+        if method in LONG_MESSAGES:
+            add_long(seeds, method, message)
         for number, content in fields(message):
             if method == "Execute" and number == 2:
                 seeds.add("rows", b"\x0a" + varint(len(content)) + content)
+                add_long(seeds, "LongTransaction", content)
+                add_long(seeds, "Transaction", content)
             if (method, number) in (("ExecuteBatch", 2), ("Session", 4)):
                 seeds.add("rows", content)
             if (method, number) in (("ExecuteBatch", 3), ("Session", 5)):
                 seeds.add("columns", content)
+                add_long(seeds, "TransactionColumns", content)
 
 
 TRANSACTIONS = [
@@ -312,6 +325,23 @@ def traffic_of_users(server):
     client("role", "remove", "none", codes=(5,))
 
 
+def add_log(seeds, content):
+    """The beginning of a write-ahead log; and the same around the end of a block, as fuzz_wal_check.cpp makes it."""
+    for size in (100, 2000, SEED_BYTES_MAX - 1):
+        seeds.add("wal_check", b"\2" + content[:size])
+        seeds.add("wal_check", b"\0" + content[:size])
+    first = 7 + int.from_bytes(content[4:6], "little")  # bytes of the first fragment
+    if first + 6 > 255 or first > len(content):
+        return
+    for padding in (0, 3, 6):
+        around = content[:first] + bytes(padding) + content[first:2000]
+        for fragments in (1, 3):
+            for choice in (2, 2 | 4, 2 | 4 | 8):  # mended; a write follows; the fragments before are one write
+                seeds.add("wal_check", bytes([choice | fragments << 6, first + padding]) + around)
+    last = content[:6] + b"\4" + content[7:first]
+    seeds.add("wal_check", bytes([2 | 4 | 16 | 2 << 6, first]) + last + content[first:2000])
+
+
 def add_from_server(seeds, folder, users=False):
     bootstrap = folder / "admin.token"
     logins = ("--login", "on", "--bootstrap-file", bootstrap) if users else ()
@@ -335,10 +365,7 @@ def add_from_server(seeds, folder, users=False):
         seeds.add("access", b"\3" + b"".join(struct.pack("<H", len(part)) + part for part in changes))
         seeds.add("access", b"\2" + bootstrap.read_text().strip().encode())
     for log in sorted((folder / "data").rglob("*.log")):
-        content = log.read_bytes()
-        for size in (100, 2000, SEED_BYTES_MAX - 1):
-            seeds.add("wal_check", b"\2" + content[:size])
-            seeds.add("wal_check", b"\0" + content[:size])
+        add_log(seeds, log.read_bytes())
     copy = folder / "copy"
     shutil.copytree(folder / "data", copy)
     data = next(copy.rglob("CURRENT")).parent

@@ -174,7 +174,9 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
   // Reads beyond the limit are dropped; the note of that takes a byte.
   const std::uint64_t stored = list.stored_bytes + list.stored_values * kept_value;
   cost.stored_bytes = kStoredTransactionBytes + std::min(list.kept_bytes, result_bytes_max);
-  if (stored >= result_bytes_max) {
+  if (stored >= result_bytes_max && kept_value == result_bytes_max && result_bytes_max > 0) {
+    cost.log.stored_values = 1;  // no value is stored with more than the limit
+  } else if (stored >= result_bytes_max) {
     cost.log.bytes += std::max<std::uint64_t>(result_bytes_max, 1);
   } else {
     cost.log.bytes += list.stored_bytes;

@@ -140,6 +140,7 @@ class ClientCertificateCalls : public testing::TestWithParam<bool> {
     auto started = GrpcServer::start("127.0.0.1:0", service_.get(), options);
     EXPECT_TRUE(started.ok()) << started.status().message();
     server_ = std::move(*started);
+    server_->accept();
     service_->serve(&database_);
   }
 

@@ -92,6 +92,7 @@ class CertificateLoginTest : public testing::Test {
     auto started = GrpcServer::start("127.0.0.1:0", service_.get(), options_);
     EXPECT_TRUE(started.ok()) << started.status().message();
     server_ = std::move(*started);
+    server_->accept();
     service_->serve(&database_);
     change({.kind = AccessChange::Kind::put_role, .role = {"all", {}, {}, false, true}, .user = {}, .token = {}});
     change({.kind = AccessChange::Kind::put_user, .role = {}, .user = {"u", {"all"}, {"alice"}}, .token = {}});

@@ -31,6 +31,7 @@ class ServiceTest : public testing::Test {
     auto started = GrpcServer::start("127.0.0.1:0", &service_, options);
     EXPECT_TRUE(started.ok());
     server_ = std::move(*started);
+    server_->accept();
     stub_ = v1::KiloKV::NewStub(grpc::CreateChannel(server_->endpoint(), grpc::InsecureChannelCredentials()));
   }
 

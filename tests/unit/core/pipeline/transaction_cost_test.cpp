@@ -25,7 +25,7 @@ engine::TransactionColumns gets(int count) {
 TEST(TransactionCost, StoredResultsKeepToTheirLimit) {
   constexpr std::uint64_t kValue = 1000, kLargerValue = 100000;
   const engine::TransactionColumns columns = gets(3);
-  const std::uint64_t without = cost_of(columns, 0, true, kValue, 1).log.bytes - 1;
+  const std::uint64_t without = cost_of(columns, 0, true, kValue, 1).log.at(kValue, 1) - 1;
   const TransactionCost roomy = cost_of(columns, 0, true, kValue, 1 << 20);
   const std::uint64_t stored = roomy.log.at(kValue, 1 << 20) - without;
   for (const std::uint64_t limit : {stored - 1, stored, stored + 1}) {
@@ -34,6 +34,22 @@ TEST(TransactionCost, StoredResultsKeepToTheirLimit) {
     EXPECT_EQ(cost.log.stored_values, limit <= stored ? 0u : 3u) << limit - stored;
   }
   EXPECT_GE(roomy.log.at(kLargerValue, 1 << 20), 3 * kLargerValue);
+}
+
+// One value of the database that is as long as a stored result may be makes the cost of a GET no longer than the part
+// of a value that counts.
+TEST(TransactionCost, ALargeValueMakesBatchesOfSessionsNotMuchShorter) {
+  DatabaseOptions options;
+  const std::uint64_t limit = options.result_bytes_max;
+  const engine::TransactionColumns columns = gets(1);
+  for (const std::uint64_t largest : {limit - 100, limit, 16 * limit}) {
+    const TransactionCost cost = cost_of(columns, 0, true, largest, limit);
+    EXPECT_EQ(cost.log.stored_values, 1u) << largest;
+    EXPECT_GE(cost.log.at(largest, limit), std::min(largest, limit)) << "it bounds what is stored";
+    EXPECT_LE(cost.log.at(largest, limit), limit + 1000);
+    const std::uint64_t in_batch = kWholeBatch / BatchParts(largest, options).of(cost);
+    EXPECT_GT(in_batch, 7 * options.batch_max_bytes / 2 / limit) << "a quarter of the value counts";
+  }
 }
 
 // Transactions of all shapes: whatever is said to cost the same does, and most of what is alike is found.
