@@ -152,7 +152,9 @@ def check_offered(report, batch, rate, seconds, refusals, looks, strict):
     if leaves_out("that the load tester is faster than the server, and fills its queue"):
         return
     if not strict:
-        assert refusals > 0, "the server refused nothing"
+        # A server with little memory lets streams send less ahead. It reads short batches slower than it executes them, so
+        # they may wait at the client instead.
+        assert refusals > 0 or batch == min(IN_FLIGHT), "the server refused nothing"
         return
     assert len(refusals_per_look) >= seconds // 2 - 1 and queued, "too few looks at the server"
     assert min(refusals_per_look) > 0, "the server had a second without a refusal"
