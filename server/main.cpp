@@ -169,11 +169,11 @@ class Server {
     Result<std::unique_ptr<GrpcServer>> grpc = GrpcServer::start(options_.listen, &service_, options_.service);
     if (!grpc.ok()) return grpc.status();
     grpc_ = std::move(*grpc);
+    if (Status status = check_exposure(); !status.ok()) return status;
+    grpc_->accept();
     spdlog::info("kilokvd recovering endpoint={} data_dir={} version={} commit={}", grpc_->endpoint(),
                  options_.storage.data_dir, kVersion, kCommit);
     log_memory();
-    if (Status status = check_exposure(); !status.ok()) return status;
-    grpc_->accept();
     StorageOptions storage = options_.storage;
     storage.on_checkpoint_put_off = [](const Status& why) {
       spdlog::warn("kilokvd makes no checkpoints until the disk has room reason=\"{}\"", one_line(why.message()));
