@@ -42,7 +42,7 @@ constexpr std::uint64_t kConnectionBytes = std::uint64_t{1} << 20;
 constexpr std::int64_t kStuckMs = 300;
 // In this time, an address may lose ConnectionLimits::unread_bytes_max.
 constexpr double kLossSeconds = 10;
-// Calls of health and pings go on for days, and whoever takes long answers tells of it.
+// Calls of health and pings go on for days. A client that takes long answers sends frames about its windows.
 constexpr std::uint64_t kForgivenPerMs = 16, kForgivenPartOfTaken = 16;
 // The health check of a client is one call that stays open, and the service does not see it.
 constexpr std::uint64_t kQuietCalls = 1;

@@ -51,7 +51,7 @@ std::string fragment(Type type, std::size_t length) {
   return out + type_and_data;
 }
 
-// The fragments before the input. They end so many bytes before the end of the first block.
+// The fragments before the input. Between their end and the end of the first block, this many bytes are left.
 std::string fragments_before(const Choice& choice, std::size_t distance) {
   std::string file;
   for (std::size_t i = 0; i < choice.fragments; ++i) {

@@ -7,10 +7,9 @@
 //   Networking 6(2), 1998.
 // - A client that holds little may go on beyond this: at most one part in kLittle, or one item. The last eighth
 //   (kReserve) is for such clients alone.
-// - The last sixteenth (half of the reserve) is for such clients of addresses that hold little, too: at most one part
-// in
-//   kLittleAddress. So greedy connections cannot fill the limit, however many an address has, and in whatever order
-//   they come.
+// - The last sixteenth (half of the reserve) is for such clients of addresses that hold little, too: one part in
+//   kLittleAddress at most. So greedy connections cannot fill the limit. It does not matter how many an address has, or
+//   in which order they come.
 // - Who comes first, when nobody holds anything, may take everything in one step.
 //
 // Thread safety: all members. Under contention a client may pass its share by what it charges itself at the same
@@ -43,7 +42,7 @@ class Held {
     address_->all_.fetch_sub(amount, std::memory_order_relaxed);
   }
   std::uint64_t load() const { return own_.load(std::memory_order_relaxed); }
-  // Of all connections of the same address.
+  // What all connections of the same address hold.
   std::uint64_t of_address() const { return address_->all_.load(std::memory_order_relaxed); }
 
  private:

@@ -330,6 +330,12 @@ class FloodTest : public ConnectionsTest {
     }));
     return reports_.empty() ? "" : reports_.front();
   }
+  void connect_many(std::size_t count, std::vector<Descriptor>* clients) {
+    while (clients->size() < count) {
+      clients->push_back(connect(2));
+      ASSERT_TRUE(soon([&] { return handed_over() == clients->size(); }));
+    }
+  }
   // Sends until the connection is cut off.
   testing::AssertionResult is_cut(const Descriptor& client) {
     return soon([&] { return !send(client, kMessageBytesMax); });
@@ -482,10 +488,7 @@ TEST_F(FloodTest, MessagesThatGetTheirEndAreNotHeld) {
   start(limits(10, 10));
   find({.started = 2, .answered = 1});
   std::vector<Descriptor> clients;
-  for (int i = 0; i < 5; ++i) {
-    clients.push_back(connect(2));
-    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
-  }
+  connect_many(5, &clients);
   for (int round = 0; round < 5; ++round) {
     accounted_ += kConnectionBytes + kMessageBytesMax;
     for (const Descriptor& client : clients) ASSERT_TRUE(send(client, kConnectionBytes + kMessageBytesMax));
@@ -499,10 +502,7 @@ TEST_F(FloodTest, OneMessageThatGetsItsEndDoesNotHideOthers) {
   start(limits(10, 10));
   find({.started = 2, .answered = 1});
   std::vector<Descriptor> clients;
-  for (int i = 0; i < 5; ++i) {
-    clients.push_back(connect(2));
-    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
-  }
+  connect_many(5, &clients);
   for (const Descriptor& client : clients) ASSERT_TRUE(send(client, kConnectionBytes + kMessageBytesMax));
   EXPECT_TRUE(soon([&] {
     accounted_ += 100;
