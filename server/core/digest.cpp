@@ -23,26 +23,25 @@ class DigestWriter {
  public:
   DigestWriter() { XXH3_128bits_reset(&state_); }
 
-  template <class T>
-  void put(T value) {
-    if (used_ + sizeof value > block_.size()) {
-      flush();
-    }
-    std::memcpy(block_.data() + used_, &value, sizeof value);
-    used_ += sizeof value;
+  template <class... T>
+  void put(T... values) {
+    make_room((sizeof values + ...));
+    (copy(&values, sizeof values), ...);
   }
 
   void put_bytes(std::string_view bytes) {
     put(bytes.size());
-    if (used_ + bytes.size() > block_.size()) {
-      flush();
+    if (bytes.size() == kUsualKeyBytes) {
+      make_room(kUsualKeyBytes);
+      copy(bytes.data(), kUsualKeyBytes);  // the compiler inlines this copy
+      return;
     }
+    make_room(bytes.size());
     if (bytes.size() > block_.size()) {
       XXH3_128bits_update(&state_, bytes.data(), bytes.size());
       return;
     }
-    std::memcpy(block_.data() + used_, bytes.data(), bytes.size());
-    used_ += bytes.size();
+    copy(bytes.data(), bytes.size());
   }
 
   Hash128 finish() {
@@ -52,6 +51,16 @@ class DigestWriter {
   }
 
  private:
+  static constexpr std::size_t kUsualKeyBytes = 16;
+
+  void make_room(std::size_t bytes) {
+    if (used_ + bytes > block_.size()) [[unlikely]]
+      flush();
+  }
+  void copy(const void* from, std::size_t bytes) {
+    std::memcpy(block_.data() + used_, from, bytes);
+    used_ += bytes;
+  }
   void flush() {
     XXH3_128bits_update(&state_, block_.data(), used_);
     used_ = 0;
@@ -64,8 +73,7 @@ class DigestWriter {
 
 void put_guard(const TransactionColumns& columns, std::size_t g, DigestWriter* writer) {
   const auto kind = static_cast<GuardKind>(columns.guard_kind[g]);
-  writer->put(columns.guard_kind[g]);
-  writer->put(columns.guard_on_false[g]);
+  writer->put(columns.guard_kind[g], columns.guard_on_false[g]);
   if (uses_range(kind)) {
     writer->put_bytes(columns.range_from(columns.guard_key[g]));
     writer->put_bytes(columns.range_to(columns.guard_key[g]));
@@ -88,14 +96,17 @@ void put_guard(const TransactionColumns& columns, std::size_t g, DigestWriter* w
 }
 
 void put_operand(const TransactionColumns& columns, std::size_t m, DigestWriter* writer) {
-  writer->put(columns.op_operand[m]);
-  switch (static_cast<Operand>(columns.op_operand[m])) {
-    case Operand::bytes: writer->put_bytes(columns.value(static_cast<std::size_t>(columns.op_value[m]))); break;
+  const std::uint8_t operand = columns.op_operand[m];
+  switch (static_cast<Operand>(operand)) {
+    case Operand::bytes:
+      writer->put(operand);
+      writer->put_bytes(columns.value(static_cast<std::size_t>(columns.op_value[m])));
+      break;
     case Operand::integer:
     case Operand::get:
-    case Operand::get_negated: writer->put(columns.op_value[m]); break;
+    case Operand::get_negated: writer->put(operand, columns.op_value[m]); break;
     case Operand::commit_version:
-    case Operand::batch_time: break;
+    case Operand::batch_time: writer->put(operand); break;
   }
 }
 
@@ -125,11 +136,8 @@ Hash128 digest_of(const TransactionColumns& columns) {
   writer.put(columns.size());
   for (std::size_t t = 0; t < columns.size(); ++t) {
     const std::uint32_t guard_begin = columns.guard_begin(t), then_begin = columns.then_begin(t);
-    writer.put(columns.precedence[t]);
-    writer.put(columns.wait_timeout_us[t]);
-    writer.put(columns.guard_end[t] - guard_begin);
-    writer.put(columns.then_end[t] - then_begin);
-    writer.put(columns.else_end[t] - columns.then_end[t]);
+    writer.put(columns.precedence[t], columns.wait_timeout_us[t], columns.guard_end[t] - guard_begin,
+               columns.then_end[t] - then_begin, columns.else_end[t] - columns.then_end[t]);
     for (std::uint32_t g = guard_begin; g < columns.guard_end[t]; ++g) {
       put_guard(columns, g, &writer);
     }

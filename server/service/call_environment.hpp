@@ -33,8 +33,8 @@ struct CallEnvironment {
     return taken;
   }
 
-  // Decodes `message` by `work(&message)`, as DecodeQueue::run says. A long message leaves gRPC's memory first: when
-  // that memory is full, gRPC ends connections, and it does not look whose they are.
+  // Decodes `message` by `work(&message)`, as DecodeQueue::run says. A message that has to wait leaves gRPC's memory:
+  // when that memory is full, gRPC ends connections, and it does not look whose they are.
   template <class Work>
   Status decode_by(const std::shared_ptr<Client>& client, grpc::ByteBuffer* message, const Work& work) {
     const Result<Database*> database = gate.get();
@@ -45,8 +45,9 @@ struct CallEnvironment {
     }
     const std::uint64_t queued_max =
         database.ok() ? 2 * std::uint64_t{(*database)->options().batch_max_transactions} : UINT64_MAX;
-    *message = copy_out(*message);
-    return decode.run(client, bytes, queued_max, [own = *message, work]() mutable { work(&own); });
+    return decode.run(
+        client, bytes, queued_max, [&] { work(message); },
+        [&] { return [own = copy_out(*message), work]() mutable { work(&own); }; });
   }
 };
 

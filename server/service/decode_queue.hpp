@@ -39,18 +39,19 @@ class DecodeQueue {
   DecodeQueue(const DecodeQueue&) = delete;
   DecodeQueue& operator=(const DecodeQueue&) = delete;
 
-  // Runs `work`, which decodes a long message of this length: at once, or later. RESOURCE_EXHAUSTED, and `work` never
-  // runs: too many bytes wait, of all clients or of this one. `queued_max`: the client's transactions in the admission
-  // queue with which its messages stay here.
-  template <class Work>
-  Status run(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max, Work work) {
+  // Decodes a long message of this length: now, by `work()`, or later, by the function that `keep()` returns. That one
+  // owns what it needs. RESOURCE_EXHAUSTED, and neither is called: too many bytes wait, of all clients or of this one.
+  // `queued_max`: the client's transactions in the admission queue with which its messages stay here.
+  template <class Work, class Keep>
+  Status run(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max, const Work& work,
+             const Keep& keep) {
     if (may_run_here(*client, bytes, queued_max)) {
       work();
       here_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
       return {};
     }
     if (Status status = bytes_.charge(client->account(&Client::undecoded_bytes), bytes); !status.ok()) return status;
-    wait(client, bytes, queued_max, std::move(work));
+    wait(client, bytes, queued_max, keep());
     return {};
   }
   // Runs everything that waits, and returns when nothing waits or runs.

@@ -23,8 +23,12 @@ class DecodeQueueTest : public ::testing::Test {
   // Messages of this client are decoded only after open_gate().
   void close_gate(const std::shared_ptr<Client>& client) { client->queued_transactions.add(10); }
   void open_gate(const std::shared_ptr<Client>& client) { client->queued_transactions.subtract(10); }
+  Status decode(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max,
+                const std::function<void()>& work) {
+    return queue.run(client, bytes, queued_max, work, [&] { return work; });
+  }
   Status send(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max = 10) {
-    return queue.run(client, bytes, queued_max, [this, client] {
+    return decode(client, bytes, queued_max, [this, client] {
       const std::lock_guard lock(mutex_);
       decoded_.push_back(client->name);
     });
@@ -41,7 +45,7 @@ class DecodeQueueTest : public ::testing::Test {
     for (std::size_t i = 0; i < queue.threads(); ++i) {
       std::promise<void> began;
       auto beginning = began.get_future();
-      EXPECT_TRUE(queue.run(busy, kLong, kAny, [&began, waiting] { began.set_value(), waiting.wait(); }).ok());
+      EXPECT_TRUE(decode(busy, kLong, kAny, [&began, waiting] { began.set_value(), waiting.wait(); }).ok());
       beginning.wait();
     }
     return done;
@@ -75,7 +79,7 @@ class DecodeHereTest : public DecodeQueueTest {
   std::thread::id run(
       std::uint64_t bytes, const std::function<void()>& work = [] {}) {
     std::promise<std::thread::id> ran;
-    EXPECT_TRUE(queue.run(light, bytes, kAny, [&] { work(), ran.set_value(std::this_thread::get_id()); }).ok());
+    EXPECT_TRUE(decode(light, bytes, kAny, [&] { work(), ran.set_value(std::this_thread::get_id()); }).ok());
     return ran.get_future().get();
   }
   const std::thread::id here = std::this_thread::get_id();
