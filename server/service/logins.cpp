@@ -59,9 +59,11 @@ Result<std::shared_ptr<const Login>> Logins::login_of(const grpc::CallbackServer
     if (peer == nullptr) break;
     const std::vector<grpc::string_ref> names = peer->FindPropertyValues(property);
     for (const grpc::string_ref& name : names) {
-      if (const User* user = table.user_of_certificate(view_of(name))) {
-        return std::make_shared<const Login>(
-            Login{.user = user->name, .token = {}, .certificate = std::string(view_of(name))});
+      if (const CertificateHolder* holder = table.holder_of(view_of(name))) {
+        return std::make_shared<const Login>(Login{.user = holder->user,
+                                                   .token = {},
+                                                   .certificate = std::string(view_of(name)),
+                                                   .certificate_since = holder->since});
       }
       if (seen.empty()) seen = view_of(name);
     }

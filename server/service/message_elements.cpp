@@ -65,6 +65,13 @@ std::size_t kind_of(const FieldDescriptor& field) {
   return kNoKind;
 }
 
+// Whether an element of this list can come so. If not, the parse keeps its bytes as those of an unknown field.
+bool is_element(const FieldDescriptor& list, WireFormatLite::WireType wire) {
+  const auto type = static_cast<WireFormatLite::FieldType>(list.type());
+  return wire == WireFormatLite::WireTypeForFieldType(type) ||
+         (list.is_packable() && wire == WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+}
+
 class Walk {
  public:
   explicit Walk(CodedInputStream* input) : input_(input) {}
@@ -92,7 +99,7 @@ class Walk {
       if (wire == WireFormatLite::WIRETYPE_START_GROUP || wire == WireFormatLite::WIRETYPE_END_GROUP) {
         return malformed(type);
       }
-      if (field == nullptr || !field->is_repeated()) {
+      if (field == nullptr || !field->is_repeated() || !is_element(*field, wire)) {
         if (++others > kOtherFieldsMax) return too_many_fields(type);
       }
       if (field != nullptr && field->message_type() != nullptr && wire == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {

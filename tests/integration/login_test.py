@@ -56,8 +56,8 @@ class LoginTest(unittest.TestCase):
         flags = ["--token-file", str(token)] if token else []
         return [str(BIN / program), *words, "--endpoint", self.server.endpoint, *flags]
 
-    def run_as(self, token, *words, code=OK, stdin=None):
-        done = subprocess.run(self.command(*words, token=token), input=stdin, capture_output=True, text=True, timeout=60)
+    def run_as(self, token, *words, code=OK, stdin=None, program="kilokv"):
+        done = subprocess.run(self.command(*words, token=token, program=program), input=stdin, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, code, f"{words}: {done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
@@ -251,17 +251,21 @@ class LoginTest(unittest.TestCase):
     def parked(self):
         return [json.loads(line) for line in self.as_admin("--output", "json", "parked", "list").splitlines()]
 
-    def park(self, token, key):
+    def park(self, token, key, *flags):
         """Starts a withdrawal that waits for a deposit."""
+        before = len(self.parked())
+        waiting = self.begin_to_wait(self.command("--timeout", "60s", "txn", *flags, token=token), key)
+        until(lambda: len(self.parked()) > before, "a parked transaction")
+        return waiting
+
+    def begin_to_wait(self, command, key):
         transaction = {"guards": [{"key": key, "is": "ge", "value": 10, "when_false": "wait"}], "wait_timeout_ms": 60000,
                        "then": [{"op": "add", "key": key, "delta": -10}]}
-        before = len(self.parked())
-        waiting = subprocess.Popen(self.command("--timeout", "60s", "txn", token=token), stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        waiting = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True)
         self.addCleanup(end, waiting)
         waiting.stdin.write(json.dumps(transaction))
         waiting.stdin.close()
-        until(lambda: len(self.parked()) > before, "a parked transaction")
         return waiting
 
     def end_of(self, waiting):
@@ -283,6 +287,24 @@ class LoginTest(unittest.TestCase):
                 self.as_admin("put", "account/7", "100")
                 self.assertIn("100", self.as_admin("get", "account/7"))
                 self.assertIn("PERMISSION_DENIED", self.end_of(waiting))
+                self.as_admin("del", "account/7")
+
+    def test_what_was_parked_without_a_call_does_not_run_after_a_revoke(self):
+        teller = self.user("teller", "--read", "account/", "--write", "account/")
+        for revoke in (("role", "revoke", "role-teller", "--write", "account/"), ("user", "remove", "teller")):
+            with self.subTest(revoke):
+                teller.unlink()
+                teller = self.user("teller", "--read", "account/", "--write", "account/")
+                waiting = self.park(teller, "account/7", "--detached")
+                connections = self.sockets_of(waiting.pid)
+                self.assertTrue(connections)
+                waiting.kill()
+                until(lambda: not connections & self.sockets_of_server(), "the end of the client's connections")
+                self.assertEqual(len(self.parked()), 1, "it is detached")
+                self.as_admin(*revoke)
+                self.assertEqual(self.parked(), [])
+                self.as_admin("put", "account/7", "100")
+                self.assertIn("100", self.as_admin("get", "account/7"))
                 self.as_admin("del", "account/7")
 
     def test_a_removed_token_does_not_count(self):
@@ -412,6 +434,15 @@ class LoginTest(unittest.TestCase):
         for form in forms:
             self.assertNotIn(form, said, "the secret under which keys are hashed")
 
+    def test_no_secret_is_in_a_history(self):
+        history = self.folder / "bench.history"
+        self.run_as(self.admin, "run", "--duration", "200ms", "--keys", "100", "--history", str(history),
+                    program="kilokv-bench")
+        content = history.read_bytes()
+        self.assertIn(b'"outcome"', content)
+        for form in forms_of_token(self.admin.read_text().strip()):
+            self.assertNotIn(form, content)
+
     def command_lines(self, token):
         """Those of the server and of all clients while they run, and what the clients print."""
         waiting = self.park(token, "account/7")
@@ -517,7 +548,15 @@ class LoginTest(unittest.TestCase):
         self.assertIn('user "alice" has no', run(alice, "put", "other", "5", code=DENIED))
         run(mallory, "get", "account/1", code=LOGIN_FAILED)
         run(mallory, "get", "account/1", token=self.admin)  # a token counts before a certificate
+        parked = lambda: run(alice, "--output", "json", "parked", "list", token=self.admin).splitlines()  # noqa: E731
+        waiting = self.begin_to_wait([*server.command("kilokv", "--timeout", "60s", "txn"), "--tls-ca",
+                                      str(authority.certificate), *alice.flags()], "account/9")
+        until(lambda: len(parked()) == 1, "a parked transaction")
         run(alice, "user", "set", "alice", "--remove-certificate", "alice", token=self.admin)
+        self.assertEqual(parked(), [])
+        self.assertIn("PERMISSION_DENIED", self.end_of(waiting))
+        run(alice, "put", "account/9", "100", token=self.admin)
+        self.assertIn("100", run(alice, "get", "account/9", token=self.admin))
         run(alice, "get", "account/1", code=LOGIN_FAILED)
         run(alice, "user", "set", "alice", "--certificate", "alice", token=self.admin)
         run(alice, "get", "account/1")
@@ -555,6 +594,42 @@ class LoginTest(unittest.TestCase):
             if login[0] in flags:
                 (self.folder / "other.token").unlink()
         self.assertRegex(self.as_admin("status"), "(?m)^insecure +false$")
+
+    def test_no_token_goes_to_another_machine_without_tls(self):
+        """The address 0.0.0.0 leads to this machine, but is none of its own."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(0)
+            port = listener.getsockname()[1]
+            for program, words in (("kilokv", ("--timeout", "1s", "get", "a")), ("kilokv-bank", ("audit",)),
+                                   ("kilokv-bench", ("run", "--duration", "1s"))):
+                command = [str(BIN / program), *words, "--endpoint"]
+                by_file, by_variable = (["--token-file", str(self.admin)], {}), \
+                    ([], {"KILOKV_CLIENT_TOKEN": self.admin.read_text().strip()})
+                for flags, variables in (by_file, by_variable):
+                    with self.subTest(program, flags=flags):
+                        done = subprocess.run([*command, f"0.0.0.0:{port}", *flags], capture_output=True, text=True,
+                                              timeout=60, env={**os.environ, **variables})
+                        self.assertNotEqual(done.returncode, OK)
+                        self.assertIn("without TLS", done.stdout + done.stderr)
+                        self.assertRaises(BlockingIOError, listener.accept)
+                # With an address of this machine the program does connect.
+                client = subprocess.Popen([*command, f"127.0.0.1:{port}", *by_file[0]], stdin=subprocess.DEVNULL,
+                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                self.addCleanup(end, client)
+                listener.settimeout(30)
+                listener.accept()[0].close()
+                client.kill()
+                client.wait()
+                listener.settimeout(0)
+                self.accept_all(listener)
+
+    @staticmethod
+    def accept_all(listener):
+        try:
+            while True:
+                listener.accept()[0].close()
+        except BlockingIOError:
+            pass
 
     def test_the_commands_of_the_document(self):
         """The commands of docs/security.md for logins, in their order, in an empty folder."""

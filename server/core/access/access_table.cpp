@@ -181,7 +181,7 @@ std::size_t AccessTable::bytes() const {
     sum += kNode + of_text(name) + sizeof(User) + name.size();
     sum += kNode + of_text(name) + kBlock + sizeof(Rights);
     for (const std::string& certificate : user.certificates) {
-      sum += of_text(certificate) + kNode + of_text(certificate) + of_text(name);
+      sum += of_text(certificate) + kNode + of_text(certificate) + sizeof(CertificateHolder) + name.size();
     }
     for (const std::string& role : user.roles) {
       sum += of_text(role);
@@ -209,16 +209,17 @@ Status AccessTable::check_user(const User& user) const {
       return Status::invalid({"certificates", "1 to " + std::to_string(kCertificateBytesMax) + " bytes",
                               std::to_string(name.size()) + " bytes", ""});
     }
-    const User* const other = user_of_certificate(name);
-    if (other == nullptr || other->name == user.name) continue;
+    const CertificateHolder* const other = holder_of(name);
+    if (other == nullptr || other->user == user.name) continue;
     std::string actual(1, '"');
-    actual.append(short_line(name)).append("\", which user \"").append(other->name).append("\" has");
+    actual.append(short_line(name)).append("\", which user \"").append(other->user).append("\" has");
     return Status::invalid({"certificates", "names that no other user has", std::move(actual), ""});
   }
   return status;
 }
 
 void AccessTable::apply(const AccessChange& change) {
+  ++changes_;
   switch (change.kind) {
     case Kind::put_role: {
       roles_.insert_or_assign(change.role.name, change.role);
@@ -234,13 +235,12 @@ void AccessTable::apply(const AccessChange& change) {
       }
       break;
     case Kind::put_user:
-      forget_certificates(change.user.name);
+      set_certificates(change.user.name, change.user.certificates);
       users_.insert_or_assign(change.user.name, change.user);
-      for (const std::string& name : change.user.certificates) certificates_.insert_or_assign(name, change.user.name);
       find_rights(change.user.name);
       break;
     case Kind::remove_user:
-      forget_certificates(change.user.name);
+      set_certificates(change.user.name, {});
       std::erase_if(tokens_, [&](const auto& entry) { return entry.second.user == change.user.name; });
       users_.erase(change.user.name);
       rights_.erase(change.user.name);
@@ -250,10 +250,13 @@ void AccessTable::apply(const AccessChange& change) {
   }
 }
 
-void AccessTable::forget_certificates(const std::string& user) {
-  const auto found = users_.find(user);
-  if (found == users_.end()) return;
-  for (const std::string& name : found->second.certificates) certificates_.erase(name);
+void AccessTable::set_certificates(const std::string& user, const std::vector<std::string>& names) {
+  if (const auto found = users_.find(user); found != users_.end()) {
+    for (const std::string& name : found->second.certificates) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) certificates_.erase(name);
+    }
+  }
+  for (const std::string& name : names) certificates_.try_emplace(name, CertificateHolder{user, changes_});
 }
 
 void AccessTable::find_rights(const std::string& user) {
@@ -279,7 +282,7 @@ bool AccessTable::has_admin(bool with_certificates) const {
     return found != rights_.end() && found->second->admin;
   };
   return (with_certificates && std::any_of(certificates_.begin(), certificates_.end(),
-                                           [&](const auto& entry) { return is_admin(entry.second); })) ||
+                                           [&](const auto& entry) { return is_admin(entry.second.user); })) ||
          std::any_of(tokens_.begin(), tokens_.end(),
                      [&](const auto& entry) { return entry.second.expires_us == 0 && is_admin(entry.second.user); });
 }
@@ -289,8 +292,8 @@ std::shared_ptr<const Rights> AccessTable::rights(const Login& login) const {
     const auto token = tokens_.find(login.token);
     if (token == tokens_.end() || token->second.user != login.user) return nullptr;
   } else {
-    const auto name = certificates_.find(login.certificate);
-    if (name == certificates_.end() || name->second != login.user) return nullptr;
+    const CertificateHolder* const holder = holder_of(login.certificate);
+    if (holder == nullptr || holder->user != login.user || holder->since != login.certificate_since) return nullptr;
   }
   const auto found = rights_.find(login.user);
   return found == rights_.end() ? nullptr : found->second;
@@ -301,11 +304,9 @@ std::uint32_t AccessTable::weight(std::string_view user) const {
   return found == users_.end() ? 1 : found->second.weight;
 }
 
-const User* AccessTable::user_of_certificate(std::string_view certificate) const {
-  const auto name = certificates_.find(certificate);
-  if (name == certificates_.end()) return nullptr;
-  const auto user = users_.find(name->second);
-  return user == users_.end() ? nullptr : &user->second;
+const CertificateHolder* AccessTable::holder_of(std::string_view certificate) const {
+  const auto found = certificates_.find(certificate);
+  return found == certificates_.end() ? nullptr : &found->second;
 }
 
 Hash128 AccessTable::hash() const { return empty() ? Hash128{} : digest_of(encode_table(*this)); }

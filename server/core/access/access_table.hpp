@@ -74,12 +74,20 @@ struct Rights {
   bool metrics = false;
 };
 
+// Who logs in with a name in a certificate. `since` is another number each time the name is given, so that a name which
+// was taken away and given again is not the same login.
+struct CertificateHolder {
+  std::string user;
+  std::uint64_t since = 0;
+};
+
 // How a client has logged in.
 struct Login {
   std::string user;
   std::string token;        // the id of its token; empty: by certificate
   std::string certificate;  // the name in the client's certificate; empty: by token
-  TimeUs expires_us = 0;    // 0: never
+  std::uint64_t certificate_since = 0;
+  TimeUs expires_us = 0;  // 0: never
 
   bool expired(TimeUs now_us) const { return expires_us != 0 && expires_us <= now_us; }
 };
@@ -121,8 +129,8 @@ class AccessTable {
   std::shared_ptr<const Rights> rights(const Login& login) const;
   // The weight of this user; 1 if there is none.
   std::uint32_t weight(std::string_view user) const;
-  // The user with this name in its certificates; null if there is none.
-  const User* user_of_certificate(std::string_view certificate) const;
+  // Null if no user has this name in its certificates.
+  const CertificateHolder* holder_of(std::string_view certificate) const;
 
   // A hash of everything in the table; 0 if it is empty. The same contents have the same hash.
   Hash128 hash() const;
@@ -131,12 +139,14 @@ class AccessTable {
   Status check(const AccessChange& change) const;
   Status check_user(const User& user) const;
   void find_rights(const std::string& user);
-  void forget_certificates(const std::string& user);
+  // Those that the user has already stay as they are.
+  void set_certificates(const std::string& user, const std::vector<std::string>& names);
 
   std::map<std::string, Role, std::less<>> roles_;
   std::map<std::string, User, std::less<>> users_;
   std::map<std::string, Token, std::less<>> tokens_;
-  std::map<std::string, std::string, std::less<>> certificates_;  // name in a certificate -> user
+  std::map<std::string, CertificateHolder, std::less<>> certificates_;  // by the name in the certificate
+  std::uint64_t changes_ = 0;                                           // of this process: no login outlives it
   std::map<std::string, std::shared_ptr<const Rights>, std::less<>> rights_;
 };
 

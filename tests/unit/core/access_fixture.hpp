@@ -73,14 +73,21 @@ class AccessFixture : public CoreFixture {
                                            std::optional<SessionId> session = {}, std::uint64_t number = 0,
                                            std::uint64_t acknowledged_through = 0, std::uint64_t uploaded_keys = 0) {
     auto request = database->acquire_request();
+    request->identity = {session, number, acknowledged_through, {}};
+    request->uploaded_keys = uploaded_keys;
+    return send(std::move(request), login_of(name, token_id), build);
+  }
+  std::shared_ptr<RecordingSink> submit_with(const std::shared_ptr<const Login>& login, const Build& build) {
+    return send(database->acquire_request(), login, build);
+  }
+  std::shared_ptr<RecordingSink> send(std::unique_ptr<Request> request, const std::shared_ptr<const Login>& login,
+                                      const Build& build) {
     engine::ColumnsBuilder builder(&request->transactions, database->key_secret());
     build(builder);
     auto sink = std::make_shared<RecordingSink>();
-    request->identity = {session, number, acknowledged_through, {}};
-    request->uploaded_keys = uploaded_keys;
     request->sink = sink;
-    request->client = client_of(name);
-    request->login = login_of(name, token_id);
+    request->client = client_of(login->user);
+    request->login = login;
     database->submit(std::move(request));
     return sink;
   }

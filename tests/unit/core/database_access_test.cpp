@@ -287,6 +287,35 @@ TEST_F(DatabaseAccessTest, WhatIsQueuedWhenARevokeComesDoesNotRun) {
   EXPECT_TRUE(denied(later));
 }
 
+// The name of a certificate is the same before and after, but what was queued before was taken away.
+TEST_F(DatabaseAccessTest, ACertificateNameThatIsGivenAgainIsAnotherLogin) {
+  AccessChange with_name = user("alice", {"teller"});
+  with_name.user.certificates = {"alice.example"};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    sim.scheduler.reseed(seed);
+    change(with_name);
+    const CertificateHolder* const holder = database->access().latest()->holder_of("alice.example");
+    ASSERT_NE(holder, nullptr);
+    const auto login = std::make_shared<const Login>(
+        Login{.user = "alice", .token = {}, .certificate = "alice.example", .certificate_since = holder->since});
+    change(user("carol", {}));
+    change(with_name);
+    const auto before = submit_with(login, adding("a1"));
+    settle();
+    EXPECT_EQ(before->outcome(0), Outcome::committed) << "a change that leaves the name takes nothing away";
+
+    const auto queued = submit_with(login, adding("a1"));
+    const auto taken = post_change(seed % 2 == 0 ? user("alice", {"teller"}) : removal(Kind::remove_user, "alice"));
+    const auto given = post_change(with_name);
+    settle();
+    ASSERT_TRUE(*taken && (*taken)->ok() && *given && (*given)->ok());
+    EXPECT_TRUE(denied(queued)) << seed;
+    const auto later = submit_with(login, adding("a1"));
+    settle();
+    EXPECT_TRUE(denied(later)) << seed;
+  }
+}
+
 // A request of several batches, of which the first transaction is parked and may run, and the rest is denied. It ends
 // once, in whatever order the workers run, and its retry after the right was given back applies what is left once.
 TEST_F(DatabaseAccessTest, ARequestOfWhichTheRestIsDeniedEndsOnce) {

@@ -108,6 +108,12 @@ TEST(LongMessages, ManyAlternatives) {
   expect_refused(part(2, many(part(1, ""))) + part(3, ""), "rows or columns", "");
 }
 
+// The parse keeps an element of a wrong type as an unknown field.
+TEST(LongMessages, ManyElementsOfAWrongType) {
+  expect_refused(part(3, many(tag(1, 0) + "\x01")), "64 fields", "");
+  expect_refused(part(3, many(tag(1, 1) + "abcdefgh")), "64 fields", "");
+}
+
 template <class Message>
 void expect_short(const std::string& bytes, const std::string& limit) {
   grpc::ByteBuffer buffer = buffer_of(bytes);

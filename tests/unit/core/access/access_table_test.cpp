@@ -42,8 +42,10 @@ AccessChange removal(Kind kind, const std::string& name) {
 }
 
 Login with_token(const std::string& of, const std::string& id) { return {.user = of, .token = id, .certificate = {}}; }
-Login with_certificate(const std::string& of, const std::string& name) {
-  return {.user = of, .token = {}, .certificate = name};
+// A login made now.
+Login with_certificate(const AccessTable& table, const std::string& of, const std::string& name) {
+  const CertificateHolder* const holder = table.holder_of(name);
+  return {.user = of, .token = {}, .certificate = name, .certificate_since = holder == nullptr ? 0 : holder->since};
 }
 
 Status check(const AccessTable& table, const AccessChange& change, bool with_certificates = true) {
@@ -76,19 +78,25 @@ TEST_F(AccessTableTest, AUserHasTheRightsOfAllItsRoles) {
   EXPECT_TRUE(alice->write.contains("z"));
   EXPECT_FALSE(alice->admin);
   EXPECT_TRUE(table_.rights(with_token("bob", "t2"))->admin);
-  EXPECT_EQ(table_.rights(with_certificate("alice", "alice.example")), alice);
+  EXPECT_EQ(table_.rights(with_certificate(table_, "alice", "alice.example")), alice);
 }
 
 TEST_F(AccessTableTest, ALoginCountsWhileItsTokenAndItsUserAreThere) {
   EXPECT_EQ(table_.rights(with_token("alice", "t2")), nullptr);  // the token of another
   EXPECT_EQ(table_.rights(with_token("carol", "t1")), nullptr);
-  EXPECT_EQ(table_.rights(with_certificate("bob", "alice.example")), nullptr);
-  EXPECT_EQ(table_.rights(with_certificate("alice", "")), nullptr);
+  EXPECT_EQ(table_.rights(with_certificate(table_, "bob", "alice.example")), nullptr);
+  EXPECT_EQ(table_.rights(with_certificate(table_, "alice", "")), nullptr);
   make(removal(Kind::remove_token, "t1"));
   EXPECT_EQ(table_.rights(with_token("alice", "t1")), nullptr);
-  EXPECT_NE(table_.rights(with_certificate("alice", "alice.example")), nullptr);
+  const Login alice = with_certificate(table_, "alice", "alice.example");
+  make(user("alice", {"boss"}, {"alice.example", "alice.other"}));
+  EXPECT_NE(table_.rights(alice), nullptr);
+  EXPECT_NE(table_.rights(with_certificate(table_, "alice", "alice.other")), nullptr);
   make(user("alice", {"teller"}));  // without the certificate
-  EXPECT_EQ(table_.rights(with_certificate("alice", "alice.example")), nullptr);
+  EXPECT_EQ(table_.rights(alice), nullptr);
+  make(user("alice", {"teller"}, {"alice.example"}));
+  EXPECT_EQ(table_.rights(alice), nullptr) << "the name was given again: that is another login";
+  EXPECT_NE(table_.rights(with_certificate(table_, "alice", "alice.example")), nullptr);
   make(token("t3", "alice"));
   make(removal(Kind::remove_user, "alice"));
   EXPECT_EQ(table_.rights(with_token("alice", "t3")), nullptr);
