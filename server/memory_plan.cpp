@@ -52,6 +52,7 @@ void cut_bounds(std::uint64_t limit, ServerOptions* options) {
     cut(bound, limit, options->given);
   }
   cut(Bound<std::uint32_t>{"scans-in-flight-max", &core.scans_in_flight_max, 2}, limit, options->given);
+  cut(Bound<std::uint32_t>{"connections-max", &service.connections_max, 512}, limit, options->given);
 }
 
 std::uint64_t sum_of(const ServerOptions& options) {
@@ -104,9 +105,14 @@ std::uint64_t storage_bound_of(const ServerOptions& options) {
 }
 
 std::vector<MemoryOwner> memory_bounds(const ServerOptions& options) {
-  return {{"calls", 0, options.service.calls_bytes_max}, {"answers", 0, options.service.answers_bytes_max},
-          {"grpc", 0, options.service.grpc_memory_max},  {"decoding", 0, options.service.decoding_bytes()},
-          {"storage", 0, storage_bound_of(options)},     {"process", kProcessBytes, kProcessBytes}};
+  const ServiceOptions& service = options.service;
+  return {{"connections", 0, service.connection_bytes(service.connections_max)},
+          {"calls", 0, service.calls_bytes_max},
+          {"answers", 0, service.answers_bytes_max},
+          {"grpc", 0, service.grpc_memory_max},
+          {"decoding", 0, service.decoding_bytes()},
+          {"storage", 0, storage_bound_of(options)},
+          {"process", kProcessBytes, kProcessBytes}};
 }
 
 Status plan_memory(std::uint64_t usable_bytes, ServerOptions* options) {

@@ -3,6 +3,7 @@
 
 #include <grpcpp/server_context.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -24,6 +25,7 @@ struct CallEnvironment {
   DatabaseGate gate = {};
   Logins logins{options, &gate};
   OpenCalls calls = {};
+  std::atomic<std::uint32_t> open_connections{0};
   DecodeQueue decode{options.waiting_messages_max(), "--grpc-memory-max"};
 
   // Takes the bytes of a request, as take_bytes() does, and counts them for their connection.

@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "server/core/one_line.hpp"
@@ -156,7 +157,9 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
       .cancels_max = options.connection_cancels_max,
       .opens_max = options.connection_opens_max};
   Connections::Callbacks callbacks;
-  callbacks.hand_over = [acceptor](int socket, Descriptor connection) {
+  std::atomic<std::uint32_t>* const open_connections = &service->environment()->open_connections;
+  callbacks.hand_over = [acceptor, open_connections](int socket, Descriptor connection) {
+    open_connections->fetch_add(1, std::memory_order_relaxed);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = socket;
     parameters.fd = connection.release();
@@ -169,7 +172,10 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   callbacks.accounted = [logins](const std::string& peer) { return logins->accounted(peer).bytes; };
   callbacks.served = [logins](const std::string& peer) { return logins->accounted(peer).open_calls; };
   callbacks.take_ended = [logins] { return logins->take_lost_connections(); };
-  callbacks.on_end = [logins](const std::string& peer) { logins->forget_connection(peer); };
+  callbacks.on_end = [logins, open_connections](const std::string& peer) {
+    open_connections->fetch_sub(1, std::memory_order_relaxed);
+    logins->forget_connection(peer);
+  };
   callbacks.on_report = log_connections;
   started->connections_ = std::make_unique<Connections>(std::move(*listener), limits, std::move(callbacks));
   return started;

@@ -448,6 +448,8 @@ grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* con
 void KiloKvService::fill_memory(const DatabaseStatus& status, v1::MemorySection* section) const {
   std::vector<MemoryOwner> owners = status.memory;
   const ServiceOptions& options = environment_.options;
+  owners.push_back({"connections", options.connection_bytes(environment_.open_connections.load()),
+                    options.connection_bytes(options.connections_max)});
   owners.push_back({"calls", environment_.logins.open_call_bytes(), options.calls_bytes_max});
   owners.push_back({"answers", environment_.answers.unsent_bytes(), options.answers_bytes_max});
   owners.push_back({"grpc", options.grpc_memory_max, options.grpc_memory_max});

@@ -30,7 +30,7 @@ std::uint64_t sum_of_bounds(const ServerOptions& options) {
 }
 
 TEST(MemoryPlan, TheBoundsFillTheLimit) {
-  for (const std::uint64_t limit : {450 * kMiB, 512 * kMiB, kGiB, 3 * kGiB, 16 * kGiB, 100 * kGiB}) {
+  for (const std::uint64_t limit : {464 * kMiB, 512 * kMiB, kGiB, 3 * kGiB, 16 * kGiB, 100 * kGiB}) {
     ServerOptions options = with_limit(limit);
     ASSERT_TRUE(plan_memory(64 * kGiB, &options).ok()) << limit;
     EXPECT_EQ(sum_of_bounds(options), limit);
@@ -62,7 +62,11 @@ TEST(MemoryPlan, ASmallerLimitCutsTheDefaultsInProportion) {
   options = with_limit(512 * kMiB);
   ASSERT_TRUE(plan_memory(0, &options).ok());
   EXPECT_EQ(options.service.grpc_memory_max, 32 * kMiB) << "the least that works";
-  EXPECT_GT(options.database.data_bytes_max, 80 * kMiB);
+  EXPECT_EQ(options.service.connections_max, 512u);
+  EXPECT_GT(options.database.data_bytes_max, 68 * kMiB);
+  options = with_limit(512 * kMiB);
+  options.service.tls = {.cert_file = "server.crt", .key_file = "server.key"};
+  EXPECT_TRUE(plan_memory(0, &options).ok()) << "connections with TLS take more";
 }
 
 // The factors that a client can bring about.
@@ -108,7 +112,7 @@ TEST(MemoryPlan, ALimitThatIsTooLowIsRefusedWithTheLeastOne) {
   const std::uint64_t least = std::stoull(text) * kMiB;
   options = with_limit(least);
   EXPECT_TRUE(plan_memory(0, &options).ok()) << least;
-  EXPECT_LE(least, 450 * kMiB);
+  EXPECT_LE(least, 464 * kMiB);
   options = with_limit(least - kMiB);
   EXPECT_FALSE(plan_memory(0, &options).ok());
 }
