@@ -25,7 +25,7 @@
 namespace kilokv::server {
 namespace {
 
-constexpr int kLookMs = 100;
+constexpr int kLookMs = 100, kHurriedLookMs = 20;
 constexpr std::int64_t kReportMs = 10000;
 constexpr std::int64_t kLingerMs = 10000;
 // The most connections that one look reads, and the most of the busiest that it inspects. With these bounds, a look
@@ -44,8 +44,6 @@ constexpr std::int64_t kStuckMs = 300;
 constexpr double kLossSeconds = 10;
 // Calls of health and pings go on for days. A client that takes long answers sends frames about its windows.
 constexpr std::uint64_t kForgivenPerMs = 16, kForgivenPartOfTaken = 16;
-// The health check of a client is one call that stays open, and the service does not see it.
-constexpr std::uint64_t kQuietCalls = 1;
 constexpr std::int64_t kLoserMs = 1000;  // so long, what such an address holds is cut off
 // Each connection takes bytes for its handshake and its pings. So many of them are not lost.
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
@@ -167,18 +165,18 @@ void Connections::accept_connections() {
 void Connections::watch_connections() {
   std::array<epoll_event, 64> events{};
   while (watching_.load()) {
-    const int count = ::epoll_wait(duplicates_.get(), events.data(), static_cast<int>(events.size()), kLookMs);
+    const int count = ::epoll_wait(duplicates_.get(), events.data(), static_cast<int>(events.size()), hurries_ ? kHurriedLookMs : kLookMs);
     const std::lock_guard lock(mutex_);
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
       on_event(event.data.fd, event.events);
     }
     const std::int64_t now = now_ms();
-    if (now - looked_at_ms_ < kLookMs) continue;
+    if (now - looked_at_ms_ < (hurries_ ? kHurriedLookMs : kLookMs)) continue;
     looked_at_ms_ = now;
     look_for_floods(now);
     bound_unfinished(now);
-    bound_silent(now);
+    bound_refused(now);
     cut_off_losers(now);
     end_half_closed(now);
     end_those_that_must();
@@ -272,10 +270,16 @@ bool Connections::admit(int connection, Peer peer) {
   account.peer = std::move(peer);
   account.cancels_left = limits_.cancels_max;
   account.inspected_ms = account.seen_ms = now;
-  account.accounted = callbacks_.accounted(account.peer.name);
-  open_.store(static_cast<std::uint32_t>(connections_.size()), std::memory_order_relaxed);
+  account.use = callbacks_.use_of(account.peer.name);
+  count_open();
   accepted_.fetch_add(1, std::memory_order_relaxed);
   return true;
+}
+
+void Connections::count_open() {
+  const auto open = static_cast<std::uint32_t>(connections_.size());
+  open_.store(open, std::memory_order_relaxed);
+  callbacks_.on_count(open);
 }
 
 void Connections::hand_over(int listener, Descriptor connection) {
@@ -346,9 +350,6 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
   if (!has_calls && connection.calls.ended() > before.ended() && !count_loss(&connection, now_ms)) {
     return cut_off(descriptor, now_ms, true, lost_too_much());
   }
-  const std::uint64_t open = connection.calls.open();
-  connection.silent = grown(kQuietCalls, open - std::min(open, callbacks_.served(connection.peer.name)));
-  connection.least_silent.see(connection.silent, now_ms);
   const std::uint64_t cancelled_now = cancelled(connection.calls);
   const double more = static_cast<double>(cancelled_now) - static_cast<double>(connection.cancelled);
   connection.cancelled = cancelled_now;
@@ -368,9 +369,12 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
 }
 
 // Bytes of unfinished messages of calls that are open. One message that gets its end, among many that do not, does not
-// make them fewer. Those of messages that come and go count only as far as there always are some.
-std::uint64_t Connections::held(const Connection& connection) {
-  return connection.calls.open() == 0 ? 0 : connection.least_unused.value();
+// make them fewer. Those of messages that come and go count only as far as there always are some. Calls whose message
+// is late hold what came since they began, whatever else came.
+std::uint64_t Connections::held(const Connection& connection) const {
+  const std::uint64_t late = connection.use.late * limits_.message_bytes_max * limits_.messages_more;
+  const std::uint64_t of_late = std::min(late, grown(connection.received_before_awaited, connection.received));
+  return std::max(of_late, connection.calls.open() == 0 ? 0 : connection.least_unused.value());
 }
 
 // The messages of several calls may be many bytes for a moment. The message of one is not, and headers that never end
@@ -415,7 +419,7 @@ std::vector<int> Connections::largest_holders(const Amount& amount, std::uint64_
 // connections when its memory is used up, and it does not look whose they are.
 void Connections::bound_unfinished(std::int64_t now_ms) {
   std::uint64_t all = 0;
-  for (const int number : largest_holders(held, &all)) {
+  for (const int number : largest_holders([this](const Connection& one) { return held(one); }, &all)) {
     if (all <= limits_.unread_bytes_max) return;
     const std::uint64_t before = held(connections_.at(number));
     inspect(number, now_ms);  // its messages may be whole by now, and its calls may have ended
@@ -430,32 +434,36 @@ void Connections::bound_unfinished(std::int64_t now_ms) {
   }
 }
 
-// The same for calls that lack their message. gRPC does not count what it keeps for them.
-void Connections::bound_silent(std::int64_t now_ms) {
+// The same for calls that were refused, and whose clients do not take the error. gRPC keeps them until then, and does
+// not count what they take.
+void Connections::bound_refused(std::int64_t now_ms) {
   std::uint64_t all = 0;
-  const auto silent = [](const Connection& connection) { return connection.silent; };
-  for (const int number : largest_holders(silent, &all)) {
-    if (all <= limits_.silent_calls_max) return;
-    const std::uint64_t before = connections_.at(number).silent;
-    inspect(number, now_ms);
-    const auto found = connections_.find(number);
-    const std::uint64_t now = found == connections_.end() ? 0 : found->second.silent;
+  const auto refused = [](const Connection& connection) { return connection.use.refused_calls; };
+  const std::vector<int> holders = largest_holders(refused, &all);
+  hurries_ = all > 0;
+  for (const int number : holders) {
+    if (all <= limits_.refused_calls_max) return;
+    Connection& connection = connections_.at(number);
+    const std::uint64_t before = refused(connection);
+    look_at_bytes(&connection, now_ms);
+    const std::uint64_t now = refused(connection);
     all -= grown(now, before);
-    if (now == 0 || all <= limits_.silent_calls_max) continue;
-    if (all <= 4 * limits_.silent_calls_max && found->second.least_silent.value() == 0) continue;
+    if (now == 0 || all <= limits_.refused_calls_max) continue;
+    if (all <= 4 * limits_.refused_calls_max && connection.least_refused.value() == 0) continue;
     all -= now;
     cut_off(number, now_ms, true,
-            "it has " + std::to_string(now) +
-                " calls whose messages do not come, and all connections together too many (--grpc-memory-max)");
+            "it does not take the errors of " + std::to_string(now) +
+                " refused calls, and all connections together too few (--grpc-memory-max)");
   }
 }
 
 // Counts what came since the last look. What is accounted for is asked for first: the bytes of those messages have been
 // received then.
 void Connections::look_at_bytes(Connection* connection, std::int64_t now_ms) {
-  const std::uint64_t accounted = callbacks_.accounted(connection->peer.name);
-  const std::uint64_t before = std::exchange(connection->accounted, accounted);
-  const std::uint64_t used = accounted >= before ? accounted - before : accounted;
+  const PeerUse before = std::exchange(connection->use, callbacks_.use_of(connection->peer.name));
+  const std::uint64_t accounted = connection->use.accounted_bytes;
+  const std::uint64_t used = accounted >= before.accounted_bytes ? accounted - before.accounted_bytes : accounted;
+  if (connection->use.awaited == 0) connection->received_before_awaited = connection->received;
   const auto [received, taken] = bytes_of(connection->descriptor.get());
   connection->unused += grown(connection->received, received);
   const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(connection->seen_ms, now_ms));
@@ -464,6 +472,7 @@ void Connections::look_at_bytes(Connection* connection, std::int64_t now_ms) {
   connection->received = std::max(connection->received, received);
   connection->taken = std::max(connection->taken, taken);
   connection->least_unused.see(connection->unused, now_ms);
+  connection->least_refused.see(connection->use.refused_calls, now_ms);
 }
 
 // Unfinished messages may be many, and gone before anybody looks at them: their calls or connections end, or gRPC ends
@@ -557,7 +566,7 @@ void Connections::forget(int descriptor) {
   if (--of_address->second == 0) by_address_.erase(of_address);
   ::epoll_ctl(duplicates_.get(), EPOLL_CTL_DEL, descriptor, nullptr);  // the other descriptor may keep the socket open
   connections_.erase(found);
-  open_.store(static_cast<std::uint32_t>(connections_.size()), std::memory_order_relaxed);
+  count_open();
 }
 
 }  // namespace kilokv::server

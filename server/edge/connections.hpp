@@ -9,7 +9,7 @@
 //   many cancelled calls        calls that are opened and reset at once, by one connection or by those of one address
 //   many unfinished messages    messages that lack their end, of one connection or of all together
 //   many lost bytes             bytes of one address that came for messages which never got their end
-//   many silent calls           calls that are open, and whose message does not come, of all connections together
+//   many refused calls          calls that were refused, and whose clients do not take the error, of all together
 // After a flood, its address may connect again after a pause. The pause doubles with each flood. A connection that is
 // cut off for the messages of its own calls is none: only what it loses counts for its address.
 //
@@ -48,9 +48,9 @@ struct ConnectionLimits {
   std::uint64_t message_bytes_max = 0;
   std::uint32_t messages_more = 0;
   std::uint64_t unread_bytes_max = 0;
-  // Calls of all connections together that lack their message. Four times as many are never allowed, not even for a
-  // moment.
-  std::uint64_t silent_calls_max = 0;
+  // Refused calls of all connections together whose clients do not take the error. Four times as many are never
+  // allowed, not even for a moment.
+  std::uint64_t refused_calls_max = 0;
   std::uint32_t calls_max = 0;  // open at once on one connection
   // Cancelled calls of one connection, per second. All connections of an address may cancel kAddressCancels times as
   // many.
@@ -69,6 +69,15 @@ struct CallCounts {
   std::uint64_t open() const { return started - std::min(started, ended()); }
 };
 
+// What the calls of a peer use, as their service counts it.
+struct PeerUse {
+  // The bytes that its whole messages account for, with the headers of its calls, as far as they are used. The number
+  // grows, and begins again at any time.
+  std::uint64_t accounted_bytes = 0;
+  std::uint64_t refused_calls = 0;      // for want of a place, that have not ended
+  std::uint64_t awaited = 0, late = 0;  // calls that lack their message: all, and those that have lacked it for long
+};
+
 struct ConnectionCounts {
   std::uint32_t open = 0;
   std::uint64_t accepted = 0;  // since the start
@@ -84,21 +93,19 @@ class Connections {
     std::string address, why;                // of the last of them
   };
   // Peers are named as gRPC names them: "ipv4:127.0.0.1:1234". The looking thread calls all but hand_over. The
-  // accepting one calls `accounted`, too.
+  // accepting one calls `use_of`, too.
   struct Callbacks {
     // Gets each accepted connection, and owns it from then on. The accepting thread calls it.
     std::function<void(int listener, Descriptor connection)> hand_over;
     // The calls of this peer. Nothing if it is not known (yet).
     std::function<std::optional<CallCounts>(const std::string& peer)> inspect;
-    // The bytes that the whole messages of this peer account for, with their headers, as far as they are used. The
-    // number grows, and begins again at any time.
-    std::function<std::uint64_t(const std::string& peer)> accounted;
-    // The open calls of this peer whose messages have come.
-    std::function<std::uint64_t(const std::string& peer)> served = [](const std::string&) { return UINT64_MAX; };
+    std::function<PeerUse(const std::string& peer)> use_of;
     // The peers whose connections must end. They end a moment later, so that answers that are on their way arrive.
     std::function<std::vector<std::string>()> take_ended = [] { return std::vector<std::string>(); };
     // The connection of this peer is not open any more.
     std::function<void(const std::string& peer)> on_end = [](const std::string&) {};
+    // The number of open connections has changed. Any thread of this class calls it.
+    std::function<void(std::uint32_t open)> on_count = [](std::uint32_t) {};
     std::function<void(const Report& report)> on_report;
   };
 
@@ -128,19 +135,20 @@ class Connections {
   struct Connection {
     Descriptor descriptor;  // a duplicate
     Peer peer;
-    // At the last inspection: when, the bytes received, the calls, and how many of these lack their message.
+    // At the last inspection: when, the bytes received, and the calls.
     std::int64_t inspected_ms = 0;
     std::uint64_t inspected_bytes = 0;
     CallCounts calls;
-    std::uint64_t silent = 0;
-    Least least_silent;
     std::uint64_t cancelled = 0;
     double cancels_left = 0;
-    // At the last look: when, the bytes received, those that the peer has taken, what `accounted` said, and the bytes
-    // that belong to no whole message.
+    // At the last look: when, the bytes received, those that the peer has taken, what `use_of` said, and the bytes that
+    // belong to no whole message.
     std::int64_t seen_ms = 0;
-    std::uint64_t received = 0, taken = 0, accounted = 0, unused = 0;
-    Least least_unused;
+    std::uint64_t received = 0, taken = 0, unused = 0;
+    PeerUse use;
+    Least least_unused, least_refused;
+    // The bytes received before the oldest of the calls that lack their message.
+    std::uint64_t received_before_awaited = 0;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
   };
@@ -157,16 +165,17 @@ class Connections {
   bool accept_all(int listener);
   bool admit(int connection, Peer peer);
   void hand_over(int listener, Descriptor connection);
+  void count_open();
   void refuse(const std::string& address, const std::string& why);
   void report(std::int64_t now_ms);
   void on_event(int descriptor, std::uint32_t events);
   void look_for_floods(std::int64_t now_ms);
   void inspect(int descriptor, std::int64_t now_ms);
   void bound_unfinished(std::int64_t now_ms);
-  void bound_silent(std::int64_t now_ms);
+  void bound_refused(std::int64_t now_ms);
   template <class Amount>
   std::vector<int> largest_holders(const Amount& amount, std::uint64_t* all) const;
-  static std::uint64_t held(const Connection& connection);
+  std::uint64_t held(const Connection& connection) const;
   std::uint64_t unread(const Connection& connection) const;
   std::uint64_t cancelled(const CallCounts& calls) const;
   std::uint64_t unread_bytes_max(const Connection& connection) const;
@@ -204,6 +213,7 @@ class Connections {
 
   // Only the watching thread uses these.
   std::int64_t reported_at_ms_ = 0;
+  bool hurries_ = false;  // there are refused calls
   std::int64_t looked_at_ms_ = 0;
   std::uint32_t looks_ = 0;
   std::vector<std::string> to_end_;  // peers whose connections end at the next look

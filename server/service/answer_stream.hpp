@@ -1,6 +1,7 @@
-// The write side of a stream of answers. At most one write is in progress. The other answers wait in order. The RPC is
-// finished once, after the last answer. Code that still has to write an answer holds the stream by shared_ptr, so the
-// stream can outlive the RPC. Answers that are written after the end of the RPC are dropped.
+// The write side of a stream of answers. The stream is here from the headers of its call on. At most one write is in
+// progress. The other answers wait in order. The RPC is finished once, after the last answer. Code that still has to
+// write an answer holds the stream by shared_ptr, so the stream can outlive the RPC. Answers that are written after the
+// end of the RPC are dropped.
 //
 // Unsent answers have a limit for each stream, and one for the service and each client (AnswerAccount). The stream
 // whose next answer would exceed a limit is cut. If no write is in progress, the stream ends with RESOURCE_EXHAUSTED
@@ -29,16 +30,14 @@
 
 namespace kilokv::server {
 
-// Reactor is grpc::ServerWriteReactor<ByteBuffer> or grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>.
-template <class Reactor>
-class AnswerStream : public Reactor,
+class AnswerStream : public grpc::ServerGenericBidiReactor,
                      public UnsentAnswer,
                      public OpenCall,
-                     public std::enable_shared_from_this<AnswerStream<Reactor>> {
+                     public std::enable_shared_from_this<AnswerStream> {
  public:
   // Keeps the stream alive until gRPC no longer uses it. Requires: called once, before gRPC sees the reactor.
   AnswerStream* adopted_by_rpc() {
-    self_ = this->shared_from_this();
+    self_ = shared_from_this();
     environment_->calls.add(this, self_);
     return this;
   }
@@ -58,7 +57,7 @@ class AnswerStream : public Reactor,
   // Requires: `environment` outlives the RPC.
   AnswerStream(grpc::CallbackServerContext* context, CallEnvironment* environment)
       : environment_(environment),
-        caller_(environment->logins.caller_of(*context)),
+        caller_(environment->logins.caller_of(*context, &place_)),
         client_(caller_.client),
         context_(context) {}
 
@@ -119,6 +118,7 @@ class AnswerStream : public Reactor,
   std::uint64_t unsent_bytes() const { return unsent_bytes_; }
 
   CallEnvironment* const environment_;
+  CallAccount::Place place_;  // until gRPC has let go of the call
   const Caller caller_;
   const std::shared_ptr<Client>& client_;  // of the caller
   mutable std::mutex mutex_;
@@ -156,6 +156,7 @@ class AnswerStream : public Reactor,
   void OnDone() override {
     environment_->answers.unwatch(this);
     environment_->calls.remove(this);
+    place_ = {};
     const std::shared_ptr<void> self = std::move(self_);  // gRPC uses the stream no more; the return may destroy it
   }
 
@@ -179,13 +180,13 @@ class AnswerStream : public Reactor,
   void write_next() {
     writing_ = true;
     environment_->answers.watch(this);
-    this->StartWrite(&queue_.front());
+    StartWrite(&queue_.front());
   }
 
   void finish_now() {
     finished_ = true;
     environment_->answers.watch(this);  // a client can also leave the status untaken
-    this->Finish(*finish_);
+    Finish(*finish_);
   }
 
   grpc::CallbackServerContext* const context_;

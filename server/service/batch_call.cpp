@@ -11,9 +11,16 @@
 
 namespace kilokv::server {
 
-void BatchCall::start(const grpc::ByteBuffer* request) {
-  grpc::ByteBuffer message = CallEnvironment::take_message(caller_, request);
-  if (!caller_.status.ok()) return fail(caller_.status);
+void BatchCall::start() {
+  if (!caller_.status.ok()) return fail(caller_.status.as_not_run());
+  place_.await_message();
+  StartRead(&incoming_);
+}
+
+void BatchCall::OnReadDone(bool ok) {
+  if (!ok) return fail(no_message());
+  place_.message_came();
+  grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);
   const auto self = std::static_pointer_cast<BatchCall>(shared_from_this());
   const Status refused = environment_->decode_by(client_, &message, [self](grpc::ByteBuffer* taken) {
     if (self->ended()) return;

@@ -11,21 +11,23 @@
 
 namespace kilokv::server {
 
-class BatchCall final : public AnswerStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>, public ResponseSink {
+class BatchCall final : public AnswerStream, public ResponseSink {
  public:
   BatchCall(grpc::CallbackServerContext* context, CallEnvironment* environment) : AnswerStream(context, environment) {}
 
-  // Decodes the request and submits it. The call ends after its last answer, or with an error.
-  void start(const grpc::ByteBuffer* request);
+  // Reads the request, decodes it and submits it. The call ends after its last answer, or with an error.
+  void start();
 
   void results(const ResultSlice& slice, bool last) override;
   void fail(const Status& status) override;
   bool gone() const override { return ended(); }
 
  private:
+  void OnReadDone(bool ok) override;
   Status try_start(grpc::ByteBuffer* message);
   void on_gone() override { requests_.abandon(); }
 
+  grpc::ByteBuffer incoming_;
   bool as_columns_ = false;
   CallRequests requests_;
 };

@@ -1,9 +1,8 @@
 // The memory of the calls that are open: what gRPC keeps of each, and its headers. gRPC counts little of it. A call has
-// a place here from the moment at which the service sees it until gRPC has let go of it. All clients share the places
-// (shared_limit.hpp).
+// a place here from its headers on, until gRPC has let go of it. All clients share the places (shared_limit.hpp).
 //
-// The connection of a call also counts the call (Client::open_calls). So the edge knows the calls that gRPC has, and
-// that never come here, because they lack their message.
+// The connection of a call counts what has no place, and what lacks its message (Client::refused_calls,
+// Client::awaited). The edge bounds both.
 //
 // Thread safety: all members.
 #pragma once
@@ -38,8 +37,18 @@ class CallAccount {
     Place& operator=(const Place&) = delete;
     ~Place() {
       if (connection_ == nullptr) return;
-      connection_->open_calls.fetch_sub(1, std::memory_order_relaxed);
-      if (bytes_ > 0) account_->limit_.release(client_->account(&Client::call_bytes), bytes_);
+      message_came();
+      if (bytes_ > 0) {
+        account_->limit_.release(client_->account(&Client::call_bytes), bytes_);
+      } else {
+        connection_->refused_calls.fetch_sub(1, std::memory_order_relaxed);
+      }
+    }
+
+    // The call lacks its message until message_came().
+    void await_message() { awaits_since_ = connection_->awaited.begin(); }
+    void message_came() {
+      if (awaits_since_ != kNever) connection_->awaited.end(std::exchange(awaits_since_, kNever));
     }
 
    private:
@@ -47,24 +56,31 @@ class CallAccount {
     void swap(Place& other) {
       std::swap(account_, other.account_), std::swap(connection_, other.connection_);
       std::swap(client_, other.client_), std::swap(bytes_, other.bytes_);
+      std::swap(awaits_since_, other.awaits_since_);
     }
+    static constexpr std::int64_t kNever = -1;
+
     CallAccount* account_ = nullptr;
     std::shared_ptr<Client> connection_, client_;
-    std::uint64_t bytes_ = 0;
+    std::uint64_t bytes_ = 0;  // 0: the call was refused
+    std::int64_t awaits_since_ = kNever;
   };
 
   // Takes a place for a call with headers of this length. RESOURCE_EXHAUSTED: all clients together, or this client,
-  // have too many open. The place then counts for the connection only, until the call has ended.
+  // have too many open. The call then counts as refused, until it has ended.
   Status enter(const std::shared_ptr<Client>& client, const std::shared_ptr<Client>& connection,
                std::uint64_t header_bytes, Place* place) {
-    connection->open_calls.fetch_add(1, std::memory_order_relaxed);
     place->account_ = this;
     place->connection_ = connection;
     place->client_ = client;
     // Measured: 12,750 bytes of resident memory for a call with few headers, and 32,800 with 15,000 bytes of them.
     const std::uint64_t bytes = kCallBytes + header_bytes + header_bytes / 2;
     Status status = limit_.charge(client->account(&Client::call_bytes), bytes);
-    if (status.ok()) place->bytes_ = bytes;
+    if (status.ok()) {
+      place->bytes_ = bytes;
+    } else {
+      connection->refused_calls.fetch_add(1, std::memory_order_relaxed);
+    }
     return status;
   }
   std::uint64_t bytes() const { return limit_.held(); }

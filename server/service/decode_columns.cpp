@@ -42,9 +42,34 @@ void copy_transactions(const v1::TransactionColumns& m, engine::TransactionColum
   }
 }
 
+// A key of one byte takes 20 more when it is decoded. So there are no more keys than guards and operations can name.
+Status check_key_count(const v1::TransactionColumns& m, std::size_t keys) {
+  const auto named =
+      2 * static_cast<std::size_t>(m.guard_key_size()) + static_cast<std::size_t>(m.operation_key_size());
+  if (keys <= named) return {};
+  return Status::invalid({.field = m.key_length() == 0 ? "columns.key_ends" : "columns.key_bytes",
+                          .limit = std::to_string(named) + " keys, two for each guard and one for each operation",
+                          .actual = std::to_string(keys) + " keys",
+                          .setting = ""})
+      .because(ErrorReason::out_of_range);
+}
+
+// Columns that are left out are filled in for each guard, so this is checked before.
+Status check_guard_count(const v1::TransactionColumns& m) {
+  const auto kinds = m.guard_kind().size(), keys = static_cast<std::size_t>(m.guard_key_size());
+  if (kinds == keys) return {};
+  return Status::invalid({.field = "columns.guard_key",
+                          .limit = std::to_string(kinds) + " elements, as in the other columns of its group",
+                          .actual = std::to_string(keys) + " elements",
+                          .setting = ""});
+}
+
 Status copy_keys(const v1::TransactionColumns& m, engine::TransactionColumns* columns) {
   copy(m.key_bytes(), &columns->key_bytes);
   const std::size_t key_length = m.key_length();
+  const std::size_t keys =
+      key_length == 0 ? static_cast<std::size_t>(m.key_ends_size()) : m.key_bytes().size() / key_length;
+  if (Status status = check_key_count(m, keys); !status.ok()) return status;
   if (key_length == 0) {
     copy(m.key_ends(), &columns->key_end);
   } else {
@@ -61,11 +86,11 @@ Status copy_keys(const v1::TransactionColumns& m, engine::TransactionColumns* co
                               .actual = std::to_string(m.key_bytes().size()) + " bytes",
                               .setting = ""});
     }
-    columns->key_end.resize(m.key_bytes().size() / key_length);
+    columns->key_end.resize(keys);
     std::uint32_t end = 0;
     for (std::uint32_t& key_end : columns->key_end) key_end = end += static_cast<std::uint32_t>(key_length);
   }
-  columns->key_id.resize(columns->key_end.size());
+  columns->key_id.resize(keys);
   return {};
 }
 
@@ -100,7 +125,8 @@ Status decode(const v1::TransactionColumns& message, const DecodeContext& contex
         .because(ErrorReason::unknown_field);
   }
   copy_transactions(message, columns);
-  Status status = copy_keys(message, columns);
+  Status status = check_guard_count(message);
+  if (status.ok()) status = copy_keys(message, columns);
   if (!status.ok()) return status;
   copy_program(message, columns);
   status = engine::validate(*columns, context.limits);

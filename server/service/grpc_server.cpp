@@ -7,7 +7,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "server/core/one_line.hpp"
@@ -18,16 +17,6 @@
 #include "server/service/tls_credentials.hpp"
 
 namespace kilokv::server {
-
-grpc::ServerGenericBidiReactor* UnknownMethods::CreateReactor(grpc::GenericCallbackServerContext* context) {
-  class Refusal final : public grpc::ServerGenericBidiReactor {
-   public:
-    explicit Refusal(const grpc::Status& status) { Finish(status); }
-    void OnDone() override { delete this; }
-  };
-  const Status status(StatusCode::unimplemented, "unknown method " + context->method());
-  return new Refusal(to_grpc(status.as_not_run(), context));
-}
 
 namespace {
 
@@ -128,11 +117,9 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor =
       builder.experimental().AddExternalConnectionAcceptor(AcceptorType::FROM_FD, started->credentials_);
-  builder.RegisterService(service);
+  builder.RegisterCallbackGenericService(service);
   started->reflection_ = std::make_unique<ReflectionService>(service->environment());
   builder.RegisterService(started->reflection_.get());
-  started->unknown_methods_ = std::make_unique<UnknownMethods>();
-  builder.RegisterCallbackGenericService(started->unknown_methods_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max * kMessageSlack));
   builder.SetMaxSendMessageSize(-1);
   grpc::ResourceQuota quota("kilokvd");
@@ -152,14 +139,12 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
       .messages_more = kMessageSlack,  // a message that is too long is refused by name
       // At least what a message, and one that is refused because it is too long, may have under way.
       .unread_bytes_max = std::max(options.grpc_memory_max / 2, options.message_bytes_max * (kMessageSlack + 1)),
-      .silent_calls_max = options.silent_calls_max(),
+      .refused_calls_max = options.refused_calls_max(),
       .calls_max = kCallsPerConnectionMax,
       .cancels_max = options.connection_cancels_max,
       .opens_max = options.connection_opens_max};
   Connections::Callbacks callbacks;
-  std::atomic<std::uint32_t>* const open_connections = &service->environment()->open_connections;
-  callbacks.hand_over = [acceptor, open_connections](int socket, Descriptor connection) {
-    open_connections->fetch_add(1, std::memory_order_relaxed);
+  callbacks.hand_over = [acceptor](int socket, Descriptor connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = socket;
     parameters.fd = connection.release();
@@ -169,12 +154,14 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
     return channelz->counts_of(peer);
   };
   Logins* const logins = &service->logins();
-  callbacks.accounted = [logins](const std::string& peer) { return logins->accounted(peer).bytes; };
-  callbacks.served = [logins](const std::string& peer) { return logins->accounted(peer).open_calls; };
+  callbacks.use_of = [logins](const std::string& peer) {
+    const ConnectionUse use = logins->use_of(peer);
+    return PeerUse{use.accounted_bytes, use.refused_calls, use.awaited.all, use.awaited.late};
+  };
   callbacks.take_ended = [logins] { return logins->take_lost_connections(); };
-  callbacks.on_end = [logins, open_connections](const std::string& peer) {
-    open_connections->fetch_sub(1, std::memory_order_relaxed);
-    logins->forget_connection(peer);
+  callbacks.on_end = [logins](const std::string& peer) { logins->forget_connection(peer); };
+  callbacks.on_count = [environment = service->environment()](std::uint32_t open) {
+    environment->open_connections.store(open, std::memory_order_relaxed);
   };
   callbacks.on_report = log_connections;
   started->connections_ = std::make_unique<Connections>(std::move(*listener), limits, std::move(callbacks));

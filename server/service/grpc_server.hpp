@@ -17,11 +17,6 @@
 
 namespace kilokv::server {
 
-// Refuses calls of methods that no service has, and names the method.
-class UnknownMethods final : public grpc::CallbackGenericService {
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
-};
-
 class GrpcServer {
  public:
   // Opens the port, and raises the limit of descriptors. Connections wait until accept(). After that, the health check
@@ -49,8 +44,7 @@ class GrpcServer {
 
   std::shared_ptr<TlsFiles> tls_files_;                   // null: no TLS
   std::shared_ptr<grpc::ServerCredentials> credentials_;  // outlive the server
-  std::unique_ptr<UnknownMethods> unknown_methods_;       // outlives the server
-  std::unique_ptr<ReflectionService> reflection_;         // likewise
+  std::unique_ptr<ReflectionService> reflection_;         // outlives the server
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Connections> connections_;  // hands connections to the server, so it stops first
   std::string endpoint_;

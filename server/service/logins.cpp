@@ -82,13 +82,13 @@ static std::uint64_t header_bytes(const grpc::CallbackServerContext& context) {
   return bytes;
 }
 
-Caller Logins::caller_of(const grpc::CallbackServerContext& context) {
+Caller Logins::caller_of(const grpc::CallbackServerContext& context, CallAccount::Place* place) {
   const std::string peer = context.peer();
   std::shared_ptr<Client> connection = clients_.connection(peer);
   Caller caller = client_of(context, peer, connection);
   const std::uint64_t headers = header_bytes(context);
   connection->accounted_bytes.fetch_add(headers, std::memory_order_relaxed);
-  Status status = calls_.enter(caller.client, connection, headers, &caller.place);
+  Status status = calls_.enter(caller.client, connection, headers, place);
   if (caller.status.ok() && !status.ok()) caller.status = status.as_not_run();
   caller.connection = std::move(connection);
   if (with_certificates_) caller.certificate = std::make_shared<ClientCertificate>(context.auth_context());

@@ -41,7 +41,6 @@ struct Caller {
   Status status;                                        // not ok: the call is refused
   std::shared_ptr<Client> connection = {};              // the client that stands for the connection; never null
   std::shared_ptr<ClientCertificate> certificate = {};  // null: the server asks for none
-  CallAccount::Place place = {};                        // of the call; its end means that gRPC has let go of the call
 };
 
 // Says what is wrong with a certificate now; empty: nothing.
@@ -57,8 +56,9 @@ class Logins {
         calls_(options.calls_bytes_max),
         gate_(gate) {}
 
-  // Requires: called once for each call. A call for which there is no place gets a status that is not ok.
-  Caller caller_of(const grpc::CallbackServerContext& context);
+  // Requires: called once for each call, with the headers of which it has a place from then on. A call for which there
+  // is no place gets a status that is not ok.
+  Caller caller_of(const grpc::CallbackServerContext& context, CallAccount::Place* place);
   std::uint64_t open_call_bytes() const { return calls_.bytes(); }
   bool required() const { return required_; }
   // Counts a call that TLS refuses, because the certificate of the client is missing or not accepted.
@@ -73,7 +73,8 @@ class Logins {
   // The peers of those that were found since the last call.
   std::vector<std::string> take_lost_connections();
   void forget_connection(const std::string& peer);
-  ClientTable::Accounted accounted(const std::string& peer) { return clients_.accounted(peer); }
+  // What the calls of a connection use (ClientTable::use_of).
+  ConnectionUse use_of(const std::string& peer) { return clients_.use_of(peer); }
 
  private:
   // What the last call on a connection has shown.

@@ -17,6 +17,13 @@
 
 namespace kilokv::server {
 
+// A call ended its side without a message.
+inline Status no_message() {
+  return Status(StatusCode::invalid_argument, "message: the call has none")
+      .because(ErrorReason::missing_field)
+      .as_not_run();
+}
+
 // Checks that a message of `bytes` is within --message-bytes-max.
 inline Status check_message_bytes(std::uint64_t bytes, std::uint64_t bytes_max) {
   if (bytes <= bytes_max) return {};

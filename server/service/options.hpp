@@ -62,8 +62,9 @@ struct ServiceOptions {
     return connections * (std::uint64_t{tls.enabled() ? 88u : 24u} << 10);
   }
 
-  // Calls that gRPC has and that lack their message, of all connections together. One takes up to 33 KiB.
-  std::uint64_t silent_calls_max() const { return grpc_memory_max >> 16; }
+  // Calls that were refused for want of a place, and whose clients do not take the error, of all connections together.
+  // One takes up to 33 KiB.
+  std::uint64_t refused_calls_max() const { return grpc_memory_max >> 17; }
 
   Status validate() const;
 };

@@ -77,7 +77,7 @@ void set_services(ReflectionResponse* response) {
   }
 }
 
-class ReflectionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>> {
+class ReflectionStream final : public AnswerStream {
  public:
   ReflectionStream(grpc::CallbackServerContext* context, CallEnvironment* environment)
       : AnswerStream(context, environment) {}

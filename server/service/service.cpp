@@ -4,6 +4,7 @@
 #include "server/service/service.hpp"
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -35,8 +36,11 @@ constexpr std::int64_t kStreamRetryUs = 1000000;
 template <class Request, class Response>
 class Call final : public UnaryCall {
  public:
-  Call(grpc::CallbackServerContext* context, CallEnvironment* environment, grpc::ByteBuffer* answer)
-      : UnaryCall(context, environment, answer) {}
+  // `handle` ends the call at once or later, and reads the request only before it returns: the parsed message does not
+  // outlive it, because the call may wait long for its end.
+  using Handle = std::function<void(const std::shared_ptr<Call>&)>;
+  Call(grpc::CallbackServerContext* context, CallEnvironment* environment, Handle handle)
+      : UnaryCall(context, environment), handle_(std::move(handle)) {}
 
   void end(const KStatus& status) {
     if (ended()) return;  // the client has gone away
@@ -47,7 +51,6 @@ class Call final : public UnaryCall {
     }
     Response().Swap(&response);  // the call may stay until its client takes the answer
   }
-  void drop_request() { Request().Swap(&request); }
   // Ends the call with an error, before anything ran.
   void refuse(const KStatus& status) { end_with(status.as_not_run()); }
 
@@ -76,43 +79,42 @@ class Call final : public UnaryCall {
 
   Request request;
   Response response;
+
+ private:
+  void on_message(grpc::ByteBuffer* message) override {
+    const auto self = std::static_pointer_cast<Call>(shared_from_this());
+    const KStatus refused =
+        environment_->decode_by(client_, message, [self](grpc::ByteBuffer* taken) { self->decode(taken); });
+    if (!refused.ok()) refuse(refused);
+  }
+  void decode(grpc::ByteBuffer* message) {
+    if (ended()) return;
+    const ServiceOptions& options = environment_->options;
+    const KStatus status =
+        parse_message(message, options.message_bytes_max, {.transactions = options.limits}, &request);
+    if (status.ok()) {
+      handle_(std::static_pointer_cast<Call>(shared_from_this()));
+    } else {
+      refuse(status);
+    }
+    Request().Swap(&request);
+  }
+
+  const Handle handle_;
 };
 
-// Parses the message, and passes the call to `handle`. `handle` ends the call at once or later, and reads the request
-// only before it returns: the parsed message does not outlive it, because the call may wait long for its end.
+// A call begins, which `handle` answers.
 template <class Request, class Response, class Handle>
-grpc::ServerUnaryReactor* take(CallEnvironment* environment, grpc::CallbackServerContext* context,
-                               const grpc::ByteBuffer* message, grpc::ByteBuffer* answer, const Handle& handle) {
-  const auto call = std::make_shared<Call<Request, Response>>(context, environment, answer);
-  call->adopted_by_rpc();
-  grpc::ByteBuffer buffer = CallEnvironment::take_message(call->caller(), message);
-  if (!call->caller().status.ok()) {
-    call->refuse(call->caller().status);
-    return call.get();
-  }
-  const KStatus refused =
-      environment->decode_by(call->client(), &buffer, [call, environment, handle](grpc::ByteBuffer* taken) {
-        if (call->is_over()) return;
-        const ServiceOptions& options = environment->options;
-        const KStatus status =
-            parse_message(taken, options.message_bytes_max, {.transactions = options.limits}, &call->request);
-        if (status.ok()) {
-          handle(call);
-        } else {
-          call->refuse(status);
-        }
-        call->drop_request();
-      });
-  if (!refused.ok()) call->refuse(refused);
-  return call.get();
+grpc::ServerGenericBidiReactor* take(CallEnvironment* environment, grpc::CallbackServerContext* context,
+                                     const Handle& handle) {
+  return std::make_shared<Call<Request, Response>>(context, environment, handle)->adopted_by_rpc();
 }
 
 // The same for a call that needs the database. `handle` also gets the database.
 template <class Request, class Response, class Handle>
-grpc::ServerUnaryReactor* take_for_database(CallEnvironment* environment, grpc::CallbackServerContext* context,
-                                            const grpc::ByteBuffer* message, grpc::ByteBuffer* answer,
-                                            const Handle& handle) {
-  return take<Request, Response>(environment, context, message, answer, [environment, handle](const auto& call) {
+grpc::ServerGenericBidiReactor* take_for_database(CallEnvironment* environment, grpc::CallbackServerContext* context,
+                                                  const Handle& handle) {
+  return take<Request, Response>(environment, context, [environment, handle](const auto& call) {
     const Result<Database*> database = environment->gate.get();
     if (!database.ok()) return call->refuse(database.status());
     handle(call, *database);
@@ -263,24 +265,54 @@ KiloKvService::KiloKvService(ServiceOptions options, ServerInfo info)
       streams_limit_(environment_.options.streams_max,
                      {ErrorReason::calls_full, "streams", " open streams", "--streams-max", kStreamRetryUs}) {}
 
+// All methods of the protocol. The key is the name in the protocol, without the service.
+const std::unordered_map<std::string_view, KiloKvService::Begin>& KiloKvService::methods() {
+  static const std::unordered_map<std::string_view, Begin> kMethods = {
+      {"Execute", &KiloKvService::Execute},
+      {"UploadReadSet", &KiloKvService::UploadReadSet},
+      {"ExecuteBatch", &KiloKvService::ExecuteBatch},
+      {"Session", &KiloKvService::Session},
+      {"OpenSession", &KiloKvService::OpenSession},
+      {"KeepSessionAlive", &KiloKvService::KeepSessionAlive},
+      {"CloseSession", &KiloKvService::CloseSession},
+      {"Get", &KiloKvService::Get},
+      {"Scan", &KiloKvService::Scan},
+      {"ListParked", &KiloKvService::ListParked},
+      {"Cancel", &KiloKvService::Cancel},
+      {"Status", &KiloKvService::Status},
+      {"ChangeAccess", &KiloKvService::ChangeAccess},
+      {"ListAccess", &KiloKvService::ListAccess}};
+  return kMethods;
+}
+
+grpc::ServerGenericBidiReactor* KiloKvService::CreateReactor(grpc::GenericCallbackServerContext* context) {
+  class Refusal final : public grpc::ServerGenericBidiReactor {
+   public:
+    explicit Refusal(const grpc::Status& status) { Finish(status); }
+    void OnDone() override { delete this; }
+  };
+  const std::string prefix = std::string("/") + v1::KiloKV::service_full_name() + '/';
+  if (context->method().compare(0, prefix.size(), prefix) == 0) {
+    const auto found = methods().find(std::string_view(context->method()).substr(prefix.size()));
+    if (found != methods().end()) return (this->*found->second)(context);
+  }
+  const KStatus status(StatusCode::unimplemented, "unknown method " + context->method());
+  return new Refusal(to_grpc(status.as_not_run(), context));
+}
+
 void KiloKvService::close() {
   environment_.gate.close();
   environment_.decode.drain();
   for (const auto& call : environment_.calls.all()) call->end_when_stopping(environment_.gate.get().status());
 }
 
-grpc::ServerUnaryReactor* KiloKvService::Execute(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                                 grpc::ByteBuffer* answer) {
-  auto call = std::make_shared<ExecuteCall>(context, &environment_, answer);
-  call->adopted_by_rpc();
-  call->start(message);
-  return call.get();
+grpc::ServerGenericBidiReactor* KiloKvService::Execute(grpc::CallbackServerContext* context) {
+  return std::make_shared<ExecuteCall>(context, &environment_)->adopted_by_rpc();
 }
 
-grpc::ServerUnaryReactor* KiloKvService::UploadReadSet(grpc::CallbackServerContext* context,
-                                                       const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+grpc::ServerGenericBidiReactor* KiloKvService::UploadReadSet(grpc::CallbackServerContext* context) {
   return take_for_database<v1::UploadReadSetRequest, v1::UploadReadSetResponse>(
-      &environment_, context, message, answer, [this](const auto& call, Database* database) {
+      &environment_, context, [this](const auto& call, Database* database) {
         Result<ReadSetChunk> chunk = decode_chunk(call->request, environment_.options);
         if (!chunk.ok()) return call->refuse(chunk.status());
         chunk->client = call->client();
@@ -292,16 +324,14 @@ grpc::ServerUnaryReactor* KiloKvService::UploadReadSet(grpc::CallbackServerConte
       });
 }
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* KiloKvService::ExecuteBatch(grpc::CallbackServerContext* context,
-                                                                        const grpc::ByteBuffer* request) {
+grpc::ServerGenericBidiReactor* KiloKvService::ExecuteBatch(grpc::CallbackServerContext* context) {
   auto call = std::make_shared<BatchCall>(context, &environment_);
   call->adopted_by_rpc();
-  call->start(request);
+  call->start();
   return call.get();
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KiloKvService::Session(
-    grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::Session(grpc::CallbackServerContext* context) {
   auto stream = std::make_shared<SessionStream>(context, &environment_);
   stream->adopted_by_rpc();
   if (const KStatus status = place_for(stream.get()); status.ok()) {
@@ -327,10 +357,9 @@ kilokv::Status KiloKvService::place_for(SessionStream* stream) {
   return {};
 }
 
-grpc::ServerUnaryReactor* KiloKvService::OpenSession(grpc::CallbackServerContext* context,
-                                                     const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+grpc::ServerGenericBidiReactor* KiloKvService::OpenSession(grpc::CallbackServerContext* context) {
   return take_for_database<v1::OpenSessionRequest, v1::OpenSessionResponse>(
-      &environment_, context, message, answer, [](const auto& call, Database* database) {
+      &environment_, context, [](const auto& call, Database* database) {
         Result<DurationUs> lease_us = lease_of(call->request, database->options());
         if (!lease_us.ok()) return call->refuse(lease_us.status());
         database->open_session(call->client(), call->caller().login, *lease_us,
@@ -344,20 +373,20 @@ grpc::ServerUnaryReactor* KiloKvService::OpenSession(grpc::CallbackServerContext
       });
 }
 
-grpc::ServerUnaryReactor* KiloKvService::KeepSessionAlive(grpc::CallbackServerContext* context,
-                                                          const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+grpc::ServerGenericBidiReactor* KiloKvService::KeepSessionAlive(grpc::CallbackServerContext* context) {
   return take_for_database<v1::KeepSessionAliveRequest, v1::KeepSessionAliveResponse>(
-      &environment_, context, message, answer, [](const auto& call, Database* database) {
+      &environment_, context, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
+        // The message may have waited to be decoded, and the login may have been taken away since.
+        if (const auto rights = call->rights(*database); !rights.ok()) return call->refuse(rights.status());
         call->end(database->keep_alive(call->client(), *session));
       });
 }
 
-grpc::ServerUnaryReactor* KiloKvService::CloseSession(grpc::CallbackServerContext* context,
-                                                      const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+grpc::ServerGenericBidiReactor* KiloKvService::CloseSession(grpc::CallbackServerContext* context) {
   return take_for_database<v1::CloseSessionRequest, v1::CloseSessionResponse>(
-      &environment_, context, message, answer, [](const auto& call, Database* database) {
+      &environment_, context, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
         database->close_session(call->client(), call->caller().login, *session,
@@ -365,18 +394,13 @@ grpc::ServerUnaryReactor* KiloKvService::CloseSession(grpc::CallbackServerContex
       });
 }
 
-grpc::ServerUnaryReactor* KiloKvService::Get(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                             grpc::ByteBuffer* answer) {
-  auto call = std::make_shared<GetCall>(context, &environment_, answer);
-  call->adopted_by_rpc();
-  call->start(message);
-  return call.get();
+grpc::ServerGenericBidiReactor* KiloKvService::Get(grpc::CallbackServerContext* context) {
+  return std::make_shared<GetCall>(context, &environment_)->adopted_by_rpc();
 }
 
-grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                              grpc::ByteBuffer* answer) {
+grpc::ServerGenericBidiReactor* KiloKvService::Scan(grpc::CallbackServerContext* context) {
   return take_for_database<v1::ScanRequest, v1::ScanResponse>(
-      &environment_, context, message, answer, [this](const auto& call, Database* database) {
+      &environment_, context, [this](const auto& call, Database* database) {
         const v1::ScanRequest& request = call->request;
         const KStatus status = check_scan(request, environment_.options, database->options());
         if (!status.ok()) return call->refuse(status);
@@ -400,10 +424,9 @@ grpc::ServerUnaryReactor* KiloKvService::Scan(grpc::CallbackServerContext* conte
       });
 }
 
-grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext* context,
-                                                    const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+grpc::ServerGenericBidiReactor* KiloKvService::ListParked(grpc::CallbackServerContext* context) {
   return take_for_database<v1::ListParkedRequest, v1::ListParkedResponse>(
-      &environment_, context, message, answer, [this](const auto& call, Database* database) {
+      &environment_, context, [this](const auto& call, Database* database) {
         const v1::ListParkedRequest& request = call->request;
         const KStatus status = check_limit("limit", request.limit(), kParkedMax, " transactions", "");
         if (!status.ok()) return call->refuse(status);
@@ -427,10 +450,9 @@ grpc::ServerUnaryReactor* KiloKvService::ListParked(grpc::CallbackServerContext*
       });
 }
 
-grpc::ServerUnaryReactor* KiloKvService::Cancel(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                                grpc::ByteBuffer* answer) {
+grpc::ServerGenericBidiReactor* KiloKvService::Cancel(grpc::CallbackServerContext* context) {
   return take_for_database<v1::CancelRequest, v1::CancelResponse>(
-      &environment_, context, message, answer, [this](const auto& call, Database* database) {
+      &environment_, context, [this](const auto& call, Database* database) {
         Result<CancelTarget> target = target_of(call->request, environment_.options.limits);
         if (!target.ok()) return call->refuse(target.status());
         const KStatus allowed = check_cancel(*call, *database, *target);
@@ -469,9 +491,8 @@ void KiloKvService::fill_memory(const DatabaseStatus& status, v1::MemorySection*
   section->set_memory_rss_bytes(resident_bytes());
 }
 
-grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                                grpc::ByteBuffer* answer) {
-  return take<v1::StatusRequest, v1::StatusResponse>(&environment_, context, message, answer, [this](const auto& call) {
+grpc::ServerGenericBidiReactor* KiloKvService::Status(grpc::CallbackServerContext* context) {
+  return take<v1::StatusRequest, v1::StatusResponse>(&environment_, context, [this](const auto& call) {
     // Clients ask for the state of the server in every state. But without a database nobody's rights are known.
     DatabaseStatus status;
     const Result<Database*> database = environment_.gate.get();
@@ -496,11 +517,10 @@ grpc::ServerUnaryReactor* KiloKvService::Status(grpc::CallbackServerContext* con
   });
 }
 
-grpc::ServerUnaryReactor* KiloKvService::ChangeAccess(grpc::CallbackServerContext* context,
-                                                      const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+grpc::ServerGenericBidiReactor* KiloKvService::ChangeAccess(grpc::CallbackServerContext* context) {
   const std::string peer = context->peer();
   return take_for_database<v1::ChangeAccessRequest, v1::ChangeAccessResponse>(
-      &environment_, context, message, answer, [this, peer](const auto& call, Database* database) {
+      &environment_, context, [this, peer](const auto& call, Database* database) {
         KStatus status = check_logins(environment_.logins);
         if (status.ok()) status = call->need_admin(*database, "ChangeAccess");
         if (!status.ok()) {
@@ -534,10 +554,9 @@ grpc::ServerUnaryReactor* KiloKvService::ChangeAccess(grpc::CallbackServerContex
       });
 }
 
-grpc::ServerUnaryReactor* KiloKvService::ListAccess(grpc::CallbackServerContext* context,
-                                                    const grpc::ByteBuffer* message, grpc::ByteBuffer* answer) {
+grpc::ServerGenericBidiReactor* KiloKvService::ListAccess(grpc::CallbackServerContext* context) {
   return take_for_database<v1::ListAccessRequest, v1::ListAccessResponse>(
-      &environment_, context, message, answer, [this](const auto& call, Database* database) {
+      &environment_, context, [this](const auto& call, Database* database) {
         KStatus status = check_logins(environment_.logins);
         if (status.ok()) status = call->need_admin(*database, "ListAccess");
         if (!status.ok()) return call->refuse(status);

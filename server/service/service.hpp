@@ -1,9 +1,15 @@
 // The KiloKV service. Each handler validates its message, calls the database, and maps the error. It does nothing else.
 //
+// For gRPC it is a generic service: gRPC then passes a call on when its headers are there, and not only when its
+// message is. So the service knows all calls, and refuses a call without a login before its message is read. Every
+// handler reads and writes raw bytes (message_buffer.hpp says why).
+//
 // Handlers run on gRPC's threads and never block. A unary RPC ends with its answer. It also ends when its client goes
 // away, or when its deadline passes. Its transactions then end too, unless they are in a session or detached. Thread
 // safety: all members. The database that is passed to serve() must outlive every RPC.
 #pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
 
 #include <atomic>
 #include <chrono>
@@ -11,6 +17,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,16 +29,6 @@
 #include "server/service/session_stream.hpp"
 
 namespace kilokv::server {
-
-// Every handler gets raw bytes (message_buffer.hpp says why).
-using KiloKvMethods = v1::KiloKV::WithRawCallbackMethod_Execute<
-    v1::KiloKV::WithRawCallbackMethod_UploadReadSet<v1::KiloKV::WithRawCallbackMethod_ExecuteBatch<
-        v1::KiloKV::WithRawCallbackMethod_Session<v1::KiloKV::WithRawCallbackMethod_OpenSession<
-            v1::KiloKV::WithRawCallbackMethod_KeepSessionAlive<v1::KiloKV::WithRawCallbackMethod_CloseSession<
-                v1::KiloKV::WithRawCallbackMethod_Get<v1::KiloKV::WithRawCallbackMethod_Scan<
-                    v1::KiloKV::WithRawCallbackMethod_ListParked<v1::KiloKV::WithRawCallbackMethod_Cancel<
-                        v1::KiloKV::WithRawCallbackMethod_Status<v1::KiloKV::WithRawCallbackMethod_ChangeAccess<
-                            v1::KiloKV::WithRawCallbackMethod_ListAccess<v1::KiloKV::Service>>>>>>>>>>>>>>;
 
 // What Status shows about the program, even when there is no database yet. The values are those of the flags with these
 // names.
@@ -45,7 +43,7 @@ struct ServerInfo {
       settings;  // name and value of each setting that not all strategies have
 };
 
-class KiloKvService final : public KiloKvMethods {
+class KiloKvService final : public grpc::CallbackGenericService {
  public:
   KiloKvService(ServiceOptions options, ServerInfo info);
 
@@ -64,36 +62,28 @@ class KiloKvService final : public KiloKvMethods {
   // Bytes of answers that clients have not taken yet, on all calls.
   std::uint64_t unsent_answer_bytes() const { return environment_.answers.unsent_bytes(); }
 
-  grpc::ServerUnaryReactor* Execute(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                    grpc::ByteBuffer* answer) override;
-  grpc::ServerUnaryReactor* UploadReadSet(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                          grpc::ByteBuffer* answer) override;
-  grpc::ServerWriteReactor<grpc::ByteBuffer>* ExecuteBatch(grpc::CallbackServerContext* context,
-                                                           const grpc::ByteBuffer* request) override;
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Session(grpc::CallbackServerContext* context) override;
-  grpc::ServerUnaryReactor* OpenSession(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                        grpc::ByteBuffer* answer) override;
-  grpc::ServerUnaryReactor* KeepSessionAlive(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                             grpc::ByteBuffer* answer) override;
-  grpc::ServerUnaryReactor* CloseSession(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                         grpc::ByteBuffer* answer) override;
-  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                grpc::ByteBuffer* answer) override;
-  grpc::ServerUnaryReactor* Scan(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                 grpc::ByteBuffer* answer) override;
-  grpc::ServerUnaryReactor* ListParked(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                       grpc::ByteBuffer* answer) override;
-  grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                   grpc::ByteBuffer* answer) override;
-  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                   grpc::ByteBuffer* answer) override;
-
-  grpc::ServerUnaryReactor* ChangeAccess(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                         grpc::ByteBuffer* answer) override;
-  grpc::ServerUnaryReactor* ListAccess(grpc::CallbackServerContext* context, const grpc::ByteBuffer* message,
-                                       grpc::ByteBuffer* answer) override;
+  // Calls of methods that the service does not have are refused, with the name of the method.
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
 
  private:
+  using Begin = grpc::ServerGenericBidiReactor* (KiloKvService::*)(grpc::CallbackServerContext* context);
+  static const std::unordered_map<std::string_view, Begin>& methods();
+
+  grpc::ServerGenericBidiReactor* Execute(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* UploadReadSet(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* ExecuteBatch(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* Session(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* OpenSession(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* KeepSessionAlive(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* CloseSession(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* Get(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* Scan(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* ListParked(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* Cancel(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* Status(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* ChangeAccess(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* ListAccess(grpc::CallbackServerContext* context);
+
   void end_without_login(const Database& database);
   kilokv::Status place_for(SessionStream* stream);
   void note_denied(const std::string& user, const std::string& peer);

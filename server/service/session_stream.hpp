@@ -19,14 +19,14 @@
 
 namespace kilokv::server {
 
-class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>> {
+class SessionStream final : public AnswerStream {
  public:
   SessionStream(grpc::CallbackServerContext* context, CallEnvironment* environment)
       : AnswerStream(context, environment) {}
 
   void start();
   // Keeps `place` until the stream is destroyed.
-  void hold(std::shared_ptr<void> place) { place_ = std::move(place); }
+  void hold(std::shared_ptr<void> place) { stream_place_ = std::move(place); }
   const std::shared_ptr<Client>& client() const { return client_; }
   // Ends the stream with `status` after the queued answers are sent.
   void end(const Status& status);
@@ -51,7 +51,7 @@ class SessionStream final : public AnswerStream<grpc::ServerBidiReactor<grpc::By
   void answered(std::uint64_t bytes);
   void read_on();  // requires: mutex_ is held
 
-  std::shared_ptr<void> place_;  // among the streams of the server
+  std::shared_ptr<void> stream_place_;  // among the streams of the server
 
   // Only the reading reaction, and the decoding of its message, use these. The next message is read after that.
   grpc::ByteBuffer incoming_;

@@ -78,11 +78,9 @@ void TransactionCall::results(const ResultSlice& slice, bool /*last*/) {
   }
 }
 
-void TransactionCall::start(const grpc::ByteBuffer* request) {
-  grpc::ByteBuffer message = CallEnvironment::take_message(caller_, request);
-  if (!caller_.status.ok()) return fail(caller_.status);
+void TransactionCall::on_message(grpc::ByteBuffer* message) {
   const auto self = std::static_pointer_cast<TransactionCall>(shared_from_this());
-  const Status refused = environment_->decode_by(client_, &message, [self](grpc::ByteBuffer* taken) {
+  const Status refused = environment_->decode_by(client_, message, [self](grpc::ByteBuffer* taken) {
     if (self->ended()) return;
     const Status status = self->try_start(taken);
     if (!status.ok()) self->fail(status.as_not_run());

@@ -16,9 +16,6 @@ namespace kilokv::server {
 
 class TransactionCall : public UnaryCall, public ResponseSink {
  public:
-  // Decodes the request and submits it. The call ends with its answer or an error.
-  void start(const grpc::ByteBuffer* request);
-
   void results(const ResultSlice& slice, bool last) final;
   void fail(const Status& status) final { end_with(status); }
   bool gone() const final { return ended(); }
@@ -34,6 +31,8 @@ class TransactionCall : public UnaryCall, public ResponseSink {
   void submit(Database* database, std::unique_ptr<Request> request, bool detached);
 
  private:
+  // Decodes the request and submits it. The call ends with its answer or an error.
+  void on_message(grpc::ByteBuffer* message) final;
   void on_gone() final { requests_.abandon(); }
 
   CallRequests requests_;
@@ -41,8 +40,8 @@ class TransactionCall : public UnaryCall, public ResponseSink {
 
 class ExecuteCall final : public TransactionCall {
  public:
-  ExecuteCall(grpc::CallbackServerContext* context, CallEnvironment* environment, grpc::ByteBuffer* answer)
-      : TransactionCall(context, environment, answer) {}
+  ExecuteCall(grpc::CallbackServerContext* context, CallEnvironment* environment)
+      : TransactionCall(context, environment) {}
 
  private:
   Status try_start(grpc::ByteBuffer* message) override;
@@ -53,8 +52,7 @@ class ExecuteCall final : public TransactionCall {
 // effect that the client must learn.
 class GetCall final : public TransactionCall {
  public:
-  GetCall(grpc::CallbackServerContext* context, CallEnvironment* environment, grpc::ByteBuffer* answer)
-      : TransactionCall(context, environment, answer) {}
+  GetCall(grpc::CallbackServerContext* context, CallEnvironment* environment) : TransactionCall(context, environment) {}
 
  private:
   Status try_start(grpc::ByteBuffer* message) override;

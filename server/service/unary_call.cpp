@@ -6,18 +6,42 @@
 
 namespace kilokv::server {
 
+UnaryCall* UnaryCall::adopted_by_rpc() {
+  self_ = shared_from_this();
+  if (caller_.certificate != nullptr) environment_->calls.add(this, self_);
+  if (caller_.status.ok()) {
+    place_.await_message();
+    StartRead(&incoming_);
+  } else {
+    end_with(caller_.status.as_not_run());
+  }
+  return this;
+}
+
+void UnaryCall::OnReadDone(bool ok) {
+  if (ok) {
+    place_.message_came();
+    grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);
+    if (!ended()) on_message(&message);
+  } else {
+    end_with(no_message());
+  }
+}
+
 bool UnaryCall::answer(const grpc::ByteBuffer& bytes) {
   const std::lock_guard lock(mutex_);
   if (ended_) return false;
   ended_ = true;
   const std::uint64_t length = bytes.Length() + kAnswerBytes;
   const Status status = environment_->answers.charge(client_.get(), length);
+  environment_->answers.watch(this);
   if (status.ok()) {
     charged_bytes_ = length;
-    *answer_ = bytes;
+    answer_ = bytes;
+    StartWriteAndFinish(&answer_, {}, grpc::Status::OK);
+  } else {
+    Finish(to_grpc(status, context_));
   }
-  environment_->answers.watch(this);
-  Finish(to_grpc(status, context_));
   return true;
 }
 
@@ -43,6 +67,7 @@ void UnaryCall::OnDone() {
   environment_->answers.unwatch(this);
   if (caller_.certificate != nullptr) environment_->calls.remove(this);
   environment_->answers.release(client_.get(), charged_bytes_);
+  place_ = {};
   const std::shared_ptr<void> self = std::move(self_);  // gRPC uses the call no more; the return may destroy it
 }
 

@@ -1,4 +1,7 @@
-// A unary call: its client, and its end. The answer counts in the AnswerAccount until the call is done.
+// A unary call: its client, its message, and its end. The answer counts in the AnswerAccount until the call is done.
+//
+// The call is here from its headers on. A call that is refused for its client, or for want of a place, ends before
+// anybody reads its message.
 //
 // A call ends once: with its answer, or with an error, or when its client goes away or may make no calls any more, or
 // when its deadline passes.
@@ -19,17 +22,14 @@
 
 namespace kilokv::server {
 
-class UnaryCall : public grpc::ServerUnaryReactor,
+class UnaryCall : public grpc::ServerGenericBidiReactor,
                   public UnsentAnswer,
                   public OpenCall,
                   public std::enable_shared_from_this<UnaryCall> {
  public:
-  // Keeps the call alive until gRPC no longer uses it. Requires: called once, before gRPC sees the reactor.
-  UnaryCall* adopted_by_rpc() {
-    self_ = shared_from_this();
-    if (caller_.certificate != nullptr) environment_->calls.add(this, self_);
-    return this;
-  }
+  // Begins to read the message. Keeps the call alive until gRPC no longer uses it. Requires: called once, before gRPC
+  // sees the reactor.
+  UnaryCall* adopted_by_rpc();
 
   void end_without_certificate(const Status& status) final {
     if (end_with(status)) on_gone();
@@ -37,14 +37,14 @@ class UnaryCall : public grpc::ServerUnaryReactor,
   const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
 
  protected:
-  // `answer` is the buffer in which gRPC expects the bytes of the answer.
-  UnaryCall(grpc::CallbackServerContext* context, CallEnvironment* environment, grpc::ByteBuffer* answer)
+  UnaryCall(grpc::CallbackServerContext* context, CallEnvironment* environment)
       : environment_(environment),
-        caller_(environment->logins.caller_of(*context)),
+        caller_(environment->logins.caller_of(*context, &place_)),
         client_(caller_.client),
-        context_(context),
-        answer_(answer) {}
+        context_(context) {}
 
+  // The message has come. Called once, unless the call ends before.
+  virtual void on_message(grpc::ByteBuffer* message) = 0;
   // Ends the call, unless it has ended. If too much is unsent for the answer, the call ends with RESOURCE_EXHAUSTED
   // instead. Returns whether the call ended now.
   bool answer(const grpc::ByteBuffer& bytes);
@@ -54,16 +54,18 @@ class UnaryCall : public grpc::ServerUnaryReactor,
   virtual void on_gone() {}
 
   CallEnvironment* const environment_;
+  CallAccount::Place place_;  // until gRPC has let go of the call
   const Caller caller_;
   const std::shared_ptr<Client>& client_;  // of the caller
 
  private:
+  void OnReadDone(bool ok) final;
   void OnCancel() final;
   void OnDone() final;
   void on_timeout() final { context_->TryCancel(); }
 
   grpc::CallbackServerContext* const context_;
-  grpc::ByteBuffer* const answer_;
+  grpc::ByteBuffer incoming_, answer_;
   mutable std::mutex mutex_;
   bool ended_ = false;
   std::uint64_t charged_bytes_ = 0;

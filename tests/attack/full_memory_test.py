@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import select
 import subprocess
 import sys
@@ -25,7 +26,7 @@ import http2
 from full_batches import (EXISTS, WAIT, add_one, batch_of, call, execute, get, key_range, put, range_get,  # noqa: F401
                           transaction)
 from greedy_test import Attacker, keep_in_flight, status
-from light_client import ATTACKER, MIB, LightClient, rss_of, take_core
+from light_client import ATTACKER, MIB, LightClient, check_memory, rss_of, take_core
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
@@ -41,6 +42,8 @@ GIVE_BACK_S = 30
 FILLED_LIMIT = 512 * MIB  # to fill all parts of a higher limit takes too long
 UNFINISHED = 3900000  # bytes of a message that lacks its end
 LONG_HEADERS = (("padding", "y" * 15000),)
+FIVE_TIMES = 5 * (("padding", "y" * 3000),)  # 5 bytes, when the field has an index
+GROWTH = 200 << 20  # bytes; what gRPC may hold, and open calls, are not in use before
 LONGEST_S = 5  # an answer may take so long then, with a new connection
 HARM_S, FAILURES_MAX = 2, 10  # unfinished messages: so long, and so often, calls of others may fail
 
@@ -149,16 +152,17 @@ def changed_images():
     return batch_of([transaction(add_one(b"image%06d" % key)) for key in range(5000)])
 
 
-def hold_back(endpoint, stopping, ended, connections, calls, address=ATTACKER, part=None, headers=(), short_calls=False):
+def hold_back(endpoint, stopping, ended, connections, calls, address=ATTACKER, part=None, headers=(), short_calls=0,
+              indexed=False):
     """Calls whose messages lack the last byte, so that gRPC keeps the rest; or this part of a message alone.
-    `short_calls`: each connection also makes a short call now and then."""
+    `short_calls`: each connection also makes so many short calls, 20 times a second. `indexed`: headers are sent once."""
     if part is None:
         part = http2.message(bytes(UNFINISHED))[:-1]
     callers, begun = [], time.monotonic()
     while not stopping.is_set():
         while len(callers) < connections:
             try:
-                callers.append(http2.Caller(endpoint, address, headers=headers))
+                callers.append(http2.Caller(endpoint, address, headers=headers, indexed=indexed))
                 for _ in range(calls):
                     callers[-1].call_unfinished("ExecuteBatch", part)
                     ended.sent += 1
@@ -168,7 +172,8 @@ def hold_back(endpoint, stopping, ended, connections, calls, address=ATTACKER, p
             begun = time.monotonic()
             for caller in callers:
                 try:
-                    caller.call("Get", http2.bytes_field(1, b"key"))
+                    for _ in range(short_calls):
+                        caller.call("Get", http2.bytes_field(1, b"key"))
                 except OSError:
                     pass  # it is removed below
         writers = [caller for caller in callers if caller.wants_to_write()]
@@ -217,7 +222,7 @@ class PatientClient:
         self._light.process.wait()
 
 
-def held_back(name, seconds, **how):
+def held_back(name, seconds, connections=64, cuts_off=True, **how):
     """Messages that lack their end, by many connections: gRPC keeps them. When its memory is full, gRPC ends connections
     without calls, and also those of others. The server cannot bound that, because gRPC reads before the server sees a
     call. So this measures the harm: the light client fails at the beginning at most, until those connections are cut off.
@@ -225,8 +230,9 @@ def held_back(name, seconds, **how):
     with temporary_folder() as folder, Server(folder) as server:
         light = PatientClient(server)
         light.run(0.5)
+        before = rss_of(server.pid)
         began = time.monotonic()
-        attacker = Attacker(hold_back, server.endpoint, connections=64, **how)
+        attacker = Attacker(hold_back, server.endpoint, connections=connections, **how)
         times = light.run(HARM_S * SLOWER)
         times += light.run(seconds * SLOWER)
         attacker.stop()
@@ -235,7 +241,9 @@ def held_back(name, seconds, **how):
         print(f"{name}: {attacker.ended.sent} calls; {len(times)} answers of the light client, longest "
               f"{max(times) * 1e3:.1f} ms; {light.failures} of its calls failed{last}; RSS at most "
               f"{server.look_at_memory() >> 20} MiB", flush=True)
-        assert "refused or cut off connections" in server.log.read_text(), "nothing was cut off"
+        if cuts_off:
+            assert re.search("cut_off=[1-9]|a flood came from this address", server.log.read_text()), "nothing was cut off"
+        check_memory(server.look_at_memory() - before <= GROWTH, f"from {before >> 20} MiB")
         assert max(times) < LONGEST_S * SLOWER, f"the light client waited {max(times):.1f} s"
         assert light.failed_at - began <= HARM_S * SLOWER, f"a call failed {light.failed_at - began:.1f} s after the start"
         assert light.failures <= FAILURES_MAX, f"{light.failures} calls of the light client failed"
@@ -444,15 +452,19 @@ def main():
     parser.add_argument("--lease", type=int, default=3600, help="seconds of the sessions' leases")
     parser.add_argument("--strict", action="store_true", help="look again after 30 s")
     parser.add_argument("--accounts-max", type=int, default=20000000, help="most accounts of the honest load")
-    parser.add_argument("--only", choices=("everything", "honest", "unfinished", "hidden", "silent"), help="one attack")
+    parser.add_argument("--only", choices=("everything", "honest", "unfinished", "hidden", "hidden_well", "silent", "silent_short"), help="one attack")
     options = parser.parse_args()
     if options.limit:
         os.environ["KILOKV_MEMORY_LIMIT"] = options.limit
     attacks = {"everything": lambda: everything(options.seconds, options.data, options.lease, options.strict),
                "honest": lambda: honest(options.seconds, 0.5, options.accounts_max),
                "unfinished": lambda: held_back("unfinished", options.seconds, calls=4),
-               "hidden": lambda: held_back("hidden", options.seconds, calls=4, short_calls=True),
-               "silent": lambda: held_back("silent", options.seconds, calls=1000, part=b"", headers=LONG_HEADERS)}
+               "hidden": lambda: held_back("hidden", options.seconds, calls=4, short_calls=1),
+               "hidden_well": lambda: held_back("hidden_well", options.seconds, connections=8, calls=1, short_calls=50,
+                                                headers=FIVE_TIMES, indexed=True),
+               "silent": lambda: held_back("silent", options.seconds, calls=1000, part=b"", headers=LONG_HEADERS),
+               "silent_short": lambda: held_back("silent_short", options.seconds, connections=240, calls=500, part=b"",
+                                                 indexed=True)}
     for name in attacks if options.only is None else (options.only,):
         attacks[name]()
 

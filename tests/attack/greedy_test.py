@@ -300,7 +300,7 @@ def read_nothing(endpoint, stopping, ended, payload, calls):
 
 def attack_by_unread_answers(memory):
     """The attack `unread_answers`: 1,000 Gets of 7 values of 512 KiB, by a client whose window is 0."""
-    with temporary_folder() as folder, Server(folder, "--answers-bytes-max", "64MiB", "--answer-timeout", "3s") as server:
+    with temporary_folder() as folder, Server(folder, "--answers-bytes-max", "48MiB", "--answer-timeout", "3s") as server:
         fill(server, "v", 7, "x" * (512 << 10))
         payload = b"".join(http2.bytes_field(1, b"v%06d" % number) for number in range(7))
         light = LightClient(server)
@@ -342,7 +342,7 @@ def wait_and_open(endpoint, stopping, ended, connections, parked):
     lease = http2.number_field(1, HOUR_US)
     while not stopping.is_set():
         for caller in callers:
-            while len(caller.open) < calls // connections + max(4, 400 // connections):
+            while len(caller.open) < calls // connections + max(4, 100 // connections):
                 caller.call("OpenSession", lease)
                 ended.sent += 1
         writers = [caller for caller in callers if caller.wants_to_write()]

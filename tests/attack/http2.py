@@ -1,5 +1,5 @@
 """Raw frames of HTTP/2, for attacks that no library of HTTP/2 would send. RFC 9113; header fields are literals without
-Huffman coding and without an index (RFC 7541, section 6.2.2)."""
+Huffman coding and without an index (RFC 7541, section 6.2.2), or each is sent once and has an index then (section 6.2.1)."""
 
 import collections
 import socket
@@ -35,11 +35,32 @@ def field(name, value):
     return b"\x00" + length(len(name)) + name + length(len(value)) + value
 
 
+def fields_of_call(method, *more):
+    return ((":method", "POST"), (":scheme", "http"), (":path", f"/kilokv.v1.KiloKV/{method}"),
+            (":authority", "127.0.0.1"), ("te", "trailers"), ("content-type", "application/grpc"), *more)
+
+
 def call_headers(method, *more):
     """The header block of a call of kilokv.v1.KiloKV."""
-    return b"".join(field(name, value) for name, value in (
-        (":method", "POST"), (":scheme", "http"), (":path", f"/kilokv.v1.KiloKV/{method}"),
-        (":authority", "127.0.0.1"), ("te", "trailers"), ("content-type", "application/grpc"), *more))
+    return b"".join(field(name, value) for name, value in fields_of_call(method, *more))
+
+
+class IndexedHeaders:
+    """Header blocks in which a field that was sent before is one byte. Requires: all fields together, with 32 bytes for
+    each, have at most 4,096 bytes."""
+
+    def __init__(self):
+        self._sent = []
+
+    def block(self, fields):
+        out = bytearray()
+        for one in fields:
+            if one in self._sent:
+                out.append(0x80 | 61 + len(self._sent) - self._sent.index(one))
+            else:
+                self._sent.append(one)
+                out += b"\x40" + field(*one)[1:]
+        return bytes(out)
 
 
 def message(payload):
@@ -96,14 +117,15 @@ class Caller:
     number of messages.
 
     `window`: how many bytes the server may send on each stream; the default has no end. `authority`: as for connect().
-    `headers`: of each call. Not for several threads.
+    `headers`: of each call. `indexed`: header blocks are as short as they can be. Not for several threads.
     """
 
-    def __init__(self, endpoint, source=None, window=0x7fffffff, authority=None, headers=()):
+    def __init__(self, endpoint, source=None, window=0x7fffffff, authority=None, headers=(), indexed=False):
         # Without a table, no header block refers to an earlier one.
         self.socket = connect(endpoint, source, struct.pack(">HIHI", HEADER_TABLE_SIZE, 0, INITIAL_WINDOW_SIZE, window),
                               authority=authority)
         self._headers = tuple(headers)
+        self._index = IndexedHeaders() if indexed else None
         self._payload = self._message = None
         self.socket.setblocking(False)
         if window:
@@ -143,7 +165,9 @@ class Caller:
     def _begin(self, method, sent, last_flags, more):
         self._stream += 2
         self.open.add(self._stream)
-        self._out += frame(HEADERS, END_HEADERS, self._stream, call_headers(method, *self._headers, *more))
+        block = (self._index.block(fields_of_call(method, *self._headers, *more)) if self._index
+                 else call_headers(method, *self._headers, *more))
+        self._out += frame(HEADERS, END_HEADERS, self._stream, block)
         self._waiting.append([self._stream, memoryview(sent), 0, self._stream_window, last_flags])
         self.write()
         return self._stream

@@ -226,7 +226,7 @@ class Service {
   explicit Service(bool login) : service_({.limits = limits(), .login = login}, {}) {
     service_.serve(&database_);
     grpc::ServerBuilder builder;
-    builder.RegisterService(&service_);
+    builder.RegisterCallbackGenericService(&service_);
     builder.SetMaxReceiveMessageSize(-1);
     server_ = builder.BuildAndStart();
     KILOKV_CHECK(server_ != nullptr);

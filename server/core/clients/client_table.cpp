@@ -28,12 +28,16 @@ std::shared_ptr<Client> ClientTable::connection(const std::string& peer) {
   return client;
 }
 
-ClientTable::Accounted ClientTable::accounted(const std::string& peer) {
-  const std::lock_guard lock(mutex_);
-  const auto found = clients_.find(peer);
-  if (found == clients_.end()) return {};
-  const Client& client = *found->second.client;
-  return {client.accounted_bytes.load(std::memory_order_relaxed), client.open_calls.load(std::memory_order_relaxed)};
+ConnectionUse ClientTable::use_of(const std::string& peer) {
+  std::shared_ptr<Client> client;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = clients_.find(peer);
+    if (found == clients_.end()) return {};
+    client = found->second.client;
+  }
+  return {client->accounted_bytes.load(std::memory_order_relaxed),
+          client->refused_calls.load(std::memory_order_relaxed), client->awaited.counts()};
 }
 
 // The name of an address is never that of a connection, because it has no port.

@@ -18,6 +18,13 @@
 
 namespace kilokv::server {
 
+// What the calls of a connection use, as its client counts it.
+struct ConnectionUse {
+  std::uint64_t accounted_bytes = 0;
+  std::uint64_t refused_calls = 0;
+  AwaitedMessages::Counts awaited;
+};
+
 class ClientTable {
  public:
   // The client with this name, which is its own keeper.
@@ -30,12 +37,8 @@ class ClientTable {
   }
   // The client of a connection. `peer`: as gRPC names it, such as ipv4:127.0.0.1:40000 or ipv6:%5B::1%5D:40000.
   std::shared_ptr<Client> connection(const std::string& peer);
-  // Client::accounted_bytes and Client::open_calls of the connection of this peer. When the table forgets the
-  // connection, the bytes begin again with 0.
-  struct Accounted {
-    std::uint64_t bytes = 0, open_calls = 0;
-  };
-  Accounted accounted(const std::string& peer);
+  // When the table forgets the connection, the bytes begin again with 0.
+  ConnectionUse use_of(const std::string& peer);
   // The name of the address of a peer. A peer that is neither of IPv4 nor of IPv6 has a name of its own.
   static std::string address_of(const std::string& peer);
   // How many it knows.

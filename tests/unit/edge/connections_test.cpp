@@ -29,7 +29,7 @@ ConnectionLimits limits(std::uint32_t connections_max, std::uint32_t connections
           .message_bytes_max = kMessageBytesMax,
           .messages_more = 2,
           .unread_bytes_max = kUnreadBytesMax,
-          .silent_calls_max = 20,
+          .refused_calls_max = 20,
           .calls_max = 10,
           .cancels_max = kCancelsMax,
           .opens_max = 100000};
@@ -64,10 +64,13 @@ class ConnectionsTest : public testing::Test {
       ++inspections_;
       return found_;
     };
-    callbacks.accounted = [this](const std::string&) {
-      return accounts_for_all_.load() ? accounted_.fetch_add(std::uint64_t{1} << 32) : accounted_.load();
+    callbacks.use_of = [this](const std::string&) {
+      return PeerUse{.accounted_bytes =
+                         accounts_for_all_.load() ? accounted_.fetch_add(std::uint64_t{1} << 32) : accounted_.load(),
+                     .refused_calls = each_other_time_ && uses_asked_.fetch_add(1) % 2 == 0 ? 0 : refused_calls_.load(),
+                     .awaited = late_.load(),
+                     .late = late_.load()};
     };
-    callbacks.served = [this](const std::string&) { return served_.load(); };
     callbacks.take_ended = [this] {
       const std::lock_guard lock(mutex_);
       return std::exchange(to_end_, {});
@@ -149,7 +152,9 @@ class ConnectionsTest : public testing::Test {
   std::atomic<std::uint64_t> inspections_{0};
   std::atomic<bool> accounts_for_all_{true};  // all bytes are of whole messages, and not only those in `accounted_`
   std::atomic<std::uint64_t> accounted_{0};
-  std::atomic<std::uint64_t> served_{UINT64_MAX};  // calls of each connection whose messages have come
+  std::atomic<std::uint64_t> refused_calls_{0}, late_{0};  // of each connection
+  std::atomic<bool> each_other_time_{false};               // that somebody asks, there are refused calls
+  std::atomic<std::uint64_t> uses_asked_{0};
   bool reads_for_ever_ = false;
   std::atomic<bool> is_reading_{false};
   std::optional<CallCounts> found_;
@@ -511,43 +516,68 @@ TEST_F(FloodTest, OneMessageThatGetsItsEndDoesNotHideOthers) {
   }));
 }
 
-// One of each connection may be a health check.
-TEST_F(FloodTest, CallsWhoseMessagesDoNotComeHaveABound) {
+// Short calls account for more bytes than they have. That does not hide messages which do not come.
+TEST_F(FloodTest, ShortCallsDoNotHideMessagesThatAreLate) {
+  accounts_for_all_ = true;
   start(limits(10, 10));
-  served_ = 2;
-  find({.started = 9, .answered = 0});  // six too many on each connection
+  late_ = 5;
+  find({.started = 6, .answered = 1});
+  std::vector<Descriptor> clients;
+  for (const int address : {3, 2, 2}) {
+    clients.push_back(connect(address));
+    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
+    ASSERT_TRUE(send(clients.back(), kUnreadBytesMax));  // five messages hold at most 1,000,000 of them
+  }
+  look(clients[0]);
+  EXPECT_EQ(connections_->counts().cut_off, 0u) << "3,000,000 are not too many";
+  clients.push_back(connect(2));
+  ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
+  ASSERT_TRUE(send(clients.back(), kUnreadBytesMax));
+  EXPECT_NE(report().find("127.0.0.2: it held 1000000 bytes of unfinished messages"), std::string::npos) << report();
+  look(clients[0]);
+  EXPECT_EQ(connections_->counts().cut_off, 1u);
+}
+
+TEST_F(FloodTest, BytesBeforeAMessageWasAwaitedAreNotHeld) {
+  accounts_for_all_ = true;
+  start(limits(10, 10));
+  std::vector<Descriptor> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(connect(2));
+    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
+    ASSERT_TRUE(send(clients.back(), kUnreadBytesMax));
+  }
+  look(clients[0]);
+  late_ = 5;
+  look(clients[0]);
+  look(clients[0]);
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
+}
+
+TEST_F(FloodTest, RefusedCallsWhoseErrorsAreNotTakenHaveABound) {
+  start(limits(10, 10));
+  refused_calls_ = 6;
   std::vector<Descriptor> clients;
   const auto add = [&](int address) {
     clients.push_back(connect(address));
     ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
-    ASSERT_TRUE(send(clients.back(), 10000));
-    ASSERT_TRUE(soon([&] {
-      const std::lock_guard lock(mutex_);
-      return inspected_.size() == clients.size();
-    }));
   };
   for (const int address : {3, 2, 2}) add(address);
   look(clients[0]);
   EXPECT_EQ(connections_->counts().cut_off, 0u) << "18 are not too many";
   add(2);
-  EXPECT_NE(report().find("127.0.0.2: it has 6 calls whose messages do not come"), std::string::npos) << report();
+  EXPECT_NE(report().find("127.0.0.2: it does not take the errors of 6 refused calls"), std::string::npos) << report();
   EXPECT_TRUE(is_closed(connect(2))) << "it has to pause";
   look(clients[0]);
   EXPECT_EQ(connections_->counts().cut_off, 1u) << "the others have room again";
 }
 
-TEST_F(FloodTest, CallsWhoseMessagesComeLateAreNotCutOff) {
+TEST_F(FloodTest, RefusedCallsThatComeAndGoAreNotCutOff) {
   start(limits(10, 10));
-  served_ = 0;
-  find({.started = 8, .answered = 0});
+  refused_calls_ = 8;
+  each_other_time_ = true;
   std::vector<Descriptor> clients;
-  for (int i = 0; i < 4; ++i) {
-    clients.push_back(connect(2));
-    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
-  }
-  for (const Descriptor& client : clients) ASSERT_TRUE(send(client, 10000));
-  ASSERT_TRUE(soon([&] { return inspections_.load() >= 4; }));
-  served_ = 8;
+  connect_many(4, &clients);
   for (int i = 0; i < 4; ++i) look(clients[0]);
   EXPECT_EQ(connections_->counts().cut_off, 0u);
 }

@@ -108,6 +108,12 @@ TEST(LongMessages, ManyAlternatives) {
   expect_refused(part(2, many(part(1, ""))) + part(3, ""), "rows or columns", "");
 }
 
+// A byte of a key becomes 21 bytes, and a guard without anything else 7.
+TEST(LongMessages, ManyKeysOrGuardsWithoutATransaction) {
+  expect_refused(part(3, tag(7, 0) + "\x01" + part(8, many("k"))), "0 keys, two for each guard", "");
+  expect_refused(part(3, part(9, many("\x01"))), "", "");
+}
+
 // The parse keeps an element of a wrong type as an unknown field.
 TEST(LongMessages, ManyElementsOfAWrongType) {
   expect_refused(part(3, many(tag(1, 0) + "\x01")), "64 fields", "");

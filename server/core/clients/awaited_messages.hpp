@@ -1,0 +1,66 @@
+// The calls of one connection that lack their message: how many there are, and how many have lacked it for long. A call
+// that lacks its message holds what has come of it in gRPC's memory.
+//
+// Thread safety: all members.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+namespace kilokv::server {
+
+class AwaitedMessages {
+ public:
+  // A message is late when it has not come for kTicks ticks: 1 s, or up to a tick more.
+  static constexpr std::int64_t kTickMs = 250;
+  static constexpr std::int64_t kTicks = 4;
+  struct Counts {
+    std::uint64_t all = 0, late = 0;
+  };
+
+  // A call begins. Returns what end() needs.
+  std::int64_t begin(std::int64_t now_ms = clock_ms()) {
+    const std::lock_guard lock(mutex_);
+    advance(now_ms);
+    ++recent_[place_of(tick_)];
+    return tick_;
+  }
+  // Its message has come, or it has ended.
+  void end(std::int64_t begun, std::int64_t now_ms = clock_ms()) {
+    const std::lock_guard lock(mutex_);
+    advance(now_ms);
+    --(begun > tick_ - kTicks ? recent_[place_of(begun)] : late_);
+  }
+  Counts counts(std::int64_t now_ms = clock_ms()) {
+    const std::lock_guard lock(mutex_);
+    advance(now_ms);
+    Counts counts{late_, late_};
+    for (const std::uint64_t recent : recent_) counts.all += recent;
+    return counts;
+  }
+
+ private:
+  static std::int64_t clock_ms() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  }
+  static std::size_t place_of(std::int64_t tick) { return static_cast<std::size_t>(tick % kTicks); }
+
+  void advance(std::int64_t now_ms) {
+    const std::int64_t tick = now_ms / kTickMs;
+    for (std::int64_t i = 0; i < kTicks && tick_ < tick; ++i) late_ += std::exchange(recent_[place_of(++tick_)], 0);
+    tick_ = std::max(tick_, tick);
+  }
+
+  std::mutex mutex_;
+  std::int64_t tick_ = 0;
+  std::array<std::uint64_t, kTicks> recent_{};  // by the tick in which they began
+  std::uint64_t late_ = 0;
+};
+
+}  // namespace kilokv::server
