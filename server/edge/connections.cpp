@@ -44,6 +44,10 @@ constexpr std::int64_t kStuckMs = 300;
 constexpr double kLossSeconds = 10;
 // Calls of health and pings go on for days. A client that takes long answers sends frames about its windows.
 constexpr std::uint64_t kForgivenPerMs = 16, kForgivenPartOfTaken = 16;
+// Each client may have a health check that stays open.
+constexpr std::uint64_t kQuietCalls = 1;
+// Longer than a message takes to be late.
+constexpr std::int64_t kSampleMs = 2500;
 constexpr std::int64_t kLoserMs = 1000;  // so long, what such an address holds is cut off
 // Each connection takes bytes for its handshake and its pings. So many of them are not lost.
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
@@ -165,7 +169,8 @@ void Connections::accept_connections() {
 void Connections::watch_connections() {
   std::array<epoll_event, 64> events{};
   while (watching_.load()) {
-    const int count = ::epoll_wait(duplicates_.get(), events.data(), static_cast<int>(events.size()), hurries_ ? kHurriedLookMs : kLookMs);
+    const int count = ::epoll_wait(duplicates_.get(), events.data(), static_cast<int>(events.size()),
+                                   hurries_ ? kHurriedLookMs : kLookMs);
     const std::lock_guard lock(mutex_);
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
@@ -177,6 +182,7 @@ void Connections::watch_connections() {
     look_for_floods(now);
     bound_unfinished(now);
     bound_refused(now);
+    bound_elsewhere(now);
     cut_off_losers(now);
     end_half_closed(now);
     end_those_that_must();
@@ -271,6 +277,7 @@ bool Connections::admit(int connection, Peer peer) {
   account.cancels_left = limits_.cancels_max;
   account.inspected_ms = account.seen_ms = now;
   account.use = callbacks_.use_of(account.peer.name);
+  account.before_late.message_bytes = account.latest.message_bytes = account.use.message_bytes;
   count_open();
   accepted_.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -350,6 +357,8 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
   if (!has_calls && connection.calls.ended() > before.ended() && !count_loss(&connection, now_ms)) {
     return cut_off(descriptor, now_ms, true, lost_too_much());
   }
+  connection.elsewhere = grown(connection.use.calls + kQuietCalls, connection.calls.open());
+  connection.least_elsewhere.see(connection.elsewhere, now_ms);
   const std::uint64_t cancelled_now = cancelled(connection.calls);
   const double more = static_cast<double>(cancelled_now) - static_cast<double>(connection.cancelled);
   connection.cancelled = cancelled_now;
@@ -370,10 +379,12 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
 
 // Bytes of unfinished messages of calls that are open. One message that gets its end, among many that do not, does not
 // make them fewer. Those of messages that come and go count only as far as there always are some. Calls whose message
-// is late hold what came since they began, whatever else came.
+// is late hold what came since they began, and was no whole message.
 std::uint64_t Connections::held(const Connection& connection) const {
   const std::uint64_t late = connection.use.late * limits_.message_bytes_max * limits_.messages_more;
-  const std::uint64_t of_late = std::min(late, grown(connection.received_before_awaited, connection.received));
+  const std::uint64_t whole = grown(connection.before_late.message_bytes, connection.use.message_bytes);
+  const std::uint64_t of_late =
+      std::min(late, grown(whole, grown(connection.before_late.received, connection.received)));
   return std::max(of_late, connection.calls.open() == 0 ? 0 : connection.least_unused.value());
 }
 
@@ -434,27 +445,52 @@ void Connections::bound_unfinished(std::int64_t now_ms) {
   }
 }
 
-// The same for calls that were refused, and whose clients do not take the error. gRPC keeps them until then, and does
-// not count what they take.
-void Connections::bound_refused(std::int64_t now_ms) {
+// Cuts off connections until all together have no more of such calls than they may.
+template <class Amount>
+void Connections::cut_off_holders(const Amount& amount, std::int64_t now_ms, const std::string& what) {
   std::uint64_t all = 0;
-  const auto refused = [](const Connection& connection) { return connection.use.refused_calls; };
-  const std::vector<int> holders = largest_holders(refused, &all);
-  hurries_ = all > 0;
-  for (const int number : holders) {
+  for (const int number : largest_holders(amount, &all)) {
     if (all <= limits_.refused_calls_max) return;
-    Connection& connection = connections_.at(number);
-    const std::uint64_t before = refused(connection);
-    look_at_bytes(&connection, now_ms);
-    const std::uint64_t now = refused(connection);
-    all -= grown(now, before);
-    if (now == 0 || all <= limits_.refused_calls_max) continue;
-    if (all <= 4 * limits_.refused_calls_max && connection.least_refused.value() == 0) continue;
-    all -= now;
+    const std::uint64_t own = amount(connections_.at(number));
+    all -= own;
     cut_off(number, now_ms, true,
-            "it does not take the errors of " + std::to_string(now) +
-                " refused calls, and all connections together too few (--grpc-memory-max)");
+            "it has " + std::to_string(own) + what + ", and all connections together too many (--grpc-memory-max)");
   }
+}
+
+// gRPC keeps a refused call until its client takes the error, and does not count what the call takes.
+void Connections::bound_refused(std::int64_t now_ms) {
+  const auto refused = [](const Connection& connection) { return connection.use.refused_calls; };
+  std::uint64_t all = 0;
+  for (const auto& [number, connection] : connections_) all += refused(connection);
+  hurries_ = all > limits_.refused_calls_max;
+  if (!hurries_) return;
+  const std::string what = " refused calls whose errors it does not take";
+  if (all > 4 * limits_.refused_calls_max) return cut_off_holders(refused, now_ms, what);
+  cut_off_holders([](const Connection& connection) { return connection.least_refused.value(); }, now_ms, what);
+}
+
+// The same for calls that the service does not have. Who has them is only known after an inspection. Connections may be
+// many, so those are inspected first whose last inspection is the longest ago.
+void Connections::bound_elsewhere(std::int64_t now_ms) {
+  if (callbacks_.calls_elsewhere() <= limits_.refused_calls_max + connections_.size()) return;
+  std::vector<std::pair<std::int64_t, int>> due;
+  for (auto& [number, connection] : connections_) {
+    look_at_bytes(&connection, now_ms);
+    if (connection.received > connection.inspected_bytes || connection.elsewhere > 0) {
+      due.emplace_back(connection.inspected_ms, number);
+    }
+  }
+  std::sort(due.begin(), due.end());
+  for (std::size_t i = 0; i < std::min(due.size(), kLooksMax); ++i) {
+    if (connections_.contains(due[i].second)) inspect(due[i].second, now_ms);
+  }
+  const auto elsewhere = [](const Connection& connection) { return connection.elsewhere; };
+  std::uint64_t all = 0;
+  for (const auto& [number, connection] : connections_) all += elsewhere(connection);
+  const std::string what = " open calls that are none of the database";
+  if (all > 4 * limits_.refused_calls_max) return cut_off_holders(elsewhere, now_ms, what);
+  cut_off_holders([](const Connection& connection) { return connection.least_elsewhere.value(); }, now_ms, what);
 }
 
 // Counts what came since the last look. What is accounted for is asked for first: the bytes of those messages have been
@@ -463,7 +499,10 @@ void Connections::look_at_bytes(Connection* connection, std::int64_t now_ms) {
   const PeerUse before = std::exchange(connection->use, callbacks_.use_of(connection->peer.name));
   const std::uint64_t accounted = connection->use.accounted_bytes;
   const std::uint64_t used = accounted >= before.accounted_bytes ? accounted - before.accounted_bytes : accounted;
-  if (connection->use.awaited == 0) connection->received_before_awaited = connection->received;
+  if (connection->use.late == 0 && now_ms - connection->sampled_ms >= kSampleMs) {
+    connection->sampled_ms = now_ms;
+    connection->before_late = std::exchange(connection->latest, {connection->received, connection->use.message_bytes});
+  }
   const auto [received, taken] = bytes_of(connection->descriptor.get());
   connection->unused += grown(connection->received, received);
   const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(connection->seen_ms, now_ms));

@@ -10,6 +10,7 @@
 //   many unfinished messages    messages that lack their end, of one connection or of all together
 //   many lost bytes             bytes of one address that came for messages which never got their end
 //   many refused calls          calls that were refused, and whose clients do not take the error, of all together
+//   many calls elsewhere        open calls that the service does not have, such as health checks, of all together
 // After a flood, its address may connect again after a pause. The pause doubles with each flood. A connection that is
 // cut off for the messages of its own calls is none: only what it loses counts for its address.
 //
@@ -48,8 +49,8 @@ struct ConnectionLimits {
   std::uint64_t message_bytes_max = 0;
   std::uint32_t messages_more = 0;
   std::uint64_t unread_bytes_max = 0;
-  // Refused calls of all connections together whose clients do not take the error. Four times as many are never
-  // allowed, not even for a moment.
+  // Refused calls of all connections together whose clients do not take the error; and calls that the service does not
+  // have. Four times as many are never allowed, not even for a moment.
   std::uint64_t refused_calls_max = 0;
   std::uint32_t calls_max = 0;  // open at once on one connection
   // Cancelled calls of one connection, per second. All connections of an address may cancel kAddressCancels times as
@@ -69,13 +70,13 @@ struct CallCounts {
   std::uint64_t open() const { return started - std::min(started, ended()); }
 };
 
-// What the calls of a peer use, as their service counts it.
+// What the calls of a peer use, as their service counts it. The numbers of bytes grow, and begin again at any time.
 struct PeerUse {
-  // The bytes that its whole messages account for, with the headers of its calls, as far as they are used. The number
-  // grows, and begins again at any time.
-  std::uint64_t accounted_bytes = 0;
-  std::uint64_t refused_calls = 0;      // for want of a place, that have not ended
-  std::uint64_t awaited = 0, late = 0;  // calls that lack their message: all, and those that have lacked it for long
+  std::uint64_t accounted_bytes = 0;  // what its whole messages, and the headers of its calls, account for at most
+  std::uint64_t message_bytes = 0;    // the part of the messages, which is exact
+  std::uint64_t calls = 0;            // that are open
+  std::uint64_t refused_calls = 0;    // of them: refused for want of a place
+  std::uint64_t late = 0;             // of them: have lacked their message for long
 };
 
 struct ConnectionCounts {
@@ -100,6 +101,8 @@ class Connections {
     // The calls of this peer. Nothing if it is not known (yet).
     std::function<std::optional<CallCounts>(const std::string& peer)> inspect;
     std::function<PeerUse(const std::string& peer)> use_of;
+    // The open calls of all peers that `use_of` does not count, such as health checks.
+    std::function<std::uint64_t()> calls_elsewhere = [] { return std::uint64_t{0}; };
     // The peers whose connections must end. They end a moment later, so that answers that are on their way arrive.
     std::function<std::vector<std::string>()> take_ended = [] { return std::vector<std::string>(); };
     // The connection of this peer is not open any more.
@@ -147,8 +150,15 @@ class Connections {
     std::uint64_t received = 0, taken = 0, unused = 0;
     PeerUse use;
     Least least_unused, least_refused;
-    // The bytes received before the oldest of the calls that lack their message.
-    std::uint64_t received_before_awaited = 0;
+    // The bytes received, and those of whole messages, at some moments while no message was late. The first is before
+    // the begin of each call whose message is late now.
+    struct Sample {
+      std::uint64_t received = 0, message_bytes = 0;
+    } before_late, latest;
+    std::int64_t sampled_ms = 0;
+    // Open calls that the service does not have, at the last inspection.
+    std::uint64_t elsewhere = 0;
+    Least least_elsewhere;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
   };
@@ -173,6 +183,9 @@ class Connections {
   void inspect(int descriptor, std::int64_t now_ms);
   void bound_unfinished(std::int64_t now_ms);
   void bound_refused(std::int64_t now_ms);
+  void bound_elsewhere(std::int64_t now_ms);
+  template <class Amount>
+  void cut_off_holders(const Amount& amount, std::int64_t now_ms, const std::string& what);
   template <class Amount>
   std::vector<int> largest_holders(const Amount& amount, std::uint64_t* all) const;
   std::uint64_t held(const Connection& connection) const;
@@ -213,7 +226,7 @@ class Connections {
 
   // Only the watching thread uses these.
   std::int64_t reported_at_ms_ = 0;
-  bool hurries_ = false;  // there are refused calls
+  bool hurries_ = false;  // there are many refused calls
   std::int64_t looked_at_ms_ = 0;
   std::uint32_t looks_ = 0;
   std::vector<std::string> to_end_;  // peers whose connections end at the next look

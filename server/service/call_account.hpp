@@ -7,6 +7,7 @@
 // Thread safety: all members.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -38,6 +39,8 @@ class CallAccount {
     ~Place() {
       if (connection_ == nullptr) return;
       message_came();
+      connection_->open_calls.fetch_sub(1, std::memory_order_relaxed);
+      account_->open_.fetch_sub(1, std::memory_order_relaxed);
       if (bytes_ > 0) {
         account_->limit_.release(client_->account(&Client::call_bytes), bytes_);
       } else {
@@ -70,6 +73,8 @@ class CallAccount {
   // have too many open. The call then counts as refused, until it has ended.
   Status enter(const std::shared_ptr<Client>& client, const std::shared_ptr<Client>& connection,
                std::uint64_t header_bytes, Place* place) {
+    connection->open_calls.fetch_add(1, std::memory_order_relaxed);
+    open_.fetch_add(1, std::memory_order_relaxed);
     place->account_ = this;
     place->connection_ = connection;
     place->client_ = client;
@@ -84,12 +89,15 @@ class CallAccount {
     return status;
   }
   std::uint64_t bytes() const { return limit_.held(); }
+  // The calls that are open, the refused ones among them.
+  std::uint64_t open() const { return open_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::uint64_t kCallBytes = 12288;
   static constexpr std::int64_t kRetryAfterUs = 1000000;  // by then, calls may have ended
 
   SharedLimit limit_;
+  std::atomic<std::uint64_t> open_{0};
 };
 
 }  // namespace kilokv::server

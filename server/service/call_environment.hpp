@@ -28,11 +28,19 @@ struct CallEnvironment {
   std::atomic<std::uint32_t> open_connections{0};
   DecodeQueue decode{options.waiting_messages_max(), "--grpc-memory-max"};
 
-  // Takes the bytes of a request, as take_bytes() does, and counts them for their connection.
-  static grpc::ByteBuffer take_message(const Caller& caller, const grpc::ByteBuffer* request) {
-    grpc::ByteBuffer taken = take_bytes(request);
+  // Takes the bytes of a message, and counts them for their connection.
+  static grpc::ByteBuffer take_message(const Caller& caller, grpc::ByteBuffer* incoming) {
+    grpc::ByteBuffer taken;
+    taken.Swap(incoming);
     caller.connection->accounted_bytes.fetch_add(accounted_bytes(taken.Length()), std::memory_order_relaxed);
+    caller.connection->message_bytes.fetch_add(taken.Length(), std::memory_order_relaxed);
     return taken;
+  }
+  // For a call that is refused before its message is read. The client may have sent a window of it, which is not its
+  // fault.
+  static void forgive_message(const Caller& caller) {
+    constexpr std::uint64_t kWindowBytes = std::uint64_t{256} << 10;
+    caller.connection->accounted_bytes.fetch_add(kWindowBytes, std::memory_order_relaxed);
   }
 
   // Decodes `message` by `work(&message)`, as DecodeQueue::run says. A message that has to wait leaves gRPC's memory:

@@ -17,6 +17,9 @@ class Channelz {
   // connections were listed a moment ago.
   std::optional<CallCounts> counts_of(const std::string& peer);
 
+  // The calls of all services that are open.
+  static std::uint64_t open_calls();
+
  private:
   void list_sockets();
 

@@ -69,8 +69,8 @@ Status copy_keys(const v1::TransactionColumns& m, engine::TransactionColumns* co
   const std::size_t key_length = m.key_length();
   const std::size_t keys =
       key_length == 0 ? static_cast<std::size_t>(m.key_ends_size()) : m.key_bytes().size() / key_length;
-  if (Status status = check_key_count(m, keys); !status.ok()) return status;
   if (key_length == 0) {
+    if (Status status = check_key_count(m, keys); !status.ok()) return status;
     copy(m.key_ends(), &columns->key_end);
   } else {
     if (!m.key_ends().empty()) {
@@ -86,6 +86,7 @@ Status copy_keys(const v1::TransactionColumns& m, engine::TransactionColumns* co
                               .actual = std::to_string(m.key_bytes().size()) + " bytes",
                               .setting = ""});
     }
+    if (Status status = check_key_count(m, keys); !status.ok()) return status;
     columns->key_end.resize(keys);
     std::uint32_t end = 0;
     for (std::uint32_t& key_end : columns->key_end) key_end = end += static_cast<std::uint32_t>(key_length);

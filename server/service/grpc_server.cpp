@@ -150,13 +150,21 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
     parameters.fd = connection.release();
     acceptor->HandleNewConnection(&parameters);
   };
+  Logins* const logins = &service->logins();
   callbacks.inspect = [channelz = std::make_shared<Channelz>()](const std::string& peer) {
     return channelz->counts_of(peer);
   };
-  Logins* const logins = &service->logins();
+  callbacks.calls_elsewhere = [logins] {
+    const std::uint64_t open = Channelz::open_calls();
+    return open - std::min(open, logins->open_calls());
+  };
   callbacks.use_of = [logins](const std::string& peer) {
     const ConnectionUse use = logins->use_of(peer);
-    return PeerUse{use.accounted_bytes, use.refused_calls, use.awaited.all, use.awaited.late};
+    return PeerUse{.accounted_bytes = use.accounted_bytes,
+                   .message_bytes = use.message_bytes,
+                   .calls = use.open_calls,
+                   .refused_calls = use.refused_calls,
+                   .late = use.awaited.late};
   };
   callbacks.take_ended = [logins] { return logins->take_lost_connections(); };
   callbacks.on_end = [logins](const std::string& peer) { logins->forget_connection(peer); };

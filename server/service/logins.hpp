@@ -60,6 +60,7 @@ class Logins {
   // is no place gets a status that is not ok.
   Caller caller_of(const grpc::CallbackServerContext& context, CallAccount::Place* place);
   std::uint64_t open_call_bytes() const { return calls_.bytes(); }
+  std::uint64_t open_calls() const { return calls_.open(); }
   bool required() const { return required_; }
   // Counts a call that TLS refuses, because the certificate of the client is missing or not accepted.
   void note_refused_certificate(const std::string& subject, const std::string& why);

@@ -53,15 +53,6 @@ Status parse_message(grpc::ByteBuffer* buffer, std::uint64_t bytes_max, const El
   return parse_message(buffer, bytes_max, message);
 }
 
-// Takes the bytes of a request out of the object in which gRPC keeps them until the call is done. gRPC passes it as
-// const, but it made the object for this handler, does not read it again, and it is not const itself. So the bytes live
-// as long as the handler needs them, and not as long as a transaction waits.
-inline grpc::ByteBuffer take_bytes(const grpc::ByteBuffer* request) {
-  grpc::ByteBuffer taken;
-  taken.Swap(const_cast<grpc::ByteBuffer*>(request));
-  return taken;
-}
-
 // A copy that is not in gRPC's memory. There, a message keeps whole blocks that hold parts of other messages, too.
 inline grpc::ByteBuffer copy_out(const grpc::ByteBuffer& message) {
   grpc::Slice all;

@@ -1,5 +1,5 @@
 // The calls that are open, so that the server can end them before they end by themselves. A unary call is among them
-// only if its client has shown a certificate: the others end when their requests do.
+// only if its client has shown a certificate: the others end when their requests do, or with their clients.
 // Thread safety: all members.
 #pragma once
 

@@ -31,6 +31,11 @@ constexpr std::uint32_t kParkedDefault = 1000;
 constexpr std::uint32_t kParkedMax = 10000;
 constexpr std::int64_t kStreamRetryUs = 1000000;
 
+TimeUs unix_us_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
 // A unary call that runs no transaction: its messages, and its end. Code that still has to answer holds the call by
 // shared_ptr.
 template <class Request, class Response>
@@ -57,9 +62,10 @@ class Call final : public UnaryCall {
   const std::shared_ptr<Client>& client() const { return client_; }
   const Caller& caller() const { return caller_; }
   // What the caller may do; null on a server without logins, where everybody may do everything. PERMISSION_DENIED: the
-  // login does not count any more.
+  // login does not count any more. UNAUTHENTICATED: its token has expired.
   Result<std::shared_ptr<const Rights>> rights(const Database& database) const {
     if (caller_.login == nullptr) return std::shared_ptr<const Rights>();
+    if (caller_.login->expired(unix_us_now())) return login_expired(*caller_.login);
     std::shared_ptr<const Rights> rights = database.access().latest()->rights(*caller_.login);
     if (rights == nullptr) return login_gone(caller_.login->user);
     return rights;
@@ -90,8 +96,10 @@ class Call final : public UnaryCall {
   void decode(grpc::ByteBuffer* message) {
     if (ended()) return;
     const ServiceOptions& options = environment_->options;
-    const KStatus status =
-        parse_message(message, options.message_bytes_max, {.transactions = options.limits}, &request);
+    KStatus status = check_login();
+    if (status.ok()) {
+      status = parse_message(message, options.message_bytes_max, {.transactions = options.limits}, &request);
+    }
     if (status.ok()) {
       handle_(std::static_pointer_cast<Call>(shared_from_this()));
     } else {
@@ -99,8 +107,23 @@ class Call final : public UnaryCall {
     }
     Request().Swap(&request);
   }
+  // The login counted when the headers came, and the message may have come much later.
+  KStatus check_login() const {
+    const Result<Database*> database = environment_->gate.get();
+    return database.ok() ? rights(**database).status() : KStatus();  // without a database, nothing is allowed
+  }
 
   const Handle handle_;
+};
+
+// A call of a method that the service does not have.
+class UnknownCall final : public UnaryCall {
+ public:
+  UnknownCall(grpc::GenericCallbackServerContext* context, CallEnvironment* environment)
+      : UnaryCall(context, environment, {StatusCode::unimplemented, "unknown method " + context->method()}) {}
+
+ private:
+  void on_message(grpc::ByteBuffer* /*message*/) override {}  // none is read
 };
 
 // A call begins, which `handle` answers.
@@ -252,11 +275,6 @@ KStatus check_logins(const Logins& logins) {
   return {StatusCode::unimplemented, "this server runs without logins; start it with --login"};
 }
 
-TimeUs unix_us_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
-
 }  // namespace
 
 KiloKvService::KiloKvService(ServiceOptions options, ServerInfo info)
@@ -286,18 +304,12 @@ const std::unordered_map<std::string_view, KiloKvService::Begin>& KiloKvService:
 }
 
 grpc::ServerGenericBidiReactor* KiloKvService::CreateReactor(grpc::GenericCallbackServerContext* context) {
-  class Refusal final : public grpc::ServerGenericBidiReactor {
-   public:
-    explicit Refusal(const grpc::Status& status) { Finish(status); }
-    void OnDone() override { delete this; }
-  };
   const std::string prefix = std::string("/") + v1::KiloKV::service_full_name() + '/';
   if (context->method().compare(0, prefix.size(), prefix) == 0) {
     const auto found = methods().find(std::string_view(context->method()).substr(prefix.size()));
     if (found != methods().end()) return (this->*found->second)(context);
   }
-  const KStatus status(StatusCode::unimplemented, "unknown method " + context->method());
-  return new Refusal(to_grpc(status.as_not_run(), context));
+  return std::make_shared<UnknownCall>(context, &environment_)->adopted_by_rpc();
 }
 
 void KiloKvService::close() {
@@ -316,8 +328,6 @@ grpc::ServerGenericBidiReactor* KiloKvService::UploadReadSet(grpc::CallbackServe
         Result<ReadSetChunk> chunk = decode_chunk(call->request, environment_.options);
         if (!chunk.ok()) return call->refuse(chunk.status());
         chunk->client = call->client();
-        // The message may have waited to be decoded, and the login may have been taken away since.
-        if (const auto rights = call->rights(*database); !rights.ok()) return call->refuse(rights.status());
         const Result<std::uint64_t> keys = database->upload(*chunk);
         if (keys.ok()) call->response.set_keys(*keys);
         call->end(keys.status());
@@ -378,8 +388,6 @@ grpc::ServerGenericBidiReactor* KiloKvService::KeepSessionAlive(grpc::CallbackSe
       &environment_, context, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
-        // The message may have waited to be decoded, and the login may have been taken away since.
-        if (const auto rights = call->rights(*database); !rights.ok()) return call->refuse(rights.status());
         call->end(database->keep_alive(call->client(), *session));
       });
 }

@@ -93,7 +93,10 @@ class SessionStream::Answer final : public ResponseSink {
 };
 
 void SessionStream::start() {
-  if (!caller_.status.ok()) return end(caller_.status);
+  if (!caller_.status.ok()) {
+    CallEnvironment::forgive_message(caller_);
+    return end(caller_.status);
+  }
   const std::lock_guard lock(mutex_);
   read_on();
 }

@@ -9,11 +9,12 @@ namespace kilokv::server {
 UnaryCall* UnaryCall::adopted_by_rpc() {
   self_ = shared_from_this();
   if (caller_.certificate != nullptr) environment_->calls.add(this, self_);
-  if (caller_.status.ok()) {
+  if (refused_.ok()) {
     place_.await_message();
     StartRead(&incoming_);
   } else {
-    end_with(caller_.status.as_not_run());
+    CallEnvironment::forgive_message(caller_);
+    end_with(refused_.as_not_run());
   }
   return this;
 }

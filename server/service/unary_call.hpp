@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "engine/base/status.hpp"
 #include "server/service/call_environment.hpp"
@@ -37,11 +38,13 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
   const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
 
  protected:
-  UnaryCall(grpc::CallbackServerContext* context, CallEnvironment* environment)
+  // `refused`: not ok if nobody may make the call.
+  UnaryCall(grpc::CallbackServerContext* context, CallEnvironment* environment, Status refused = {})
       : environment_(environment),
         caller_(environment->logins.caller_of(*context, &place_)),
         client_(caller_.client),
-        context_(context) {}
+        context_(context),
+        refused_(refused.ok() ? caller_.status : std::move(refused)) {}
 
   // The message has come. Called once, unless the call ends before.
   virtual void on_message(grpc::ByteBuffer* message) = 0;
@@ -65,6 +68,7 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
   void on_timeout() final { context_->TryCancel(); }
 
   grpc::CallbackServerContext* const context_;
+  const Status refused_;  // not ok: the call ends before its message is read
   grpc::ByteBuffer incoming_, answer_;
   mutable std::mutex mutex_;
   bool ended_ = false;

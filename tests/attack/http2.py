@@ -36,7 +36,9 @@ def field(name, value):
 
 
 def fields_of_call(method, *more):
-    return ((":method", "POST"), (":scheme", "http"), (":path", f"/kilokv.v1.KiloKV/{method}"),
+    """`method`: of kilokv.v1.KiloKV, or the path of another service."""
+    path = method if method.startswith("/") else f"/kilokv.v1.KiloKV/{method}"
+    return ((":method", "POST"), (":scheme", "http"), (":path", path),
             (":authority", "127.0.0.1"), ("te", "trailers"), ("content-type", "application/grpc"), *more)
 
 

@@ -16,9 +16,9 @@ namespace kilokv::server {
 
 class AwaitedMessages {
  public:
-  // A message is late when it has not come for kTicks ticks: 1 s, or up to a tick more.
+  // A message is late when it has not come for a second, or up to a tick more.
   static constexpr std::int64_t kTickMs = 250;
-  static constexpr std::int64_t kTicks = 4;
+  static constexpr std::int64_t kTicks = 5;
   struct Counts {
     std::uint64_t all = 0, late = 0;
   };

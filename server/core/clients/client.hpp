@@ -60,9 +60,10 @@ struct Client {
   Held streams{of_address(&Client::streams)}, call_bytes{of_address(&Client::call_bytes)};
   Held undecoded_bytes{of_address(&Client::undecoded_bytes)}, answer_bytes{of_address(&Client::answer_bytes)};
 
-  // Where the client is one connection: the bytes of its whole messages and of the headers of its calls; its calls that
-  // were refused for want of a place, and have not ended; and those that lack their message.
-  std::atomic<std::uint64_t> accounted_bytes{0}, refused_calls{0};
+  // Where the client is one connection: what its whole messages and the headers of its calls account for at most; the
+  // part of the messages; its calls that the service has; those of them that were refused for want of a place; and
+  // those that lack their message.
+  std::atomic<std::uint64_t> accounted_bytes{0}, message_bytes{0}, open_calls{0}, refused_calls{0};
   AwaitedMessages awaited;
 
   // Its requests in the queue. Only Turns uses it, with its lock.

@@ -36,8 +36,9 @@ ConnectionUse ClientTable::use_of(const std::string& peer) {
     if (found == clients_.end()) return {};
     client = found->second.client;
   }
-  return {client->accounted_bytes.load(std::memory_order_relaxed),
-          client->refused_calls.load(std::memory_order_relaxed), client->awaited.counts()};
+  const auto now = [](const std::atomic<std::uint64_t>& number) { return number.load(std::memory_order_relaxed); };
+  return {now(client->accounted_bytes), now(client->message_bytes), now(client->open_calls), now(client->refused_calls),
+          client->awaited.counts()};
 }
 
 // The name of an address is never that of a connection, because it has no port.

@@ -67,10 +67,12 @@ class ConnectionsTest : public testing::Test {
     callbacks.use_of = [this](const std::string&) {
       return PeerUse{.accounted_bytes =
                          accounts_for_all_.load() ? accounted_.fetch_add(std::uint64_t{1} << 32) : accounted_.load(),
-                     .refused_calls = each_other_time_ && uses_asked_.fetch_add(1) % 2 == 0 ? 0 : refused_calls_.load(),
-                     .awaited = late_.load(),
+                     .message_bytes = message_bytes_.load(),
+                     .calls = calls_.load(),
+                     .refused_calls = refused_calls_.load(),
                      .late = late_.load()};
     };
+    callbacks.calls_elsewhere = [this] { return elsewhere_.load(); };
     callbacks.take_ended = [this] {
       const std::lock_guard lock(mutex_);
       return std::exchange(to_end_, {});
@@ -152,9 +154,8 @@ class ConnectionsTest : public testing::Test {
   std::atomic<std::uint64_t> inspections_{0};
   std::atomic<bool> accounts_for_all_{true};  // all bytes are of whole messages, and not only those in `accounted_`
   std::atomic<std::uint64_t> accounted_{0};
-  std::atomic<std::uint64_t> refused_calls_{0}, late_{0};  // of each connection
-  std::atomic<bool> each_other_time_{false};               // that somebody asks, there are refused calls
-  std::atomic<std::uint64_t> uses_asked_{0};
+  std::atomic<std::uint64_t> calls_{0}, refused_calls_{0}, late_{0};  // of each connection
+  std::atomic<std::uint64_t> elsewhere_{0}, message_bytes_{0};
   bool reads_for_ever_ = false;
   std::atomic<bool> is_reading_{false};
   std::optional<CallCounts> found_;
@@ -538,19 +539,19 @@ TEST_F(FloodTest, ShortCallsDoNotHideMessagesThatAreLate) {
   EXPECT_EQ(connections_->counts().cut_off, 1u);
 }
 
-TEST_F(FloodTest, BytesBeforeAMessageWasAwaitedAreNotHeld) {
+// Slow uploads, of which each connection has always some, and whole messages that come meanwhile.
+TEST_F(FloodTest, WholeMessagesAreNotHeldByThoseThatAreLate) {
   accounts_for_all_ = true;
   start(limits(10, 10));
-  std::vector<Descriptor> clients;
-  for (int i = 0; i < 4; ++i) {
-    clients.push_back(connect(2));
-    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
-    ASSERT_TRUE(send(clients.back(), kUnreadBytesMax));
-  }
-  look(clients[0]);
   late_ = 5;
-  look(clients[0]);
-  look(clients[0]);
+  find({.started = 6, .answered = 1});
+  std::vector<Descriptor> clients;
+  connect_many(4, &clients);
+  for (int round = 0; round < 3; ++round) {
+    message_bytes_ += kUnreadBytesMax;
+    for (const Descriptor& client : clients) ASSERT_TRUE(send(client, kUnreadBytesMax));
+    look(clients[0]);
+  }
   EXPECT_EQ(connections_->counts().cut_off, 0u);
 }
 
@@ -566,20 +567,45 @@ TEST_F(FloodTest, RefusedCallsWhoseErrorsAreNotTakenHaveABound) {
   look(clients[0]);
   EXPECT_EQ(connections_->counts().cut_off, 0u) << "18 are not too many";
   add(2);
-  EXPECT_NE(report().find("127.0.0.2: it does not take the errors of 6 refused calls"), std::string::npos) << report();
+  EXPECT_NE(report().find("127.0.0.2: it has 6 refused calls whose errors it does not take"), std::string::npos)
+      << report();
   EXPECT_TRUE(is_closed(connect(2))) << "it has to pause";
   look(clients[0]);
   EXPECT_EQ(connections_->counts().cut_off, 1u) << "the others have room again";
 }
 
+// All connections have some at the same time, which is too many, but not for long.
 TEST_F(FloodTest, RefusedCallsThatComeAndGoAreNotCutOff) {
   start(limits(10, 10));
-  refused_calls_ = 8;
-  each_other_time_ = true;
   std::vector<Descriptor> clients;
   connect_many(4, &clients);
-  for (int i = 0; i < 4; ++i) look(clients[0]);
+  for (int i = 0; i < 15; ++i) {
+    refused_calls_ = i % 2 == 0 ? 8 : 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));  // a look comes at least every 100 ms
+  }
   EXPECT_EQ(connections_->counts().cut_off, 0u);
+  refused_calls_ = 8;
+  EXPECT_TRUE(soon([&] { return connections_->counts().cut_off == 2; })) << "until 16 are left";
+}
+
+// Health checks are calls that the service does not have. Each connection may have one.
+TEST_F(FloodTest, CallsThatTheServiceDoesNotHaveHaveABound) {
+  start(limits(10, 10));
+  calls_ = 2;
+  find({.started = 9, .answered = 0});  // six too many on each connection
+  std::vector<Descriptor> clients;
+  const auto add = [&](int address) {
+    clients.push_back(connect(address));
+    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
+    ASSERT_TRUE(send(clients.back(), 100));  // few bytes: nothing else inspects it
+  };
+  for (const int address : {3, 2, 2, 2}) add(address);
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
+  elsewhere_ = 25;
+  EXPECT_NE(report().find("127.0.0.2: it has 6 open calls that are none of the database"), std::string::npos)
+      << report();
+  look(clients[0]);
+  EXPECT_EQ(connections_->counts().cut_off, 1u) << "18 are not too many";
 }
 
 TEST_F(FloodTest, ManyCancelledCallsAreCutOff) {

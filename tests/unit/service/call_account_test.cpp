@@ -79,7 +79,7 @@ TEST(AwaitedMessagesTest, AMessageIsLateAfterASecond) {
   const auto late = [&awaited](std::int64_t now_ms) { return awaited.counts(now_ms).late; };
   const std::int64_t first = awaited.begin(10000), second = awaited.begin(10600);
   EXPECT_EQ(awaited.counts(10999).all, 2u);
-  EXPECT_EQ(late(10999), 0u);
+  EXPECT_EQ(late(11249), 0u);
   EXPECT_EQ(late(11250), 1u);
   const std::int64_t third = awaited.begin(11260);
   EXPECT_EQ(awaited.counts(11900).late, 2u);
@@ -94,7 +94,7 @@ TEST(AwaitedMessagesTest, AMessageIsLateAfterASecond) {
 
 // One that ends in the tick in which it becomes late, and one that ends just before.
 TEST(AwaitedMessagesTest, TheLastMomentCounts) {
-  for (const std::int64_t end : {10999, 11000, 11249, 11250}) {
+  for (const std::int64_t end : {10999, 11249, 11250, 11500}) {
     AwaitedMessages awaited;
     const std::int64_t begun = awaited.begin(10000);
     awaited.end(begun, end);
