@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import signal
 import socket
 import stat
@@ -14,7 +15,8 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "crash"))
+sys.path[:0] = [str(ROOT / "tests" / "crash"), str(ROOT / "tests" / "attack")]
+import http2  # noqa: E402
 from certificates import CLIENT, SERVER, Authority, forms_of, secrets_of  # noqa: E402
 from programs import BIN, SLOWER, Server, temporary_folder, until  # noqa: E402
 
@@ -171,6 +173,36 @@ class LoginTest(unittest.TestCase):
         self.assertEqual(self.run_as(teller, "get", "account/1").strip(), "1")
         self.restart()
         self.assertIn("has expired", self.run_as(short, "get", "account/1", code=LOGIN_FAILED))
+
+    def test_a_call_whose_message_comes_after_the_end_of_its_token_is_refused(self):
+        """The headers come while the token counts."""
+        short = self.folder / "short.token"
+        self.as_admin("token", "create", "admin", "--file", str(short), "--expires-in", f"{2 * SLOWER}s")
+        new_token = http2.bytes_field(6, http2.bytes_field(1, b"admin"))
+        caller = http2.Caller(self.server.endpoint,
+                              headers=(("authorization", f"Bearer {short.read_text().strip()}"),))
+        self.addCleanup(caller.close)
+        streams = [(caller.call_unfinished(method, b""), message) for method, message in (
+            ("ChangeAccess", new_token), ("ListAccess", b""), ("ListParked", b""), ("Status", b""), ("OpenSession", b""),
+            ("Scan", b""), ("Get", http2.bytes_field(1, b"a")), ("Execute", b""), ("ExecuteBatch", b""))]
+        until(lambda: subprocess.run(self.command("get", "a", token=short), capture_output=True,
+                                     timeout=60).returncode == LOGIN_FAILED, "the end of the token", 20)
+        tokens = self.as_admin("token", "list")
+        for stream, message in streams:
+            sent = http2.message(message)
+            caller.socket.setblocking(True)
+            caller.socket.sendall(http2.frame(http2.DATA, http2.END_STREAM, stream, sent))
+        caller.socket.setblocking(False)
+
+        def all_ended():
+            select.select([caller], [], [], 0.1)
+            caller.read()
+            return not caller.open
+
+        until(all_ended, "the ends of the calls")
+        self.assertEqual(set(caller.ends), {"16"} | ({"3"} & set(caller.ends)), caller.ends)
+        self.assertGreaterEqual(caller.ends["16"], len(streams) - 2, "Execute and ExecuteBatch are malformed as well")
+        self.assertEqual(self.as_admin("token", "list"), tokens)
 
     def test_no_key_reaches_users_roles_or_tokens(self):
         """They are outside the space of keys, also in a checkpoint. So an administrator with all rights reads and
