@@ -13,6 +13,7 @@
 // and Finish may be called with the mutex held, because gRPC calls no reaction inside them.
 #pragma once
 
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>

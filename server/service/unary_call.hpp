@@ -9,6 +9,7 @@
 // Thread safety: all members, because gRPC may run several reactions of one call at the same time.
 #pragma once
 
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
@@ -16,7 +17,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 #include "engine/base/status.hpp"
 #include "server/service/call_environment.hpp"
@@ -39,12 +39,12 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
 
  protected:
   // `refused`: not ok if nobody may make the call.
-  UnaryCall(grpc::CallbackServerContext* context, CallEnvironment* environment, Status refused = {})
+  UnaryCall(grpc::CallbackServerContext* context, CallEnvironment* environment, const Status& refused = {})
       : environment_(environment),
         caller_(environment->logins.caller_of(*context, &place_)),
         client_(caller_.client),
         context_(context),
-        refused_(refused.ok() ? caller_.status : std::move(refused)) {}
+        refused_(refused.ok() ? caller_.status : refused) {}
 
   // The message has come. Called once, unless the call ends before.
   virtual void on_message(grpc::ByteBuffer* message) = 0;
