@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -24,6 +25,12 @@ class CallAccount {
       : limit_(bytes_max,
                {ErrorReason::calls_full, "calls", " bytes of open calls", "--calls-bytes-max", kRetryAfterUs},
                SharedLimit::kLittleBytes) {}
+
+  // The time of Client::awaited.
+  static std::int64_t now_ms() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  }
 
   // The place of one call. Its end gives it back.
   class Place {
@@ -49,9 +56,9 @@ class CallAccount {
     }
 
     // The call lacks its message until message_came().
-    void await_message() { awaits_since_ = connection_->awaited.begin(); }
+    void await_message() { awaits_since_ = connection_->awaited.begin(now_ms()); }
     void message_came() {
-      if (awaits_since_ != kNever) connection_->awaited.end(std::exchange(awaits_since_, kNever));
+      if (awaits_since_ != kNever) connection_->awaited.end(std::exchange(awaits_since_, kNever), now_ms());
     }
 
    private:

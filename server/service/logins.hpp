@@ -75,7 +75,7 @@ class Logins {
   std::vector<std::string> take_lost_connections();
   void forget_connection(const std::string& peer);
   // What the calls of a connection use (ClientTable::use_of).
-  ConnectionUse use_of(const std::string& peer) { return clients_.use_of(peer); }
+  ConnectionUse use_of(const std::string& peer) { return clients_.use_of(peer, CallAccount::now_ms()); }
 
  private:
   // What the last call on a connection has shown.

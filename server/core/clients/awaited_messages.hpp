@@ -1,12 +1,11 @@
 // The calls of one connection that lack their message: how many there are, and how many have lacked it for long. A call
 // that lacks its message holds what has come of it in gRPC's memory.
 //
-// Thread safety: all members.
+// Times are those of a clock that never goes back, in milliseconds. Thread safety: all members.
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -24,19 +23,19 @@ class AwaitedMessages {
   };
 
   // A call begins. Returns what end() needs.
-  std::int64_t begin(std::int64_t now_ms = clock_ms()) {
+  std::int64_t begin(std::int64_t now_ms) {
     const std::lock_guard lock(mutex_);
     advance(now_ms);
     ++recent_[place_of(tick_)];
     return tick_;
   }
   // Its message has come, or it has ended.
-  void end(std::int64_t begun, std::int64_t now_ms = clock_ms()) {
+  void end(std::int64_t begun, std::int64_t now_ms) {
     const std::lock_guard lock(mutex_);
     advance(now_ms);
     --(begun > tick_ - kTicks ? recent_[place_of(begun)] : late_);
   }
-  Counts counts(std::int64_t now_ms = clock_ms()) {
+  Counts counts(std::int64_t now_ms) {
     const std::lock_guard lock(mutex_);
     advance(now_ms);
     Counts counts{late_, late_};
@@ -45,10 +44,6 @@ class AwaitedMessages {
   }
 
  private:
-  static std::int64_t clock_ms() {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  }
   static std::size_t place_of(std::int64_t tick) { return static_cast<std::size_t>(tick % kTicks); }
 
   void advance(std::int64_t now_ms) {

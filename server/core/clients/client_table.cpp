@@ -28,7 +28,7 @@ std::shared_ptr<Client> ClientTable::connection(const std::string& peer) {
   return client;
 }
 
-ConnectionUse ClientTable::use_of(const std::string& peer) {
+ConnectionUse ClientTable::use_of(const std::string& peer, std::int64_t now_ms) {
   std::shared_ptr<Client> client;
   {
     const std::lock_guard lock(mutex_);
@@ -38,7 +38,7 @@ ConnectionUse ClientTable::use_of(const std::string& peer) {
   }
   const auto now = [](const std::atomic<std::uint64_t>& number) { return number.load(std::memory_order_relaxed); };
   return {now(client->accounted_bytes), now(client->message_bytes), now(client->open_calls), now(client->refused_calls),
-          client->awaited.counts()};
+          client->awaited.counts(now_ms)};
 }
 
 // The name of an address is never that of a connection, because it has no port.

@@ -38,7 +38,7 @@ class ClientTable {
   // The client of a connection. `peer`: as gRPC names it, such as ipv4:127.0.0.1:40000 or ipv6:%5B::1%5D:40000.
   std::shared_ptr<Client> connection(const std::string& peer);
   // When the table forgets the connection, the bytes begin again with 0.
-  ConnectionUse use_of(const std::string& peer);
+  ConnectionUse use_of(const std::string& peer, std::int64_t now_ms);
   // The name of the address of a peer. A peer that is neither of IPv4 nor of IPv6 has a name of its own.
   static std::string address_of(const std::string& peer);
   // How many it knows.

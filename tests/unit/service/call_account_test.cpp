@@ -64,14 +64,14 @@ TEST_F(CallAccountTest, ACallLacksItsMessageUntilItComesOrTheCallEnds) {
   for (CallAccount::Place* place : {&first, &second, &stream}) ASSERT_TRUE(enter(alice, place).ok());
   first.await_message();
   second.await_message();
-  EXPECT_EQ(connection->awaited.counts().all, 2u) << "a stream of messages lacks none";
+  EXPECT_EQ(connection->awaited.counts(CallAccount::now_ms()).all, 2u) << "a stream of messages lacks none";
   first.message_came();
   first.message_came();
-  EXPECT_EQ(connection->awaited.counts().all, 1u);
+  EXPECT_EQ(connection->awaited.counts(CallAccount::now_ms()).all, 1u);
   second = {};
-  EXPECT_EQ(connection->awaited.counts().all, 0u);
+  EXPECT_EQ(connection->awaited.counts(CallAccount::now_ms()).all, 0u);
   first = {};
-  EXPECT_EQ(connection->awaited.counts().all, 0u);
+  EXPECT_EQ(connection->awaited.counts(CallAccount::now_ms()).all, 0u);
 }
 
 TEST(AwaitedMessagesTest, AMessageIsLateAfterASecond) {
