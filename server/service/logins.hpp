@@ -56,8 +56,8 @@ class Logins {
         calls_(options.calls_bytes_max),
         gate_(gate) {}
 
-  // Requires: called once for each call, with the headers of which it has a place from then on. A call for which there
-  // is no place gets a status that is not ok.
+  // Called once for each call, when its headers have come. The call has `place` from then on. If there is none, the
+  // status of the caller is not ok.
   Caller caller_of(const grpc::CallbackServerContext& context, CallAccount::Place* place);
   std::uint64_t open_call_bytes() const { return calls_.bytes(); }
   std::uint64_t open_calls() const { return calls_.open(); }

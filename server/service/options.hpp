@@ -56,8 +56,8 @@ struct ServiceOptions {
   // The same, and what messages take at most while they are parsed and decoded (message_elements.hpp).
   std::uint64_t decoding_bytes() const { return 6 * message_bytes_max + waiting_messages_max(); }
 
-  // What so many connections take beside grpc_memory_max. OpenSSL keeps its buffers for as long as a connection is
-  // open. Measured with idle connections, in resident memory: 22 KiB for one, and 81 KiB with TLS.
+  // The memory of open connections that grpc_memory_max does not count, such as the buffers of OpenSSL. Measured with
+  // idle connections, in resident memory: 22 KiB for one, and 81 KiB with TLS.
   std::uint64_t connection_bytes(std::uint64_t connections) const {
     return connections * (std::uint64_t{tls.enabled() ? 88u : 24u} << 10);
   }
