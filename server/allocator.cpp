@@ -7,9 +7,9 @@
 // dirty_decay_ms: pages that were free for so long are given back. Shorter times cost more page faults under load.
 // oversize_threshold: 0 turns off the arena for allocations of 8 MiB and more, which gives them back at once. The
 // buffers of the log are that large, and are needed again at once.
-// lg_extent_max_active_fit: a small allocation may be cut from a free piece of any size. With the default, 6, it may not
-// come from one that is more than 64 times as large. Free neighbours become one piece, so that many short calls took
-// new pages all the time: 120,000 refused calls took 859 MiB instead of 91.
+// lg_extent_max_active_fit: a small allocation may be cut from a free piece of any size. With the default, 6, it may
+// not come from one that is more than 64 times as large. Free neighbours become one piece, so that many short calls
+// took new pages all the time: 120,000 refused calls took 859 MiB instead of 91.
 extern "C" {
 extern const char* malloc_conf;
 const char* malloc_conf =
