@@ -181,6 +181,7 @@ void Connections::watch_connections() {
     looked_at_ms_ = now;
     look_for_floods(now);
     bound_unfinished(now);
+    bound_late_streams(now);
     bound_refused(now);
     bound_elsewhere(now);
     cut_off_losers(now);
@@ -277,7 +278,9 @@ bool Connections::admit(int connection, Peer peer) {
   account.cancels_left = limits_.cancels_max;
   account.inspected_ms = account.seen_ms = now;
   account.use = callbacks_.use_of(account.peer.name);
-  account.before_late.message_bytes = account.latest.message_bytes = account.use.message_bytes;
+  for (Unproven* unproven : {&account.of_calls, &account.of_streams}) {
+    unproven->before.message_bytes = unproven->latest.message_bytes = account.use.message_bytes;
+  }
   count_open();
   accepted_.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -381,11 +384,24 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
 // make them fewer. Those of messages that come and go count only as far as there always are some. Calls whose message
 // is late hold what came since they began, and was no whole message.
 std::uint64_t Connections::held(const Connection& connection) const {
-  const std::uint64_t late = connection.use.late * limits_.message_bytes_max * limits_.messages_more;
-  const std::uint64_t whole = grown(connection.before_late.message_bytes, connection.use.message_bytes);
-  const std::uint64_t of_late =
-      std::min(late, grown(whole, grown(connection.before_late.received, connection.received)));
+  const std::uint64_t of_late = held_by_late(connection.use.late, connection.of_calls, connection);
   return std::max(of_late, connection.calls.open() == 0 ? 0 : connection.least_unused.value());
+}
+
+std::uint64_t Connections::held_by_late(std::uint64_t late, const Unproven& unproven,
+                                        const Connection& connection) const {
+  return std::min(late * limits_.message_bytes_max * limits_.messages_more,
+                  unproven.bytes({connection.received, connection.use.message_bytes}));
+}
+
+void Connections::Unproven::see(const Sample& now, std::int64_t now_ms) {
+  if (now_ms - sampled_ms < kSampleMs) return;
+  sampled_ms = now_ms;
+  before = std::exchange(latest, now);
+}
+
+std::uint64_t Connections::Unproven::bytes(const Sample& now) const {
+  return grown(grown(before.message_bytes, now.message_bytes), grown(before.received, now.received));
 }
 
 // The messages of several calls may be many bytes for a moment. The message of one is not, and headers that never end
@@ -445,6 +461,24 @@ void Connections::bound_unfinished(std::int64_t now_ms) {
   }
 }
 
+// The same for streams whose next message is late. What a connection received since then may be the headers of its
+// other calls, so nobody is cut off: the streams end.
+void Connections::bound_late_streams(std::int64_t now_ms) {
+  const auto held = [this](const Connection& one) { return held_by_late(one.use.late_streams, one.of_streams, one); };
+  std::uint64_t all = 0;
+  for (const int number : largest_holders(held, &all)) {
+    if (all <= limits_.unread_bytes_max) return;
+    Connection& connection = connections_.at(number);
+    const std::uint64_t bytes = held(connection);
+    look_at_bytes(&connection, now_ms);
+    if (const std::uint64_t now = held(connection); now > 0) {
+      callbacks_.end_late_streams(connection.peer.name, now);
+      connection.of_streams.before = connection.of_streams.latest = {connection.received, connection.use.message_bytes};
+    }
+    all -= bytes;
+  }
+}
+
 // Cuts off connections until all together have no more of such calls than they may.
 template <class Amount>
 void Connections::cut_off_holders(const Amount& amount, std::int64_t now_ms, const std::string& what) {
@@ -499,10 +533,9 @@ void Connections::look_at_bytes(Connection* connection, std::int64_t now_ms) {
   const PeerUse before = std::exchange(connection->use, callbacks_.use_of(connection->peer.name));
   const std::uint64_t accounted = connection->use.accounted_bytes;
   const std::uint64_t used = accounted >= before.accounted_bytes ? accounted - before.accounted_bytes : accounted;
-  if (connection->use.late == 0 && now_ms - connection->sampled_ms >= kSampleMs) {
-    connection->sampled_ms = now_ms;
-    connection->before_late = std::exchange(connection->latest, {connection->received, connection->use.message_bytes});
-  }
+  const Unproven::Sample sample{connection->received, connection->use.message_bytes};
+  if (connection->use.late == 0) connection->of_calls.see(sample, now_ms);
+  if (connection->use.late_streams == 0) connection->of_streams.see(sample, now_ms);
   const auto [received, taken] = bytes_of(connection->descriptor.get());
   connection->unused += grown(connection->received, received);
   const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(connection->seen_ms, now_ms));

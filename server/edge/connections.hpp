@@ -11,8 +11,10 @@
 //   many lost bytes             bytes of one address that came for messages which never got their end
 //   many refused calls          calls that were refused, and whose clients do not take the error, of all together
 //   many calls elsewhere        open calls that the service does not have, such as health checks, of all together
-// After a flood, its address may connect again after a pause. The pause doubles with each flood. A connection that is
-// cut off for the messages of its own calls is none: only what it loses counts for its address.
+// A stream may be silent for days. A part of its next message looks like the headers of other calls. So where such
+// parts might be too many, the streams end, and their clients may open them again. After a flood, its address may
+// connect again after a pause. The pause doubles with each flood. A connection that is cut off for the messages of its
+// own calls is none: only what it loses counts for its address.
 //
 // Other parts may name connections that must end, too.
 //
@@ -76,7 +78,8 @@ struct PeerUse {
   std::uint64_t message_bytes = 0;    // the part of the messages, which is exact
   std::uint64_t calls = 0;            // that are open
   std::uint64_t refused_calls = 0;    // of them: refused for want of a place
-  std::uint64_t late = 0;             // of them: have lacked their message for long
+  std::uint64_t late = 0;             // of them: have lacked their only message for long
+  std::uint64_t late_streams = 0;     // of them: have lacked their next message for long
 };
 
 struct ConnectionCounts {
@@ -105,6 +108,10 @@ class Connections {
     std::function<std::uint64_t()> calls_elsewhere = [] { return std::uint64_t{0}; };
     // The peers whose connections must end. They end a moment later, so that answers that are on their way arrive.
     std::function<std::vector<std::string>()> take_ended = [] { return std::vector<std::string>(); };
+    // Ends those streams of this peer that have lacked their next message for long. `bytes`: what came since, and was
+    // no whole message.
+    std::function<void(const std::string& peer, std::uint64_t bytes)> end_late_streams = [](const std::string&,
+                                                                                            std::uint64_t) {};
     // The connection of this peer is not open any more.
     std::function<void(const std::string& peer)> on_end = [](const std::string&) {};
     // The number of open connections has changed. Any thread of this class calls it.
@@ -135,6 +142,17 @@ class Connections {
     void clear() { now = before = 0; }
     std::uint64_t value() const { return std::min(now, before); }
   };
+  // What a connection received while a message was late, and was no whole message. Samples are taken while no message
+  // is late, so the first one is before the begin of each message that is late now.
+  struct Unproven {
+    struct Sample {
+      std::uint64_t received = 0, message_bytes = 0;
+    } before, latest;
+    std::int64_t sampled_ms = 0;
+
+    void see(const Sample& now, std::int64_t now_ms);
+    std::uint64_t bytes(const Sample& now) const;
+  };
   struct Connection {
     Descriptor descriptor;  // a duplicate
     Peer peer;
@@ -150,12 +168,7 @@ class Connections {
     std::uint64_t received = 0, taken = 0, unused = 0;
     PeerUse use;
     Least least_unused, least_refused;
-    // The bytes received, and those of whole messages, at some moments while no message was late. The first is before
-    // the begin of each call whose message is late now.
-    struct Sample {
-      std::uint64_t received = 0, message_bytes = 0;
-    } before_late, latest;
-    std::int64_t sampled_ms = 0;
+    Unproven of_calls, of_streams;
     // Open calls that the service does not have, at the last inspection.
     std::uint64_t elsewhere = 0;
     Least least_elsewhere;
@@ -182,12 +195,14 @@ class Connections {
   void look_for_floods(std::int64_t now_ms);
   void inspect(int descriptor, std::int64_t now_ms);
   void bound_unfinished(std::int64_t now_ms);
+  void bound_late_streams(std::int64_t now_ms);
   void bound_refused(std::int64_t now_ms);
   void bound_elsewhere(std::int64_t now_ms);
   template <class Amount>
   void cut_off_holders(const Amount& amount, std::int64_t now_ms, const std::string& what);
   template <class Amount>
   std::vector<int> largest_holders(const Amount& amount, std::uint64_t* all) const;
+  std::uint64_t held_by_late(std::uint64_t late, const Unproven& unproven, const Connection& connection) const;
   std::uint64_t held(const Connection& connection) const;
   std::uint64_t unread(const Connection& connection) const;
   std::uint64_t cancelled(const CallCounts& calls) const;

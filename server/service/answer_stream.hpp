@@ -50,6 +50,16 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
     }
     on_gone();
   }
+  bool end_when_late(const std::string& peer, const Status& status) final {
+    if (caller_.connection->name != peer) return false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (finished_ || closing() || !place_.next_message_is_late()) return false;
+      end_when_sent(status);
+    }
+    on_gone();
+    return true;
+  }
   const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
   // Not ok: the login was refused, and the stream ends at once.
   const Status& login_status() const { return caller_.status; }
@@ -119,7 +129,7 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   std::uint64_t unsent_bytes() const { return unsent_bytes_; }
 
   CallEnvironment* const environment_;
-  CallAccount::Place place_;  // until gRPC has let go of the call
+  CallAccount::Place place_;  // until gRPC has let go of the call; while it is open, guarded by mutex_
   const Caller caller_;
   const std::shared_ptr<Client>& client_;  // of the caller
   mutable std::mutex mutex_;

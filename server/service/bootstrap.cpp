@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -21,6 +20,7 @@
 #include "server/core/one_line.hpp"
 #include "server/edge/descriptor.hpp"
 #include "server/service/audit_log.hpp"
+#include "server/service/unix_time.hpp"
 #include "tls/token.hpp"
 
 namespace kilokv::server {
@@ -156,12 +156,8 @@ Status make_admin(Database* database, const std::string& name, const tls::TokenP
       .kind = AccessChange::Kind::put_role, .role = {name, all, all, true, true}, .user = {}, .token = {}};
   AccessChange user{.kind = AccessChange::Kind::put_user, .role = {}, .user = {name, {name}, {}}, .token = {}};
   AccessChange put_token{.kind = AccessChange::Kind::put_token, .role = {}, .user = {}, .token = {}};
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  put_token.token = {.id = token.id,
-                     .user = name,
-                     .secret_hash = token.secret_hash,
-                     .created_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count(),
-                     .expires_us = 0};
+  put_token.token = {
+      .id = token.id, .user = name, .secret_hash = token.secret_hash, .created_us = unix_us_now(), .expires_us = 0};
   const std::string named = name_text(name), range = range_text(KeyRange{});
   Status status = change(database, std::move(role),
                          "grant role=" + named + " read=" + range + " write=" + range + " admin=true metrics=true");

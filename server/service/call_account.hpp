@@ -1,10 +1,10 @@
 // The memory of the calls that are open: what gRPC keeps of each, and its headers. gRPC counts little of it. A call has
 // a place here from its headers on, until gRPC has let go of it. All clients share the places (shared_limit.hpp).
 //
-// The connection of a call counts what has no place, and what lacks its message (Client::refused_calls,
-// Client::awaited). The edge bounds both.
+// The connection of a call counts what has no place, and what lacks a message (Client::refused_calls, Client::awaited,
+// Client::awaited_by_streams). The edge bounds them.
 //
-// Thread safety: all members.
+// Thread safety: all members of the account. A place has one user at a time.
 #pragma once
 
 #include <atomic>
@@ -55,10 +55,15 @@ class CallAccount {
       }
     }
 
-    // The call lacks its message until message_came().
-    void await_message() { awaits_since_ = connection_->awaited.begin(now_ms()); }
+    // The call lacks its only message, or the stream its next one, until message_came().
+    void await_message() { await_in(&connection_->awaited); }
+    void await_next_message() { await_in(&connection_->awaited_by_streams); }
     void message_came() {
-      if (awaits_since_ != kNever) connection_->awaited.end(std::exchange(awaits_since_, kNever), now_ms());
+      if (awaited_ != nullptr) std::exchange(awaited_, nullptr)->end(awaits_since_, now_ms());
+    }
+    bool next_message_is_late() const {
+      return awaited_ != nullptr && awaited_ == &connection_->awaited_by_streams &&
+             awaited_->is_late(awaits_since_, now_ms());
     }
 
    private:
@@ -66,14 +71,18 @@ class CallAccount {
     void swap(Place& other) {
       std::swap(account_, other.account_), std::swap(connection_, other.connection_);
       std::swap(client_, other.client_), std::swap(bytes_, other.bytes_);
-      std::swap(awaits_since_, other.awaits_since_);
+      std::swap(awaited_, other.awaited_), std::swap(awaits_since_, other.awaits_since_);
     }
-    static constexpr std::int64_t kNever = -1;
+    void await_in(AwaitedMessages* awaited) {
+      awaited_ = awaited;
+      awaits_since_ = awaited->begin(now_ms());
+    }
 
     CallAccount* account_ = nullptr;
     std::shared_ptr<Client> connection_, client_;
-    std::uint64_t bytes_ = 0;  // 0: the call was refused
-    std::int64_t awaits_since_ = kNever;
+    std::uint64_t bytes_ = 0;             // 0: the call was refused
+    AwaitedMessages* awaited_ = nullptr;  // of the connection; null: the call lacks no message
+    std::int64_t awaits_since_ = 0;
   };
 
   // Takes a place for a call with headers of this length. RESOURCE_EXHAUSTED: all clients together, or this client,

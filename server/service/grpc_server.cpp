@@ -132,17 +132,15 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   started->endpoint_ = listener->endpoint;
   started->public_ = !listener->loopback_only;
   started->set_serving(false);
-  const ConnectionLimits limits{
-      .connections_max = *connections_max,
-      .connections_per_address_max = options.connections_per_address_max,
-      .message_bytes_max = options.message_bytes_max,
-      .messages_more = kMessageSlack,  // a message that is too long is refused by name
-      // At least what a message, and one that is refused because it is too long, may have under way.
-      .unread_bytes_max = std::max(options.grpc_memory_max / 2, options.message_bytes_max * (kMessageSlack + 1)),
-      .refused_calls_max = options.refused_calls_max(),
-      .calls_max = kCallsPerConnectionMax,
-      .cancels_max = options.connection_cancels_max,
-      .opens_max = options.connection_opens_max};
+  const ConnectionLimits limits{.connections_max = *connections_max,
+                                .connections_per_address_max = options.connections_per_address_max,
+                                .message_bytes_max = options.message_bytes_max,
+                                .messages_more = kMessageSlack,  // a message that is too long is refused by name
+                                .unread_bytes_max = options.unread_bytes_max(),
+                                .refused_calls_max = options.refused_calls_max(),
+                                .calls_max = kCallsPerConnectionMax,
+                                .cancels_max = options.connection_cancels_max,
+                                .opens_max = options.connection_opens_max};
   Connections::Callbacks callbacks;
   callbacks.hand_over = [acceptor](int socket, Descriptor connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
@@ -164,7 +162,11 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
                    .message_bytes = use.message_bytes,
                    .calls = use.open_calls,
                    .refused_calls = use.refused_calls,
-                   .late = use.awaited.late};
+                   .late = use.late,
+                   .late_streams = use.late_streams};
+  };
+  callbacks.end_late_streams = [service](const std::string& peer, std::uint64_t bytes) {
+    service->end_late_streams(peer, bytes);
   };
   callbacks.take_ended = [logins] { return logins->take_lost_connections(); };
   callbacks.on_end = [logins](const std::string& peer) { logins->forget_connection(peer); };

@@ -2,7 +2,6 @@
 
 #include <grpc/grpc_security_constants.h>
 
-#include <chrono>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,17 +9,13 @@
 #include "server/core/access/access_check.hpp"
 #include "server/core/one_line.hpp"
 #include "server/service/audit_log.hpp"
+#include "server/service/unix_time.hpp"
 #include "tls/token.hpp"
 
 namespace kilokv::server {
 namespace {
 
 std::string_view view_of(const grpc::string_ref& text) { return {text.data(), text.size()}; }
-
-TimeUs unix_us_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
 
 Status wrong(const std::string& why) {
   return Status(StatusCode::unauthenticated, ErrorReason::login_wrong, why).as_not_run();
@@ -43,6 +38,13 @@ Result<std::shared_ptr<const Login>> login_with(std::string_view header, const A
       Login{.user = token.user, .token = token.id, .certificate = {}, .expires_us = token.expires_us});
   if (login->expired(unix_us_now())) return login_expired(*login).as_not_run();
   return login;
+}
+
+// What the headers of a call may take of its connection: its metadata, and those that gRPC keeps for itself.
+std::uint64_t header_bytes(const grpc::CallbackServerContext& context) {
+  std::uint64_t bytes = 512;
+  for (const auto& [name, value] : context.client_metadata()) bytes += name.size() + value.size() + 32;
+  return bytes;
 }
 
 }  // namespace
@@ -73,13 +75,6 @@ Result<std::shared_ptr<const Login>> Logins::login_of(const grpc::CallbackServer
   return Status(StatusCode::unauthenticated, ErrorReason::login_missing,
                 "this server needs a login: a token, or a client certificate")
       .as_not_run();
-}
-
-// What the headers of a call may take of its connection: its metadata, and those that gRPC keeps for itself.
-static std::uint64_t header_bytes(const grpc::CallbackServerContext& context) {
-  std::uint64_t bytes = 512;
-  for (const auto& [name, value] : context.client_metadata()) bytes += name.size() + value.size() + 32;
-  return bytes;
 }
 
 Caller Logins::caller_of(const grpc::CallbackServerContext& context, CallAccount::Place* place) {

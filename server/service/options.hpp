@@ -28,6 +28,10 @@ struct BootstrapOptions {
   bool again = false;  // makes one more administrator, although there are users
 };
 
+// gRPC accepts messages of up to this many times message_bytes_max. So the service itself can refuse them, and name the
+// setting. gRPC refuses longer ones with its own text, and ends the stream.
+inline constexpr std::uint32_t kMessageSlack = 4;
+
 struct ServiceOptions {
   std::uint64_t message_bytes_max = std::uint64_t{4} << 20;  // of one request, and of one answer
   std::uint64_t grpc_memory_max = std::uint64_t{256}
@@ -62,6 +66,12 @@ struct ServiceOptions {
     return connections * (std::uint64_t{tls.enabled() ? 88u : 24u} << 10);
   }
 
+  // Bytes of messages that lack their end, of all connections together: at least what a message, and one that is
+  // refused because it is too long, may have under way.
+  std::uint64_t unread_bytes_max() const {
+    return std::max(grpc_memory_max / 2, (kMessageSlack + 1) * message_bytes_max);
+  }
+
   // Calls that were refused for want of a place, and whose clients do not take the error, of all connections together.
   // One takes up to 33 KiB.
   std::uint64_t refused_calls_max() const { return grpc_memory_max >> 17; }
@@ -74,9 +84,5 @@ inline constexpr std::uint64_t kChunkKeysMax = std::uint64_t{1} << 17;
 
 // Calls that can be open at once on one connection. gRPC makes the client's next call wait.
 inline constexpr int kCallsPerConnectionMax = 1024;
-
-// gRPC accepts messages of up to this many times message_bytes_max. So the service itself can refuse them, and name the
-// setting. gRPC refuses longer ones with its own text, and ends the stream.
-inline constexpr std::uint32_t kMessageSlack = 4;
 
 }  // namespace kilokv::server

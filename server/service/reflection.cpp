@@ -4,7 +4,6 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -17,6 +16,7 @@
 #include "server/core/one_line.hpp"
 #include "server/service/answer_stream.hpp"
 #include "server/service/message_buffer.hpp"
+#include "server/service/unix_time.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -84,8 +84,11 @@ class ReflectionStream final : public AnswerStream {
 
   void start() {
     const std::lock_guard lock(mutex_);
-    if (!caller_.status.ok()) return end_when_sent(caller_.status.as_not_run());
-    StartRead(&incoming_);
+    if (!caller_.status.ok()) {
+      CallEnvironment::forgive_message(caller_);
+      return end_when_sent(caller_.status.as_not_run());
+    }
+    read();
   }
   void end_when_stopping(const kilokv::Status& status) override {
     const std::lock_guard lock(mutex_);
@@ -98,8 +101,14 @@ class ReflectionStream final : public AnswerStream {
   }
 
  private:
+  void read() {
+    place_.await_next_message();
+    StartRead(&incoming_);
+  }
+
   void OnReadDone(bool ok) override {
     const std::lock_guard lock(mutex_);
+    place_.message_came();
     if (finished() || closing()) return;
     if (!ok) return finish_when_sent(grpc::Status::OK);
     ReflectionRequest request;
@@ -111,7 +120,7 @@ class ReflectionStream final : public AnswerStream {
   }
 
   void on_sent() override {
-    if (!finished() && !closing()) StartRead(&incoming_);
+    if (!finished() && !closing()) read();
   }
 
   // The login may have ended since the stream began.
@@ -119,10 +128,7 @@ class ReflectionStream final : public AnswerStream {
     if (caller_.login == nullptr) return {};
     const Result<Database*> database = environment_->gate.get();
     if (!database.ok()) return database.status();
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    if ((*database)->access().latest()->rights(*caller_.login) == nullptr) return login_gone(caller_.login->user);
-    if (!caller_.login->expired(std::chrono::duration_cast<std::chrono::microseconds>(now).count())) return {};
-    return login_expired(*caller_.login);
+    return rights_at(*(*database)->access().latest(), *caller_.login, unix_us_now()).status();
   }
   kilokv::Status check_length() const {
     if (incoming_.Length() <= ReflectionService::kRequestBytesMax) return {};

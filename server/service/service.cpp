@@ -3,6 +3,8 @@
 // checks, the call of the database, and the answer.
 #include "server/service/service.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -21,6 +23,7 @@
 #include "server/service/status_map.hpp"
 #include "server/service/transaction_call.hpp"
 #include "server/service/unary_call.hpp"
+#include "server/service/unix_time.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -30,11 +33,6 @@ using KStatus = kilokv::Status;  // the class of the handlers has a method `Stat
 constexpr std::uint32_t kParkedDefault = 1000;
 constexpr std::uint32_t kParkedMax = 10000;
 constexpr std::int64_t kStreamRetryUs = 1000000;
-
-TimeUs unix_us_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
 
 // A unary call that runs no transaction: its messages, and its end. Code that still has to answer holds the call by
 // shared_ptr.
@@ -65,10 +63,7 @@ class Call final : public UnaryCall {
   // login does not count any more. UNAUTHENTICATED: its token has expired.
   Result<std::shared_ptr<const Rights>> rights(const Database& database) const {
     if (caller_.login == nullptr) return std::shared_ptr<const Rights>();
-    if (caller_.login->expired(unix_us_now())) return login_expired(*caller_.login);
-    std::shared_ptr<const Rights> rights = database.access().latest()->rights(*caller_.login);
-    if (rights == nullptr) return login_gone(caller_.login->user);
-    return rights;
+    return rights_at(*database.access().latest(), *caller_.login, unix_us_now());
   }
   // PERMISSION_DENIED, unless the caller's rights are enough. `right`: its name, for the message.
   template <class Enough>
@@ -585,6 +580,26 @@ void KiloKvService::end_without_login(const Database& database) {
   const Access::Table table = database.access().latest();
   for (const auto& call : environment_.calls.all()) call->end_without_login(*table);
   environment_.logins.find_lost_connections(*table);
+}
+
+void KiloKvService::end_late_streams(const std::string& peer, std::uint64_t bytes) {
+  constexpr std::int64_t kAgainUs = 100000;  // another stream may hold as much by then, but this one holds nothing
+  const KStatus status =
+      KStatus::exhausted(ErrorReason::calls_full,
+                         {.field = "messages",
+                          .limit = std::to_string(environment_.options.unread_bytes_max()) +
+                                   " bytes of messages that lack their end, on all connections",
+                          .actual = "up to " + std::to_string(bytes) +
+                                    " bytes since the last whole message of this stream, on its connection",
+                          .setting = "--grpc-memory-max"},
+                         kAgainUs);
+  for (const auto& call : environment_.calls.all()) {
+    if (!call->end_when_late(peer, status)) continue;
+    if (const std::uint64_t count = late_streams_.count()) {
+      spdlog::warn("kilokvd ended streams that sent no whole message ended={} last_peer={} reason=\"{}\"", count,
+                   one_line(peer), one_line(status.message()));
+    }
+  }
 }
 
 // A call that ends here may have run in part or as a whole, so the status does not say that it did not.

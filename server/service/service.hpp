@@ -58,6 +58,8 @@ class KiloKvService final : public grpc::CallbackGenericService {
   // Ends the calls of all clients whose certificate is not accepted any more, and then their connections. Called once a
   // second.
   void end_without_certificate(const CertificateCheck& check);
+  // Ends the streams of this peer whose next message is late. `bytes`: what they may hold of it.
+  void end_late_streams(const std::string& peer, std::uint64_t bytes);
   CallEnvironment* environment() { return &environment_; }
   // Bytes of answers that clients have not taken yet, on all calls.
   std::uint64_t unsent_answer_bytes() const { return environment_.answers.unsent_bytes(); }
@@ -93,7 +95,7 @@ class KiloKvService final : public grpc::CallbackGenericService {
   const ServerInfo info_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::atomic<bool> insecure_{false};
-  RareLine denied_;
+  RareLine denied_, late_streams_;
   SharedLimit streams_limit_;
 };
 

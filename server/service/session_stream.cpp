@@ -115,6 +115,10 @@ void SessionStream::end_without_login(const AccessTable& table) {
 }
 
 void SessionStream::OnReadDone(bool ok) {
+  {
+    const std::lock_guard lock(mutex_);
+    place_.message_came();
+  }
   if (!ok) return handled(true);
   const auto self = std::static_pointer_cast<SessionStream>(shared_from_this());
   grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);
@@ -232,6 +236,7 @@ void SessionStream::read_on() {
   if (requests_in_flight_ >= environment_->options.stream_requests_max) return;
   if (request_bytes_ + unsent_bytes() >= environment_->options.stream_bytes_max) return;
   reading_ = true;
+  place_.await_next_message();
   StartRead(&incoming_);
 }
 

@@ -7,6 +7,7 @@
     unfinished    messages that lack their end, and what they do to others
     hidden        the same, while each connection also makes short calls that succeed
     silent        calls whose messages do not come, with long headers
+    slow          sessions whose first message comes slowly and never ends, while their connections make short calls
 
 In all, the resident memory stays within 1.1 of --memory-limit. After each, the books are correct. 30 s after all clients
 of the first have left, the memory is at most 1.2 times what it was before with the same data, and 64 MiB.
@@ -187,6 +188,36 @@ def hold_back(endpoint, stopping, ended, connections, calls, address=ATTACKER, p
         caller.close()
 
 
+def drip(endpoint, stopping, ended, connections, bytes_each, short_calls, path):
+    """Streams whose first message comes slowly and never ends. 20 times a second, each connection sends so many bytes of it,
+    and makes so many short calls. A stream or a connection that ends is opened again."""
+    part = bytes(bytes_each)
+    callers = {}  # and the stream of each
+    while not stopping.is_set():
+        begun = time.monotonic()
+        while len(callers) < connections:
+            try:
+                callers[http2.Caller(endpoint, ATTACKER)] = None
+            except OSError:
+                break
+        for caller, stream in list(callers.items()):
+            try:
+                caller.read()
+                if stream not in caller.open:
+                    callers[caller] = caller.call_unfinished(path, http2.message(bytes(UNFINISHED))[:bytes_each])
+                    ended.sent += 1
+                else:
+                    caller.go_on(stream, part)
+                for _ in range(short_calls):
+                    caller.call("Get", http2.bytes_field(1, b"key"))
+            except OSError:
+                caller.close()
+                del callers[caller]
+        stopping.wait(max(0.0, begun + 0.05 - time.monotonic()))
+    for caller in callers:
+        caller.close()
+
+
 def guard(kind, on_false, key, value=None):
     return (http2.number_field(1, kind) + http2.number_field(2, on_false) + http2.bytes_field(3, key)
             + (http2.bytes_field(7, value) if value is not None else b""))
@@ -222,7 +253,7 @@ class PatientClient:
         self._light.process.wait()
 
 
-def held_back(name, seconds, connections=64, **how):
+def held_back(name, seconds, connections=64, attack=hold_back, seen="cut_off=[1-9]|a flood came from this address", **how):
     """Messages that lack their end, or calls without a message, by many connections: gRPC keeps them. When its memory is
     full, gRPC ends connections, also those of others. The server sees that only when it has happened. So this measures the
     harm: the light client fails at the beginning at most, until those connections are cut off.
@@ -232,7 +263,7 @@ def held_back(name, seconds, connections=64, **how):
         light.run(0.5)
         before = rss_of(server.pid)
         began = time.monotonic()
-        attacker = Attacker(hold_back, server.endpoint, connections=connections, **how)
+        attacker = Attacker(attack, server.endpoint, connections=connections, **how)
         times = light.run(HARM_S * SLOWER)
         times += light.run(seconds * SLOWER)
         attacker.stop()
@@ -241,7 +272,7 @@ def held_back(name, seconds, connections=64, **how):
         print(f"{name}: {attacker.ended.sent} calls; {len(times)} answers of the light client, longest "
               f"{max(times) * 1e3:.1f} ms; {light.failures} of its calls failed{last}; RSS at most "
               f"{server.look_at_memory() >> 20} MiB", flush=True)
-        assert re.search("cut_off=[1-9]|a flood came from this address", server.log.read_text()), "nothing was cut off"
+        assert re.search(seen, server.log.read_text()), "nothing was cut off"
         check_memory(server.look_at_memory() - before <= GROWTH, f"from {before >> 20} MiB")
         assert max(times) < LONGEST_S * SLOWER, f"the light client waited {max(times):.1f} s"
         assert light.failed_at - began <= HARM_S * SLOWER, f"a call failed {light.failed_at - began:.1f} s after the start"
@@ -451,7 +482,7 @@ def main():
     parser.add_argument("--lease", type=int, default=3600, help="seconds of the sessions' leases")
     parser.add_argument("--strict", action="store_true", help="look again after 30 s")
     parser.add_argument("--accounts-max", type=int, default=20000000, help="most accounts of the honest load")
-    parser.add_argument("--only", choices=("everything", "honest", "unfinished", "hidden", "hidden_well", "silent", "silent_short", "health"), help="one attack")
+    parser.add_argument("--only", choices=("everything", "honest", "unfinished", "hidden", "hidden_well", "silent", "silent_short", "health", "slow"), help="one attack")
     options = parser.parse_args()
     if options.limit:
         os.environ["KILOKV_MEMORY_LIMIT"] = options.limit
@@ -465,7 +496,10 @@ def main():
                "silent_short": lambda: held_back("silent_short", options.seconds, connections=240, calls=500, part=b"",
                                                  indexed=True),
                "health": lambda: held_back("health", options.seconds, connections=240, calls=500, part=b"", indexed=True,
-                                           path="/grpc.health.v1.Health/Watch")}
+                                           path="/grpc.health.v1.Health/Watch"),
+               # The bytes are so few that they might be the headers of the short calls.
+               "slow": lambda: held_back("slow", 5 * options.seconds, attack=drip, bytes_each=2000, short_calls=3,
+                                         path="Session", seen="streams that sent no whole message")}
     for name in attacks if options.only is None else (options.only,):
         attacks[name]()
 

@@ -143,6 +143,7 @@ class Caller:
         self._stream = -1
         self._in, self._out = bytearray(), bytearray()
         self._waiting = []  # [stream, view of its bytes, sent, window of the stream, flags of the end], in order
+        self._unfinished = {}  # by stream: its window, when all so far has been sent
 
     def fileno(self):
         return self.socket.fileno()
@@ -163,6 +164,12 @@ class Caller:
     def call_unfinished(self, method, part):
         """Begins a call with a part of a message, and does not end it."""
         return self._begin(method, part, 0, ())
+
+    def go_on(self, stream, part):
+        """Sends more of an unfinished message, when all so far has been sent."""
+        if stream in self._unfinished:
+            self._waiting.append([stream, memoryview(part), 0, self._unfinished.pop(stream), 0])
+            self.write()
 
     def _begin(self, method, sent, last_flags, more):
         self._stream += 2
@@ -194,6 +201,8 @@ class Caller:
             entry[2], entry[3] = sent + size, window - size
             if is_last:
                 self._waiting.pop(0)
+                if not last_flags:
+                    self._unfinished[stream] = entry[3]
         try:
             while self._out:
                 del self._out[:self.socket.send(self._out)]
@@ -238,6 +247,8 @@ class Caller:
             more = int.from_bytes(payload, "big")
             if stream == 0:
                 self._window += more
+            if stream in self._unfinished:
+                self._unfinished[stream] += more
             for entry in self._waiting:
                 if entry[0] == stream:
                     entry[3] += more
@@ -250,6 +261,7 @@ class Caller:
                 self._unacknowledged = 0
         elif kind == RST_STREAM or kind == HEADERS and flags & END_STREAM:
             self._rest.pop(stream, None)
+            self._unfinished.pop(stream, None)
             if kind == RST_STREAM:  # the rest of its message is not wanted, and would hold up others
                 self._waiting = [entry for entry in self._waiting if entry[0] != stream]
             if stream in self.open:

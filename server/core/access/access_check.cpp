@@ -89,6 +89,13 @@ Status check_read_range(const AccessTable& table, const Login& login, std::strin
   return rights->read.contains_all(from, to) ? Status() : right_missing(login.user, "read", "range");
 }
 
+Result<std::shared_ptr<const Rights>> rights_at(const AccessTable& table, const Login& login, TimeUs now_us) {
+  std::shared_ptr<const Rights> rights = table.rights(login);
+  if (rights == nullptr) return login_gone(login.user);
+  if (login.expired(now_us)) return login_expired(login);
+  return rights;
+}
+
 Status login_expired(const Login& login) {
   return Status::violating(StatusCode::unauthenticated, ErrorReason::login_wrong,
                            "the token " + short_line(login.token) + " has expired",

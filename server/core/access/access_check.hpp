@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,9 @@ Status check_rights(const engine::TransactionColumns& columns, std::uint32_t beg
 Status check_shown(const ResultSlice& slice, const Rights& rights, const std::string& user);
 // PERMISSION_DENIED: the newest rights of the login do not let it read all keys of [from, to).
 Status check_read_range(const AccessTable& table, const Login& login, std::string_view from, std::string_view to);
+// What the login may do at this time. PERMISSION_DENIED: it does not count any more. UNAUTHENTICATED: its token has
+// expired.
+Result<std::shared_ptr<const Rights>> rights_at(const AccessTable& table, const Login& login, TimeUs now_us);
 // PERMISSION_DENIED: the user has no right to `right` (such as "read" or "admin"). `field`: what needs it.
 Status right_missing(const std::string& user, const char* right, const std::string& field);
 // PERMISSION_DENIED: the login of a request does not count any more.

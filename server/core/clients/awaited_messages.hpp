@@ -1,5 +1,5 @@
-// The calls of one connection that lack their message: how many there are, and how many have lacked it for long. A call
-// that lacks its message holds what has come of it in gRPC's memory.
+// The calls of one connection that lack a message: how many have lacked it for long. A call that lacks its message
+// holds what has come of it in gRPC's memory.
 //
 // Times are those of a clock that never goes back, in milliseconds. Thread safety: all members.
 #pragma once
@@ -18,29 +18,30 @@ class AwaitedMessages {
   // A message is late when it has not come for a second, or up to a tick more.
   static constexpr std::int64_t kTickMs = 250;
   static constexpr std::int64_t kTicks = 5;
-  struct Counts {
-    std::uint64_t all = 0, late = 0;
-  };
 
-  // A call begins. Returns what end() needs.
+  // A call begins to wait. Returns what end() and is_late() need.
   std::int64_t begin(std::int64_t now_ms) {
     const std::lock_guard lock(mutex_);
     advance(now_ms);
     ++recent_[place_of(tick_)];
     return tick_;
   }
-  // Its message has come, or it has ended.
+  // Its message has come, or the call has ended.
   void end(std::int64_t begun, std::int64_t now_ms) {
     const std::lock_guard lock(mutex_);
     advance(now_ms);
     --(begun > tick_ - kTicks ? recent_[place_of(begun)] : late_);
   }
-  Counts counts(std::int64_t now_ms) {
+  bool is_late(std::int64_t begun, std::int64_t now_ms) {
     const std::lock_guard lock(mutex_);
     advance(now_ms);
-    Counts counts{late_, late_};
-    for (const std::uint64_t recent : recent_) counts.all += recent;
-    return counts;
+    return begun <= tick_ - kTicks;
+  }
+  // How many are late.
+  std::uint64_t late(std::int64_t now_ms) {
+    const std::lock_guard lock(mutex_);
+    advance(now_ms);
+    return late_;
   }
 
  private:

@@ -22,7 +22,7 @@ namespace kilokv::server {
 struct ConnectionUse {
   std::uint64_t accounted_bytes = 0, message_bytes = 0;
   std::uint64_t open_calls = 0, refused_calls = 0;
-  AwaitedMessages::Counts awaited;
+  std::uint64_t late = 0, late_streams = 0;  // calls and streams whose message is late
 };
 
 class ClientTable {

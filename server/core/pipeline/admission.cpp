@@ -44,10 +44,10 @@ Status Admission::find_rights(AdmittedRequest* request) {
   request->login = request->content->login;
   if (request->login == nullptr) return {};
   request->access_version = request->queue_access_version = core_->access.version();
-  request->rights = core_->access.latest()->rights(*request->login);
-  if (request->rights == nullptr) return login_gone(request->login->user);
-  if (request->login->expired(core_->environment.clock->wall_us())) return login_expired(*request->login);
-  return {};
+  Result<std::shared_ptr<const Rights>> rights =
+      rights_at(*core_->access.latest(), *request->login, core_->environment.clock->wall_us());
+  if (rights.ok()) request->rights = std::move(*rights);
+  return rights.status();
 }
 
 Status Admission::check_access(const AdmittedRequest& request) {

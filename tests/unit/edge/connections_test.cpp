@@ -70,7 +70,12 @@ class ConnectionsTest : public testing::Test {
                      .message_bytes = message_bytes_.load(),
                      .calls = calls_.load(),
                      .refused_calls = refused_calls_.load(),
-                     .late = late_.load()};
+                     .late = late_.load(),
+                     .late_streams = late_streams_.load()};
+    };
+    callbacks.end_late_streams = [this](const std::string& peer, std::uint64_t bytes) {
+      const std::lock_guard lock(mutex_);
+      ended_streams_.push_back(peer.substr(0, peer.rfind(':')) + ": " + std::to_string(bytes));
     };
     callbacks.calls_elsewhere = [this] { return elsewhere_.load(); };
     callbacks.take_ended = [this] {
@@ -151,10 +156,11 @@ class ConnectionsTest : public testing::Test {
   std::vector<std::string> reports_;
   std::set<std::string> inspected_;
   std::vector<std::string> to_end_, ended_;  // peers
+  std::vector<std::string> ended_streams_;   // the address, and the bytes
   std::atomic<std::uint64_t> inspections_{0};
   std::atomic<bool> accounts_for_all_{true};  // all bytes are of whole messages, and not only those in `accounted_`
   std::atomic<std::uint64_t> accounted_{0};
-  std::atomic<std::uint64_t> calls_{0}, refused_calls_{0}, late_{0};  // of each connection
+  std::atomic<std::uint64_t> calls_{0}, refused_calls_{0}, late_{0}, late_streams_{0};  // of each connection
   std::atomic<std::uint64_t> elsewhere_{0}, message_bytes_{0};
   bool reads_for_ever_ = false;
   std::atomic<bool> is_reading_{false};
@@ -553,6 +559,37 @@ TEST_F(FloodTest, WholeMessagesAreNotHeldByThoseThatAreLate) {
     look(clients[0]);
   }
   EXPECT_EQ(connections_->counts().cut_off, 0u);
+}
+
+// What may be a part of a stream's next message may be headers of other calls, so the connections stay.
+TEST_F(FloodTest, StreamsWhoseNextMessageIsLateEndWhereTheyMayHoldTooMuch) {
+  accounts_for_all_ = true;
+  start(limits(10, 10));
+  late_streams_ = 5;
+  find({.started = 6, .answered = 1});
+  std::vector<Descriptor> clients;
+  const auto add = [&](int address, std::uint64_t bytes) {
+    clients.push_back(connect(address));
+    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
+    ASSERT_TRUE(send(clients.back(), bytes));
+  };
+  const auto ended_streams = [this] {
+    const std::lock_guard lock(mutex_);
+    return ended_streams_;
+  };
+  for (const int address : {3, 2, 2}) add(address, kUnreadBytesMax);  // five messages hold at most 1,000,000 bytes
+  look(clients[0]);
+  EXPECT_TRUE(ended_streams().empty()) << "3,000,000 are not too many";
+  add(2, kUnreadBytesMax);
+  ASSERT_TRUE(soon([&] { return !ended_streams().empty(); }));
+  EXPECT_EQ(ended_streams().front(), "ipv4:127.0.0.2: 1000000");
+  look(clients[0]);
+  EXPECT_EQ(ended_streams().size(), 1u) << "the others have room again";
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
+  message_bytes_ += 10 * kUnreadBytesMax;  // what came was whole messages of other streams
+  for (const Descriptor& client : clients) ASSERT_TRUE(send(client, kUnreadBytesMax));
+  look(clients[0]);
+  EXPECT_EQ(ended_streams().size(), 1u);
 }
 
 TEST_F(FloodTest, RefusedCallsWhoseErrorsAreNotTakenHaveABound) {

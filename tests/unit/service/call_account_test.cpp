@@ -60,36 +60,49 @@ TEST_F(CallAccountTest, ARefusedCallCountsForItsConnectionUntilItEnds) {
 
 TEST_F(CallAccountTest, ACallLacksItsMessageUntilItComesOrTheCallEnds) {
   const auto alice = client("alice");
-  CallAccount::Place first, second, stream;
-  for (CallAccount::Place* place : {&first, &second, &stream}) ASSERT_TRUE(enter(alice, place).ok());
+  CallAccount::Place first, second, third, stream;
+  for (CallAccount::Place* place : {&first, &second, &third, &stream}) ASSERT_TRUE(enter(alice, place).ok());
+  const std::int64_t later = CallAccount::now_ms() + 1000000;  // everything is late then
   first.await_message();
   second.await_message();
-  EXPECT_EQ(connection->awaited.counts(CallAccount::now_ms()).all, 2u) << "a stream of messages lacks none";
+  stream.await_next_message();
   first.message_came();
   first.message_came();
-  EXPECT_EQ(connection->awaited.counts(CallAccount::now_ms()).all, 1u);
+  EXPECT_FALSE(stream.next_message_is_late()) << "not yet";
+  EXPECT_EQ(connection->awaited.late(later), 1u) << "the second";
+  EXPECT_EQ(connection->awaited_by_streams.late(later), 1u);
+  EXPECT_TRUE(stream.next_message_is_late()) << "nothing goes back";
+  EXPECT_FALSE(second.next_message_is_late()) << "it is no stream";
   second = {};
-  EXPECT_EQ(connection->awaited.counts(CallAccount::now_ms()).all, 0u);
   first = {};
-  EXPECT_EQ(connection->awaited.counts(CallAccount::now_ms()).all, 0u);
+  EXPECT_EQ(connection->awaited.late(later), 0u);
+  stream.message_came();
+  EXPECT_FALSE(stream.next_message_is_late()) << "it waits for none";
+  EXPECT_EQ(connection->awaited_by_streams.late(later), 0u);
+  stream.await_next_message();
+  EXPECT_FALSE(third.next_message_is_late()) << "it never waited";
+  EXPECT_EQ(connection->awaited_by_streams.late(2 * later), 1u);
+  stream = {};
+  EXPECT_EQ(connection->awaited_by_streams.late(2 * later), 0u);
 }
 
 TEST(AwaitedMessagesTest, AMessageIsLateAfterASecond) {
   AwaitedMessages awaited;
-  const auto late = [&awaited](std::int64_t now_ms) { return awaited.counts(now_ms).late; };
+  const auto late = [&awaited](std::int64_t now_ms) { return awaited.late(now_ms); };
   const std::int64_t first = awaited.begin(10000), second = awaited.begin(10600);
-  EXPECT_EQ(awaited.counts(10999).all, 2u);
   EXPECT_EQ(late(11249), 0u);
+  EXPECT_FALSE(awaited.is_late(first, 11249));
   EXPECT_EQ(late(11250), 1u);
+  EXPECT_TRUE(awaited.is_late(first, 11250));
+  EXPECT_FALSE(awaited.is_late(second, 11250));
   const std::int64_t third = awaited.begin(11260);
-  EXPECT_EQ(awaited.counts(11900).late, 2u);
-  EXPECT_EQ(awaited.counts(11900).all, 3u);
+  EXPECT_EQ(late(11900), 2u);
   awaited.end(first, 11910);
   awaited.end(third, 11920);
   EXPECT_EQ(late(11930), 1u);
-  EXPECT_EQ(awaited.counts(1000000).all, 1u) << "a long time without a call";
+  EXPECT_EQ(late(1000000), 1u) << "a long time without a call";
   awaited.end(second, 1000001);
-  EXPECT_EQ(awaited.counts(1000002).all, 0u);
+  EXPECT_EQ(late(1000002), 0u);
 }
 
 // One that ends in the tick in which it becomes late, and one that ends just before.
@@ -98,9 +111,8 @@ TEST(AwaitedMessagesTest, TheLastMomentCounts) {
     AwaitedMessages awaited;
     const std::int64_t begun = awaited.begin(10000);
     awaited.end(begun, end);
-    EXPECT_EQ(awaited.counts(end).all, 0u) << end;
-    EXPECT_EQ(awaited.counts(end + 5000).all, 0u) << end;
-    EXPECT_EQ(awaited.counts(end + 5000).late, 0u) << end;
+    EXPECT_EQ(awaited.late(end), 0u) << end;
+    EXPECT_EQ(awaited.late(end + 5000), 0u) << end;
   }
 }
 
