@@ -36,18 +36,8 @@ constexpr std::size_t kInspectionsMax = 32;
 // came. A cancelled call takes at least 20 bytes.
 constexpr std::uint64_t kBusyBytes = 8192, kVeryBusyBytes = std::uint64_t{4} << 20;
 constexpr std::int64_t kInspectMs = 250;
-// What a connection may have sent that nobody has read yet.
-constexpr std::uint64_t kConnectionBytes = std::uint64_t{1} << 20;
-// Bytes of unfinished messages count as held if there were as many at each look of so long a time.
-constexpr std::int64_t kStuckMs = 300;
 // In this time, an address may lose ConnectionLimits::unread_bytes_max.
 constexpr double kLossSeconds = 10;
-// Calls of health and pings go on for days. A client that takes long answers sends frames about its windows.
-constexpr std::uint64_t kForgivenPerMs = 16, kForgivenPartOfTaken = 16;
-// Each client may have a health check that stays open.
-constexpr std::uint64_t kQuietCalls = 1;
-// Longer than a message takes to be late.
-constexpr std::int64_t kSampleMs = 2500;
 constexpr std::int64_t kLoserMs = 1000;  // so long, what such an address holds is cut off
 // Each connection takes bytes for its handshake and its pings. So many of them are not lost.
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
@@ -84,12 +74,12 @@ double rate_of_address(std::uint32_t cancels_max) {
   return static_cast<double>(cancels_max) * ConnectionLimits::kAddressCancels;
 }
 
-// Received, and taken by the peer; zeros if the system does not know.
-std::pair<std::uint64_t, std::uint64_t> bytes_of(int socket) {
+// Zeros if the system does not know.
+SocketBytes bytes_of(int socket) {
   tcp_info info = {};
   socklen_t size = sizeof info;
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
-  return {info.tcpi_bytes_received, info.tcpi_bytes_acked};
+  return {.received = info.tcpi_bytes_received, .taken = info.tcpi_bytes_acked};
 }
 
 std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(now, before); }
@@ -272,15 +262,8 @@ bool Connections::admit(int connection, Peer peer) {
   const int on = 1;
   ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const int number = handing_over_ = duplicate.get();
-  Connection& account = connections_[number];
-  account.descriptor = std::move(duplicate);
-  account.peer = std::move(peer);
-  account.cancels_left = limits_.cancels_max;
-  account.inspected_ms = account.seen_ms = now;
-  account.use = callbacks_.use_of(account.peer.name);
-  for (Unproven* unproven : {&account.of_calls, &account.of_streams}) {
-    unproven->before.message_bytes = unproven->latest.message_bytes = account.use.message_bytes;
-  }
+  const ConnectionAccount account(&limits_, callbacks_.use_of(peer.name), now);
+  connections_.emplace(number, Connection{std::move(duplicate), std::move(peer), account});
   count_open();
   accepted_.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -321,10 +304,11 @@ void Connections::look_for_floods(std::int64_t now_ms) {
   std::vector<std::pair<std::uint64_t, int>> busy;  // bytes, descriptor
   for (auto& [number, connection] : connections_) {
     if (static_cast<std::uint32_t>(number) / 2 % parts != part) continue;  // each connection has two numbers
-    look_at_bytes(&connection, now_ms);
-    const std::uint64_t more = grown(connection.inspected_bytes, connection.received);
-    const bool is_due = now_ms - connection.inspected_ms >= kInspectMs || more >= kVeryBusyBytes;
-    if (unread(connection) > unread_bytes_max(connection)) {
+    look_at(&connection, now_ms);
+    const ConnectionAccount& account = connection.account;
+    const std::uint64_t more = account.received_since();
+    const bool is_due = now_ms - account.inspected_ms() >= kInspectMs || more >= kVeryBusyBytes;
+    if (account.unread() > account.unread_bytes_max()) {
       busy.emplace_back(UINT64_MAX, number);  // unless its messages have got their end, or its calls are more
     } else if (more >= kBusyBytes && is_due) {
       busy.emplace_back(more, number);
@@ -336,102 +320,41 @@ void Connections::look_for_floods(std::int64_t now_ms) {
   for (std::size_t i = 0; i < inspections; ++i) inspect(busy[i].second, now_ms);
 }
 
-// gRPC counts a call that its client has reset as open until it has let go of it. More calls than a connection may have
-// are such calls.
-std::uint64_t Connections::cancelled(const CallCounts& calls) const {
-  return calls.failed + grown(limits_.calls_max, calls.open());
-}
-
-std::uint64_t Connections::unread_bytes_max(const Connection& connection) const {
-  const std::uint64_t messages = limits_.messages_more + connection.calls.open();
-  return std::min(limits_.unread_bytes_max, kConnectionBytes + limits_.message_bytes_max * messages);
-}
-
 void Connections::inspect(int descriptor, std::int64_t now_ms) {
   Connection& connection = connections_.at(descriptor);
-  const double seconds = static_cast<double>(now_ms - std::exchange(connection.inspected_ms, now_ms)) * 1e-3;
+  ConnectionAccount& account = connection.account;
   const std::optional<CallCounts> found = callbacks_.inspect(connection.peer.name);
-  if (!found) return;
-  look_at_bytes(&connection, now_ms);
-  connection.inspected_bytes = connection.received;
-  const CallCounts before = std::exchange(connection.calls, *found);
-  const bool has_calls = connection.calls.open() > 0;
-  // What came for calls that have ended, and was no whole message, is gone.
-  if (!has_calls && connection.calls.ended() > before.ended() && !count_loss(&connection, now_ms)) {
-    return cut_off(descriptor, now_ms, true, lost_too_much());
-  }
-  connection.elsewhere = grown(connection.use.calls + kQuietCalls, connection.calls.open());
-  connection.least_elsewhere.see(connection.elsewhere, now_ms);
-  const std::uint64_t cancelled_now = cancelled(connection.calls);
-  const double more = static_cast<double>(cancelled_now) - static_cast<double>(connection.cancelled);
-  connection.cancelled = cancelled_now;
-  const double rate = limits_.cancels_max;
-  connection.cancels_left = std::min(rate, std::min(rate, connection.cancels_left + rate * seconds) - more);
-  if (const std::uint64_t bytes = unread(connection); bytes > unread_bytes_max(connection)) {
-    cut_off(descriptor, now_ms, !has_calls, "it sent " + std::to_string(bytes) + " bytes that are no whole message");
-  } else if (connection.cancels_left < 0) {
+  if (!found) return account.inspect_nothing(now_ms);
+  look_at(&connection, now_ms);
+  const double cancels = account.inspect(*found, now_ms);
+  if (account.has_lost_calls() && !count_loss(&connection, now_ms)) {
+    cut_off(descriptor, now_ms, true, lost_too_much());
+  } else if (const std::uint64_t bytes = account.unread(); bytes > account.unread_bytes_max()) {
+    cut_off(descriptor, now_ms, !account.has_calls(),
+            "it sent " + std::to_string(bytes) + " bytes that are no whole message");
+  } else if (account.cancels_too_much()) {
     cut_off(descriptor, now_ms, true,
             "it cancelled more than " + std::to_string(limits_.cancels_max) +
                 " calls in a second (--connection-cancels-max)");
-  } else if (more > 0 && !cancels_.take(connection.peer.address, more, now_ms)) {
+  } else if (cancels > 0 && !cancels_.take(connection.peer.address, cancels, now_ms)) {
     cut_off(descriptor, now_ms, true,
             "its address cancelled more than " + std::to_string(ConnectionLimits::kAddressCancels) + " times " +
                 std::to_string(limits_.cancels_max) + " calls in a second (--connection-cancels-max)");
   }
 }
 
-// Bytes of unfinished messages of calls that are open. One message that gets its end, among many that do not, does not
-// make them fewer. Those of messages that come and go count only as far as there always are some. Calls whose message
-// is late hold what came since they began, and was no whole message.
-std::uint64_t Connections::held(const Connection& connection) const {
-  const std::uint64_t of_late = held_by_late(connection.use.late, connection.of_calls, connection);
-  return std::max(of_late, connection.calls.open() == 0 ? 0 : connection.least_unused.value());
-}
-
-std::uint64_t Connections::held_by_late(std::uint64_t late, const Unproven& unproven,
-                                        const Connection& connection) const {
-  return std::min(late * limits_.message_bytes_max * limits_.messages_more,
-                  unproven.bytes({connection.received, connection.use.message_bytes}));
-}
-
-void Connections::Unproven::see(const Sample& now, std::int64_t now_ms) {
-  if (now_ms - sampled_ms < kSampleMs) return;
-  sampled_ms = now_ms;
-  before = std::exchange(latest, now);
-}
-
-std::uint64_t Connections::Unproven::bytes(const Sample& now) const {
-  return grown(grown(before.message_bytes, now.message_bytes), grown(before.received, now.received));
-}
-
-// The messages of several calls may be many bytes for a moment. The message of one is not, and headers that never end
-// are the begin of one call, too.
-std::uint64_t Connections::unread(const Connection& connection) const {
-  const bool is_too_much = connection.unused > limits_.unread_bytes_max + limits_.unread_bytes_max / 2;
-  return connection.calls.open() <= 1 || is_too_much ? connection.unused : held(connection);
-}
-
-void Connections::Least::see(std::uint64_t value, std::int64_t now_ms) {
-  if (now_ms - window_ms >= kStuckMs) {
-    window_ms = now_ms;
-    before = std::exchange(now, value);
-  }
-  now = std::min(now, value);
-}
-
-// The connections of which amount() is not 0: first those of the address that has most, and the one that has most of
+// The connections of which the amount is not 0: first those of the address that has most, and the one that has most of
 // these. At most kInspectionsMax. `all`: the sum over all connections.
-template <class Amount>
-std::vector<int> Connections::largest_holders(const Amount& amount, std::uint64_t* all) const {
+std::vector<int> Connections::largest_holders(Amount amount, std::uint64_t* all) const {
   std::unordered_map<std::string, std::uint64_t> of_address;
   for (const auto& [number, connection] : connections_) {
-    const std::uint64_t own = amount(connection);
+    const std::uint64_t own = (connection.account.*amount)();
     if (own > 0) of_address[connection.peer.address] += own;
     *all += own;
   }
   std::vector<std::tuple<std::uint64_t, std::uint64_t, int>> holders;  // amount of the address, own amount, descriptor
   for (const auto& [number, connection] : connections_) {
-    const std::uint64_t own = amount(connection);
+    const std::uint64_t own = (connection.account.*amount)();
     if (own > 0) holders.emplace_back(of_address.at(connection.peer.address), own, number);
   }
   const std::size_t count = std::min(holders.size(), kInspectionsMax);
@@ -446,12 +369,12 @@ std::vector<int> Connections::largest_holders(const Amount& amount, std::uint64_
 // connections when its memory is used up, and it does not look whose they are.
 void Connections::bound_unfinished(std::int64_t now_ms) {
   std::uint64_t all = 0;
-  for (const int number : largest_holders([this](const Connection& one) { return held(one); }, &all)) {
+  for (const int number : largest_holders(&ConnectionAccount::held, &all)) {
     if (all <= limits_.unread_bytes_max) return;
-    const std::uint64_t before = held(connections_.at(number));
+    const std::uint64_t before = connections_.at(number).account.held();
     inspect(number, now_ms);  // its messages may be whole by now, and its calls may have ended
     const auto found = connections_.find(number);
-    const std::uint64_t now = found == connections_.end() ? 0 : held(found->second);
+    const std::uint64_t now = found == connections_.end() ? 0 : found->second.account.held();
     all -= grown(now, before);
     if (all <= limits_.unread_bytes_max || now == 0) continue;
     all -= now;
@@ -464,28 +387,25 @@ void Connections::bound_unfinished(std::int64_t now_ms) {
 // The same for streams whose next message is late. What a connection received since then may be the headers of its
 // other calls, so nobody is cut off: the streams end.
 void Connections::bound_late_streams(std::int64_t now_ms) {
-  const auto held = [this](const Connection& one) { return held_by_late(one.use.late_streams, one.of_streams, one); };
   std::uint64_t all = 0;
-  for (const int number : largest_holders(held, &all)) {
+  for (const int number : largest_holders(&ConnectionAccount::held_by_late_streams, &all)) {
     if (all <= limits_.unread_bytes_max) return;
     Connection& connection = connections_.at(number);
-    const std::uint64_t bytes = held(connection);
-    look_at_bytes(&connection, now_ms);
-    if (const std::uint64_t now = held(connection); now > 0) {
-      callbacks_.end_late_streams(connection.peer.name, now);
-      connection.of_streams.before = connection.of_streams.latest = {connection.received, connection.use.message_bytes};
-    }
-    all -= bytes;
+    all -= connection.account.held_by_late_streams();
+    look_at(&connection, now_ms);
+    const std::uint64_t bytes = connection.account.held_by_late_streams();
+    if (bytes == 0) continue;  // the messages have come
+    callbacks_.end_late_streams(connection.peer.name, bytes);
+    connection.account.end_late_streams();
   }
 }
 
 // Cuts off connections until all together have no more of such calls than they may.
-template <class Amount>
-void Connections::cut_off_holders(const Amount& amount, std::int64_t now_ms, const std::string& what) {
+void Connections::cut_off_holders(Amount amount, std::int64_t now_ms, const std::string& what) {
   std::uint64_t all = 0;
   for (const int number : largest_holders(amount, &all)) {
     if (all <= limits_.refused_calls_max) return;
-    const std::uint64_t own = amount(connections_.at(number));
+    const std::uint64_t own = (connections_.at(number).account.*amount)();
     all -= own;
     cut_off(number, now_ms, true,
             "it has " + std::to_string(own) + what + ", and all connections together too many (--grpc-memory-max)");
@@ -494,14 +414,13 @@ void Connections::cut_off_holders(const Amount& amount, std::int64_t now_ms, con
 
 // gRPC keeps a refused call until its client takes the error, and does not count what the call takes.
 void Connections::bound_refused(std::int64_t now_ms) {
-  const auto refused = [](const Connection& connection) { return connection.use.refused_calls; };
   std::uint64_t all = 0;
-  for (const auto& [number, connection] : connections_) all += refused(connection);
+  for (const auto& [number, connection] : connections_) all += connection.account.refused();
   hurries_ = all > limits_.refused_calls_max;
   if (!hurries_) return;
-  const std::string what = " refused calls whose errors it does not take";
-  if (all > 4 * limits_.refused_calls_max) return cut_off_holders(refused, now_ms, what);
-  cut_off_holders([](const Connection& connection) { return connection.least_refused.value(); }, now_ms, what);
+  const bool far = all > 4 * limits_.refused_calls_max;
+  cut_off_holders(far ? &ConnectionAccount::refused : &ConnectionAccount::lasting_refused, now_ms,
+                  " refused calls whose errors it does not take");
 }
 
 // The same for calls that the service does not have. Who has them is only known after an inspection. Connections may be
@@ -510,48 +429,30 @@ void Connections::bound_elsewhere(std::int64_t now_ms) {
   if (callbacks_.calls_elsewhere() <= limits_.refused_calls_max + connections_.size()) return;
   std::vector<std::pair<std::int64_t, int>> due;
   for (auto& [number, connection] : connections_) {
-    look_at_bytes(&connection, now_ms);
-    if (connection.received > connection.inspected_bytes || connection.elsewhere > 0) {
-      due.emplace_back(connection.inspected_ms, number);
-    }
+    look_at(&connection, now_ms);
+    const ConnectionAccount& account = connection.account;
+    if (account.received_since() > 0 || account.elsewhere() > 0) due.emplace_back(account.inspected_ms(), number);
   }
   std::sort(due.begin(), due.end());
   for (std::size_t i = 0; i < std::min(due.size(), kLooksMax); ++i) {
     if (connections_.contains(due[i].second)) inspect(due[i].second, now_ms);
   }
-  const auto elsewhere = [](const Connection& connection) { return connection.elsewhere; };
   std::uint64_t all = 0;
-  for (const auto& [number, connection] : connections_) all += elsewhere(connection);
-  const std::string what = " open calls that are none of the database";
-  if (all > 4 * limits_.refused_calls_max) return cut_off_holders(elsewhere, now_ms, what);
-  cut_off_holders([](const Connection& connection) { return connection.least_elsewhere.value(); }, now_ms, what);
+  for (const auto& [number, connection] : connections_) all += connection.account.elsewhere();
+  const bool far = all > 4 * limits_.refused_calls_max;
+  cut_off_holders(far ? &ConnectionAccount::elsewhere : &ConnectionAccount::lasting_elsewhere, now_ms,
+                  " open calls that are none of the database");
 }
 
-// Counts what came since the last look. What is accounted for is asked for first: the bytes of those messages have been
-// received then.
-void Connections::look_at_bytes(Connection* connection, std::int64_t now_ms) {
-  const PeerUse before = std::exchange(connection->use, callbacks_.use_of(connection->peer.name));
-  const std::uint64_t accounted = connection->use.accounted_bytes;
-  const std::uint64_t used = accounted >= before.accounted_bytes ? accounted - before.accounted_bytes : accounted;
-  const Unproven::Sample sample{connection->received, connection->use.message_bytes};
-  if (connection->use.late == 0) connection->of_calls.see(sample, now_ms);
-  if (connection->use.late_streams == 0) connection->of_streams.see(sample, now_ms);
-  const auto [received, taken] = bytes_of(connection->descriptor.get());
-  connection->unused += grown(connection->received, received);
-  const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(connection->seen_ms, now_ms));
-  const std::uint64_t forgiven = elapsed_ms * kForgivenPerMs + grown(connection->taken, taken) / kForgivenPartOfTaken;
-  connection->unused -= std::min(connection->unused, used + forgiven);
-  connection->received = std::max(connection->received, received);
-  connection->taken = std::max(connection->taken, taken);
-  connection->least_unused.see(connection->unused, now_ms);
-  connection->least_refused.see(connection->use.refused_calls, now_ms);
+void Connections::look_at(Connection* connection, std::int64_t now_ms) {
+  const PeerUse use = callbacks_.use_of(connection->peer.name);  // before the bytes
+  connection->account.look(use, bytes_of(connection->descriptor.get()), now_ms);
 }
 
 // Unfinished messages may be many, and gone before anybody looks at them: their calls or connections end, or gRPC ends
 // these because its memory is used up, and they come back with more. Returns false if the address has lost too much.
 bool Connections::count_loss(Connection* connection, std::int64_t now_ms) {
-  const std::uint64_t lost = std::exchange(connection->unused, 0);
-  connection->least_unused.clear();
+  const std::uint64_t lost = connection->account.lose();
   if (lost <= kNotLostBytes) return true;
   const std::string& address = connection->peer.address;
   if (losses_.take(address, static_cast<double>(lost), now_ms)) return true;
@@ -572,8 +473,8 @@ void Connections::cut_off_losers(std::int64_t now_ms) {
   std::vector<int> numbers;
   for (auto& [number, connection] : connections_) {
     if (!losers_.contains(connection.peer.address)) continue;
-    look_at_bytes(&connection, now_ms);
-    if (connection.least_unused.value() > kNotLostBytes) numbers.push_back(number);
+    look_at(&connection, now_ms);
+    if (connection.account.lasting() > kNotLostBytes) numbers.push_back(number);
   }
   for (const int number : numbers) cut_off(number, now_ms, true, lost_too_much());
 }
@@ -625,7 +526,7 @@ void Connections::end_those_that_must() {
 
 void Connections::end(int descriptor, std::int64_t now_ms) {
   Connection& connection = connections_.at(descriptor);
-  look_at_bytes(&connection, now_ms);
+  look_at(&connection, now_ms);
   count_loss(&connection, now_ms);
   forget(descriptor);
 }

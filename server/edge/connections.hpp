@@ -2,9 +2,8 @@
 // before anybody reads from it. So silent or many connections cost a known number of descriptors, and none that storage
 // needs.
 //
-// The account holds a duplicate of the connection's descriptor. Another part reads from the connection. With the
-// duplicate, this class notices the end of the connection, counts its bytes, and can cut it off. These floods are cut
-// off:
+// Another part reads from the connection. This class holds a duplicate of its descriptor, and so notices the end of the
+// connection, counts its bytes (connection_account.hpp), and can cut it off. These floods are cut off:
 //   many bytes without a call   headers that never end, or frames that mean nothing
 //   many cancelled calls        calls that are opened and reset at once, by one connection or by those of one address
 //   many unfinished messages    messages that lack their end, of one connection or of all together
@@ -37,50 +36,11 @@
 #include <vector>
 
 #include "server/edge/address_rate.hpp"
+#include "server/edge/connection_account.hpp"
 #include "server/edge/descriptor.hpp"
 #include "server/edge/listener.hpp"
 
 namespace kilokv::server {
-
-struct ConnectionLimits {
-  std::uint32_t connections_max = 0;
-  std::uint32_t connections_per_address_max = 0;  // never more than half of the connections count
-  // Bytes of one connection that belong to no whole message: a message for each open call, and a few more for what is
-  // refused later. Never more than the last number. All connections together may hold as much. An address may lose as
-  // much in ten seconds.
-  std::uint64_t message_bytes_max = 0;
-  std::uint32_t messages_more = 0;
-  std::uint64_t unread_bytes_max = 0;
-  // Refused calls of all connections together whose clients do not take the error; and calls that the service does not
-  // have. Four times as many are never allowed, not even for a moment.
-  std::uint64_t refused_calls_max = 0;
-  std::uint32_t calls_max = 0;  // open at once on one connection
-  // Cancelled calls of one connection, per second. All connections of an address may cancel kAddressCancels times as
-  // many.
-  std::uint32_t cancels_max = 0;
-  static constexpr std::uint32_t kAddressCancels = 8;
-  std::uint32_t opens_max = 0;  // new connections of one address per second, after as many at once as it may have open
-};
-
-// The calls that the reader of a connection has counted in it since the connection began.
-struct CallCounts {
-  std::uint64_t started = 0;
-  std::uint64_t answered = 0;  // of them
-  std::uint64_t failed = 0;    // of them: ended without their answer
-
-  std::uint64_t ended() const { return answered + failed; }
-  std::uint64_t open() const { return started - std::min(started, ended()); }
-};
-
-// What the calls of a peer use, as their service counts it. The numbers of bytes grow, and begin again at any time.
-struct PeerUse {
-  std::uint64_t accounted_bytes = 0;  // what its whole messages, and the headers of its calls, account for at most
-  std::uint64_t message_bytes = 0;    // the part of the messages, which is exact
-  std::uint64_t calls = 0;            // that are open
-  std::uint64_t refused_calls = 0;    // of them: refused for want of a place
-  std::uint64_t late = 0;             // of them: have lacked their only message for long
-  std::uint64_t late_streams = 0;     // of them: have lacked their next message for long
-};
 
 struct ConnectionCounts {
   std::uint32_t open = 0;
@@ -133,45 +93,10 @@ class Connections {
     std::string address;  // for the limits
     std::string name;     // for `inspect`
   };
-  // The least of the values that were seen in this window of kStuckMs and in the one before.
-  struct Least {
-    std::int64_t window_ms = 0;
-    std::uint64_t now = 0, before = 0;
-
-    void see(std::uint64_t value, std::int64_t now_ms);
-    void clear() { now = before = 0; }
-    std::uint64_t value() const { return std::min(now, before); }
-  };
-  // What a connection received while a message was late, and was no whole message. Samples are taken while no message
-  // is late, so the first one is before the begin of each message that is late now.
-  struct Unproven {
-    struct Sample {
-      std::uint64_t received = 0, message_bytes = 0;
-    } before, latest;
-    std::int64_t sampled_ms = 0;
-
-    void see(const Sample& now, std::int64_t now_ms);
-    std::uint64_t bytes(const Sample& now) const;
-  };
   struct Connection {
     Descriptor descriptor;  // a duplicate
     Peer peer;
-    // At the last inspection: when, the bytes received, and the calls.
-    std::int64_t inspected_ms = 0;
-    std::uint64_t inspected_bytes = 0;
-    CallCounts calls;
-    std::uint64_t cancelled = 0;
-    double cancels_left = 0;
-    // At the last look: when, the bytes received, those that the peer has taken, what `use_of` said, and the bytes that
-    // belong to no whole message.
-    std::int64_t seen_ms = 0;
-    std::uint64_t received = 0, taken = 0, unused = 0;
-    PeerUse use;
-    Least least_unused, least_refused;
-    Unproven of_calls, of_streams;
-    // Open calls that the service does not have, at the last inspection.
-    std::uint64_t elsewhere = 0;
-    Least least_elsewhere;
+    ConnectionAccount account;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
   };
@@ -198,16 +123,10 @@ class Connections {
   void bound_late_streams(std::int64_t now_ms);
   void bound_refused(std::int64_t now_ms);
   void bound_elsewhere(std::int64_t now_ms);
-  template <class Amount>
-  void cut_off_holders(const Amount& amount, std::int64_t now_ms, const std::string& what);
-  template <class Amount>
-  std::vector<int> largest_holders(const Amount& amount, std::uint64_t* all) const;
-  std::uint64_t held_by_late(std::uint64_t late, const Unproven& unproven, const Connection& connection) const;
-  std::uint64_t held(const Connection& connection) const;
-  std::uint64_t unread(const Connection& connection) const;
-  std::uint64_t cancelled(const CallCounts& calls) const;
-  std::uint64_t unread_bytes_max(const Connection& connection) const;
-  void look_at_bytes(Connection* connection, std::int64_t now_ms);
+  using Amount = std::uint64_t (ConnectionAccount::*)() const;
+  void cut_off_holders(Amount amount, std::int64_t now_ms, const std::string& what);
+  std::vector<int> largest_holders(Amount amount, std::uint64_t* all) const;
+  void look_at(Connection* connection, std::int64_t now_ms);
   bool count_loss(Connection* connection, std::int64_t now_ms);
   void cut_off_losers(std::int64_t now_ms);
   void penalize(const std::string& address, std::int64_t now_ms);

@@ -1,0 +1,150 @@
+// The account of one connection: its bytes, and its calls. It tells which of the bytes belong to no whole message, and
+// how many of these are held by calls that are open.
+//
+// Nobody sees the frames of the connection. What is known are the bytes that were received, and what its service counts
+// (PeerUse). The headers of a call are credited with the most that they can have taken, and a quiet connection with its
+// pings. So what remains is too little, never too much. For a message that is late, an exact count is there, too: what
+// was received since some moment before its begin, less all whole messages.
+//
+// Times are in milliseconds, of a clock that never goes back. Thread safety: one user at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace kilokv::server {
+
+struct ConnectionLimits {
+  std::uint32_t connections_max = 0;
+  std::uint32_t connections_per_address_max = 0;  // never more than half of the connections count
+  // Bytes of one connection that belong to no whole message: a message for each open call, and a few more for what is
+  // refused later. Never more than the last number. All connections together may hold as much. An address may lose as
+  // much in ten seconds.
+  std::uint64_t message_bytes_max = 0;
+  std::uint32_t messages_more = 0;
+  std::uint64_t unread_bytes_max = 0;
+  // Refused calls of all connections together whose clients do not take the error; and calls that the service does not
+  // have. Four times as many are never allowed, not even for a moment.
+  std::uint64_t refused_calls_max = 0;
+  std::uint32_t calls_max = 0;  // open at once on one connection
+  // Cancelled calls of one connection, per second. All connections of an address may cancel kAddressCancels times as
+  // many.
+  std::uint32_t cancels_max = 0;
+  static constexpr std::uint32_t kAddressCancels = 8;
+  std::uint32_t opens_max = 0;  // new connections of one address per second, after as many at once as it may have open
+};
+
+// The calls that the reader of a connection has counted in it since the connection began.
+struct CallCounts {
+  std::uint64_t started = 0;
+  std::uint64_t answered = 0;  // of them
+  std::uint64_t failed = 0;    // of them: ended without their answer
+
+  std::uint64_t ended() const { return answered + failed; }
+  std::uint64_t open() const { return started - std::min(started, ended()); }
+};
+
+// What the calls of a peer use, as their service counts it. The numbers of bytes grow, and begin again at any time.
+struct PeerUse {
+  std::uint64_t accounted_bytes = 0;  // what its whole messages, and the headers of its calls, account for at most
+  std::uint64_t message_bytes = 0;    // the part of the messages, which is exact
+  std::uint64_t calls = 0;            // that are open
+  std::uint64_t refused_calls = 0;    // of them: refused for want of a place
+  std::uint64_t late = 0;             // of them: have lacked their only message for long
+  std::uint64_t late_streams = 0;     // of them: have lacked their next message for long
+};
+
+// What the system has counted for a connection since it began.
+struct SocketBytes {
+  std::uint64_t received = 0;
+  std::uint64_t taken = 0;  // by the peer
+};
+
+class ConnectionAccount {
+ public:
+  // `limits` outlives the account.
+  ConnectionAccount(const ConnectionLimits* limits, const PeerUse& use, std::int64_t now_ms);
+
+  // The service is asked for `use` before the system for `bytes`: then the bytes of those messages have been received.
+  void look(const PeerUse& use, const SocketBytes& bytes, std::int64_t now_ms);
+  // Inspects the calls, after a look at the same time. Returns the calls that were cancelled since the last inspection,
+  // less those of before that have been answered since.
+  double inspect(const CallCounts& calls, std::int64_t now_ms);
+  // An inspection found no calls, because they are not known (yet).
+  void inspect_nothing(std::int64_t now_ms) { inspected_ms_ = now_ms; }
+
+  std::int64_t inspected_ms() const { return inspected_ms_; }
+  // Bytes received since the last inspection.
+  std::uint64_t received_since() const;
+  bool has_calls() const { return calls_.open() > 0; }
+  // At the last inspection, no call was open, and some had ended since the one before. What came for them, and was no
+  // whole message, is gone.
+  bool has_lost_calls() const { return has_lost_calls_; }
+  // More calls were cancelled than limits allow.
+  bool cancels_too_much() const { return cancels_left_ < 0; }
+
+  // Bytes that belong to no whole message, and that are too many at unread_bytes_max().
+  std::uint64_t unread() const;
+  std::uint64_t unread_bytes_max() const;
+  // The part of them that messages of open calls hold.
+  std::uint64_t held() const;
+  // The same, at most, for streams whose next message is late. It may be headers of other calls.
+  std::uint64_t held_by_late_streams() const;
+  // These streams end, and with them what they hold.
+  void end_late_streams() { of_streams_.before = of_streams_.latest = now_; }
+  // Of the bytes that belong to no whole message, as many were there for a while.
+  std::uint64_t lasting() const { return unused_least_.value(); }
+  // What belongs to no whole message is gone. Returns how much that was.
+  std::uint64_t lose();
+
+  // Refused calls; and calls that the service does not have, at the last inspection. `lasting`: for a while.
+  std::uint64_t refused() const { return use_.refused_calls; }
+  std::uint64_t lasting_refused() const { return refused_least_.value(); }
+  std::uint64_t elsewhere() const { return elsewhere_; }
+  std::uint64_t lasting_elsewhere() const { return elsewhere_least_.value(); }
+
+ private:
+  // The least of the values that were seen in this window and in the one before.
+  struct Least {
+    std::int64_t window_ms = 0;
+    std::uint64_t now = 0, before = 0;
+
+    void see(std::uint64_t value, std::int64_t now_ms);
+    void clear() { now = before = 0; }
+    std::uint64_t value() const { return std::min(now, before); }
+  };
+  struct Sample {
+    std::uint64_t received = 0, message_bytes = 0;
+  };
+  // Samples are taken while no message is late, so `before` is before the begin of each message that is late now.
+  struct Samples {
+    Sample before, latest;
+    std::int64_t taken_ms = 0;
+
+    void take(const Sample& now, std::int64_t now_ms);
+  };
+
+  std::uint64_t held_by(std::uint64_t late, const Samples& samples) const;
+  std::uint64_t cancelled() const;
+
+  const ConnectionLimits* limits_;
+  // At the last inspection.
+  std::int64_t inspected_ms_;
+  std::uint64_t inspected_bytes_ = 0;
+  CallCounts calls_;
+  bool has_lost_calls_ = false;
+  std::uint64_t cancelled_ = 0;
+  double cancels_left_;
+  std::uint64_t elsewhere_ = 0;
+  Least elsewhere_least_;
+  // At the last look.
+  std::int64_t looked_ms_;
+  PeerUse use_;
+  Sample now_;
+  std::uint64_t taken_ = 0;
+  std::uint64_t unused_ = 0;  // bytes that belong to no whole message
+  Least unused_least_, refused_least_;
+  Samples of_calls_, of_streams_;
+};
+
+}  // namespace kilokv::server

@@ -1,0 +1,153 @@
+// The account of one connection, without a network: what belongs to no whole message, and what open calls hold of it.
+#include "server/edge/connection_account.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace kilokv::server {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMessage = 4 * kMiB;
+constexpr std::int64_t kStepMs = 100;
+
+class ConnectionAccountTest : public testing::Test {
+ protected:
+  // Time passes, and these bytes come.
+  void look(std::uint64_t received = 0) {
+    now_ms += kStepMs;
+    bytes.received += received;
+    account.look(use, bytes, now_ms);
+  }
+  // The same, until what was there for a while is known.
+  void look_for_long(std::uint64_t received_each = 0) {
+    for (int i = 0; i < 60; ++i) look(received_each);
+  }
+
+  const ConnectionLimits limits{.message_bytes_max = kMessage,
+                                .messages_more = 4,
+                                .unread_bytes_max = 32 * kMiB,
+                                .calls_max = 100,
+                                .cancels_max = 1000};
+  std::int64_t now_ms = 1000000;
+  PeerUse use;
+  SocketBytes bytes;
+  ConnectionAccount account{&limits, use, now_ms};
+};
+
+TEST_F(ConnectionAccountTest, WholeMessagesAndHeadersAreNotUnread) {
+  look(10 * kMiB);
+  EXPECT_GT(account.unread(), 9 * kMiB);
+  use.accounted_bytes = 10 * kMiB;
+  look();
+  EXPECT_EQ(account.unread(), 0u);
+  look(2 * kMiB);
+  use.accounted_bytes = kMiB;  // counted from the begin again
+  look();
+  EXPECT_NEAR(static_cast<double>(account.unread()), 1.0 * kMiB, 10000);
+}
+
+TEST_F(ConnectionAccountTest, AQuietConnectionIsForgivenItsPings) {
+  look_for_long(1000);
+  EXPECT_EQ(account.unread(), 0u);
+  bytes.taken = 160 * kMiB;  // a client that takes long answers opens its windows
+  look(9 * kMiB);
+  EXPECT_EQ(account.unread(), 0u);
+}
+
+TEST_F(ConnectionAccountTest, TheMessagesOfSeveralCallsMayBeManyBytesForAMoment) {
+  account.inspect({.started = 5}, now_ms);
+  look(20 * kMiB);
+  EXPECT_EQ(account.unread(), 0u) << "nothing has lasted";
+  look_for_long();
+  EXPECT_GT(account.unread(), 19 * kMiB);
+  EXPECT_EQ(account.unread(), account.held());
+  account.inspect({.started = 5, .answered = 5}, now_ms);
+  EXPECT_EQ(account.held(), 0u) << "no call is open";
+  EXPECT_TRUE(account.has_lost_calls());
+  EXPECT_GT(account.lose(), 19 * kMiB);
+  EXPECT_EQ(account.unread(), 0u);
+}
+
+TEST_F(ConnectionAccountTest, MoreThanAllMayHaveIsTooMuchAtOnce) {
+  account.inspect({.started = 5}, now_ms);
+  look(100 * kMiB);
+  EXPECT_GT(account.unread(), account.unread_bytes_max());
+}
+
+TEST_F(ConnectionAccountTest, ManyShortCallsDoNotHideAMessageThatIsLate) {
+  account.inspect({.started = 5}, now_ms);
+  use.late = 1;
+  for (int i = 0; i < 60; ++i) {
+    use.accounted_bytes += kMiB;  // far more than their headers have
+    look(100000);
+  }
+  EXPECT_EQ(account.unread(), 6000000u);
+  EXPECT_EQ(account.held(), 6000000u);
+  use.message_bytes += 1000000;
+  look();
+  EXPECT_EQ(account.held(), 5000000u) << "less what was a whole message";
+  use.late = 0;
+  look_for_long();
+  EXPECT_EQ(account.held(), 0u);
+}
+
+TEST_F(ConnectionAccountTest, WhatCameBeforeTheCallBeganIsNoPartOfItsMessage) {
+  account.inspect({.started = 5}, now_ms);
+  use.accounted_bytes = 1000 * kMiB;
+  look_for_long(10000);  // headers of short calls
+  use.late = 1;
+  look(1000);
+  EXPECT_LE(account.held(), 50 * 10000 + 1000u) << "what came since the sample before the last";
+  EXPECT_GE(account.held(), 25 * 10000 + 1000u) << "it may have begun at any time since then";
+}
+
+TEST_F(ConnectionAccountTest, AMessageHoldsNoMoreThanGrpcTakes) {
+  account.inspect({.started = 1}, now_ms);
+  use.late = 1;
+  use.accounted_bytes = 1000 * kMiB;
+  look(100 * kMiB);
+  EXPECT_EQ(account.held(), 4 * kMessage);
+  EXPECT_EQ(account.held_by_late_streams(), 0u);
+}
+
+TEST_F(ConnectionAccountTest, SilentStreamsHoldWhatNobodyElseMayHave) {
+  use.late_streams = 2;
+  use.accounted_bytes = 1000 * kMiB;
+  look_for_long(100000);
+  EXPECT_EQ(account.held_by_late_streams(), 6000000u);
+  EXPECT_EQ(account.held(), 0u) << "nobody is cut off for it";
+  account.end_late_streams();
+  EXPECT_EQ(account.held_by_late_streams(), 0u);
+  look(5000);
+  EXPECT_EQ(account.held_by_late_streams(), 5000u);
+}
+
+TEST_F(ConnectionAccountTest, CancelledCallsHaveARate) {
+  look();
+  EXPECT_EQ(account.inspect({.started = 900, .failed = 900}, now_ms), 900);
+  EXPECT_FALSE(account.cancels_too_much());
+  EXPECT_EQ(account.inspect({.started = 1100, .failed = 1100}, now_ms), 200);
+  EXPECT_TRUE(account.cancels_too_much()) << "1,100 at once";
+  now_ms += 200;
+  account.inspect({.started = 1150, .failed = 1150}, now_ms);
+  EXPECT_FALSE(account.cancels_too_much()) << "the rate has given back 200, of which 150 are used";
+  EXPECT_EQ(account.inspect({.started = 1350, .failed = 1150}, now_ms), 100) << "more are open than may be";
+  EXPECT_EQ(account.inspect({.started = 1350, .answered = 200, .failed = 1150}, now_ms), -100) << "they were answered";
+}
+
+TEST_F(ConnectionAccountTest, CallsElsewhereAreThoseThatTheServiceDoesNotHave) {
+  use.calls = 3;
+  look();
+  account.inspect({.started = 4}, now_ms);
+  EXPECT_EQ(account.elsewhere(), 0u) << "one health check does not count";
+  account.inspect({.started = 9}, now_ms);
+  EXPECT_EQ(account.elsewhere(), 5u);
+  EXPECT_EQ(account.lasting_elsewhere(), 0u);
+  for (int i = 0; i < 8; ++i) account.inspect({.started = 9}, now_ms += kStepMs);
+  EXPECT_EQ(account.lasting_elsewhere(), 5u);
+}
+
+}  // namespace
+}  // namespace kilokv::server
