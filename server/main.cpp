@@ -194,7 +194,7 @@ class Server {
       if (Status status = bootstrap_admin(database_.get(), options_.bootstrap); !status.ok()) return status;
     }
     service_.serve(database_.get());
-    grpc_->set_serving(true);
+    service_.set_serving(true);
     Status status;
     if (!options_.port_file.empty()) status = write_port_file(options_.port_file, grpc_->port());
     if (status.ok()) log_ready();
@@ -213,7 +213,7 @@ class Server {
   // time, drain() succeeds: the next start then replays more of the log.
   Status drain() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(options_.drain_timeout_us);
-    grpc_->set_serving(false);
+    service_.set_serving(false);
     struct Promises {
       std::promise<void> answered, done;
     };

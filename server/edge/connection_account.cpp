@@ -9,10 +9,8 @@ namespace {
 constexpr std::uint64_t kConnectionBytes = std::uint64_t{1} << 20;
 // What was there at each look of so long a time counts as lasting.
 constexpr std::int64_t kStuckMs = 300;
-// Calls of health and pings go on for days. A client that takes long answers sends frames about its windows.
+// Pings go on for days. A client that takes long answers sends frames about its windows.
 constexpr std::uint64_t kForgivenPerMs = 16, kForgivenPartOfTaken = 16;
-// Each client may have a health check that stays open.
-constexpr std::uint64_t kQuietCalls = 1;
 // Longer than a message takes to be late.
 constexpr std::int64_t kSampleMs = 2500;
 
@@ -26,22 +24,24 @@ ConnectionAccount::ConnectionAccount(const ConnectionLimits* limits, const PeerU
       cancels_left_(limits->cancels_max),
       looked_ms_(now_ms),
       use_(use),
-      now_{0, use.message_bytes},
-      of_calls_{now_, now_},
-      of_streams_{now_, now_} {}
+      before_late_{now_ms, 0, use.message_bytes},
+      latest_(before_late_) {}
 
 void ConnectionAccount::look(const PeerUse& use, const SocketBytes& bytes, std::int64_t now_ms) {
   const PeerUse before = std::exchange(use_, use);
   const std::uint64_t accounted = use.accounted_bytes;
   const std::uint64_t used = accounted >= before.accounted_bytes ? accounted - before.accounted_bytes : accounted;
-  now_.message_bytes = use.message_bytes;
-  if (use.late == 0) of_calls_.take(now_, now_ms);
-  if (use.late_streams == 0) of_streams_.take(now_, now_ms);
-  unused_ += grown(now_.received, bytes.received);
+  const Sample now{now_ms, received_, use.message_bytes};
+  if (use.message_bytes < before.message_bytes) {  // counted from the begin again, so there is no call
+    before_late_ = latest_ = now;
+  } else if (use.late_calls == 0) {
+    sample(now);
+  }
+  unused_ += grown(received_, bytes.received);
   const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(looked_ms_, now_ms));
   const std::uint64_t forgiven = elapsed_ms * kForgivenPerMs + grown(taken_, bytes.taken) / kForgivenPartOfTaken;
   unused_ -= std::min(unused_, used + forgiven);
-  now_.received = std::max(now_.received, bytes.received);
+  received_ = std::max(received_, bytes.received);
   taken_ = std::max(taken_, bytes.taken);
   unused_least_.see(unused_, now_ms);
   refused_least_.see(use.refused_calls, now_ms);
@@ -49,11 +49,9 @@ void ConnectionAccount::look(const PeerUse& use, const SocketBytes& bytes, std::
 
 double ConnectionAccount::inspect(const CallCounts& calls, std::int64_t now_ms) {
   const double seconds = static_cast<double>(now_ms - std::exchange(inspected_ms_, now_ms)) * 1e-3;
-  inspected_bytes_ = now_.received;
+  inspected_bytes_ = received_;
   const CallCounts before = std::exchange(calls_, calls);
   has_lost_calls_ = calls.open() == 0 && calls.ended() > before.ended();
-  elsewhere_ = grown(use_.calls + kQuietCalls, calls.open());
-  elsewhere_least_.see(elsewhere_, now_ms);
   const std::uint64_t cancelled_now = cancelled();
   const double more = static_cast<double>(cancelled_now) - static_cast<double>(cancelled_);
   cancelled_ = cancelled_now;
@@ -62,14 +60,15 @@ double ConnectionAccount::inspect(const CallCounts& calls, std::int64_t now_ms) 
   return more;
 }
 
-std::uint64_t ConnectionAccount::received_since() const { return grown(inspected_bytes_, now_.received); }
+std::uint64_t ConnectionAccount::received_since() const { return grown(inspected_bytes_, received_); }
 
 // gRPC counts a call that its client has reset as open until it has let go of it. More calls than a connection may have
 // are such calls.
 std::uint64_t ConnectionAccount::cancelled() const { return calls_.failed + grown(limits_->calls_max, calls_.open()); }
 
 // The messages of several calls may be many bytes for a moment. The message of one is not, and headers that never end
-// are the begin of one call, too.
+// are the begin of one call, too. One message that gets its end, among many that do not, does not make them fewer:
+// those of messages that come and go count only as far as there always are some.
 std::uint64_t ConnectionAccount::unread() const {
   const bool is_too_much = unused_ > limits_->unread_bytes_max + limits_->unread_bytes_max / 2;
   return calls_.open() <= 1 || is_too_much ? unused_ : held();
@@ -80,18 +79,24 @@ std::uint64_t ConnectionAccount::unread_bytes_max() const {
   return std::min(limits_->unread_bytes_max, kConnectionBytes + limits_->message_bytes_max * messages);
 }
 
-// One message that gets its end, among many that do not, does not make them fewer. Those of messages that come and go
-// count only as far as there always are some.
-std::uint64_t ConnectionAccount::held() const {
-  return std::max(held_by(use_.late, of_calls_), has_calls() ? unused_least_.value() : 0);
+std::uint64_t ConnectionAccount::held_by_late() const {
+  if (use_.late_calls == 0) return 0;
+  const std::uint64_t whole = grown(before_late_.message_bytes, use_.message_bytes);
+  return grown(whole, grown(before_late_.received, received_));
 }
 
-std::uint64_t ConnectionAccount::held_by_late_streams() const { return held_by(use_.late_streams, of_streams_); }
+std::int64_t ConnectionAccount::tell_late(std::int64_t now_ms) {
+  if (told_ms_ == 0) told_ms_ = now_ms;
+  return now_ms - told_ms_;
+}
 
-std::uint64_t ConnectionAccount::held_by(std::uint64_t late, const Samples& samples) const {
-  const std::uint64_t whole = grown(samples.before.message_bytes, now_.message_bytes);
-  return std::min(late * limits_->message_bytes_max * limits_->messages_more,
-                  grown(whole, grown(samples.before.received, now_.received)));
+// No message is late.
+void ConnectionAccount::sample(const Sample& now) {
+  if (std::exchange(told_ms_, 0) != 0) {  // what the late calls held is gone
+    before_late_ = latest_ = now;
+  } else if (now.taken_ms - latest_.taken_ms >= kSampleMs) {
+    before_late_ = std::exchange(latest_, now);
+  }
 }
 
 std::uint64_t ConnectionAccount::lose() {
@@ -105,12 +110,6 @@ void ConnectionAccount::Least::see(std::uint64_t value, std::int64_t now_ms) {
     before = std::exchange(now, value);
   }
   now = std::min(now, value);
-}
-
-void ConnectionAccount::Samples::take(const Sample& now, std::int64_t now_ms) {
-  if (now_ms - taken_ms < kSampleMs) return;
-  taken_ms = now_ms;
-  before = std::exchange(latest, now);
 }
 
 }  // namespace kilokv::server

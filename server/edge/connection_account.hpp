@@ -3,8 +3,8 @@
 //
 // Nobody sees the frames of the connection. What is known are the bytes that were received, and what its service counts
 // (PeerUse). The headers of a call are credited with the most that they can have taken, and a quiet connection with its
-// pings. So what remains is too little, never too much. For a message that is late, an exact count is there, too: what
-// was received since some moment before its begin, less all whole messages.
+// pings. So what remains is too little, never too much. Where a message is late, there is a second count, which is
+// never too little: what was received since some moment before its begin, less all whole messages.
 //
 // Times are in milliseconds, of a clock that never goes back. Thread safety: one user at a time.
 #pragma once
@@ -23,8 +23,8 @@ struct ConnectionLimits {
   std::uint64_t message_bytes_max = 0;
   std::uint32_t messages_more = 0;
   std::uint64_t unread_bytes_max = 0;
-  // Refused calls of all connections together whose clients do not take the error; and calls that the service does not
-  // have. Four times as many are never allowed, not even for a moment.
+  // Refused calls of all connections together whose clients do not take the error. Four times as many are never
+  // allowed, not even for a moment.
   std::uint64_t refused_calls_max = 0;
   std::uint32_t calls_max = 0;  // open at once on one connection
   // Cancelled calls of one connection, per second. All connections of an address may cancel kAddressCancels times as
@@ -48,10 +48,8 @@ struct CallCounts {
 struct PeerUse {
   std::uint64_t accounted_bytes = 0;  // what its whole messages, and the headers of its calls, account for at most
   std::uint64_t message_bytes = 0;    // the part of the messages, which is exact
-  std::uint64_t calls = 0;            // that are open
-  std::uint64_t refused_calls = 0;    // of them: refused for want of a place
-  std::uint64_t late = 0;             // of them: have lacked their only message for long
-  std::uint64_t late_streams = 0;     // of them: have lacked their next message for long
+  std::uint64_t refused_calls = 0;    // that are open, and were refused for want of a place
+  std::uint64_t late_calls = 0;       // that have lacked a message for long
 };
 
 // What the system has counted for a connection since it began.
@@ -87,21 +85,22 @@ class ConnectionAccount {
   std::uint64_t unread() const;
   std::uint64_t unread_bytes_max() const;
   // The part of them that messages of open calls hold.
-  std::uint64_t held() const;
-  // The same, at most, for streams whose next message is late. It may be headers of other calls.
-  std::uint64_t held_by_late_streams() const;
-  // These streams end, and with them what they hold.
-  void end_late_streams() { of_streams_.before = of_streams_.latest = now_; }
+  std::uint64_t held() const { return has_calls() ? unused_least_.value() : 0; }
+  // What calls whose message is late may hold: what was received since some moment before the first of them began, and
+  // was no whole message. It may be headers of other calls.
+  std::uint64_t held_by_late() const;
+  // For how long that has taken to come.
+  std::int64_t late_for_ms(std::int64_t now_ms) const { return now_ms - before_late_.taken_ms; }
+  // The late calls are told to end. Returns for how long they have been told so, and some are late still; 0: now.
+  std::int64_t tell_late(std::int64_t now_ms);
   // Of the bytes that belong to no whole message, as many were there for a while.
   std::uint64_t lasting() const { return unused_least_.value(); }
   // What belongs to no whole message is gone. Returns how much that was.
   std::uint64_t lose();
 
-  // Refused calls; and calls that the service does not have, at the last inspection. `lasting`: for a while.
+  // Refused calls. `lasting`: for a while.
   std::uint64_t refused() const { return use_.refused_calls; }
   std::uint64_t lasting_refused() const { return refused_least_.value(); }
-  std::uint64_t elsewhere() const { return elsewhere_; }
-  std::uint64_t lasting_elsewhere() const { return elsewhere_least_.value(); }
 
  private:
   // The least of the values that were seen in this window and in the one before.
@@ -114,17 +113,11 @@ class ConnectionAccount {
     std::uint64_t value() const { return std::min(now, before); }
   };
   struct Sample {
+    std::int64_t taken_ms = 0;
     std::uint64_t received = 0, message_bytes = 0;
   };
-  // Samples are taken while no message is late, so `before` is before the begin of each message that is late now.
-  struct Samples {
-    Sample before, latest;
-    std::int64_t taken_ms = 0;
 
-    void take(const Sample& now, std::int64_t now_ms);
-  };
-
-  std::uint64_t held_by(std::uint64_t late, const Samples& samples) const;
+  void sample(const Sample& now);
   std::uint64_t cancelled() const;
 
   const ConnectionLimits* limits_;
@@ -135,16 +128,16 @@ class ConnectionAccount {
   bool has_lost_calls_ = false;
   std::uint64_t cancelled_ = 0;
   double cancels_left_;
-  std::uint64_t elsewhere_ = 0;
-  Least elsewhere_least_;
   // At the last look.
   std::int64_t looked_ms_;
   PeerUse use_;
-  Sample now_;
-  std::uint64_t taken_ = 0;
+  std::uint64_t received_ = 0, taken_ = 0;
   std::uint64_t unused_ = 0;  // bytes that belong to no whole message
   Least unused_least_, refused_least_;
-  Samples of_calls_, of_streams_;
+  // Samples are taken while no message is late. So the first is before the begin of each call whose message is late
+  // now.
+  Sample before_late_, latest_;
+  std::int64_t told_ms_ = 0;  // 0: no late call is told to end
 };
 
 }  // namespace kilokv::server

@@ -39,6 +39,7 @@ constexpr std::int64_t kInspectMs = 250;
 // In this time, an address may lose ConnectionLimits::unread_bytes_max.
 constexpr double kLossSeconds = 10;
 constexpr std::int64_t kLoserMs = 1000;  // so long, what such an address holds is cut off
+constexpr std::int64_t kEndMs = 1000;    // so long, calls may take to end
 // Each connection takes bytes for its handshake and its pings. So many of them are not lost.
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
 constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
@@ -171,9 +172,8 @@ void Connections::watch_connections() {
     looked_at_ms_ = now;
     look_for_floods(now);
     bound_unfinished(now);
-    bound_late_streams(now);
+    bound_late(now);
     bound_refused(now);
-    bound_elsewhere(now);
     cut_off_losers(now);
     end_half_closed(now);
     end_those_that_must();
@@ -384,19 +384,31 @@ void Connections::bound_unfinished(std::int64_t now_ms) {
   }
 }
 
-// The same for streams whose next message is late. What a connection received since then may be the headers of its
-// other calls, so nobody is cut off: the streams end.
-void Connections::bound_late_streams(std::int64_t now_ms) {
+// The same for calls whose messages are late. What a connection received since then may be the headers of its other
+// calls, so the calls end, and not the connection. What came faster than an address may lose counts as lost.
+void Connections::bound_late(std::int64_t now_ms) {
   std::uint64_t all = 0;
-  for (const int number : largest_holders(&ConnectionAccount::held_by_late_streams, &all)) {
+  for (const int number : largest_holders(&ConnectionAccount::held_by_late, &all)) {
     if (all <= limits_.unread_bytes_max) return;
     Connection& connection = connections_.at(number);
-    all -= connection.account.held_by_late_streams();
+    ConnectionAccount& account = connection.account;
+    all -= account.held_by_late();
     look_at(&connection, now_ms);
-    const std::uint64_t bytes = connection.account.held_by_late_streams();
+    const std::uint64_t bytes = account.held_by_late();
     if (bytes == 0) continue;  // the messages have come
-    callbacks_.end_late_streams(connection.peer.name, bytes);
-    connection.account.end_late_streams();
+    const double slow = static_cast<double>(limits_.unread_bytes_max) / (kLossSeconds * 1e3) *
+                        static_cast<double>(account.late_for_ms(now_ms));
+    const std::int64_t told_ms = account.tell_late(now_ms);
+    if (told_ms >= kEndMs) {
+      cut_off(number, now_ms, true,
+              "its calls whose messages were late did not end, and may hold " + std::to_string(bytes) +
+                  " bytes; all connections together may hold too many (--grpc-memory-max)");
+    } else if (told_ms == 0 &&
+               !take_loss(connection.peer.address, grown(static_cast<std::uint64_t>(slow), bytes), now_ms)) {
+      cut_off(number, now_ms, true, lost_too_much());
+    } else {
+      callbacks_.end_late_calls(connection.peer.name, bytes);
+    }
   }
 }
 
@@ -423,27 +435,6 @@ void Connections::bound_refused(std::int64_t now_ms) {
                   " refused calls whose errors it does not take");
 }
 
-// The same for calls that the service does not have. Who has them is only known after an inspection. Connections may be
-// many, so those are inspected first whose last inspection is the longest ago.
-void Connections::bound_elsewhere(std::int64_t now_ms) {
-  if (callbacks_.calls_elsewhere() <= limits_.refused_calls_max + connections_.size()) return;
-  std::vector<std::pair<std::int64_t, int>> due;
-  for (auto& [number, connection] : connections_) {
-    look_at(&connection, now_ms);
-    const ConnectionAccount& account = connection.account;
-    if (account.received_since() > 0 || account.elsewhere() > 0) due.emplace_back(account.inspected_ms(), number);
-  }
-  std::sort(due.begin(), due.end());
-  for (std::size_t i = 0; i < std::min(due.size(), kLooksMax); ++i) {
-    if (connections_.contains(due[i].second)) inspect(due[i].second, now_ms);
-  }
-  std::uint64_t all = 0;
-  for (const auto& [number, connection] : connections_) all += connection.account.elsewhere();
-  const bool far = all > 4 * limits_.refused_calls_max;
-  cut_off_holders(far ? &ConnectionAccount::elsewhere : &ConnectionAccount::lasting_elsewhere, now_ms,
-                  " open calls that are none of the database");
-}
-
 void Connections::look_at(Connection* connection, std::int64_t now_ms) {
   const PeerUse use = callbacks_.use_of(connection->peer.name);  // before the bytes
   connection->account.look(use, bytes_of(connection->descriptor.get()), now_ms);
@@ -452,9 +443,11 @@ void Connections::look_at(Connection* connection, std::int64_t now_ms) {
 // Unfinished messages may be many, and gone before anybody looks at them: their calls or connections end, or gRPC ends
 // these because its memory is used up, and they come back with more. Returns false if the address has lost too much.
 bool Connections::count_loss(Connection* connection, std::int64_t now_ms) {
-  const std::uint64_t lost = connection->account.lose();
+  return take_loss(connection->peer.address, connection->account.lose(), now_ms);
+}
+
+bool Connections::take_loss(const std::string& address, std::uint64_t lost, std::int64_t now_ms) {
   if (lost <= kNotLostBytes) return true;
-  const std::string& address = connection->peer.address;
   if (losses_.take(address, static_cast<double>(lost), now_ms)) return true;
   penalize(address, now_ms);
   losers_[address] = now_ms + kLoserMs;

@@ -9,11 +9,13 @@
 //   many unfinished messages    messages that lack their end, of one connection or of all together
 //   many lost bytes             bytes of one address that came for messages which never got their end
 //   many refused calls          calls that were refused, and whose clients do not take the error, of all together
-//   many calls elsewhere        open calls that the service does not have, such as health checks, of all together
-// A stream may be silent for days. A part of its next message looks like the headers of other calls. So where such
-// parts might be too many, the streams end, and their clients may open them again. After a flood, its address may
-// connect again after a pause. The pause doubles with each flood. A connection that is cut off for the messages of its
-// own calls is none: only what it loses counts for its address.
+//
+// A call may lack a message for days: a stream that is silent, for example. A part of the message looks like the
+// headers of other calls. So where such parts might be too many, the calls end, and their clients may begin them again.
+// A connection is cut off only if such calls do not end, or if that much came fast and often.
+//
+// After a flood, its address may connect again after a pause. The pause doubles with each flood. A connection that is
+// cut off for the messages of its own calls is none: only what it loses counts for its address.
 //
 // Other parts may name connections that must end, too.
 //
@@ -64,14 +66,10 @@ class Connections {
     // The calls of this peer. Nothing if it is not known (yet).
     std::function<std::optional<CallCounts>(const std::string& peer)> inspect;
     std::function<PeerUse(const std::string& peer)> use_of;
-    // The open calls of all peers that `use_of` does not count, such as health checks.
-    std::function<std::uint64_t()> calls_elsewhere = [] { return std::uint64_t{0}; };
     // The peers whose connections must end. They end a moment later, so that answers that are on their way arrive.
     std::function<std::vector<std::string>()> take_ended = [] { return std::vector<std::string>(); };
-    // Ends those streams of this peer that have lacked their next message for long. `bytes`: what came since, and was
-    // no whole message.
-    std::function<void(const std::string& peer, std::uint64_t bytes)> end_late_streams = [](const std::string&,
-                                                                                            std::uint64_t) {};
+    // Ends those calls of this peer that have lacked a message for long. `bytes`: what they may hold.
+    std::function<void(const std::string& peer, std::uint64_t bytes)> end_late_calls;
     // The connection of this peer is not open any more.
     std::function<void(const std::string& peer)> on_end = [](const std::string&) {};
     // The number of open connections has changed. Any thread of this class calls it.
@@ -120,14 +118,14 @@ class Connections {
   void look_for_floods(std::int64_t now_ms);
   void inspect(int descriptor, std::int64_t now_ms);
   void bound_unfinished(std::int64_t now_ms);
-  void bound_late_streams(std::int64_t now_ms);
+  void bound_late(std::int64_t now_ms);
   void bound_refused(std::int64_t now_ms);
-  void bound_elsewhere(std::int64_t now_ms);
   using Amount = std::uint64_t (ConnectionAccount::*)() const;
   void cut_off_holders(Amount amount, std::int64_t now_ms, const std::string& what);
   std::vector<int> largest_holders(Amount amount, std::uint64_t* all) const;
   void look_at(Connection* connection, std::int64_t now_ms);
   bool count_loss(Connection* connection, std::int64_t now_ms);
+  bool take_loss(const std::string& address, std::uint64_t lost, std::int64_t now_ms);
   void cut_off_losers(std::int64_t now_ms);
   void penalize(const std::string& address, std::int64_t now_ms);
   std::string lost_too_much() const;

@@ -34,6 +34,7 @@ namespace kilokv::server {
 class AnswerStream : public grpc::ServerGenericBidiReactor,
                      public UnsentAnswer,
                      public OpenCall,
+                     public AwaitingCall,
                      public std::enable_shared_from_this<AnswerStream> {
  public:
   // Keeps the stream alive until gRPC no longer uses it. Requires: called once, before gRPC sees the reactor.
@@ -50,15 +51,9 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
     }
     on_gone();
   }
-  bool end_when_late(const std::string& peer, const Status& status) final {
-    if (caller_.connection->name != peer) return false;
-    {
-      const std::lock_guard lock(mutex_);
-      if (finished_ || closing() || !place_.next_message_is_late()) return false;
-      end_when_sent(status);
-    }
-    on_gone();
-    return true;
+  void end_late(const Status& status) final {
+    const std::lock_guard lock(mutex_);
+    if (!finished_) cut(status);
   }
   const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
   // Not ok: the login was refused, and the stream ends at once.
@@ -66,9 +61,9 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
 
  protected:
   // Requires: `environment` outlives the RPC.
-  AnswerStream(grpc::CallbackServerContext* context, CallEnvironment* environment)
+  AnswerStream(CallContext* context, CallEnvironment* environment, NeedsLogin needs_login = NeedsLogin::yes)
       : environment_(environment),
-        caller_(environment->logins.caller_of(*context, &place_)),
+        caller_(environment->logins.caller_of(*context, needs_login, &place_)),
         client_(caller_.client),
         context_(context) {}
 
@@ -89,6 +84,12 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
     unsent_bytes_ += bytes;
     queue_.push_back(answer);
     if (!writing_) write_next();
+  }
+
+  // Reads the next message. Requires: the last one has come.
+  void read(grpc::ByteBuffer* incoming) {
+    place_.await_message(weak_from_this());
+    StartRead(incoming);
   }
 
   // Ends the RPC with `status` when everything queued has been sent. Later calls change nothing.
@@ -123,13 +124,13 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
     return finished_ || cut_;
   }
 
-  grpc::CallbackServerContext* context() { return context_; }  // Requires: not finished
+  CallContext* context() { return context_; }  // Requires: not finished
   bool finished() const { return finished_; }
   bool closing() const { return finish_.has_value() || cut_; }
   std::uint64_t unsent_bytes() const { return unsent_bytes_; }
 
   CallEnvironment* const environment_;
-  CallAccount::Place place_;  // until gRPC has let go of the call; while it is open, guarded by mutex_
+  CallAccount::Place place_;  // until gRPC has let go of the call
   const Caller caller_;
   const std::shared_ptr<Client>& client_;  // of the caller
   mutable std::mutex mutex_;
@@ -200,7 +201,7 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
     Finish(*finish_);
   }
 
-  grpc::CallbackServerContext* const context_;
+  CallContext* const context_;
   std::deque<grpc::ByteBuffer> queue_;  // while writing_, gRPC writes the front
   std::uint64_t unsent_bytes_ = 0;      // of the answers in queue_; 0 after drop_unsent()
   bool writing_ = false;

@@ -12,12 +12,8 @@
 namespace kilokv::server {
 
 void BatchCall::start() {
-  if (!caller_.status.ok()) {
-    CallEnvironment::forgive_message(caller_);
-    return fail(caller_.status.as_not_run());
-  }
-  place_.await_message();
-  StartRead(&incoming_);
+  if (!caller_.status.ok()) return fail(caller_.status.as_not_run());
+  read(&incoming_);
 }
 
 void BatchCall::OnReadDone(bool ok) {

@@ -13,7 +13,7 @@ namespace kilokv::server {
 
 class BatchCall final : public AnswerStream, public ResponseSink {
  public:
-  BatchCall(grpc::CallbackServerContext* context, CallEnvironment* environment) : AnswerStream(context, environment) {}
+  BatchCall(CallContext* context, CallEnvironment* environment) : AnswerStream(context, environment) {}
 
   // Reads the request, decodes it and submits it. The call ends after its last answer, or with an error.
   void start();

@@ -1,8 +1,8 @@
 // The memory of the calls that are open: what gRPC keeps of each, and its headers. gRPC counts little of it. A call has
 // a place here from its headers on, until gRPC has let go of it. All clients share the places (shared_limit.hpp).
 //
-// The connection of a call counts what has no place, and what lacks a message (Client::refused_calls, Client::awaited,
-// Client::awaited_by_streams). The edge bounds them.
+// The connection of a call counts what has no place, and what lacks a message (Client::refused_calls, Client::awaited).
+// The edge bounds both.
 //
 // Thread safety: all members of the account. A place has one user at a time.
 #pragma once
@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/base/status.hpp"
@@ -46,8 +47,7 @@ class CallAccount {
     ~Place() {
       if (connection_ == nullptr) return;
       message_came();
-      connection_->open_calls.fetch_sub(1, std::memory_order_relaxed);
-      account_->open_.fetch_sub(1, std::memory_order_relaxed);
+      if (forgives_) connection_->accounted_bytes.fetch_add(kWindowBytes, std::memory_order_relaxed);
       if (bytes_ > 0) {
         account_->limit_.release(client_->account(&Client::call_bytes), bytes_);
       } else {
@@ -55,42 +55,37 @@ class CallAccount {
       }
     }
 
-    // The call lacks its only message, or the stream its next one, until message_came().
-    void await_message() { await_in(&connection_->awaited); }
-    void await_next_message() { await_in(&connection_->awaited_by_streams); }
+    // The call lacks a message until message_came().
+    void await_message(std::weak_ptr<AwaitingCall> call) {
+      awaits_ = connection_->awaited.begin(std::move(call), now_ms());
+    }
     void message_came() {
-      if (awaited_ != nullptr) std::exchange(awaited_, nullptr)->end(awaits_since_, now_ms());
+      if (awaits_) connection_->awaited.end(*std::exchange(awaits_, std::nullopt));
     }
-    bool next_message_is_late() const {
-      return awaited_ != nullptr && awaited_ == &connection_->awaited_by_streams &&
-             awaited_->is_late(awaits_since_, now_ms());
-    }
+    // The call is refused before its message is read. The client may have sent a window of it, which is not its fault.
+    // That is gone when the call is.
+    void forgive_message() { forgives_ = true; }
 
    private:
     friend class CallAccount;
     void swap(Place& other) {
       std::swap(account_, other.account_), std::swap(connection_, other.connection_);
       std::swap(client_, other.client_), std::swap(bytes_, other.bytes_);
-      std::swap(awaited_, other.awaited_), std::swap(awaits_since_, other.awaits_since_);
+      std::swap(awaits_, other.awaits_), std::swap(forgives_, other.forgives_);
     }
-    void await_in(AwaitedMessages* awaited) {
-      awaited_ = awaited;
-      awaits_since_ = awaited->begin(now_ms());
-    }
+    static constexpr std::uint64_t kWindowBytes = std::uint64_t{256} << 10;
 
     CallAccount* account_ = nullptr;
     std::shared_ptr<Client> connection_, client_;
-    std::uint64_t bytes_ = 0;             // 0: the call was refused
-    AwaitedMessages* awaited_ = nullptr;  // of the connection; null: the call lacks no message
-    std::int64_t awaits_since_ = 0;
+    std::uint64_t bytes_ = 0;  // 0: the call was refused
+    std::optional<AwaitedMessages::Handle> awaits_;
+    bool forgives_ = false;
   };
 
   // Takes a place for a call with headers of this length. RESOURCE_EXHAUSTED: all clients together, or this client,
   // have too many open. The call then counts as refused, until it has ended.
   Status enter(const std::shared_ptr<Client>& client, const std::shared_ptr<Client>& connection,
                std::uint64_t header_bytes, Place* place) {
-    connection->open_calls.fetch_add(1, std::memory_order_relaxed);
-    open_.fetch_add(1, std::memory_order_relaxed);
     place->account_ = this;
     place->connection_ = connection;
     place->client_ = client;
@@ -105,15 +100,12 @@ class CallAccount {
     return status;
   }
   std::uint64_t bytes() const { return limit_.held(); }
-  // The calls that are open, the refused ones among them.
-  std::uint64_t open() const { return open_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::uint64_t kCallBytes = 12288;
   static constexpr std::int64_t kRetryAfterUs = 1000000;  // by then, calls may have ended
 
   SharedLimit limit_;
-  std::atomic<std::uint64_t> open_{0};
 };
 
 }  // namespace kilokv::server

@@ -36,12 +36,6 @@ struct CallEnvironment {
     caller.connection->message_bytes.fetch_add(taken.Length(), std::memory_order_relaxed);
     return taken;
   }
-  // For a call that is refused before its message is read. The client may have sent a window of it, which is not its
-  // fault.
-  static void forgive_message(const Caller& caller) {
-    constexpr std::uint64_t kWindowBytes = std::uint64_t{256} << 10;
-    caller.connection->accounted_bytes.fetch_add(kWindowBytes, std::memory_order_relaxed);
-  }
 
   // Decodes `message` by `work(&message)`, as DecodeQueue::run says. A message that has to wait leaves gRPC's memory:
   // when that memory is full, gRPC ends connections, and it does not look whose they are.

@@ -3,7 +3,6 @@
 #include <grpc/grpc.h>
 #include <grpc/support/alloc.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -58,16 +57,6 @@ void Channelz::list_sockets() {
       end = page.value("end", false) || member(page, "socketRef").empty();  // only the last page says it
     }
   }
-}
-
-std::uint64_t Channelz::open_calls() {
-  std::int64_t open = 0;
-  const Json servers = parse(::grpc_channelz_get_servers(0));
-  for (const Json& server : member(servers, "server")) {
-    const Json& data = member(server, "data");
-    open += number_of(data, "callsStarted") - number_of(data, "callsSucceeded") - number_of(data, "callsFailed");
-  }
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(open, 0));
 }
 
 std::optional<CallCounts> Channelz::counts_of(const std::string& peer) {

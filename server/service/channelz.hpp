@@ -7,7 +7,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "server/edge/connections.hpp"
+#include "server/edge/connection_account.hpp"
 
 namespace kilokv::server {
 
@@ -16,9 +16,6 @@ class Channelz {
   // The counts of the connection of this peer, as gRPC names it. Nothing if gRPC has no such connection, or if its
   // connections were listed a moment ago.
   std::optional<CallCounts> counts_of(const std::string& peer);
-
-  // The calls of all services that are open.
-  static std::uint64_t open_calls();
 
  private:
   void list_sockets();

@@ -1,6 +1,5 @@
 #include "server/service/grpc_server.hpp"
 
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
@@ -24,7 +23,7 @@ int milliseconds_of(DurationUs us) { return static_cast<int>(us / 1000); }
 
 // The bounds of a connection that gRPC itself keeps.
 void bound_connections(const ServiceOptions& options, grpc::ServerBuilder* builder) {
-  constexpr int kMetadataBytesMax = 16 << 10;
+  constexpr int kMetadataBytesMax = 8 << 10;
   constexpr int kKeepaliveMs = 60000, kKeepaliveTimeoutMs = 20000;
   constexpr int kPingIntervalMs = 5000;
   constexpr std::uint64_t kAheadMemory = std::uint64_t{128} << 20;
@@ -112,14 +111,11 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   if (Status status = started->choose_credentials(options.tls, service); !status.ok()) return status;
   Result<Listener> listener = listen_on(listen);
   if (!listener.ok()) return listener.status();
-  grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor =
       builder.experimental().AddExternalConnectionAcceptor(AcceptorType::FROM_FD, started->credentials_);
   builder.RegisterCallbackGenericService(service);
-  started->reflection_ = std::make_unique<ReflectionService>(service->environment());
-  builder.RegisterService(started->reflection_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max * kMessageSlack));
   builder.SetMaxSendMessageSize(-1);
   grpc::ResourceQuota quota("kilokvd");
@@ -131,7 +127,6 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   started->port_ = listener->port;
   started->endpoint_ = listener->endpoint;
   started->public_ = !listener->loopback_only;
-  started->set_serving(false);
   const ConnectionLimits limits{.connections_max = *connections_max,
                                 .connections_per_address_max = options.connections_per_address_max,
                                 .message_bytes_max = options.message_bytes_max,
@@ -152,21 +147,15 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   callbacks.inspect = [channelz = std::make_shared<Channelz>()](const std::string& peer) {
     return channelz->counts_of(peer);
   };
-  callbacks.calls_elsewhere = [logins] {
-    const std::uint64_t open = Channelz::open_calls();
-    return open - std::min(open, logins->open_calls());
-  };
   callbacks.use_of = [logins](const std::string& peer) {
     const ConnectionUse use = logins->use_of(peer);
     return PeerUse{.accounted_bytes = use.accounted_bytes,
                    .message_bytes = use.message_bytes,
-                   .calls = use.open_calls,
                    .refused_calls = use.refused_calls,
-                   .late = use.late,
-                   .late_streams = use.late_streams};
+                   .late_calls = use.late_calls};
   };
-  callbacks.end_late_streams = [service](const std::string& peer, std::uint64_t bytes) {
-    service->end_late_streams(peer, bytes);
+  callbacks.end_late_calls = [service](const std::string& peer, std::uint64_t bytes) {
+    service->end_late_calls(peer, bytes);
   };
   callbacks.take_ended = [logins] { return logins->take_lost_connections(); };
   callbacks.on_end = [logins](const std::string& peer) { logins->forget_connection(peer); };
@@ -183,12 +172,6 @@ void GrpcServer::accept() { connections_->start(); }
 GrpcServer::~GrpcServer() {
   shut_down(std::chrono::milliseconds(0));
   if (tls_files_ != nullptr) tls_files_->stop();  // its thread uses the service, and gRPC may hold the files for longer
-}
-
-void GrpcServer::set_serving(bool serving) {
-  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
-  health->SetServingStatus("", serving);  // each name once: who watches is told of changes alone
-  health->SetServingStatus(v1::KiloKV::service_full_name(), serving);
 }
 
 void GrpcServer::shut_down(std::chrono::milliseconds grace) {

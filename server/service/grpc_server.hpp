@@ -1,5 +1,5 @@
-// The gRPC server around the service: port, health, reflection, shutdown.
-// Thread safety: one thread at a time, but any thread may call set_serving().
+// The gRPC server around the service: port, connections, TLS, shutdown.
+// Thread safety: one thread at a time.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -11,7 +11,6 @@
 
 #include "engine/base/status.hpp"
 #include "server/edge/connections.hpp"
-#include "server/service/reflection.hpp"
 #include "server/service/service.hpp"
 #include "server/service/tls_files.hpp"
 
@@ -19,8 +18,7 @@ namespace kilokv::server {
 
 class GrpcServer {
  public:
-  // Opens the port, and raises the limit of descriptors. Connections wait until accept(). After that, the health check
-  // answers NOT_SERVING until set_serving(true).
+  // Opens the port, and raises the limit of descriptors. Connections wait until accept().
   // `listen` is HOST:PORT; port 0 picks a free port. Requires: `service` outlives the server. Errors: UNAVAILABLE if
   // the port cannot be opened, and INVALID_ARGUMENT if a file of TLS cannot be used.
   static Result<std::unique_ptr<GrpcServer>> start(const std::string& listen, KiloKvService* service,
@@ -31,7 +29,6 @@ class GrpcServer {
 
   int port() const { return port_; }
   const std::string& endpoint() const { return endpoint_; }  // HOST:PORT that clients connect to
-  void set_serving(bool serving);
   // Whether clients of other machines can connect.
   bool is_public() const { return public_; }
   // Accepts no new RPCs. Waits up to `grace` for the running RPCs, then cancels the rest. Returns when all have ended.
@@ -44,7 +41,6 @@ class GrpcServer {
 
   std::shared_ptr<TlsFiles> tls_files_;                   // null: no TLS
   std::shared_ptr<grpc::ServerCredentials> credentials_;  // outlive the server
-  std::unique_ptr<ReflectionService> reflection_;         // outlives the server
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Connections> connections_;  // hands connections to the server, so it stops first
   std::string endpoint_;

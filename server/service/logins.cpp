@@ -40,9 +40,9 @@ Result<std::shared_ptr<const Login>> login_with(std::string_view header, const A
   return login;
 }
 
-// What the headers of a call may take of its connection: its metadata, and those that gRPC keeps for itself.
-std::uint64_t header_bytes(const grpc::CallbackServerContext& context) {
-  std::uint64_t bytes = 512;
+// The headers of a call that gRPC shows. It keeps some for itself.
+std::uint64_t header_bytes(const CallContext& context) {
+  std::uint64_t bytes = context.method().size() + context.host().size();
   for (const auto& [name, value] : context.client_metadata()) bytes += name.size() + value.size() + 32;
   return bytes;
 }
@@ -77,14 +77,17 @@ Result<std::shared_ptr<const Login>> Logins::login_of(const grpc::CallbackServer
       .as_not_run();
 }
 
-Caller Logins::caller_of(const grpc::CallbackServerContext& context, CallAccount::Place* place) {
+Caller Logins::caller_of(const CallContext& context, NeedsLogin needs_login, CallAccount::Place* place) {
+  constexpr std::uint64_t kHiddenBytes = 512;
   const std::string peer = context.peer();
   std::shared_ptr<Client> connection = clients_.connection(peer);
-  Caller caller = client_of(context, peer, connection);
+  Caller caller = required_ && needs_login == NeedsLogin::yes ? client_of(context, peer, connection)
+                                                              : Caller{connection, nullptr, {}};
   const std::uint64_t headers = header_bytes(context);
-  connection->accounted_bytes.fetch_add(headers, std::memory_order_relaxed);
+  connection->accounted_bytes.fetch_add(headers + kHiddenBytes, std::memory_order_relaxed);
   Status status = calls_.enter(caller.client, connection, headers, place);
   if (caller.status.ok() && !status.ok()) caller.status = status.as_not_run();
+  if (!caller.status.ok()) place->forgive_message();
   caller.connection = std::move(connection);
   if (with_certificates_) caller.certificate = std::make_shared<ClientCertificate>(context.auth_context());
   if (caller.login != nullptr || caller.certificate != nullptr) note_shown(peer, caller);
@@ -93,7 +96,6 @@ Caller Logins::caller_of(const grpc::CallbackServerContext& context, CallAccount
 
 Caller Logins::client_of(const grpc::CallbackServerContext& context, const std::string& peer,
                          const std::shared_ptr<Client>& connection) {
-  if (!required_) return {connection, nullptr, {}};
   const Result<Database*> database = gate_->get();
   if (!database.ok()) return {connection, nullptr, database.status().as_not_run()};
   const Access::Table table = (*database)->access().latest();
@@ -147,6 +149,12 @@ void Logins::find_lost_connections(const CertificateCheck& check) {
 std::vector<std::string> Logins::take_lost_connections() {
   const std::lock_guard lock(mutex_);
   return std::exchange(lost_, {});
+}
+
+std::size_t Logins::end_late_calls(const std::string& peer, const Status& status) {
+  const auto calls = clients_.connection(peer)->awaited.late_calls(CallAccount::now_ms());
+  for (const auto& call : calls) call->end_late(status);
+  return calls.size();
 }
 
 void Logins::forget_connection(const std::string& peer) {

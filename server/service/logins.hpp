@@ -13,8 +13,10 @@
 // Thread safety: all members.
 #pragma once
 
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server_context.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,6 +36,11 @@
 #include "server/service/rare_line.hpp"
 
 namespace kilokv::server {
+
+using CallContext = grpc::GenericCallbackServerContext;
+
+// A call that needs none is one of its connection, also on a server with logins.
+enum class NeedsLogin : bool { no, yes };
 
 struct Caller {
   std::shared_ptr<Client> client;                       // never null
@@ -58,9 +65,8 @@ class Logins {
 
   // Called once for each call, when its headers have come. The call has `place` from then on. If there is none, the
   // status of the caller is not ok.
-  Caller caller_of(const grpc::CallbackServerContext& context, CallAccount::Place* place);
+  Caller caller_of(const CallContext& context, NeedsLogin needs_login, CallAccount::Place* place);
   std::uint64_t open_call_bytes() const { return calls_.bytes(); }
-  std::uint64_t open_calls() const { return calls_.open(); }
   bool required() const { return required_; }
   // Counts a call that TLS refuses, because the certificate of the client is missing or not accepted.
   void note_refused_certificate(const std::string& subject, const std::string& why);
@@ -74,6 +80,8 @@ class Logins {
   // The peers of those that were found since the last call.
   std::vector<std::string> take_lost_connections();
   void forget_connection(const std::string& peer);
+  // Ends the calls of a connection whose messages are late. Returns their number.
+  std::size_t end_late_calls(const std::string& peer, const Status& status);
   // What the calls of a connection use (ClientTable::use_of).
   ConnectionUse use_of(const std::string& peer) { return clients_.use_of(peer, CallAccount::now_ms()); }
 
@@ -84,6 +92,7 @@ class Logins {
     std::shared_ptr<ClientCertificate> certificate;  // null: the server asks for none
   };
 
+  // The client of a call that needs a login.
   Caller client_of(const grpc::CallbackServerContext& context, const std::string& peer,
                    const std::shared_ptr<Client>& connection);
   Result<std::shared_ptr<const Login>> login_of(const grpc::CallbackServerContext& context, const AccessTable& table);

@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <mutex>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -31,9 +30,6 @@ class OpenCall {
   // The client's certificate is not accepted any more. Every call ends with `status`, and with it what it has sent
   // outside of a session.
   virtual void end_without_certificate(const Status& status) = 0;
-  // The server wants the memory of messages that lack their end. Ends a stream of this peer whose next message is late.
-  // Returns whether it was one.
-  virtual bool end_when_late(const std::string& /*peer*/, const Status& /*status*/) { return false; }
   // Null: the server asks for none.
   virtual const std::shared_ptr<ClientCertificate>& certificate() const = 0;
 

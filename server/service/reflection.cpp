@@ -3,6 +3,8 @@
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
+#include <grpc/health/v1/health.grpc.pb.h>
+#include <grpc/reflection/v1alpha/reflection.grpc.pb.h>
 
 #include <memory>
 #include <mutex>
@@ -70,25 +72,21 @@ void set_extension_numbers(const std::string& name, ReflectionResponse* response
 }
 
 void set_services(ReflectionResponse* response) {
-  constexpr char kHealth[] = "grpc.health.v1.Health";  // gRPC's own; there is no descriptor of it
   for (const char* name :
-       {v1::KiloKV::service_full_name(), grpc::reflection::v1alpha::ServerReflection::service_full_name(), kHealth}) {
+       {v1::KiloKV::service_full_name(), grpc::reflection::v1alpha::ServerReflection::service_full_name(),
+        grpc::health::v1::Health::service_full_name()}) {
     response->mutable_list_services_response()->add_service()->set_name(name);
   }
 }
 
 class ReflectionStream final : public AnswerStream {
  public:
-  ReflectionStream(grpc::CallbackServerContext* context, CallEnvironment* environment)
-      : AnswerStream(context, environment) {}
+  ReflectionStream(CallContext* context, CallEnvironment* environment) : AnswerStream(context, environment) {}
 
   void start() {
     const std::lock_guard lock(mutex_);
-    if (!caller_.status.ok()) {
-      CallEnvironment::forgive_message(caller_);
-      return end_when_sent(caller_.status.as_not_run());
-    }
-    read();
+    if (!caller_.status.ok()) return end_when_sent(caller_.status.as_not_run());
+    read(&incoming_);
   }
   void end_when_stopping(const kilokv::Status& status) override {
     const std::lock_guard lock(mutex_);
@@ -101,11 +99,6 @@ class ReflectionStream final : public AnswerStream {
   }
 
  private:
-  void read() {
-    place_.await_next_message();
-    StartRead(&incoming_);
-  }
-
   void OnReadDone(bool ok) override {
     const std::lock_guard lock(mutex_);
     place_.message_came();
@@ -114,13 +107,13 @@ class ReflectionStream final : public AnswerStream {
     ReflectionRequest request;
     kilokv::Status status = check_login();
     if (status.ok()) status = check_length();
-    if (status.ok()) status = parse_message(&incoming_, ReflectionService::kRequestBytesMax, &request);
+    if (status.ok()) status = parse_message(&incoming_, kReflectionBytesMax, &request);
     if (!status.ok()) return end_when_sent(status);
     write(serialize_message(reflect(request)));
   }
 
   void on_sent() override {
-    if (!finished() && !closing()) read();
+    if (!finished() && !closing()) read(&incoming_);
   }
 
   // The login may have ended since the stream began.
@@ -131,9 +124,9 @@ class ReflectionStream final : public AnswerStream {
     return rights_at(*(*database)->access().latest(), *caller_.login, unix_us_now()).status();
   }
   kilokv::Status check_length() const {
-    if (incoming_.Length() <= ReflectionService::kRequestBytesMax) return {};
+    if (incoming_.Length() <= kReflectionBytesMax) return {};
     return kilokv::Status::invalid({.field = "message",
-                                    .limit = std::to_string(ReflectionService::kRequestBytesMax) + " bytes",
+                                    .limit = std::to_string(kReflectionBytesMax) + " bytes",
                                     .actual = std::to_string(incoming_.Length()) + " bytes",
                                     .setting = ""})
         .because(ErrorReason::message_too_large);
@@ -174,9 +167,8 @@ ReflectionResponse reflect(const ReflectionRequest& request) {
   return response;
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ReflectionService::ServerReflectionInfo(
-    grpc::CallbackServerContext* context) {
-  auto stream = std::make_shared<ReflectionStream>(context, environment_);
+grpc::ServerGenericBidiReactor* take_reflection(CallContext* context, CallEnvironment* environment) {
+  auto stream = std::make_shared<ReflectionStream>(context, environment);
   stream->adopted_by_rpc();
   stream->start();
   return stream.get();

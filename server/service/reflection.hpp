@@ -4,33 +4,25 @@
 // A stream needs a login, as a call of the database does. Its requests are short. The next one is read when the answer
 // to the last one is sent.
 //
-// Thread safety: all members.
+// Thread safety: all functions.
 #pragma once
 
-#include <grpc/reflection/v1alpha/reflection.grpc.pb.h>
+#include <grpc/reflection/v1alpha/reflection.pb.h>
+
+#include <cstdint>
 
 #include "server/service/call_environment.hpp"
 
 namespace kilokv::server {
 
-// Answers one request. Thread safety: a pure function.
+inline constexpr char kReflectionMethod[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+inline constexpr std::uint64_t kReflectionBytesMax = 4096;  // of a request
+
+// Answers one request. A pure function.
 grpc::reflection::v1alpha::ServerReflectionResponse reflect(
     const grpc::reflection::v1alpha::ServerReflectionRequest& request);
 
-class ReflectionService final
-    : public grpc::reflection::v1alpha::ServerReflection::WithRawCallbackMethod_ServerReflectionInfo<
-          grpc::reflection::v1alpha::ServerReflection::Service> {
- public:
-  static constexpr std::uint64_t kRequestBytesMax = 4096;
-
-  // Requires: `environment` outlives the service.
-  explicit ReflectionService(CallEnvironment* environment) : environment_(environment) {}
-
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ServerReflectionInfo(
-      grpc::CallbackServerContext* context) override;
-
- private:
-  CallEnvironment* const environment_;
-};
+// A stream of requests begins. Requires: `environment` outlives it.
+grpc::ServerGenericBidiReactor* take_reflection(CallContext* context, CallEnvironment* environment);
 
 }  // namespace kilokv::server

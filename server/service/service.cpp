@@ -19,6 +19,7 @@
 #include "server/service/identity.hpp"
 #include "server/service/message_buffer.hpp"
 #include "server/service/read_set.hpp"
+#include "server/service/reflection.hpp"
 #include "server/service/resident_memory.hpp"
 #include "server/service/status_map.hpp"
 #include "server/service/transaction_call.hpp"
@@ -42,7 +43,7 @@ class Call final : public UnaryCall {
   // `handle` ends the call at once or later, and reads the request only before it returns: the parsed message does not
   // outlive it, because the call may wait long for its end.
   using Handle = std::function<void(const std::shared_ptr<Call>&)>;
-  Call(grpc::CallbackServerContext* context, CallEnvironment* environment, Handle handle)
+  Call(CallContext* context, CallEnvironment* environment, Handle handle)
       : UnaryCall(context, environment), handle_(std::move(handle)) {}
 
   void end(const KStatus& status) {
@@ -111,26 +112,31 @@ class Call final : public UnaryCall {
   const Handle handle_;
 };
 
-// A call of a method that the service does not have.
+// A call of a method that the server does not have. Its message is not read.
 class UnknownCall final : public UnaryCall {
  public:
-  UnknownCall(grpc::GenericCallbackServerContext* context, CallEnvironment* environment)
-      : UnaryCall(context, environment, {StatusCode::unimplemented, "unknown method " + context->method()}) {}
+  UnknownCall(CallContext* context, CallEnvironment* environment)
+      : UnaryCall(context, environment),
+        refused_(StatusCode::unimplemented, "unknown method " + short_line(context->method())) {
+    place_.forgive_message();
+  }
 
  private:
-  void on_message(grpc::ByteBuffer* /*message*/) override {}  // none is read
+  const KStatus& refused() const override { return refused_; }
+  void on_message(grpc::ByteBuffer* /*message*/) override {}
+
+  const KStatus refused_;
 };
 
 // A call begins, which `handle` answers.
 template <class Request, class Response, class Handle>
-grpc::ServerGenericBidiReactor* take(CallEnvironment* environment, grpc::CallbackServerContext* context,
-                                     const Handle& handle) {
+grpc::ServerGenericBidiReactor* take(CallEnvironment* environment, CallContext* context, const Handle& handle) {
   return std::make_shared<Call<Request, Response>>(context, environment, handle)->adopted_by_rpc();
 }
 
 // The same for a call that needs the database. `handle` also gets the database.
 template <class Request, class Response, class Handle>
-grpc::ServerGenericBidiReactor* take_for_database(CallEnvironment* environment, grpc::CallbackServerContext* context,
+grpc::ServerGenericBidiReactor* take_for_database(CallEnvironment* environment, CallContext* context,
                                                   const Handle& handle) {
   return take<Request, Response>(environment, context, [environment, handle](const auto& call) {
     const Result<Database*> database = environment->gate.get();
@@ -298,12 +304,16 @@ const std::unordered_map<std::string_view, KiloKvService::Begin>& KiloKvService:
   return kMethods;
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::CreateReactor(grpc::GenericCallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::CreateReactor(CallContext* context) {
   const std::string prefix = std::string("/") + v1::KiloKV::service_full_name() + '/';
-  if (context->method().compare(0, prefix.size(), prefix) == 0) {
-    const auto found = methods().find(std::string_view(context->method()).substr(prefix.size()));
+  const std::string& method = context->method();
+  if (method.compare(0, prefix.size(), prefix) == 0) {
+    const auto found = methods().find(std::string_view(method).substr(prefix.size()));
     if (found != methods().end()) return (this->*found->second)(context);
   }
+  if (method == kHealthCheckMethod) return health_.take_check(context, &environment_);
+  if (method == kHealthWatchMethod) return health_.take_watch(context, &environment_);
+  if (method == kReflectionMethod) return take_reflection(context, &environment_);
   return std::make_shared<UnknownCall>(context, &environment_)->adopted_by_rpc();
 }
 
@@ -313,11 +323,11 @@ void KiloKvService::close() {
   for (const auto& call : environment_.calls.all()) call->end_when_stopping(environment_.gate.get().status());
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::Execute(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::Execute(CallContext* context) {
   return std::make_shared<ExecuteCall>(context, &environment_)->adopted_by_rpc();
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::UploadReadSet(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::UploadReadSet(CallContext* context) {
   return take_for_database<v1::UploadReadSetRequest, v1::UploadReadSetResponse>(
       &environment_, context, [this](const auto& call, Database* database) {
         Result<ReadSetChunk> chunk = decode_chunk(call->request, environment_.options);
@@ -329,20 +339,20 @@ grpc::ServerGenericBidiReactor* KiloKvService::UploadReadSet(grpc::CallbackServe
       });
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::ExecuteBatch(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::ExecuteBatch(CallContext* context) {
   auto call = std::make_shared<BatchCall>(context, &environment_);
   call->adopted_by_rpc();
   call->start();
   return call.get();
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::Session(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::Session(CallContext* context) {
   auto stream = std::make_shared<SessionStream>(context, &environment_);
   stream->adopted_by_rpc();
   if (const KStatus status = place_for(stream.get()); status.ok()) {
     stream->start();
   } else {
-    stream->end(status.as_not_run());
+    stream->refuse(status.as_not_run());
   }
   // A revoke that was answered before the stream was among the open calls has not ended it.
   if (const Result<Database*> database = environment_.gate.get(); database.ok()) {
@@ -362,7 +372,7 @@ kilokv::Status KiloKvService::place_for(SessionStream* stream) {
   return {};
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::OpenSession(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::OpenSession(CallContext* context) {
   return take_for_database<v1::OpenSessionRequest, v1::OpenSessionResponse>(
       &environment_, context, [](const auto& call, Database* database) {
         Result<DurationUs> lease_us = lease_of(call->request, database->options());
@@ -378,7 +388,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::OpenSession(grpc::CallbackServerC
       });
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::KeepSessionAlive(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::KeepSessionAlive(CallContext* context) {
   return take_for_database<v1::KeepSessionAliveRequest, v1::KeepSessionAliveResponse>(
       &environment_, context, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
@@ -387,7 +397,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::KeepSessionAlive(grpc::CallbackSe
       });
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::CloseSession(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::CloseSession(CallContext* context) {
   return take_for_database<v1::CloseSessionRequest, v1::CloseSessionResponse>(
       &environment_, context, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
@@ -397,11 +407,11 @@ grpc::ServerGenericBidiReactor* KiloKvService::CloseSession(grpc::CallbackServer
       });
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::Get(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::Get(CallContext* context) {
   return std::make_shared<GetCall>(context, &environment_)->adopted_by_rpc();
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::Scan(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::Scan(CallContext* context) {
   return take_for_database<v1::ScanRequest, v1::ScanResponse>(
       &environment_, context, [this](const auto& call, Database* database) {
         const v1::ScanRequest& request = call->request;
@@ -427,7 +437,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::Scan(grpc::CallbackServerContext*
       });
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::ListParked(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::ListParked(CallContext* context) {
   return take_for_database<v1::ListParkedRequest, v1::ListParkedResponse>(
       &environment_, context, [this](const auto& call, Database* database) {
         const v1::ListParkedRequest& request = call->request;
@@ -453,7 +463,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::ListParked(grpc::CallbackServerCo
       });
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::Cancel(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::Cancel(CallContext* context) {
   return take_for_database<v1::CancelRequest, v1::CancelResponse>(
       &environment_, context, [this](const auto& call, Database* database) {
         Result<CancelTarget> target = target_of(call->request, environment_.options.limits);
@@ -494,7 +504,7 @@ void KiloKvService::fill_memory(const DatabaseStatus& status, v1::MemorySection*
   section->set_memory_rss_bytes(resident_bytes());
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::Status(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::Status(CallContext* context) {
   return take<v1::StatusRequest, v1::StatusResponse>(&environment_, context, [this](const auto& call) {
     // Clients ask for the state of the server in every state. But without a database nobody's rights are known.
     DatabaseStatus status;
@@ -520,7 +530,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::Status(grpc::CallbackServerContex
   });
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::ChangeAccess(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::ChangeAccess(CallContext* context) {
   const std::string peer = context->peer();
   return take_for_database<v1::ChangeAccessRequest, v1::ChangeAccessResponse>(
       &environment_, context, [this, peer](const auto& call, Database* database) {
@@ -557,7 +567,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::ChangeAccess(grpc::CallbackServer
       });
 }
 
-grpc::ServerGenericBidiReactor* KiloKvService::ListAccess(grpc::CallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* KiloKvService::ListAccess(CallContext* context) {
   return take_for_database<v1::ListAccessRequest, v1::ListAccessResponse>(
       &environment_, context, [this](const auto& call, Database* database) {
         KStatus status = check_logins(environment_.logins);
@@ -582,23 +592,21 @@ void KiloKvService::end_without_login(const Database& database) {
   environment_.logins.find_lost_connections(*table);
 }
 
-void KiloKvService::end_late_streams(const std::string& peer, std::uint64_t bytes) {
-  constexpr std::int64_t kAgainUs = 100000;  // another stream may hold as much by then, but this one holds nothing
-  const KStatus status =
-      KStatus::exhausted(ErrorReason::calls_full,
-                         {.field = "messages",
-                          .limit = std::to_string(environment_.options.unread_bytes_max()) +
-                                   " bytes of messages that lack their end, on all connections",
-                          .actual = "up to " + std::to_string(bytes) +
-                                    " bytes since the last whole message of this stream, on its connection",
-                          .setting = "--grpc-memory-max"},
-                         kAgainUs);
-  for (const auto& call : environment_.calls.all()) {
-    if (!call->end_when_late(peer, status)) continue;
-    if (const std::uint64_t count = late_streams_.count()) {
-      spdlog::warn("kilokvd ended streams that sent no whole message ended={} last_peer={} reason=\"{}\"", count,
-                   one_line(peer), one_line(status.message()));
-    }
+void KiloKvService::end_late_calls(const std::string& peer, std::uint64_t bytes) {
+  constexpr std::int64_t kAgainUs = 1000000;
+  const KStatus status = KStatus::exhausted(
+      ErrorReason::calls_full,
+      {.field = "message",
+       .limit = std::to_string(environment_.options.unread_bytes_max()) +
+                " bytes of messages that lack their end, on all connections",
+       .actual = "a message that has not come for a second, on a connection that may hold " + std::to_string(bytes),
+       .setting = "--grpc-memory-max"},
+      kAgainUs);
+  const std::uint64_t ended = environment_.logins.end_late_calls(peer, status);
+  if (ended == 0) return;
+  if (const std::uint64_t times = late_calls_.count()) {
+    spdlog::warn("kilokvd ended calls whose messages were late times={} last_peer={} last_ended={} reason=\"{}\"",
+                 times, one_line(peer), ended, one_line(status.message()));
   }
 }
 

@@ -24,6 +24,7 @@
 
 #include "kilokv/v1/kilokv.grpc.pb.h"
 #include "server/service/call_environment.hpp"
+#include "server/service/health.hpp"
 #include "server/service/options.hpp"
 #include "server/service/rare_line.hpp"
 #include "server/service/session_stream.hpp"
@@ -58,33 +59,36 @@ class KiloKvService final : public grpc::CallbackGenericService {
   // Ends the calls of all clients whose certificate is not accepted any more, and then their connections. Called once a
   // second.
   void end_without_certificate(const CertificateCheck& check);
-  // Ends the streams of this peer whose next message is late. `bytes`: what they may hold of it.
-  void end_late_streams(const std::string& peer, std::uint64_t bytes);
+  // Ends the calls of this peer whose messages are late. `bytes`: what they may hold of these.
+  void end_late_calls(const std::string& peer, std::uint64_t bytes);
+  // What the health check answers. Any thread.
+  void set_serving(bool serving) { health_.set_serving(serving); }
   CallEnvironment* environment() { return &environment_; }
   // Bytes of answers that clients have not taken yet, on all calls.
   std::uint64_t unsent_answer_bytes() const { return environment_.answers.unsent_bytes(); }
 
-  // Calls of methods that the service does not have are refused, with the name of the method.
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
+  // The calls of the health check and of reflection come here, too. Calls of methods that the server does not have are
+  // refused, with the name of the method.
+  grpc::ServerGenericBidiReactor* CreateReactor(CallContext* context) override;
 
  private:
-  using Begin = grpc::ServerGenericBidiReactor* (KiloKvService::*)(grpc::CallbackServerContext* context);
+  using Begin = grpc::ServerGenericBidiReactor* (KiloKvService::*)(CallContext* context);
   static const std::unordered_map<std::string_view, Begin>& methods();
 
-  grpc::ServerGenericBidiReactor* Execute(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* UploadReadSet(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* ExecuteBatch(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* Session(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* OpenSession(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* KeepSessionAlive(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* CloseSession(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* Get(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* Scan(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* ListParked(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* Cancel(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* Status(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* ChangeAccess(grpc::CallbackServerContext* context);
-  grpc::ServerGenericBidiReactor* ListAccess(grpc::CallbackServerContext* context);
+  grpc::ServerGenericBidiReactor* Execute(CallContext* context);
+  grpc::ServerGenericBidiReactor* UploadReadSet(CallContext* context);
+  grpc::ServerGenericBidiReactor* ExecuteBatch(CallContext* context);
+  grpc::ServerGenericBidiReactor* Session(CallContext* context);
+  grpc::ServerGenericBidiReactor* OpenSession(CallContext* context);
+  grpc::ServerGenericBidiReactor* KeepSessionAlive(CallContext* context);
+  grpc::ServerGenericBidiReactor* CloseSession(CallContext* context);
+  grpc::ServerGenericBidiReactor* Get(CallContext* context);
+  grpc::ServerGenericBidiReactor* Scan(CallContext* context);
+  grpc::ServerGenericBidiReactor* ListParked(CallContext* context);
+  grpc::ServerGenericBidiReactor* Cancel(CallContext* context);
+  grpc::ServerGenericBidiReactor* Status(CallContext* context);
+  grpc::ServerGenericBidiReactor* ChangeAccess(CallContext* context);
+  grpc::ServerGenericBidiReactor* ListAccess(CallContext* context);
 
   void end_without_login(const Database& database);
   kilokv::Status place_for(SessionStream* stream);
@@ -92,10 +96,11 @@ class KiloKvService final : public grpc::CallbackGenericService {
   void fill_memory(const DatabaseStatus& status, v1::MemorySection* section) const;
 
   CallEnvironment environment_;
+  Health health_;
   const ServerInfo info_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::atomic<bool> insecure_{false};
-  RareLine denied_, late_streams_;
+  RareLine denied_, late_calls_;
   SharedLimit streams_limit_;
 };
 

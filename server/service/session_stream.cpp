@@ -93,12 +93,14 @@ class SessionStream::Answer final : public ResponseSink {
 };
 
 void SessionStream::start() {
-  if (!caller_.status.ok()) {
-    CallEnvironment::forgive_message(caller_);
-    return end(caller_.status);
-  }
+  if (!caller_.status.ok()) return end(caller_.status);
   const std::lock_guard lock(mutex_);
   read_on();
+}
+
+void SessionStream::refuse(const Status& status) {
+  place_.forgive_message();
+  end(status);
 }
 
 void SessionStream::end(const Status& status) {
@@ -115,10 +117,7 @@ void SessionStream::end_without_login(const AccessTable& table) {
 }
 
 void SessionStream::OnReadDone(bool ok) {
-  {
-    const std::lock_guard lock(mutex_);
-    place_.message_came();
-  }
+  place_.message_came();
   if (!ok) return handled(true);
   const auto self = std::static_pointer_cast<SessionStream>(shared_from_this());
   grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);
@@ -236,8 +235,7 @@ void SessionStream::read_on() {
   if (requests_in_flight_ >= environment_->options.stream_requests_max) return;
   if (request_bytes_ + unsent_bytes() >= environment_->options.stream_bytes_max) return;
   reading_ = true;
-  place_.await_next_message();
-  StartRead(&incoming_);
+  read(&incoming_);
 }
 
 }  // namespace kilokv::server

@@ -21,13 +21,14 @@ namespace kilokv::server {
 
 class SessionStream final : public AnswerStream {
  public:
-  SessionStream(grpc::CallbackServerContext* context, CallEnvironment* environment)
-      : AnswerStream(context, environment) {}
+  SessionStream(CallContext* context, CallEnvironment* environment) : AnswerStream(context, environment) {}
 
   void start();
   // Keeps `place` until the stream is destroyed.
   void hold(std::shared_ptr<void> place) { stream_place_ = std::move(place); }
   const std::shared_ptr<Client>& client() const { return client_; }
+  // Ends the stream before its first message is read.
+  void refuse(const Status& status);
   // Ends the stream with `status` after the queued answers are sent.
   void end(const Status& status);
   void end_when_stopping(const Status& status) override { end(status); }

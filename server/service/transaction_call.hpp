@@ -40,8 +40,7 @@ class TransactionCall : public UnaryCall, public ResponseSink {
 
 class ExecuteCall final : public TransactionCall {
  public:
-  ExecuteCall(grpc::CallbackServerContext* context, CallEnvironment* environment)
-      : TransactionCall(context, environment) {}
+  ExecuteCall(CallContext* context, CallEnvironment* environment) : TransactionCall(context, environment) {}
 
  private:
   Status try_start(grpc::ByteBuffer* message) override;
@@ -52,7 +51,7 @@ class ExecuteCall final : public TransactionCall {
 // effect that the client must learn.
 class GetCall final : public TransactionCall {
  public:
-  GetCall(grpc::CallbackServerContext* context, CallEnvironment* environment) : TransactionCall(context, environment) {}
+  GetCall(CallContext* context, CallEnvironment* environment) : TransactionCall(context, environment) {}
 
  private:
   Status try_start(grpc::ByteBuffer* message) override;

@@ -9,12 +9,11 @@ namespace kilokv::server {
 UnaryCall* UnaryCall::adopted_by_rpc() {
   self_ = shared_from_this();
   if (caller_.certificate != nullptr) environment_->calls.add(this, self_);
-  if (refused_.ok()) {
-    place_.await_message();
+  if (refused().ok()) {
+    place_.await_message(weak_from_this());
     StartRead(&incoming_);
   } else {
-    CallEnvironment::forgive_message(caller_);
-    end_with(refused_.as_not_run());
+    end_with(refused().as_not_run());
   }
   return this;
 }

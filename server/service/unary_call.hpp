@@ -26,6 +26,7 @@ namespace kilokv::server {
 class UnaryCall : public grpc::ServerGenericBidiReactor,
                   public UnsentAnswer,
                   public OpenCall,
+                  public AwaitingCall,
                   public std::enable_shared_from_this<UnaryCall> {
  public:
   // Begins to read the message. Keeps the call alive until gRPC no longer uses it. Requires: called once, before gRPC
@@ -35,17 +36,20 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
   void end_without_certificate(const Status& status) final {
     if (end_with(status)) on_gone();
   }
+  void end_late(const Status& status) final {
+    if (end_with(status.as_not_run())) on_gone();
+  }
   const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
 
  protected:
-  // `refused`: not ok if nobody may make the call.
-  UnaryCall(grpc::CallbackServerContext* context, CallEnvironment* environment, const Status& refused = {})
+  UnaryCall(CallContext* context, CallEnvironment* environment, NeedsLogin needs_login = NeedsLogin::yes)
       : environment_(environment),
-        caller_(environment->logins.caller_of(*context, &place_)),
+        caller_(environment->logins.caller_of(*context, needs_login, &place_)),
         client_(caller_.client),
-        context_(context),
-        refused_(refused.ok() ? caller_.status : refused) {}
+        context_(context) {}
 
+  // Not ok: the call ends before its message is read.
+  virtual const Status& refused() const { return caller_.status; }
   // The message has come. Called once, unless the call ends before.
   virtual void on_message(grpc::ByteBuffer* message) = 0;
   // Ends the call, unless it has ended. If too much is unsent for the answer, the call ends with RESOURCE_EXHAUSTED
@@ -67,8 +71,7 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
   void OnDone() final;
   void on_timeout() final { context_->TryCancel(); }
 
-  grpc::CallbackServerContext* const context_;
-  const Status refused_;  // not ok: the call ends before its message is read
+  CallContext* const context_;
   grpc::ByteBuffer incoming_, answer_;
   mutable std::mutex mutex_;
   bool ended_ = false;

@@ -8,6 +8,8 @@
     hidden        the same, while each connection also makes short calls that succeed
     silent        calls whose messages do not come, with long headers
     slow          sessions whose first message comes slowly and never ends, while their connections make short calls
+    slow_check    the same with health checks, which need no login
+    slow_long     the same with sessions whose messages say that they are long
 
 In all, the resident memory stays within 1.1 of --memory-limit. After each, the books are correct. 30 s after all clients
 of the first have left, the memory is at most 1.2 times what it was before with the same data, and 64 MiB.
@@ -19,6 +21,7 @@ import os
 import pathlib
 import re
 import select
+import struct
 import subprocess
 import sys
 import time
@@ -42,10 +45,11 @@ FULL = ("data", "queue", "parked", "sessions", "uploads", "snapshots", "answers"
 GIVE_BACK_S = 30
 FILLED_LIMIT = 512 * MIB  # to fill all parts of a higher limit takes too long
 UNFINISHED = 3900000  # bytes of a message that lacks its end
-LONG_HEADERS = (("padding", "y" * 15000),)
-FIVE_TIMES = 5 * (("padding", "y" * 3000),)  # 5 bytes, when the field has an index
+LONG_HEADERS = (("padding", "y" * 7000),)
+FIVE_TIMES = 5 * (("padding", "y" * 1400),)  # 5 bytes, when the field has an index
 GROWTH = 200 << 20  # bytes; what gRPC may hold, and open calls, are not in use before
 LONGEST_S = 5  # an answer may take so long then, with a new connection
+LATE = "ended calls whose messages were late"  # in the log
 HARM_S, FAILURES_MAX = 2, 10  # unfinished messages: so long, and so often, calls of others may fail
 
 
@@ -156,17 +160,23 @@ def changed_images():
 def hold_back(endpoint, stopping, ended, connections, calls, address=ATTACKER, part=None, headers=(), short_calls=0,
               indexed=False, path="ExecuteBatch"):
     """Calls whose messages lack the last byte, so that gRPC keeps the rest; or this part of a message alone.
-    `short_calls`: each connection also makes so many short calls, 20 times a second. `indexed`: headers are sent once."""
+    Calls that end are begun again. `short_calls`: each connection also makes so many short calls, 20 times a second. `indexed`: headers are sent once."""
     if part is None:
         part = http2.message(bytes(UNFINISHED))[:-1]
     callers, begun = [], time.monotonic()
+    unfinished = {}  # of each caller: its streams
+
+    def begin(caller):
+        unfinished[caller] = [stream for stream in unfinished.get(caller, ()) if stream in caller.open]
+        while len(unfinished[caller]) < calls:
+            unfinished[caller].append(caller.call_unfinished(path, part))
+            ended.sent += 1
+
     while not stopping.is_set():
         while len(callers) < connections:
             try:
                 callers.append(http2.Caller(endpoint, address, headers=headers, indexed=indexed))
-                for _ in range(calls):
-                    callers[-1].call_unfinished(path, part)
-                    ended.sent += 1
+                begin(callers[-1])
             except OSError:
                 break
         if short_calls and time.monotonic() - begun > 0.05:
@@ -181,17 +191,20 @@ def hold_back(endpoint, stopping, ended, connections, calls, address=ATTACKER, p
         for caller in set(sum(map(list, select.select(callers, writers, [], 0.05)[:2]), [])):
             try:
                 caller.read()
+                begin(caller)
             except OSError:
                 caller.close()
                 callers.remove(caller)
+                unfinished.pop(caller, None)
     for caller in callers:
         caller.close()
 
 
-def drip(endpoint, stopping, ended, connections, bytes_each, short_calls, path):
-    """Streams whose first message comes slowly and never ends. 20 times a second, each connection sends so many bytes of it,
-    and makes so many short calls. A stream or a connection that ends is opened again."""
+def drip(endpoint, stopping, ended, connections, bytes_each, short_calls, path, declared=UNFINISHED):
+    """Calls whose first message has a declared length, comes slowly, and never ends. 20 times a second, each connection sends so many bytes of it,
+    and makes so many short calls. A call or a connection that ends is begun again."""
     part = bytes(bytes_each)
+    begin = struct.pack(">BI", 0, declared) + part
     callers = {}  # and the stream of each
     while not stopping.is_set():
         begun = time.monotonic()
@@ -204,7 +217,7 @@ def drip(endpoint, stopping, ended, connections, bytes_each, short_calls, path):
             try:
                 caller.read()
                 if stream not in caller.open:
-                    callers[caller] = caller.call_unfinished(path, http2.message(bytes(UNFINISHED))[:bytes_each])
+                    callers[caller] = caller.call_unfinished(path, begin)
                     ended.sent += 1
                 else:
                     caller.go_on(stream, part)
@@ -482,7 +495,7 @@ def main():
     parser.add_argument("--lease", type=int, default=3600, help="seconds of the sessions' leases")
     parser.add_argument("--strict", action="store_true", help="look again after 30 s")
     parser.add_argument("--accounts-max", type=int, default=20000000, help="most accounts of the honest load")
-    parser.add_argument("--only", choices=("everything", "honest", "unfinished", "hidden", "hidden_well", "silent", "silent_short", "health", "slow"), help="one attack")
+    parser.add_argument("--only", choices=("everything", "honest", "unfinished", "hidden", "hidden_well", "silent", "silent_short", "health", "slow", "slow_check", "slow_long"), help="one attack")
     options = parser.parse_args()
     if options.limit:
         os.environ["KILOKV_MEMORY_LIMIT"] = options.limit
@@ -491,7 +504,7 @@ def main():
                "unfinished": lambda: held_back("unfinished", options.seconds, calls=4),
                "hidden": lambda: held_back("hidden", options.seconds, calls=4, short_calls=1),
                "hidden_well": lambda: held_back("hidden_well", options.seconds, connections=8, calls=1, short_calls=50,
-                                                headers=FIVE_TIMES, indexed=True),
+                                                headers=FIVE_TIMES, indexed=True, seen=LATE),
                "silent": lambda: held_back("silent", options.seconds, calls=1000, part=b"", headers=LONG_HEADERS),
                "silent_short": lambda: held_back("silent_short", options.seconds, connections=240, calls=500, part=b"",
                                                  indexed=True),
@@ -499,7 +512,11 @@ def main():
                                            path="/grpc.health.v1.Health/Watch"),
                # The bytes are so few that they might be the headers of the short calls.
                "slow": lambda: held_back("slow", 5 * options.seconds, attack=drip, bytes_each=2000, short_calls=3,
-                                         path="Session", seen="streams that sent no whole message")}
+                                         path="Session", seen=LATE),
+               "slow_check": lambda: held_back("slow_check", 5 * options.seconds, attack=drip, bytes_each=2000, short_calls=3,
+                                               path="/grpc.health.v1.Health/Check", seen=LATE),
+               "slow_long": lambda: held_back("slow_long", 5 * options.seconds, connections=4, attack=drip, bytes_each=40000,
+                                              short_calls=60, path="Session", declared=250 << 20, seen=LATE)}
     for name in attacks if options.only is None else (options.only,):
         attacks[name]()
 

@@ -266,7 +266,7 @@ class LargeCaller(http2.Caller):
 
 
 def attack_metadata():
-    """Calls with 20 KiB of metadata; the limit is 16 KiB. gRPC may close their connection. Others go on."""
+    """Calls with 20 KiB of metadata; the limit is 8 KiB. gRPC may close their connection. Others go on."""
     with temporary_folder() as folder, Server(folder) as server:
         light = LightClient(server)
         adds = 0

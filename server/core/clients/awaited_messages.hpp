@@ -1,62 +1,80 @@
-// The calls of one connection that lack a message: how many have lacked it for long. A call that lacks its message
-// holds what has come of it in gRPC's memory.
+// The calls of one connection that lack a message. A call that lacks its message holds what has come of it in gRPC's
+// memory, and nobody else can tell how much that is. So the server can end those whose message is late.
 //
 // Times are those of a clock that never goes back, in milliseconds. Thread safety: all members.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
+#include <list>
+#include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
+
+#include "engine/base/status.hpp"
 
 namespace kilokv::server {
 
-class AwaitedMessages {
+class AwaitingCall {
  public:
-  // A message is late when it has not come for a second, or up to a tick more.
-  static constexpr std::int64_t kTickMs = 250;
-  static constexpr std::int64_t kTicks = 5;
+  virtual ~AwaitingCall() = default;
+  AwaitingCall(const AwaitingCall&) = delete;
+  AwaitingCall& operator=(const AwaitingCall&) = delete;
 
-  // A call begins to wait. Returns what end() and is_late() need.
-  std::int64_t begin(std::int64_t now_ms) {
+  // Its message is late, and the server wants the memory. The call ends with `status`. May be called again.
+  virtual void end_late(const Status& status) = 0;
+
+ protected:
+  AwaitingCall() = default;
+};
+
+class AwaitedMessages {
+  struct Waiting {
+    std::int64_t since_ms;
+    std::weak_ptr<AwaitingCall> call;
+  };
+
+ public:
+  // A message that has not come for so long is late.
+  static constexpr std::int64_t kLateMs = 1000;
+  using Handle = std::list<Waiting>::iterator;
+
+  // A call begins to wait. Returns what end() needs.
+  Handle begin(std::weak_ptr<AwaitingCall> call, std::int64_t now_ms) {
     const std::lock_guard lock(mutex_);
-    advance(now_ms);
-    ++recent_[place_of(tick_)];
-    return tick_;
+    return waiting_.insert(waiting_.end(), {now_ms, std::move(call)});
   }
   // Its message has come, or the call has ended.
-  void end(std::int64_t begun, std::int64_t now_ms) {
+  void end(Handle handle) {
     const std::lock_guard lock(mutex_);
-    advance(now_ms);
-    --(begun > tick_ - kTicks ? recent_[place_of(begun)] : late_);
-  }
-  bool is_late(std::int64_t begun, std::int64_t now_ms) {
-    const std::lock_guard lock(mutex_);
-    advance(now_ms);
-    return begun <= tick_ - kTicks;
+    waiting_.erase(handle);
   }
   // How many are late.
-  std::uint64_t late(std::int64_t now_ms) {
-    const std::lock_guard lock(mutex_);
-    advance(now_ms);
-    return late_;
+  std::uint64_t late(std::int64_t now_ms) const {
+    std::uint64_t count = 0;
+    for_each_late(now_ms, [&count](const Waiting&) { ++count; });
+    return count;
+  }
+  std::vector<std::shared_ptr<AwaitingCall>> late_calls(std::int64_t now_ms) const {
+    std::vector<std::shared_ptr<AwaitingCall>> calls;
+    for_each_late(now_ms, [&calls](const Waiting& waiting) {
+      if (std::shared_ptr<AwaitingCall> call = waiting.call.lock()) calls.push_back(std::move(call));
+    });
+    return calls;
   }
 
  private:
-  static std::size_t place_of(std::int64_t tick) { return static_cast<std::size_t>(tick % kTicks); }
-
-  void advance(std::int64_t now_ms) {
-    const std::int64_t tick = now_ms / kTickMs;
-    for (std::int64_t i = 0; i < kTicks && tick_ < tick; ++i) late_ += std::exchange(recent_[place_of(++tick_)], 0);
-    tick_ = std::max(tick_, tick);
+  template <class Visit>
+  void for_each_late(std::int64_t now_ms, const Visit& visit) const {
+    const std::lock_guard lock(mutex_);
+    for (const Waiting& waiting : waiting_) {  // those that began first are the first
+      if (now_ms - waiting.since_ms < kLateMs) return;
+      visit(waiting);
+    }
   }
 
-  std::mutex mutex_;
-  std::int64_t tick_ = 0;
-  std::array<std::uint64_t, kTicks> recent_{};  // by the tick in which they began
-  std::uint64_t late_ = 0;
+  mutable std::mutex mutex_;
+  std::list<Waiting> waiting_;
 };
 
 }  // namespace kilokv::server

@@ -37,8 +37,8 @@ ConnectionUse ClientTable::use_of(const std::string& peer, std::int64_t now_ms) 
     client = found->second.client;
   }
   const auto now = [](const std::atomic<std::uint64_t>& number) { return number.load(std::memory_order_relaxed); };
-  return {now(client->accounted_bytes), now(client->message_bytes),   now(client->open_calls),
-          now(client->refused_calls),   client->awaited.late(now_ms), client->awaited_by_streams.late(now_ms)};
+  return {now(client->accounted_bytes), now(client->message_bytes), now(client->refused_calls),
+          client->awaited.late(now_ms)};
 }
 
 // The name of an address is never that of a connection, because it has no port.

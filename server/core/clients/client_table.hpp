@@ -21,8 +21,7 @@ namespace kilokv::server {
 // What the calls of a connection use, as its client counts it.
 struct ConnectionUse {
   std::uint64_t accounted_bytes = 0, message_bytes = 0;
-  std::uint64_t open_calls = 0, refused_calls = 0;
-  std::uint64_t late = 0, late_streams = 0;  // calls and streams whose message is late
+  std::uint64_t refused_calls = 0, late_calls = 0;
 };
 
 class ClientTable {
@@ -37,7 +36,7 @@ class ClientTable {
   }
   // The client of a connection. `peer`: as gRPC names it, such as ipv4:127.0.0.1:40000 or ipv6:%5B::1%5D:40000.
   std::shared_ptr<Client> connection(const std::string& peer);
-  // When the table forgets the connection, the bytes begin again with 0.
+  // When the table forgets the connection, the bytes begin again with 0. It keeps a connection with an open call.
   ConnectionUse use_of(const std::string& peer, std::int64_t now_ms);
   // The name of the address of a peer. A peer that is neither of IPv4 nor of IPv6 has a name of its own.
   static std::string address_of(const std::string& peer);

@@ -77,51 +77,52 @@ TEST_F(ConnectionAccountTest, MoreThanAllMayHaveIsTooMuchAtOnce) {
 }
 
 TEST_F(ConnectionAccountTest, ManyShortCallsDoNotHideAMessageThatIsLate) {
-  account.inspect({.started = 5}, now_ms);
-  use.late = 1;
+  use.late_calls = 1;
   for (int i = 0; i < 60; ++i) {
     use.accounted_bytes += kMiB;  // far more than their headers have
     look(100000);
   }
-  EXPECT_EQ(account.unread(), 6000000u);
-  EXPECT_EQ(account.held(), 6000000u);
+  EXPECT_EQ(account.held_by_late(), 6000000u);
+  EXPECT_EQ(account.held(), 0u) << "nobody is cut off for it";
+  EXPECT_EQ(account.unread(), 0u);
   use.message_bytes += 1000000;
   look();
-  EXPECT_EQ(account.held(), 5000000u) << "less what was a whole message";
-  use.late = 0;
-  look_for_long();
-  EXPECT_EQ(account.held(), 0u);
+  EXPECT_EQ(account.held_by_late(), 5000000u) << "less what was a whole message";
+  EXPECT_EQ(account.late_for_ms(now_ms), 61 * kStepMs);
 }
 
 TEST_F(ConnectionAccountTest, WhatCameBeforeTheCallBeganIsNoPartOfItsMessage) {
-  account.inspect({.started = 5}, now_ms);
-  use.accounted_bytes = 1000 * kMiB;
   look_for_long(10000);  // headers of short calls
-  use.late = 1;
+  use.late_calls = 1;
   look(1000);
-  EXPECT_LE(account.held(), 50 * 10000 + 1000u) << "what came since the sample before the last";
-  EXPECT_GE(account.held(), 25 * 10000 + 1000u) << "it may have begun at any time since then";
+  EXPECT_LE(account.held_by_late(), 50 * 10000 + 1000u) << "what came since the sample before the last";
+  EXPECT_GE(account.held_by_late(), 25 * 10000 + 1000u) << "it may have begun at any time since then";
 }
 
-TEST_F(ConnectionAccountTest, AMessageHoldsNoMoreThanGrpcTakes) {
-  account.inspect({.started = 1}, now_ms);
-  use.late = 1;
-  use.accounted_bytes = 1000 * kMiB;
-  look(100 * kMiB);
-  EXPECT_EQ(account.held(), 4 * kMessage);
-  EXPECT_EQ(account.held_by_late_streams(), 0u);
-}
-
-TEST_F(ConnectionAccountTest, SilentStreamsHoldWhatNobodyElseMayHave) {
-  use.late_streams = 2;
-  use.accounted_bytes = 1000 * kMiB;
+TEST_F(ConnectionAccountTest, LateCallsThatHaveEndedHoldNothing) {
+  use.late_calls = 2;
   look_for_long(100000);
-  EXPECT_EQ(account.held_by_late_streams(), 6000000u);
-  EXPECT_EQ(account.held(), 0u) << "nobody is cut off for it";
-  account.end_late_streams();
-  EXPECT_EQ(account.held_by_late_streams(), 0u);
+  EXPECT_EQ(account.tell_late(now_ms), 0);
+  look(100000);
+  EXPECT_EQ(account.tell_late(now_ms), kStepMs) << "they have not ended yet";
+  EXPECT_EQ(account.held_by_late(), 6100000u);
+  use.late_calls = 0;
+  look();
+  EXPECT_EQ(account.held_by_late(), 0u);
+  use.late_calls = 1;
   look(5000);
-  EXPECT_EQ(account.held_by_late_streams(), 5000u);
+  EXPECT_EQ(account.held_by_late(), 5000u) << "and what they held is gone";
+  EXPECT_EQ(account.tell_late(now_ms), 0);
+}
+
+TEST_F(ConnectionAccountTest, BytesThatAreCountedFromTheBeginAgainHideNothingAndAddNothing) {
+  use.message_bytes = 50 * kMiB;
+  look(50 * kMiB);
+  look_for_long();
+  use.message_bytes = 0;
+  use.late_calls = 1;
+  look(3000);
+  EXPECT_EQ(account.held_by_late(), 3000u);
 }
 
 TEST_F(ConnectionAccountTest, CancelledCallsHaveARate) {
@@ -135,18 +136,6 @@ TEST_F(ConnectionAccountTest, CancelledCallsHaveARate) {
   EXPECT_FALSE(account.cancels_too_much()) << "the rate has given back 200, of which 150 are used";
   EXPECT_EQ(account.inspect({.started = 1350, .failed = 1150}, now_ms), 100) << "more are open than may be";
   EXPECT_EQ(account.inspect({.started = 1350, .answered = 200, .failed = 1150}, now_ms), -100) << "they were answered";
-}
-
-TEST_F(ConnectionAccountTest, CallsElsewhereAreThoseThatTheServiceDoesNotHave) {
-  use.calls = 3;
-  look();
-  account.inspect({.started = 4}, now_ms);
-  EXPECT_EQ(account.elsewhere(), 0u) << "one health check does not count";
-  account.inspect({.started = 9}, now_ms);
-  EXPECT_EQ(account.elsewhere(), 5u);
-  EXPECT_EQ(account.lasting_elsewhere(), 0u);
-  for (int i = 0; i < 8; ++i) account.inspect({.started = 9}, now_ms += kStepMs);
-  EXPECT_EQ(account.lasting_elsewhere(), 5u);
 }
 
 }  // namespace

@@ -68,16 +68,14 @@ class ConnectionsTest : public testing::Test {
       return PeerUse{.accounted_bytes =
                          accounts_for_all_.load() ? accounted_.fetch_add(std::uint64_t{1} << 32) : accounted_.load(),
                      .message_bytes = message_bytes_.load(),
-                     .calls = calls_.load(),
                      .refused_calls = refused_calls_.load(),
-                     .late = late_.load(),
-                     .late_streams = late_streams_.load()};
+                     .late_calls = late_.load()};
     };
-    callbacks.end_late_streams = [this](const std::string& peer, std::uint64_t bytes) {
+    callbacks.end_late_calls = [this](const std::string& peer, std::uint64_t bytes) {
       const std::lock_guard lock(mutex_);
-      ended_streams_.push_back(peer.substr(0, peer.rfind(':')) + ": " + std::to_string(bytes));
+      if (late_calls_end_) late_ = 0;
+      ended_calls_.push_back(peer.substr(0, peer.rfind(':')) + ": " + std::to_string(bytes));
     };
-    callbacks.calls_elsewhere = [this] { return elsewhere_.load(); };
     callbacks.take_ended = [this] {
       const std::lock_guard lock(mutex_);
       return std::exchange(to_end_, {});
@@ -156,12 +154,13 @@ class ConnectionsTest : public testing::Test {
   std::vector<std::string> reports_;
   std::set<std::string> inspected_;
   std::vector<std::string> to_end_, ended_;  // peers
-  std::vector<std::string> ended_streams_;   // the address, and the bytes
+  std::vector<std::string> ended_calls_;     // the address, and the bytes
+  bool late_calls_end_ = true;               // when they are told to
   std::atomic<std::uint64_t> inspections_{0};
   std::atomic<bool> accounts_for_all_{true};  // all bytes are of whole messages, and not only those in `accounted_`
   std::atomic<std::uint64_t> accounted_{0};
-  std::atomic<std::uint64_t> calls_{0}, refused_calls_{0}, late_{0}, late_streams_{0};  // of each connection
-  std::atomic<std::uint64_t> elsewhere_{0}, message_bytes_{0};
+  std::atomic<std::uint64_t> refused_calls_{0}, late_{0};  // of each connection
+  std::atomic<std::uint64_t> message_bytes_{0};
   bool reads_for_ever_ = false;
   std::atomic<bool> is_reading_{false};
   std::optional<CallCounts> found_;
@@ -352,6 +351,16 @@ class FloodTest : public ConnectionsTest {
   testing::AssertionResult is_cut(const Descriptor& client) {
     return soon([&] { return !send(client, kMessageBytesMax); });
   }
+  // A connection from 127.0.0.`address` that sends so many bytes.
+  void connect_late(int address, std::uint64_t bytes, std::vector<Descriptor>* clients) {
+    clients->push_back(connect(address));
+    ASSERT_TRUE(soon([&] { return handed_over() == clients->size(); }));
+    ASSERT_TRUE(send(clients->back(), bytes));
+  }
+  std::vector<std::string> ended_calls() {
+    const std::lock_guard lock(mutex_);
+    return ended_calls_;
+  }
   // Waits for two inspections, or until the connection is cut off: when the second begins, the first has had its
   // effect. The bytes that the client sends make its connection busy enough.
   void look(const Descriptor& client) {
@@ -523,26 +532,55 @@ TEST_F(FloodTest, OneMessageThatGetsItsEndDoesNotHideOthers) {
   }));
 }
 
-// Short calls account for more bytes than they have. That does not hide messages which do not come.
-TEST_F(FloodTest, ShortCallsDoNotHideMessagesThatAreLate) {
+// What may be a part of a message that is late may be headers of other calls, so the connections stay.
+TEST_F(FloodTest, CallsWhoseMessagesAreLateEndWhereTheyMayHoldTooMuch) {
   accounts_for_all_ = true;
   start(limits(10, 10));
-  late_ = 5;
+  late_ = 1;
   find({.started = 6, .answered = 1});
   std::vector<Descriptor> clients;
-  for (const int address : {3, 2, 2}) {
-    clients.push_back(connect(address));
-    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
-    ASSERT_TRUE(send(clients.back(), kUnreadBytesMax));  // five messages hold at most 1,000,000 of them
-  }
+  connect_late(3, kUnreadBytesMax / 4, &clients);
+  connect_late(2, kUnreadBytesMax / 4, &clients);
+  connect_late(2, kUnreadBytesMax / 4, &clients);
   look(clients[0]);
-  EXPECT_EQ(connections_->counts().cut_off, 0u) << "3,000,000 are not too many";
-  clients.push_back(connect(2));
-  ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
-  ASSERT_TRUE(send(clients.back(), kUnreadBytesMax));
-  EXPECT_NE(report().find("127.0.0.2: it held 1000000 bytes of unfinished messages"), std::string::npos) << report();
+  EXPECT_TRUE(ended_calls().empty()) << "three quarters are not too many";
+  connect_late(2, kUnreadBytesMax / 2, &clients);
+  ASSERT_TRUE(soon([&] { return !ended_calls().empty(); }));
+  EXPECT_EQ(ended_calls().front(), "ipv4:127.0.0.2: " + std::to_string(kUnreadBytesMax / 2));
   look(clients[0]);
-  EXPECT_EQ(connections_->counts().cut_off, 1u);
+  EXPECT_EQ(ended_calls().size(), 1u) << "none is late any more";
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
+}
+
+TEST_F(FloodTest, LateCallsThatDoNotEndAreCutOff) {
+  accounts_for_all_ = true;
+  late_calls_end_ = false;
+  start(limits(10, 10));
+  late_ = 1;
+  find({.started = 6, .answered = 1});
+  std::vector<Descriptor> clients;
+  connect_late(3, kUnreadBytesMax / 2, &clients);
+  connect_late(2, kUnreadBytesMax * 3 / 4, &clients);
+  EXPECT_NE(report().find("127.0.0.2: its calls whose messages were late did not end"), std::string::npos) << report();
+  EXPECT_GE(ended_calls().size(), 2u) << "they are told until then";
+  look(clients[0]);
+  EXPECT_EQ(connections_->counts().cut_off, 1u) << "the other one has room now";
+}
+
+// Messages that hide among short calls, as often as their calls end.
+TEST_F(FloodTest, LateMessagesThatComeFastAndOftenAreCutOff) {
+  accounts_for_all_ = true;
+  start(limits(10, 10));
+  find({.started = 6, .answered = 1});
+  std::vector<Descriptor> clients;
+  late_ = 1;
+  connect_late(2, kUnreadBytesMax * 5 / 4, &clients);
+  EXPECT_TRUE(soon([&] {
+    late_ = 1;
+    if (!send(clients[0], kUnreadBytesMax * 5 / 4)) return true;
+    return connections_->counts().cut_off == 1;
+  }));
+  EXPECT_NE(report().find("127.0.0.2: its address lost more than"), std::string::npos) << report();
 }
 
 // Slow uploads, of which each connection has always some, and whole messages that come meanwhile.
@@ -559,37 +597,7 @@ TEST_F(FloodTest, WholeMessagesAreNotHeldByThoseThatAreLate) {
     look(clients[0]);
   }
   EXPECT_EQ(connections_->counts().cut_off, 0u);
-}
-
-// What may be a part of a stream's next message may be headers of other calls, so the connections stay.
-TEST_F(FloodTest, StreamsWhoseNextMessageIsLateEndWhereTheyMayHoldTooMuch) {
-  accounts_for_all_ = true;
-  start(limits(10, 10));
-  late_streams_ = 5;
-  find({.started = 6, .answered = 1});
-  std::vector<Descriptor> clients;
-  const auto add = [&](int address, std::uint64_t bytes) {
-    clients.push_back(connect(address));
-    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
-    ASSERT_TRUE(send(clients.back(), bytes));
-  };
-  const auto ended_streams = [this] {
-    const std::lock_guard lock(mutex_);
-    return ended_streams_;
-  };
-  for (const int address : {3, 2, 2}) add(address, kUnreadBytesMax);  // five messages hold at most 1,000,000 bytes
-  look(clients[0]);
-  EXPECT_TRUE(ended_streams().empty()) << "3,000,000 are not too many";
-  add(2, kUnreadBytesMax);
-  ASSERT_TRUE(soon([&] { return !ended_streams().empty(); }));
-  EXPECT_EQ(ended_streams().front(), "ipv4:127.0.0.2: 1000000");
-  look(clients[0]);
-  EXPECT_EQ(ended_streams().size(), 1u) << "the others have room again";
-  EXPECT_EQ(connections_->counts().cut_off, 0u);
-  message_bytes_ += 10 * kUnreadBytesMax;  // what came was whole messages of other streams
-  for (const Descriptor& client : clients) ASSERT_TRUE(send(client, kUnreadBytesMax));
-  look(clients[0]);
-  EXPECT_EQ(ended_streams().size(), 1u);
+  EXPECT_TRUE(ended_calls().empty());
 }
 
 TEST_F(FloodTest, RefusedCallsWhoseErrorsAreNotTakenHaveABound) {
@@ -623,26 +631,6 @@ TEST_F(FloodTest, RefusedCallsThatComeAndGoAreNotCutOff) {
   EXPECT_EQ(connections_->counts().cut_off, 0u);
   refused_calls_ = 8;
   EXPECT_TRUE(soon([&] { return connections_->counts().cut_off == 2; })) << "until 16 are left";
-}
-
-// Health checks are calls that the service does not have. Each connection may have one.
-TEST_F(FloodTest, CallsThatTheServiceDoesNotHaveHaveABound) {
-  start(limits(10, 10));
-  calls_ = 2;
-  find({.started = 9, .answered = 0});  // six too many on each connection
-  std::vector<Descriptor> clients;
-  const auto add = [&](int address) {
-    clients.push_back(connect(address));
-    ASSERT_TRUE(soon([&] { return handed_over() == clients.size(); }));
-    ASSERT_TRUE(send(clients.back(), 100));  // few bytes: nothing else inspects it
-  };
-  for (const int address : {3, 2, 2, 2}) add(address);
-  EXPECT_EQ(connections_->counts().cut_off, 0u);
-  elsewhere_ = 25;
-  EXPECT_NE(report().find("127.0.0.2: it has 6 open calls that are none of the database"), std::string::npos)
-      << report();
-  look(clients[0]);
-  EXPECT_EQ(connections_->counts().cut_off, 1u) << "18 are not too many";
 }
 
 TEST_F(FloodTest, ManyCancelledCallsAreCutOff) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -60,60 +61,63 @@ TEST_F(CallAccountTest, ARefusedCallCountsForItsConnectionUntilItEnds) {
 
 TEST_F(CallAccountTest, ACallLacksItsMessageUntilItComesOrTheCallEnds) {
   const auto alice = client("alice");
-  CallAccount::Place first, second, third, stream;
-  for (CallAccount::Place* place : {&first, &second, &third, &stream}) ASSERT_TRUE(enter(alice, place).ok());
+  CallAccount::Place first, second, third;
+  for (CallAccount::Place* place : {&first, &second, &third}) ASSERT_TRUE(enter(alice, place).ok());
   const std::int64_t later = CallAccount::now_ms() + 1000000;  // everything is late then
-  first.await_message();
-  second.await_message();
-  stream.await_next_message();
+  first.await_message({});
+  second.await_message({});
+  EXPECT_EQ(connection->awaited.late(later), 2u) << "the third does not wait";
   first.message_came();
   first.message_came();
-  EXPECT_FALSE(stream.next_message_is_late()) << "not yet";
-  EXPECT_EQ(connection->awaited.late(later), 1u) << "the second";
-  EXPECT_EQ(connection->awaited_by_streams.late(later), 1u);
-  EXPECT_TRUE(stream.next_message_is_late()) << "nothing goes back";
-  EXPECT_FALSE(second.next_message_is_late()) << "it is no stream";
+  EXPECT_EQ(connection->awaited.late(later), 1u);
+  first.await_message({});  // a stream waits for its next one
+  EXPECT_EQ(connection->awaited.late(later), 2u);
   second = {};
+  EXPECT_EQ(connection->awaited.late(later), 1u);
   first = {};
   EXPECT_EQ(connection->awaited.late(later), 0u);
-  stream.message_came();
-  EXPECT_FALSE(stream.next_message_is_late()) << "it waits for none";
-  EXPECT_EQ(connection->awaited_by_streams.late(later), 0u);
-  stream.await_next_message();
-  EXPECT_FALSE(third.next_message_is_late()) << "it never waited";
-  EXPECT_EQ(connection->awaited_by_streams.late(2 * later), 1u);
-  stream = {};
-  EXPECT_EQ(connection->awaited_by_streams.late(2 * later), 0u);
 }
+
+TEST_F(CallAccountTest, WhatARefusedCallSentIsForgivenWhenItEnds) {
+  const auto alice = client("alice");
+  {
+    CallAccount::Place place;
+    ASSERT_TRUE(enter(alice, &place).ok());
+    place.forgive_message();
+    CallAccount::Place moved = std::move(place);
+    EXPECT_EQ(connection->accounted_bytes.load(), 0u) << "until then gRPC has it";
+  }
+  EXPECT_EQ(connection->accounted_bytes.load(), 256u << 10);
+}
+
+struct FakeCall : AwaitingCall {
+  void end_late(const Status& status) override { ended = status.message(); }
+  std::string ended;
+};
 
 TEST(AwaitedMessagesTest, AMessageIsLateAfterASecond) {
   AwaitedMessages awaited;
-  const auto late = [&awaited](std::int64_t now_ms) { return awaited.late(now_ms); };
-  const std::int64_t first = awaited.begin(10000), second = awaited.begin(10600);
-  EXPECT_EQ(late(11249), 0u);
-  EXPECT_FALSE(awaited.is_late(first, 11249));
-  EXPECT_EQ(late(11250), 1u);
-  EXPECT_TRUE(awaited.is_late(first, 11250));
-  EXPECT_FALSE(awaited.is_late(second, 11250));
-  const std::int64_t third = awaited.begin(11260);
-  EXPECT_EQ(late(11900), 2u);
-  awaited.end(first, 11910);
-  awaited.end(third, 11920);
-  EXPECT_EQ(late(11930), 1u);
-  EXPECT_EQ(late(1000000), 1u) << "a long time without a call";
-  awaited.end(second, 1000001);
-  EXPECT_EQ(late(1000002), 0u);
+  const auto first = std::make_shared<FakeCall>(), second = std::make_shared<FakeCall>();
+  const auto of_first = awaited.begin(first, 10000), of_second = awaited.begin(second, 10600);
+  EXPECT_EQ(awaited.late(10999), 0u);
+  EXPECT_TRUE(awaited.late_calls(10999).empty());
+  EXPECT_EQ(awaited.late(11000), 1u);
+  for (const auto& call : awaited.late_calls(11599)) call->end_late(Status(StatusCode::cancelled, "late"));
+  EXPECT_EQ(first->ended, "late");
+  EXPECT_EQ(second->ended, "");
+  awaited.end(of_first);
+  EXPECT_EQ(awaited.late(11599), 0u);
+  EXPECT_EQ(awaited.late(11600), 1u);
+  awaited.end(of_second);
+  EXPECT_EQ(awaited.late(1000000), 0u);
 }
 
-// One that ends in the tick in which it becomes late, and one that ends just before.
-TEST(AwaitedMessagesTest, TheLastMomentCounts) {
-  for (const std::int64_t end : {10999, 11249, 11250, 11500}) {
-    AwaitedMessages awaited;
-    const std::int64_t begun = awaited.begin(10000);
-    awaited.end(begun, end);
-    EXPECT_EQ(awaited.late(end), 0u) << end;
-    EXPECT_EQ(awaited.late(end + 5000), 0u) << end;
-  }
+TEST(AwaitedMessagesTest, ACallThatIsGoneStillCountsUntilItsPlaceIs) {
+  AwaitedMessages awaited;
+  const auto handle = awaited.begin(std::make_shared<FakeCall>(), 10000);
+  EXPECT_EQ(awaited.late(20000), 1u);
+  EXPECT_TRUE(awaited.late_calls(20000).empty());
+  awaited.end(handle);
 }
 
 }  // namespace

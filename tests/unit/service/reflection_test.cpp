@@ -1,6 +1,7 @@
 #include "server/service/reflection.hpp"
 
 #include <google/protobuf/descriptor.pb.h>
+#include <grpc/reflection/v1alpha/reflection.grpc.pb.h>
 
 #include <filesystem>
 #include <iterator>
@@ -126,7 +127,7 @@ TEST_F(ReflectionTest, AStreamAnswersInOrder) {
 
 TEST_F(ReflectionTest, ALongRequestIsRefused) {
   ReflectionRequest request;
-  request.set_host(std::string(ReflectionService::kRequestBytesMax, 'h'));
+  request.set_host(std::string(kReflectionBytesMax, 'h'));
   const grpc::Status status = status_of(request);
   EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
   EXPECT_NE(status.error_message().find("4096 bytes"), std::string::npos) << status.error_message();
