@@ -192,6 +192,8 @@ class Server {
   Status serve() {
     if (options_.service.login) {
       if (Status status = bootstrap_admin(database_.get(), options_.bootstrap); !status.ok()) return status;
+    } else if (!options_.bootstrap.file.empty()) {
+      spdlog::warn("kilokvd makes no administrator, because --bootstrap-file has no effect without --login on");
     }
     service_.serve(database_.get());
     service_.set_serving(true);

@@ -130,7 +130,8 @@ void add_parked(CLI::App* app, const CommonOptions* common, Action* action) {
       cancel->add_option("--client", a->filter.client, "all that this client has sent, as `parked list` prints it"),
       cancel->add_option("--prefix", a->filter.key_prefix, "all that wait for a key that begins with this"),
       cancel->add_option("--older-than", a->filter.older_than_us, "all that are parked for this time or longer")
-          ->transform(duration(1))};
+          ->transform(duration(1))
+          ->type_name("DURATION")};
   for (CLI::Option* filter : filters) filter->excludes(id)->excludes(session);
   cancel->callback([=] {
     const bool has_filter = std::any_of(filters.begin(), filters.end(), [](const auto* f) { return !f->empty(); });
@@ -178,7 +179,8 @@ void add_role(CLI::App* app, const CommonOptions* common, Action* action) {
     command->add_option("--write-range", a->write_ranges, "right to write keys from FROM on that are less than TO")
         ->type_size(2)
         ->option_text("FROM TO ...");
-    command->add_flag("--admin", a->admin, "right to change users, roles and tokens, and to cancel what others parked");
+    command->add_flag("--admin", a->admin,
+                      "right to change users, roles and tokens, and to list and cancel what others parked");
     command->add_flag("--metrics", a->metrics, "right to see the status of the server");
   };
   CLI::App* grant = add_command(role, "grant", "Add rights to a role; a role that does not exist is made",

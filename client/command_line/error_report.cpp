@@ -22,7 +22,7 @@ std::string advice(const Error& error, const std::string& timeout_flag) {
       return error.retry_after_us != 0
                  ? "the server is full: try again later, or raise the setting that it names"
                  : "the server is full, and to wait does not help: raise the setting that it names";
-    case ErrorCode::unimplemented: return "the server is older than this client, or not KiloKV";
+    case ErrorCode::unimplemented: return "the server may be older than this client, or run without what this needs";
     default: return "";
   }
 }

@@ -273,7 +273,7 @@ void hide_keys(const Rights* rights, std::vector<ParkedTransaction>* parked) {
 // A server without logins has no users to change.
 KStatus check_logins(const Logins& logins) {
   if (logins.required()) return {};
-  return {StatusCode::unimplemented, "this server runs without logins; start it with --login"};
+  return {StatusCode::unimplemented, "this server runs without logins; start it with --login on"};
 }
 
 }  // namespace

@@ -143,6 +143,19 @@ class LoginTest(unittest.TestCase):
         self.addCleanup(self.server.kill)
         self.server.start()
 
+    def test_a_change_waits_for_the_server(self):
+        self.assertEqual(self.server.stop(), 0)
+        waiting = subprocess.Popen(self.command("user", "set", "bob", "--wait", "60s", token=self.admin), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        text = self.run_as(self.admin, "user", "set", "carol", code=4)
+        self.assertIn("nothing listens", text)
+        self.server.start()
+        output, _ = waiting.communicate(timeout=90)
+        self.assertEqual(waiting.returncode, OK, output)
+        users = self.as_admin("user", "list")
+        self.assertIn("bob", users)
+        self.assertNotIn("carol", users)
+
     def test_an_expired_token_runs_nothing_new(self):
         teller = self.user("teller", "--read", "account/", "--write", "account/")
         short = self.folder / "short.token"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/lib/src/connection.hpp"
+#include "client/lib/src/reach.hpp"
 #include "client/lib/src/security.hpp"
 
 namespace kilokv::client {
@@ -36,6 +37,8 @@ class RemoteAccess final : public AccessAdmin {
  public:
   RemoteAccess(const ClientOptions& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials)
       : connection_(options, credentials) {}
+
+  Error reach() { return reach_server(&connection_); }
 
   Error grant(const RoleRights& rights) override {
     v1::ChangeAccessRequest request;
@@ -159,9 +162,12 @@ KeyRange keys_with_prefix(std::string prefix) {
 }
 
 Expected<std::unique_ptr<AccessAdmin>> AccessAdmin::connect(const ClientOptions& options) {
+  if (Error error = check_endpoint(options.endpoint)) return error;
   const auto credentials = channel_credentials(options);
   if (!credentials) return credentials.error();
-  return std::unique_ptr<AccessAdmin>(std::make_unique<RemoteAccess>(options, *credentials));
+  auto admin = std::make_unique<RemoteAccess>(options, *credentials);
+  if (Error error = admin->reach()) return error;
+  return std::unique_ptr<AccessAdmin>(std::move(admin));
 }
 
 }  // namespace kilokv::client

@@ -2,30 +2,19 @@
 #include "kilokv/client.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "client/lib/src/connection.hpp"
 #include "client/lib/src/encode.hpp"
 #include "client/lib/src/hex.hpp"
+#include "client/lib/src/reach.hpp"
 #include "client/lib/src/result_columns.hpp"
 #include "client/lib/src/security.hpp"
 #include "client/lib/src/session.hpp"
 
 namespace kilokv::client {
 namespace {
-
-const char* state_name(v1::ServerSection::State state) {
-  switch (state) {
-    case v1::ServerSection::STATE_RECOVERING: return "recovering";
-    case v1::ServerSection::STATE_READY: return "ready";
-    case v1::ServerSection::STATE_DRAINING: return "draining";
-    case v1::ServerSection::STATE_STOPPED: return "stopped";
-    default: return "unknown";
-  }
-}
 
 // Adds every number of every section, by the name of its field.
 void add_counters(const google::protobuf::Message& message, std::map<std::string, std::uint64_t>* counters) {
@@ -101,17 +90,6 @@ ParkedTransaction to_parked(const v1::ParkedTransaction& from) {
 
 // Checks the endpoint here, because gRPC takes a port modulo 2^16, and another port for a missing one. It would then
 // call another server.
-Error check_endpoint(const std::string& endpoint) {
-  const std::size_t colon = endpoint.rfind(':');
-  const std::string_view port = colon == std::string::npos ? "" : std::string_view(endpoint).substr(colon + 1);
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  const bool good = error == std::errc() && end == port.data() + port.size() && number >= 1 && number <= 65'535;
-  if (good && colon != 0) return {};
-  return make_error(ErrorCode::invalid_argument,
-                    "\"" + endpoint + "\" is not HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:7070");
-}
-
 class RemoteClient final : public Client {
  public:
   RemoteClient(const ClientOptions& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials)
@@ -231,29 +209,7 @@ class RemoteClient final : public Client {
 
   const ClientOptions& options() const override { return connection_->options(); }
 
-  // Makes the first call. With wait_for_server_us, waits until the server is ready. Otherwise accepts any server that
-  // answers.
-  Error reach() {
-    const bool waits = options().wait_for_server_us != 0;
-    CallOptions patience;
-    patience.timeout_us = waits ? options().wait_for_server_us : options().connect_timeout_us;
-    const TimePoint deadline = connection_->deadline(patience);
-    Backoff backoff(options());
-    for (;;) {
-      v1::StatusResponse response;
-      Error error = connection_->call("Status", deadline, waits ? Retry::always : Retry::where_someone_listens,
-                                      [&](auto* stub, auto* context) { return stub->Status(context, {}, &response); });
-      // The server looks at rights only when it is ready.
-      if (error.code == ErrorCode::permission_denied) return {};
-      if (error || !waits || response.server().state() == v1::ServerSection::STATE_READY) return error;
-      const TimePoint again = Clock::now() + backoff.next();
-      if (again >= deadline) {
-        return make_error(ErrorCode::unavailable, "the server at " + options().endpoint +
-                                                      " is not ready: " + state_name(response.server().state()));
-      }
-      std::this_thread::sleep_until(again);
-    }
-  }
+  Error reach() { return reach_server(connection_.get()); }
 
  private:
   // For calls that may run twice without harm.
@@ -350,16 +306,8 @@ Expected<std::unique_ptr<Client>> Client::connect(const ClientOptions& options) 
   const auto credentials = channel_credentials(options);
   if (!credentials) return credentials.error();
   auto client = std::make_unique<RemoteClient>(options, *credentials);
-  Error error = client->reach();
-  if (!error) return std::unique_ptr<Client>(std::move(client));
-  if (error.code == ErrorCode::unimplemented) {
-    error.message = "something at " + options.endpoint + " speaks gRPC, but is not a KiloKV server";
-  }
-  if (error.code == ErrorCode::deadline_exceeded) {
-    error.message =
-        "no answer from " + options.endpoint + ": the host is wrong, a firewall drops the packets, or the server hangs";
-  }
-  return error;
+  if (Error error = client->reach()) return error;
+  return std::unique_ptr<Client>(std::move(client));
 }
 
 }  // namespace kilokv::client

@@ -58,7 +58,7 @@ struct NewToken {
 // logins; not_found if what is named is not there; failed_precondition if nobody would be left who has the admin right.
 class AccessAdmin {
  public:
-  // The first call connects. Errors: those of Client::connect for the options.
+  // Waits for the server as Client::connect does, with the same errors.
   static Expected<std::unique_ptr<AccessAdmin>> connect(const ClientOptions& options);
   virtual ~AccessAdmin() = default;
 
