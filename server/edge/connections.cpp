@@ -377,7 +377,7 @@ void Connections::bound_unfinished(std::int64_t now_ms) {
     const std::uint64_t now = found == connections_.end() ? 0 : found->second.account.held();
     all -= grown(now, before);
     if (all <= limits_.unread_bytes_max || now == 0) continue;
-    all -= now;
+    all -= std::min(all, now);
     cut_off(number, now_ms, true,
             "it held " + std::to_string(now) +
                 " bytes of unfinished messages, and all connections together too many (--grpc-memory-max)");
