@@ -236,7 +236,7 @@ class Mistakes(TlsTest):
         page = (ROOT / "docs" / "security.md").read_text()
         page = re.sub(r"^## Logins and rights$.*?^## ", "## ", page, flags=re.DOTALL | re.MULTILINE)  # see login_test.py
         blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-        self.assertEqual(len(blocks), 4)
+        self.assertEqual(len(blocks), 5)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -247,7 +247,7 @@ class Mistakes(TlsTest):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("version 1\n", run.stdout)
         self.assertIn("08 01", run.stdout)
-        tls = self.folder / "tls"
+        tls = self.folder / "certs"
         server = self.serve("--tls-cert", f"{tls}/server.pem", "--tls-key", f"{tls}/server.key", "--tls-client-ca",
                             f"{tls}/ca.pem", "--tls-crl-dir", f"{tls}/lists")
         self.expect_refused(server, ["--tls-ca", f"{tls}/ca.pem", "--tls-cert", f"{tls}/alice.pem", "--tls-key",
