@@ -11,8 +11,8 @@ constexpr std::uint64_t kConnectionBytes = std::uint64_t{1} << 20;
 constexpr std::int64_t kStuckMs = 300;
 // Pings go on for days. A client that takes long answers sends frames about its windows.
 constexpr std::uint64_t kForgivenPerMs = 16, kForgivenPartOfTaken = 16;
-// Longer than a message takes to be late.
-constexpr std::int64_t kSampleMs = 2500;
+// A message is late after this time, and samples are farther apart.
+constexpr std::int64_t kLateMs = 1000, kSampleMs = 2500;
 
 std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(now, before); }
 
@@ -34,7 +34,7 @@ void ConnectionAccount::look(const PeerUse& use, const SocketBytes& bytes, std::
   const Sample now{now_ms, received_, use.message_bytes};
   if (use.message_bytes < before.message_bytes) {  // counted from the begin again, so there is no call
     before_late_ = latest_ = now;
-  } else if (use.late_calls == 0) {
+  } else {
     sample(now);
   }
   unused_ += grown(received_, bytes.received);
@@ -80,23 +80,23 @@ std::uint64_t ConnectionAccount::unread_bytes_max() const {
 }
 
 std::uint64_t ConnectionAccount::held_by_late() const {
-  if (use_.late_calls == 0) return 0;
+  if (use_.late_since_ms == PeerUse::kNever) return 0;
   const std::uint64_t whole = grown(before_late_.message_bytes, use_.message_bytes);
   return grown(whole, grown(before_late_.received, received_));
 }
 
 std::int64_t ConnectionAccount::tell_late(std::int64_t now_ms) {
-  if (told_ms_ == 0) told_ms_ = now_ms;
-  return now_ms - told_ms_;
+  if (!told_) told_ = Sample{now_ms, received_, use_.message_bytes};
+  return now_ms - told_->taken_ms;
 }
 
-// No message is late.
 void ConnectionAccount::sample(const Sample& now) {
-  if (std::exchange(told_ms_, 0) != 0) {  // what the late calls held is gone
-    before_late_ = latest_ = now;
-  } else if (now.taken_ms - latest_.taken_ms >= kSampleMs) {
-    before_late_ = std::exchange(latest_, now);
+  const bool is_late = use_.late_since_ms != PeerUse::kNever;
+  // Those that were told to end have ended, and what they held is gone. Others may be late by now.
+  if (told_ && (!is_late || use_.late_since_ms > told_->taken_ms - kLateMs)) {
+    before_late_ = latest_ = *std::exchange(told_, std::nullopt);
   }
+  if (!is_late && now.taken_ms - latest_.taken_ms >= kSampleMs) before_late_ = std::exchange(latest_, now);
 }
 
 std::uint64_t ConnectionAccount::lose() {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 namespace kilokv::server {
 
@@ -49,7 +50,9 @@ struct PeerUse {
   std::uint64_t accounted_bytes = 0;  // what its whole messages, and the headers of its calls, account for at most
   std::uint64_t message_bytes = 0;    // the part of the messages, which is exact
   std::uint64_t refused_calls = 0;    // that are open, and were refused for want of a place
-  std::uint64_t late_calls = 0;       // that have lacked a message for long
+  // Since when the call has lacked a message that has lacked it longest; kNever: none has for long.
+  static constexpr std::int64_t kNever = -1;
+  std::int64_t late_since_ms = kNever;
 };
 
 // What the system has counted for a connection since it began.
@@ -91,7 +94,7 @@ class ConnectionAccount {
   std::uint64_t held_by_late() const;
   // For how long that has taken to come.
   std::int64_t late_for_ms(std::int64_t now_ms) const { return now_ms - before_late_.taken_ms; }
-  // The late calls are told to end. Returns for how long they have been told so, and some are late still; 0: now.
+  // The late calls are told to end. Returns for how long some have been told so, and have not ended; 0: now.
   std::int64_t tell_late(std::int64_t now_ms);
   // Of the bytes that belong to no whole message, as many were there for a while.
   std::uint64_t lasting() const { return unused_least_.value(); }
@@ -137,7 +140,7 @@ class ConnectionAccount {
   // Samples are taken while no message is late. So the first is before the begin of each call whose message is late
   // now.
   Sample before_late_, latest_;
-  std::int64_t told_ms_ = 0;  // 0: no late call is told to end
+  std::optional<Sample> told_;  // when late calls were told to end that have not ended
 };
 
 }  // namespace kilokv::server

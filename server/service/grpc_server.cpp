@@ -152,7 +152,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
     return PeerUse{.accounted_bytes = use.accounted_bytes,
                    .message_bytes = use.message_bytes,
                    .refused_calls = use.refused_calls,
-                   .late_calls = use.late_calls};
+                   .late_since_ms = use.late_since_ms};
   };
   callbacks.end_late_calls = [service](const std::string& peer, std::uint64_t bytes) {
     service->end_late_calls(peer, bytes);

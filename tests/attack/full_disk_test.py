@@ -78,9 +78,10 @@ def attack_by_setting():
 
 
 def fill(server, prefix, size):
-    """Puts values until they are refused for 3 s; returns the keys that were stored."""
+    """Puts values until they are refused for 3 s; returns the keys that were stored. The first have two minutes: what was
+    deleted before is free only after the next checkpoints."""
     stored, refused_since = [], None
-    while refused_since is None or time.monotonic() - refused_since < 3:
+    while refused_since is None or time.monotonic() - refused_since < (3 if stored else 120):
         keys = [f"{prefix}{len(stored) + i:07d}" for i in range(max(1, min(400, 1000000 // size)))]
         lines = "".join(json.dumps({"then": [{"op": "put", "key": key, "value": key + "v" * size}]}) + "\n"
                         for key in keys)

@@ -37,6 +37,7 @@ class AwaitedMessages {
  public:
   // A message that has not come for so long is late.
   static constexpr std::int64_t kLateMs = 1000;
+  static constexpr std::int64_t kNever = -1;
   using Handle = std::list<Waiting>::iterator;
 
   // A call begins to wait. Returns what end() needs.
@@ -49,29 +50,23 @@ class AwaitedMessages {
     const std::lock_guard lock(mutex_);
     waiting_.erase(handle);
   }
-  // How many are late.
-  std::uint64_t late(std::int64_t now_ms) const {
-    std::uint64_t count = 0;
-    for_each_late(now_ms, [&count](const Waiting&) { ++count; });
-    return count;
+  // When the call began to wait that has waited longest, if its message is late; else kNever.
+  std::int64_t late_since_ms(std::int64_t now_ms) const {
+    const std::lock_guard lock(mutex_);
+    return waiting_.empty() || !is_late(waiting_.front(), now_ms) ? kNever : waiting_.front().since_ms;
   }
   std::vector<std::shared_ptr<AwaitingCall>> late_calls(std::int64_t now_ms) const {
     std::vector<std::shared_ptr<AwaitingCall>> calls;
-    for_each_late(now_ms, [&calls](const Waiting& waiting) {
+    const std::lock_guard lock(mutex_);
+    for (const Waiting& waiting : waiting_) {  // those that began first are the first
+      if (!is_late(waiting, now_ms)) break;
       if (std::shared_ptr<AwaitingCall> call = waiting.call.lock()) calls.push_back(std::move(call));
-    });
+    }
     return calls;
   }
 
  private:
-  template <class Visit>
-  void for_each_late(std::int64_t now_ms, const Visit& visit) const {
-    const std::lock_guard lock(mutex_);
-    for (const Waiting& waiting : waiting_) {  // those that began first are the first
-      if (now_ms - waiting.since_ms < kLateMs) return;
-      visit(waiting);
-    }
-  }
+  static bool is_late(const Waiting& waiting, std::int64_t now_ms) { return now_ms - waiting.since_ms >= kLateMs; }
 
   mutable std::mutex mutex_;
   std::list<Waiting> waiting_;

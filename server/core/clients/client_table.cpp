@@ -38,7 +38,7 @@ ConnectionUse ClientTable::use_of(const std::string& peer, std::int64_t now_ms) 
   }
   const auto now = [](const std::atomic<std::uint64_t>& number) { return number.load(std::memory_order_relaxed); };
   return {now(client->accounted_bytes), now(client->message_bytes), now(client->refused_calls),
-          client->awaited.late(now_ms)};
+          client->awaited.late_since_ms(now_ms)};
 }
 
 // The name of an address is never that of a connection, because it has no port.

@@ -77,7 +77,7 @@ TEST_F(ConnectionAccountTest, MoreThanAllMayHaveIsTooMuchAtOnce) {
 }
 
 TEST_F(ConnectionAccountTest, ManyShortCallsDoNotHideAMessageThatIsLate) {
-  use.late_calls = 1;
+  use.late_since_ms = now_ms;
   for (int i = 0; i < 60; ++i) {
     use.accounted_bytes += kMiB;  // far more than their headers have
     look(100000);
@@ -93,26 +93,37 @@ TEST_F(ConnectionAccountTest, ManyShortCallsDoNotHideAMessageThatIsLate) {
 
 TEST_F(ConnectionAccountTest, WhatCameBeforeTheCallBeganIsNoPartOfItsMessage) {
   look_for_long(10000);  // headers of short calls
-  use.late_calls = 1;
+  use.late_since_ms = now_ms;
   look(1000);
   EXPECT_LE(account.held_by_late(), 50 * 10000 + 1000u) << "what came since the sample before the last";
   EXPECT_GE(account.held_by_late(), 25 * 10000 + 1000u) << "it may have begun at any time since then";
 }
 
 TEST_F(ConnectionAccountTest, LateCallsThatHaveEndedHoldNothing) {
-  use.late_calls = 2;
+  use.late_since_ms = now_ms;
   look_for_long(100000);
   EXPECT_EQ(account.tell_late(now_ms), 0);
   look(100000);
   EXPECT_EQ(account.tell_late(now_ms), kStepMs) << "they have not ended yet";
   EXPECT_EQ(account.held_by_late(), 6100000u);
-  use.late_calls = 0;
+  use.late_since_ms = PeerUse::kNever;
   look();
   EXPECT_EQ(account.held_by_late(), 0u);
-  use.late_calls = 1;
+  use.late_since_ms = now_ms;
   look(5000);
-  EXPECT_EQ(account.held_by_late(), 5000u) << "and what they held is gone";
+  EXPECT_EQ(account.held_by_late(), 105000u) << "what came since they were told to end";
   EXPECT_EQ(account.tell_late(now_ms), 0);
+}
+
+// Many streams that are late one after the other: there is no moment in which none is.
+TEST_F(ConnectionAccountTest, CallsThatAreLateLaterWereNotTold) {
+  use.late_since_ms = now_ms;
+  look_for_long(100000);
+  EXPECT_EQ(account.tell_late(now_ms), 0);
+  use.late_since_ms = now_ms - 500;  // the others have ended
+  look(3000);
+  EXPECT_EQ(account.held_by_late(), 3000u);
+  EXPECT_EQ(account.tell_late(now_ms), 0) << "now they are told";
 }
 
 TEST_F(ConnectionAccountTest, BytesThatAreCountedFromTheBeginAgainHideNothingAndAddNothing) {
@@ -120,7 +131,7 @@ TEST_F(ConnectionAccountTest, BytesThatAreCountedFromTheBeginAgainHideNothingAnd
   look(50 * kMiB);
   look_for_long();
   use.message_bytes = 0;
-  use.late_calls = 1;
+  use.late_since_ms = now_ms;
   look(3000);
   EXPECT_EQ(account.held_by_late(), 3000u);
 }

@@ -46,6 +46,11 @@ testing::AssertionResult soon(const Condition& condition) {
   return testing::AssertionSuccess();
 }
 
+std::int64_t steady_ms() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
 class ConnectionsTest : public testing::Test {
  protected:
   void start(ConnectionLimits limits) {
@@ -69,11 +74,11 @@ class ConnectionsTest : public testing::Test {
                          accounts_for_all_.load() ? accounted_.fetch_add(std::uint64_t{1} << 32) : accounted_.load(),
                      .message_bytes = message_bytes_.load(),
                      .refused_calls = refused_calls_.load(),
-                     .late_calls = late_.load()};
+                     .late_since_ms = late_since_ms_.load()};
     };
     callbacks.end_late_calls = [this](const std::string& peer, std::uint64_t bytes) {
       const std::lock_guard lock(mutex_);
-      if (late_calls_end_) late_ = 0;
+      if (late_calls_end_) late_since_ms_ = PeerUse::kNever;
       ended_calls_.push_back(peer.substr(0, peer.rfind(':')) + ": " + std::to_string(bytes));
     };
     callbacks.take_ended = [this] {
@@ -159,7 +164,8 @@ class ConnectionsTest : public testing::Test {
   std::atomic<std::uint64_t> inspections_{0};
   std::atomic<bool> accounts_for_all_{true};  // all bytes are of whole messages, and not only those in `accounted_`
   std::atomic<std::uint64_t> accounted_{0};
-  std::atomic<std::uint64_t> refused_calls_{0}, late_{0};  // of each connection
+  std::atomic<std::uint64_t> refused_calls_{0};               // of each connection
+  std::atomic<std::int64_t> late_since_ms_{PeerUse::kNever};  // likewise
   std::atomic<std::uint64_t> message_bytes_{0};
   bool reads_for_ever_ = false;
   std::atomic<bool> is_reading_{false};
@@ -536,7 +542,7 @@ TEST_F(FloodTest, OneMessageThatGetsItsEndDoesNotHideOthers) {
 TEST_F(FloodTest, CallsWhoseMessagesAreLateEndWhereTheyMayHoldTooMuch) {
   accounts_for_all_ = true;
   start(limits(10, 10));
-  late_ = 1;
+  late_since_ms_ = 1;
   find({.started = 6, .answered = 1});
   std::vector<Descriptor> clients;
   connect_late(3, kUnreadBytesMax / 4, &clients);
@@ -556,7 +562,7 @@ TEST_F(FloodTest, LateCallsThatDoNotEndAreCutOff) {
   accounts_for_all_ = true;
   late_calls_end_ = false;
   start(limits(10, 10));
-  late_ = 1;
+  late_since_ms_ = 1;
   find({.started = 6, .answered = 1});
   std::vector<Descriptor> clients;
   connect_late(3, kUnreadBytesMax / 2, &clients);
@@ -573,10 +579,10 @@ TEST_F(FloodTest, LateMessagesThatComeFastAndOftenAreCutOff) {
   start(limits(10, 10));
   find({.started = 6, .answered = 1});
   std::vector<Descriptor> clients;
-  late_ = 1;
+  late_since_ms_ = steady_ms();
   connect_late(2, kUnreadBytesMax * 5 / 4, &clients);
   EXPECT_TRUE(soon([&] {
-    late_ = 1;
+    late_since_ms_ = steady_ms();
     if (!send(clients[0], kUnreadBytesMax * 5 / 4)) return true;
     return connections_->counts().cut_off == 1;
   }));
@@ -587,7 +593,7 @@ TEST_F(FloodTest, LateMessagesThatComeFastAndOftenAreCutOff) {
 TEST_F(FloodTest, WholeMessagesAreNotHeldByThoseThatAreLate) {
   accounts_for_all_ = true;
   start(limits(10, 10));
-  late_ = 5;
+  late_since_ms_ = 1;
   find({.started = 6, .answered = 1});
   std::vector<Descriptor> clients;
   connect_many(4, &clients);

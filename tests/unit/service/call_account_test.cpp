@@ -63,19 +63,22 @@ TEST_F(CallAccountTest, ACallLacksItsMessageUntilItComesOrTheCallEnds) {
   const auto alice = client("alice");
   CallAccount::Place first, second, third;
   for (CallAccount::Place* place : {&first, &second, &third}) ASSERT_TRUE(enter(alice, place).ok());
-  const std::int64_t later = CallAccount::now_ms() + 1000000;  // everything is late then
+  const auto waits = [this] {
+    const std::int64_t later = CallAccount::now_ms() + 1000000;  // everything is late then
+    return connection->awaited.late_since_ms(later) != AwaitedMessages::kNever;
+  };
+  EXPECT_FALSE(waits());
   first.await_message({});
   second.await_message({});
-  EXPECT_EQ(connection->awaited.late(later), 2u) << "the third does not wait";
   first.message_came();
   first.message_came();
-  EXPECT_EQ(connection->awaited.late(later), 1u);
-  first.await_message({});  // a stream waits for its next one
-  EXPECT_EQ(connection->awaited.late(later), 2u);
+  EXPECT_TRUE(waits()) << "the second";
   second = {};
-  EXPECT_EQ(connection->awaited.late(later), 1u);
+  EXPECT_FALSE(waits());
+  first.await_message({});  // a stream waits for its next one
+  EXPECT_TRUE(waits());
   first = {};
-  EXPECT_EQ(connection->awaited.late(later), 0u);
+  EXPECT_FALSE(waits());
 }
 
 TEST_F(CallAccountTest, WhatARefusedCallSentIsForgivenWhenItEnds) {
@@ -99,23 +102,23 @@ TEST(AwaitedMessagesTest, AMessageIsLateAfterASecond) {
   AwaitedMessages awaited;
   const auto first = std::make_shared<FakeCall>(), second = std::make_shared<FakeCall>();
   const auto of_first = awaited.begin(first, 10000), of_second = awaited.begin(second, 10600);
-  EXPECT_EQ(awaited.late(10999), 0u);
+  EXPECT_EQ(awaited.late_since_ms(10999), AwaitedMessages::kNever);
   EXPECT_TRUE(awaited.late_calls(10999).empty());
-  EXPECT_EQ(awaited.late(11000), 1u);
+  EXPECT_EQ(awaited.late_since_ms(11000), 10000);
   for (const auto& call : awaited.late_calls(11599)) call->end_late(Status(StatusCode::cancelled, "late"));
   EXPECT_EQ(first->ended, "late");
   EXPECT_EQ(second->ended, "");
   awaited.end(of_first);
-  EXPECT_EQ(awaited.late(11599), 0u);
-  EXPECT_EQ(awaited.late(11600), 1u);
+  EXPECT_EQ(awaited.late_since_ms(11599), AwaitedMessages::kNever);
+  EXPECT_EQ(awaited.late_since_ms(11600), 10600);
   awaited.end(of_second);
-  EXPECT_EQ(awaited.late(1000000), 0u);
+  EXPECT_EQ(awaited.late_since_ms(1000000), AwaitedMessages::kNever);
 }
 
 TEST(AwaitedMessagesTest, ACallThatIsGoneStillCountsUntilItsPlaceIs) {
   AwaitedMessages awaited;
   const auto handle = awaited.begin(std::make_shared<FakeCall>(), 10000);
-  EXPECT_EQ(awaited.late(20000), 1u);
+  EXPECT_EQ(awaited.late_since_ms(20000), 10000);
   EXPECT_TRUE(awaited.late_calls(20000).empty());
   awaited.end(handle);
 }
