@@ -34,6 +34,7 @@ from programs import SLOWER, Server, leaves_out, temporary_folder  # noqa: E402
 
 FIRST_RATE = {64: 100000 // SLOWER, 1024: 300000 // SLOWER}  # transactions per second
 TRIES = 2  # rates beyond the best one
+SAME_SHARE = 0.95  # of the best goodput counts as the best
 # With little memory, streams may send less ahead, and short batches would never fill the queue of the strict form.
 SHORT_QUEUE = 2048
 QUEUE = 32768  # transactions that the server takes into its queue; the load tester has more in flight
@@ -123,18 +124,18 @@ def status(server):
 
 
 def maximum(server, batch, seconds, step):
-    """The best goodput at a rising rate, and the rate that gave it."""
-    best, at_rate, behind, rate = 0, 0, 0, FIRST_RATE[batch]
+    """The best goodput at a rising rate, and the rate that gave it. At much higher rates the goodput is the same but for
+    noise, so that is the least rate that gave nearly as much."""
+    goodputs, behind, rate = {}, 0, FIRST_RATE[batch]
     while behind < TRIES:
         report, _ = load(server, batch, rate, seconds, IN_FLIGHT[batch])
         goodput = report["committed_per_s"]
         print(f"batches of {batch}: {rate:,.0f}/s offered, {goodput:,.0f}/s committed", flush=True)
-        if goodput > best:
-            best, at_rate, behind = goodput, rate, 0
-        else:
-            behind += 1
+        behind = behind + 1 if goodput <= max(goodputs.values(), default=0) else 0
+        goodputs[rate] = goodput
         rate *= step
-    return best, at_rate
+    best = max(goodputs.values())
+    return best, min(rate for rate, goodput in goodputs.items() if goodput >= SAME_SHARE * best)
 
 
 def check_offered(report, batch, rate, seconds, refusals, looks, strict):
