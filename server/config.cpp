@@ -132,8 +132,7 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
        {kAdmission, "parked-bytes-max", Unit::size, &o->parked_bytes_max, "most bytes of parked transactions"},
        {kAdmission, "commands-in-flight-max", Unit::count, &o->commands_in_flight_max,
         "most commands in flight: opens and closes of sessions, cancels, lists of parked transactions, and changes of "
-        "users, "
-        "roles and tokens"}});
+        "users, roles and tokens"}});
 }
 
 void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {

@@ -11,8 +11,9 @@ constexpr std::uint64_t kConnectionBytes = std::uint64_t{1} << 20;
 constexpr std::int64_t kStuckMs = 300;
 // Pings go on for days. A client that takes long answers sends frames about its windows.
 constexpr std::uint64_t kForgivenPerMs = 16, kForgivenPartOfTaken = 16;
-// A message is late after this time, and samples are farther apart.
-constexpr std::int64_t kLateMs = 1000, kSampleMs = 2500;
+// Longer than a message takes to be late.
+constexpr std::int64_t kSampleMs = 2500;
+static_assert(kSampleMs > 2 * PeerUse::kLateMs);
 
 std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(now, before); }
 
@@ -34,6 +35,7 @@ void ConnectionAccount::look(const PeerUse& use, const SocketBytes& bytes, std::
   const Sample now{now_ms, received_, use.message_bytes};
   if (use.message_bytes < before.message_bytes) {  // counted from the begin again, so there is no call
     before_late_ = latest_ = now;
+    told_.reset();
   } else {
     sample(now);
   }
@@ -93,7 +95,7 @@ std::int64_t ConnectionAccount::tell_late(std::int64_t now_ms) {
 void ConnectionAccount::sample(const Sample& now) {
   const bool is_late = use_.late_since_ms != PeerUse::kNever;
   // Those that were told to end have ended, and what they held is gone. Others may be late by now.
-  if (told_ && (!is_late || use_.late_since_ms > told_->taken_ms - kLateMs)) {
+  if (told_ && (!is_late || use_.late_since_ms > told_->taken_ms - PeerUse::kLateMs)) {
     before_late_ = latest_ = *std::exchange(told_, std::nullopt);
   }
   if (!is_late && now.taken_ms - latest_.taken_ms >= kSampleMs) before_late_ = std::exchange(latest_, now);

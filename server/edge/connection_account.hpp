@@ -50,8 +50,8 @@ struct PeerUse {
   std::uint64_t accounted_bytes = 0;  // what its whole messages, and the headers of its calls, account for at most
   std::uint64_t message_bytes = 0;    // the part of the messages, which is exact
   std::uint64_t refused_calls = 0;    // that are open, and were refused for want of a place
-  // Since when the call has lacked a message that has lacked it longest; kNever: none has for long.
-  static constexpr std::int64_t kNever = -1;
+  // Since when the call has lacked a message that has lacked it longest; kNever: none has for kLateMs.
+  static constexpr std::int64_t kLateMs = 1000, kNever = -1;
   std::int64_t late_since_ms = kNever;
 };
 
@@ -96,7 +96,7 @@ class ConnectionAccount {
   std::int64_t late_for_ms(std::int64_t now_ms) const { return now_ms - before_late_.taken_ms; }
   // The late calls are told to end. Returns for how long some have been told so, and have not ended; 0: now.
   std::int64_t tell_late(std::int64_t now_ms);
-  // Of the bytes that belong to no whole message, as many were there for a while.
+  // How many bytes that belong to no whole message have been there for a while.
   std::uint64_t lasting() const { return unused_least_.value(); }
   // What belongs to no whole message is gone. Returns how much that was.
   std::uint64_t lose();

@@ -147,6 +147,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   callbacks.inspect = [channelz = std::make_shared<Channelz>()](const std::string& peer) {
     return channelz->counts_of(peer);
   };
+  static_assert(PeerUse::kLateMs == AwaitedMessages::kLateMs && PeerUse::kNever == AwaitedMessages::kNever);
   callbacks.use_of = [logins](const std::string& peer) {
     const ConnectionUse use = logins->use_of(peer);
     return PeerUse{.accounted_bytes = use.accounted_bytes,

@@ -130,6 +130,7 @@ TEST_F(ConnectionAccountTest, BytesThatAreCountedFromTheBeginAgainHideNothingAnd
   use.message_bytes = 50 * kMiB;
   look(50 * kMiB);
   look_for_long();
+  account.tell_late(now_ms);
   use.message_bytes = 0;
   use.late_since_ms = now_ms;
   look(3000);

@@ -357,7 +357,7 @@ class FloodTest : public ConnectionsTest {
   testing::AssertionResult is_cut(const Descriptor& client) {
     return soon([&] { return !send(client, kMessageBytesMax); });
   }
-  // A connection from 127.0.0.`address` that sends so many bytes.
+  // Connects from 127.0.0.`address`, and sends these many bytes.
   void connect_late(int address, std::uint64_t bytes, std::vector<Descriptor>* clients) {
     clients->push_back(connect(address));
     ASSERT_TRUE(soon([&] { return handed_over() == clients->size(); }));
