@@ -19,8 +19,8 @@ struct ConnectionLimits {
   std::uint32_t connections_max = 0;
   std::uint32_t connections_per_address_max = 0;  // never more than half of the connections count
   // Bytes of one connection that belong to no whole message: a message for each open call, and a few more for what is
-  // refused later. Never more than the last number. All connections together may hold as much. An address may lose as
-  // much in ten seconds.
+  // refused later. Never more than the last number. All connections together may hold as much, and four times as much
+  // for a moment. An address may lose as much in ten seconds.
   std::uint64_t message_bytes_max = 0;
   std::uint32_t messages_more = 0;
   std::uint64_t unread_bytes_max = 0;
@@ -57,8 +57,8 @@ struct PeerUse {
 
 // What the system has counted for a connection since it began.
 struct SocketBytes {
-  std::uint64_t received = 0;
-  std::uint64_t taken = 0;  // by the peer
+  std::uint64_t received = 0;  // and read; what waits in the system is not in the reader's memory
+  std::uint64_t taken = 0;     // by the peer
 };
 
 class ConnectionAccount {
@@ -84,7 +84,9 @@ class ConnectionAccount {
   // More calls were cancelled than limits allow.
   bool cancels_too_much() const { return cancels_left_ < 0; }
 
-  // Bytes that belong to no whole message, and that are too many at unread_bytes_max().
+  // Bytes that belong to no whole message (yet).
+  std::uint64_t unused() const { return unused_; }
+  // The part of them that counts against unread_bytes_max().
   std::uint64_t unread() const;
   std::uint64_t unread_bytes_max() const;
   // The part of them that messages of open calls hold.
@@ -135,7 +137,7 @@ class ConnectionAccount {
   std::int64_t looked_ms_;
   PeerUse use_;
   std::uint64_t received_ = 0, taken_ = 0;
-  std::uint64_t unused_ = 0;  // bytes that belong to no whole message
+  std::uint64_t unused_ = 0;
   Least unused_least_, refused_least_;
   // Samples are taken while no message is late. So the first is before the begin of each call whose message is late
   // now.

@@ -2,11 +2,13 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +28,8 @@ namespace kilokv::server {
 namespace {
 
 constexpr int kLookMs = 100, kHurriedLookMs = 20;
+// So many times as much as all connections together may have is too much even for a moment.
+constexpr std::uint64_t kFarTooMany = 4;
 constexpr std::int64_t kReportMs = 10000;
 constexpr std::int64_t kLingerMs = 10000;
 // The most connections that one look reads, and the most of the busiest that it inspects. With these bounds, a look
@@ -75,15 +79,18 @@ double rate_of_address(std::uint32_t cancels_max) {
   return static_cast<double>(cancels_max) * ConnectionLimits::kAddressCancels;
 }
 
+std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(now, before); }
+
 // Zeros if the system does not know.
 SocketBytes bytes_of(int socket) {
   tcp_info info = {};
   socklen_t size = sizeof info;
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
-  return {.received = info.tcpi_bytes_received, .taken = info.tcpi_bytes_acked};
+  int waiting = 0;  // in the system, until somebody reads them; asked for later, so the difference is too little
+  if (::ioctl(socket, SIOCINQ, &waiting) != 0) return {};
+  return {.received = grown(static_cast<std::uint64_t>(waiting), info.tcpi_bytes_received),
+          .taken = info.tcpi_bytes_acked};
 }
-
-std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(now, before); }
 
 }  // namespace
 
@@ -170,7 +177,9 @@ void Connections::watch_connections() {
     const std::int64_t now = now_ms();
     if (now - looked_at_ms_ < (hurries_ ? kHurriedLookMs : kLookMs)) continue;
     looked_at_ms_ = now;
+    hurries_ = false;
     look_for_floods(now);
+    bound_taken(now);
     bound_unfinished(now);
     bound_late(now);
     bound_refused(now);
@@ -365,6 +374,16 @@ std::vector<int> Connections::largest_holders(Amount amount, std::uint64_t* all)
   return numbers;
 }
 
+// Before it is known how long messages lack their end, there may be far too many of them.
+void Connections::bound_taken(std::int64_t now_ms) {
+  std::uint64_t all = 0;
+  for (const auto& [number, connection] : connections_) all += connection.account.unused();
+  if (all <= limits_.unread_bytes_max) return;
+  hurries_ = true;
+  cut_off_holders(&ConnectionAccount::unused, kFarTooMany * limits_.unread_bytes_max, now_ms,
+                  " bytes of messages that lack their end");
+}
+
 // When all connections together hold too much of unfinished messages, some are cut off. Otherwise gRPC would end
 // connections when its memory is used up, and it does not look whose they are.
 void Connections::bound_unfinished(std::int64_t now_ms) {
@@ -412,11 +431,11 @@ void Connections::bound_late(std::int64_t now_ms) {
   }
 }
 
-// Cuts off connections until all together have no more of such calls than they may.
-void Connections::cut_off_holders(Amount amount, std::int64_t now_ms, const std::string& what) {
+// Cuts off connections until all together have no more than this.
+void Connections::cut_off_holders(Amount amount, std::uint64_t max, std::int64_t now_ms, const std::string& what) {
   std::uint64_t all = 0;
   for (const int number : largest_holders(amount, &all)) {
-    if (all <= limits_.refused_calls_max) return;
+    if (all <= max) return;
     const std::uint64_t own = (connections_.at(number).account.*amount)();
     all -= own;
     cut_off(number, now_ms, true,
@@ -428,11 +447,11 @@ void Connections::cut_off_holders(Amount amount, std::int64_t now_ms, const std:
 void Connections::bound_refused(std::int64_t now_ms) {
   std::uint64_t all = 0;
   for (const auto& [number, connection] : connections_) all += connection.account.refused();
-  hurries_ = all > limits_.refused_calls_max;
-  if (!hurries_) return;
-  const bool far = all > 4 * limits_.refused_calls_max;
-  cut_off_holders(far ? &ConnectionAccount::refused : &ConnectionAccount::lasting_refused, now_ms,
-                  " refused calls whose errors it does not take");
+  if (all <= limits_.refused_calls_max) return;
+  hurries_ = true;
+  const bool far = all > kFarTooMany * limits_.refused_calls_max;
+  cut_off_holders(far ? &ConnectionAccount::refused : &ConnectionAccount::lasting_refused, limits_.refused_calls_max,
+                  now_ms, " refused calls whose errors it does not take");
 }
 
 void Connections::look_at(Connection* connection, std::int64_t now_ms) {

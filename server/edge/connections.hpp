@@ -117,11 +117,12 @@ class Connections {
   void on_event(int descriptor, std::uint32_t events);
   void look_for_floods(std::int64_t now_ms);
   void inspect(int descriptor, std::int64_t now_ms);
+  void bound_taken(std::int64_t now_ms);
   void bound_unfinished(std::int64_t now_ms);
   void bound_late(std::int64_t now_ms);
   void bound_refused(std::int64_t now_ms);
   using Amount = std::uint64_t (ConnectionAccount::*)() const;
-  void cut_off_holders(Amount amount, std::int64_t now_ms, const std::string& what);
+  void cut_off_holders(Amount amount, std::uint64_t max, std::int64_t now_ms, const std::string& what);
   std::vector<int> largest_holders(Amount amount, std::uint64_t* all) const;
   void look_at(Connection* connection, std::int64_t now_ms);
   bool count_loss(Connection* connection, std::int64_t now_ms);
@@ -158,7 +159,7 @@ class Connections {
 
   // Only the watching thread uses these.
   std::int64_t reported_at_ms_ = 0;
-  bool hurries_ = false;  // there are many refused calls
+  bool hurries_ = false;  // all connections together have too much of something
   std::int64_t looked_at_ms_ = 0;
   std::uint32_t looks_ = 0;
   std::vector<std::string> to_end_;  // peers whose connections end at the next look

@@ -467,6 +467,35 @@ TEST_F(FloodTest, UnfinishedMessagesOfAllConnectionsHaveABound) {
   EXPECT_EQ(connections_->counts().cut_off, 3u);
 }
 
+// Nobody waits to see whether these last: messages of other connections come and go all the time.
+TEST_F(FloodTest, FarTooManyBytesOfMessagesAreCutOffAtOnce) {
+  start(limits(10, 10));
+  find({.started = 20, .answered = 1});
+  std::vector<Descriptor> clients;
+  connect_many(4, &clients);
+  for (const Descriptor& client : clients)
+    ASSERT_TRUE(send(client, kUnreadBytesMax / 5));  // together less than all may
+  for (const Descriptor& client : clients) send(client, kUnreadBytesMax);
+  EXPECT_NE(report().find(" bytes of messages that lack their end, and all connections together too many"),
+            std::string::npos)
+      << report();
+}
+
+TEST_F(FloodTest, WhatNobodyHasReadIsNotLost) {
+  start(limits(100, 100));
+  const std::vector<char> chunk(100000);
+  for (int i = 0; i < 40; ++i) {
+    const Descriptor client = connect(2);
+    ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+    ASSERT_EQ(::send(client.get(), chunk.data(), chunk.size(), MSG_NOSIGNAL), static_cast<ssize_t>(chunk.size()));
+    end_first();
+    ASSERT_TRUE(soon([&] { return connections_->counts().open == 0; }));
+  }
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
+  const Descriptor client = connect(2);
+  EXPECT_TRUE(soon([&] { return handed_over() == 1; })) << "it need not pause";
+}
+
 // gRPC ends connections when its memory is used up, and their messages are gone before anybody looks at them.
 TEST_F(FloodTest, AnAddressThatLosesMuchIsCutOff) {
   start(limits(20, 10));
