@@ -727,7 +727,10 @@ TEST_F(FloodTest, AfterAFloodItsAddressWaitsAndOthersDoNot) {
   // The pause is a second. On a slow machine it may be over before a connection comes, so several are tried.
   std::vector<Descriptor> tries;
   const std::uint64_t before = connections_->counts().refused;
-  for (int i = 0; i < 20; ++i) tries.push_back(connect(2));
+  for (int i = 0; i < 20; ++i) {
+    tries.push_back(connect(2));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // over some looks
+  }
   ASSERT_TRUE(soon([&] { return connections_->counts().refused + connections_->counts().accepted >= before + 21; }));
   EXPECT_GE(connections_->counts().refused, before + 15) << "only one connection after each pause";
   const std::size_t of_others = handed_over();
