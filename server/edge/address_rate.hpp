@@ -26,6 +26,12 @@ class AddressRate {
     return true;
   }
 
+  // What may come of the address now.
+  double left(const std::string& address, std::int64_t now_ms) const {
+    const auto found = buckets_.find(address);
+    return found == buckets_.end() ? at_once_ : left(found->second, now_ms);
+  }
+
   // Forgets the addresses that are like new ones.
   void forget_quiet_ones(std::int64_t now_ms) {
     std::erase_if(buckets_, [&](const auto& entry) { return left(entry.second, now_ms) >= at_once_; });

@@ -11,11 +11,12 @@ constexpr std::uint64_t kConnectionBytes = std::uint64_t{1} << 20;
 constexpr std::int64_t kStuckMs = 300;
 // Pings go on for days. A client that takes long answers sends frames about its windows.
 constexpr std::uint64_t kForgivenPerMs = 16, kForgivenPartOfTaken = 16;
-// Longer than a message takes to be late.
-constexpr std::int64_t kSampleMs = 2500;
-static_assert(kSampleMs > 2 * PeerUse::kLateMs);
+constexpr std::int64_t kSampleMs = 600;
+static_assert(2 * kSampleMs > PeerUse::kLateMs);  // two of them lie between the first sample and the last
 
 std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(now, before); }
+// Of a number that may begin again with 0.
+std::uint64_t grown_or_begun(std::uint64_t before, std::uint64_t now) { return now >= before ? now - before : now; }
 
 }  // namespace
 
@@ -25,16 +26,18 @@ ConnectionAccount::ConnectionAccount(const ConnectionLimits* limits, const PeerU
       cancels_left_(limits->cancels_max),
       looked_ms_(now_ms),
       use_(use),
-      before_late_{now_ms, 0, use.message_bytes},
-      latest_(before_late_) {}
+      before_late_{now_ms, 0, use.message_bytes} {
+  samples_.fill(before_late_);
+}
 
-void ConnectionAccount::look(const PeerUse& use, const SocketBytes& bytes, std::int64_t now_ms) {
+std::uint64_t ConnectionAccount::look(const PeerUse& use, const SocketBytes& bytes, std::uint64_t forgivable,
+                                      std::int64_t now_ms) {
   const PeerUse before = std::exchange(use_, use);
-  const std::uint64_t accounted = use.accounted_bytes;
-  const std::uint64_t used = accounted >= before.accounted_bytes ? accounted - before.accounted_bytes : accounted;
+  const std::uint64_t used = grown_or_begun(before.accounted_bytes, use.accounted_bytes);
   const Sample now{now_ms, received_, use.message_bytes};
   if (use.message_bytes < before.message_bytes) {  // counted from the begin again, so there is no call
-    before_late_ = latest_ = now;
+    before_late_ = now;
+    samples_.fill(now);
     told_.reset();
   } else {
     sample(now);
@@ -43,10 +46,14 @@ void ConnectionAccount::look(const PeerUse& use, const SocketBytes& bytes, std::
   const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(looked_ms_, now_ms));
   const std::uint64_t forgiven = elapsed_ms * kForgivenPerMs + grown(taken_, bytes.taken) / kForgivenPartOfTaken;
   unused_ -= std::min(unused_, used + forgiven);
+  const std::uint64_t of_refused =
+      std::min({unused_, forgivable, grown_or_begun(before.forgiven_bytes, use.forgiven_bytes)});
+  unused_ -= of_refused;
   received_ = std::max(received_, bytes.received);
   taken_ = std::max(taken_, bytes.taken);
   unused_least_.see(unused_, now_ms);
   refused_least_.see(use.refused_calls, now_ms);
+  return of_refused;
 }
 
 double ConnectionAccount::inspect(const CallCounts& calls, std::int64_t now_ms) {
@@ -88,17 +95,22 @@ std::uint64_t ConnectionAccount::held_by_late() const {
 }
 
 std::int64_t ConnectionAccount::tell_late(std::int64_t now_ms) {
-  if (!told_) told_ = Sample{now_ms, received_, use_.message_bytes};
-  return now_ms - told_->taken_ms;
+  if (!told_) told_ = Told{now_ms, samples_.back(), held_by_late()};
+  return now_ms - told_->at_ms;
 }
 
 void ConnectionAccount::sample(const Sample& now) {
   const bool is_late = use_.late_since_ms != PeerUse::kNever;
-  // Those that were told to end have ended, and what they held is gone. Others may be late by now.
-  if (told_ && (!is_late || use_.late_since_ms > told_->taken_ms - PeerUse::kLateMs)) {
-    before_late_ = latest_ = *std::exchange(told_, std::nullopt);
+  // Those that were told to end have ended. Others may be late by now.
+  if (told_ && (!is_late || use_.late_since_ms > told_->at_ms - PeerUse::kLateMs)) {
+    unused_ -= std::min(unused_, told_->held);
+    before_late_ = std::exchange(told_, std::nullopt)->before;
   }
-  if (!is_late && now.taken_ms - latest_.taken_ms >= kSampleMs) before_late_ = std::exchange(latest_, now);
+  if (now.taken_ms - samples_.front().taken_ms >= kSampleMs) {
+    std::rotate(samples_.begin(), samples_.end() - 1, samples_.end());
+    samples_.front() = now;
+  }
+  if (!is_late && before_late_.taken_ms < samples_.back().taken_ms) before_late_ = samples_.back();
 }
 
 std::uint64_t ConnectionAccount::lose() {

@@ -2,14 +2,16 @@
 // how many of these are held by calls that are open.
 //
 // Nobody sees the frames of the connection. What is known are the bytes that were received, and what its service counts
-// (PeerUse). The headers of a call are credited with the most that they can have taken, and a quiet connection with its
-// pings. So what remains is too little, never too much. Where a message is late, there is a second count, which is
-// never too little: what was received since some moment before its begin, less all whole messages.
+// (PeerUse). The headers of a call are credited with the most that they can have taken, a refused call with a window of
+// its message, and a quiet connection with its pings. So what remains is too little, never too much. Where a message is
+// late, there is a second count: what was received since some moment before its begin, less all whole messages. It is
+// too little only by what was under way at that moment, and became whole since then.
 //
 // Times are in milliseconds, of a clock that never goes back. Thread safety: one user at a time.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -49,6 +51,7 @@ struct CallCounts {
 struct PeerUse {
   std::uint64_t accounted_bytes = 0;  // what its whole messages, and the headers of its calls, account for at most
   std::uint64_t message_bytes = 0;    // the part of the messages, which is exact
+  std::uint64_t forgiven_bytes = 0;   // what calls may have brought, at most, that were refused and have ended
   std::uint64_t refused_calls = 0;    // that are open, and were refused for want of a place
   // Since when the call has lacked a message that has lacked it longest; kNever: none has for kLateMs.
   static constexpr std::int64_t kLateMs = 1000, kNever = -1;
@@ -67,7 +70,8 @@ class ConnectionAccount {
   ConnectionAccount(const ConnectionLimits* limits, const PeerUse& use, std::int64_t now_ms);
 
   // The service is asked for `use` before the system for `bytes`: then the bytes of those messages have been received.
-  void look(const PeerUse& use, const SocketBytes& bytes, std::int64_t now_ms);
+  // Of the bytes of refused calls, at most `forgivable` are forgiven. Returns how many were.
+  std::uint64_t look(const PeerUse& use, const SocketBytes& bytes, std::uint64_t forgivable, std::int64_t now_ms);
   // Inspects the calls, after a look at the same time. Returns the calls that were cancelled since the last inspection,
   // less those of before that have been answered since.
   double inspect(const CallCounts& calls, std::int64_t now_ms);
@@ -96,7 +100,8 @@ class ConnectionAccount {
   std::uint64_t held_by_late() const;
   // For how long that has taken to come.
   std::int64_t late_for_ms(std::int64_t now_ms) const { return now_ms - before_late_.taken_ms; }
-  // The late calls are told to end. Returns for how long some have been told so, and have not ended; 0: now.
+  // The late calls are told to end. When they have, what they held is gone. Returns for how long some have been told
+  // so, and have not ended; 0: now.
   std::int64_t tell_late(std::int64_t now_ms);
   // How many bytes that belong to no whole message have been there for a while.
   std::uint64_t lasting() const { return unused_least_.value(); }
@@ -122,6 +127,13 @@ class ConnectionAccount {
     std::uint64_t received = 0, message_bytes = 0;
   };
 
+  // Calls that were late were told to end.
+  struct Told {
+    std::int64_t at_ms = 0;
+    Sample before;  // any call that is not late
+    std::uint64_t held = 0;
+  };
+
   void sample(const Sample& now);
   std::uint64_t cancelled() const;
 
@@ -139,10 +151,10 @@ class ConnectionAccount {
   std::uint64_t received_ = 0, taken_ = 0;
   std::uint64_t unused_ = 0;
   Least unused_least_, refused_least_;
-  // Samples are taken while no message is late. So the first is before the begin of each call whose message is late
-  // now.
-  Sample before_late_, latest_;
-  std::optional<Sample> told_;  // when late calls were told to end that have not ended
+  // The newest first. The last is older than a message that is not late.
+  std::array<Sample, 3> samples_;
+  Sample before_late_;  // before the begin of each call whose message is late
+  std::optional<Told> told_;
 };
 
 }  // namespace kilokv::server

@@ -40,7 +40,7 @@ constexpr std::size_t kInspectionsMax = 32;
 // came. A cancelled call takes at least 20 bytes.
 constexpr std::uint64_t kBusyBytes = 8192, kVeryBusyBytes = std::uint64_t{4} << 20;
 constexpr std::int64_t kInspectMs = 250;
-// In this time, an address may lose ConnectionLimits::unread_bytes_max.
+// In this time, an address may lose ConnectionLimits::unread_bytes_max. It is forgiven as much for refused calls.
 constexpr double kLossSeconds = 10;
 constexpr std::int64_t kLoserMs = 1000;  // so long, what such an address holds is cut off
 constexpr std::int64_t kEndMs = 1000;    // so long, calls may take to end
@@ -104,7 +104,8 @@ Connections::Connections(Listener listener, ConnectionLimits limits, Callbacks c
       openings_(limits.opens_max, std::max(limits.opens_max, limits.connections_per_address_max)),
       cancels_(rate_of_address(limits.cancels_max), rate_of_address(limits.cancels_max)),
       losses_(static_cast<double>(limits.unread_bytes_max) / kLossSeconds,
-              static_cast<double>(limits.unread_bytes_max)) {
+              static_cast<double>(limits.unread_bytes_max)),
+      forgiven_(losses_) {
   KILOKV_CHECK(listeners_ && duplicates_ && stop_);
   KILOKV_CHECK(watch(listeners_.get(), stop_.get(), EPOLLIN));
   for (const Descriptor& socket : listener_.sockets) KILOKV_CHECK(watch(listeners_.get(), socket.get(), EPOLLIN));
@@ -169,25 +170,31 @@ void Connections::watch_connections() {
   while (watching_.load()) {
     const int count = ::epoll_wait(duplicates_.get(), events.data(), static_cast<int>(events.size()),
                                    hurries_ ? kHurriedLookMs : kLookMs);
-    const std::lock_guard lock(mutex_);
-    for (int i = 0; i < count; ++i) {
-      const epoll_event& event = events[static_cast<std::size_t>(i)];
-      on_event(event.data.fd, event.events);
+    {
+      const std::lock_guard lock(mutex_);
+      for (int i = 0; i < count; ++i) {
+        const epoll_event& event = events[static_cast<std::size_t>(i)];
+        on_event(event.data.fd, event.events);
+      }
+      const std::int64_t now = now_ms();
+      if (now - looked_at_ms_ >= (hurries_ ? kHurriedLookMs : kLookMs)) look(now);
     }
-    const std::int64_t now = now_ms();
-    if (now - looked_at_ms_ < (hurries_ ? kHurriedLookMs : kLookMs)) continue;
-    looked_at_ms_ = now;
-    hurries_ = false;
-    look_for_floods(now);
-    bound_taken(now);
-    bound_unfinished(now);
-    bound_late(now);
-    bound_refused(now);
-    cut_off_losers(now);
-    end_half_closed(now);
-    end_those_that_must();
-    report(now);
+    for (const auto& [peer, bytes] : std::exchange(late_, {})) callbacks_.end_late_calls(peer, bytes);  // many calls
   }
+}
+
+void Connections::look(std::int64_t now_ms) {
+  looked_at_ms_ = now_ms;
+  hurries_ = false;
+  look_for_floods(now_ms);
+  bound_taken(now_ms);
+  bound_unfinished(now_ms);
+  bound_late(now_ms);
+  bound_refused(now_ms);
+  cut_off_losers(now_ms);
+  end_half_closed(now_ms);
+  end_those_that_must();
+  report(now_ms);
 }
 
 void Connections::on_event(int descriptor, std::uint32_t events) {
@@ -306,7 +313,7 @@ void Connections::report(std::int64_t now_ms) {
 
 // The busiest connections are inspected. Where there are many connections, each look takes a part of them.
 void Connections::look_for_floods(std::int64_t now_ms) {
-  for (AddressRate* rate : {&openings_, &cancels_, &losses_}) rate->forget_quiet_ones(now_ms);
+  for (AddressRate* rate : {&openings_, &cancels_, &losses_, &forgiven_}) rate->forget_quiet_ones(now_ms);
   std::erase_if(penalties_, [now_ms](const auto& item) { return now_ms - item.second.cut_at_ms >= kPenaltyMs; });
   const auto parts = static_cast<std::uint32_t>(1 + connections_.size() / kLooksMax);
   const std::uint32_t part = looks_++ % parts;
@@ -409,14 +416,16 @@ void Connections::bound_late(std::int64_t now_ms) {
   std::uint64_t all = 0;
   for (const int number : largest_holders(&ConnectionAccount::held_by_late, &all)) {
     if (all <= limits_.unread_bytes_max) return;
+    hurries_ = true;
     Connection& connection = connections_.at(number);
     ConnectionAccount& account = connection.account;
     all -= account.held_by_late();
     look_at(&connection, now_ms);
     const std::uint64_t bytes = account.held_by_late();
     if (bytes == 0) continue;  // the messages have come
-    const double slow = static_cast<double>(limits_.unread_bytes_max) / (kLossSeconds * 1e3) *
-                        static_cast<double>(account.late_for_ms(now_ms));
+    const double of_address = static_cast<double>(limits_.unread_bytes_max) / (kLossSeconds * 1e3) *
+                              static_cast<double>(account.late_for_ms(now_ms));
+    const double slow = of_address / by_address_.at(connection.peer.address);
     const std::int64_t told_ms = account.tell_late(now_ms);
     if (told_ms >= kEndMs) {
       cut_off(number, now_ms, true,
@@ -426,7 +435,7 @@ void Connections::bound_late(std::int64_t now_ms) {
                !take_loss(connection.peer.address, grown(static_cast<std::uint64_t>(slow), bytes), now_ms)) {
       cut_off(number, now_ms, true, lost_too_much());
     } else {
-      callbacks_.end_late_calls(connection.peer.name, bytes);
+      late_.emplace_back(connection.peer.name, bytes);
     }
   }
 }
@@ -436,8 +445,11 @@ void Connections::cut_off_holders(Amount amount, std::uint64_t max, std::int64_t
   std::uint64_t all = 0;
   for (const int number : largest_holders(amount, &all)) {
     if (all <= max) return;
-    const std::uint64_t own = (connections_.at(number).account.*amount)();
-    all -= own;
+    Connection& connection = connections_.at(number);
+    all -= (connection.account.*amount)();
+    look_at(&connection, now_ms);
+    const std::uint64_t own = (connection.account.*amount)();
+    if (all + own <= max) return;
     cut_off(number, now_ms, true,
             "it has " + std::to_string(own) + what + ", and all connections together too many (--grpc-memory-max)");
   }
@@ -456,7 +468,11 @@ void Connections::bound_refused(std::int64_t now_ms) {
 
 void Connections::look_at(Connection* connection, std::int64_t now_ms) {
   const PeerUse use = callbacks_.use_of(connection->peer.name);  // before the bytes
-  connection->account.look(use, bytes_of(connection->descriptor.get()), now_ms);
+  const std::string& address = connection->peer.address;
+  const auto forgivable = static_cast<std::uint64_t>(forgiven_.left(address, now_ms));
+  const std::uint64_t forgiven =
+      connection->account.look(use, bytes_of(connection->descriptor.get()), forgivable, now_ms);
+  if (forgiven > 0) forgiven_.take(address, static_cast<double>(forgiven), now_ms);
 }
 
 // Unfinished messages may be many, and gone before anybody looks at them: their calls or connections end, or gRPC ends

@@ -35,6 +35,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "server/edge/address_rate.hpp"
@@ -108,6 +109,7 @@ class Connections {
   static Peer peer_of(const sockaddr_storage& peer);
   void accept_connections();
   void watch_connections();
+  void look(std::int64_t now_ms);
   bool accept_all(int listener);
   bool admit(int connection, Peer peer);
   void hand_over(int listener, Descriptor connection);
@@ -151,7 +153,7 @@ class Connections {
   std::unordered_map<int, Connection> connections_;  // by the duplicate's number
   std::unordered_map<std::string, std::uint32_t> by_address_;
   std::unordered_map<std::string, Penalty> penalties_;  // by address
-  AddressRate openings_, cancels_, losses_;             // connections, calls, bytes
+  AddressRate openings_, cancels_, losses_, forgiven_;  // connections, calls, bytes, bytes
   std::unordered_map<std::string, std::int64_t>
       losers_;  // addresses that have lost too much, and until when they count
   Report unreported_;
@@ -162,7 +164,8 @@ class Connections {
   bool hurries_ = false;  // all connections together have too much of something
   std::int64_t looked_at_ms_ = 0;
   std::uint32_t looks_ = 0;
-  std::vector<std::string> to_end_;  // peers whose connections end at the next look
+  std::vector<std::string> to_end_;                          // peers whose connections end at the next look
+  std::vector<std::pair<std::string, std::uint64_t>> late_;  // peers whose late calls end after this look, and bytes
 };
 
 }  // namespace kilokv::server

@@ -41,6 +41,8 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   AnswerStream* adopted_by_rpc() {
     self_ = shared_from_this();
     environment_->calls.add(this, self_);
+    // Those that are there are told when the server stops. This one may have come later.
+    if (environment_->gate.closed()) end_when_stopping(environment_->gate.get().status());
     return this;
   }
 
@@ -51,9 +53,13 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
     }
     on_gone();
   }
-  void end_late(const Status& status) final {
+  bool end_late(const Status& status) final {
     const std::lock_guard lock(mutex_);
-    if (!finished_) cut(status);
+    if (ended_late_) context_->TryCancel();
+    if (finished_ || closing()) return false;
+    ended_late_ = true;
+    cut(status);
+    return true;
   }
   const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
   // Not ok: the login was refused, and the stream ends at once.
@@ -86,8 +92,9 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
     if (!writing_) write_next();
   }
 
-  // Reads the next message. Requires: the last one has come.
+  // Reads the next message, unless the stream ends. Requires: the last one has come.
   void read(grpc::ByteBuffer* incoming) {
+    if (closing() || finished_) return;
     place_.await_message(weak_from_this());
     StartRead(incoming);
   }
@@ -166,6 +173,10 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   void on_timeout() final { context_->TryCancel(); }
 
   void OnDone() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_late_ = false;
+    }
     environment_->answers.unwatch(this);
     environment_->calls.remove(this);
     place_ = {};
@@ -207,6 +218,7 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   bool writing_ = false;
   bool cut_ = false;  // cancelled: nothing more reaches the client
   bool finished_ = false;
+  bool ended_late_ = false;             // and gRPC has not let go of the call
   std::optional<grpc::Status> finish_;  // the status to end with when the queue is empty
   std::shared_ptr<void> self_;
 };

@@ -13,6 +13,7 @@ namespace kilokv::server {
 
 void BatchCall::start() {
   if (!caller_.status.ok()) return fail(caller_.status.as_not_run());
+  const std::lock_guard lock(mutex_);
   read(&incoming_);
 }
 

@@ -22,8 +22,10 @@ namespace kilokv::server {
 
 class CallAccount {
  public:
-  explicit CallAccount(std::uint64_t bytes_max)
-      : limit_(bytes_max,
+  // `window_bytes`: what a client may send of a message that nobody reads.
+  CallAccount(std::uint64_t bytes_max, std::uint64_t window_bytes)
+      : window_bytes_(window_bytes),
+        limit_(bytes_max,
                {ErrorReason::calls_full, "calls", " bytes of open calls", "--calls-bytes-max", kRetryAfterUs},
                SharedLimit::kLittleBytes) {}
 
@@ -47,7 +49,7 @@ class CallAccount {
     ~Place() {
       if (connection_ == nullptr) return;
       message_came();
-      if (forgives_) connection_->accounted_bytes.fetch_add(kWindowBytes, std::memory_order_relaxed);
+      if (forgives_) connection_->forgiven_bytes.fetch_add(account_->window_bytes_, std::memory_order_relaxed);
       if (bytes_ > 0) {
         account_->limit_.release(client_->account(&Client::call_bytes), bytes_);
       } else {
@@ -73,8 +75,6 @@ class CallAccount {
       std::swap(client_, other.client_), std::swap(bytes_, other.bytes_);
       std::swap(awaits_, other.awaits_), std::swap(forgives_, other.forgives_);
     }
-    static constexpr std::uint64_t kWindowBytes = std::uint64_t{256} << 10;
-
     CallAccount* account_ = nullptr;
     std::shared_ptr<Client> connection_, client_;
     std::uint64_t bytes_ = 0;  // 0: the call was refused
@@ -105,6 +105,7 @@ class CallAccount {
   static constexpr std::uint64_t kCallBytes = 12288;
   static constexpr std::int64_t kRetryAfterUs = 1000000;  // by then, calls may have ended
 
+  const std::uint64_t window_bytes_;
   SharedLimit limit_;
 };
 

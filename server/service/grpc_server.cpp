@@ -26,8 +26,6 @@ void bound_connections(const ServiceOptions& options, grpc::ServerBuilder* build
   constexpr int kMetadataBytesMax = 8 << 10;
   constexpr int kKeepaliveMs = 60000, kKeepaliveTimeoutMs = 20000;
   constexpr int kPingIntervalMs = 5000;
-  constexpr std::uint64_t kAheadMemory = std::uint64_t{128} << 20;
-  constexpr int kAheadBytes = 256 << 10;
   for (const auto& [name, value] : {
            std::pair{GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsPerConnectionMax},
            std::pair{GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytesMax},
@@ -50,9 +48,9 @@ void bound_connections(const ServiceOptions& options, grpc::ServerBuilder* build
   }
   // gRPC lets a stream send ahead what its connection can carry, up to many MiB, also while nobody reads from the
   // stream. Where it has little memory, a few such streams would fill it.
-  if (options.grpc_memory_max < kAheadMemory) {
+  if (!options.windows_grow()) {
     builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-    builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kAheadBytes);
+    builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(options.ahead_bytes()));
   }
 }
 
@@ -152,6 +150,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
     const ConnectionUse use = logins->use_of(peer);
     return PeerUse{.accounted_bytes = use.accounted_bytes,
                    .message_bytes = use.message_bytes,
+                   .forgiven_bytes = use.forgiven_bytes,
                    .refused_calls = use.refused_calls,
                    .late_since_ms = use.late_since_ms};
   };

@@ -39,7 +39,7 @@ class HealthCheck final : public UnaryCall {
  private:
   void on_message(grpc::ByteBuffer* message) override {
     HealthCheckRequest request;
-    Status status = parse_message(message, Health::kRequestBytesMax, &request);
+    Status status = parse_short_message(message, Health::kRequestBytesMax, &request);
     if (status.ok() && !is_known(request.service())) {
       status = Status(StatusCode::not_found, ErrorReason::unknown_method,
                       "this server has no service \"" + short_line(request.service()) + '"');
@@ -83,7 +83,8 @@ class HealthWatch final : public AnswerStream {
   void OnReadDone(bool ok) override {
     place_.message_came();
     HealthCheckRequest request;
-    const Status status = ok ? parse_message(&incoming_, Health::kRequestBytesMax, &request) : no_message();
+    grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);  // it leaves gRPC's memory soon
+    const Status status = ok ? parse_short_message(&message, Health::kRequestBytesMax, &request) : no_message();
     if (status.ok() && is_known(request.service())) {
       health_->watch(std::static_pointer_cast<HealthWatch>(shared_from_this()));
       return tell();

@@ -152,9 +152,9 @@ std::vector<std::string> Logins::take_lost_connections() {
 }
 
 std::size_t Logins::end_late_calls(const std::string& peer, const Status& status) {
-  const auto calls = clients_.connection(peer)->awaited.late_calls(CallAccount::now_ms());
-  for (const auto& call : calls) call->end_late(status);
-  return calls.size();
+  std::size_t ended = 0;
+  for (const auto& call : clients_.late_calls(peer, CallAccount::now_ms())) ended += call->end_late(status) ? 1 : 0;
+  return ended;
 }
 
 void Logins::forget_connection(const std::string& peer) {

@@ -60,7 +60,7 @@ class Logins {
       : required_(options.login),
         with_certificates_(!options.tls.client_ca_file.empty()),
         connections_max_(options.connections_max),
-        calls_(options.calls_bytes_max),
+        calls_(options.calls_bytes_max, options.ahead_bytes()),
         gate_(gate) {}
 
   // Called once for each call, when its headers have come. The call has `place` from then on. If there is none, the

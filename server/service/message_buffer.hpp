@@ -24,13 +24,14 @@ inline Status no_message() {
       .as_not_run();
 }
 
-// Checks that a message of `bytes` is within --message-bytes-max.
-inline Status check_message_bytes(std::uint64_t bytes, std::uint64_t bytes_max) {
+// Checks that a message of `bytes` is within a limit. `setting`: empty if the limit has none.
+inline Status check_message_bytes(std::uint64_t bytes, std::uint64_t bytes_max,
+                                  const char* setting = "--message-bytes-max") {
   if (bytes <= bytes_max) return {};
   return Status::invalid({.field = "message",
                           .limit = std::to_string(bytes_max) + " bytes",
                           .actual = std::to_string(bytes) + " bytes",
-                          .setting = "--message-bytes-max"})
+                          .setting = setting})
       .because(ErrorReason::message_too_large);
 }
 
@@ -44,7 +45,14 @@ Status parse_message(grpc::ByteBuffer* buffer, std::uint64_t bytes_max, Message*
   return malformed(Message::descriptor());
 }
 
-// The same. The elements of a long message are counted before, because each can take many times its bytes.
+// The same for a message that is short by its nature: its limit has no setting.
+template <class Message>
+Status parse_short_message(grpc::ByteBuffer* buffer, std::uint64_t bytes_max, Message* message) {
+  if (Status status = check_message_bytes(buffer->Length(), bytes_max, ""); !status.ok()) return status;
+  return parse_message(buffer, bytes_max, message);
+}
+
+// The same as the first. The elements of a long message are counted before, because each can take many times its bytes.
 template <class Message>
 Status parse_message(grpc::ByteBuffer* buffer, std::uint64_t bytes_max, const ElementLimits& limits, Message* message) {
   if (const std::uint64_t bytes = buffer->Length(); bytes > kShortParseBytes && bytes <= bytes_max) {

@@ -72,6 +72,11 @@ struct ServiceOptions {
     return std::max(grpc_memory_max / 2, (kMessageSlack + 1) * message_bytes_max);
   }
 
+  // gRPC lets streams send ahead what their connections can carry.
+  bool windows_grow() const { return grpc_memory_max >= std::uint64_t{128} << 20; }
+  // What a usual client sends at most of a message that nobody reads.
+  std::uint64_t ahead_bytes() const { return windows_grow() ? message_bytes_max : std::uint64_t{256} << 10; }
+
   // Calls that were refused for want of a place, and whose clients do not take the error, of all connections together.
   // One takes up to 33 KiB.
   std::uint64_t refused_calls_max() const { return grpc_memory_max >> 17; }

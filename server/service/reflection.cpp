@@ -105,9 +105,9 @@ class ReflectionStream final : public AnswerStream {
     if (finished() || closing()) return;
     if (!ok) return finish_when_sent(grpc::Status::OK);
     ReflectionRequest request;
+    grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);
     kilokv::Status status = check_login();
-    if (status.ok()) status = check_length();
-    if (status.ok()) status = parse_message(&incoming_, kReflectionBytesMax, &request);
+    if (status.ok()) status = parse_short_message(&message, kReflectionBytesMax, &request);
     if (!status.ok()) return end_when_sent(status);
     write(serialize_message(reflect(request)));
   }
@@ -122,14 +122,6 @@ class ReflectionStream final : public AnswerStream {
     const Result<Database*> database = environment_->gate.get();
     if (!database.ok()) return database.status();
     return rights_at(*(*database)->access().latest(), *caller_.login, unix_us_now()).status();
-  }
-  kilokv::Status check_length() const {
-    if (incoming_.Length() <= kReflectionBytesMax) return {};
-    return kilokv::Status::invalid({.field = "message",
-                                    .limit = std::to_string(kReflectionBytesMax) + " bytes",
-                                    .actual = std::to_string(incoming_.Length()) + " bytes",
-                                    .setting = ""})
-        .because(ErrorReason::message_too_large);
   }
 
   grpc::ByteBuffer incoming_;  // while a read is in progress, gRPC fills it

@@ -20,6 +20,10 @@ UnaryCall* UnaryCall::adopted_by_rpc() {
 
 void UnaryCall::OnReadDone(bool ok) {
   if (ok) {
+    {
+      const std::lock_guard lock(mutex_);
+      has_message_ = true;
+    }
     place_.message_came();
     grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);
     if (!ended()) on_message(&message);
@@ -48,9 +52,23 @@ bool UnaryCall::answer(const grpc::ByteBuffer& bytes) {
 bool UnaryCall::end_with(const Status& status) {
   const std::lock_guard lock(mutex_);
   if (ended_) return false;
+  end_now(status);
+  return true;
+}
+
+void UnaryCall::end_now(const Status& status) {
   ended_ = true;
   environment_->answers.watch(this);  // a client can also leave an error untaken
   Finish(to_grpc(status, context_));
+}
+
+// A call whose message has come may run, so it may not be told that it did not. It has begun nothing before.
+bool UnaryCall::end_late(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  if (ended_late_) context_->TryCancel();
+  if (has_message_ || ended_) return false;
+  ended_late_ = true;
+  end_now(status.as_not_run());
   return true;
 }
 
@@ -64,6 +82,10 @@ void UnaryCall::OnCancel() {
 }
 
 void UnaryCall::OnDone() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_late_ = false;
+  }
   environment_->answers.unwatch(this);
   if (caller_.certificate != nullptr) environment_->calls.remove(this);
   environment_->answers.release(client_.get(), charged_bytes_);

@@ -36,9 +36,7 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
   void end_without_certificate(const Status& status) final {
     if (end_with(status)) on_gone();
   }
-  void end_late(const Status& status) final {
-    if (end_with(status.as_not_run())) on_gone();
-  }
+  bool end_late(const Status& status) final;
   const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
 
  protected:
@@ -73,8 +71,12 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
 
   CallContext* const context_;
   grpc::ByteBuffer incoming_, answer_;
+  void end_now(const Status& status);  // the caller holds mutex_
+
   mutable std::mutex mutex_;
+  bool has_message_ = false;
   bool ended_ = false;
+  bool ended_late_ = false;  // and gRPC has not let go of the call
   std::uint64_t charged_bytes_ = 0;
   std::shared_ptr<void> self_;
 };

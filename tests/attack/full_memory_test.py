@@ -6,6 +6,8 @@
     honest        the load tester, as fast as it can, with three forms of requests at once, on as many accounts as fit
     unfinished    messages that lack their end, and what they do to others
     hidden        the same, while each connection also makes short calls that succeed
+    hidden_well   the same with many short calls, whose headers may have been long
+    hidden_wrong  the same with short calls of a method that the server does not have
     silent        calls whose messages do not come, with long headers
     slow          sessions whose first message comes slowly and never ends, while their connections make short calls
     slow_check    the same with health checks, which need no login
@@ -158,7 +160,7 @@ def changed_images():
 
 
 def hold_back(endpoint, stopping, ended, connections, calls, address=ATTACKER, part=None, headers=(), short_calls=0,
-              indexed=False, path="ExecuteBatch"):
+              short_path="Get", indexed=False, path="ExecuteBatch"):
     """Calls whose messages lack the last byte, so that gRPC keeps the rest; or this part of a message alone.
     Calls that end are begun again. `short_calls`: each connection also makes so many short calls, 20 times a second. `indexed`: headers are sent once."""
     if part is None:
@@ -184,7 +186,7 @@ def hold_back(endpoint, stopping, ended, connections, calls, address=ATTACKER, p
             for caller in callers:
                 try:
                     for _ in range(short_calls):
-                        caller.call("Get", http2.bytes_field(1, b"key"))
+                        caller.call(short_path, http2.bytes_field(1, b"key"))
                 except OSError:
                     pass  # it is removed below
         writers = [caller for caller in callers if caller.wants_to_write()]
@@ -495,7 +497,7 @@ def main():
     parser.add_argument("--lease", type=int, default=3600, help="seconds of the sessions' leases")
     parser.add_argument("--strict", action="store_true", help="look again after 30 s")
     parser.add_argument("--accounts-max", type=int, default=20000000, help="most accounts of the honest load")
-    parser.add_argument("--only", choices=("everything", "honest", "unfinished", "hidden", "hidden_well", "silent", "silent_short", "health", "slow", "slow_check", "slow_long"), help="one attack")
+    parser.add_argument("--only", choices=("everything", "honest", "unfinished", "hidden", "hidden_well", "hidden_wrong", "silent", "silent_short", "health", "slow", "slow_check", "slow_long"), help="one attack")
     options = parser.parse_args()
     if options.limit:
         os.environ["KILOKV_MEMORY_LIMIT"] = options.limit
@@ -505,6 +507,7 @@ def main():
                "hidden": lambda: held_back("hidden", options.seconds, calls=4, short_calls=1),
                "hidden_well": lambda: held_back("hidden_well", options.seconds, connections=8, calls=1, short_calls=50,
                                                 headers=FIVE_TIMES, indexed=True, seen=LATE),
+               "hidden_wrong": lambda: held_back("hidden_wrong", options.seconds, calls=4, short_calls=10, short_path="Wrong"),
                "silent": lambda: held_back("silent", options.seconds, calls=1000, part=b"", headers=LONG_HEADERS),
                "silent_short": lambda: held_back("silent_short", options.seconds, connections=240, calls=500, part=b"",
                                                  indexed=True),

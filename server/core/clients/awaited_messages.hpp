@@ -21,8 +21,10 @@ class AwaitingCall {
   AwaitingCall(const AwaitingCall&) = delete;
   AwaitingCall& operator=(const AwaitingCall&) = delete;
 
-  // Its message is late, and the server wants the memory. The call ends with `status`. May be called again.
-  virtual void end_late(const Status& status) = 0;
+  // Its message is late, and the server wants the memory. The call ends with `status`, unless the message has come
+  // meanwhile. If it has ended before, and its client does not take the end, it is cancelled. Returns whether it ends
+  // now.
+  virtual bool end_late(const Status& status) = 0;
 
  protected:
   AwaitingCall() = default;

@@ -61,8 +61,9 @@ struct Client {
   Held undecoded_bytes{of_address(&Client::undecoded_bytes)}, answer_bytes{of_address(&Client::answer_bytes)};
 
   // Where the client is one connection: what its whole messages and the headers of its calls account for at most; the
-  // part of the messages; its open calls that were refused for want of a place; and those that lack a message.
-  std::atomic<std::uint64_t> accounted_bytes{0}, message_bytes{0}, refused_calls{0};
+  // part of the messages; what calls may have brought that were refused unread, and have ended; its open calls that
+  // were refused for want of a place; and those that lack a message.
+  std::atomic<std::uint64_t> accounted_bytes{0}, message_bytes{0}, forgiven_bytes{0}, refused_calls{0};
   AwaitedMessages awaited;
 
   // Its requests in the queue. Only Turns uses it, with its lock.

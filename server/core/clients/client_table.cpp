@@ -28,17 +28,24 @@ std::shared_ptr<Client> ClientTable::connection(const std::string& peer) {
   return client;
 }
 
+std::shared_ptr<Client> ClientTable::find(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = clients_.find(name);
+  return found == clients_.end() ? nullptr : found->second.client;
+}
+
+std::vector<std::shared_ptr<AwaitingCall>> ClientTable::late_calls(const std::string& peer, std::int64_t now_ms) {
+  const std::shared_ptr<Client> client = find(peer);
+  if (client == nullptr) return {};
+  return client->awaited.late_calls(now_ms);
+}
+
 ConnectionUse ClientTable::use_of(const std::string& peer, std::int64_t now_ms) {
-  std::shared_ptr<Client> client;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = clients_.find(peer);
-    if (found == clients_.end()) return {};
-    client = found->second.client;
-  }
+  const std::shared_ptr<Client> client = find(peer);
+  if (client == nullptr) return {};
   const auto now = [](const std::atomic<std::uint64_t>& number) { return number.load(std::memory_order_relaxed); };
-  return {now(client->accounted_bytes), now(client->message_bytes), now(client->refused_calls),
-          client->awaited.late_since_ms(now_ms)};
+  return {now(client->accounted_bytes), now(client->message_bytes), now(client->forgiven_bytes),
+          now(client->refused_calls), client->awaited.late_since_ms(now_ms)};
 }
 
 // The name of an address is never that of a connection, because it has no port.

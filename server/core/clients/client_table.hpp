@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "server/core/clients/client.hpp"
 
@@ -20,7 +21,7 @@ namespace kilokv::server {
 
 // What the calls of a connection use, as its client counts it.
 struct ConnectionUse {
-  std::uint64_t accounted_bytes = 0, message_bytes = 0;
+  std::uint64_t accounted_bytes = 0, message_bytes = 0, forgiven_bytes = 0;
   std::uint64_t refused_calls = 0;
   std::int64_t late_since_ms = AwaitedMessages::kNever;
 };
@@ -39,6 +40,8 @@ class ClientTable {
   std::shared_ptr<Client> connection(const std::string& peer);
   // When the table forgets the connection, the bytes begin again with 0. It keeps a connection with an open call.
   ConnectionUse use_of(const std::string& peer, std::int64_t now_ms);
+  // Its calls whose messages are late.
+  std::vector<std::shared_ptr<AwaitingCall>> late_calls(const std::string& peer, std::int64_t now_ms);
   // The name of the address of a peer. A peer that is neither of IPv4 nor of IPv6 has a name of its own.
   static std::string address_of(const std::string& peer);
   // How many it knows.
@@ -53,6 +56,7 @@ class ClientTable {
     bool has_called = false;  // since the last sweep
   };
   Known& known(const std::string& name, bool is_connection);
+  std::shared_ptr<Client> find(const std::string& name);  // null: not known
   void sweep();
 
   std::mutex mutex_;

@@ -73,6 +73,7 @@ class ConnectionsTest : public testing::Test {
       return PeerUse{.accounted_bytes =
                          accounts_for_all_.load() ? accounted_.fetch_add(std::uint64_t{1} << 32) : accounted_.load(),
                      .message_bytes = message_bytes_.load(),
+                     .forgiven_bytes = forgives_all_.load() ? forgiven_.fetch_add(std::uint64_t{1} << 32) : 0,
                      .refused_calls = refused_calls_.load(),
                      .late_since_ms = late_since_ms_.load()};
     };
@@ -164,6 +165,8 @@ class ConnectionsTest : public testing::Test {
   std::atomic<std::uint64_t> inspections_{0};
   std::atomic<bool> accounts_for_all_{true};  // all bytes are of whole messages, and not only those in `accounted_`
   std::atomic<std::uint64_t> accounted_{0};
+  std::atomic<bool> forgives_all_{false};  // all bytes may be of calls that were refused
+  std::atomic<std::uint64_t> forgiven_{0};
   std::atomic<std::uint64_t> refused_calls_{0};               // of each connection
   std::atomic<std::int64_t> late_since_ms_{PeerUse::kNever};  // likewise
   std::atomic<std::uint64_t> message_bytes_{0};
@@ -249,6 +252,8 @@ TEST(AddressRateTest, ComesBackWithTime) {
   EXPECT_FALSE(rate.take("b", 21, 500));
   EXPECT_TRUE(rate.take("b", 20, 500)) << "what was refused did not count";
   EXPECT_FALSE(rate.take("b", 1, 500));
+  EXPECT_EQ(rate.left("b", 600), 1);
+  EXPECT_EQ(rate.left("c", 600), 20);
   rate.forget_quiet_ones(2499);
   EXPECT_EQ(rate.addresses(), 2u);
   EXPECT_TRUE(rate.take("a", 5, 2499));
@@ -633,6 +638,19 @@ TEST_F(FloodTest, WholeMessagesAreNotHeldByThoseThatAreLate) {
   }
   EXPECT_EQ(connections_->counts().cut_off, 0u);
   EXPECT_TRUE(ended_calls().empty());
+}
+
+// Short calls that are refused do not hide long messages of others for long.
+TEST_F(FloodTest, AnAddressIsNotForgivenMuchForRefusedCalls) {
+  forgives_all_ = true;
+  start(limits(10, 10));
+  find({.started = 6, .answered = 1});
+  std::vector<Descriptor> clients;
+  connect_many(3, &clients);
+  for (const Descriptor& client : clients) ASSERT_TRUE(send(client, kUnreadBytesMax / 2));
+  look(clients[0]);
+  EXPECT_EQ(connections_->counts().cut_off, 0u) << "half of it was forgiven, and the rest is not too much";
+  EXPECT_TRUE(is_cut(clients[0]));
 }
 
 TEST_F(FloodTest, RefusedCallsWhoseErrorsAreNotTakenHaveABound) {
