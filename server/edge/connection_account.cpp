@@ -11,6 +11,8 @@ constexpr std::uint64_t kConnectionBytes = std::uint64_t{1} << 20;
 constexpr std::int64_t kStuckMs = 300;
 // Pings go on for days. A client that takes long answers sends frames about its windows.
 constexpr std::uint64_t kForgivenPerMs = 16, kForgivenPartOfTaken = 16;
+// After so long without a tell, one begins anew.
+constexpr std::int64_t kForgottenMs = 500;
 constexpr std::int64_t kSampleMs = 600;
 static_assert(2 * kSampleMs > PeerUse::kLateMs);  // two of them lie between the first sample and the last
 
@@ -34,13 +36,12 @@ std::uint64_t ConnectionAccount::look(const PeerUse& use, const SocketBytes& byt
                                       std::int64_t now_ms) {
   const PeerUse before = std::exchange(use_, use);
   const std::uint64_t used = grown_or_begun(before.accounted_bytes, use.accounted_bytes);
-  const Sample now{now_ms, received_, use.message_bytes};
   if (use.message_bytes < before.message_bytes) {  // counted from the begin again, so there is no call
-    before_late_ = now;
-    samples_.fill(now);
+    before_late_ = {now_ms, received_, use.message_bytes};
+    samples_.fill(before_late_);
     told_.reset();
   } else {
-    sample(now);
+    sample({looked_ms_, received_, before.message_bytes});
   }
   unused_ += grown(received_, bytes.received);
   const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(looked_ms_, now_ms));
@@ -95,20 +96,26 @@ std::uint64_t ConnectionAccount::held_by_late() const {
 }
 
 std::int64_t ConnectionAccount::tell_late(std::int64_t now_ms) {
-  if (!told_) told_ = Told{now_ms, samples_.back(), held_by_late()};
+  if (!told_ || now_ms - told_->last_ms > kForgottenMs) {
+    const Sample& before = samples_.back();
+    const std::uint64_t whole = grown(before_late_.message_bytes, before.message_bytes);
+    told_ = Told{now_ms, now_ms, before, grown(whole, grown(before_late_.received, before.received))};
+  }
+  told_->last_ms = now_ms;
   return now_ms - told_->at_ms;
 }
 
-void ConnectionAccount::sample(const Sample& now) {
+// `last`: what the look before this one has seen.
+void ConnectionAccount::sample(const Sample& last) {
   const bool is_late = use_.late_since_ms != PeerUse::kNever;
   // Those that were told to end have ended. Others may be late by now.
   if (told_ && (!is_late || use_.late_since_ms > told_->at_ms - PeerUse::kLateMs)) {
     unused_ -= std::min(unused_, told_->held);
     before_late_ = std::exchange(told_, std::nullopt)->before;
   }
-  if (now.taken_ms - samples_.front().taken_ms >= kSampleMs) {
+  if (last.taken_ms - samples_.front().taken_ms >= kSampleMs) {
     std::rotate(samples_.begin(), samples_.end() - 1, samples_.end());
-    samples_.front() = now;
+    samples_.front() = last;
   }
   if (!is_late && before_late_.taken_ms < samples_.back().taken_ms) before_late_ = samples_.back();
 }

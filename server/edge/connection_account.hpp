@@ -100,8 +100,8 @@ class ConnectionAccount {
   std::uint64_t held_by_late() const;
   // For how long that has taken to come.
   std::int64_t late_for_ms(std::int64_t now_ms) const { return now_ms - before_late_.taken_ms; }
-  // The late calls are told to end. When they have, what they held is gone. Returns for how long some have been told
-  // so, and have not ended; 0: now.
+  // The late calls are told to end. When they have, most of what they held is gone. Returns for how long some have been
+  // told so again and again, and have not ended; 0: now.
   std::int64_t tell_late(std::int64_t now_ms);
   // How many bytes that belong to no whole message have been there for a while.
   std::uint64_t lasting() const { return unused_least_.value(); }
@@ -129,12 +129,12 @@ class ConnectionAccount {
 
   // Calls that were late were told to end.
   struct Told {
-    std::int64_t at_ms = 0;
-    Sample before;  // any call that is not late
-    std::uint64_t held = 0;
+    std::int64_t at_ms = 0, last_ms = 0;
+    Sample before;           // each call that was not late then
+    std::uint64_t held = 0;  // came before that
   };
 
-  void sample(const Sample& now);
+  void sample(const Sample& last);
   std::uint64_t cancelled() const;
 
   const ConnectionLimits* limits_;

@@ -179,7 +179,7 @@ void Connections::watch_connections() {
       const std::int64_t now = now_ms();
       if (now - looked_at_ms_ >= (hurries_ ? kHurriedLookMs : kLookMs)) look(now);
     }
-    for (const auto& [peer, bytes] : std::exchange(late_, {})) callbacks_.end_late_calls(peer, bytes);  // many calls
+    for (const Late& late : std::exchange(late_, {})) callbacks_.end_late_calls(late);  // many calls
   }
 }
 
@@ -413,6 +413,10 @@ void Connections::bound_unfinished(std::int64_t now_ms) {
 // The same for calls whose messages are late. What a connection received since then may be the headers of its other
 // calls, so the calls end, and not the connection. What came faster than an address may lose counts as lost.
 void Connections::bound_late(std::int64_t now_ms) {
+  std::unordered_map<std::string, std::uint32_t> sharers;  // connections with late calls, by address
+  for (const auto& [number, connection] : connections_) {
+    if (connection.account.held_by_late() > 0) ++sharers[connection.peer.address];
+  }
   std::uint64_t all = 0;
   for (const int number : largest_holders(&ConnectionAccount::held_by_late, &all)) {
     if (all <= limits_.unread_bytes_max) return;
@@ -425,7 +429,7 @@ void Connections::bound_late(std::int64_t now_ms) {
     if (bytes == 0) continue;  // the messages have come
     const double of_address = static_cast<double>(limits_.unread_bytes_max) / (kLossSeconds * 1e3) *
                               static_cast<double>(account.late_for_ms(now_ms));
-    const double slow = of_address / by_address_.at(connection.peer.address);
+    const double slow = of_address / std::max(sharers[connection.peer.address], 1u);
     const std::int64_t told_ms = account.tell_late(now_ms);
     if (told_ms >= kEndMs) {
       cut_off(number, now_ms, true,
@@ -435,7 +439,7 @@ void Connections::bound_late(std::int64_t now_ms) {
                !take_loss(connection.peer.address, grown(static_cast<std::uint64_t>(slow), bytes), now_ms)) {
       cut_off(number, now_ms, true, lost_too_much());
     } else {
-      late_.emplace_back(connection.peer.name, bytes);
+      late_.push_back({connection.peer.name, bytes, /*is_again=*/told_ms >= kEndMs / 2});
     }
   }
 }
@@ -450,6 +454,7 @@ void Connections::cut_off_holders(Amount amount, std::uint64_t max, std::int64_t
     look_at(&connection, now_ms);
     const std::uint64_t own = (connection.account.*amount)();
     if (all + own <= max) return;
+    if (own == 0) continue;  // its calls have ended meanwhile
     cut_off(number, now_ms, true,
             "it has " + std::to_string(own) + what + ", and all connections together too many (--grpc-memory-max)");
   }

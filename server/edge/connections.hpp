@@ -35,7 +35,6 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "server/edge/address_rate.hpp"
@@ -59,6 +58,12 @@ class Connections {
     std::uint64_t refused = 0, cut_off = 0;  // since the last report
     std::string address, why;                // of the last of them
   };
+  // Those calls of a peer must end that have lacked a message for long.
+  struct Late {
+    std::string peer;
+    std::uint64_t bytes = 0;  // what they may hold
+    bool is_again = false;    // they have been told so for a while, and have not ended
+  };
   // Peers are named as gRPC names them: "ipv4:127.0.0.1:1234". The looking thread calls all but hand_over. The
   // accepting one calls `use_of`, too.
   struct Callbacks {
@@ -69,8 +74,7 @@ class Connections {
     std::function<PeerUse(const std::string& peer)> use_of;
     // The peers whose connections must end. They end a moment later, so that answers that are on their way arrive.
     std::function<std::vector<std::string>()> take_ended = [] { return std::vector<std::string>(); };
-    // Ends those calls of this peer that have lacked a message for long. `bytes`: what they may hold.
-    std::function<void(const std::string& peer, std::uint64_t bytes)> end_late_calls;
+    std::function<void(const Late& late)> end_late_calls;
     // The connection of this peer is not open any more.
     std::function<void(const std::string& peer)> on_end = [](const std::string&) {};
     // The number of open connections has changed. Any thread of this class calls it.
@@ -164,8 +168,8 @@ class Connections {
   bool hurries_ = false;  // all connections together have too much of something
   std::int64_t looked_at_ms_ = 0;
   std::uint32_t looks_ = 0;
-  std::vector<std::string> to_end_;                          // peers whose connections end at the next look
-  std::vector<std::pair<std::string, std::uint64_t>> late_;  // peers whose late calls end after this look, and bytes
+  std::vector<std::string> to_end_;  // peers whose connections end at the next look
+  std::vector<Late> late_;           // told after this look
 };
 
 }  // namespace kilokv::server

@@ -42,7 +42,10 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
     self_ = shared_from_this();
     environment_->calls.add(this, self_);
     // Those that are there are told when the server stops. This one may have come later.
-    if (environment_->gate.closed()) end_when_stopping(environment_->gate.get().status());
+    if (environment_->gate.closed()) {
+      place_.forgive_message();
+      end_when_stopping(environment_->gate.get().status().as_not_run());
+    }
     return this;
   }
 
@@ -53,12 +56,12 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
     }
     on_gone();
   }
-  bool end_late(const Status& status) final {
+  bool end_late(const Status& status, bool is_again) final {
     const std::lock_guard lock(mutex_);
-    if (ended_late_) context_->TryCancel();
-    if (finished_ || closing()) return false;
-    ended_late_ = true;
-    cut(status);
+    const bool ends = finished_ || closing();
+    if (ends && !done_ && is_again) context_->TryCancel();
+    if (ends || !awaits_message_) return false;
+    cut(as_late(status));
     return true;
   }
   const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
@@ -95,9 +98,20 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   // Reads the next message, unless the stream ends. Requires: the last one has come.
   void read(grpc::ByteBuffer* incoming) {
     if (closing() || finished_) return;
+    awaits_message_ = true;
     place_.await_message(weak_from_this());
     StartRead(incoming);
   }
+  // The read has ended. Called without the mutex.
+  void read_ended() {
+    {
+      const std::lock_guard lock(mutex_);
+      awaits_message_ = false;
+    }
+    place_.message_came();
+  }
+  // The status of a call whose message is late.
+  virtual Status as_late(const Status& status) const { return status; }
 
   // Ends the RPC with `status` when everything queued has been sent. Later calls change nothing.
   void finish_when_sent(grpc::Status status) {
@@ -175,7 +189,7 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   void OnDone() override {
     {
       const std::lock_guard lock(mutex_);
-      ended_late_ = false;
+      done_ = true;
     }
     environment_->answers.unwatch(this);
     environment_->calls.remove(this);
@@ -218,7 +232,8 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   bool writing_ = false;
   bool cut_ = false;  // cancelled: nothing more reaches the client
   bool finished_ = false;
-  bool ended_late_ = false;             // and gRPC has not let go of the call
+  bool done_ = false;  // gRPC has let go of the call
+  bool awaits_message_ = false;
   std::optional<grpc::Status> finish_;  // the status to end with when the queue is empty
   std::shared_ptr<void> self_;
 };

@@ -19,7 +19,7 @@ void BatchCall::start() {
 
 void BatchCall::OnReadDone(bool ok) {
   if (!ok) return fail(no_message());
-  place_.message_came();
+  read_ended();
   grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);
   const auto self = std::static_pointer_cast<BatchCall>(shared_from_this());
   const Status refused = environment_->decode_by(client_, &message, [self](grpc::ByteBuffer* taken) {

@@ -26,6 +26,7 @@ class BatchCall final : public AnswerStream, public ResponseSink {
   void OnReadDone(bool ok) override;
   Status try_start(grpc::ByteBuffer* message);
   void on_gone() override { requests_.abandon(); }
+  Status as_late(const Status& status) const override { return status.as_not_run(); }  // it has only one message
 
   grpc::ByteBuffer incoming_;
   bool as_columns_ = false;

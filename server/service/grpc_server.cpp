@@ -154,8 +154,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
                    .refused_calls = use.refused_calls,
                    .late_since_ms = use.late_since_ms};
   };
-  callbacks.end_late_calls = [service](const std::string& peer, std::uint64_t bytes) {
-    service->end_late_calls(peer, bytes);
+  callbacks.end_late_calls = [service](const Connections::Late& late) {
+    service->end_late_calls(late.peer, late.bytes, late.is_again);
   };
   callbacks.take_ended = [logins] { return logins->take_lost_connections(); };
   callbacks.on_end = [logins](const std::string& peer) { logins->forget_connection(peer); };

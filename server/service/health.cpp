@@ -81,7 +81,7 @@ class HealthWatch final : public AnswerStream {
 
  private:
   void OnReadDone(bool ok) override {
-    place_.message_came();
+    read_ended();
     HealthCheckRequest request;
     grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);  // it leaves gRPC's memory soon
     const Status status = ok ? parse_short_message(&message, Health::kRequestBytesMax, &request) : no_message();

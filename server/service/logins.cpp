@@ -151,9 +151,11 @@ std::vector<std::string> Logins::take_lost_connections() {
   return std::exchange(lost_, {});
 }
 
-std::size_t Logins::end_late_calls(const std::string& peer, const Status& status) {
+std::size_t Logins::end_late_calls(const std::string& peer, const Status& status, bool is_again) {
   std::size_t ended = 0;
-  for (const auto& call : clients_.late_calls(peer, CallAccount::now_ms())) ended += call->end_late(status) ? 1 : 0;
+  for (const auto& call : clients_.late_calls(peer, CallAccount::now_ms())) {
+    if (call->end_late(status, is_again)) ++ended;
+  }
   return ended;
 }
 

@@ -81,7 +81,7 @@ class Logins {
   std::vector<std::string> take_lost_connections();
   void forget_connection(const std::string& peer);
   // Ends the calls of a connection whose messages are late. Returns their number.
-  std::size_t end_late_calls(const std::string& peer, const Status& status);
+  std::size_t end_late_calls(const std::string& peer, const Status& status, bool is_again);
   // What the calls of a connection use (ClientTable::use_of).
   ConnectionUse use_of(const std::string& peer) { return clients_.use_of(peer, CallAccount::now_ms()); }
 

@@ -100,8 +100,8 @@ class ReflectionStream final : public AnswerStream {
 
  private:
   void OnReadDone(bool ok) override {
+    read_ended();
     const std::lock_guard lock(mutex_);
-    place_.message_came();
     if (finished() || closing()) return;
     if (!ok) return finish_when_sent(grpc::Status::OK);
     ReflectionRequest request;

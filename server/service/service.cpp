@@ -592,7 +592,7 @@ void KiloKvService::end_without_login(const Database& database) {
   environment_.logins.find_lost_connections(*table);
 }
 
-void KiloKvService::end_late_calls(const std::string& peer, std::uint64_t bytes) {
+void KiloKvService::end_late_calls(const std::string& peer, std::uint64_t bytes, bool is_again) {
   constexpr std::int64_t kAgainUs = 1000000;
   const KStatus status = KStatus::exhausted(
       ErrorReason::calls_full,
@@ -602,7 +602,7 @@ void KiloKvService::end_late_calls(const std::string& peer, std::uint64_t bytes)
        .actual = "a message that has not come for a second, on a connection that may hold " + std::to_string(bytes),
        .setting = "--grpc-memory-max"},
       kAgainUs);
-  const std::uint64_t ended = environment_.logins.end_late_calls(peer, status);
+  const std::uint64_t ended = environment_.logins.end_late_calls(peer, status, is_again);
   if (ended == 0) return;
   if (const std::uint64_t times = late_calls_.count()) {
     spdlog::warn("kilokvd ended calls whose messages were late times={} last_peer={} last_ended={} reason=\"{}\"",

@@ -60,7 +60,7 @@ class KiloKvService final : public grpc::CallbackGenericService {
   // second.
   void end_without_certificate(const CertificateCheck& check);
   // Ends the calls of this peer whose messages are late. `bytes`: what they may hold of these.
-  void end_late_calls(const std::string& peer, std::uint64_t bytes);
+  void end_late_calls(const std::string& peer, std::uint64_t bytes, bool is_again);
   // What the health check answers. Any thread.
   void set_serving(bool serving) { health_.set_serving(serving); }
   CallEnvironment* environment() { return &environment_; }

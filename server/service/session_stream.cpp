@@ -117,7 +117,7 @@ void SessionStream::end_without_login(const AccessTable& table) {
 }
 
 void SessionStream::OnReadDone(bool ok) {
-  place_.message_came();
+  read_ended();
   if (!ok) return handled(true);
   const auto self = std::static_pointer_cast<SessionStream>(shared_from_this());
   grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);

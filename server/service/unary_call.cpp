@@ -63,11 +63,10 @@ void UnaryCall::end_now(const Status& status) {
 }
 
 // A call whose message has come may run, so it may not be told that it did not. It has begun nothing before.
-bool UnaryCall::end_late(const Status& status) {
+bool UnaryCall::end_late(const Status& status, bool is_again) {
   const std::lock_guard lock(mutex_);
-  if (ended_late_) context_->TryCancel();
+  if (ended_ && !done_ && is_again) context_->TryCancel();
   if (has_message_ || ended_) return false;
-  ended_late_ = true;
   end_now(status.as_not_run());
   return true;
 }
@@ -84,7 +83,7 @@ void UnaryCall::OnCancel() {
 void UnaryCall::OnDone() {
   {
     const std::lock_guard lock(mutex_);
-    ended_late_ = false;
+    done_ = true;
   }
   environment_->answers.unwatch(this);
   if (caller_.certificate != nullptr) environment_->calls.remove(this);

@@ -36,7 +36,7 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
   void end_without_certificate(const Status& status) final {
     if (end_with(status)) on_gone();
   }
-  bool end_late(const Status& status) final;
+  bool end_late(const Status& status, bool is_again) final;
   const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
 
  protected:
@@ -76,7 +76,7 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
   mutable std::mutex mutex_;
   bool has_message_ = false;
   bool ended_ = false;
-  bool ended_late_ = false;  // and gRPC has not let go of the call
+  bool done_ = false;  // gRPC has let go of the call
   std::uint64_t charged_bytes_ = 0;
   std::shared_ptr<void> self_;
 };

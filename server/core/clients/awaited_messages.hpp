@@ -22,9 +22,9 @@ class AwaitingCall {
   AwaitingCall& operator=(const AwaitingCall&) = delete;
 
   // Its message is late, and the server wants the memory. The call ends with `status`, unless the message has come
-  // meanwhile. If it has ended before, and its client does not take the end, it is cancelled. Returns whether it ends
-  // now.
-  virtual bool end_late(const Status& status) = 0;
+  // meanwhile. `is_again`: it was told so a while ago. If its client has not taken the end since then, it is cancelled.
+  // Returns whether it ends now.
+  virtual bool end_late(const Status& status, bool is_again) = 0;
 
  protected:
   AwaitingCall() = default;

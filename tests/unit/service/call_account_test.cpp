@@ -95,7 +95,7 @@ TEST_F(CallAccountTest, WhatARefusedCallSentIsForgivenWhenItEnds) {
 }
 
 struct FakeCall : AwaitingCall {
-  bool end_late(const Status& status) override {
+  bool end_late(const Status& status, bool /*is_again*/) override {
     ended = status.message();
     return true;
   }
@@ -109,7 +109,7 @@ TEST(AwaitedMessagesTest, AMessageIsLateAfterASecond) {
   EXPECT_EQ(awaited.late_since_ms(10999), AwaitedMessages::kNever);
   EXPECT_TRUE(awaited.late_calls(10999).empty());
   EXPECT_EQ(awaited.late_since_ms(11000), 10000);
-  for (const auto& call : awaited.late_calls(11599)) call->end_late(Status(StatusCode::cancelled, "late"));
+  for (const auto& call : awaited.late_calls(11599)) call->end_late(Status(StatusCode::cancelled, "late"), false);
   EXPECT_EQ(first->ended, "late");
   EXPECT_EQ(second->ended, "");
   awaited.end(of_first);
