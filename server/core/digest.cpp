@@ -31,6 +31,7 @@ class DigestWriter {
 
   void put_bytes(std::string_view bytes) {
     put(bytes.size());
+    if (bytes.empty()) return;  // there may be no pointer, either
     if (bytes.size() == kUsualKeyBytes) {
       make_room(kUsualKeyBytes);
       copy(bytes.data(), kUsualKeyBytes);  // the compiler inlines this copy
