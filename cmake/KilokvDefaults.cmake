@@ -39,7 +39,7 @@ if(KILOKV_SANITIZE)
   # What a sanitizer finds ends the program: a test fails by it.
   add_compile_options("$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-fsanitize=${KILOKV_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   add_link_options(-fsanitize=${KILOKV_SANITIZE})
-  # GCC takes what its sanitizers add for uses of values that were never set.
+  # GCC 12 warns of values that are set, because it does not see through the code that a sanitizer adds.
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
   if(KILOKV_SANITIZE MATCHES "undefined")
     # The shared library writes its reports to standard error alone, whatever UBSAN_OPTIONS say.

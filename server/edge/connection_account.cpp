@@ -17,7 +17,7 @@ constexpr std::int64_t kSampleMs = 600;
 static_assert(2 * kSampleMs > PeerUse::kLateMs);  // two of them lie between the first sample and the last
 
 std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(now, before); }
-// Of a number that may begin again with 0.
+// The same for a number that may begin again with 0.
 std::uint64_t grown_or_begun(std::uint64_t before, std::uint64_t now) { return now >= before ? now - before : now; }
 
 }  // namespace

@@ -70,7 +70,7 @@ class ConnectionAccount {
   ConnectionAccount(const ConnectionLimits* limits, const PeerUse& use, std::int64_t now_ms);
 
   // The service is asked for `use` before the system for `bytes`: then the bytes of those messages have been received.
-  // Of the bytes of refused calls, at most `forgivable` are forgiven. Returns how many were.
+  // At most `forgivable` bytes of refused calls are forgiven. Returns how many were.
   std::uint64_t look(const PeerUse& use, const SocketBytes& bytes, std::uint64_t forgivable, std::int64_t now_ms);
   // Inspects the calls, after a look at the same time. Returns the calls that were cancelled since the last inspection,
   // less those of before that have been answered since.

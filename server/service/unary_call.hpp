@@ -68,11 +68,10 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
   void OnCancel() final;
   void OnDone() final;
   void on_timeout() final { context_->TryCancel(); }
+  void end_now(const Status& status);  // the caller holds mutex_
 
   CallContext* const context_;
   grpc::ByteBuffer incoming_, answer_;
-  void end_now(const Status& status);  // the caller holds mutex_
-
   mutable std::mutex mutex_;
   bool has_message_ = false;
   bool ended_ = false;

@@ -290,8 +290,9 @@ def held_back(name, seconds, connections=64, attack=hold_back, seen="cut_off=[1-
         assert re.search(seen, server.log.read_text()), "nothing was cut off"
         check_memory(server.look_at_memory() - before <= GROWTH, f"from {before >> 20} MiB")
         assert max(times) < LONGEST_S * SLOWER, f"the light client waited {max(times):.1f} s"
-        if not leaves_out("how long calls of others fail"):
-            assert light.failed_at - began <= HARM_S, f"a call failed {light.failed_at - began:.1f} s after the start"
+        # A sanitizer slows the server, and not its clients: then half of the attack's time may be bad.
+        harm = HARM_S if SLOWER == 1 else (HARM_S + seconds) * SLOWER / 2
+        assert light.failed_at - began <= harm, f"a call failed {light.failed_at - began:.1f} s after the start"
         assert light.failures <= FAILURES_MAX, f"{light.failures} calls of the light client failed"
         assert light.answers <= server.value("light") <= light.answers + light.failures, "the books of the light client"
         assert server.stop() == 0
