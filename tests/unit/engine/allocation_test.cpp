@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/engine_for_tests.hpp"
+#include "engine/exec/collect/rank_order.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/workloads/workload.hpp"
@@ -122,6 +123,23 @@ TEST(nothing_is_allocated_on_a_device) {
   EXPECT_EQ(counted(engine.get(), [device] { return device->allocations(); }), 0u);
   EXPECT_TRUE(device->allocations() > 0);
   EXPECT_TRUE(engine->execution().on_device);
+}
+
+// How many passes a batch takes can depend on how its threads were scheduled.
+TEST(the_order_by_rank_allocates_once) {
+  BatchResults results;
+  for (std::uint32_t t = 0; t < 200; ++t) {
+    results.rank.push_back(t);
+    results.wrote.push_back(1);
+  }
+  RankOrder order;
+  std::uint64_t before = 0;
+  for (const std::uint32_t passes : {1u, 2u, 4u, 5u, 100u}) {
+    results.passes = passes;
+    order.sort(results, false);
+    if (passes == 1) before = allocations.load();
+  }
+  EXPECT_EQ(allocations.load(), before);
 }
 
 TEST(the_count_counts) {
