@@ -29,7 +29,7 @@ from light_client import ATTACKER, MIB, LightClient, check_memory, p99, rss_of, 
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
-from programs import SLOWER, Server, temporary_folder, until  # noqa: E402
+from programs import SLOWER, Server, leaves_out, temporary_folder, until  # noqa: E402
 
 ATTACKS = ("unread_answers", "reads", "full_batches", "waiting")
 LONGEST_BATCH_MAX = 0.05  # seconds that the longest batch may take
@@ -320,7 +320,9 @@ def attack_by_unread_answers(memory):
               f"{max(times) * 1e3:.1f} ms", flush=True)
         assert ended.value == 1000, "the server keeps calls of a client that does not read"
         assert ended.succeeded == 0 and ended.received == 0, "the attacker has read answers"
-        assert held >= 32 * MIB, f"the answers that nobody reads had only {held} bytes"
+        # A sanitizer makes each look so slow that it misses most of the attack.
+        assert held >= 32 * MIB or leaves_out("how many bytes the answers had"), f"the answers had only {held} bytes"
+        assert max(times) <= 2 or leaves_out("how long the light client waits"), "the light client waited too long"
         check_memory(highest - before <= memory, f"from {before >> 20} to {highest >> 20} MiB")
         # Other clients have room again, although the attacker is still there.
         assert len(server.client("get", "v000001")) > 512 << 10

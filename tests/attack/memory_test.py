@@ -271,7 +271,7 @@ def peak(server, seconds):
     attacks = [("ExecuteBatch", adds, 64, 2), ("ExecuteBatch", reads, 16, 4), ("Get", gets, 32, 64)]
     attackers = [Attacker(keep_in_flight, server.endpoint, method=method, payload=payload, connections=connections,
                           calls=calls) for method, payload, connections, calls in attacks]
-    time.sleep(seconds)
+    time.sleep(seconds * SLOWER)
     for attacker in attackers:
         attacker.stop()
     for attacker, (method, _, connections, _) in zip(attackers, attacks):

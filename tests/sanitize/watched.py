@@ -32,7 +32,7 @@ OPTIONS = {
     # The program goes on after a report, so that one run shows all of them. At its end it waits only a moment for the
     # threads that still run, because the tests start the client many hundred times.
     "TSAN_OPTIONS": {"suppressions": str(HERE / "tsan.supp"), "print_suppressions": "0", "halt_on_error": "0",
-                     "second_deadlock_stack": "1", "history_size": "4", "atexit_sleep_ms": "50"},
+                     "second_deadlock_stack": "1", "history_size": "7", "atexit_sleep_ms": "50"},
 }
 
 
