@@ -93,6 +93,17 @@ TEST(every_strategy_of_the_product_runs_on_the_emulated_device) {
   }
 }
 
+TEST(each_part_of_a_batch_on_a_device_is_measured) {
+  auto engine = create_engine_on(options_of("ordered"), open_with(all_strategies()));
+  ASSERT_TRUE(engine.ok());
+  RefereeScenario scenario;
+  expect_right_batches(std::move(*engine), &scenario);
+  const ExecutionReport& report = scenario.engine->execution();
+  EXPECT_TRUE(report.on_device);
+  EXPECT_TRUE(report.sent_bytes > 0 && report.returned_bytes > 0);
+  EXPECT_TRUE(report.sent_seconds > 0 && report.kernel_seconds > 0 && report.returned_seconds > 0);
+}
+
 class SaysCuda final : public EmulatedDevice {
  public:
   SaysCuda() { info_.kind = "cuda"; }
