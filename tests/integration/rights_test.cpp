@@ -731,18 +731,22 @@ TEST_F(RightsTest, UsersShareBatchesByWeight) {
     ASSERT_TRUE(results) << results.error().message;
     for (std::size_t i = 0; i < batch.size(); ++i) ++who->batches[results->at(i).batch];
   };
-  std::thread other([&] { send(&one); });
-  send(&three);
-  other.join();
+  // One may be decoded so late that the other has run.
   int shared = 0, of_one = 0, of_three = 0;
-  for (const auto& [number, count] : one.batches) {
-    const auto found = three.batches.find(number);
-    if (found == three.batches.end()) continue;
-    ++shared;
-    of_one += count;
-    of_three += found->second;
+  for (int round = 0; round < 20 && shared <= 20; ++round) {
+    std::thread other([&] { send(&one); });
+    send(&three);
+    other.join();
+    shared = of_one = of_three = 0;
+    for (const auto& [number, count] : one.batches) {
+      const auto found = three.batches.find(number);
+      if (found == three.batches.end()) continue;
+      ++shared;
+      of_one += count;
+      of_three += found->second;
+    }
   }
-  ASSERT_GT(shared, 20) << "they were not in the queue at the same time";
+  ASSERT_GT(shared, 20) << "they were never in the queue at the same time";
   EXPECT_NEAR(static_cast<double>(of_three) / of_one, 3, 0.6) << of_one << " and " << of_three;
 }
 
