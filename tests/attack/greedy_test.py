@@ -261,13 +261,13 @@ def add_much(server, seconds, strict, longest, attacks, **login):
         seen = attack_with_batches(server, name, seconds, strict, attack, longest, 8192)
         assert seen.ended.succeeded > 0, "no call of the attacker ended with OK"
         succeeded, sent, others = succeeded + seen.ended.succeeded, sent + seen.ended.sent, others + seen.others
-        values = pairs_of(server, "a")
-        assert len(values) == 8192
-        assert succeeded <= min(values.values()) and max(values.values()) <= sent, (
-            f"{succeeded} calls of {sent} had OK; the keys have {min(values.values())} to {max(values.values())}")
         # The last batches may still run.
         until(lambda: status(server)["committed"] - before - others == sum(pairs_of(server, "a").values()),
-              "as many committed transactions as the sum of the keys", 2)
+              "as many committed transactions as the sum of the keys", 10)
+        values = pairs_of(server, "a").values()
+        assert len(values) == 8192
+        assert succeeded <= min(values) and max(values) <= sent, (
+            f"{succeeded} calls of {sent} had OK; the keys have {min(values)} to {max(values)}")
 
 
 def attack_by_full_batches(seconds, strict, longest):
@@ -299,7 +299,7 @@ def read_nothing(endpoint, stopping, ended, payload, calls):
     caller.close()
 
 
-def attack_by_unread_answers(memory):
+def attack_by_unread_answers(memory, strict):
     """The attack `unread_answers`: 1,000 Gets of 7 values of 512 KiB, by a client whose window is 0."""
     with temporary_folder() as folder, Server(folder, "--answers-bytes-max", "48MiB", "--answer-timeout", "3s") as server:
         fill(server, "v", 7, "x" * (512 << 10))
@@ -321,9 +321,9 @@ def attack_by_unread_answers(memory):
               f"{max(times) * 1e3:.1f} ms", flush=True)
         assert ended.value == 1000, "the server keeps calls of a client that does not read"
         assert ended.succeeded == 0 and ended.received == 0, "the attacker has read answers"
-        # A sanitizer makes each look so slow that it misses most of the attack.
+        # A sanitizer makes each look so slow that it misses most of the attack. Answers take minutes to encode, too.
         assert held >= 32 * MIB or leaves_out("how many bytes the answers had"), f"the answers had only {held} bytes"
-        assert max(times) <= 2 or leaves_out("how long the light client waits"), "the light client waited too long"
+        assert not strict or max(times) <= 2, "the light client waited too long"
         check_memory(highest - before <= memory, f"from {before >> 20} to {highest >> 20} MiB")
         # Other clients have room again, although the attacker is still there.
         assert len(server.client("get", "v000001")) > 512 << 10
@@ -417,7 +417,7 @@ def main():
         longest = longest_batch(5 if strict else 1)
     for name in attacks:
         if name == "unread_answers":
-            attack_by_unread_answers(options.memory * MIB)
+            attack_by_unread_answers(options.memory * MIB, options.strict)
         elif name == "waiting":
             for connections in (1, 64):
                 attack_by_waiting(connections, options.parked, options.sessions)

@@ -6,9 +6,9 @@
 #   tests/fuzz/run.sh [--no-build] --merge FOLDER [TARGET ...]       takes new inputs of FOLDER/TARGET into the corpora
 #
 # Without TARGET: all targets. It builds them first, with the preset fuzz. That preset compiles fast, because it does not
-# optimise. --seconds and --merge build with -O1, which runs fast. For each target one line is printed. What is found is
-# kept: new inputs in build/fuzz/found/TARGET, for --merge, and inputs that fail in build/fuzz/failed. The exit code is 1
-# if an input fails, or if a corpus to replay is empty or missing.
+# optimise. --seconds and --merge build with -O1, which runs fast; --no-build runs what was built last. The script prints
+# one line for each target. It keeps what it finds: new inputs in build/fuzz/found/TARGET, for --merge, and inputs that
+# fail in build/fuzz/failed. The exit code is 1 if an input fails, or if a corpus to replay is empty or missing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

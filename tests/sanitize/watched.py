@@ -29,7 +29,8 @@ OPTIONS = {
     "ASAN_OPTIONS": {"detect_leaks": "1", "strict_string_checks": "1"},
     "LSAN_OPTIONS": {"suppressions": str(HERE / "lsan.supp"), "print_suppressions": "0"},
     "UBSAN_OPTIONS": {"print_stacktrace": "1"},
-    # The program goes on after a report, so that one run shows all of them. At its end it waits only a moment for the
+    # The program goes on after a report, so that one run shows all of them. It keeps the longest history: a rule can only
+    # match a stack that is still known. At its end it waits only a moment for the
     # threads that still run, because the tests start the client many hundred times.
     "TSAN_OPTIONS": {"suppressions": str(HERE / "tsan.supp"), "print_suppressions": "0", "halt_on_error": "0",
                      "second_deadlock_stack": "1", "history_size": "7", "atexit_sleep_ms": "50"},

@@ -7,7 +7,7 @@
 namespace kilokv::engine {
 namespace {
 
-// Up to so many passes, it is faster to walk through all ranks than to sort.
+// A walk through all ranks of a few passes is faster than to sort. (The memory is four words for each transaction.)
 constexpr std::uint32_t kWalkedPassesMax = 4;
 
 }  // namespace

@@ -24,7 +24,7 @@ inline OperationRange operations_run(const TransactionColumns& columns, const Ba
 class RankOrder {
  public:
   // `in_order`: the rank of each transaction is its number in the batch. Requires: `results` are complete, the number
-  // of passes included. The memory depends on the size of the batch alone, not on how many passes it took.
+  // of passes included. The memory is at most 16 bytes for each transaction of the largest batch so far.
   void sort(const BatchResults& results, bool in_order);
   // Calls f(transaction) for each transaction that wrote, in rank order.
   template <class F>

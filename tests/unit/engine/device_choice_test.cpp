@@ -100,8 +100,11 @@ TEST(each_part_of_a_batch_on_a_device_is_measured) {
   expect_right_batches(std::move(*engine), &scenario);
   const ExecutionReport& report = scenario.engine->execution();
   EXPECT_TRUE(report.on_device);
-  EXPECT_TRUE(report.sent_bytes > 0 && report.returned_bytes > 0);
-  EXPECT_TRUE(report.sent_seconds > 0 && report.kernel_seconds > 0 && report.returned_seconds > 0);
+  EXPECT_TRUE(report.sent_bytes > 0);
+  EXPECT_TRUE(report.returned_bytes > 0);
+  EXPECT_TRUE(report.sent_seconds > 0);
+  EXPECT_TRUE(report.kernel_seconds > 0);
+  EXPECT_TRUE(report.returned_seconds > 0);
 }
 
 class SaysCuda final : public EmulatedDevice {

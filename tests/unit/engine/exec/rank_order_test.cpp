@@ -1,4 +1,4 @@
-// However many passes a batch took, the transactions that wrote come in rank order.
+// The transactions that wrote come in rank order, however many passes a batch took.
 
 #include "engine/exec/collect/rank_order.hpp"
 
