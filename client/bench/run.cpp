@@ -156,7 +156,8 @@ void Runner::drive() {
   std::int64_t tick_us = window_.start_us;
   last_progress_us_ = window_.start_us;
   while (!running.empty()) {
-    tick_us += kProgressIntervalUs;
+    // From now on, if the last line took longer than an interval.
+    tick_us = std::max(tick_us, steady_now_us()) + kProgressIntervalUs;
     while (!running.empty() && steady_now_us() < tick_us) {
       look_for_interrupt();
       const auto look = at_steady_us(std::min(tick_us, steady_now_us() + kInterruptLookUs));
