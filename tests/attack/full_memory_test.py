@@ -474,6 +474,7 @@ def honest(seconds, data_share, accounts_max):
         print(f"honest: {accounts:,} accounts take {share:.2f} of the data's bound, and {count} values the rest of "
               f"{held:.2f}, after {time.monotonic() - began:.0f} s; RSS at most {server.look_at_memory() >> 20} MiB",
               flush=True)
+        seconds *= SLOWER
         loads = [bench(server, accounts, seconds, "--no-load", *how)
                  for how in (("--encoding", "columns", "--batch-size", "8192", "--connections", "8", "--in-flight", "8"),
                              ("--encoding", "rows", "--batch-size", "1024", "--connections", "8", "--in-flight", "16"),
