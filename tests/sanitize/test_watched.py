@@ -34,8 +34,9 @@ FINE = "int main() {}"
 # What a test does that never looks at its server: starts it, and kills it.
 KILLED_LATER = "{program} 2>/dev/null & sleep 2; kill -9 $!; wait $!; exit 0"
 # One line of a suppression file. A rule of ThreadSanitizer leaves out what a library does; one of LeakSanitizer, what a
-# library has allocated. Each names a library, or a function of RocksDB.
-RULE = re.compile(r"(called_from_lib|leak|race):(lib[\w+-]+\.so|rocksdb::\w+::\w*)")
+# library has allocated. Each names a library, or a function of RocksDB or Protobuf.
+FUNCTION = r"rocksdb::\w+::\w*|google::protobuf::internal::\w+"
+RULE = re.compile(rf"(called_from_lib|leak|race):(lib[\w+-]+\.so|{FUNCTION})")
 LIBRARIES = ("libgrpc", "libgpr", "libabsl_", "libcares", "libssl", "libcrypto")
 
 
@@ -101,7 +102,7 @@ class Suppressions(unittest.TestCase):
                     rule = RULE.fullmatch(line)
                     self.assertTrue(rule, "no rule for a library")
                     if rule[1] == "race":
-                        self.assertTrue(rule[2].startswith("rocksdb::"), "not a function of RocksDB")
+                        self.assertRegex(rule[2], FUNCTION, "not a function of RocksDB or Protobuf")
                     else:
                         self.assertTrue(rule[2].startswith(LIBRARIES), "not a known library")
                         self.assertEqual(rule[1], "leak" if name == "lsan.supp" else "called_from_lib")
