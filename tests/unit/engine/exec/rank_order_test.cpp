@@ -15,8 +15,7 @@ namespace {
 
 constexpr std::uint32_t kTransactions = 100;
 
-// Results of a batch that took so many passes, and the order that its transactions have by rank. Every third
-// transaction wrote nothing.
+// The results of a batch, and those of its transactions that wrote, by rank. Every third transaction wrote nothing.
 struct Ranked {
   BatchResults results;
   std::vector<std::uint32_t> expected;
