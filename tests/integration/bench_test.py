@@ -103,7 +103,9 @@ class Bench(unittest.TestCase):
         self.assertGreaterEqual(refusals["waited_seconds"], refusals["asked_seconds"])
         self.assertEqual(report["due"], report["sent"] + report["not_sent"])
         self.assertEqual(report["sent"], 64 * report["whole_run"]["requests"])
-        self.assertGreater(report["in_flight_full_share"], 0)  # at times, all that may be in flight was
+        # The rate was not reached, because all that may be in flight was. How often that is depends on the machine.
+        self.assertGreater(report["not_sent"], 0)
+        self.assertGreater(report["in_flight_full_share"], 0)
 
     def refused(self):
         return json.loads(self.server.client("--output", "json", "status"))["refused"]
