@@ -1,6 +1,7 @@
 #include "client/lib/src/reach.hpp"
 
 #include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -9,6 +10,11 @@
 namespace kilokv::client {
 namespace {
 
+Error not_ready(const Connection& connection, v1::ServerSection::State state) {
+  return make_error(ErrorCode::unavailable,
+                    "the server at " + connection.options().endpoint + " is not ready: " + state_name(state));
+}
+
 Error make_first_call(Connection* connection) {
   const ClientOptions& options = connection->options();
   const bool waits = options.wait_for_server_us != 0;
@@ -16,18 +22,19 @@ Error make_first_call(Connection* connection) {
   patience.timeout_us = waits ? options.wait_for_server_us : options.connect_timeout_us;
   const TimePoint deadline = connection->deadline(patience);
   Backoff backoff(options);
+  std::optional<v1::ServerSection::State> last;
   for (;;) {
     v1::StatusResponse response;
     Error error = connection->call("Status", deadline, waits ? Retry::always : Retry::where_someone_listens,
                                    [&](auto* stub, auto* context) { return stub->Status(context, {}, &response); });
     // The server looks at rights only when it is ready.
     if (error.code == ErrorCode::permission_denied) return {};
+    // The time may end during a call. An earlier answer then says more than this call.
+    if (error.code == ErrorCode::deadline_exceeded && last) return not_ready(*connection, *last);
     if (error || !waits || response.server().state() == v1::ServerSection::STATE_READY) return error;
+    last = response.server().state();
     const TimePoint again = Clock::now() + backoff.next();
-    if (again >= deadline) {
-      return make_error(ErrorCode::unavailable, "the server at " + options.endpoint +
-                                                    " is not ready: " + state_name(response.server().state()));
-    }
+    if (again >= deadline) return not_ready(*connection, *last);
     std::this_thread::sleep_until(again);
   }
 }

@@ -366,12 +366,37 @@ TEST(Connect, AServerThatIsWaitedForHasToBeReady) {
   options.wait_for_server_us = 30'000'000;
   ASSERT_TRUE(Client::connect(options));
   EXPECT_EQ(asked, 4);
-  asked = -1'000'000;
-  options.wait_for_server_us = 100'000;
+}
+
+void expect_recovering_after(std::uint64_t wait_us, FakeServer* server) {
+  ClientOptions options = server->client_options();
+  options.wait_for_server_us = wait_us;
   const auto late = Client::connect(options);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ErrorCode::unavailable);
-  EXPECT_NE(late.error().message.find("is not ready: recovering"), std::string::npos) << late.error().message;
+  EXPECT_EQ(late.error().message, "the server at " + server->endpoint() + " is not ready: recovering");
+}
+
+TEST(Connect, AServerThatDoesNotGetReadyInTimeIsNamedSo) {
+  FakeServer server;
+  server.on_status = [](v1::StatusResponse* response) {
+    response->mutable_server()->set_state(v1::ServerSection::STATE_RECOVERING);
+    return grpc::Status();
+  };
+  expect_recovering_after(1'000'000, &server);
+}
+
+TEST(Connect, TheTimeMayEndWhileAServerThatIsNotReadyIsAsked) {
+  FakeServer server;
+  std::atomic<int> asked = 0;
+  std::promise<void> release;
+  server.on_status = [&asked, released = release.get_future().share()](v1::StatusResponse* response) {
+    if (++asked > 1) released.wait();
+    response->mutable_server()->set_state(v1::ServerSection::STATE_RECOVERING);
+    return grpc::Status();
+  };
+  expect_recovering_after(1'500'000, &server);
+  release.set_value();
 }
 
 // A port where something accepts connections and does `serve` with each.
