@@ -101,11 +101,11 @@ __device__ void check_words(P& p, std::uint64_t* findings, const Shape& shape, c
   p.grid_barrier();
 }
 
-// Each thread sets its bit in each row, and takes it back, as claims of the stage do.
+// Each thread adds its bit to each row, and takes it back, as claims of the stage do.
 __device__ void check_bits(P& p, std::uint64_t* findings, const Shape& shape, const Place& at) {
   const std::uint64_t mine = std::uint64_t{1} << p.lane();
   for (std::uint32_t row = at.is_active ? 0 : kRows; row < kRows; ++row) {
-    p.fetch_or(row_word(p, shape, row, at), mine, Order::relaxed, Scope::cluster);
+    p.fetch_add(row_word(p, shape, row, at), mine, Order::relaxed, Scope::cluster);
   }
   p.grid_barrier();
   for (std::uint32_t row = at.is_active ? 0 : kRows; row < kRows; ++row) {
@@ -132,7 +132,7 @@ __device__ std::uint64_t* claim_word(P& p, const Shape& shape, std::uint32_t fir
 
 // Two threads of different groups, and of different blocks of a larger cluster, claim at the same time, and each looks
 // for the claim of the other. At least one of them must see it ("store buffering"). A claim is a bit, which is set by
-// fetch_or(). A sequential fence and a load follow, as in the stage. There are no barriers between claims: a thread
+// fetch_add(). A sequential fence and a load follow, as in the stage. There are no barriers between claims: a thread
 // waits only for the claim before.
 __device__ void check_claims(P& p, std::uint64_t* findings, const Shape& shape, const Place& at) {
   const std::uint32_t partner = (at.thread + at.threads / 2) % at.threads;
@@ -149,7 +149,7 @@ __device__ void check_claims(P& p, std::uint64_t* findings, const Shape& shape, 
       const std::uint64_t bit = std::uint64_t{1} << claim;
       while (claim > 0 && (p.load(others, Order::relaxed, Scope::cluster) & (bit >> 1)) == 0 && ++spins < kSpinsMax) {
       }
-      p.fetch_or(mine, bit, Order::relaxed, Scope::cluster);
+      p.fetch_add(mine, bit, Order::relaxed, Scope::cluster);
       p.fence(Order::sequential, Scope::cluster);
       seen |= p.load(others, Order::relaxed, Scope::cluster) & bit;
     }
