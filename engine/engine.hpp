@@ -45,8 +45,7 @@ struct EngineOptions {
   // each lane checks a run of neighbouring reads.
   std::string validation_lanes = "coalesced";
   KeyHashSecret secret = {};
-  // For benches and tests: allows settings that failed the checks on this kind of device, so that the cause can be
-  // searched there.
+  // For benches and tests: allows settings that have not passed all checks on this kind of device yet.
   bool allow_unproven = false;
   // For tests: the emulated device asks it at each call. True: the call fails.
   std::function<bool()> emulated_device_fails = nullptr;

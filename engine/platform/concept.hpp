@@ -11,8 +11,9 @@
 //   - written before the launch and then only read: through the pointer itself, p[i];
 //   - written by one thread and read by others in another phase, with a barrier between: get(), put(). It is a data
 //     race if two threads use the same datum in one phase, and one of them writes;
-//   - words that threads contend for: load() to fetch_or(), on unsigned words of 32 and 64 bits. Each call has an order
-//     and a scope.
+//   - words that threads contend for: load() to fetch_max(), on unsigned words of 32 and 64 bits. Each call has an
+//   order
+//     and a scope. fetch_min() and fetch_max() are not for the words of another block (cuda.cuh says why).
 // Barriers order everything: what was written before a barrier is seen after it, by all threads of the barrier. On the
 // host, barriers never spin. Every thread of the group, block or grid must reach the barrier. On a device, a grid
 // barrier needs a cooperative launch.
@@ -84,7 +85,6 @@ concept Platform = requires(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P,
   { p.fetch_add(word, value, order, scope) } -> std::same_as<std::uint64_t>;
   { p.fetch_min(word, value, order, scope) } -> std::same_as<std::uint64_t>;
   { p.fetch_max(word, value, order, scope) } -> std::same_as<std::uint64_t>;
-  { p.fetch_or(word, value, order, scope) } -> std::same_as<std::uint64_t>;
   { p.load(half, order, scope) } -> std::same_as<std::uint32_t>;
   p.fence(order, scope);
 

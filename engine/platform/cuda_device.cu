@@ -26,7 +26,6 @@ __device__ void use_all(P& p, PointerOf<P, std::uint64_t> word, PointerOf<P, std
   sum += p.fetch_add(word, sum, kOrder, Scope::device) + p.fetch_add(half, 1, kOrder, Scope::system);
   sum += p.fetch_min(word, sum, kOrder, Scope::device) + p.fetch_min(half, 1, kOrder, Scope::device);
   sum += p.fetch_max(word, sum, kOrder, Scope::device) + p.fetch_max(half, 1, kOrder, Scope::device);
-  sum += p.fetch_or(word, sum, kOrder, Scope::device) + p.fetch_or(half, 1, kOrder, Scope::device);
   p.fence(Order::sequential, Scope::device);
   p.group_barrier();
   sum += p.ballot(sum != 0) + p.match(sum) + p.broadcast(sum, 0);
@@ -43,7 +42,7 @@ __global__ void probe_kernel(std::uint64_t* word, std::uint32_t* half) {
   if constexpr (CudaClusterPlatform::kIsThere) {
     CudaClusterPlatform in_cluster;
     in_cluster.cluster_barrier();
-    in_cluster.fetch_or(in_cluster.block_words(0), 1, Order::sequential, Scope::cluster);
+    in_cluster.fetch_add(in_cluster.block_words(0), 1, Order::sequential, Scope::cluster);
   }
 }
 

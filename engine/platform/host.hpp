@@ -122,10 +122,6 @@ class HostPlatformOver {
     return to_change(word).fetch_add(value, to_memory_order(order_of_change(order)));
   }
   template <class P>
-  ElementOf<P> fetch_or(P word, ElementOf<P> value, Order order, Scope) const {
-    return to_change(word).fetch_or(value, to_memory_order(order_of_change(order)));
-  }
-  template <class P>
   ElementOf<P> fetch_min(P word, ElementOf<P> value, Order order, Scope) const {
     return change_until(word, value, order, [](auto old, auto wanted) { return old <= wanted; });
   }

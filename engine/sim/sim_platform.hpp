@@ -62,10 +62,6 @@ class SimPlatformOf {
     return change(word, order, [=](T old) { return old + value; });
   }
   template <class T>
-  T fetch_or(T* word, ElementOf<T*> value, Order order, Scope) const {
-    return change(word, order, [=](T old) { return old | value; });
-  }
-  template <class T>
   T fetch_min(T* word, ElementOf<T*> value, Order order, Scope) const {
     return change_if(
         word, order, [=](T old) { return value < old; }, [=](T) { return value; });

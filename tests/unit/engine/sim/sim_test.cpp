@@ -118,14 +118,13 @@ TEST(shared_words_are_a_blocks_and_undefined) {
 TEST(changes_of_words) {
   Lanes lanes({.blocks = 1, .block_threads = 4, .group_width = 4});
   struct {
-    std::uint64_t min = 50, max = 50, bits = 0, sum = 5;
+    std::uint64_t min = 50, max = 50, sum = 5;
     std::uint32_t half_sum = 0, winners = 0, lock = 0;
   } words;
   expect_ok(&lanes, Kind::interleaved, 7, [&](std::uint32_t lane) {
     const SimPlatform4 p(&lanes, lane);
     p.fetch_min(&words.min, 49 - lane, kRelaxed, kDevice);
     p.fetch_max(&words.max, 51 + lane, kRelaxed, kDevice);
-    p.fetch_or(&words.bits, std::uint64_t{1} << lane, kRelaxed, kDevice);
     p.fetch_add(&words.sum, lane, kRelaxed, kDevice);
     p.fetch_add(&words.half_sum, 1, kRelaxed, kDevice);
     if (p.compare_exchange(&words.lock, 0, 1, Order::acquire, kDevice) == 0) {
@@ -136,7 +135,6 @@ TEST(changes_of_words) {
   });
   EXPECT_EQ(words.min, 46u);
   EXPECT_EQ(words.max, 54u);
-  EXPECT_EQ(words.bits, 15u);
   EXPECT_EQ(words.sum, 11u);
   EXPECT_EQ(words.half_sum, 4u);
   EXPECT_EQ(words.winners, 1u);
