@@ -1,9 +1,8 @@
 // kilokv-cluster-check: checks whether the memory that the blocks of a cluster share works on this device as `local`
 // expects (engine/platform/cuda.cuh, CudaClusterPlatform). It checks stores, atomics and plain data in the memory of
 // another block, grid barriers in a cooperative launch of clusters, a lock, and the order of a claim and the look at
-// the claims of others. It knows nothing of strategies. If it fails, the platform is wrong. If it passes, the platform
-// did all that is checked here right, and a failure of `local` with a stage in several blocks has most likely another
-// cause.
+// the claims of others. It knows nothing of strategies. If it fails, the platform is wrong. If it passes, and `local`
+// with a stage in several blocks fails, then the cause is most likely elsewhere.
 //
 // As `local` does, it runs one cluster, two, and as many as run at once, with little shared memory and with the most
 // that a block can have. All clusters check their own memory at the same time. In a further run, only the first one
@@ -105,7 +104,10 @@ __device__ void check_words(P& p, std::uint64_t* findings, const Shape& shape, c
 __device__ void check_bits(P& p, std::uint64_t* findings, const Shape& shape, const Place& at) {
   const std::uint64_t mine = std::uint64_t{1} << p.lane();
   for (std::uint32_t row = at.is_active ? 0 : kRows; row < kRows; ++row) {
-    p.fetch_add(row_word(p, shape, row, at), mine, Order::relaxed, Scope::cluster);
+    const std::uint64_t before = p.fetch_add(row_word(p, shape, row, at), mine, Order::relaxed, Scope::cluster);
+    // One lane came after the other: each saw another number of bits, and did not see its own.
+    const bool each_saw_others = p.sum(std::uint64_t{1} << __popcll(before)) == 0xFFFF'FFFF;
+    if (!each_saw_others || (before & mine) != 0) find(findings, kBitMissing);
   }
   p.grid_barrier();
   for (std::uint32_t row = at.is_active ? 0 : kRows; row < kRows; ++row) {

@@ -153,7 +153,7 @@ EngineOptions engine_options_of(const BenchOptions& options) {
   engine.device = options.device;
   engine.threads = static_cast<std::uint32_t>(options.threads);
   engine.settings = options.settings;
-  engine.allow_unproven = true;  // deploy/gpu-check.sh has to check them
+  engine.allow_unproven = true;  // deploy/gpu-check.sh checks what a server refuses
   return engine;
 }
 

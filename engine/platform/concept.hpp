@@ -12,8 +12,7 @@
 //   - written by one thread and read by others in another phase, with a barrier between: get(), put(). It is a data
 //     race if two threads use the same datum in one phase, and one of them writes;
 //   - words that threads contend for: load() to fetch_max(), on unsigned words of 32 and 64 bits. Each call has an
-//   order
-//     and a scope. fetch_min() and fetch_max() are not for the words of another block (cuda.cuh says why).
+//     order and a scope. fetch_min() and fetch_max() must not have the scope of a cluster (cuda.cuh says why).
 // Barriers order everything: what was written before a barrier is seen after it, by all threads of the barrier. On the
 // host, barriers never spin. Every thread of the group, block or grid must reach the barrier. On a device, a grid
 // barrier needs a cooperative launch.

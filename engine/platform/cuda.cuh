@@ -8,9 +8,9 @@
 // higher. A block can access the words of the other blocks of its cluster, which are distributed shared memory.
 // Each thread must call cluster_barrier() before the first use of these words and after the last one, because a block's
 // words exist only while it runs. The language has no scope between block and device, so a cluster uses the device's
-// scope. On the words of another block, only load, store, exchange, compare_exchange and fetch_add may be used. The
-// reason was seen on an H100 (driver 580.159.04): if the lanes of a warp apply the 64-bit instruction min, max, or, and
-// or xor to the same word of another block, only one lane's operation takes effect. Additions and exchanges are right.
+// scope. Its words have no fetch_min() and fetch_max(), because both trap in the scope of a cluster. The reason was
+// seen on an H100 (driver 580.159.04). The lanes of a warp applied one 64-bit instruction to one word of another block.
+// With `min`, `max`, `or`, `and` and `xor` only one lane's operation took effect. With `add` and `cas` all of them did.
 //
 // Thread safety: an object belongs to one thread.
 #pragma once
@@ -81,10 +81,12 @@ class CudaPlatform {
   }
   template <class T>
   __device__ T fetch_min(T* word, std::type_identity_t<T> value, Order order, Scope scope) const {
+    if (scope == Scope::cluster) __trap();
     return within(word, scope, [&](auto shared) { return shared.fetch_min(value, to_cuda_order(order)); });
   }
   template <class T>
   __device__ T fetch_max(T* word, std::type_identity_t<T> value, Order order, Scope scope) const {
+    if (scope == Scope::cluster) __trap();
     return within(word, scope, [&](auto shared) { return shared.fetch_max(value, to_cuda_order(order)); });
   }
   __device__ void fence(Order order, Scope scope) const {

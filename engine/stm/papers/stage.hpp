@@ -112,11 +112,12 @@ class Stage {
   KILOKV_HOST_DEVICE StageClaim claim(std::uint32_t slot, bool writes) const {
     const auto row = row_of(slot);
     const std::uint64_t mine = bit_to(writes);
-    // Only this lane changes its own bits. So adding a bit that is not set yet is the same as setting it.
+    // Only this lane changes its own bits.
     const std::uint64_t word = p_.load(row + my_word_, Order::relaxed, kScope);
     if ((word & (mine | bit_to(true))) != 0) return StageClaim::kept;
     if (is_in_way(word & ~my_bits(), writes)) return refuse(slot, word);
     if (!Rules::kSetsBits) return StageClaim::taken;
+    // The bit is not set yet, so adding it sets it. A fetch_or() would lose bits in another block (cuda.cuh).
     const std::uint64_t before = p_.fetch_add(row + my_word_, mine, Order::relaxed, kScope);
     p_.fence(Rules::kClaimFence, kScope);
     std::uint64_t met = before & ~my_bits();

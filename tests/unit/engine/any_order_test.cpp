@@ -148,13 +148,16 @@ void run_strategy(const Ground& ground, const char* strategy) {
       "  %s: %llu batches are as serial as the referee, %llu conflicts, %llu attempts under locks, %llu wasted\n",
       strategy, static_cast<unsigned long long>(totals.batches), static_cast<unsigned long long>(totals.conflicts),
       static_cast<unsigned long long>(totals.under_locks), static_cast<unsigned long long>(totals.wasted));
+  std::fflush(stdout);  // a later strategy may abort
   EXPECT_EQ(totals.by_it, totals.batches);
   EXPECT_EQ(totals.on_device, std::string_view(ground.device) == "cpu" ? 0 : totals.batches);
   if (first != 1 || last < ground.chains) return;
   EXPECT_TRUE(totals.passes_beyond_first > 5);
   if (std::string_view(strategy) == "local") {
-    std::printf("  %llu of %llu on the stage\n", static_cast<unsigned long long>(totals.staged),
-                static_cast<unsigned long long>(totals.decided));
+    std::printf("  %llu of %llu on the stage; %llu batches with a stage in several blocks, %llu with one in 8\n",
+                static_cast<unsigned long long>(totals.staged), static_cast<unsigned long long>(totals.decided),
+                static_cast<unsigned long long>(totals.in_several_blocks),
+                static_cast<unsigned long long>(totals.in_8_blocks));
     EXPECT_TRUE(totals.staged > totals.decided / 10 && totals.staged < totals.decided * 9 / 10);
     const std::string_view device = ground.device;
     if (device == "cpu") EXPECT_EQ(totals.in_several_blocks, std::uint64_t{0});
