@@ -95,14 +95,14 @@ def read_for(caller, ended, seconds):
 
 
 def keep_in_flight(endpoint, stopping, ended, method, payload, connections, calls, authority=None, headers=(),
-                   window=0x7fffffff):
+                   window=0x7fffffff, source=ATTACKER):
     """Each connection has so many calls in flight, and sends the next when one ends. A lost connection comes back.
-    `authority`, `headers`, `window`: as for http2.Caller."""
+    `authority`, `headers`, `window`, `source`: as for http2.Caller."""
     callers = []
     while not stopping.is_set():
         while len(callers) < connections:
             try:
-                callers.append(http2.Caller(endpoint, ATTACKER, window, authority, headers))
+                callers.append(http2.Caller(endpoint, source, window, authority, headers))
             except OSError:
                 break
         for caller in list(callers):

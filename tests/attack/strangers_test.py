@@ -15,6 +15,7 @@ of another authority. After each attack, the peak of the memory and the number o
 
 import argparse
 import contextlib
+import itertools
 import json
 import pathlib
 import select
@@ -177,7 +178,7 @@ def as_stranger(token=None, pair=None):
 
 def check_nothing_is_kept(server, refused):
     now = status(server)
-    # A slow server loses more unfinished messages, so the address of the attacker may still have to pause.
+    # A slow server loses more unfinished messages, so the attacker may have to pause before a call of it was refused.
     assert now["logins_refused"] > refused or leaves_out("that a call is refused", "thread"), "no call was refused"
     for field in ("parked", "uploads", "queued_bytes"):
         assert now[field] == 0, f"{field} is {now[field]}"
@@ -190,12 +191,14 @@ def attack_without_a_login(seconds, strict):
         fill(server, "k", 10000, 1)
         fill(server, "v", 7, "x" * (512 << 10))
         tokens = list(make_tokens(server).items())
+        hosts = itertools.count(int(ATTACKER.rsplit(".", 1)[1]))
         for number, (name, method, payload, connections, calls) in enumerate(attacks()):
             for login, token in tokens if strict else (tokens[number % len(tokens)],):
                 title = f"{name} by a stranger with {login}, {method}, {connections} connections"
                 refused = status(server)["logins_refused"]
+                # Each from an address of its own: that of an earlier attack may still have to pause.
                 attack = {"method": method, "payload": payload, "connections": connections, "calls": calls,
-                          "authority": server.authority}
+                          "authority": server.authority, "source": f"127.0.0.{next(hosts)}"}
                 with as_stranger(token), Peak(server) as peak:
                     # They run no batch for which the light client could wait. But thousands of refusals a second take
                     # turns with the light client on the server's core. Who reads no answers sees no ends, so the refused

@@ -70,6 +70,7 @@ AREAS = {
     "edge": (["server/edge"], ["edge_test"]),
     "tls": (["tls", "server/service/tls_files.cpp", "server/service/client_certificates.cpp"],
             ["tls_unit_test", "service_unit_test"]),
+    "client": (["client/lib"], ["client_unit_test"]),
 }
 DRAWN_FROM = ["table", "txn", "stm", "exec", "core", "storage"]  # unless --areas names others
 

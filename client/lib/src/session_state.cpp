@@ -84,7 +84,9 @@ std::uint64_t SessionState::submit(std::uint64_t number, const Batch& batch, Pen
   if (!error) request->payload = encode_transactions(batch, options.encoding);
   request->results.columns().reset(batch.size());
   request->listener = std::move(listener);
-  const TimePoint deadline = connection_->deadline(options, error ? 0 : longest_wait_us(batch));
+  const std::uint64_t wait_us = error ? 0 : longest_wait_us(batch);
+  request->may_wait = wait_us != 0;
+  const TimePoint deadline = connection_->deadline(options, wait_us);
 
   Lock lock(mutex_);
   if (!t_in_listener) {
@@ -116,15 +118,29 @@ std::uint64_t SessionState::submit(std::uint64_t number, const Batch& batch, Pen
   request->deadline_timer = connection_->timers().at(deadline, [weak = weak_from_this(), number] {
     if (const auto self = weak.lock()) self->on_deadline(number);
   });
-  queue_.push_back(number);
+  enqueue(number);
   pump();
   return number;
 }
 
+PendingRequest* SessionState::next_to_send() {
+  while (!queue_.empty() && !pending_.contains(queue_.front())) queue_.pop_front();
+  if (queue_.empty()) return nullptr;
+  PendingRequest* request = pending_.at(queue_.front()).get();
+  return request->may_wait || promised_ || window_.has_room() ? request : nullptr;
+}
+
+void SessionState::enqueue(std::uint64_t number) {
+  queue_.insert(std::lower_bound(queue_.begin(), queue_.end(), number), number);
+}
+
+void SessionState::leave_window(PendingRequest* request) {
+  if (std::exchange(request->in_window, false)) window_.leave();
+}
+
 void SessionState::pump() {
   if (closing_ || reconnecting_ || writing_) return;
-  while (!queue_.empty() && !pending_.contains(queue_.front())) queue_.pop_front();
-  if (queue_.empty()) return;
+  if (next_to_send() == nullptr) return;
   if (stream_ == nullptr) {
     stream_ = new SessionStream(this, link_.channel);
     stream_usable_ = true;
@@ -132,7 +148,7 @@ void SessionState::pump() {
     stream_->start();
   }
   if (!stream_usable_) return;
-  PendingRequest& request = *pending_.at(queue_.front());
+  PendingRequest& request = *next_to_send();
   queue_.pop_front();
   v1::SessionRequest head;
   head.set_number(request.number);
@@ -142,8 +158,14 @@ void SessionState::pump() {
   writing_ = true;
   ++request.attempts;
   request.state = PendingRequest::State::sent;
+  if (!request.may_wait) {
+    request.in_window = true;
+    window_.take();
+  }
   end_delay(&request);
-  stream_->write(join(head, request.payload), !queue_.empty());
+  promised_ = false;
+  promised_ = next_to_send() != nullptr;
+  stream_->write(join(head, request.payload), promised_);
 }
 
 void SessionState::pump_at(TimePoint time) {
@@ -205,6 +227,7 @@ void SessionState::receive(const RequestPointer& request, v1::SessionResponse* r
   }
   request->return_us = monotonic_us();
   const bool done = results.complete() || error;
+  const TimePoint now = Clock::now();
   if (!done && !fresh_.empty()) {
     t_in_listener = true;
     request->listener(*request, fresh_, false, Error{});
@@ -214,6 +237,7 @@ void SessionState::receive(const RequestPointer& request, v1::SessionResponse* r
   --listeners_running_;
   request->in_callback = false;
   if (done) {
+    if (std::exchange(request->in_window, false)) window_.leave_answered(now);
     take_out(request);
     last_call(request, fresh_, error, lock);
   } else if (request->end_error) {
@@ -228,10 +252,18 @@ void SessionState::refuse(const RequestPointer& request, const Error& error) {
   request->state = PendingRequest::State::delayed;
   ++request->refusals.count;
   request->refused_at = Clock::now();
+  if (std::exchange(request->in_window, false)) {
+    if (error.code == ErrorCode::resource_exhausted) {
+      window_.leave_refused(request->refused_at);
+    } else {
+      window_.leave();
+    }
+  }
   const TimePoint again = request->refused_at + request->backoff.next(error.retry_after_us);
   request->retry_timer = connection_->timers().at(again, [weak = weak_from_this(), number = request->number] {
     if (const auto self = weak.lock()) self->on_retry(number);
   });
+  pump();
 }
 
 void SessionState::end_delay(PendingRequest* request) {
@@ -249,7 +281,7 @@ void SessionState::on_retry(std::uint64_t number) {
   const auto found = pending_.find(number);
   if (found == pending_.end() || found->second->state != PendingRequest::State::delayed) return;
   found->second->state = PendingRequest::State::queued;
-  queue_.push_back(number);
+  enqueue(number);
   pump();
 }
 
@@ -265,7 +297,7 @@ void SessionState::on_deadline(std::uint64_t number) {
 void SessionState::on_stream_end(Error error) {
   Lock lock(mutex_);
   stream_ = nullptr;
-  stream_usable_ = writing_ = false;
+  stream_usable_ = writing_ = promised_ = false;
   changed_.notify_all();
   if (closing_) return;
   if (ended_) {  // the lease was lost before: no answer will come
@@ -283,6 +315,7 @@ void SessionState::on_stream_end(Error error) {
     if (std::find(failed.begin(), failed.end(), request) != failed.end()) continue;
     if (request->state == PendingRequest::State::sent) request->refusal = error;
     note_loss(request.get());
+    leave_window(request.get());
     request->state = PendingRequest::State::queued;
     queue_.push_back(number);
   }
@@ -329,11 +362,13 @@ void SessionState::end_all(const std::vector<RequestPointer>& requests, const Er
 }
 
 void SessionState::take_out(const RequestPointer& request) {
+  leave_window(request.get());
   pending_.erase(request->number);
   connection_->timers().cancel(request->deadline_timer);
   connection_->timers().cancel(request->retry_timer);
   attempts_[request->number % kAttemptsKept] = {request->number, request->attempts, false};
   changed_.notify_all();
+  pump();  // the window may have room now
 }
 
 // Every request ends here. So this is the place where the error of the last sending becomes that of the request.

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "client/lib/src/connection.hpp"
+#include "client/lib/src/send_window.hpp"
 #include "client/lib/src/session_stream.hpp"
 
 namespace kilokv::client {
@@ -53,6 +54,8 @@ struct PendingRequest {
   TimePoint refused_at = {};  // state delayed, or queued after it: when the refusal came. Else: the clock's epoch
   Error refusal;              // why the last attempt had no answer; becomes the error at the deadline
   bool may_have_run = false;  // an attempt ended without a clear refusal, or an earlier submit() sent this number
+  bool may_wait = false;      // it has a transaction that may wait for others
+  bool in_window = false;     // it has a place in the window of the session
   bool in_callback = false;
   Error end_error;  // set while in_callback: the request ends with it after the callback
 
@@ -106,6 +109,11 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   // Opens a stream if there is something to send and no stream. Starts the next write if none is in progress.
   void pump();
   void pump_at(TimePoint time);
+  // The next request to send, or null: there is none, or the window is full.
+  PendingRequest* next_to_send();
+  // Requests are sent in the order of their numbers, so the oldest one that was refused goes first.
+  void enqueue(std::uint64_t number);
+  void leave_window(PendingRequest* request);
   void receive(const RequestPointer& request, v1::SessionResponse* response, Lock* lock);
   void refuse(const RequestPointer& request, const Error& error);
   // Measures how long the request has waited since its refusal, now that it is sent again.
@@ -140,6 +148,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   std::condition_variable changed_;
   std::map<std::uint64_t, RequestPointer> pending_;
   std::deque<std::uint64_t> queue_;
+  SendWindow window_;
   std::uint64_t next_number_ = 1;
   std::uint64_t acknowledged_through_ = 0;
   std::set<std::uint64_t> ended_beyond_;  // numbers above acknowledged_through_ that have ended
@@ -164,6 +173,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   bool stream_greeted_ = false;      // whether its first message, which names the session, was sent
   bool stream_answered_ = false;     // whether the server has answered on it
   bool writing_ = false;
+  bool promised_ = false;      // whether gRPC keeps the last message back until the next one
   bool reconnecting_ = false;  // whether a timer will call pump()
   Backoff reconnect_backoff_;
   std::uint32_t listeners_running_ = 0;  // those that run, or are about to run
