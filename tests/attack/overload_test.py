@@ -3,8 +3,8 @@
 
 The load tester has one core, and the server the other, or a share of it (--server-share, which needs root). With short
 batches the load tester needs as much of a processor as the server, so it cannot offer three times what a server takes that
-has a whole core. First the rate rises, in an open loop, until the server falls behind. The best goodput on the way is the
-maximum. Then the load tester offers three times the rate that gave the maximum.
+has a whole core. First the rate rises, in an open loop, until the server falls behind. Then the load tester offers three times the
+rate that gave the best goodput. The goodput at that rate itself, right before and right after, is the maximum.
 
 Goodput is transactions per second that were executed and answered, in the window of the load: those that committed, and those
 whose guard was false. The second kind gets more frequent while the accounts of the workload run dry.
@@ -94,9 +94,9 @@ def goodput_of(report):
     return sum(report[outcome] for outcome in ("committed", "guard_failed")) / report["measured_seconds"]
 
 
-def maximum(server, batch, seconds, step, share):
-    """The best goodput at a rising rate, and the rate that gave it. At much higher rates the goodput is the same but for
-    noise, so that is the least rate that gave nearly as much."""
+def rate_of_maximum(server, batch, seconds, step, share):
+    """The rate that gives the best goodput, of rising rates. At much higher rates the goodput is the same but for noise, so
+    that is the least rate that gave nearly as much."""
     goodputs, behind, rate = {}, 0, FIRST_RATE[batch] * share
     while behind < TRIES:
         report, _ = load(server, batch, rate, seconds, IN_FLIGHT[batch])
@@ -106,7 +106,7 @@ def maximum(server, batch, seconds, step, share):
         goodputs[rate] = goodput
         rate *= step
     best = max(goodputs.values())
-    return best, min(rate for rate, goodput in goodputs.items() if goodput >= SAME_SHARE * best)
+    return min(rate for rate, goodput in goodputs.items() if goodput >= SAME_SHARE * best)
 
 
 def check_offered(report, batch, rate, seconds, refusals, strict):
@@ -148,22 +148,30 @@ def overload(batch, seconds, search_seconds, step, strict, in_flight, share):
         with contextlib.ExitStack() as stack:
             if share < 1:
                 stack.enter_context(processor_share(server.pid, share))
-            best, at_rate = maximum(server, batch, search_seconds, step, share)
-            measure_overload(server, batch, best, 3 * at_rate, seconds, strict, in_flight)
+            rate = rate_of_maximum(server, batch, search_seconds, step, share)
+            measure_overload(server, batch, rate, seconds, search_seconds, strict, in_flight)
 
 
-def measure_overload(server, batch, best, rate, seconds, strict, in_flight):
+def measure_overload(server, batch, best_rate, seconds, search_seconds, strict, in_flight):
+    """The goodput at three times the rate, compared with that at the rate itself right before and right after."""
+
+    def best():
+        return goodput_of(load(server, batch, best_rate, search_seconds, IN_FLIGHT[batch], "--no-load")[0])
+
+    rate, best_before = 3 * best_rate, best()
     before = status(server)["refused"]
     report, memory = load(server, batch, rate, seconds, in_flight or IN_FLIGHT[batch], "--no-load")
     refusals = status(server)["refused"] - before
     report["answered"] = sum(report["whole_run"][outcome] for outcome in ("committed", "guard_failed"))
     check_offered(report, batch, rate, seconds, refusals, strict)
     check_delays(report, batch, refusals, seconds)
-    goodput = goodput_of(report)
+    goodput, best_after = goodput_of(report), best()
+    share = goodput / ((best_before + best_after) / 2)
     second, third = memory.highest(1 / 3, 2 / 3), memory.highest(2 / 3, 1)
-    print(f"batches of {batch}: {goodput:,.0f}/s answered, {goodput / best:.3f} of the maximum of {best:,.0f}/s; memory "
-          f"at most {second >> 20} MiB in the second third, {third >> 20} MiB in the last", flush=True)
-    assert goodput >= (0.9 if strict else 0.3) * best, f"goodput is {goodput / best:.3f} of the maximum"
+    print(f"batches of {batch}: {goodput:,.0f}/s answered, {share:.3f} of the maximum, which was {best_before:,.0f}/s before and "
+          f"{best_after:,.0f}/s after; memory at most {second >> 20} MiB in the second third, {third >> 20} MiB in the last",
+          flush=True)
+    assert share >= (0.9 if strict else 0.3), f"goodput is {share:.3f} of the maximum"
     check_memory(third <= 1.1 * second + 16 * MIB, f"from {second >> 20} to {third >> 20} MiB")
 
 
