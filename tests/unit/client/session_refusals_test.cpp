@@ -5,6 +5,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
@@ -34,29 +35,33 @@ TEST_F(SessionTest, WaitsAsLongAsTheServerAsks) {
   EXPECT_EQ(session_->execute(adds(1))->refusals.count, 0u) << "each request has its own";
 }
 
-// A server that holds the first three requests, refuses the fourth, and answers all others.
+// A server that holds the first three requests, refuses the fourth, and answers all others. A stream has one writer at
+// a time: its own thread, or the one that calls answer_held().
 class HoldsThree {
  public:
   std::optional<grpc::Status> take(FakeServer* server, const v1::SessionRequest& request,
                                    const FakeServer::Write& write, const v1::SessionResponse& refusal) {
-    const int number = ++seen;
-    if (number > 4) return server->answer(request, write);
-    if (number == 4) {
-      write(refusal);
-    } else {
+    const std::lock_guard lock(writing_);
+    if (seen < 3) {
       held_.push_back(request);
       write_ = write;
+    } else if (seen == 3) {
+      write(refusal);
+    } else {
+      server->answer(request, write);
     }
+    ++seen;
     return std::nullopt;
   }
-  // Requires: the fourth has come, and no other one comes meanwhile.
   void answer_held(FakeServer* server) {
+    const std::lock_guard lock(writing_);
     for (const auto& request : held_) server->answer(request, write_);
   }
 
   std::atomic<int> seen = 0;
 
  private:
+  std::mutex writing_;
   std::vector<v1::SessionRequest> held_;
   FakeServer::Write write_;
 };
