@@ -42,15 +42,15 @@ class HoldsThree {
   std::optional<grpc::Status> take(FakeServer* server, const v1::SessionRequest& request,
                                    const FakeServer::Write& write, const v1::SessionResponse& refusal) {
     const std::lock_guard lock(writing_);
-    if (seen < 3) {
+    const int number = ++seen;
+    if (number < 4) {
       held_.push_back(request);
       write_ = write;
-    } else if (seen == 3) {
+    } else if (number == 4) {
       write(refusal);
     } else {
       server->answer(request, write);
     }
-    ++seen;
     return std::nullopt;
   }
   void answer_held(FakeServer* server) {
