@@ -46,21 +46,9 @@ bool can_go_on(const Error& error) {
   return error && (error.may_have_run || (error.attempts != 0 && (!never_ran(error) || retryable(error, false))));
 }
 
-// `reached`: the server has answered on the stream on which the request was sent.
-Error deadline_error(const PendingRequest& request, bool reached, const std::string& where) {
-  if (request.refusal && (!reached || request.state != PendingRequest::State::sent)) {
-    Error error = request.refusal;
-    error.message =
-        "the deadline passed after " + std::to_string(request.attempts) + " attempts; the last one: " + error.message;
-    if (request.may_have_run && never_ran(error)) {
-      error.code = ErrorCode::deadline_exceeded;
-      error.message += kOtherSending;
-    }
-    return error;
-  }
-  return make_error(ErrorCode::deadline_exceeded, where + ": no answer to request " + std::to_string(request.number) +
-                                                      " within its deadline; resume it to learn its results");
-}
+// Whether the server refused a request because it has too much to do, so that it would refuse others as well. Other
+// refusals, such as for a full disk, are about what the request brings.
+bool is_for_load(const Error& error) { return error.reason == "QUEUE_FULL" || error.reason == "CALLS_FULL"; }
 
 }  // namespace
 
@@ -118,20 +106,13 @@ std::uint64_t SessionState::submit(std::uint64_t number, const Batch& batch, Pen
   request->deadline_timer = connection_->timers().at(deadline, [weak = weak_from_this(), number] {
     if (const auto self = weak.lock()) self->on_deadline(number);
   });
-  enqueue(number);
+  queue_.insert(number, request->may_wait);
   pump();
   return number;
 }
 
-PendingRequest* SessionState::next_to_send() {
-  while (!queue_.empty() && !pending_.contains(queue_.front())) queue_.pop_front();
-  if (queue_.empty()) return nullptr;
-  PendingRequest* request = pending_.at(queue_.front()).get();
-  return request->may_wait || promised_ || window_.has_room() ? request : nullptr;
-}
-
-void SessionState::enqueue(std::uint64_t number) {
-  queue_.insert(std::lower_bound(queue_.begin(), queue_.end(), number), number);
+std::uint64_t SessionState::next_to_send() const {
+  return queue_.empty() ? 0 : queue_.next(promised_ || window_.has_room(Clock::now()));
 }
 
 void SessionState::leave_window(PendingRequest* request) {
@@ -140,7 +121,7 @@ void SessionState::leave_window(PendingRequest* request) {
 
 void SessionState::pump() {
   if (closing_ || reconnecting_ || writing_) return;
-  if (next_to_send() == nullptr) return;
+  if (next_to_send() == 0) return;
   if (stream_ == nullptr) {
     stream_ = new SessionStream(this, link_.channel);
     stream_usable_ = true;
@@ -148,8 +129,8 @@ void SessionState::pump() {
     stream_->start();
   }
   if (!stream_usable_) return;
-  PendingRequest& request = *next_to_send();
-  queue_.pop_front();
+  PendingRequest& request = *pending_.at(next_to_send());
+  queue_.erase(request.number);
   v1::SessionRequest head;
   head.set_number(request.number);
   head.set_acknowledged_through(acknowledged_through_);
@@ -164,11 +145,20 @@ void SessionState::pump() {
   }
   end_delay(&request);
   promised_ = false;
-  promised_ = next_to_send() != nullptr;
+  promised_ = next_to_send() != 0;
   stream_->write(join(head, request.payload), promised_);
 }
 
 void SessionState::pump_at(TimePoint time) {
+  connection_->timers().at(time, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    Lock lock(self->mutex_);
+    self->pump();
+  });
+}
+
+void SessionState::reconnect_at(TimePoint time) {
   reconnecting_ = true;
   connection_->timers().at(time, [weak = weak_from_this()] {
     const auto self = weak.lock();
@@ -249,12 +239,16 @@ void SessionState::receive(const RequestPointer& request, v1::SessionResponse* r
 void SessionState::refuse(const RequestPointer& request, const Error& error) {
   request->refusal = error;
   if (!never_ran(error)) request->may_have_run = true;
+  queue_.erase(request->number);  // the refusal may be about a sending before resume()
+  connection_->timers().cancel(request->retry_timer);
   request->state = PendingRequest::State::delayed;
   ++request->refusals.count;
   request->refused_at = Clock::now();
   if (std::exchange(request->in_window, false)) {
-    if (error.code == ErrorCode::resource_exhausted) {
-      window_.leave_refused(request->refused_at);
+    if (is_for_load(error)) {
+      const std::chrono::microseconds delay(error.retry_after_us);
+      window_refusal_ = error;
+      if (window_.leave_refused(request->refused_at, delay)) pump_at(request->refused_at + delay);
     } else {
       window_.leave();
     }
@@ -281,7 +275,7 @@ void SessionState::on_retry(std::uint64_t number) {
   const auto found = pending_.find(number);
   if (found == pending_.end() || found->second->state != PendingRequest::State::delayed) return;
   found->second->state = PendingRequest::State::queued;
-  enqueue(number);
+  queue_.insert(number, found->second->may_wait);
   pump();
 }
 
@@ -291,7 +285,33 @@ void SessionState::on_deadline(std::uint64_t number) {
   if (found == pending_.end()) return;
   const RequestPointer request = found->second;
   note_loss(request.get());
-  end(request, deadline_error(*request, stream_answered_, where()), &lock);
+  end(request, deadline_error(*request), &lock);
+}
+
+Error SessionState::deadline_error(const PendingRequest& request) const {
+  const std::string name = "request " + std::to_string(request.number);
+  const bool never_sent = request.attempts == 0 && !request.may_have_run;
+  if (never_sent && window_refusal_ && !request.may_wait && !window_.has_room(Clock::now())) {
+    Error error = window_refusal_;
+    error.message =
+        "the deadline passed before " + name + " was sent, because the server refused others: " + error.message;
+    return error;
+  }
+  // If the server has answered on the stream, it may still work on what was sent on it.
+  if (request.refusal && (!stream_answered_ || request.state != PendingRequest::State::sent)) {
+    Error error = request.refusal;
+    error.message =
+        "the deadline passed after " + std::to_string(request.attempts) + " attempts; the last one: " + error.message;
+    if (request.may_have_run && never_ran(error)) {
+      error.code = ErrorCode::deadline_exceeded;
+      error.message += kOtherSending;
+    }
+    return error;
+  }
+  return make_error(ErrorCode::deadline_exceeded,
+                    where() + ": " +
+                        (never_sent ? name + " was not sent within its deadline"
+                                    : "no answer to " + name + " within its deadline; resume it to learn its results"));
 }
 
 void SessionState::on_stream_end(Error error) {
@@ -317,9 +337,9 @@ void SessionState::on_stream_end(Error error) {
     note_loss(request.get());
     leave_window(request.get());
     request->state = PendingRequest::State::queued;
-    queue_.push_back(number);
+    queue_.insert(number, request->may_wait);
   }
-  if (!queue_.empty()) pump_at(Clock::now() + reconnect_backoff_.next(error.retry_after_us));
+  if (!queue_.empty()) reconnect_at(Clock::now() + reconnect_backoff_.next(error.retry_after_us));
   end_all(failed, error, &lock);
 }
 
@@ -363,6 +383,7 @@ void SessionState::end_all(const std::vector<RequestPointer>& requests, const Er
 
 void SessionState::take_out(const RequestPointer& request) {
   leave_window(request.get());
+  queue_.erase(request->number);
   pending_.erase(request->number);
   connection_->timers().cancel(request->deadline_timer);
   connection_->timers().cancel(request->retry_timer);
@@ -394,11 +415,11 @@ void SessionState::last_call(const RequestPointer& request, const std::vector<st
 
 Error SessionState::check_resumable(std::uint64_t number) const {
   if (number < next_number_ && !pending_.contains(number) && !calls_.contains(number) &&
-      number > acknowledged_through_) {
+      number > acknowledged_through_ && !ended_beyond_.contains(number)) {
     return {};
   }
-  return make_error(ErrorCode::failed_precondition,
-                    "request " + std::to_string(number) + " cannot be resumed: it is in flight, acknowledged or new");
+  return make_error(ErrorCode::failed_precondition, "request " + std::to_string(number) +
+                                                        " cannot be resumed: it is in flight, new, or ended for good");
 }
 
 Expected<std::uint64_t> SessionState::begin_call(std::uint64_t number) {

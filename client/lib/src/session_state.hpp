@@ -2,17 +2,20 @@
 // and the lease.
 //
 // States of a request. They change under mutex_:
-//   queued   in queue_, waits for the stream               -> sent (pump)
-//   sent     written to the stream                         -> queued (stream lost), delayed (refused for now), ended
-//   delayed  waits for its retry timer                     -> queued
-//   ended    no longer in pending_: answered, failed, or given up at its deadline
+//   - queued: in queue_, waits for the stream or for room in the window
+//       -> sent (pump), delayed (an earlier sending was refused), ended
+//   - sent: written to the stream
+//       -> queued (the stream was lost), delayed (refused for the moment), ended
+//   - delayed: waits for its retry timer
+//       -> queued, ended
+//   - ended: not in pending_ any more, because it was answered, failed, or was given up at its deadline
 // Invariants:
 //   - A request ends once: the thread that takes it out of pending_ makes its last call. While its listener runs
 //     (in_callback), other threads only set end_error, and the thread in the listener ends the request.
 //   - There is at most one stream at a time. So one thread at a time uses the results of a request.
-//   - acknowledged_through_ includes a number after its last call has returned. It stays below a number whose outcome
-//   is
-//     unknown, for the last kResumeWindow numbers, so that resume() works.
+//   - queue_ has the requests in the state `queued`, and no others.
+//   - acknowledged_through_ includes a number after its last call has returned. For the last kResumeWindow numbers, it
+//     stays below a number whose outcome is unknown, so that resume() works.
 // Listeners run without the lock, on threads of gRPC or of Timers.
 #pragma once
 
@@ -21,7 +24,6 @@
 #include <array>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,6 +33,7 @@
 #include <vector>
 
 #include "client/lib/src/connection.hpp"
+#include "client/lib/src/send_queue.hpp"
 #include "client/lib/src/send_window.hpp"
 #include "client/lib/src/session_stream.hpp"
 
@@ -109,13 +112,13 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   // Opens a stream if there is something to send and no stream. Starts the next write if none is in progress.
   void pump();
   void pump_at(TimePoint time);
-  // The next request to send, or null: there is none, or the window is full.
-  PendingRequest* next_to_send();
-  // Requests are sent in the order of their numbers, so the oldest one that was refused goes first.
-  void enqueue(std::uint64_t number);
+  void reconnect_at(TimePoint time);
+  // The number of the next request to send, or 0: there is none, or the window has no room.
+  std::uint64_t next_to_send() const;
   void leave_window(PendingRequest* request);
   void receive(const RequestPointer& request, v1::SessionResponse* response, Lock* lock);
   void refuse(const RequestPointer& request, const Error& error);
+  Error deadline_error(const PendingRequest& request) const;
   // Measures how long the request has waited since its refusal, now that it is sent again.
   static void end_delay(PendingRequest* request);
   // Takes the request out of pending_ and makes its last call. While its listener runs, only sets end_error.
@@ -147,8 +150,9 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, RequestPointer> pending_;
-  std::deque<std::uint64_t> queue_;
+  SendQueue queue_;
   SendWindow window_;
+  Error window_refusal_;  // the refusal that closed the window last
   std::uint64_t next_number_ = 1;
   std::uint64_t acknowledged_through_ = 0;
   std::set<std::uint64_t> ended_beyond_;  // numbers above acknowledged_through_ that have ended
@@ -173,7 +177,9 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   bool stream_greeted_ = false;      // whether its first message, which names the session, was sent
   bool stream_answered_ = false;     // whether the server has answered on it
   bool writing_ = false;
-  bool promised_ = false;      // whether gRPC keeps the last message back until the next one
+  // Whether gRPC may keep the last message back until the next one. If the next request is given up in the moment until
+  // gRPC takes the last message, nothing sends it before the next submit().
+  bool promised_ = false;
   bool reconnecting_ = false;  // whether a timer will call pump()
   Backoff reconnect_backoff_;
   std::uint32_t listeners_running_ = 0;  // those that run, or are about to run

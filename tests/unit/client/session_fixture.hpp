@@ -62,6 +62,11 @@ class SessionTest : public ::testing::Test {
     response.mutable_error()->mutable_detail()->set_setting("--some-setting");
     return response;
   }
+  static v1::SessionResponse refusal_for_load(std::uint64_t number, std::uint64_t retry_after_us) {
+    v1::SessionResponse response = refusal(number, grpc::StatusCode::RESOURCE_EXHAUSTED, retry_after_us);
+    response.mutable_error()->mutable_detail()->set_reason(v1::ERROR_REASON_QUEUE_FULL);
+    return response;
+  }
 
   FakeServer server_;
   std::unique_ptr<Client> client_;

@@ -2,13 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <future>
-#include <memory>
-#include <mutex>
-#include <set>
-#include <thread>
-#include <vector>
 
 #include "tests/unit/client/session_fixture.hpp"
 
@@ -33,106 +27,6 @@ TEST_F(SessionTest, WaitsAsLongAsTheServerAsks) {
   EXPECT_GE(result->refusals.waited_us, result->refusals.asked_us);
   EXPECT_LE(static_cast<std::int64_t>(result->refusals.waited_us), result->return_us - result->invoke_us);
   EXPECT_EQ(session_->execute(adds(1))->refusals.count, 0u) << "each request has its own";
-}
-
-// A server that holds the first three requests, refuses the fourth, and answers all others. A stream has one writer at
-// a time: its own thread, or the one that calls answer_held().
-class HoldsThree {
- public:
-  std::optional<grpc::Status> take(FakeServer* server, const v1::SessionRequest& request,
-                                   const FakeServer::Write& write, const v1::SessionResponse& refusal) {
-    const std::lock_guard lock(writing_);
-    const int number = ++seen;
-    if (number < 4) {
-      held_.push_back(request);
-      write_ = write;
-    } else if (number == 4) {
-      write(refusal);
-    } else {
-      server->answer(request, write);
-    }
-    return std::nullopt;
-  }
-  void answer_held(FakeServer* server) {
-    const std::lock_guard lock(writing_);
-    for (const auto& request : held_) server->answer(request, write_);
-  }
-
-  std::atomic<int> seen = 0;
-
- private:
-  std::mutex writing_;
-  std::vector<v1::SessionRequest> held_;
-  FakeServer::Write write_;
-};
-
-class WindowTest : public SessionTest {
- protected:
-  void SetUp() override {
-    server_.on_request = [this](const v1::SessionRequest& request, const auto& write) {
-      return three_.take(&server_, request, write,
-                         refusal(request.number(), grpc::StatusCode::RESOURCE_EXHAUSTED, 10'000));
-    };
-    open();
-  }
-  void send(int count, const Batch& batch) {
-    for (int i = 0; i < count; ++i) {
-      auto end = std::make_shared<std::promise<Error>>();
-      ends_.push_back(end->get_future());
-      session_->execute_async(batch, [end](const Progress& progress) {
-        if (progress.done) end->set_value(progress.error);
-      });
-    }
-  }
-  // Sends the first four, and waits until the delay of the fourth is over. On a slow machine the refusal takes a while.
-  void begin_with(const Batch& batch) {
-    send(3, batch);
-    send(1, adds(1));
-    while (three_.seen < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
-  void expect_ends(std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      ASSERT_EQ(ends_[i].wait_for(std::chrono::seconds(20)), std::future_status::ready) << i;
-      const Error error = ends_[i].get();
-      EXPECT_FALSE(error) << error.message;
-      EXPECT_EQ(server_.times_applied(i + 1), 1u);
-    }
-  }
-
-  HoldsThree three_;
-  std::vector<std::future<Error>> ends_;
-};
-
-TEST_F(WindowTest, AfterARefusalTheOthersWaitInTheClient) {
-  begin_with(adds(1));
-  send(10, adds(1));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_EQ(three_.seen, 4) << "the server has three, so there is no room for a fourth";
-  three_.answer_held(&server_);
-  expect_ends(0, 14);
-  EXPECT_EQ(three_.seen, 15) << "14 requests, one of them twice";
-}
-
-TEST_F(WindowTest, WhatWasOnALostStreamTakesNoPlace) {
-  begin_with(adds(1));
-  server_.stop();
-  server_.start();
-  send(10, adds(1));
-  expect_ends(0, 14);
-}
-
-TEST_F(WindowTest, RequestsThatMayWaitTakeNoPlace) {
-  Batch wait;
-  wait.begin({.wait_timeout_us = 60'000'000});
-  wait.guard_exists(wait.key("a"), OnFalse::wait);
-  wait.add(wait.key("b"), 1);
-  wait.end();
-  begin_with(wait);
-  send(10, adds(1));
-  expect_ends(3, 14);
-  three_.answer_held(&server_);
-  expect_ends(0, 3);
 }
 
 // The second delay ends with the request, so it is not one that was waited for.

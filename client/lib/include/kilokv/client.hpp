@@ -53,7 +53,9 @@ struct ClientOptions {
 
 struct SessionOptions {
   std::uint64_t lease_us = 0;  // microseconds; 0: the server's default. It is renewed in the background
-  std::uint32_t requests_in_flight_max = 1024;  // with more, execute_async() blocks and execute() waits
+  // With more, execute_async() blocks and execute() waits. Requests that stay in the client because the server has too
+  // much to do are among them.
+  std::uint32_t requests_in_flight_max = 1024;
 };
 
 struct CallOptions {
@@ -89,7 +91,7 @@ struct Progress {
   const Error& error;
   std::uint64_t request = 0;                  // its number in the session
   std::uint32_t attempts = 0;                 // how often it was sent
-  std::int64_t invoke_us = 0, return_us = 0;  // monotonic_us() of the first send and of this answer
+  std::int64_t invoke_us = 0, return_us = 0;  // monotonic_us() of the call that sent it, and of this answer
   Refusals refusals = {};
 };
 using ProgressCallback = std::function<void(const Progress&)>;
@@ -98,7 +100,7 @@ struct RequestResult {  // the results of one request, and how it was sent
   Results results;
   std::uint64_t request = 0;                  // its number in the session; 0: without a session
   std::uint32_t attempts = 1;                 // how often it was sent
-  std::int64_t invoke_us = 0, return_us = 0;  // monotonic_us() of the first send and of the last answer
+  std::int64_t invoke_us = 0, return_us = 0;  // monotonic_us() of the call that sent it, and of the last answer
   Refusals refusals = {};  // of a request that was sent on the stream of its session, without an upload
 };
 
