@@ -37,9 +37,11 @@ class SendWindow {
   // A request with a place is not in flight any more, or the session cannot know whether it is.
   void leave() { --held_; }
   void leave_answered(TimePoint now) {
-    if (full()) size_ += now - refused_ > kQuiet ? 1 : 1 / size_;
+    if (full()) size_ += quiet(now) ? 1 : 1 / size_;
     leave();
   }
+  // Whether the last refusal is so old that the window opens quickly.
+  bool quiet(TimePoint now) const { return now - refused_ > kQuiet; }
   // `delay`: as the server asked. Returns whether the session rests now: nothing but the time gives it room again.
   bool leave_refused(TimePoint now, std::chrono::microseconds delay) {
     leave();

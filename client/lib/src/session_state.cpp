@@ -46,9 +46,9 @@ bool can_go_on(const Error& error) {
   return error && (error.may_have_run || (error.attempts != 0 && (!never_ran(error) || retryable(error, false))));
 }
 
-// Whether the server refused a request because it has too much to do, so that it would refuse others as well. Other
-// refusals, such as for a full disk, are about what the request brings.
-bool is_for_load(const Error& error) { return error.reason == "QUEUE_FULL" || error.reason == "CALLS_FULL"; }
+// Whether the server has too many requests, of all clients or of the session, so that it would refuse others as well.
+// Other refusals, such as for a full disk, are about what the request brings.
+bool is_for_load(const Error& error) { return error.reason == "QUEUE_FULL" || error.reason == "SESSION_FULL"; }
 
 }  // namespace
 
@@ -103,8 +103,8 @@ std::uint64_t SessionState::submit(std::uint64_t number, const Batch& batch, Pen
   }
   given_up_.erase(number);
   pending_.emplace(number, request);
-  request->deadline_timer = connection_->timers().at(deadline, [weak = weak_from_this(), number] {
-    if (const auto self = weak.lock()) self->on_deadline(number);
+  request->deadline_timer = connection_->timers().at(deadline, [weak = weak_from_this(), request] {
+    if (const auto self = weak.lock()) self->on_deadline(request);
   });
   queue_.insert(number, request->may_wait);
   pump();
@@ -138,6 +138,7 @@ void SessionState::pump() {
   stream_greeted_ = true;
   writing_ = true;
   ++request.attempts;
+  request.sent = true;
   request.state = PendingRequest::State::sent;
   if (!request.may_wait) {
     request.in_window = true;
@@ -228,6 +229,7 @@ void SessionState::receive(const RequestPointer& request, v1::SessionResponse* r
   request->in_callback = false;
   if (done) {
     if (std::exchange(request->in_window, false)) window_.leave_answered(now);
+    if (window_refusal_ && window_.quiet(now)) window_refusal_ = Error{};
     take_out(request);
     last_call(request, fresh_, error, lock);
   } else if (request->end_error) {
@@ -253,9 +255,9 @@ void SessionState::refuse(const RequestPointer& request, const Error& error) {
       window_.leave();
     }
   }
-  const TimePoint again = request->refused_at + request->backoff.next(error.retry_after_us);
-  request->retry_timer = connection_->timers().at(again, [weak = weak_from_this(), number = request->number] {
-    if (const auto self = weak.lock()) self->on_retry(number);
+  request->again = request->refused_at + request->backoff.next(error.retry_after_us);
+  request->retry_timer = connection_->timers().at(request->again, [weak = weak_from_this(), request] {
+    if (const auto self = weak.lock()) self->on_retry(request);
   });
   pump();
 }
@@ -270,48 +272,50 @@ void SessionState::end_delay(PendingRequest* request) {
   if (waited_us < request->refusal.retry_after_us) ++request->refusals.early;
 }
 
-void SessionState::on_retry(std::uint64_t number) {
+bool SessionState::in_flight(const RequestPointer& request) const {
+  const auto found = pending_.find(request->number);
+  return found != pending_.end() && found->second == request;
+}
+
+void SessionState::on_retry(const RequestPointer& request) {
   Lock lock(mutex_);
-  const auto found = pending_.find(number);
-  if (found == pending_.end() || found->second->state != PendingRequest::State::delayed) return;
-  found->second->state = PendingRequest::State::queued;
-  queue_.insert(number, found->second->may_wait);
+  if (!in_flight(request) || request->state != PendingRequest::State::delayed) return;
+  if (Clock::now() < request->again) return;  // it was refused again before this timer was cancelled
+  request->state = PendingRequest::State::queued;
+  queue_.insert(request->number, request->may_wait);
   pump();
 }
 
-void SessionState::on_deadline(std::uint64_t number) {
+void SessionState::on_deadline(const RequestPointer& request) {
   Lock lock(mutex_);
-  const auto found = pending_.find(number);
-  if (found == pending_.end()) return;
-  const RequestPointer request = found->second;
+  if (!in_flight(request)) return;
   note_loss(request.get());
   end(request, deadline_error(*request), &lock);
 }
 
 Error SessionState::deadline_error(const PendingRequest& request) const {
   const std::string name = "request " + std::to_string(request.number);
-  const bool never_sent = request.attempts == 0 && !request.may_have_run;
-  if (never_sent && window_refusal_ && !request.may_wait && !window_.has_room(Clock::now())) {
-    Error error = window_refusal_;
+  Error error;
+  if (!request.sent && !request.may_wait && window_refusal_ && !window_.has_room(Clock::now())) {
+    error = window_refusal_;
     error.message =
-        "the deadline passed before " + name + " was sent, because the server refused others: " + error.message;
-    return error;
-  }
-  // If the server has answered on the stream, it may still work on what was sent on it.
-  if (request.refusal && (!stream_answered_ || request.state != PendingRequest::State::sent)) {
-    Error error = request.refusal;
+        "the deadline passed before " + name + " was sent; the server had refused another: " + error.message;
+  } else if (request.refusal && (!stream_answered_ || request.state != PendingRequest::State::sent)) {
+    // If the server has answered on the stream, it may still work on what was sent on it.
+    error = request.refusal;
     error.message =
         "the deadline passed after " + std::to_string(request.attempts) + " attempts; the last one: " + error.message;
-    if (request.may_have_run && never_ran(error)) {
-      error.code = ErrorCode::deadline_exceeded;
-      error.message += kOtherSending;
-    }
-    return error;
+  } else if (!request.sent && !request.may_have_run) {
+    return make_error(ErrorCode::deadline_exceeded, where() + ": " + name + " was not sent within its deadline");
+  } else {
+    return make_error(ErrorCode::deadline_exceeded,
+                      where() + ": no answer to " + name + " within its deadline; resume it to learn its results");
   }
-  return make_error(ErrorCode::deadline_exceeded,
-                    where() + ": " +
-                        (never_sent ? name + " was not sent within its deadline"
-                                    : "no answer to " + name + " within its deadline; resume it to learn its results"));
+  if (request.may_have_run && never_ran(error)) {
+    error.code = ErrorCode::deadline_exceeded;
+    error.message += kOtherSending;
+  }
+  return error;
 }
 
 void SessionState::on_stream_end(Error error) {
@@ -375,7 +379,7 @@ void SessionState::set_ended(const Error& error) {
 
 void SessionState::end_all(const std::vector<RequestPointer>& requests, const Error& error, Lock* lock) {
   for (const RequestPointer& request : requests) {
-    if (!pending_.contains(request->number)) continue;
+    if (!in_flight(request)) continue;
     if (!is_too_large_for_grpc(error)) note_loss(request.get());  // gRPC refused this message before the server saw it
     end(request, error, lock);
   }
@@ -402,20 +406,23 @@ void SessionState::last_call(const RequestPointer& request, const std::vector<st
   }
   error.request = request->number;
   error.attempts = request->attempts;
+  const bool resumable = can_go_on(error);
+  if (!resumable) ending_.insert(request->number);
   ++listeners_running_;
   lock->unlock();
   t_in_listener = true;
   request->listener(*request, fresh, true, error);
   t_in_listener = false;
   lock->lock();
-  acknowledge(request->number, can_go_on(error));
+  if (!resumable) ending_.erase(ending_.find(request->number));
+  acknowledge(request->number, resumable);
   --listeners_running_;
   changed_.notify_all();
 }
 
 Error SessionState::check_resumable(std::uint64_t number) const {
   if (number < next_number_ && !pending_.contains(number) && !calls_.contains(number) &&
-      number > acknowledged_through_ && !ended_beyond_.contains(number)) {
+      number > acknowledged_through_ && !ended_beyond_.contains(number) && !ending_.contains(number)) {
     return {};
   }
   return make_error(ErrorCode::failed_precondition, "request " + std::to_string(number) +

@@ -54,8 +54,10 @@ struct PendingRequest {
   std::int64_t invoke_us = 0, return_us = 0;
   Backoff backoff;
   Refusals refusals;
+  TimePoint again = {};       // state delayed: when to send it again
   TimePoint refused_at = {};  // state delayed, or queued after it: when the refusal came. Else: the clock's epoch
   Error refusal;              // why the last attempt had no answer; becomes the error at the deadline
+  bool sent = false;          // since it was submitted or resumed
   bool may_have_run = false;  // an attempt ended without a clear refusal, or an earlier submit() sent this number
   bool may_wait = false;      // it has a transaction that may wait for others
   bool in_window = false;     // it has a place in the window of the session
@@ -116,6 +118,8 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   // The number of the next request to send, or 0: there is none, or the window has no room.
   std::uint64_t next_to_send() const;
   void leave_window(PendingRequest* request);
+  // Whether the request has not ended. After its end, another one with its number may be in flight: a resumed one.
+  bool in_flight(const RequestPointer& request) const;
   void receive(const RequestPointer& request, v1::SessionResponse* response, Lock* lock);
   void refuse(const RequestPointer& request, const Error& error);
   Error deadline_error(const PendingRequest& request) const;
@@ -135,8 +139,8 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   Error check_resumable(std::uint64_t number) const;
 
   // The timers' thread calls these, without the lock.
-  void on_deadline(std::uint64_t number);
-  void on_retry(std::uint64_t number);
+  void on_deadline(const RequestPointer& request);
+  void on_retry(const RequestPointer& request);
   void schedule_renewal(std::uint64_t delay_us);
   void renew_lease();
   void on_lease_renewed(const grpc::Status& status);  // a thread of gRPC calls it
@@ -152,12 +156,13 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   std::map<std::uint64_t, RequestPointer> pending_;
   SendQueue queue_;
   SendWindow window_;
-  Error window_refusal_;  // the refusal that closed the window last
+  Error window_refusal_;  // the refusal that closed the window last; none while the window opens quickly
   std::uint64_t next_number_ = 1;
   std::uint64_t acknowledged_through_ = 0;
   std::set<std::uint64_t> ended_beyond_;  // numbers above acknowledged_through_ that have ended
   std::set<std::uint64_t> given_up_;      // numbers that ended with an unknown outcome, or were refused for the moment
   std::set<std::uint64_t> calls_;         // numbers between begin_call() and end_call()
+  std::multiset<std::uint64_t> ending_;   // numbers whose last call runs, and which cannot be resumed after it
   struct Attempts {
     std::uint64_t number = 0;
     std::uint32_t count = 0;
@@ -177,10 +182,10 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   bool stream_greeted_ = false;      // whether its first message, which names the session, was sent
   bool stream_answered_ = false;     // whether the server has answered on it
   bool writing_ = false;
-  // Whether gRPC may keep the last message back until the next one. If the next request is given up in the moment until
-  // gRPC takes the last message, nothing sends it before the next submit().
+  // Whether gRPC may keep the last message back until the next one. If the request that was to follow is given up in
+  // the moment before gRPC takes the last message, the last message stays there until another one is written.
   bool promised_ = false;
-  bool reconnecting_ = false;  // whether a timer will call pump()
+  bool reconnecting_ = false;  // whether a timer will open the stream again
   Backoff reconnect_backoff_;
   std::uint32_t listeners_running_ = 0;  // those that run, or are about to run
   bool closing_ = false;

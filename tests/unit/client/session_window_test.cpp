@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/client/session_fixture.hpp"
@@ -18,6 +19,11 @@ namespace kilokv::client {
 namespace {
 
 using namespace std::chrono_literals;
+
+void wait_until(const std::function<bool()>& holds) {
+  for (int i = 0; i < 20'000 && !holds(); ++i) std::this_thread::sleep_for(1ms);
+  ASSERT_TRUE(holds());
+}
 
 // A server that holds the first three requests, treats the fourth as a test says, and answers all others unless the
 // test says otherwise. A stream has one writer at a time: its own thread, or the one that calls a function of this.
@@ -52,7 +58,7 @@ class HoldsThree {
     write_(response);
   }
   void wait_for(int arrivals) const {
-    while (seen < arrivals) std::this_thread::sleep_for(1ms);
+    wait_until([&] { return seen >= arrivals; });
   }
 
   std::atomic<int> seen = 0;
@@ -72,6 +78,11 @@ class WindowTest : public SessionTest {
       return three_.take(&server_, request, write);
     };
     open();
+  }
+  void TearDown() override {  // the server of the base uses members of this
+    session_.reset();
+    client_.reset();
+    server_.stop();
   }
   void refuse_the_fourth(const std::function<v1::SessionResponse(std::uint64_t)>& refusal) {
     three_.treat = [refusal](int arrival, const v1::SessionRequest& request, const FakeServer::Write& write) {
@@ -204,6 +215,7 @@ TEST_F(WindowTest, ARequestThatWasNotSentTellsWhy) {
   EXPECT_TRUE(never_ran(error));
   EXPECT_EQ(error.attempts, 0u);
   EXPECT_NE(error.message.find("before request 5 was sent"), std::string::npos) << error.message;
+  EXPECT_EQ(error.message.find("resume it"), std::string::npos) << error.message;
   EXPECT_EQ(session_->resume(5, adds(1)).error().code, ErrorCode::failed_precondition) << "there is nothing to learn";
   three_.answer_held(&server_);
   expect_ends(0, 4);
@@ -214,8 +226,14 @@ TEST_F(WindowTest, ARequestThatIsResumedWithoutRoomIsSentOnce) {
   v1::SessionRequest resumed;
   std::atomic<bool> resumed_arrived = false, refused_later = false;
   three_.treat = [&](int arrival, const v1::SessionRequest& request, const FakeServer::Write& write) {
-    if (arrival <= 5 || (request.number() == 6 && !refused_later.exchange(true))) {
-      write(refusal_for_load(request.number(), 10'000));
+    if (arrival == 4) return true;  // the window must not close before the fifth is sent
+    if (arrival == 5) {
+      write(refusal_for_load(4, 10'000));
+      write(refusal_for_load(5, 10'000));
+      return true;
+    }
+    if (request.number() == 6 && !refused_later.exchange(true)) {
+      write(refusal_for_load(6, 10'000));
       return true;
     }
     if (request.number() == 5 && !resumed_arrived) {
@@ -229,11 +247,13 @@ TEST_F(WindowTest, ARequestThatIsResumedWithoutRoomIsSentOnce) {
   three_.wait_for(3);
   send(1, adds(1));
   send(1, adds(1), within(1'500'000));
-  EXPECT_EQ(end_of(4).code, ErrorCode::resource_exhausted);
+  const Error error = end_of(4);
+  EXPECT_EQ(error.code, ErrorCode::resource_exhausted) << error.message;
+  EXPECT_EQ(error.attempts, 1u);
   auto again = std::async(std::launch::async, [&] { return session_->resume(5, adds(1)); });
   std::this_thread::sleep_for(100ms);
   three_.answer_held(&server_);
-  while (!resumed_arrived) std::this_thread::sleep_for(1ms);
+  wait_until([&] { return resumed_arrived.load(); });
   std::this_thread::sleep_for(100ms);
   EXPECT_EQ(times_seen(5), 2u);
   three_.answer(&server_, resumed);
@@ -254,18 +274,80 @@ TEST_F(WindowTest, ALateRefusalDelaysTheResumedRequest) {
   EXPECT_EQ(session_->execute(adds(1), within(300'000)).error().code, ErrorCode::deadline_exceeded);
   send(1, adds(1));
   three_.wait_for(5);
-  std::this_thread::sleep_for(500ms);
+  std::this_thread::sleep_for(1s);
   auto again = std::async(std::launch::async, [&] { return session_->resume(4, adds(1)); });
   std::this_thread::sleep_for(200ms);
   EXPECT_EQ(times_seen(4), 1u);
-  three_.write(refusal_for_load(4, 1'000'000));
-  std::this_thread::sleep_for(200ms);
+  three_.write(refusal_for_load(4, 2'000'000));
+  std::this_thread::sleep_for(1s);
   three_.answer_held(&server_);
   const auto result = again.get();
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->refusals.count, 1u);
   EXPECT_EQ(result->refusals.early, 0u);
   EXPECT_EQ(times_seen(4), 2u);
+}
+
+// Request 1 is given up while the session rests after its refusal. Then only the end of the rest lets others go.
+TEST_F(WindowTest, ARestEndsAlthoughTheRefusedRequestIsGivenUp) {
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (request.number() != 1) return server_.answer(request, write);
+    write(refusal_for_load(1, 1'500'000));
+    return std::nullopt;
+  };
+  send(1, adds(1), within(1'000'000));
+  EXPECT_EQ(end_of(0).code, ErrorCode::resource_exhausted);
+  EXPECT_TRUE(session_->execute(adds(1), within(10'000'000)));
+}
+
+// The listener of the request asks for it, before the session has noted that it has ended.
+TEST_F(WindowTest, AnEndedRequestIsNotResumedFromItsOwnEnd) {
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    return server_.answer(request, write);
+  };
+  std::promise<std::thread> started;
+  std::promise<Error> resumed;
+  session_->execute_async(adds(1), [&](const Progress& progress) {
+    if (!progress.done) return;
+    std::thread other([&] { resumed.set_value(session_->resume(1, adds(1), within(5'000'000)).error()); });
+    std::this_thread::sleep_for(500ms);
+    started.set_value(std::move(other));
+  });
+  started.get_future().get().join();
+  EXPECT_EQ(resumed.get_future().get().code, ErrorCode::failed_precondition);
+}
+
+// The stream ends with an error of two requests. While the first hears of it, the second is given up and resumed.
+TEST_F(WindowTest, TheEndOfAStreamDoesNotEndWhatWasResumedMeanwhile) {
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    const int arrival = ++three_.seen;
+    if (arrival > 2) return server_.answer(request, write);
+    if (arrival == 1) return std::nullopt;
+    return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "the token is over");
+  };
+  std::promise<void> given_up;
+  std::promise<Error> first, second;
+  session_->execute_async(adds(1), [&](const Progress& progress) {
+    if (!progress.done) return;
+    given_up.get_future().wait_for(20s);
+    std::this_thread::sleep_for(500ms);  // meanwhile the second is resumed
+    first.set_value(progress.error);
+  });
+  std::atomic<int> ends = 0;
+  session_->execute_async(
+      adds(1),
+      [&](const Progress& progress) {
+        if (!progress.done) return;
+        ++ends;
+        given_up.set_value();
+        second.set_value(progress.error);
+      },
+      within(1'000'000));
+  EXPECT_EQ(second.get_future().get().code, ErrorCode::deadline_exceeded);
+  const auto resumed = session_->resume(2, adds(1), within(10'000'000));
+  EXPECT_TRUE(resumed) << resumed.error().message;
+  EXPECT_EQ(first.get_future().get().code, ErrorCode::permission_denied);
+  EXPECT_EQ(ends, 1);
 }
 
 // The requests come back one at a time, with a pause between them.
@@ -276,7 +358,7 @@ TEST_F(WindowTest, AServerThatRefusesEverythingGetsRest) {
     return std::nullopt;
   };
   send(100, adds(1));
-  std::this_thread::sleep_for(200ms);
+  std::this_thread::sleep_for(1s);
   const int before = three_.seen;
   std::this_thread::sleep_for(1'500ms);
   EXPECT_GE(three_.seen - before, 1);

@@ -215,8 +215,9 @@ class Session {
   virtual std::uint64_t execute_async(const Batch& batch, ProgressCallback callback,
                                       const CallOptions& options = {}) = 0;
   // Asks again for the results of a request whose deadline passed before all of them came. Requires: the same content,
-  // number and encoding. The last 1,024 requests can be resumed, but not one that was refused for good:
-  // never_ran(error), and its deadline had not passed.
+  // number and encoding. The last 1,024 requests can be resumed, but not one that was refused for good
+  // (never_ran(error), and its deadline had not passed), or never sent (`attempts` is 0). Nothing of such a request
+  // ran, so send it as a new one. Errors: failed_precondition, if the number cannot be resumed.
   virtual Expected<RequestResult> resume(std::uint64_t request, const Batch& batch,
                                          const CallOptions& options = {}) = 0;
   virtual std::uint32_t attempts(std::uint64_t request) const = 0;  // of a request in flight, or of a recent one
