@@ -319,9 +319,14 @@ TEST_F(WindowTest, AnEndedRequestIsNotResumedFromItsOwnEnd) {
 
 // The stream ends with an error of two requests. While the first hears of it, the second is given up and resumed.
 TEST_F(WindowTest, TheEndOfAStreamDoesNotEndWhatWasResumedMeanwhile) {
+  std::atomic<bool> first_ended = false;
   server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
     const int arrival = ++three_.seen;
-    if (arrival > 2) return server_.answer(request, write);
+    if (arrival > 2) {  // the resumed one is in flight until the end of the stream has been dealt with
+      wait_until([&] { return first_ended.load(); });
+      std::this_thread::sleep_for(200ms);
+      return server_.answer(request, write);
+    }
     if (arrival == 1) return std::nullopt;
     return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "the token is over");
   };
@@ -330,7 +335,8 @@ TEST_F(WindowTest, TheEndOfAStreamDoesNotEndWhatWasResumedMeanwhile) {
   session_->execute_async(adds(1), [&](const Progress& progress) {
     if (!progress.done) return;
     given_up.get_future().wait_for(20s);
-    std::this_thread::sleep_for(500ms);  // meanwhile the second is resumed
+    wait_until([&] { return three_.seen == 3; });  // the second is resumed
+    first_ended = true;
     first.set_value(progress.error);
   });
   std::atomic<int> ends = 0;
