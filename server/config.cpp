@@ -239,7 +239,8 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
         "most new connections of one client address per second, after as many at once as one address may have open; "
         "more are closed"},
        {kConnections, "connection-cancels-max", Unit::count, &o->connection_cancels_max,
-        "most calls that one connection may cancel per second; then the connection is closed"},
+        "most calls per second that one connection may cancel, or make without a valid login; then the connection is "
+        "closed"},
        {kConnections, "handshake-timeout", Unit::duration, &o->handshake_us_max,
         "longest time from a new connection to the first settings of HTTP/2; then the connection is closed"},
        {kConnections, "connection-idle-max", Unit::duration, &o->connection_idle_us_max,

@@ -103,6 +103,7 @@ client::Error Demo::connect() {
   options.endpoint = server_ ? server_->endpoint() : options_.endpoint;
   options.wait_for_server_us = options_.wait_for_server_us;
   options.tls = options_.tls;
+  options.token = options_.token;
   options.request_timeout_us = static_cast<std::uint64_t>(options_.give_up_after_us);
   options.backoff_us_max = 100'000;
   auto client = client::Client::connect(options);

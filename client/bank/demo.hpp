@@ -19,6 +19,7 @@ struct DemoOptions {
   std::string endpoint;                  // HOST:PORT of a running server; empty: the demo starts its own
   std::uint64_t wait_for_server_us = 0;  // as in ClientOptions
   client::TlsOptions tls;                // likewise; the demo's own server has no TLS
+  std::string token;                     // likewise; the demo's own server has no logins
   std::string server;                    // path of kilokvd
   std::string data_dir;                  // of the demo's own server; empty: a temporary one, removed after a good end
   std::int64_t duration_us = 10'000'000;

@@ -118,6 +118,7 @@ ExitCode demo(Flags* flags) {
     options.endpoint = client.endpoint;
     options.wait_for_server_us = client.wait_for_server_us;
     options.tls = client.tls;
+    options.token = client.token;
   }
   if (options.server.empty()) {
     std::error_code none;  // without /proc: in the working folder

@@ -43,6 +43,7 @@ std::uint64_t ConnectionAccount::look(const PeerUse& use, const SocketBytes& byt
   } else {
     sample({looked_ms_, received_, before.message_bytes});
   }
+  refused_logins_ += grown_or_begun(before.refused_logins, use.refused_logins);
   unused_ += grown(received_, bytes.received);
   const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(looked_ms_, now_ms));
   const std::uint64_t forgiven = elapsed_ms * kForgivenPerMs + grown(taken_, bytes.taken) / kForgivenPartOfTaken;
@@ -62,9 +63,9 @@ double ConnectionAccount::inspect(const CallCounts& calls, std::int64_t now_ms) 
   inspected_bytes_ = received_;
   const CallCounts before = std::exchange(calls_, calls);
   has_lost_calls_ = calls.open() == 0 && calls.ended() > before.ended();
-  const std::uint64_t cancelled_now = cancelled();
-  const double more = static_cast<double>(cancelled_now) - static_cast<double>(cancelled_);
-  cancelled_ = cancelled_now;
+  const std::uint64_t useless_now = useless();
+  const double more = static_cast<double>(useless_now) - static_cast<double>(useless_);
+  useless_ = useless_now;
   const double rate = limits_->cancels_max;
   cancels_left_ = std::min(rate, std::min(rate, cancels_left_ + rate * seconds) - more);
   return more;
@@ -72,9 +73,11 @@ double ConnectionAccount::inspect(const CallCounts& calls, std::int64_t now_ms) 
 
 std::uint64_t ConnectionAccount::received_since() const { return grown(inspected_bytes_, received_); }
 
-// gRPC counts a call that its client has reset as open until it has let go of it. More calls than a connection may have
-// are such calls.
-std::uint64_t ConnectionAccount::cancelled() const { return calls_.failed + grown(limits_->calls_max, calls_.open()); }
+// The calls that were cancelled, or had no valid login. gRPC counts a call that its client has reset as open until it
+// has let go of it. More calls than a connection may have are such calls.
+std::uint64_t ConnectionAccount::useless() const {
+  return calls_.failed + grown(limits_->calls_max, calls_.open()) + refused_logins_;
+}
 
 // The messages of several calls may be many bytes for a moment. The message of one is not, and headers that never end
 // are the begin of one call, too. One message that gets its end, among many that do not, does not make them fewer:

@@ -30,8 +30,8 @@ struct ConnectionLimits {
   // allowed, not even for a moment.
   std::uint64_t refused_calls_max = 0;
   std::uint32_t calls_max = 0;  // open at once on one connection
-  // Cancelled calls of one connection, per second. All connections of an address may cancel kAddressCancels times as
-  // many.
+  // Calls of one connection that its client cancels, or that have no valid login, per second. All connections of an
+  // address may have kAddressCancels times as many.
   std::uint32_t cancels_max = 0;
   static constexpr std::uint32_t kAddressCancels = 8;
   std::uint32_t opens_max = 0;  // new connections of one address per second, after as many at once as it may have open
@@ -47,12 +47,14 @@ struct CallCounts {
   std::uint64_t open() const { return started - std::min(started, ended()); }
 };
 
-// What the calls of a peer use, as their service counts it. The numbers of bytes grow, and begin again at any time.
+// What the calls of a peer use, as their service counts it. The numbers of bytes and of refused logins grow, and begin
+// again at any time.
 struct PeerUse {
   std::uint64_t accounted_bytes = 0;  // what its whole messages, and the headers of its calls, account for at most
   std::uint64_t message_bytes = 0;    // the part of the messages, which is exact
   std::uint64_t forgiven_bytes = 0;   // what calls may have brought, at most, that were refused and have ended
   std::uint64_t refused_calls = 0;    // that are open, and were refused for want of a place
+  std::uint64_t refused_logins = 0;   // calls that were refused for their login
   // Since when the call has lacked a message that has lacked it longest; kNever: none has for kLateMs.
   static constexpr std::int64_t kLateMs = 1000, kNever = -1;
   std::int64_t late_since_ms = kNever;
@@ -72,8 +74,8 @@ class ConnectionAccount {
   // The service is asked for `use` before the system for `bytes`: then the bytes of those messages have been received.
   // At most `forgivable` bytes of refused calls are forgiven. Returns how many were.
   std::uint64_t look(const PeerUse& use, const SocketBytes& bytes, std::uint64_t forgivable, std::int64_t now_ms);
-  // Inspects the calls, after a look at the same time. Returns the calls that were cancelled since the last inspection,
-  // less those of before that have been answered since.
+  // Inspects the calls, after a look at the same time. Returns the calls since the last inspection that were cancelled
+  // or had no valid login, less the cancelled ones of before that have been answered since.
   double inspect(const CallCounts& calls, std::int64_t now_ms);
   // An inspection found no calls, because they are not known (yet).
   void inspect_nothing(std::int64_t now_ms) { inspected_ms_ = now_ms; }
@@ -85,7 +87,7 @@ class ConnectionAccount {
   // At the last inspection, no call was open, and some had ended since the one before. What came for them, and was no
   // whole message, is gone.
   bool has_lost_calls() const { return has_lost_calls_; }
-  // More calls were cancelled than limits allow.
+  // More calls were cancelled, or had no valid login, than limits allow.
   bool cancels_too_much() const { return cancels_left_ < 0; }
 
   // Bytes that belong to no whole message (yet).
@@ -135,7 +137,7 @@ class ConnectionAccount {
   };
 
   void sample(const Sample& last);
-  std::uint64_t cancelled() const;
+  std::uint64_t useless() const;
 
   const ConnectionLimits* limits_;
   // At the last inspection.
@@ -143,13 +145,14 @@ class ConnectionAccount {
   std::uint64_t inspected_bytes_ = 0;
   CallCounts calls_;
   bool has_lost_calls_ = false;
-  std::uint64_t cancelled_ = 0;
+  std::uint64_t useless_ = 0;
   double cancels_left_;
   // At the last look.
   std::int64_t looked_ms_;
   PeerUse use_;
   std::uint64_t received_ = 0, taken_ = 0;
   std::uint64_t unused_ = 0;
+  std::uint64_t refused_logins_ = 0;  // since the connection began
   Least unused_least_, refused_least_;
   // The newest first. The last is older than a message that is not late.
   std::array<Sample, 3> samples_;

@@ -350,12 +350,13 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
             "it sent " + std::to_string(bytes) + " bytes that are no whole message");
   } else if (account.cancels_too_much()) {
     cut_off(descriptor, now_ms, true,
-            "it cancelled more than " + std::to_string(limits_.cancels_max) +
-                " calls in a second (--connection-cancels-max)");
+            "more than " + std::to_string(limits_.cancels_max) +
+                " of its calls in a second were cancelled or had no valid login (--connection-cancels-max)");
   } else if (cancels > 0 && !cancels_.take(connection.peer.address, cancels, now_ms)) {
     cut_off(descriptor, now_ms, true,
-            "its address cancelled more than " + std::to_string(ConnectionLimits::kAddressCancels) + " times " +
-                std::to_string(limits_.cancels_max) + " calls in a second (--connection-cancels-max)");
+            "more than " + std::to_string(ConnectionLimits::kAddressCancels) + " times " +
+                std::to_string(limits_.cancels_max) +
+                " calls of its address in a second were cancelled or had no valid login (--connection-cancels-max)");
   }
 }
 

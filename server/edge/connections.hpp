@@ -5,7 +5,8 @@
 // Another part reads from the connection. This class holds a duplicate of its descriptor, and so notices the end of the
 // connection, counts its bytes (connection_account.hpp), and can cut it off. These floods are cut off:
 //   many bytes without a call   headers that never end, or frames that mean nothing
-//   many cancelled calls        calls that are opened and reset at once, by one connection or by those of one address
+//   many useless calls          calls that are opened and reset at once, or that have no valid login, by one connection
+//                               or by those of one address
 //   many unfinished messages    messages that lack their end, of one connection or of all together
 //   many lost bytes             bytes of one address that came for messages which never got their end
 //   many refused calls          calls that were refused, and whose clients do not take the error, of all together

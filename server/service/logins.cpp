@@ -102,6 +102,7 @@ Caller Logins::client_of(const grpc::CallbackServerContext& context, const std::
   Result<std::shared_ptr<const Login>> login = login_of(context, *table);
   if (!login.ok()) {
     note_refused(peer, login.status());
+    connection->refused_logins.fetch_add(1, std::memory_order_relaxed);
     return {connection, nullptr, login.status()};
   }
   std::shared_ptr<Client> client = clients_.client(std::string(Client::kUserPrefix) + (*login)->user);

@@ -93,6 +93,14 @@ class LoginTest(unittest.TestCase):
         self.assertIn("malformed", self.run_as(wrong, "get", "a", code=REFUSED))
         until(lambda: "refused logins" in self.server.log.read_text(), "a line about refused logins")
 
+    def test_every_program_takes_the_token(self):
+        for program, command in (("kilokv", ["put", "key", "1"]), ("kilokv-bank", ["open", "alice"]),
+                                 ("kilokv-bank", ["demo", "--duration", "300ms", "--clients", "2", "--accounts", "10"]),
+                                 ("kilokv-bench", ["run", "--duration", "300ms", "--warmup", "0", "--keys", "100"])):
+            with self.subTest(program, command=command):
+                self.run_as(None, *command, program=program, code=LOGIN_FAILED)
+                self.run_as(self.admin, *command, program=program)
+
     def test_rights_are_checked_by_key(self):
         teller = self.user("teller", "--read", "account/", "--write", "account/")
         auditor = self.user("auditor", "--read", "", "--metrics")

@@ -141,6 +141,7 @@ grpc::Status FakeServer::KeepSessionAlive(grpc::ServerContext*, const v1::KeepSe
 
 grpc::Status FakeServer::UploadReadSet(grpc::ServerContext*, const v1::UploadReadSetRequest* request,
                                        v1::UploadReadSetResponse* response) {
+  if (on_upload) on_upload(*request);
   response->set_keys(request->offset() + static_cast<std::uint64_t>(request->keys_size()));
   return {};
 }

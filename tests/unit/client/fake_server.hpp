@@ -47,6 +47,7 @@ class FakeServer final : public v1::KiloKV::Service {
   OnRequest on_request;
   std::uint64_t lease_us = 60'000'000;
   std::function<grpc::Status(const v1::ExecuteRequest&, v1::ExecuteResponse*, grpc::ServerContext*)> on_execute;
+  std::function<void(const v1::UploadReadSetRequest&)> on_upload;  // before the server answers
   std::function<grpc::Status(const v1::GetRequest&, v1::GetResponse*)> on_get;
   std::function<grpc::Status(const v1::ScanRequest&, v1::ScanResponse*)> on_scan;
   std::function<grpc::Status()> on_keep_alive;
