@@ -43,7 +43,7 @@ std::uint64_t ConnectionAccount::look(const PeerUse& use, const SocketBytes& byt
   } else {
     sample({looked_ms_, received_, before.message_bytes});
   }
-  refused_logins_ += grown_or_begun(before.refused_logins, use.refused_logins);
+  calls_without_login_ += grown_or_begun(before.calls_without_login, use.calls_without_login);
   unused_ += grown(received_, bytes.received);
   const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(looked_ms_, now_ms));
   const std::uint64_t forgiven = elapsed_ms * kForgivenPerMs + grown(taken_, bytes.taken) / kForgivenPartOfTaken;
@@ -76,7 +76,7 @@ std::uint64_t ConnectionAccount::received_since() const { return grown(inspected
 // The calls that were cancelled, or had no valid login. gRPC counts a call that its client has reset as open until it
 // has let go of it. More calls than a connection may have are such calls.
 std::uint64_t ConnectionAccount::useless() const {
-  return calls_.failed + grown(limits_->calls_max, calls_.open()) + refused_logins_;
+  return calls_.failed + grown(limits_->calls_max, calls_.open()) + calls_without_login_;
 }
 
 // The messages of several calls may be many bytes for a moment. The message of one is not, and headers that never end

@@ -50,11 +50,11 @@ struct CallCounts {
 // What the calls of a peer use, as their service counts it. The numbers of bytes and of refused logins grow, and begin
 // again at any time.
 struct PeerUse {
-  std::uint64_t accounted_bytes = 0;  // what its whole messages, and the headers of its calls, account for at most
-  std::uint64_t message_bytes = 0;    // the part of the messages, which is exact
-  std::uint64_t forgiven_bytes = 0;   // what calls may have brought, at most, that were refused and have ended
-  std::uint64_t refused_calls = 0;    // that are open, and were refused for want of a place
-  std::uint64_t refused_logins = 0;   // calls that were refused for their login
+  std::uint64_t accounted_bytes = 0;      // what its whole messages, and the headers of its calls, account for at most
+  std::uint64_t message_bytes = 0;        // the part of the messages, which is exact
+  std::uint64_t forgiven_bytes = 0;       // what calls may have brought, at most, that were refused and have ended
+  std::uint64_t refused_calls = 0;        // that are open, and were refused for want of a place
+  std::uint64_t calls_without_login = 0;  // calls without a valid login, on a server that needs one
   // Since when the call has lacked a message that has lacked it longest; kNever: none has for kLateMs.
   static constexpr std::int64_t kLateMs = 1000, kNever = -1;
   std::int64_t late_since_ms = kNever;
@@ -152,7 +152,7 @@ class ConnectionAccount {
   PeerUse use_;
   std::uint64_t received_ = 0, taken_ = 0;
   std::uint64_t unused_ = 0;
-  std::uint64_t refused_logins_ = 0;  // since the connection began
+  std::uint64_t calls_without_login_ = 0;  // since the connection began
   Least unused_least_, refused_least_;
   // The newest first. The last is older than a message that is not late.
   std::array<Sample, 3> samples_;

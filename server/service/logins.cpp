@@ -83,6 +83,9 @@ Caller Logins::caller_of(const CallContext& context, NeedsLogin needs_login, Cal
   std::shared_ptr<Client> connection = clients_.connection(peer);
   Caller caller = required_ && needs_login == NeedsLogin::yes ? client_of(context, peer, connection)
                                                               : Caller{connection, nullptr, {}};
+  if (required_ && needs_login == NeedsLogin::no) {
+    connection->calls_without_login.fetch_add(1, std::memory_order_relaxed);
+  }
   const std::uint64_t headers = header_bytes(context);
   connection->accounted_bytes.fetch_add(headers + kHiddenBytes, std::memory_order_relaxed);
   Status status = calls_.enter(caller.client, connection, headers, place);
@@ -102,7 +105,7 @@ Caller Logins::client_of(const grpc::CallbackServerContext& context, const std::
   Result<std::shared_ptr<const Login>> login = login_of(context, *table);
   if (!login.ok()) {
     note_refused(peer, login.status());
-    connection->refused_logins.fetch_add(1, std::memory_order_relaxed);
+    connection->calls_without_login.fetch_add(1, std::memory_order_relaxed);
     return {connection, nullptr, login.status()};
   }
   std::shared_ptr<Client> client = clients_.client(std::string(Client::kUserPrefix) + (*login)->user);

@@ -2,7 +2,8 @@
 """Strangers: attacks by those who reach the port of a server with TLS and logins, and have no valid login.
 
     greedy          greedy clients: every call is refused, so nothing of them is queued, parked, opened or stored
-    certificate     the same by somebody who has a certificate of another authority
+    health_checks   calls of the health check, which needs no login, as fast as one connection can
+    certificate     the same as `greedy` by somebody who has a certificate of another authority
     unread_answers  calls whose answers nobody reads
     silent          silent connections after a finished handshake, and after the first settings of HTTP/2
     floods          as in flood_test.py
@@ -211,6 +212,18 @@ def attack_without_a_login(seconds, strict):
         assert server.value("a000000") == server.value("applied") == 0, "a transaction of a stranger has run"
         line = next(line for line in server.log.read_text().splitlines() if "refused logins" in line)
         assert f"last_peer=ipv4:{ATTACKER}" in server.log.read_text(), line
+        assert "no valid login (--connection-cancels-max)" in server.log.read_text() or leaves_out(
+            "that thousands of calls a second are cut off"), "nobody was cut off"
+
+
+def attack_by_health_checks(seconds, strict):
+    """The health check needs no login. So a stranger can call it, as fast as one connection can."""
+    with temporary_folder() as folder, GuardedServer(folder) as server:
+        attack = {"method": "/grpc.health.v1.Health/Check", "payload": b"", "connections": 1, "calls": 100,
+                  "authority": server.authority}
+        compare(server, "health checks by a stranger", seconds, strict, attack, TURNS_S[1], must_end=True)
+        assert "no valid login (--connection-cancels-max)" in server.log.read_text() or leaves_out(
+            "that thousands of calls a second are cut off"), "nobody was cut off"
 
 
 def attack_with_a_strange_certificate(seconds, strict):
@@ -324,6 +337,13 @@ def call_with_wrong_tokens(endpoint, stopping, ended, authority, calls, seconds,
     callers = []
     began = time.monotonic()
     sent = lost = 0  # lost: with their connection
+
+    def lose(caller):
+        nonlocal lost
+        caller.close()
+        callers.remove(caller)
+        lost += len(caller.open)
+
     while not stopping.is_set() and not (calls and ended.value >= calls):
         while len(callers) < connections:
             try:
@@ -333,19 +353,20 @@ def call_with_wrong_tokens(endpoint, stopping, ended, authority, calls, seconds,
         due = calls or sent + 100 * connections
         if seconds:
             due = min(calls, int((time.monotonic() - began) / seconds * calls))
-        for caller in callers:
-            while sent < due and len(caller.open) < 100:
-                token = f"kilokv_{sent:016x}_{sent:064x}"
-                caller.call("Get", http2.bytes_field(1, b"k"), ("authorization", f"Bearer {token}"))
-                sent += 1
+        for caller in list(callers):
+            try:
+                while sent < due and len(caller.open) < 100:
+                    token = f"kilokv_{sent:016x}_{sent:064x}"
+                    sent += 1
+                    caller.call("Get", http2.bytes_field(1, b"k"), ("authorization", f"Bearer {token}"))
+            except OSError:
+                lose(caller)
         writers = [caller for caller in callers if caller.wants_to_write()]
         for caller in select.select(callers, writers, [], 0.01)[0]:
             try:
                 caller.read()
             except OSError:
-                caller.close()
-                callers.remove(caller)
-                lost += len(caller.open)
+                lose(caller)
         ended.value = sent - lost - sum(len(caller.open) for caller in callers)
     for caller in callers:
         caller.close()
@@ -406,12 +427,13 @@ def main():
     parser.add_argument("--silent", type=int, default=200, help="connections that say nothing")
     parser.add_argument("--strict", action="store_true", help="fail if others wait too long; needs two idle cores")
     parser.add_argument("--only", help="one kind of attack",
-                        choices=("greedy", "certificate", "unread_answers", "silent", "floods", "forged_log", "tokens"))
+                        choices=("greedy", "health_checks", "certificate", "unread_answers", "silent", "floods", "forged_log", "tokens"))
     options = parser.parse_args()
     assert not options.strict or len(CORES) > 1, "the attacker needs a core of its own"
     network_test.raise_limit()
     take_core("server")
     kinds = {"greedy": lambda: attack_without_a_login(options.seconds, options.strict),
+             "health_checks": lambda: attack_by_health_checks(options.seconds, options.strict),
              "certificate": lambda: attack_with_a_strange_certificate(options.seconds, options.strict),
              "unread_answers": lambda: attack_without_reading(options.seconds, options.strict),
              "silent": lambda: attack_silently(options.silent),

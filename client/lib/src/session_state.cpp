@@ -516,11 +516,10 @@ void SessionState::on_lease_renewed(const grpc::Status& status) {
   renewal_.reset();  // it holds the channel, which must not be destroyed on this thread (session_stream.hpp)
   changed_.notify_all();
   if (closing_) return;
-  if (error.code == ErrorCode::failed_precondition) {
-    set_ended(error);
-  } else {
-    schedule_renewal(error ? std::min<std::uint64_t>(lease_us_ / 10, 1'000'000) : lease_us_ / 3);
-  }
+  if (error.code == ErrorCode::failed_precondition) return set_ended(error);
+  // Trying again soon does not help against a login that does not count any more.
+  const bool soon = error && error.code != ErrorCode::unauthenticated && error.code != ErrorCode::permission_denied;
+  schedule_renewal(soon ? std::min<std::uint64_t>(lease_us_ / 10, 1'000'000) : lease_us_ / 3);
 }
 
 void SessionState::close() {

@@ -183,15 +183,15 @@ TEST_F(ConnectionAccountTest, CancelledCallsHaveARate) {
 }
 
 TEST_F(ConnectionAccountTest, CallsWithoutAValidLoginCountAsCancelled) {
-  use.refused_logins = 900;
+  use.calls_without_login = 900;
   look();
   EXPECT_EQ(account.inspect({.started = 1000, .answered = 1000}, now_ms), 900);
   EXPECT_FALSE(account.cancels_too_much());
-  use.refused_logins = 100;  // the service has begun to count again
+  use.calls_without_login = 100;  // the service has begun to count again
   look();
   EXPECT_EQ(account.inspect({.started = 1100, .answered = 1100}, now_ms), 100);
   EXPECT_FALSE(account.cancels_too_much());
-  use.refused_logins = 600;
+  use.calls_without_login = 600;
   look();
   EXPECT_EQ(account.inspect({.started = 1600, .answered = 1600}, now_ms), 500);
   EXPECT_TRUE(account.cancels_too_much()) << "1,500 at once";
