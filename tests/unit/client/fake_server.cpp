@@ -124,8 +124,9 @@ grpc::Status FakeServer::ExecuteBatch(grpc::ServerContext*, const v1::ExecuteBat
   return {};
 }
 
-grpc::Status FakeServer::OpenSession(grpc::ServerContext*, const v1::OpenSessionRequest*,
+grpc::Status FakeServer::OpenSession(grpc::ServerContext*, const v1::OpenSessionRequest* request,
                                      v1::OpenSessionResponse* response) {
+  lease_us_asked = request->lease_us();
   std::lock_guard lock(mutex_);
   const std::string id = std::string(15, '\x5a') + static_cast<char>(sessions_.size() + 1);
   sessions_.insert(id);

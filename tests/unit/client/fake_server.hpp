@@ -5,6 +5,7 @@
 
 #include <grpcpp/server.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -46,6 +47,7 @@ class FakeServer final : public v1::KiloKV::Service {
 
   OnRequest on_request;
   std::uint64_t lease_us = 60'000'000;
+  std::atomic<std::uint64_t> lease_us_asked = 0;  // by the last OpenSession
   std::function<grpc::Status(const v1::ExecuteRequest&, v1::ExecuteResponse*, grpc::ServerContext*)> on_execute;
   std::function<void(const v1::UploadReadSetRequest&)> on_upload;  // before the server answers
   std::function<grpc::Status(const v1::GetRequest&, v1::GetResponse*)> on_get;

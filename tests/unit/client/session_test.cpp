@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <set>
 
@@ -184,6 +185,27 @@ TEST_F(SessionTest, ALeaseThatCannotBeRenewedEndsTheSession) {
   Error error;  // it is refused as soon as the answer has arrived
   for (int i = 0; i < 10'000 && !error; ++i) error = session_->execute(adds(1)).error();
   EXPECT_EQ(error.code, ErrorCode::failed_precondition) << error.message;
+}
+
+TEST_F(SessionTest, TheServerIsAskedForTheLease) {
+  SessionOptions options;
+  options.lease_us = 7'000'000;
+  open(options);
+  EXPECT_EQ(server_.lease_us_asked, 7'000'000u);
+}
+
+// The token of a client does not count any more. Asking again soon does not help, and may look like a flood.
+TEST_F(SessionTest, ALeaseIsNotRenewedMoreOftenWithoutALogin) {
+  server_.lease_us = 1'500'000;
+  std::atomic<int> renewals = 0;
+  server_.on_keep_alive = [&]() -> grpc::Status {
+    ++renewals;
+    return {grpc::StatusCode::UNAUTHENTICATED, "the token has expired"};
+  };
+  open();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2'600));
+  EXPECT_GE(renewals, 1);
+  EXPECT_LE(renewals, 5) << "one each half second";
 }
 
 TEST_F(SessionTest, WhatWasSentEndsWithTheStreamThatBreaksAfterTheLease) {
