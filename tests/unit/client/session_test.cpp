@@ -5,6 +5,7 @@
 #include <chrono>
 #include <future>
 #include <set>
+#include <thread>
 
 #include "tests/unit/client/session_fixture.hpp"
 
