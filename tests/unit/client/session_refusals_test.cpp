@@ -176,6 +176,21 @@ TEST_F(SessionTest, GrpcsOwnRefusalOfAStreamIsNotSentAgain) {
   EXPECT_EQ(server_.seen().size(), 1u);
 }
 
+// Such a stream is lost without a word of the service.
+TEST_F(SessionTest, AStreamThatGrpcResetsForItsMemoryIsOpenedAgain) {
+  std::atomic<int> attempts = 0;
+  server_.on_request = [&](const v1::SessionRequest& request, const auto& write) -> std::optional<grpc::Status> {
+    if (++attempts > 1) return server_.answer(request, write);
+    server_.apply(request);
+    return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "Received RST_STREAM with error code 11");
+  };
+  open();
+  const auto result = session_->execute(adds(1), within(60'000'000));
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->attempts, 2u);
+  EXPECT_EQ(server_.times_applied(1), 1u);
+}
+
 // The server says of each sending whether it ran. The client must say it of the request.
 TEST_F(SessionTest, ARefusalThatEndsARequestAfterALossDoesNotClaimThatNothingRan) {
   for (const auto code : {grpc::StatusCode::FAILED_PRECONDITION, grpc::StatusCode::INVALID_ARGUMENT,
