@@ -117,9 +117,11 @@ Error Connection::describe(Error error) const {
   const bool of_transport = error.code == ErrorCode::unavailable || error.code == ErrorCode::deadline_exceeded ||
                             contains_any(error.message, {"RST_STREAM", "http2 header"});
   if (!of_transport || explain_handshake(options_, error.message, &error)) return error;
-  // When the memory of gRPC is full, the server's gRPC gives up streams of any client. The service says nothing then,
-  // so this is a lost connection.
-  if (error.code == ErrorCode::resource_exhausted) error.code = ErrorCode::unavailable;
+  // When the memory of the server's gRPC is full, it resets streams of any client. The service says nothing then, so
+  // this is a lost connection.
+  if (error.code == ErrorCode::resource_exhausted && contains(error.message, "RST_STREAM")) {
+    error.code = ErrorCode::unavailable;
+  }
   if (std::string explanation = explain(error.message, options_.endpoint); !explanation.empty()) {
     error.message = std::move(explanation);
   }
