@@ -124,6 +124,14 @@ class WindowTest : public SessionTest {
       EXPECT_EQ(server_.times_applied(i + 1), 1u);
     }
   }
+  // Others are sent and answered while the server holds the first three, and after it has refused the fourth.
+  void expect_open_with(const Batch& batch) {
+    begin_with(batch);
+    send(10, adds(1));
+    expect_ends(3, 14);
+    three_.answer_held(&server_);
+    expect_ends(0, 3);
+  }
   static Batch wait() {
     Batch wait;
     wait.begin({.wait_timeout_us = 60'000'000});
@@ -164,20 +172,12 @@ TEST_F(WindowTest, ARefusalForAnotherReasonIsAboutItsRequestOnly) {
     full.mutable_error()->mutable_detail()->set_reason(v1::ERROR_REASON_DISK_FULL);
     return full;
   });
-  begin_with(adds(1));
-  send(10, adds(1));
-  expect_ends(3, 14);
-  three_.answer_held(&server_);
-  expect_ends(0, 3);
+  expect_open_with(adds(1));
 }
 
 TEST_F(WindowTest, ARefusalOfAServerThatEndsDoesNotClose) {
   refuse_the_fourth([](std::uint64_t number) { return refusal(number, grpc::StatusCode::UNAVAILABLE, 10'000); });
-  begin_with(adds(1));
-  send(10, adds(1));
-  expect_ends(3, 14);
-  three_.answer_held(&server_);
-  expect_ends(0, 3);
+  expect_open_with(adds(1));
 }
 
 TEST_F(WindowTest, WhatWasOnALostStreamTakesNoPlace) {
@@ -188,13 +188,7 @@ TEST_F(WindowTest, WhatWasOnALostStreamTakesNoPlace) {
   expect_ends(0, 14);
 }
 
-TEST_F(WindowTest, RequestsThatMayWaitTakeNoPlace) {
-  begin_with(wait());
-  send(10, adds(1));
-  expect_ends(3, 14);
-  three_.answer_held(&server_);
-  expect_ends(0, 3);
-}
+TEST_F(WindowTest, RequestsThatMayWaitTakeNoPlace) { expect_open_with(wait()); }
 
 TEST_F(WindowTest, RequestsThatMayWaitPassThoseThatHaveNoRoom) {
   begin_with(adds(1));
