@@ -47,8 +47,8 @@ struct CallCounts {
   std::uint64_t open() const { return started - std::min(started, ended()); }
 };
 
-// What the calls of a peer use, as their service counts it. The numbers of bytes and of refused logins grow, and begin
-// again at any time.
+// What the calls of a peer use, as their service counts it. The numbers of bytes and of calls without a login grow,
+// and begin again at any time.
 struct PeerUse {
   std::uint64_t accounted_bytes = 0;      // what its whole messages, and the headers of its calls, account for at most
   std::uint64_t message_bytes = 0;        // the part of the messages, which is exact
