@@ -81,7 +81,7 @@ std::string read_pair(const std::string& certificate_file, const std::string& ke
     ERR_clear_error();
     return "the key in " + key_file + " does not match the first certificate in " + certificate_file;
   }
-  problem = why_not_for_tls(certificates);
+  problem = names_can_be_read(first) ? why_not_for_tls(certificates) : "one of its names cannot be read";
   if (!problem.empty()) return certificate_file + " holds a certificate that TLS does not take: " + problem;
   pair->subject = name_of(X509_get_subject_name(first));
   pair->valid_from = unix_seconds(X509_get0_notBefore(first));

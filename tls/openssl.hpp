@@ -38,6 +38,10 @@ std::vector<Certificate> parse_certificates(std::string_view pem);
 // peer chooses it.
 std::string name_of(const X509_NAME* name);
 
+// Whether the names can be read with which gRPC names the owner: the first common name, and the subject alternative
+// names.
+bool names_can_be_read(const X509* certificate);
+
 std::int64_t unix_seconds(const ASN1_TIME* time);
 
 }  // namespace kilokv::tls

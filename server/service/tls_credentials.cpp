@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/base/check.hpp"
+#include "tls/certificate_guard.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -83,6 +84,7 @@ class TlsCredentials final : public grpc::ServerCredentials {
   TlsCredentials(const std::shared_ptr<TlsFiles>& files, const std::shared_ptr<ClientCertificates>& certificates,
                  OnRefusedCertificate on_refused)
       : source_(files) {
+    tls::guard_handshakes();
     const bool has_clients = files->current()->clients != nullptr;
     const auto request =
         has_clients ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE;

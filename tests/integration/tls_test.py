@@ -193,6 +193,35 @@ class Mistakes(TlsTest):
         self.assertIn("grpc-status: 16", done)
         self.assertIn("it expired on", done.replace("%20", " "))
 
+    def test_names_that_cannot_be_read(self):
+        """An IP address of five bytes. gRPC alone would end the program at such a name."""
+        made = self.made
+        address = "subjectAltName = DER:30:07:87:05:01:02:03:04:05\n"
+        server = self.serve(*made.server.flags(), "--tls-client-ca", str(made.ca.certificate))
+        for client in (self_signed(made.folder, "odd", CLIENT + address), made.ca.issue("odd", CLIENT + address)):
+            self.expect_refused(server, self.trusting(client), INVALID, "one of its names cannot be read")
+            # Our own client does not send it. So another one does.
+            run = subprocess.run(["openssl", "s_client", "-connect", server.endpoint, "-cert", client.certificate,
+                                  "-key", client.key, "-alpn", "h2", "-ign_eof"], input=b"", capture_output=True, timeout=60)
+            self.assertIn(b"Acceptable client certificate CA names", run.stdout)
+            self.expect_works(server, *self.trusting(made.client))
+        false = self.serve_by_openssl(made.ca.issue("odd-server", "extendedKeyUsage = serverAuth\n" + address))
+        run = subprocess.run([BIN / "kilokv", "--timeout", "1s", "get", "key", "--endpoint", false, *self.trusting()],
+                             capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual(run.returncode, 4, run.stderr)
+        self.assertIn("the TLS handshake with", run.stderr)
+
+    def serve_by_openssl(self, pair):
+        """A server that does not look at its own certificate. Returns its endpoint."""
+        server = subprocess.Popen(["openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", pair.certificate, "-key",
+                                   pair.key, "-alpn", "h2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.kill)
+        for line in server.stdout:
+            if line.startswith("ACCEPT "):
+                return line.split()[1]
+        self.fail("openssl s_server does not listen")
+
     def test_health_over_tls(self):
         server = self.serve(*self.made.server.flags())
         self.assertIn("\0\0\0\0\2\x08\1", self.health(server))
@@ -271,6 +300,8 @@ class Mistakes(TlsTest):
                 (["--tls-cert", certificate, "--tls-key", str(locked)],
                  "locked.pem holds a private key that a password protects"),
                 (["--tls-cert", key, "--tls-key", key], "server.key holds no certificate in PEM form"),
+                (made.ca.issue("unreadable", "subjectAltName = DER:30:07:87:05:01:02:03:04:05\n").flags(),
+                 "unreadable.pem holds a certificate that TLS does not take: one of its names cannot be read"),
                 ([*made.server.flags(), "--tls-client-ca", key], "--tls-client-ca: .*server.key holds no certificate"),
                 ([*made.server.flags(), "--tls-client-ca", ca, "--tls-crl-dir", str(empty)],
                  "the folder .*empty holds no revocation list"),

@@ -53,7 +53,11 @@ Identity::Identity(const CertificateOptions& options, const Identity* issuer)
   ASN1_TIME_set(X509_getm_notAfter(certificate), options.until);
   X509_set_pubkey(certificate, parts_->key);
   const auto* name = reinterpret_cast<const unsigned char*>(options.name.c_str());
-  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8, name, -1, -1, 0);
+  if (options.is_name_unreadable) {
+    X509_NAME_add_entry_by_NID(X509_get_subject_name(certificate), NID_commonName, V_ASN1_BIT_STRING, name, -1, -1, 0);
+  } else {
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8, name, -1, -1, 0);
+  }
   const Parts& signer = issuer == nullptr ? *parts_ : *issuer->parts_;
   X509_set_issuer_name(certificate, X509_get_subject_name(signer.certificate));
   if (options.is_authority) add_extension(certificate, NID_basic_constraints, "critical,CA:TRUE");

@@ -16,8 +16,9 @@ struct CertificateOptions {
   std::string use = {};                // such as "serverAuth"; empty: any
   std::int64_t from = std::time(nullptr) - 3600, until = std::time(nullptr) + 365 * 86400;
   bool is_authority = false;
-  unsigned rsa_bits = 0;        // of the key; 0: a key of the curve P-256
-  const char* hash = "SHA256";  // of the signature
+  bool is_name_unreadable = false;  // the name is no text, but a bit string
+  unsigned rsa_bits = 0;            // of the key; 0: a key of the curve P-256
+  const char* hash = "SHA256";      // of the signature
 };
 
 // A certificate with its key. It can sign others.

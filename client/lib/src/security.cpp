@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "client/lib/src/error.hpp"
+#include "tls/certificate_guard.hpp"
 #include "tls/files.hpp"
 #include "tls/peer_probe.hpp"
 #include "tls/token.hpp"
@@ -95,6 +96,7 @@ Expected<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const Cl
   problem = read_own_pair(options.tls, &pair);
   if (!problem.empty()) return wrong_file(problem);
 
+  tls::guard_handshakes();
   using grpc::experimental::IdentityKeyCertPair;
   grpc::experimental::TlsChannelCredentialsOptions tls;
   std::vector<IdentityKeyCertPair> pairs;
