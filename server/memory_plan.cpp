@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 // The defaults of the bounds are for this limit.
 constexpr std::uint64_t kWholeDefaults = std::uint64_t{16} << 30;
-constexpr std::uint64_t kDataLeast = 32 * kMiB;
+constexpr std::uint64_t kDataLeast = 16 * kMiB;
 
 // A bound whose default is cut.
 template <class Number>

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "server/core/access/access_check.hpp"
 #include "server/core/clients/client.hpp"
 #include "server/service/answer_account.hpp"
 #include "server/service/decode_queue.hpp"
@@ -26,7 +27,7 @@ struct CallEnvironment {
   Logins logins{options, &gate};
   OpenCalls calls = {};
   std::atomic<std::uint32_t> open_connections{0};
-  DecodeQueue decode{options.waiting_messages_max(), "--grpc-memory-max"};
+  DecodeQueue decode{options.waiting_messages_max(), "--grpc-memory-max", options.message_bytes_max};
 
   // Takes the bytes of a message, and counts them for their connection.
   static grpc::ByteBuffer take_message(const Caller& caller, grpc::ByteBuffer* incoming) {
@@ -35,6 +36,14 @@ struct CallEnvironment {
     caller.connection->accounted_bytes.fetch_add(accounted_bytes(taken.Length()), std::memory_order_relaxed);
     caller.connection->message_bytes.fetch_add(taken.Length(), std::memory_order_relaxed);
     return taken;
+  }
+
+  // PERMISSION_DENIED: the login of an open call does not count any more.
+  Status check_login(const Caller& caller) const {
+    if (caller.login == nullptr) return {};
+    const Result<Database*> database = gate.get();
+    if (!database.ok() || (*database)->access().latest()->rights(*caller.login) != nullptr) return {};
+    return login_gone(caller.login->user);
   }
 
   // Decodes `message` by `work(&message)`, as DecodeQueue::run says. A message that has to wait leaves gRPC's memory:

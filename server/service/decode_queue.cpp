@@ -10,8 +10,9 @@
 
 namespace kilokv::server {
 
-DecodeQueue::DecodeQueue(std::uint64_t bytes_max, const char* setting)
-    : bytes_(bytes_max, {ErrorReason::queue_full, "queue", " bytes of messages to decode", setting, 10000},
+DecodeQueue::DecodeQueue(std::uint64_t bytes_max, const char* setting, std::uint64_t decoding_max)
+    : decoding_max_(decoding_max),
+      bytes_(bytes_max, {ErrorReason::queue_full, "queue", " bytes of messages to decode", setting, 10000},
              SharedLimit::kLittleBytes) {
   const unsigned count = std::clamp(std::thread::hardware_concurrency() / 2, 2u, 16u);
   for (unsigned i = 0; i < count; ++i) {
@@ -45,9 +46,9 @@ void DecodeQueue::wait(const std::shared_ptr<Client>& client, std::uint64_t byte
 
 // Takes the room for it if it returns true.
 bool DecodeQueue::may_run_here(const Client& client, std::uint64_t bytes, std::uint64_t queued_max) {
-  if (bytes > kHereBytesMax || waiting_.load(std::memory_order_acquire) > 0) return false;
+  if (bytes > kDecodedHereBytesMax || waiting_.load(std::memory_order_acquire) > 0) return false;
   if (client.queued_transactions.load() >= queued_max) return false;
-  if (here_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= kHereBytesMax) return true;
+  if (here_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= kDecodedHereBytesMax) return true;
   here_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   return false;
 }
@@ -99,11 +100,12 @@ static void yield_to_the_pipeline() {
 
 void DecodeQueue::serve() {
   yield_to_the_pipeline();
-  constexpr std::chrono::milliseconds kLook{1};  // for clients whose messages wait until a batch is taken
+  // For clients whose messages wait until a batch is taken, and for messages that wait until others are decoded.
+  constexpr std::chrono::milliseconds kLook{1};
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const auto it = next();
-    if (it == flows_.end()) {
+    if (it == flows_.end() || !has_room_for(it->second.messages.front().bytes)) {
       if (flows_.empty()) {
         changed_.wait(lock);
       } else {
@@ -114,12 +116,14 @@ void DecodeQueue::serve() {
     const std::shared_ptr<Client> client = it->second.client;
     Message message = take(it);
     ++running_;
+    running_bytes_ += message.bytes;
     lock.unlock();
     message.work();
     message.work = nullptr;  // it holds the message
     bytes_.release(client->account(&Client::undecoded_bytes), message.bytes);
     lock.lock();
     --running_;
+    running_bytes_ -= message.bytes;
     if (flows_.empty() && running_ == 0) changed_.notify_all();
   }
 }

@@ -1,13 +1,16 @@
 // Decodes long messages in fair turns between clients. To decode a message of many transactions takes milliseconds.
 // gRPC handles events in the order in which they come, so a client that sends many such messages would make all others
 // wait. A short message is decoded at once, where it came, and never meets this queue. Longer ones are decoded where
-// they came, too, as long as they are kHereBytesMax at a time at most, and no other waits: where there is no crowd, to
-// pass them to another thread would cost more than it is worth.
+// they came, too, as long as they are kDecodedHereBytesMax at a time at most, and no other waits: where there is no
+// crowd, to pass them to another thread would cost more than it is worth.
 //
 // Each client has a queue of its own. The client whose next message would end first, if each client had the same part
 // of the time, is served first (start-time fair queueing, as in core/pipeline/turns.hpp; here a message costs its
 // bytes). While the admission queue holds two batches of a client, its next messages stay here. So no time goes into
 // messages that the admission queue would refuse.
+//
+// A message grows while it is decoded (ServiceOptions::kDecodedFactor). So all threads together decode at most the
+// bytes of one longest message at a time, or one message.
 //
 // Thread safety: all members.
 #pragma once
@@ -25,16 +28,18 @@
 
 #include "engine/base/status.hpp"
 #include "server/core/clients/client.hpp"
+#include "server/service/options.hpp"
 
 namespace kilokv::server {
 
 class DecodeQueue {
  public:
-  // A message up to the first length is short. The second one is the most of what is decoded where it came, at a time.
-  static constexpr std::uint64_t kShortBytes = 4096, kHereBytesMax = std::uint64_t{256} << 10;
+  // A message up to this length is short.
+  static constexpr std::uint64_t kShortBytes = 4096;
 
-  // `bytes_max`: of all messages that wait here. `setting`: the flag that it comes from.
-  DecodeQueue(std::uint64_t bytes_max, const char* setting);
+  // `bytes_max`: of all messages that wait here. `setting`: the flag that it comes from. `decoding_max`: bytes of the
+  // messages that the threads decode at a time.
+  DecodeQueue(std::uint64_t bytes_max, const char* setting, std::uint64_t decoding_max);
   ~DecodeQueue();
   DecodeQueue(const DecodeQueue&) = delete;
   DecodeQueue& operator=(const DecodeQueue&) = delete;
@@ -78,15 +83,18 @@ class DecodeQueue {
   void serve();
   Flows::iterator next();
   Message take(Flows::iterator it);
+  bool has_room_for(std::uint64_t bytes) const { return running_ == 0 || running_bytes_ + bytes <= decoding_max_; }
 
+  const std::uint64_t decoding_max_;
   SharedLimit bytes_;
   std::atomic<std::uint64_t> here_bytes_{0};  // of the messages that are being decoded where they came
   std::atomic<std::uint64_t> waiting_{0};     // messages in flows_
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false, draining_ = false;
-  Flows flows_;  // those that have messages
-  std::size_t running_ = 0;
+  Flows flows_;                      // those that have messages
+  std::size_t running_ = 0;          // messages that are being decoded ...
+  std::uint64_t running_bytes_ = 0;  // ... and their bytes
   double now_ = 0;
   std::vector<std::thread> threads_;
 };

@@ -32,6 +32,9 @@ struct BootstrapOptions {
 // setting. gRPC refuses longer ones with its own text, and ends the stream.
 inline constexpr std::uint32_t kMessageSlack = 4;
 
+// Bytes of the messages that are decoded where they came, at a time (decode_queue.hpp).
+inline constexpr std::uint64_t kDecodedHereBytesMax = std::uint64_t{256} << 10;
+
 struct ServiceOptions {
   std::uint64_t message_bytes_max = std::uint64_t{4} << 20;  // of one request, and of one answer
   std::uint64_t grpc_memory_max = std::uint64_t{256}
@@ -57,8 +60,13 @@ struct ServiceOptions {
   // Long messages that wait to be decoded, or are being decoded; they are not in gRPC's memory any more. A client that
   // sends the longest ones, one after the other, has room, although a thread may forget the one before a moment later.
   std::uint64_t waiting_messages_max() const { return std::max(grpc_memory_max / 4, 4 * message_bytes_max); }
-  // The same, and what messages take at most while they are parsed and decoded (message_elements.hpp).
-  std::uint64_t decoding_bytes() const { return 6 * message_bytes_max + waiting_messages_max(); }
+  // The same, and what messages take at most while they are parsed and decoded. A guard on a short key has 7 bytes in a
+  // message, and 39 in columns. A column that grows has a quarter more room than it needs, and for a moment its old
+  // room, too (engine/txn/columns_builder.cpp). The rest is for what is parsed.
+  static constexpr std::uint64_t kDecodedFactor = 10;
+  std::uint64_t decoding_bytes() const {
+    return kDecodedFactor * (message_bytes_max + kDecodedHereBytesMax) + waiting_messages_max();
+  }
 
   // The memory of open connections that grpc_memory_max does not count, such as the buffers of OpenSSL. Measured with
   // idle connections, in resident memory: 22 KiB for one, and 81 KiB with TLS.

@@ -29,7 +29,7 @@ std::size_t pieces_of(const grpc::ByteBuffer& message) {
 TEST(CallEnvironmentTest, AMessageThatHasToWaitLeavesGrpcsMemory) {
   CallEnvironment environment{ServiceOptions()};
   const auto client = std::make_shared<Client>("light"), busy = std::make_shared<Client>("busy");
-  constexpr std::uint64_t kLong = DecodeQueue::kHereBytesMax + 1;
+  constexpr std::uint64_t kLong = kDecodedHereBytesMax + 1;
   std::promise<void> done;
   const std::shared_future<void> waiting = done.get_future().share();
   for (std::size_t i = 0; i < environment.decode.threads(); ++i) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
@@ -16,7 +17,7 @@ namespace kilokv::server {
 namespace {
 
 constexpr std::uint64_t kAny = UINT64_MAX;
-constexpr std::uint64_t kLong = DecodeQueue::kHereBytesMax + 1;
+constexpr std::uint64_t kLong = kDecodedHereBytesMax + 1;
 
 class DecodeQueueTest : public ::testing::Test {
  protected:
@@ -54,7 +55,7 @@ class DecodeQueueTest : public ::testing::Test {
   const std::shared_ptr<Client> greedy = std::make_shared<Client>("greedy"), light = std::make_shared<Client>("light");
   std::mutex mutex_;
   std::vector<std::string> decoded_;
-  DecodeQueue queue{50 * kLong, "--grpc-memory-max"};
+  DecodeQueue queue{50 * kLong, "--grpc-memory-max", 16 * kLong};
 };
 
 TEST_F(DecodeQueueTest, BytesThatWaitAreCounted) {
@@ -86,7 +87,7 @@ class DecodeHereTest : public DecodeQueueTest {
 };
 
 TEST_F(DecodeHereTest, MessagesAreDecodedWhereTheyComeWhileThereIsRoom) {
-  constexpr std::uint64_t kHalf = DecodeQueue::kHereBytesMax / 2;
+  constexpr std::uint64_t kHalf = kDecodedHereBytesMax / 2;
   std::thread::id second, third;
   EXPECT_EQ(run(kHalf, [&] { second = run(kHalf, [&] { third = run(DecodeQueue::kShortBytes + 1); }); }), here);
   EXPECT_EQ(second, here);
@@ -116,6 +117,21 @@ TEST_F(DecodeQueueTest, ALightClientDoesNotWaitForAllMessagesOfAGreedyOne) {
   ASSERT_EQ(order.size(), 11u);
   const auto place = std::find(order.begin(), order.end(), "light") - order.begin();
   EXPECT_LE(static_cast<std::size_t>(place), queue.threads()) << "only what runs at the same time may come before it";
+}
+
+TEST_F(DecodeQueueTest, TheBytesThatAreDecodedAtATimeAreBounded) {
+  std::promise<void> first_began, second_began, end_first;
+  const std::shared_future<void> first_ends = end_first.get_future().share();
+  ASSERT_TRUE(decode(greedy, 10 * kLong, kAny, [&, first_ends] { first_began.set_value(), first_ends.wait(); }).ok());
+  first_began.get_future().wait();
+  ASSERT_TRUE(decode(light, 7 * kLong, kAny, [&] { second_began.set_value(); }).ok());
+  std::future<void> second = second_began.get_future();
+  EXPECT_EQ(second.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout) << "10 + 7 is more than 16";
+  end_first.set_value();
+  second.wait();
+  std::promise<void> long_one;
+  ASSERT_TRUE(decode(light, 20 * kLong, kAny, [&] { long_one.set_value(); }).ok());
+  long_one.get_future().wait();  // one alone is decoded, however long it is
 }
 
 TEST_F(DecodeQueueTest, AMessageWaitsWhileItsClientHasEnoughInTheAdmissionQueue) {
