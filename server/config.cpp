@@ -131,8 +131,7 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
        {kAdmission, "parked-max", Unit::count, &o->parked_max, "most parked transactions: they wait for their guards"},
        {kAdmission, "parked-bytes-max", Unit::size, &o->parked_bytes_max, "most bytes of parked transactions"},
        {kAdmission, "commands-in-flight-max", Unit::count, &o->commands_in_flight_max,
-        "most commands in flight: opens and closes of sessions, cancels, lists of parked transactions, and changes of "
-        "users, roles and tokens"}});
+        "most commands in flight: opens and closes of sessions, cancels, and changes of users, roles and tokens"}});
 }
 
 void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {
@@ -167,9 +166,10 @@ void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {
              {kReads, "snapshot-age-max", Unit::duration, &o->snapshot_age_us_max,
               "greatest age of a boundary that is kept for scans"},
              {kReads, "scan-pairs-max", Unit::count, &o->scan_pairs_max, "most pairs in one page of a scan"},
-             {kReads, "scan-bytes-max", Unit::size, &o->scan_bytes_max, "most bytes in one page of a scan"},
+             {kReads, "scan-bytes-max", Unit::size, &o->scan_bytes_max,
+              "most bytes in one page of a scan, or in one list of parked transactions"},
              {kReads, "scans-in-flight-max", Unit::count, &o->scans_in_flight_max,
-              "most pages of scans that are read at once"}});
+              "most pages of scans, and lists of parked transactions, that are read at once"}});
 }
 
 void add_storage(ServerOptions* options, std::vector<Setting>* s) {

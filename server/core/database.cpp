@@ -103,13 +103,18 @@ class CoreDatabase final : public Database {
     parts_->sessions.close(client, std::move(login), session, std::move(done));
   }
   const Access& access() const override { return core_.access; }
+  Access::Table durable_access() override {
+    Position at;
+    return core_.access.answered(core_.answered, &at);
+  }
+  TimeUs time_of_day() const override { return core_.time_of_day(); }
   void change_access(std::shared_ptr<Client> client, AccessEdit edit, std::function<void(Result<BatchNumber>)> done,
                      AccessChangeBegins begins) override {
     parts_->access.make(client, std::move(edit), std::move(begins), std::move(done));
   }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override;
   void list_parked(std::shared_ptr<Client> client, std::uint64_t after_id, std::uint32_t limit,
-                   std::function<void(Result<std::vector<ParkedTransaction>>)> done) override;
+                   std::function<void(Result<ParkedPage>)> done) override;
   void cancel(std::shared_ptr<Client> client, CancelTarget target,
               std::function<void(Result<std::uint64_t>)> done) override;
   DatabaseStatus status() const override;
@@ -124,15 +129,16 @@ class CoreDatabase final : public Database {
     std::shared_ptr<Client> client;
     std::uint64_t after_id;
     std::uint32_t limit;
-    std::vector<ParkedTransaction> listed;
-    std::function<void(Result<std::vector<ParkedTransaction>>)> done;
+    ParkedPage page;
+    std::uint64_t bytes = 0;  // of the page
+    std::function<void(Result<ParkedPage>)> done;
   };
   void list_some(const std::shared_ptr<ParkedList>& list);
 
   CoreContext core_;
   Admission admission_;
   InFlight scans_, commands_;
-  std::atomic<std::uint64_t> page_bytes_{0};  // of scan pages that are not answered
+  std::atomic<std::uint64_t> page_bytes_{0};  // of pages that are not answered: of scans, and of lists
   double recovery_seconds_ = 0;
   std::unique_ptr<Parts> parts_;
   std::unique_ptr<Worker> executor_worker_, log_worker_, answer_worker_, checkpoint_worker_;
@@ -228,24 +234,38 @@ void CoreDatabase::read_page(const ScanRequest& request, const std::function<voi
   });
 }
 
+// A list takes as much memory as a page of a scan, so it counts as one.
 void CoreDatabase::list_parked(std::shared_ptr<Client> client, std::uint64_t after_id, std::uint32_t limit,
-                               std::function<void(Result<std::vector<ParkedTransaction>>)> done) {
+                               std::function<void(Result<ParkedPage>)> done) {
   if (core_.draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
-  if (Status status = commands_.enter(client); !status.ok()) return done(std::move(status));
-  done = commands_.returning(client, std::move(done));
-  auto list = std::make_shared<ParkedList>(ParkedList{std::move(client), after_id, limit, {}, std::move(done)});
+  if (Status status = scans_.enter(client); !status.ok()) return done(std::move(status));
+  done = scans_.returning(client, std::move(done));
+  auto list = std::make_shared<ParkedList>(ParkedList{std::move(client), after_id, limit, {}, 0, std::move(done)});
   parts_->execute.post(list->client, [this, list] { list_some(list); });
 }
 
 // A command, and for a long list several. The answer worker makes the answer, because that takes time, too.
 void CoreDatabase::list_some(const std::shared_ptr<ParkedList>& list) {
-  const auto left = static_cast<std::uint32_t>(list->limit - list->listed.size());
-  std::vector<ParkedTransaction> next = parts_->waiting.list(list->after_id, std::min(left, kListedAtOnce));
-  const bool goes_on = next.size() == kListedAtOnce && left > kListedAtOnce;
-  if (!next.empty()) list->after_id = next.back().id;
-  list->listed.insert(list->listed.end(), std::make_move_iterator(next.begin()), std::make_move_iterator(next.end()));
-  if (goes_on) return parts_->execute.post(list->client, [this, list] { list_some(list); });
-  core_.when_answered(core_.answered.batch(), [list] { list->done(std::move(list->listed)); });
+  std::vector<ParkedTransaction>& listed = list->page.parked;
+  const auto wanted = static_cast<std::uint32_t>(list->limit - listed.size()) + 1;  // one more shows whether to go on
+  std::vector<ParkedTransaction> next = parts_->waiting.list(list->after_id, std::min(wanted, kListedAtOnce));
+  const bool is_all = next.size() < std::min(wanted, kListedAtOnce);
+  const std::uint64_t bytes_before = list->bytes;
+  for (ParkedTransaction& parked : next) {
+    const std::uint64_t bytes = sizeof parked + parked.guard_key.size() + parked.client.size();
+    list->page.more =
+        listed.size() == list->limit || (!listed.empty() && list->bytes + bytes > core_.options.scan_bytes_max);
+    if (list->page.more) break;
+    list->after_id = parked.id;
+    list->bytes += bytes;
+    listed.push_back(std::move(parked));
+  }
+  page_bytes_.fetch_add(list->bytes - bytes_before, std::memory_order_relaxed);
+  if (!is_all && !list->page.more) return parts_->execute.post(list->client, [this, list] { list_some(list); });
+  core_.when_answered(core_.answered.batch(), [this, list] {
+    list->done(std::move(list->page));
+    page_bytes_.fetch_sub(list->bytes, std::memory_order_relaxed);
+  });
 }
 
 void CoreDatabase::cancel(std::shared_ptr<Client> client, CancelTarget target,
@@ -266,8 +286,7 @@ void CoreDatabase::cancel(std::shared_ptr<Client> client, CancelTarget target,
   };
   const auto shared = std::make_shared<CancelTarget>(std::move(target));  // a command may be copied
   parts_->execute.post(client, [this, shared, done = std::move(done)] {
-    parts_->waiting.cancel(std::move(*shared),
-                           std::max(core_.environment.clock->wall_us(), core_.executed.get().time_us), done);
+    parts_->waiting.cancel(std::move(*shared), core_.time_of_day(), done);
   });
 }
 

@@ -73,7 +73,11 @@ class Database {
   // `begins` is called before the change goes into its batch. `done` is called when the change is durable. Nothing then
   // runs, or is parked, that the new table does not allow.
   // Errors: those of `edit` and of AccessTable::check; RESOURCE_EXHAUSTED: too many calls are in progress.
+  // What decides is the newest table: access().latest(). What is shown is the table after the last answered batch.
   virtual const Access& access() const = 0;
+  virtual Access::Table durable_access() = 0;
+  // The time by which tokens expire: the system clock, or the last stamp if that is later.
+  virtual TimeUs time_of_day() const = 0;
   virtual void change_access(std::shared_ptr<Client> client, AccessEdit edit,
                              std::function<void(Result<BatchNumber>)> done, AccessChangeBegins begins = {}) = 0;
 
@@ -81,9 +85,10 @@ class Database {
   // no longer kept (snapshot too old); RESOURCE_EXHAUSTED: too many scans at once.
   virtual void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) = 0;
 
-  // Lists at most `limit` parked transactions with ids above `after_id`, in order of id.
+  // Lists parked transactions with ids above `after_id`, in order of id: at most `limit`, and at most
+  // --scan-bytes-max. Errors: those of scan.
   virtual void list_parked(std::shared_ptr<Client> client, std::uint64_t after_id, std::uint32_t limit,
-                           std::function<void(Result<std::vector<ParkedTransaction>>)> done) = 0;
+                           std::function<void(Result<ParkedPage>)> done) = 0;
   // Cancels transactions that are parked or, if the target names their request, still queued. They are answered as
   // cancelled when the cancel is durable. `done` then gets their number.
   virtual void cancel(std::shared_ptr<Client> client, CancelTarget target,

@@ -56,7 +56,9 @@ Status BatchCall::try_start(grpc::ByteBuffer* message) {
   return {};
 }
 
+// The results may be those of an earlier call with another login, which this call has joined.
 void BatchCall::results(const ResultSlice& slice, bool last) {
+  if (const Status status = environment_->check_login(caller_); !status.ok()) fail(status);
   if (!ended()) {
     encode_slice<v1::ExecuteBatchResponse>(slice, as_columns_, environment_->options.message_bytes_max,
                                            [this](v1::ExecuteBatchResponse* message, bool) {

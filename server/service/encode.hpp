@@ -39,9 +39,8 @@ inline std::uint64_t read_bytes_bound(const ReadValue& value) {
 void fill_result(const TransactionResult& result, v1::TransactionResult* message);
 void fill_read(const ReadValue& value, v1::Read* message);
 void fill_page(const ScanPage& page, v1::ScanResponse* message);
-// Lists the first `limit` transactions, or fewer if the message would be too long, but at least one.
-void fill_list(const std::vector<ParkedTransaction>& parked, std::uint32_t limit, std::uint64_t message_bytes_max,
-               v1::ListParkedResponse* message);
+// Lists all transactions of the page, or fewer if the message would be too long, but at least one.
+void fill_list(const ParkedPage& page, std::uint64_t message_bytes_max, v1::ListParkedResponse* message);
 // Fills every section. In `server` and `checks` it fills only the fields that the database knows.
 void fill_status(const DatabaseStatus& status, v1::StatusResponse* message);
 void add_text(const std::string& name, const std::string& text,

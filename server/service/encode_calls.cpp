@@ -85,13 +85,12 @@ void fill_page(const ScanPage& page, v1::ScanResponse* message) {
   }
 }
 
-void fill_list(const std::vector<ParkedTransaction>& parked, std::uint32_t limit, std::uint64_t message_bytes_max,
-               v1::ListParkedResponse* message) {
+void fill_list(const ParkedPage& page, std::uint64_t message_bytes_max, v1::ListParkedResponse* message) {
   std::uint64_t bytes = kMessageBytesBound;
-  for (const ParkedTransaction& one : parked) {
+  message->set_more(page.more);
+  for (const ParkedTransaction& one : page.parked) {
     bytes += kTransactionBytesBound + one.guard_key.size() + one.client.size();
-    const auto listed = static_cast<std::uint32_t>(message->parked_size());
-    if (listed == limit || (bytes > message_bytes_max && listed > 0)) return message->set_more(true);
+    if (bytes > message_bytes_max && message->parked_size() > 0) return message->set_more(true);
     fill_parked(one, message->add_parked());
   }
 }

@@ -9,11 +9,13 @@
 #include "server/core/access/access_check.hpp"
 #include "server/core/one_line.hpp"
 #include "server/service/audit_log.hpp"
-#include "server/service/unix_time.hpp"
 #include "tls/token.hpp"
 
 namespace kilokv::server {
 namespace {
+
+// gRPC has this text for each subject alternative name of a kind that it does not read.
+constexpr std::string_view kOtherName = "other types of SAN";
 
 std::string_view view_of(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
@@ -21,7 +23,7 @@ Status wrong(const std::string& why) {
   return Status(StatusCode::unauthenticated, ErrorReason::login_wrong, why).as_not_run();
 }
 
-Result<std::shared_ptr<const Login>> login_with(std::string_view header, const AccessTable& table) {
+Result<std::shared_ptr<const Login>> login_with(std::string_view header, const AccessTable& table, TimeUs now_us) {
   constexpr std::string_view kScheme = "Bearer ";
   if (header.substr(0, kScheme.size()) != kScheme) {
     return wrong("the header authorization is not \"Bearer TOKEN\"");
@@ -36,7 +38,7 @@ Result<std::shared_ptr<const Login>> login_with(std::string_view header, const A
   const Token& token = found->second;
   auto login = std::make_shared<const Login>(
       Login{.user = token.user, .token = token.id, .certificate = {}, .expires_us = token.expires_us});
-  if (login->expired(unix_us_now())) return login_expired(*login).as_not_run();
+  if (login->expired(now_us)) return login_expired(*login).as_not_run();
   return login;
 }
 
@@ -50,17 +52,19 @@ std::uint64_t header_bytes(const CallContext& context) {
 }  // namespace
 
 Result<std::shared_ptr<const Login>> Logins::login_of(const grpc::CallbackServerContext& context,
-                                                      const AccessTable& table) {
+                                                      const AccessTable& table, TimeUs now_us) {
   const auto& headers = context.client_metadata();
   if (const auto header = headers.find("authorization"); header != headers.end()) {
-    return login_with(view_of(header->second), table);
+    return login_with(view_of(header->second), table, now_us);
   }
   std::string seen;
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
   for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
     if (peer == nullptr) break;
-    const std::vector<grpc::string_ref> names = peer->FindPropertyValues(property);
-    for (const grpc::string_ref& name : names) {
+    bool has_names = false;
+    for (const grpc::string_ref& name : peer->FindPropertyValues(property)) {
+      if (view_of(name) == kOtherName) continue;
+      has_names = true;
       if (const CertificateHolder* holder = table.holder_of(view_of(name))) {
         return std::make_shared<const Login>(Login{.user = holder->user,
                                                    .token = {},
@@ -69,7 +73,7 @@ Result<std::shared_ptr<const Login>> Logins::login_of(const grpc::CallbackServer
       }
       if (seen.empty()) seen = view_of(name);
     }
-    if (!names.empty()) break;  // the common name counts only if there is no other
+    if (has_names) break;  // the common name counts only if there is no other
   }
   if (!seen.empty()) return wrong("no user has the name of the client certificate, \"" + one_line(seen) + '"');
   return Status(StatusCode::unauthenticated, ErrorReason::login_missing,
@@ -102,7 +106,7 @@ Caller Logins::client_of(const grpc::CallbackServerContext& context, const std::
   const Result<Database*> database = gate_->get();
   if (!database.ok()) return {connection, nullptr, database.status().as_not_run()};
   const Access::Table table = (*database)->access().latest();
-  Result<std::shared_ptr<const Login>> login = login_of(context, *table);
+  Result<std::shared_ptr<const Login>> login = login_of(context, *table, (*database)->time_of_day());
   if (!login.ok()) {
     note_refused(peer, login.status());
     connection->calls_without_login.fetch_add(1, std::memory_order_relaxed);

@@ -95,7 +95,8 @@ class Logins {
   // The client of a call that needs a login.
   Caller client_of(const grpc::CallbackServerContext& context, const std::string& peer,
                    const std::shared_ptr<Client>& connection);
-  Result<std::shared_ptr<const Login>> login_of(const grpc::CallbackServerContext& context, const AccessTable& table);
+  Result<std::shared_ptr<const Login>> login_of(const grpc::CallbackServerContext& context, const AccessTable& table,
+                                                TimeUs now_us);
   void note_shown(const std::string& peer, const Caller& caller);
   void note_refused(const std::string& peer, const Status& why);
 

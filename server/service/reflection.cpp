@@ -18,7 +18,6 @@
 #include "server/core/one_line.hpp"
 #include "server/service/answer_stream.hpp"
 #include "server/service/message_buffer.hpp"
-#include "server/service/unix_time.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -121,7 +120,7 @@ class ReflectionStream final : public AnswerStream {
     if (caller_.login == nullptr) return {};
     const Result<Database*> database = environment_->gate.get();
     if (!database.ok()) return database.status();
-    return rights_at(*(*database)->access().latest(), *caller_.login, unix_us_now()).status();
+    return rights_at(*(*database)->access().latest(), *caller_.login, (*database)->time_of_day()).status();
   }
 
   grpc::ByteBuffer incoming_;  // while a read is in progress, gRPC fills it

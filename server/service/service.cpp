@@ -5,6 +5,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -24,7 +25,6 @@
 #include "server/service/status_map.hpp"
 #include "server/service/transaction_call.hpp"
 #include "server/service/unary_call.hpp"
-#include "server/service/unix_time.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -64,7 +64,7 @@ class Call final : public UnaryCall {
   // login does not count any more. UNAUTHENTICATED: its token has expired.
   Result<std::shared_ptr<const Rights>> rights(const Database& database) const {
     if (caller_.login == nullptr) return std::shared_ptr<const Rights>();
-    return rights_at(*database.access().latest(), *caller_.login, unix_us_now());
+    return rights_at(*database.access().latest(), *caller_.login, database.time_of_day());
   }
   // PERMISSION_DENIED, unless the caller's rights are enough. `right`: its name, for the message.
   template <class Enough>
@@ -217,6 +217,7 @@ Result<CancelTarget> target_of(const v1::CancelRequest& request, const engine::T
                                    limits.request_transactions_max, " indices", "--request-transactions-max");
       if (!status.ok()) return status;
       target.indices.assign(indices.begin(), indices.end());
+      std::sort(target.indices.begin(), target.indices.end());  // here, and not in the executor's thread
       return target;
     }
     case v1::CancelRequest::kParked: return target_of(request.parked());
@@ -446,20 +447,19 @@ grpc::ServerGenericBidiReactor* KiloKvService::ListParked(CallContext* context) 
         const KStatus allowed = call->need_admin(*database, "ListParked");
         if (!allowed.ok()) return call->refuse(allowed);
         const std::uint32_t limit = request.limit() == 0 ? kParkedDefault : request.limit();
-        // Asks for one more than the client wants, to see whether there are more.
-        database->list_parked(call->client(), request.after_id(), limit + 1,
-                              [call, database, limit, bytes_max = environment_.options.message_bytes_max](
-                                  Result<std::vector<ParkedTransaction>> parked) {
-                                const Result<std::shared_ptr<const Rights>> rights = call->rights(*database);
-                                if (!rights.ok()) return call->end(rights.status().as_not_run());
-                                const KStatus still = call->need_admin(*database, "ListParked");
-                                if (!still.ok()) return call->end(still.as_not_run());
-                                if (parked.ok()) {
-                                  hide_keys(rights->get(), &*parked);
-                                  fill_list(*parked, limit, bytes_max, &call->response);
-                                }
-                                call->end(parked.status());
-                              });
+        database->list_parked(
+            call->client(), request.after_id(), limit,
+            [call, database, bytes_max = environment_.options.message_bytes_max](Result<ParkedPage> page) {
+              const Result<std::shared_ptr<const Rights>> rights = call->rights(*database);
+              if (!rights.ok()) return call->end(rights.status().as_not_run());
+              const KStatus still = call->need_admin(*database, "ListParked");
+              if (!still.ok()) return call->end(still.as_not_run());
+              if (page.ok()) {
+                hide_keys(rights->get(), &page->parked);
+                fill_list(*page, bytes_max, &call->response);
+              }
+              call->end(page.status());
+            });
       });
 }
 
@@ -540,7 +540,8 @@ grpc::ServerGenericBidiReactor* KiloKvService::ChangeAccess(CallContext* context
           if (call->caller().login != nullptr) note_denied(call->caller().login->user, peer);
           return call->refuse(status);
         }
-        const auto requested = std::make_shared<Result<RequestedChange>>(change_of(call->request, unix_us_now()));
+        const auto requested =
+            std::make_shared<Result<RequestedChange>>(change_of(call->request, database->time_of_day()));
         if (!requested->ok()) return call->refuse(requested->status());
         // The caller may lose its own right while the change waits for the executor.
         AccessEdit edit = [call, requested, database](const AccessTable& table) -> Result<AccessChange> {
@@ -573,7 +574,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::ListAccess(CallContext* context) 
         KStatus status = check_logins(environment_.logins);
         if (status.ok()) status = call->need_admin(*database, "ListAccess");
         if (!status.ok()) return call->refuse(status);
-        call->end(fill_list(*database->access().latest(), call->request, environment_.options.message_bytes_max,
+        call->end(fill_list(*database->durable_access(), call->request, environment_.options.message_bytes_max,
                             &call->response));
       });
 }

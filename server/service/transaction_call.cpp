@@ -68,8 +68,10 @@ Status check_keys(const v1::GetRequest& request, const engine::TransactionLimits
 // The one transaction has one result, so the first slice is the last.
 void TransactionCall::results(const ResultSlice& slice, bool /*last*/) {
   if (ended()) return;
+  // The results may be those of an earlier call with another login, which this call has joined.
+  Status status = environment_->check_login(caller_);
   // No time goes into an answer that would be refused.
-  Status status = environment_->answers.check(client_.get());
+  if (status.ok()) status = environment_->answers.check(client_.get());
   Result<grpc::ByteBuffer> bytes = status.ok() ? encode(slice) : Result<grpc::ByteBuffer>(std::move(status));
   if (bytes.ok()) {
     answer(*bytes);

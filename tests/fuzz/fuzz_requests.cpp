@@ -110,6 +110,8 @@ class CheckingDatabase final : public Database {
   Status keep_alive(const std::shared_ptr<Client>&, const SessionId&) override { return {}; }
   Status check_session(const std::shared_ptr<Client>&, const SessionId&) const override { return {}; }
   const Access& access() const override { return access_; }
+  Access::Table durable_access() override { return access_.latest(); }
+  TimeUs time_of_day() const override { return unix_us_now(); }
   void change_access(std::shared_ptr<Client>, AccessEdit edit, std::function<void(Result<BatchNumber>)> done,
                      AccessChangeBegins begins = {}) override {
     KILOKV_CHECK(as_ == As::admin);
@@ -138,12 +140,12 @@ class CheckingDatabase final : public Database {
     done(std::move(page));
   }
   void list_parked(std::shared_ptr<Client>, std::uint64_t after_id, std::uint32_t limit,
-                   std::function<void(Result<std::vector<ParkedTransaction>>)> done) override {
+                   std::function<void(Result<ParkedPage>)> done) override {
     KILOKV_CHECK(as_ == As::without_logins || as_ == As::admin);
-    KILOKV_CHECK(limit >= 1 && limit <= 10001);
-    std::vector<ParkedTransaction> parked(std::min(limit, 3u));
-    for (ParkedTransaction& one : parked) one.id = ++after_id;
-    done(std::move(parked));
+    KILOKV_CHECK(limit >= 1 && limit <= 10000);
+    ParkedPage page{std::vector<ParkedTransaction>(std::min(limit, 3u)), limit > 3};
+    for (ParkedTransaction& one : page.parked) one.id = ++after_id;
+    done(std::move(page));
   }
   void cancel(std::shared_ptr<Client> client, CancelTarget target,
               std::function<void(Result<std::uint64_t>)> done) override {

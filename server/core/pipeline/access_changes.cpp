@@ -24,8 +24,7 @@ void AccessChanges::make(const std::shared_ptr<Client>& client, AccessEdit edit,
 std::vector<AccessChange> AccessChanges::with_replaced_token(const AccessTable& before, AccessChange change) const {
   std::vector<AccessChange> changes;
   if (change.kind == AccessChange::Kind::put_token) {
-    const TimeUs expired_by_us =
-        core_->environment.clock->wall_us() - core_->options.wait_timeout_us_max - kQueuedUsMax;
+    const TimeUs expired_by_us = core_->time_of_day() - core_->options.wait_timeout_us_max - kQueuedUsMax;
     if (const Token* const old = before.replaced_by(change.token, expired_by_us)) {
       AccessChange removal{.kind = AccessChange::Kind::remove_token, .role = {}, .user = {}, .token = {}};
       removal.token.id = old->id;
@@ -41,11 +40,15 @@ std::vector<AccessChange> AccessChanges::with_replaced_token(const AccessTable& 
 void AccessChanges::make_now(const AccessEdit& edit, const AccessChangeBegins& begins,
                              const std::function<void(Result<BatchNumber>)>& done) {
   const Access::Table before = core_->access.latest();
+  // A refusal may show earlier changes, such as that a token is gone. So it waits until these are durable.
+  const auto refuse = [this, &done](const Status& status) {
+    core_->when_answered(last_change_, [done, status] { done(status.as_not_run()); });
+  };
   Result<AccessChange> change = edit(*before);
-  if (!change.ok()) return done(change.status().as_not_run());
+  if (!change.ok()) return refuse(change.status());
   std::vector<AccessChange> changes = with_replaced_token(*before, std::move(*change));
   Result<AccessTable> after = before->after(changes, core_->options.certificates_log_in);
-  if (!after.ok()) return done(after.status().as_not_run());
+  if (!after.ok()) return refuse(after.status());
   std::vector<std::string> records;
   std::uint64_t bytes = 0;
   for (const AccessChange& one : changes) bytes += records.emplace_back(encode_change(one)).size();
@@ -57,7 +60,7 @@ void AccessChanges::make_now(const AccessEdit& edit, const AccessChangeBegins& b
   std::string removed_user;
   if (changes.back().kind == AccessChange::Kind::remove_user) removed_user = changes.back().user.name;
   // What is attached goes with the next batch.
-  const BatchNumber batch = core_->executed.batch() + 1;
+  const BatchNumber batch = last_change_ = core_->executed.batch() + 1;
   if (begins) begins(batch, changes.size() > 1 ? changes.front().token.id : std::string());
   core_->access.install(std::move(*after), std::move(changes), bytes, batch, core_->answered);
   for (std::string& record : records) batcher_->attach_access_change(std::move(record));

@@ -40,6 +40,7 @@ class AccessChanges {
   Batcher* const batcher_;
   SessionChanges* const sessions_;
   InFlight* const commands_;
+  BatchNumber last_change_ = 0;  // the batch of the last change
 };
 
 }  // namespace kilokv::server

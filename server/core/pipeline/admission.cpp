@@ -45,7 +45,7 @@ Status Admission::find_rights(AdmittedRequest* request) {
   if (request->login == nullptr) return {};
   request->access_version = request->queue_access_version = core_->access.version();
   Result<std::shared_ptr<const Rights>> rights =
-      rights_at(*core_->access.latest(), *request->login, core_->environment.clock->wall_us());
+      rights_at(*core_->access.latest(), *request->login, core_->time_of_day());
   if (rights.ok()) request->rights = std::move(*rights);
   return rights.status();
 }

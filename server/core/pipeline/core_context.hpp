@@ -8,6 +8,7 @@
 // Thread safety: as each member's comment or class says.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -84,6 +85,10 @@ struct CoreContext {
     at_boundary.add(boundary, std::move(work));
     answer_worker->notify();
   }
+
+  // The time by which tokens expire. A clock that went back makes none of them valid again that a batch has seen
+  // expire.
+  TimeUs time_of_day() const { return std::max(environment.clock->wall_us(), executed.get().time_us); }
 
   // Called by the stage that finds that durability is lost or a batch is wrong. Only the first call has an effect.
   void fail(const Status& status) {

@@ -26,6 +26,12 @@ struct ParkedTransaction {
   std::string client;      // its name (clients/client.hpp)
 };
 
+// A part of the list of parked transactions.
+struct ParkedPage {
+  std::vector<ParkedTransaction> parked;
+  bool more = false;  // there are some after the last one
+};
+
 // Parked transactions for which all conditions hold that are given.
 struct ParkedFilter {
   std::string client = {};       // sent by this client; empty: by any

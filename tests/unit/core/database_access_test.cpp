@@ -119,6 +119,50 @@ TEST_F(DatabaseAccessTest, AnExpiredTokenRunsNothingNew) {
   EXPECT_TRUE(late->failure->not_run());
 }
 
+// The stamps of batches do not go back with the clock, and a restart keeps them.
+TEST_F(DatabaseAccessTest, AClockThatGoesBackMakesNoTokenValidAgain) {
+  const TimeUs expires_us = sim.clock.wall_us() + 1000000;
+  const auto login =
+      std::make_shared<const Login>(Login{.user = "alice", .token = "t1", .certificate = {}, .expires_us = expires_us});
+  const auto submit = [&] {
+    const auto sink = submit_with(login, adding("a1"));
+    settle();
+    return sink;
+  };
+  EXPECT_TRUE(submit()->done);
+  sim.clock.advance(2000000);
+  const auto of_other = submit_as("root", "t0", adding("b1"));
+  settle();
+  EXPECT_TRUE(of_other->done) << "a batch has seen the token expire";
+  sim.clock.jump_wall(-3600 * DurationUs{1000000});
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_GE(database->time_of_day(), expires_us);
+    const auto late = submit();
+    ASSERT_TRUE(late->failure) << round;
+    EXPECT_EQ(late->failure->code(), StatusCode::unauthenticated);
+    reopen();
+  }
+}
+
+// A refusal such as NOT_FOUND may show a change that a crash can still take back.
+TEST_F(DatabaseAccessTest, WhatARefusalShowsOfAChangeIsDurable) {
+  sim.scheduler.hold("log");
+  const auto first = post_change(removal(Kind::remove_token, "t1"));
+  settle();
+  const auto second = post_change(removal(Kind::remove_token, "t1"));
+  settle();
+  EXPECT_FALSE(database->access().latest()->tokens().contains("t1"));
+  EXPECT_TRUE(database->durable_access()->tokens().contains("t1")) << "what is shown is durable";
+  EXPECT_FALSE(*first);
+  EXPECT_FALSE(*second);
+  sim.scheduler.hold("");
+  settle();
+  ASSERT_TRUE(*first && *second);
+  EXPECT_TRUE((*first)->ok());
+  EXPECT_EQ((*second)->code(), StatusCode::not_found);
+  EXPECT_FALSE(database->durable_access()->tokens().contains("t1"));
+}
+
 // The reserve that new data leaves free is for this, too.
 TEST_F(DatabaseAccessTest, ARightCanBeTakenAwayWhenTheDiskIsFull) {
   log.set_reserve_limit(0);

@@ -663,15 +663,48 @@ TEST_F(DatabaseClientsTest, ALongListOfParkedTransactionsIsWhole) {
   const Sent sent = send(greedy, waits(3000, "g"));
   settle();
   for (const std::uint32_t limit : {1u, 1024u, 1025u, 2048u, 2999u, 3000u, 5000u}) {
-    std::optional<std::vector<ParkedTransaction>> listed;
-    database->list_parked(light, 0, limit,
-                          [&](Result<std::vector<ParkedTransaction>> list) { listed = std::move(*list); });
+    std::optional<ParkedPage> listed;
+    database->list_parked(light, 0, limit, [&](Result<ParkedPage> list) { listed = std::move(*list); });
     settle();
     ASSERT_TRUE(listed);
-    ASSERT_EQ(listed->size(), std::min<std::size_t>(limit, 3000));
-    for (std::size_t i = 0; i < listed->size(); ++i) ASSERT_EQ((*listed)[i].id, i + 1);
+    ASSERT_EQ(listed->parked.size(), std::min<std::size_t>(limit, 3000));
+    EXPECT_EQ(listed->more, limit < 3000);
+    for (std::size_t i = 0; i < listed->parked.size(); ++i) ASSERT_EQ(listed->parked[i].id, i + 1);
   }
-  EXPECT_EQ(light->commands.load(), 0u);
+  EXPECT_EQ(light->scans.load(), 0u);
+}
+
+TEST_F(DatabaseClientsTest, AListOfParkedTransactionsCountsAsAPageOfAScan) {
+  options.scan_bytes_max = 50000;
+  reopen();
+  send(greedy, waits(3000, "g"));
+  settle();
+  const auto held = [this] {
+    for (const MemoryOwner& owner : database->status().memory) {
+      if (owner.name == "scans") return owner.bytes;
+    }
+    return std::uint64_t{0};
+  };
+  std::uint64_t after = 0, pages = 0, most_held = 0;
+  for (bool more = true; more; ++pages) {
+    std::optional<ParkedPage> listed;
+    database->list_parked(light, after, 10000, [&](Result<ParkedPage> list) {
+      most_held = std::max(most_held, held());
+      listed = std::move(*list);
+    });
+    EXPECT_EQ(light->scans.load(), 1u);
+    settle();
+    ASSERT_TRUE(listed);
+    ASSERT_FALSE(listed->parked.empty());
+    EXPECT_EQ(listed->parked.front().id, after + 1);
+    after = listed->parked.back().id;
+    more = listed->more;
+  }
+  EXPECT_EQ(after, 3000u);
+  EXPECT_GE(pages, 3000 * sizeof(ParkedTransaction) / options.scan_bytes_max);
+  EXPECT_GT(most_held, options.scan_bytes_max / 2);
+  EXPECT_LE(most_held, options.scan_bytes_max);
+  EXPECT_EQ(held(), 0u);
 }
 
 }  // namespace

@@ -52,9 +52,8 @@ class RefusalsTest : public CoreFixture {
     });
   }
   Status list_status() {
-    return end_of([&](auto end) {
-      database->list_parked({}, 0, 1, [end](Result<std::vector<ParkedTransaction>> list) { end(list.status()); });
-    });
+    return end_of(
+        [&](auto end) { database->list_parked({}, 0, 1, [end](Result<ParkedPage> list) { end(list.status()); }); });
   }
   Status scan_status(const ScanRequest& request = {}) {
     return end_of([&](auto end) { database->scan(request, [end](Result<ScanPage> page) { end(page.status()); }); });
@@ -223,7 +222,7 @@ TEST_F(RefusalsTest, CallsInFlight) {
   options.scans_in_flight_max = 1;
   reopen();
   const SessionId session = open_session();
-  database->list_parked({}, 0, 1, [](const Result<std::vector<ParkedTransaction>>&) {});
+  database->open_session({}, nullptr, 0, [](const Result<SessionId>&, DurationUs) {});
   database->scan({}, [](const Result<ScanPage>&) {});
   expect_full(open_session_status(), ErrorReason::calls_full, kNotRun);
   expect_full(close_session_status(session), ErrorReason::calls_full, kNotRun);

@@ -303,7 +303,7 @@ TEST_F(DatabaseTest, CancelAnswersWhatIsParkedAndNothingElse) {
   const SessionId session = open_session();
   auto sink = run(both(withdraw("a", 10, 60 * kSecond), add("b", 1)), session, 7);
   std::vector<ParkedTransaction> parked;
-  database->list_parked({}, 0, 10, [&](Result<std::vector<ParkedTransaction>> listed) { parked = std::move(*listed); });
+  database->list_parked({}, 0, 10, [&](Result<ParkedPage> listed) { parked = std::move(listed->parked); });
   settle();
   ASSERT_EQ(parked.size(), 1u);
   EXPECT_EQ(parked[0].session, session);

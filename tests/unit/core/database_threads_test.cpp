@@ -244,7 +244,7 @@ TEST_F(DatabaseThreadsTest, ManyClientsAtOnce) {
       database_->status();
       open_session(1000);  // expires at once
       std::promise<void> listed;
-      database_->list_parked({}, 0, 10, [&](const Result<std::vector<ParkedTransaction>>&) { listed.set_value(); });
+      database_->list_parked({}, 0, 10, [&](const Result<ParkedPage>&) { listed.set_value(); });
       listed.get_future().wait();
     }
   });

@@ -269,14 +269,18 @@ TEST(EncodeSlice, MessagesOfAnyMixAreWithinTheirLimit) {
 }
 
 TEST(EncodeList, IsCutWhereTheMessageIsFull) {
-  std::vector<ParkedTransaction> parked(10);
-  for (ParkedTransaction& one : parked) one.guard_key.assign(1000, 'k');
+  ParkedPage page{std::vector<ParkedTransaction>(10), false};
+  for (ParkedTransaction& one : page.parked) one.guard_key.assign(1000, 'k');
   v1::ListParkedResponse message;
-  fill_list(parked, 10, 1 << 20, &message);
+  fill_list(page, 1 << 20, &message);
   EXPECT_EQ(message.parked_size(), 10);
   EXPECT_FALSE(message.more());
+  page.more = true;
+  fill_list(page, 1 << 20, &message);
+  EXPECT_TRUE(message.more());
+  page.more = false;
   message.Clear();
-  fill_list(parked, 10, 5000, &message);
+  fill_list(page, 5000, &message);
   EXPECT_EQ(message.parked_size(), 4);
   EXPECT_TRUE(message.more());
   EXPECT_LE(message.ByteSizeLong(), 5000u);

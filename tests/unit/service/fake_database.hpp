@@ -2,6 +2,8 @@
 // any thread may call submit() and take().
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "server/core/database.hpp"
+#include "server/service/unix_time.hpp"
 
 namespace kilokv::server::test {
 
@@ -89,6 +92,13 @@ class FakeDatabase final : public Database {
     return Status(StatusCode::failed_precondition, ErrorReason::session_unknown, "unknown session");
   }
   const Access& access() const override { return access_; }
+  // The table before the last change, while its batch is not answered.
+  Access::Table durable_access() override {
+    Position at;
+    return access_.answered(answered_, &at);
+  }
+  TimeUs time_of_day() const override { return std::max(unix_us_now(), last_stamp_us_.load()); }
+  void set_last_stamp(TimeUs stamp_us) { last_stamp_us_ = stamp_us; }
   void change_access(std::shared_ptr<Client>, AccessEdit edit, std::function<void(Result<BatchNumber>)> done,
                      AccessChangeBegins begins = {}) override {
     const Result<AccessChange> change = edit(*access_.latest());
@@ -97,6 +107,9 @@ class FakeDatabase final : public Database {
     AccessTable next = *access_.latest();
     next.apply(*change);
     access_.install(std::move(next), {*change}, 0, 1, answered_);
+    Position at;
+    at.batch = 1;
+    answered_.set(at);
     done(BatchNumber{1});
   }
   Status check_session(const std::shared_ptr<Client>&, const SessionId&) const override { return {}; }
@@ -112,11 +125,11 @@ class FakeDatabase final : public Database {
     done(std::move(page));
   }
   void list_parked(std::shared_ptr<Client>, std::uint64_t after_id, std::uint32_t limit,
-                   std::function<void(Result<std::vector<ParkedTransaction>>)> done) override {
+                   std::function<void(Result<ParkedPage>)> done) override {
     run_before_command();
-    std::vector<ParkedTransaction> parked(limit);
-    for (ParkedTransaction& p : parked) p.id = ++after_id;
-    done(std::move(parked));
+    ParkedPage page{std::vector<ParkedTransaction>(limit), true};
+    for (ParkedTransaction& p : page.parked) p.id = ++after_id;
+    done(std::move(page));
   }
   // Keeps the next cancels unanswered.
   void hold_cancels() { holds_cancels_ = true; }
@@ -175,6 +188,7 @@ class FakeDatabase final : public Database {
   }
   Access access_;
   SharedPosition answered_;
+  std::atomic<TimeUs> last_stamp_us_{0};
   const engine::KeyHashSecret secret_{};
   const DatabaseOptions options_{};
   std::mutex mutex_;

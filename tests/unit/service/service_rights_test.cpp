@@ -1,5 +1,7 @@
 // Rights that are lost while a call waits for the executor.
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/service/access_calls.hpp"
@@ -24,11 +26,7 @@ class ServiceRightsTest : public ServiceTest {
     AccessChange user = change(Kind::put_user);
     user.user = {.name = "root", .roles = {"boss"}, .certificates = {}};
     make(user);
-    AccessChange token = change(Kind::put_token);
-    token.token.id = token_.parts.id;
-    token.token.user = "root";
-    token.token.secret_hash = token_.parts.secret_hash;
-    make(token);
+    add_token();
     service_.serve(&database_);
   }
 
@@ -42,6 +40,14 @@ class ServiceRightsTest : public ServiceTest {
     AccessChange role = change(Kind::put_role);
     role.role = {.name = name, .read = {}, .write = {}, .admin = admin};
     make(role);
+  }
+  void add_token(TimeUs expires_us = 0) {
+    AccessChange token = change(Kind::put_token);
+    token.token.id = token_.parts.id;
+    token.token.user = "root";
+    token.token.secret_hash = token_.parts.secret_hash;
+    token.token.expires_us = expires_us;
+    make(token);
   }
   void remove_token() {
     AccessChange removal = change(Kind::remove_token);
@@ -94,6 +100,42 @@ TEST_F(ServiceRightsTest, ACancelNeedsTheRightWhenItIsCarriedOut) {
   EXPECT_EQ(cancel(own), grpc::StatusCode::OK) << "that needs no right";
   database_.before_next_command([this] { remove_token(); });
   EXPECT_EQ(cancel(own), grpc::StatusCode::PERMISSION_DENIED) << "but a login";
+}
+
+TEST_F(ServiceRightsTest, ATokenThatABatchHasSeenExpireStaysExpired) {
+  const TimeUs expires_us = unix_us_now() + TimeUs{3600} * 1000000;
+  add_token(expires_us);
+  EXPECT_EQ(list(), grpc::StatusCode::OK);
+  database_.set_last_stamp(expires_us);
+  EXPECT_EQ(list(), grpc::StatusCode::UNAUTHENTICATED) << "the clock of the machine went back";
+}
+
+// The results may be those of a request that another token of the user began, so the request does not end with this
+// one.
+TEST_F(ServiceRightsTest, ACallWhoseLoginIsGoneGetsNoResults) {
+  for (const bool is_batch : {false, true}) {
+    grpc::Status ended;
+    std::thread caller([&] {
+      const auto call = as_root();
+      if (is_batch) {
+        v1::ExecuteBatchResponse response;
+        v1::ExecuteBatchRequest batch;
+        *batch.mutable_rows()->add_transactions() = test::transfer("a", "b", 1);
+        const auto reader = stub_->ExecuteBatch(call.get(), batch);
+        EXPECT_FALSE(reader->Read(&response));
+        ended = reader->Finish();
+      } else {
+        v1::ExecuteResponse response;
+        ended = stub_->Execute(call.get(), execute_request(), &response);
+      }
+    });
+    const std::unique_ptr<Request> request = database_.take();
+    remove_token();
+    test::FakeDatabase::commit(request.get());
+    caller.join();
+    EXPECT_EQ(ended.error_code(), grpc::StatusCode::PERMISSION_DENIED) << is_batch;
+    add_token();
+  }
 }
 
 class RevokeTest : public testing::Test {
