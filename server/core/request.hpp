@@ -68,8 +68,9 @@ class ResultSlice {
   virtual void visit(ResultVisitor* visitor) const = 0;
 };
 
-// Where answers go. The answer worker calls it; for stored results and refusals, the submitting thread does. Two calls
-// for one request never overlap. A call must not block. Core drops its reference after the last call.
+// Where answers go. The answer worker calls it; for stored results and refusals, the submitting thread does. Results
+// that come while the submitting thread shows stored ones are shown by the same thread. Two calls for one sink never
+// overlap. A call must not block. Core drops its reference after the last call.
 class ResponseSink {
  public:
   virtual ~ResponseSink() = default;

@@ -59,7 +59,7 @@ Status Admission::check_access(const AdmittedRequest& request) {
 // The rights are checked again before results of an earlier sending are shown, because a revoke may have been answered
 // since check_access(). Guards that were uploaded are not in the request any more, so what the results show of them is
 // checked.
-Status Admission::may_show(AdmittedRequest* request, bool upload_gone, std::span<const std::string> stored) {
+Status Admission::may_show(AdmittedRequest* request, bool upload_gone, std::span<const StoredBytes> stored) {
   Status status;
   if (request->access_version != core_->access.version()) {
     status = find_rights(request);
@@ -140,7 +140,7 @@ Status Admission::begin_in_session(AdmittedRequest* request) {
   RequestHeader header{request->identity, request->transactions, content.sink,   stored_bytes_max(*request),
                        request->uploaded, upload_gone,           request->client};
   if (request->login != nullptr) {
-    header.may_show = [this, request, upload_gone](std::span<const std::string> stored) {
+    header.may_show = [this, request, upload_gone](std::span<const StoredBytes> stored) {
       return may_show(request, upload_gone, stored);
     };
   }

@@ -38,7 +38,7 @@ class Admission {
   std::shared_ptr<AdmittedRequest> admit(std::unique_ptr<Request> content, Status* status);
   Status find_rights(AdmittedRequest* request);
   static Status check_access(const AdmittedRequest& request);
-  Status may_show(AdmittedRequest* request, bool upload_gone, std::span<const std::string> stored);
+  Status may_show(AdmittedRequest* request, bool upload_gone, std::span<const StoredBytes> stored);
   Status complete_with_upload(AdmittedRequest* request);
   std::uint64_t stored_bytes_max(const AdmittedRequest& request) const;
   Status begin_in_session(AdmittedRequest* request);

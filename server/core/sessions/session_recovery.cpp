@@ -15,7 +15,8 @@ Status SessionTable::restore_results(Session* session, std::uint64_t number, con
   if (number <= session->acknowledged_through) {
     return {};
   }
-  const Result<StoredSlice> slice = StoredSlice::parse(std::string(bytes));
+  const auto stored = std::make_shared<const std::string>(bytes);
+  const Result<StoredSlice> slice = StoredSlice::parse(stored);
   if (!slice.ok()) {
     return slice.status();
   }
@@ -35,7 +36,7 @@ Status SessionTable::restore_results(Session* session, std::uint64_t number, con
                                              " in batch " + std::to_string(slice->batch()) +
                                              " contradict those stored before");
   }
-  request->stored.emplace_back(bytes);
+  request->stored.push_back(stored);
   request->finished += slice->size();
   if (request->complete()) {
     request->restored.reset();
@@ -107,26 +108,27 @@ Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
   return Status(StatusCode::data_loss, "unknown kind of session entry");
 }
 
-// Shows the session in pieces, so that its results are not there a second time as a whole. Does nothing if it is
-// closed.
+// Shows the session in pieces, so that its results are not there a second time as a whole. Copies them without a lock,
+// because the answer worker must not wait for that. Does nothing if it is closed.
 Status SessionTable::show_pieces(const Session& session, const std::function<Status(const StoredSession&)>& show) {
   constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
   StoredSession piece;
-  std::map<std::uint64_t, std::shared_ptr<RequestState>> requests;
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<RequestState>>> requests;
   {
     const std::scoped_lock lock(session.mutex);
     if (session.closed) {
       return {};
     }
     piece = {session.id, session.lease_us, session.acknowledged_through, {}, session.user};
-    requests = session.requests;
+    requests.assign(session.requests.begin(), session.requests.end());
   }
   std::size_t bytes = 0;
   for (const auto& [number, request] : requests) {
     if (number <= piece.acknowledged_through) {
       continue;
     }
-    for (std::size_t next = 0, left = 1; left > 0;) {
+    const std::vector<StoredBytes> stored = request->stored_now();
+    for (std::size_t next = 0; next < stored.size();) {
       if (bytes >= kPieceBytes) {
         if (Status status = show(piece); !status.ok()) {
           return status;
@@ -135,16 +137,12 @@ Status SessionTable::show_pieces(const Session& session, const std::function<Sta
         piece.requests.clear();
         bytes = 0;
       }
-      const std::scoped_lock lock(request->mutex);
       std::vector<std::string> results;
-      for (; next < request->stored.size() && bytes < kPieceBytes; ++next) {
-        bytes += request->stored[next].size() + kSliceBytes;
-        results.push_back(request->stored[next]);
+      for (; next < stored.size() && bytes < kPieceBytes; ++next) {
+        bytes += stored[next]->size() + kSliceBytes;
+        results.push_back(*stored[next]);
       }
-      left = request->stored.size() - std::min(next, request->stored.size());
-      if (!results.empty()) {
-        piece.requests.push_back({number, request->digest, request->transactions, std::move(results)});
-      }
+      piece.requests.push_back({number, request->digest, request->transactions, std::move(results)});
     }
   }
   return show(piece);

@@ -35,33 +35,25 @@ Status check_room(std::uint64_t held, std::uint64_t more, const RoomLimit& limit
 
 }  // namespace
 
-static StoredSlice parse_checked(const std::string& bytes) {
-  Result<StoredSlice> slice = StoredSlice::parse(bytes);
-  KILOKV_CHECK(slice.ok());
-  return std::move(*slice);
+std::vector<StoredBytes> SessionTable::RequestState::stored_now() const {
+  const std::scoped_lock lock(mutex);
+  return stored;
 }
 
-void SessionTable::RequestState::show_stored(ResponseSink* sink) const {
-  for (std::size_t i = 0; i < stored.size(); ++i) {
-    sink->results(parse_checked(stored[i]), complete() && i + 1 == stored.size());
+void SessionTable::RequestState::show(Replay* replay) {
+  while (!replay->show()) {
+    const std::scoped_lock lock(mutex);
+    if (!sinks.go_on(replay)) return;
   }
 }
 
-void SessionTable::RequestState::end_gone_sinks() {
-  std::erase_if(sinks, [](const std::shared_ptr<ResponseSink>& sink) {
-    const bool gone = sink->gone();
-    if (gone) {
-      sink->fail(Status(StatusCode::cancelled, "the client has gone away"));
-    }
-    return gone;
-  });
-}
-
-std::vector<std::uint32_t> SessionTable::RequestState::remaining() const {
+std::vector<std::uint32_t> SessionTable::RequestState::remaining(const std::vector<StoredBytes>& slices) const {
   IndexSet done;
   IndexMarker marker(transactions, &done);
-  for (const std::string& bytes : stored) {
-    parse_checked(bytes).visit(&marker);
+  for (const StoredBytes& bytes : slices) {
+    const Result<StoredSlice> slice = StoredSlice::parse(bytes);
+    KILOKV_CHECK(slice.ok());
+    slice->visit(&marker);
   }
   std::vector<std::uint32_t> indices;
   for (std::uint32_t i = 0; i < transactions; ++i) {
@@ -150,18 +142,21 @@ Status SessionTable::reserve_room(Session* session, std::uint64_t number, Reques
   return status;
 }
 
+static SessionAdmission refused(Status status) {
+  return {SessionAdmission::Kind::refused, std::move(status), false, {}, 0};
+}
+
 // Requires: the session's lock is held, and the session does not know the number.
 SessionAdmission SessionTable::admit_new(Session* session, const RequestHeader& header) const {
   if (header.upload_gone) {
-    return {
-        SessionAdmission::Kind::refused, missing_upload(header.identity.number, header.uploaded.keys, 0), false, {}, 0};
+    return refused(missing_upload(header.identity.number, header.uploaded.keys, 0));
   }
   auto request = std::make_shared<RequestState>(header.identity.digest, header.transactions);
   request->uploaded = header.uploaded;
   if (Status full = reserve_room(session, header.identity.number, request.get(), header.stored_bytes_max); !full.ok()) {
-    return {SessionAdmission::Kind::refused, std::move(full), false, {}, 0};
+    return refused(std::move(full));
   }
-  request->sinks.push_back(header.sink);
+  request->sinks.add(header.sink);
   request->in_flight = true;
   ++session->in_flight;
   session->requests.emplace_hint(session->requests.end(), header.identity.number, std::move(request));
@@ -171,7 +166,7 @@ SessionAdmission SessionTable::admit_new(Session* session, const RequestHeader& 
 SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us) {
   const std::shared_ptr<Session> session = find(*header.identity.session);
   if (session == nullptr) {
-    return {SessionAdmission::Kind::refused, unknown_session(), false, {}, 0};
+    return refused(unknown_session());
   }
   for (;;) {
     std::shared_ptr<RequestState> request;
@@ -181,7 +176,7 @@ SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us)
       if (Status status = enter(session.get(), header.client.get(), header.identity.number,
                                 header.identity.acknowledged_through, now_us, &dropped);
           !status.ok()) {
-        return {SessionAdmission::Kind::refused, std::move(status), false, {}, 0};
+        return refused(std::move(status));
       }
       if (!session->owner.known()) session->give_owner(SessionOwner(header.client));
       request = session->request(header.identity.number);
@@ -189,7 +184,7 @@ SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us)
         return admit_new(session.get(), header);
       }
       if (!same_content(request->uploaded, request->digest, request->transactions, header)) {
-        return {SessionAdmission::Kind::refused, other_content(header.identity.number), false, {}, 0};
+        return refused(other_content(header.identity.number));
       }
     }
     if (std::optional<SessionAdmission> admission = admit_known(session.get(), request.get(), header)) {
@@ -198,31 +193,47 @@ SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us)
   }
 }
 
-// Returns nothing if the request has left the table in the meantime.
+// Returns nothing if the request has left the table, or has got more results, in the meantime.
 std::optional<SessionAdmission> SessionTable::admit_known(Session* session, RequestState* request,
                                                           const RequestHeader& header) const {
-  const std::scoped_lock request_lock(request->mutex);
-  request->restored.reset();  // recovery is over
-  request->end_gone_sinks();  // otherwise a request that waits for long would collect a sink for each retry
-  if (request->sinks.size() >= kSinksMax) {
-    return SessionAdmission{SessionAdmission::Kind::refused,
-                            Status::exhausted(ErrorReason::calls_full,
-                                              {"number", std::to_string(kSinksMax) + " calls that wait for one request",
-                                               std::to_string(kSinksMax + 1) + " calls", ""},
-                                              kRetryAfterUs),
-                            false,
-                            {},
-                            0};
-  }
+  Replay replay(header.sink, request->stored_now());
   if (header.may_show) {
-    if (Status status = header.may_show(request->stored); !status.ok()) {
-      return SessionAdmission{SessionAdmission::Kind::refused, std::move(status), false, {}, 0};
-    }
+    if (Status status = header.may_show(replay.slices()); !status.ok()) return refused(std::move(status));
   }
+  AttachedSinks::Sinks gone;
+  std::optional<SessionAdmission> admission = attach(session, request, header, &replay, &gone);
+  for (const std::shared_ptr<ResponseSink>& sink : gone) {
+    sink->fail(Status(StatusCode::cancelled, "the client has gone away"));
+  }
+  if (!admission || admission->kind == SessionAdmission::Kind::refused) return admission;
+  if (admission->kind == SessionAdmission::Kind::run) {
+    admission->all_remaining = replay.slices().empty();
+    if (!admission->all_remaining) admission->remaining = request->remaining(replay.slices());
+  }
+  request->show(&replay);
+  return admission;
+}
+
+static Status too_many_calls() {
+  return Status::exhausted(ErrorReason::calls_full,
+                           {"number", std::to_string(kSinksMax) + " calls that wait for one request",
+                            std::to_string(kSinksMax + 1) + " calls", ""},
+                           kRetryAfterUs);
+}
+
+// The part of admit_known() that needs the locks. Afterwards the caller shows the replay, unless the call is refused.
+std::optional<SessionAdmission> SessionTable::attach(Session* session, RequestState* request,
+                                                     const RequestHeader& header, Replay* replay,
+                                                     AttachedSinks::Sinks* gone) const {
+  const std::scoped_lock request_lock(request->mutex);
+  *gone = request->sinks.take_gone();  // otherwise a request that waits for long would collect a sink for each retry
+  if (request->stored.size() != replay->slices().size()) return std::nullopt;
+  if (request->sinks.full()) return refused(too_many_calls());
+  request->restored.reset();  // recovery is over
   SessionAdmission admission;
   {
     const std::scoped_lock lock(session->mutex);
-    if (session->closed || session->request(header.identity.number).get() != request) {
+    if (session->closed || request->dropped || session->request(header.identity.number).get() != request) {
       return std::nullopt;
     }
     if (!header.upload_gone) {
@@ -233,11 +244,7 @@ std::optional<SessionAdmission> SessionTable::admit_known(Session* session, Requ
     } else if (request->complete()) {
       admission.kind = SessionAdmission::Kind::answered;
     } else if (header.upload_gone) {
-      return SessionAdmission{SessionAdmission::Kind::refused,
-                              missing_upload(header.identity.number, header.uploaded.keys, 0),
-                              false,
-                              {},
-                              0};
+      return refused(missing_upload(header.identity.number, header.uploaded.keys, 0));
     } else {
       admission.kind = SessionAdmission::Kind::run;
       request->in_flight = true;
@@ -248,15 +255,10 @@ std::optional<SessionAdmission> SessionTable::admit_known(Session* session, Requ
       admission.reserved_bytes = request->reserved_bytes;
     }
   }
-  if (admission.kind == SessionAdmission::Kind::run) {
-    admission.all_remaining = request->stored.empty();
-    if (!admission.all_remaining) {
-      admission.remaining = request->remaining();
-    }
-  }
-  request->show_stored(header.sink.get());
-  if (admission.kind != SessionAdmission::Kind::answered) {
-    request->sinks.push_back(header.sink);
+  if (admission.kind == SessionAdmission::Kind::answered) {
+    replay->set_complete();
+  } else {
+    request->sinks.add(replay);
   }
   return admission;
 }
@@ -268,29 +270,33 @@ void SessionTable::deliver(const SessionId& session_id, std::uint64_t number, co
   if (request == nullptr) {
     return;
   }
-  bool session_over = false;
+  const auto bytes = std::make_shared<const std::string>(std::move(encoded));
+  AttachedSinks::Sinks sinks;
+  bool last = false, session_over = false;
   {
     const std::scoped_lock request_lock(request->mutex);
     KILOKV_CHECK(live.size() <= request->transactions - request->finished);
     request->finished += live.size();
-    const bool last = request->complete();
+    last = request->complete();
     {
       const std::scoped_lock lock(session->mutex);
       if (!request->dropped && !session->closed) {
-        session->charge(request.get(), encoded.size());
-        request->stored.push_back(std::move(encoded));
+        session->charge(request.get(), bytes->size());
+        request->stored.push_back(bytes);
       }
       if (last) {
         session->unreserve(request.get(), request->reserved_bytes);
         session_over = session->land(number, request.get(), /*keep=*/true);
       }
     }
-    for (const std::shared_ptr<ResponseSink>& sink : request->sinks) {
-      sink->results(live, last);
-    }
-    if (last) {
-      request->sinks.clear();
-    }
+    sinks = request->sinks.take(bytes, last);
+  }
+  for (const std::shared_ptr<ResponseSink>& sink : sinks) {
+    sink->results(live, last);
+  }
+  if (!last) {
+    const std::scoped_lock request_lock(request->mutex);
+    request->sinks.put_back(std::move(sinks));
   }
   if (session_over) {
     erase(session_id);
@@ -303,6 +309,7 @@ void SessionTable::abandon(const SessionId& session_id, std::uint64_t number, co
   if (request == nullptr) {
     return;
   }
+  AttachedSinks::Sinks sinks;
   bool session_over = false;
   {
     const std::scoped_lock request_lock(request->mutex);
@@ -310,9 +317,10 @@ void SessionTable::abandon(const SessionId& session_id, std::uint64_t number, co
       const std::scoped_lock lock(session->mutex);
       session_over = session->land(number, request.get(), /*keep=*/!request->stored.empty());
     }
-    for (const std::shared_ptr<ResponseSink>& sink : std::exchange(request->sinks, {})) {
-      sink->fail(status);
-    }
+    sinks = request->sinks.take_failed(status);
+  }
+  for (const std::shared_ptr<ResponseSink>& sink : sinks) {
+    sink->fail(status);
   }
   if (session_over) {
     erase(session_id);

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/core/sessions/attached_sinks.hpp"
 #include "server/core/sessions/session_table.hpp"
 #include "server/core/sessions/stored_results.hpp"
 #include "server/core/sessions/upload.hpp"
@@ -85,9 +86,6 @@ class IndexMarker : public ResultVisitor {
   IndexSet* const marks_;
 };
 
-// How many calls may wait for the answer of one request: the first one, and retries that joined it.
-inline constexpr std::size_t kSinksMax = 16;
-
 struct SessionTable::RequestState {
   RequestState(const Hash128& content_digest, std::uint32_t transaction_count)
       : digest(content_digest), transactions(transaction_count) {}
@@ -102,20 +100,23 @@ struct SessionTable::RequestState {
   std::uint64_t reserved_bytes = 0;  // for results that are still to come
   UploadedPart uploaded;             // of the last send that had the whole content; recovery does not restore it
 
-  // Guarded by this mutex.
+  // Guarded by this mutex. Nothing that takes as long as results are large is done with it, because the answer worker
+  // needs it.
   mutable std::mutex mutex;
-  std::vector<std::string> stored;
+  std::vector<StoredBytes> stored;
   std::uint32_t finished = 0;
-  std::vector<std::shared_ptr<ResponseSink>> sinks;
+  AttachedSinks sinks;
   std::unique_ptr<IndexSet> restored;  // recovery only: the indices that `stored` holds; null: all of them
 
   bool complete() const { return finished == transactions; }
 
-  void show_stored(ResponseSink* sink) const;
-  void end_gone_sinks();
-  // The indices without a stored result. Requires: the client has sent the same content again. So `transactions` is the
-  // size of a request that is in memory, and not only a number from the disk.
-  std::vector<std::uint32_t> remaining() const;
+  // All below are called without the mutex.
+  std::vector<StoredBytes> stored_now() const;
+  // Shows the replay, which was attached, and everything that comes meanwhile.
+  void show(Replay* replay);
+  // The indices that `slices`, the stored results, do not have. Requires: the client has sent the same content again.
+  // So `transactions` is the size of a request that is in memory, and not only a number from the disk.
+  std::vector<std::uint32_t> remaining(const std::vector<StoredBytes>& slices) const;
 };
 
 // What a session does not need any more. It is freed without a lock, because that may take a while.

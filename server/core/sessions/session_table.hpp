@@ -26,9 +26,9 @@
 // and uploads are freed a part at a time (free_ended). They count until then. What a request acknowledges is freed by
 // its own thread, without a lock.
 //
-// Thread safety: any thread. A request's lock is held while its sinks are called, and no other lock is. So a sink gets
-// stored results before live ones, and never two calls at once. A sink may submit another request during a call, but
-// not one that is in flight. Order of locks: request, then session. A shard's lock is taken alone.
+// Thread safety: any thread, but deliver() and abandon() of one request never overlap. No lock is held while a sink is
+// called. A sink gets stored results before live ones, and never two calls at once (attached_sinks.hpp). It may submit
+// a request during a call. Order of locks: request, then session. A shard's lock is taken alone.
 #pragma once
 
 #include <array>
@@ -50,7 +50,9 @@
 #include "server/core/commit_log.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/request.hpp"
+#include "server/core/sessions/attached_sinks.hpp"
 #include "server/core/sessions/session_owner.hpp"
+#include "server/core/sessions/stored_results.hpp"
 #include "server/core/sessions/upload.hpp"
 
 namespace kilokv::server {
@@ -97,8 +99,8 @@ struct RequestHeader {
   std::shared_ptr<Client> client = nullptr;  // who sent it; null: nobody in particular
   // Whether the stored results of an earlier sending may be shown, and those that are still to come. It is asked before
   // the sink gets any of them. If not, the request is refused with this status. Empty: they may. It gets slices as
-  // StoredSlice reads them. The request's lock is held meanwhile.
-  std::function<Status(std::span<const std::string> stored)> may_show = nullptr;
+  // StoredSlice reads them. No lock is held meanwhile. If more results have come until then, it is asked again.
+  std::function<Status(std::span<const StoredBytes> stored)> may_show = nullptr;
 };
 
 // The decision of begin().
@@ -148,7 +150,7 @@ class SessionTable {
   // take more than a session ever stores. RESOURCE_EXHAUSTED: too many requests or bytes in this session, or too many
   // bytes in all or of the owner, stored and reserved. Only a new request is refused for that, never a retry; its
   // acknowledgement still counts. RESOURCE_EXHAUSTED also if too many calls wait for the answer of this request; calls
-  // whose client has gone do not count.
+  // whose client has gone do not count, unless a thread is just showing them results.
   SessionAdmission begin(const RequestHeader& header, TimeUs now_us);
 
   // Adds a chunk to the upload of its number, and renews the lease. Returns how many keys are there now. Errors: those
@@ -166,8 +168,8 @@ class SessionTable {
                 engine::TransactionColumns* transaction);
   const UploadCounts& upload_counts() const { return upload_counts_; }
 
-  // Some transactions of a request in flight have finished and are durable. `live` goes to every attached sink.
-  // `encoded` (encode_results of the same) is stored.
+  // Some transactions of a request in flight have finished and are durable. `encoded` (encode_results of the same) is
+  // stored. `live` goes to every attached sink. A retry that is just getting stored results gets `encoded` after them.
   void deliver(const SessionId& session, std::uint64_t number, const ResultSlice& live, std::string encoded);
   // A request in flight will not finish now. Every attached sink fails with `status`. Stored results stay.
   void abandon(const SessionId& session, std::uint64_t number, const Status& status);
@@ -229,6 +231,8 @@ class SessionTable {
   SessionAdmission admit_new(Session* session, const RequestHeader& header) const;
   std::optional<SessionAdmission> admit_known(Session* session, RequestState* request,
                                               const RequestHeader& header) const;
+  std::optional<SessionAdmission> attach(Session* session, RequestState* request, const RequestHeader& header,
+                                         Replay* replay, AttachedSinks::Sinks* gone) const;
   static Status show_pieces(const Session& session, const std::function<Status(const StoredSession&)>& show);
   static std::shared_ptr<RequestState> in_flight(const Session& session, std::uint64_t number);
   static Status restore_results(Session* session, std::uint64_t number, const Hash128& digest,

@@ -365,11 +365,11 @@ void encode_results(const ResultSlice& slice, std::uint64_t result_bytes_max, st
   encoder.finish();
 }
 
-Result<StoredSlice> StoredSlice::parse(std::string bytes) {
+Result<StoredSlice> StoredSlice::parse(StoredBytes bytes) {
   SliceHeader header;
   NullVisitor visitor;
-  if (!decode(bytes, &header, &visitor)) {
-    return Status(StatusCode::data_loss, "stored results of " + std::to_string(bytes.size()) +
+  if (!decode(*bytes, &header, &visitor)) {
+    return Status(StatusCode::data_loss, "stored results of " + std::to_string(bytes->size()) +
                                              " bytes are not in the format that this version reads");
   }
   return StoredSlice(std::move(bytes), header.size, header.batch);
@@ -377,7 +377,7 @@ Result<StoredSlice> StoredSlice::parse(std::string bytes) {
 
 void StoredSlice::visit(ResultVisitor* visitor) const {
   SliceHeader header;
-  KILOKV_CHECK(decode(bytes_, &header, visitor));
+  KILOKV_CHECK(decode(*bytes_, &header, visitor));
 }
 
 }  // namespace kilokv::server

@@ -3,12 +3,14 @@
 //
 // A committed transaction without reads takes two bytes. What the transactions of a slice share is stored once.
 //
-// Thread safety: pure functions; a StoredSlice is immutable.
+// Thread safety: pure functions; stored bytes and a StoredSlice are immutable.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
@@ -16,8 +18,12 @@
 
 namespace kilokv::server {
 
-// The memory that stored results take beside their own bytes: for each slice, and for the request that they belong to.
-inline constexpr std::uint64_t kSliceBytes = sizeof(std::string);
+// The encoding of one slice. The session and those who are showing it share the bytes.
+using StoredBytes = std::shared_ptr<const std::string>;
+
+// The memory that stored results take beside their own bytes: for each slice (its pointer, the count of its owners, and
+// its string), and for the request that they belong to.
+inline constexpr std::uint64_t kSliceBytes = sizeof(StoredBytes) + 16 + sizeof(std::string);
 inline constexpr std::uint64_t kRequestBytes = 256;
 
 // Appends the encoding of `slice` to `out`. If a transaction's guard value and reads take more than `result_bytes_max`
@@ -27,21 +33,24 @@ inline constexpr std::uint64_t kRequestBytes = 256;
 void encode_results(const ResultSlice& slice, std::uint64_t result_bytes_max, std::uint64_t* read_bytes,
                     std::string* out);
 
-// An encoded slice that was read back. It owns its bytes. What it shows to a visitor points into them.
+// An encoded slice that was read back. What it shows to a visitor points into its bytes.
 class StoredSlice : public ResultSlice {
  public:
   // Checks all bytes, so that visit() cannot fail. Errors: DATA_LOSS if the bytes are not the encoding of a slice.
-  static Result<StoredSlice> parse(std::string bytes);
+  static Result<StoredSlice> parse(StoredBytes bytes);
+  static Result<StoredSlice> parse(std::string bytes) {
+    return parse(std::make_shared<const std::string>(std::move(bytes)));
+  }
 
   std::uint32_t size() const override { return size_; }
   void visit(ResultVisitor* visitor) const override;
   BatchNumber batch() const { return batch_; }
 
  private:
-  StoredSlice(std::string bytes, std::uint32_t size, BatchNumber batch)
+  StoredSlice(StoredBytes bytes, std::uint32_t size, BatchNumber batch)
       : bytes_(std::move(bytes)), size_(size), batch_(batch) {}
 
-  std::string bytes_;
+  StoredBytes bytes_;
   std::uint32_t size_;
   BatchNumber batch_;
 };

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
+#include <random>
 #include <thread>
 
 #include "server/core/sessions/session_table.hpp"
@@ -170,6 +171,98 @@ TEST(SessionTableThreadsTest, EverySinkHearsItsEndWhileSessionsCloseAndAcknowled
   EXPECT_EQ(table.count(), 0u);
   while (table.has_ended()) table.free_ended(10);
   EXPECT_EQ(table.stored_bytes() + table.reserved_bytes(), 0u);
+}
+
+// One request, of which a part is answered now and then, while many threads send it again. It sometimes fails, and then
+// the next sending runs the rest.
+class RetriedRequest {
+ public:
+  static constexpr std::uint32_t kSize = 60;
+
+  RetriedRequest(SessionTable* table, std::uint64_t number, std::uint64_t seed)
+      : table_(table), number_(number), random_(seed) {}
+
+  // Sends it until it is complete.
+  void send(std::uint64_t seed, std::vector<std::shared_ptr<CheckingSink>>* sinks) {
+    std::mt19937_64 random(seed);
+    while (!complete_) {
+      auto sink = std::make_shared<CheckingSink>();
+      const SessionAdmission admission =
+          table_->begin({session_id(1), number_, 0, digest_of_number(number_), kSize, sink}, 0);
+      if (admission.kind == Kind::refused) {
+        EXPECT_EQ(admission.status.reason(), ErrorReason::calls_full);
+        std::this_thread::yield();
+        continue;
+      }
+      if (random() % 4 == 0) sink->go();
+      sinks->push_back(std::move(sink));
+      if (admission.kind != Kind::run) continue;
+      const std::scoped_lock lock(mutex_);
+      left_ = admission.remaining;
+      for (std::uint32_t i = 0; admission.all_remaining && i < kSize; ++i) left_.push_back(i);
+    }
+  }
+
+  // The answer worker: answers a part, or ends the request without its rest.
+  void answer() {
+    const std::scoped_lock lock(mutex_);
+    if (left_.empty()) return;
+    if (random_() % 16 == 0) {
+      left_.clear();
+      return table_->abandon(session_id(1), number_,
+                             Status(StatusCode::unavailable, ErrorReason::draining, "draining"));
+    }
+    const auto part = static_cast<std::ptrdiff_t>(1 + random_() % std::min<std::size_t>(3, left_.size()));
+    const RecordedSlice slice = slice_of(Indices(left_.begin(), left_.begin() + part), ++batch_);
+    left_.erase(left_.begin(), left_.begin() + part);
+    answered_ += static_cast<std::uint32_t>(part);
+    table_->deliver(session_id(1), number_, slice, encoded(slice));
+    complete_ = answered_ == kSize;
+  }
+  bool complete() const { return complete_; }
+
+ private:
+  SessionTable* const table_;
+  const std::uint64_t number_;
+  std::mutex mutex_;
+  std::mt19937_64 random_;
+  Indices left_;
+  BatchNumber batch_ = 0;
+  std::uint32_t answered_ = 0;
+  std::atomic<bool> complete_{false};
+};
+
+// Every call that waits to the end gets everything once, in the order in which it was answered.
+TEST(SessionTableThreadsTest, RetriesThatComeWhileResultsComeGetEverythingInOrder) {
+  constexpr int kClients = 4;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SessionTable table(kTestLimits);
+    ASSERT_TRUE(table.open(session_id(1), kLeaseUs, 0).ok());
+    RetriedRequest request(&table, 1, seed);
+    std::vector<std::vector<std::shared_ptr<CheckingSink>>> sinks(kClients);
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] {
+      while (!request.complete()) request.answer();
+    });
+    for (int client = 0; client < kClients; ++client) {
+      threads.emplace_back([&, client] { request.send(seed * 100 + client, &sinks[client]); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const auto all = std::make_shared<CheckingSink>();
+    EXPECT_EQ(table.begin({session_id(1), 1, 0, digest_of_number(1), RetriedRequest::kSize, all}, 0).kind,
+              Kind::answered);
+    ASSERT_EQ(all->indices().size(), RetriedRequest::kSize);
+    for (const auto& of_client : sinks) {
+      for (const auto& sink : of_client) {
+        EXPECT_TRUE(sink->ended());
+        EXPECT_EQ(sink.use_count(), 1);
+        if (sink->gone()) continue;
+        EXPECT_TRUE(std::equal(sink->indices().begin(), sink->indices().end(), all->indices().begin()));
+        EXPECT_EQ(sink->last(), sink->indices().size() == RetriedRequest::kSize);
+      }
+    }
+  }
 }
 
 }  // namespace
