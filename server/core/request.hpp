@@ -81,6 +81,10 @@ class ResponseSink {
   virtual bool gone() const { return false; }
 };
 
+// The memory that a sink may take, with its allocation, when its call has ended. Core keeps and counts a sink until its
+// request ends, which may be a day later. So a sink must not keep more than this.
+inline constexpr std::uint64_t kSinkBytes = 96;
+
 // A decoded, validated request.
 struct Request {
   engine::TransactionColumns transactions;

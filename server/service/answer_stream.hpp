@@ -1,7 +1,7 @@
 // The write side of a stream of answers. The stream is here from the headers of its call on. At most one write is in
-// progress. The other answers wait in order. The RPC is finished once, after the last answer. Code that still has to
-// write an answer holds the stream by shared_ptr, so the stream can outlive the RPC. Answers that are written after the
-// end of the RPC are dropped.
+// progress. The other answers wait in order. The RPC is finished once, after the last answer. Code that writes an
+// answer holds the stream by shared_ptr meanwhile, so the stream can outlive the RPC by a moment. Code that waits for
+// an answer holds it by weak_ptr (call_sink.hpp). Answers that are written after the end of the RPC are dropped.
 //
 // Unsent answers have a limit for each stream, and one for the service and each client (AnswerAccount). The stream
 // whose next answer would exceed a limit is cut. If no write is in progress, the stream ends with RESOURCE_EXHAUSTED

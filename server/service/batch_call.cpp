@@ -3,6 +3,7 @@
 #include <google/protobuf/arena.h>
 
 #include "kilokv/v1/kilokv.pb.h"
+#include "server/service/call_sink.hpp"
 #include "server/service/decode.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
@@ -50,7 +51,7 @@ Status BatchCall::try_start(grpc::ByteBuffer* message) {
   request->identity = *identity;
   request->client = client_;
   request->login = caller_.login;
-  request->sink = std::static_pointer_cast<BatchCall>(shared_from_this());
+  request->sink = std::make_shared<CallSink>(std::static_pointer_cast<BatchCall>(shared_from_this()));
   SubmittedRequest submitted = (*database)->submit(std::move(request));
   if (!parsed->detached()) requests_.add(*database, std::move(submitted));
   return {};

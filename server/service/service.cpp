@@ -16,6 +16,7 @@
 #include "server/service/access_calls.hpp"
 #include "server/service/audit_log.hpp"
 #include "server/service/batch_call.hpp"
+#include "server/service/call_sink.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
 #include "server/service/message_buffer.hpp"
@@ -325,7 +326,7 @@ void KiloKvService::close() {
 }
 
 grpc::ServerGenericBidiReactor* KiloKvService::Execute(CallContext* context) {
-  return std::make_shared<ExecuteCall>(context, &environment_)->adopted_by_rpc();
+  return make_call<ExecuteCall>(context, &environment_)->adopted_by_rpc();
 }
 
 grpc::ServerGenericBidiReactor* KiloKvService::UploadReadSet(CallContext* context) {
@@ -341,14 +342,14 @@ grpc::ServerGenericBidiReactor* KiloKvService::UploadReadSet(CallContext* contex
 }
 
 grpc::ServerGenericBidiReactor* KiloKvService::ExecuteBatch(CallContext* context) {
-  auto call = std::make_shared<BatchCall>(context, &environment_);
+  auto call = make_call<BatchCall>(context, &environment_);
   call->adopted_by_rpc();
   call->start();
   return call.get();
 }
 
 grpc::ServerGenericBidiReactor* KiloKvService::Session(CallContext* context) {
-  auto stream = std::make_shared<SessionStream>(context, &environment_);
+  auto stream = make_call<SessionStream>(context, &environment_);
   stream->adopted_by_rpc();
   if (const KStatus status = place_for(stream.get()); status.ok()) {
     stream->start();
@@ -362,7 +363,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::Session(CallContext* context) {
   return stream.get();
 }
 
-// A stream has a place among those of all clients until gRPC has let go of it, and its requests have ended.
+// A stream has a place among those of all clients until gRPC has let go of it.
 kilokv::Status KiloKvService::place_for(SessionStream* stream) {
   if (!stream->login_status().ok()) return {};
   const std::shared_ptr<Client> client = stream->client();
@@ -409,7 +410,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::CloseSession(CallContext* context
 }
 
 grpc::ServerGenericBidiReactor* KiloKvService::Get(CallContext* context) {
-  return std::make_shared<GetCall>(context, &environment_)->adopted_by_rpc();
+  return make_call<GetCall>(context, &environment_)->adopted_by_rpc();
 }
 
 grpc::ServerGenericBidiReactor* KiloKvService::Scan(CallContext* context) {

@@ -5,6 +5,7 @@
 #include <google/protobuf/wire_format_lite.h>
 
 #include "server/core/access/access_check.hpp"
+#include "server/service/call_sink.hpp"
 #include "server/service/decode.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
@@ -46,47 +47,54 @@ Status read_head(grpc::ByteBuffer* buffer, v1::SessionRequest* head) {
 
 }  // namespace
 
-// The answers of one request.
+// The answers of one request. It holds the stream as a CallSink holds its call.
 class SessionStream::Answer final : public ResponseSink {
  public:
-  Answer(std::shared_ptr<SessionStream> stream, const v1::SessionRequest& message, std::uint64_t bytes)
-      : stream_(std::move(stream)), number_(message.number()), bytes_(bytes), as_columns_(message.has_columns()) {}
+  Answer(const std::shared_ptr<SessionStream>& stream, const v1::SessionRequest& message, std::uint64_t bytes)
+      : stream_(stream), number_(message.number()), bytes_(bytes), as_columns_(message.has_columns()) {}
 
   void results(const ResultSlice& slice, bool last) override {
-    if (!stream_->ended()) {
-      encode_slice<v1::SessionResponse>(slice, as_columns_, stream_->environment_->options.message_bytes_max,
-                                        [this, last](v1::SessionResponse* message, bool is_last_of_slice) {
+    const std::shared_ptr<SessionStream> stream = stream_.lock();
+    if (stream == nullptr) return;
+    if (!stream->ended()) {
+      encode_slice<v1::SessionResponse>(slice, as_columns_, stream->environment_->options.message_bytes_max,
+                                        [&](v1::SessionResponse* message, bool is_last_of_slice) {
                                           message->set_last(last && is_last_of_slice);
-                                          send(message);
+                                          send(stream.get(), message);
                                         });
     }
-    if (last) answered();
+    if (last) answered(stream.get());
   }
 
   void fail(const Status& status) override {
+    const std::shared_ptr<SessionStream> stream = stream_.lock();
+    if (stream == nullptr) return;
     v1::SessionResponse message;
     message.set_last(true);
     fill_error(status, message.mutable_error());
-    send(&message);
-    answered();
+    send(stream.get(), &message);
+    answered(stream.get());
   }
 
-  bool gone() const override { return stream_->ended(); }
+  bool gone() const override {
+    const std::shared_ptr<SessionStream> stream = stream_.lock();
+    return stream == nullptr || stream->ended();
+  }
 
  private:
-  void send(v1::SessionResponse* message) {
-    if (stream_->ended()) return;
+  void send(SessionStream* stream, v1::SessionResponse* message) const {
+    if (stream->ended()) return;
     message->set_number(number_);
     const grpc::ByteBuffer buffer = serialize_message(*message);
-    const std::lock_guard lock(stream_->mutex_);
-    stream_->write(buffer);
+    const std::lock_guard lock(stream->mutex_);
+    stream->write(buffer);
   }
-  void answered() {
-    const std::lock_guard lock(stream_->mutex_);
-    stream_->answered(bytes_);
+  void answered(SessionStream* stream) const {
+    const std::lock_guard lock(stream->mutex_);
+    stream->answered(bytes_);
   }
 
-  const std::shared_ptr<SessionStream> stream_;
+  const std::weak_ptr<SessionStream> stream_;
   const std::uint64_t number_;
   const std::uint64_t bytes_;
   const bool as_columns_;
@@ -169,6 +177,7 @@ Status SessionStream::take(grpc::ByteBuffer* buffer, const Status& refused) {
     ++requests_in_flight_;
     request_bytes_ += bytes;
   }
+  static_assert(kIsSmallSink<Answer>);
   auto answer = std::make_shared<Answer>(std::static_pointer_cast<SessionStream>(shared_from_this()), *message, bytes);
   status = refused.ok() ? submit(*message, rows_left ? buffer : nullptr, bytes, answer) : refused;
   if (!status.ok()) answer->fail(status.as_not_run());

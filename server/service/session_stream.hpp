@@ -24,7 +24,7 @@ class SessionStream final : public AnswerStream {
   SessionStream(CallContext* context, CallEnvironment* environment) : AnswerStream(context, environment) {}
 
   void start();
-  // Keeps `place` until the stream is destroyed.
+  // Keeps `place` until the stream is destroyed, which is when gRPC has let go of it.
   void hold(std::shared_ptr<void> place) { stream_place_ = std::move(place); }
   const std::shared_ptr<Client>& client() const { return client_; }
   // Ends the stream before its first message is read.

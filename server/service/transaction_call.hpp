@@ -1,9 +1,9 @@
 // Execute and Get: the unary calls that run a transaction. The database answers them later. (ExecuteBatch and Session
 // have files of their own. All other calls are in service.cpp.)
 //
-// If the client goes away, or the deadline of the call passes, the memory of gRPC is freed while the transaction still
-// waits. Outside a session, the transaction then ends with its call, unless the request is detached. A later answer is
-// dropped here. Thread safety: all members.
+// If the client goes away, or the deadline of the call passes, the call is freed while the transaction still waits.
+// Outside a session, the transaction then ends with its call, unless the request is detached. A later answer is dropped
+// (call_sink.hpp). Thread safety: all members.
 #pragma once
 
 #include <memory>

@@ -6,6 +6,7 @@
 #include "engine/base/check.hpp"
 #include "server/core/access/access_check.hpp"
 #include "server/core/digest.hpp"
+#include "server/core/sessions/attached_sinks.hpp"
 #include "server/core/sessions/stored_results.hpp"
 
 namespace kilokv::server {
@@ -128,7 +129,7 @@ std::shared_ptr<AdmittedRequest> Admission::admit(std::unique_ptr<Request> conte
 std::uint64_t Admission::stored_bytes_max(const AdmittedRequest& request) const {
   const std::uint64_t fixed = request.transactions * kStoredTransactionBytes;
   const std::uint64_t room = std::min(core_->options.session_bytes_max, core_->options.session_bytes_total_max);
-  return kRequestBytes + fixed + std::min(request.cost.stored_bytes - fixed, room / 4);
+  return kRequestBytes + kSinksBytes + fixed + std::min(request.cost.stored_bytes - fixed, room / 4);
 }
 
 // Leaves `unanswered` at 0 if nothing is to run. The status then says why: not ok if the request was refused; ok if it
@@ -150,7 +151,7 @@ Status Admission::begin_in_session(AdmittedRequest* request) {
     recycle(std::move(request->content));
     return admission.status;
   }
-  std::uint64_t fixed_bytes = admission.all_remaining ? kRequestBytes : 0;
+  std::uint64_t fixed_bytes = kSinksBytes + (admission.all_remaining ? kRequestBytes : 0);
   if (!admission.all_remaining) {
     content.transactions.keep(admission.remaining);  // the others have results already
     request->indices = std::move(admission.remaining);

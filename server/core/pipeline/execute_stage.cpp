@@ -22,8 +22,8 @@ constexpr std::size_t kAbandonedPerStep = 1024, kForgottenPerStep = 1024, kSearc
 // The log stage and the answer stage work for each of them, too.
 constexpr std::size_t kCancelledPerBatch = 1024;
 
-// What a request keeps while it has parked transactions, with the overhead of its allocations.
-constexpr std::uint64_t kParkedRequestBytes = sizeof(AdmittedRequest) + 64;
+// What a request keeps while it has parked transactions, with the overhead of its allocations, and with its sink.
+constexpr std::uint64_t kParkedRequestBytes = sizeof(AdmittedRequest) + 64 + kSinkBytes;
 
 std::shared_ptr<AdmittedRequest> request_of(const Parked& parked) {
   return std::static_pointer_cast<AdmittedRequest>(parked.owner);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -24,6 +25,10 @@ namespace kilokv::server {
 
 // How many calls may wait for the answer of one request: the first one, and retries that joined it.
 inline constexpr std::size_t kSinksMax = 16;
+
+// The memory that these sinks take, with their places in the lists. A request has this reserved from its admission
+// until it ends: clients that have gone away leave their sinks with it.
+inline constexpr std::uint64_t kSinksBytes = kSinksMax * (kSinkBytes + 3 * sizeof(void*));
 
 // Shows one sink the stored results of its request, and what is added meanwhile. One thread makes a replay, and shows
 // it to its end. The replay shares the slices with the session. If the session drops them in the meantime, they stay

@@ -223,12 +223,14 @@ struct SessionTable::Session {
   }
 
   using Requests = std::map<std::uint64_t, std::shared_ptr<RequestState>>;
-  // Forgets the requests from `begin` to `end`. A request in flight is forgotten when it ends.
+  // Forgets the requests from `begin` to `end`. A request in flight is forgotten when it ends. Until then it needs room
+  // for itself and for its sinks.
   void drop(Requests::iterator begin, Requests::iterator end, Dropped* dropped) {
     for (auto it = begin; it != end;) {
       RequestState& state = *it->second;
       state.dropped = true;
-      unreserve(&state, state.reserved_bytes);
+      const std::uint64_t needed = state.in_flight ? kRequestBytes + kSinksBytes : 0;
+      unreserve(&state, state.reserved_bytes - std::min(state.reserved_bytes, needed));
       if (state.in_flight) {
         ++it;
       } else {

@@ -91,7 +91,8 @@ struct RequestHeader {
   RequestIdentity identity;  // in a session
   std::uint32_t transactions = 0;
   std::shared_ptr<ResponseSink> sink;
-  std::uint64_t stored_bytes_max = 0;  // the most that its results may take, counted as deliver() counts
+  // The most that its results may take, counted as deliver() counts, and kSinksBytes.
+  std::uint64_t stored_bytes_max = 0;
   UploadedPart uploaded = {};
   // The uploaded keys are gone, so it cannot run, and has no digest. It counts as the same request as one with the same
   // `uploaded`.

@@ -24,7 +24,7 @@ using StoredBytes = std::shared_ptr<const std::string>;
 // The memory that stored results take beside their own bytes: for each slice (its pointer, the count of its owners, and
 // its string), and for the request that they belong to.
 inline constexpr std::uint64_t kSliceBytes = sizeof(StoredBytes) + 16 + sizeof(std::string);
-inline constexpr std::uint64_t kRequestBytes = 256;
+inline constexpr std::uint64_t kRequestBytes = 320;
 
 // Appends the encoding of `slice` to `out`. If a transaction's guard value and reads take more than `result_bytes_max`
 // bytes, or more than what is left of `read_bytes`, it is stored without them, and reads_dropped is set. The bytes of

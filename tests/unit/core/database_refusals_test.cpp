@@ -167,7 +167,7 @@ TEST_F(RefusalsTest, AFullSession) {
   for (std::uint64_t number = 1; number <= 2; ++number) EXPECT_TRUE(run(add("a", 1), session, number)->done);
   expect_full(run(add("a", 1), session, 4), ErrorReason::session_full, kNotRun);
   options.session_requests_max = 4096;
-  options.session_bytes_total_max = 500;  // one result and what a second may take, not a third
+  options.session_bytes_total_max = 2400;  // what one request may take, and not one result beside it
   reopen();
   expect_full(run(add("a", 1), session, 5), ErrorReason::session_full, kNotRun);
   options.session_bytes_max = 1;

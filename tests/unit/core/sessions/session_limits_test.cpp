@@ -257,6 +257,9 @@ TEST_F(ManySessionsTest, WhatMayBeStoredIsReservedUntilItIsKnown) {
   EXPECT_EQ(table_.begin(wanting(kThird, 1, 900'000), now_us_).kind, Kind::run);
   EXPECT_TRUE(table_.close(kThird).ok());
   table_.free_ended(kMany);
+  EXPECT_EQ(table_.reserved_bytes(), kRequestBytes + kSinksBytes) << "it is in flight, and calls may wait for it";
+  const RecordedSlice slice = slice_of({0, 1});
+  table_.deliver(kThird, 1, slice, encoded(slice));
   EXPECT_EQ(table_.reserved_bytes(), 0u);
 }
 
