@@ -17,6 +17,9 @@ inline constexpr std::uint64_t kAccessBytesMax = std::uint64_t{4} << 20;
 // times as long as --batch-max-bytes.
 inline constexpr std::uint64_t kStoredValueParts = 4;
 
+// What a transaction takes of a batch is measured in such parts (core/pipeline/transaction_cost.hpp).
+inline constexpr std::uint64_t kWholeBatch = std::uint64_t{1} << 20;
+
 struct DatabaseOptions {
   // Batcher
   std::uint32_t batch_max_transactions = 8192;

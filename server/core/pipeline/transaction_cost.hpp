@@ -88,14 +88,13 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
 // each. Requires: t > 0.
 bool costs_as_before(const engine::TransactionColumns& columns, std::size_t t);
 
-// The cost of a transaction as a part of a batch. A batch has kWholeBatch of them, and each of its limits
-// (--batch-max-transactions, --batch-max-bytes, --batch-max-reads) is kWholeBatch, too. What a transaction takes is the
-// largest of its three parts. So a batch whose parts add up to kWholeBatch keeps all three limits. At least 1.
+// The cost of a transaction as a part of a batch. A batch has kWholeBatch (core/options.hpp) of them, and each of its
+// limits (--batch-max-transactions, --batch-max-bytes, --batch-max-reads) is kWholeBatch, too. What a transaction takes
+// is the largest of its three parts. So a batch whose parts add up to kWholeBatch keeps all three limits. At least 1.
 //
 // Values that may be large count less than their bound, because one large value in the database must not make batches
 // short for everybody: a value that a session may store counts a quarter, and values that may be returned count one
 // read for each 16 KiB, up to 4 MiB in all.
-inline constexpr std::uint64_t kWholeBatch = std::uint64_t{1} << 20;
 class BatchParts {
  public:
   // `largest_value`: as in cost_of.
