@@ -1,0 +1,91 @@
+#include "server/core/waiting/lane_turns.hpp"
+
+#include <gtest/gtest.h>
+
+#include "server/core/options.hpp"
+
+namespace kilokv::server {
+namespace {
+
+class LaneTurnsTest : public ::testing::Test {
+ protected:
+  // Serves the next one, which then has more.
+  const Turn* serve(std::uint64_t cost) {
+    Turn* const turn = turns.next();
+    turns.took(turn, cost);
+    turns.enter(turn, cost);
+    return turn;
+  }
+
+  LaneTurns turns;
+  Turn a, b, c;
+};
+
+TEST_F(LaneTurnsTest, WhoHasLittleGoesBeforeThoseWhoAreBusy) {
+  for (Turn* turn : {&a, &b}) turns.enter(turn, kWholeBatch);
+  for (int i = 0; i < 5; ++i) serve(kWholeBatch);
+  turns.enter(&c, 1);
+  EXPECT_EQ(turns.next(), &c);
+  turns.took(&c, 1);
+  EXPECT_FALSE(c.waits());
+  EXPECT_NE(turns.next(), &c);
+}
+
+TEST_F(LaneTurnsTest, EqualsAlternate) {
+  turns.enter(&a, 10);
+  turns.enter(&b, 10);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(serve(10), &a);
+    EXPECT_EQ(serve(10), &b);
+  }
+}
+
+TEST_F(LaneTurnsTest, TheFirstWhoWasPutOffBeginsTheNextBatchButNotTwoInARow) {
+  turns.enter(&a, kWholeBatch);
+  turns.enter(&b, kWholeBatch);
+  turns.enter(&c, 1);
+  EXPECT_EQ(serve(1), &c);
+  turns.leave(&c);
+  turns.put_off(&a);
+  turns.put_off(&b);
+  EXPECT_EQ(turns.next(), nullptr);
+  EXPECT_FALSE(turns.empty());
+  turns.begin_batch();
+  turns.enter(&c, 1);
+  EXPECT_EQ(turns.next(), &a);
+  turns.put_off(&a);  // there was no room even for the first
+  turns.begin_batch();
+  EXPECT_EQ(serve(kWholeBatch), &a);
+  EXPECT_EQ(serve(1), &c);
+  turns.leave(&c);
+  turns.put_off(turns.next());
+  turns.begin_batch();
+  turns.enter(&c, 1);
+  EXPECT_EQ(turns.next(), &c);
+}
+
+TEST_F(LaneTurnsTest, WhoLeavesIsNowhere) {
+  turns.enter(&a, 1);
+  turns.enter(&b, 1);
+  turns.put_off(&a);
+  turns.leave(&a);
+  turns.leave(&b);
+  turns.leave(&c);
+  EXPECT_TRUE(turns.empty());
+  turns.begin_batch();
+  EXPECT_EQ(turns.next(), nullptr);
+  turns.enter(&a, 1);
+  EXPECT_EQ(turns.next(), &a);
+}
+
+TEST_F(LaneTurnsTest, AWeightOfThreeGivesThreeParts) {
+  b.weight = 3;
+  turns.enter(&a, kWholeBatch / 100);
+  turns.enter(&b, kWholeBatch / 100);
+  int of_b = 0;
+  for (int i = 0; i < 400; ++i) of_b += serve(kWholeBatch / 100) == &b ? 1 : 0;
+  EXPECT_NEAR(of_b, 300, 3);
+}
+
+}  // namespace
+}  // namespace kilokv::server
