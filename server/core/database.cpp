@@ -248,8 +248,7 @@ void CoreDatabase::list_parked(std::shared_ptr<Client> client, std::uint64_t aft
 void CoreDatabase::list_some(const std::shared_ptr<ParkedList>& list) {
   std::vector<ParkedTransaction>& listed = list->page.parked;
   const auto wanted = static_cast<std::uint32_t>(list->limit - listed.size()) + 1;  // one more shows whether to go on
-  std::vector<ParkedTransaction> next = parts_->waiting.list(list->after_id, std::min(wanted, kListedAtOnce));
-  const bool is_all = next.size() < std::min(wanted, kListedAtOnce);
+  auto [next, has_more] = parts_->waiting.list(list->after_id, std::min(wanted, kListedAtOnce));
   const std::uint64_t bytes_before = list->bytes;
   for (ParkedTransaction& parked : next) {
     const std::uint64_t bytes = sizeof parked + parked.guard_key.size() + parked.client.size();
@@ -261,7 +260,7 @@ void CoreDatabase::list_some(const std::shared_ptr<ParkedList>& list) {
     listed.push_back(std::move(parked));
   }
   page_bytes_.fetch_add(list->bytes - bytes_before, std::memory_order_relaxed);
-  if (!is_all && !list->page.more) return parts_->execute.post(list->client, [this, list] { list_some(list); });
+  if (has_more && !list->page.more) return parts_->execute.post(list->client, [this, list] { list_some(list); });
   core_.when_answered(core_.answered.batch(), [this, list] {
     list->done(std::move(list->page));
     page_bytes_.fetch_sub(list->bytes, std::memory_order_relaxed);

@@ -11,9 +11,9 @@
 namespace kilokv::server {
 namespace {
 
-constexpr std::size_t kParkedTriedMin = 64;
-// So many requests may be put off in one batch. Others that would fit go into the next.
-constexpr std::size_t kPutOffMax = 16;
+// So many requests may be put off in one batch, and so many clients with parked transactions. Others that would fit go
+// into the next.
+constexpr std::size_t kPutOffMax = 16, kParkedPutOffMax = 64;
 // So many batches may pass by a request that does not fit beside unanswered reads. Then nothing passes until it fits.
 constexpr std::uint32_t kPassedByMax = 64;
 
@@ -38,8 +38,7 @@ Batcher::Batcher(const DatabaseOptions& options, const Clock* clock, const Acces
 bool Batcher::must_form(TimeUs now, std::uint32_t in_flight, bool at_once) const {
   if (in_flight >= options_.batch_in_flight_max) return false;
   const std::uint64_t waiting = queue_->ready() + waiting_->awake();
-  const bool other_work =
-      !attached_.empty() || (!waiting_->empty() && waiting_->next_deadline_us() <= stamps_.now_us());
+  const bool other_work = !attached_.empty() || waiting_->next_deadline_us() <= stamps_.now_us();
   if (waiting == 0 && !other_work) return false;
   if (in_flight == 0 || at_once) return true;
   if (waiting >= options_.batch_max_transactions) return true;
@@ -51,9 +50,9 @@ TimeUs Batcher::next_due(TimeUs now, std::uint32_t in_flight) const {
   if (in_flight >= options_.batch_in_flight_max) return kNever;
   TimeUs due = kNever;
   if (const TimeUs oldest = queue_->oldest_us(); oldest != kNever) due = oldest + options_.batch_max_delay_us;
-  if (!waiting_->empty()) {
+  if (const TimeUs deadline = waiting_->next_deadline_us(); deadline != kNever) {
     // A deadline that is already due waits for the batches in flight.
-    const TimeUs left_us = waiting_->next_deadline_us() - stamps_.now_us();
+    const TimeUs left_us = deadline - stamps_.now_us();
     if (left_us > 0 || in_flight == 0) due = std::min(due, now + std::max<TimeUs>(left_us, 0));
   }
   return due;
@@ -83,35 +82,57 @@ bool Batcher::fill(const Position& before, std::uint64_t unanswered_parts, Refus
 }
 
 // Takes at most half of the batch in number, and in cost if requests wait in the queue, so that these also progress.
-// The first transaction always goes. The last batch shows how many are likely to fit; not many more are tried.
 void Batcher::append_parked(Batch* batch) {
   const std::size_t half = std::max<std::size_t>(options_.batch_max_transactions / 2, 1);
-  const std::size_t max = std::min<std::size_t>(half, 2 * parked_taken_ + kParkedTriedMin);
-  const std::uint64_t room = queue_->ready() > 0 ? kWholeBatch / 2 : kWholeBatch;
-  const BatchParts parts(largest_value_, options_);
-  std::uint64_t taken = 0;
-  parked_taken_ = waiting_->hand_out(batch->header.time_us, max, [&](const Parked& parked) {
-    scratch_.clear();
-    engine::unpack_transaction(parked.packed, &scratch_);
-    if (Status status = check_parked_access(parked); !status.ok()) {
-      const auto request = std::static_pointer_cast<AdmittedRequest>(parked.owner);
-      drop(request.get());
-      denied_.push_back({request, std::move(status)});
-      return true;  // it leaves without a place
-    }
-    const TransactionCost cost =
-        cost_of(scratch_, 0, parked.session.has_value(), largest_value_, options_.result_bytes_max);
-    const std::uint64_t part = parts.of(cost);
-    if (cost_ > 0 && (taken + part > room || cost_ + part > kWholeBatch)) return false;
-    cost_ += part;
-    taken += part;
-    append_one_parked(parked, batch);
-    return true;
-  });
+  parked_room_ = queue_->ready() > 0 ? kWholeBatch / 2 : kWholeBatch;
+  parked_cost_ = 0;
+  parked_put_off_ = 0;
+  waiting_->hand_out(
+      batch->header.time_us, half, [this](Parked& parked) { return choose_parked(&parked); },
+      [this, batch](const Parked& parked) { append_one_parked(parked, batch); });
 }
 
-// Checks the transaction that is unpacked in scratch_, if the access table has changed.
-Status Batcher::check_parked_access(const Parked& parked) const {
+// The first transaction of a batch always goes.
+bool Batcher::parked_fits(std::uint64_t part) const {
+  return cost_ == 0 || (parked_cost_ + part <= parked_room_ && cost_ + part <= kWholeBatch);
+}
+
+// What fits not even at an older estimate is not looked at, because estimates only grow.
+Waiting::Answer Batcher::choose_parked(Parked* parked) {
+  if (!parked_fits(1)) return Waiting::Answer::full;
+  if (parked->part_value != largest_value_ && parked_fits(parked->part)) estimate(unpacked(*parked), 0, parked);
+  if (!parked_fits(parked->part)) {
+    if (parked_cost_ == 0 && parked_put_off_ == 0 && ++parked_passed_by_ > kPassedByMax) return Waiting::Answer::full;
+    return ++parked_put_off_ > kParkedPutOffMax ? Waiting::Answer::full : Waiting::Answer::put_off;
+  }
+  if (Status status = check_parked_access(*parked); !status.ok()) {
+    const auto request = std::static_pointer_cast<AdmittedRequest>(parked->owner);
+    drop(request.get());
+    denied_.push_back({request, std::move(status)});
+    return Waiting::Answer::dropped;
+  }
+  if (parked_put_off_ == 0) parked_passed_by_ = 0;
+  cost_ += parked->part;
+  parked_cost_ += parked->part;
+  return Waiting::Answer::taken;
+}
+
+void Batcher::estimate(const engine::TransactionColumns& columns, std::size_t t, Parked* parked) const {
+  const TransactionCost cost =
+      cost_of(columns, t, parked->session.has_value(), largest_value_, options_.result_bytes_max);
+  parked->part = BatchParts(largest_value_, options_).of(cost);
+  parked->part_value = largest_value_;
+}
+
+// Valid until the next call.
+const engine::TransactionColumns& Batcher::unpacked(const Parked& parked) {
+  scratch_.clear();
+  engine::unpack_transaction(parked.packed, &scratch_);
+  return scratch_;
+}
+
+// Looks at the transaction only if the access table has changed.
+Status Batcher::check_parked_access(const Parked& parked) {
   auto* const request = static_cast<AdmittedRequest*>(parked.owner.get());
   if (request->login == nullptr) return {};
   const std::uint64_t version = access_->version();
@@ -122,10 +143,10 @@ Status Batcher::check_parked_access(const Parked& parked) const {
     request->access_version = version;
     return {};
   }
-  return check_rights(scratch_, 0, 1, *rights, request->login->user, [&parked](std::uint32_t) { return parked.index; });
+  return check_rights(unpacked(parked), 0, 1, *rights, request->login->user,
+                      [&parked](std::uint32_t) { return parked.index; });
 }
 
-// Appends the transaction that is unpacked in scratch_.
 void Batcher::append_one_parked(const Parked& parked, Batch* batch) {
   BatchPart part;
   part.request = std::static_pointer_cast<AdmittedRequest>(parked.owner);
@@ -138,7 +159,7 @@ void Batcher::append_one_parked(const Parked& parked, Batch* batch) {
   part.parked_since_us = parked.since_us;
   part.whole = false;
   part.items = {LiveItem{part.begin, parked.index, parked.admitted_batch, false}};
-  batch->columns.append(scratch_, 0, 1);
+  batch->columns.append(unpacked(parked), 0, 1);
   batch->expires.push_back(parked.deadline_us <= batch->header.time_us);
   batch->parts.push_back(std::move(part));
 }

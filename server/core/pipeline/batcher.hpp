@@ -4,9 +4,10 @@
 // batch is being synced: when --batch-max-transactions are waiting, or the oldest request of the queue has waited for
 // --batch-max-delay. If nothing is in flight, a due deadline of a parked transaction is enough to form a batch.
 //
-// What, in this order: parked transactions whose turn it is, at most half of the batch while others queue; requests of
-// the queue, in the turns of their clients (turns.hpp), as far as they fit (--batch-max-transactions,
-// --batch-max-bytes, --batch-max-reads); attached work. The first transaction of a batch always fits. A request that
+// What, in this order: parked transactions, at most half of the batch while others queue; requests of the queue;
+// attached work. Both are chosen in the turns of their clients (waiting/lane_turns.hpp, turns.hpp), as far as they fit
+// (--batch-max-transactions, --batch-max-bytes, --batch-max-reads). The parked ones that were chosen stand in the batch
+// in the order of their first arrival. The first transaction of a batch always fits. A request that
 // does not fit goes before all others into the next batch, or soon after.
 //
 // Answers take time, too. While earlier batches that read much are not answered, the next batches have less room. So
@@ -54,6 +55,9 @@ class Batcher {
   // The time at which a batch may have to form if nothing happens before; kNever: only after something happens.
   TimeUs next_due(TimeUs now, std::uint32_t in_flight) const;
 
+  // Estimates what a transaction of the last batch takes of a batch, because it is to be parked.
+  void estimate(const engine::TransactionColumns& columns, std::size_t t, Parked* parked) const;
+
   // Fills an empty batch that follows `before`. `unanswered_parts`: CoreContext. Returns false if the batch stays
   // empty, because what is queued must wait until earlier batches, which read much or are large, are answered.
   bool fill(const Position& before, std::uint64_t unanswered_parts, RefusedBatch* refused, Batch* batch);
@@ -98,7 +102,10 @@ class Batcher {
   };
 
   void append_parked(Batch* batch);
-  Status check_parked_access(const Parked& parked) const;
+  Waiting::Answer choose_parked(Parked* parked);
+  bool parked_fits(std::uint64_t part) const;
+  const engine::TransactionColumns& unpacked(const Parked& parked);
+  Status check_parked_access(const Parked& parked);
   void append_one_parked(const Parked& parked, Batch* batch);
   void append_queued(TimeUs now_us, Batch* batch);
   bool may_run(const std::shared_ptr<AdmittedRequest>& request);
@@ -120,10 +127,12 @@ class Batcher {
   std::vector<Denied> denied_;
   StampClock stamps_;
   std::uint64_t next_arrival_ = 1;
-  std::size_t parked_taken_ = 0;  // by the last batch that took any
-  bool queue_held_up_ = false;    // the last batch had no room for the request whose turn it was
-  std::uint32_t passed_by_ = 0;   // batches since a request did not fit beside unanswered reads
+  bool queue_held_up_ = false;          // the last batch had no room for the request whose turn it was
+  std::uint32_t passed_by_ = 0;         // batches since a request did not fit beside unanswered reads
+  std::uint32_t parked_passed_by_ = 0;  // the same for a parked transaction
   // For the current batch.
+  std::uint64_t parked_room_ = 0, parked_cost_ = 0;  // for its parked transactions, if they are more than one
+  std::size_t parked_put_off_ = 0;                   // clients
   std::uint64_t cost_ = 0;           // of its transactions, and of earlier answers; at most kWholeBatch, or it has one
   std::uint64_t largest_value_ = 0;  // with which the costs are estimated
   engine::TransactionColumns scratch_;  // one unpacked parked transaction

@@ -18,7 +18,7 @@ constexpr DurationUs kCommandsUsMax = 1000;
 constexpr DurationUs kIdleUs = 5000000;
 // How much of what ends is done between two batches: about half a millisecond.
 constexpr std::size_t kSessionsPerStep = 512, kResultsFreedPerStep = 1024;
-constexpr std::size_t kAbandonedPerStep = 1024, kForgottenPerStep = 1024, kSearchedPerStep = 1024;
+constexpr std::size_t kAbandonedPerStep = 1024;
 // The log stage and the answer stage work for each of them, too.
 constexpr std::size_t kCancelledPerBatch = 1024;
 
@@ -181,7 +181,7 @@ void ExecuteStage::search_rights() {
   RightsSearch& search = searches_.front();
   std::vector<std::pair<std::shared_ptr<AdmittedRequest>, Status>> denied;
   engine::TransactionColumns columns;
-  const std::uint64_t last = waiting_->visit(search.after_id, kSearchedPerStep, [&](const Parked& parked) {
+  const Waiting::Visited visited = waiting_->visit(search.after_id, [&](const Parked& parked) {
     std::shared_ptr<AdmittedRequest> request = request_of(parked);
     Status status = search.check(*request, [&](const Rights& rights, const std::string& user) {
       columns.clear();
@@ -192,8 +192,8 @@ void ExecuteStage::search_rights() {
   });
   for (auto& [request, status] : denied) fail({std::move(request)}, status, nullptr);
   search.known.clear();
-  search.after_id = last;
-  if (last != 0 && last < search.last_id) return;
+  search.after_id = visited.last_id;
+  if (visited.has_more && visited.last_id < search.last_id) return;
   const std::function<void()> done = std::move(search.done);
   searches_.pop_front();
   done();
@@ -370,6 +370,7 @@ Status ExecuteStage::park(const Batch& batch, const BatchPart& part, std::uint32
   parked.guard = batch.results.failed_index[t];
   parked.precedence = batch.columns.precedence[t];
   parked.owner_bytes = owner_bytes + 2 * sizeof(std::uint64_t);  // and its place in parked_ids, which may be half full
+  batcher_->estimate(batch.columns, t, &parked);
   const Result<std::uint64_t> id = waiting_->park(batch.columns, t, std::move(parked));
   if (id.ok() && !again) part.request->parked_ids.push_back(*id);
   return id.status();
@@ -405,7 +406,7 @@ void ExecuteStage::fail(std::vector<std::shared_ptr<AdmittedRequest>> requests, 
 
 // They take turns, so that a request with few does not wait for one with many.
 void ExecuteStage::forget_some() {
-  std::size_t left = kForgottenPerStep;
+  std::size_t left = kLooksPerStep;
   while (!endings_.empty() && left > 0) {
     Ending ending = std::move(endings_.front());
     endings_.pop_front();
@@ -417,14 +418,11 @@ void ExecuteStage::forget_some() {
   }
 }
 
-// Returns whether nothing is left.
+// `left`: how many looks at parked transactions are left in this step. Returns whether nothing is left of the ending.
 bool ExecuteStage::forget_some_of(Ending* ending, std::size_t* left) {
   for (; ending->request < ending->requests.size(); ++ending->request, ending->id = 0) {
     std::vector<std::uint64_t>& ids = ending->requests[ending->request]->parked_ids;
-    const std::size_t count = std::min(*left, ids.size() - ending->id);
-    if (count > 0) waiting_->forget(std::span(ids).subspan(ending->id, count));
-    *left -= count;
-    ending->id += count;
+    ending->id += waiting_->forget(std::span(ids).subspan(ending->id), left);
     if (ending->id < ids.size()) return false;
     ids = {};
   }
@@ -470,7 +468,7 @@ bool ExecuteStage::drained() const {
 void ExecuteStage::finish_drain() {
   waiting_->close();
   std::vector<std::shared_ptr<AdmittedRequest>> requests;
-  waiting_->visit(0, kSearchedPerStep, [&](const Parked& parked) { requests.push_back(request_of(parked)); });
+  waiting_->visit(0, [&](const Parked& parked) { requests.push_back(request_of(parked)); });
   if (!requests.empty()) return fail(std::move(requests), draining(), nullptr);
   draining_ = false;
   fail({}, draining(), std::move(when_drained_));

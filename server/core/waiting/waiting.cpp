@@ -1,7 +1,6 @@
 #include "server/core/waiting/waiting.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include "engine/txn/kinds.hpp"
 #include "server/core/request.hpp"
@@ -9,17 +8,12 @@
 namespace kilokv::server {
 namespace {
 
-constexpr std::size_t kCandidatesPerBatch = 1024;  // about a quarter of a millisecond
-constexpr std::size_t kLookedPerCall = 1024;       // by a cancel
-constexpr std::size_t kGoneMax = 1024;
-constexpr std::size_t kGuardsPerCandidate = 8;  // a candidate with more guards counts more than once
+constexpr std::size_t kLanesToldPerRound = 4096;  // of keys that many clients wait for; about half a millisecond
 
 }  // namespace
 
 Waiting::Waiting(const DatabaseOptions& options, std::function<bool(const Parked&)> is_over)
-    : awake_max_(options.batch_max_transactions),
-      is_over_(std::move(is_over)),
-      lot_(options.parked_max, options.parked_bytes_max) {}
+    : is_over_(std::move(is_over)), lot_(options.parked_max, options.parked_bytes_max) {}
 
 Result<std::uint64_t> Waiting::park(const engine::TransactionColumns& columns, std::size_t t, Parked parked) {
   if (closed_) return draining();
@@ -35,76 +29,55 @@ void Waiting::wake_candidates(const engine::Engine& engine, BatchNumber last, bo
   if (!lot_.has_candidates()) return;
   if (looked_after_ == last && !idle) return;
   looked_after_ = last;
-  for (std::size_t looked = 0; looked < kCandidatesPerBatch && awake_count_ < awake_max_;) {
+  lot_.tell_lanes(kLanesToldPerRound);
+  for (std::size_t looks = 0; looks < kLooksPerStep;) {
     Parked* const candidate = lot_.next_candidate();
     if (candidate == nullptr) return;
-    if (candidate->awake || is_over(*candidate)) {
-      ++looked;
+    if (candidate->awake || lot_.is_due(*candidate) || is_over(*candidate)) {  // it runs, or never will
+      ++looks;
       continue;
     }
+    looks += looks_of(*candidate);
     scratch_.clear();
     engine::unpack_transaction(candidate->packed, &scratch_);
-    looked += 1 + scratch_.guard_kind.size() / kGuardsPerCandidate;
-    if (!engine.would_wait(scratch_, 0)) wake_last(candidate);
+    if (!engine.would_wait(scratch_, 0)) lot_.wake(candidate);
   }
 }
 
-void Waiting::wake_last(Parked* parked) {
-  parked->awake = true;
-  ++awake_count_;
-  awake_.push_back(parked->id);
+void Waiting::begin_hand_out(TimeUs stamp_us, std::size_t max) {
+  lot_.begin_batch(stamp_us);
+  chosen_.clear();
+  places_left_ = max;
+  awake_next_ = awake_begins_ = !awake_begins_;
 }
 
-void Waiting::wake_first(std::uint64_t id) {
-  lot_.find(id)->awake = true;
-  ++awake_count_;
-  awake_.push_front(id);
-}
-
-// The transaction that woke first; it is not awake any more. 0: none is awake.
-std::uint64_t Waiting::next_awake() {
-  while (!awake_.empty()) {
-    Parked* const parked = lot_.find(awake_.front());
-    awake_.pop_front();
-    if (parked == nullptr || !parked->awake) continue;  // it has left
-    parked->awake = false;
-    --awake_count_;
-    return parked->id;
+// Null: nobody has anything that may get a place in this batch.
+Parked* Waiting::next_offer() {
+  for (; places_left_ > 0; --places_left_) {
+    Parked* parked = awake_next_ ? lot_.next_awake() : lot_.next_due();
+    if (parked == nullptr) parked = awake_next_ ? lot_.next_due() : lot_.next_awake();
+    if (parked == nullptr || !is_over(*parked)) return parked;
+    static_cast<void>(lot_.take(parked->id));
   }
-  return 0;
+  return nullptr;
 }
 
-Parked Waiting::take(std::uint64_t id) {
-  Parked parked = lot_.take(id);
-  if (parked.awake) --awake_count_;
-  return parked;
-}
-
-// The due transactions and those that are awake, in the order of their first arrival. They are not awake any more. Each
-// gets half of the places if it needs so many. If a half is not a whole number, it is rounded up every other time.
-std::vector<std::uint64_t> Waiting::next_ids(TimeUs stamp_us, std::size_t max) {
-  std::vector<std::uint64_t> ids;
-  round_up_ = !round_up_;
-  const std::size_t of_awake = std::min(awake_count_, (max + (round_up_ ? 1 : 0)) / 2);
-  if (!lot_.empty()) lot_.due(stamp_us, max - of_awake, &ids);
-  while (ids.size() < max) {
-    const std::uint64_t id = next_awake();
-    if (id == 0) break;
-    ids.push_back(id);
+// Returns whether there may be places left.
+bool Waiting::settle(Parked* parked, Answer answer) {
+  if (answer == Answer::full) return false;
+  if (answer == Answer::put_off) {
+    lot_.put_off(parked);
+    return true;
   }
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> by_arrival;
-  for (const std::uint64_t id : ids) {
-    const Parked& parked = *lot_.find(id);
-    if (is_over(parked)) {
-      static_cast<void>(take(id));
-    } else {
-      by_arrival.emplace_back(parked.arrival, id);
-    }
+  --places_left_;
+  if (answer == Answer::dropped) {
+    static_cast<void>(lot_.take(parked->id));
+    return true;
   }
-  std::sort(by_arrival.begin(), by_arrival.end());
-  ids.clear();
-  for (const auto& [arrival, id] : by_arrival) ids.push_back(id);
-  return ids;
+  awake_next_ = !parked->awake;
+  chosen_.push_back({parked->arrival, parked->id, parked});
+  lot_.choose(parked);
+  return true;
 }
 
 void Waiting::cancel(CancelTarget target, TimeUs now_us, std::function<void(Result<std::uint64_t>)> done) {
@@ -131,14 +104,13 @@ std::optional<Waiting::Cancelled> Waiting::take_cancelled(const std::function<bo
   std::vector<std::uint64_t> ids;
   const bool is_last = next_ids_of(&cancelling, max, &ids);
   Cancelled cancelled;
-  for (const std::uint64_t id : ids) cancelled.parked.push_back(take(id));
+  for (const std::uint64_t id : ids) cancelled.parked.push_back(lot_.take(id));
   cancelled.count = cancelling.count += cancelled.parked.size();
   if (is_last) {
     cancelled.done = std::move(cancelling.done);
   } else {
     cancelling_.push_back(std::move(cancelling));
   }
-  drop_gone_from_awake();
   publish();
   return cancelled;
 }
@@ -160,13 +132,13 @@ void Waiting::begin(Cancelling* cancelling) {
 
 // Appends the next ids that the cancel names, at most `max`. Returns whether these are the last ones.
 bool Waiting::next_ids_of(Cancelling* cancelling, std::size_t max, std::vector<std::uint64_t>* ids) {
-  const std::vector<const Parked*> looked = lot_.list(cancelling->after_id, kLookedPerCall, cancelling->last_id);
-  for (const Parked* parked : looked) {
+  const ParkingLot::Page page = lot_.list(cancelling->after_id, kLooksPerStep, cancelling->last_id);
+  for (const Parked* parked : page.parked) {
     if (ids->size() == max) return false;
     cancelling->after_id = parked->id;
     if (names(*cancelling, *parked) && !is_over(*parked)) ids->push_back(parked->id);
   }
-  return looked.size() < kLookedPerCall || cancelling->after_id == cancelling->last_id;
+  return !page.has_more;
 }
 
 // Requires: the id is one of those between which the cancel looks.
@@ -193,9 +165,11 @@ std::string_view Waiting::guard_key_of(const Parked& parked) {
   return scratch_.key(scratch_.guard_key[parked.guard]);
 }
 
-std::vector<ParkedTransaction> Waiting::list(std::uint64_t after_id, std::uint32_t limit) {
-  std::vector<ParkedTransaction> listed;
-  for (const Parked* parked : lot_.list(after_id, limit)) {
+Waiting::List Waiting::list(std::uint64_t after_id, std::uint32_t limit) {
+  const ParkingLot::Page page = lot_.list(after_id, limit);
+  List list;
+  list.has_more = page.has_more;
+  for (const Parked* parked : page.parked) {
     ParkedTransaction out;
     out.id = parked->id;
     out.session = parked->session;
@@ -207,33 +181,26 @@ std::vector<ParkedTransaction> Waiting::list(std::uint64_t after_id, std::uint32
     if (parked->client != nullptr) out.client = parked->client->name;
     out.admitted_batch = parked->admitted_batch;
     out.deadline_us = parked->deadline_us;
-    listed.push_back(std::move(out));
+    list.parked.push_back(std::move(out));
   }
-  return listed;
+  return list;
 }
 
-std::uint64_t Waiting::visit(std::uint64_t after_id, std::size_t limit,
-                             const std::function<void(const Parked&)>& visitor) const {
-  const std::vector<const Parked*> listed = lot_.list(after_id, limit);
-  for (const Parked* parked : listed) visitor(*parked);
-  return listed.empty() ? 0 : listed.back()->id;
+Waiting::Visited Waiting::visit(std::uint64_t after_id, const std::function<void(const Parked&)>& visitor) const {
+  const ParkingLot::Page page = lot_.list(after_id, kLooksPerStep);
+  for (const Parked* parked : page.parked) visitor(*parked);
+  return {page.parked.empty() ? 0 : page.parked.back()->id, page.has_more};
 }
 
-void Waiting::forget(std::span<const std::uint64_t> ids) {
-  for (const std::uint64_t id : ids) {
-    if (std::as_const(lot_).find(id) != nullptr) static_cast<void>(take(id));
+std::size_t Waiting::forget(std::span<const std::uint64_t> ids, std::size_t* looks_left) {
+  std::size_t done = 0;
+  for (; done < ids.size() && *looks_left > 0; ++done) {
+    const Parked* const parked = lot_.find(ids[done]);
+    *looks_left -= std::min(*looks_left, parked == nullptr ? 1 : looks_of(*parked));
+    if (parked != nullptr) static_cast<void>(lot_.take(ids[done]));
   }
-  drop_gone_from_awake();
   publish();
-}
-
-// Looks at all only if most have left, so that this costs little for each that leaves.
-void Waiting::drop_gone_from_awake() {
-  if (awake_.size() <= 2 * awake_count_ + kGoneMax) return;
-  std::erase_if(awake_, [this](std::uint64_t id) {
-    const Parked* const parked = lot_.find(id);
-    return parked == nullptr || !parked->awake;
-  });
+  return done;
 }
 
 void Waiting::publish() {

@@ -10,12 +10,18 @@
 //                        waits is parked again, under the id that it had.
 //
 // Invariants:
-// - One hand_out() offers transactions in the order of their first arrival. A transaction that gets no place keeps its
-//   turn, before all that wake later. If many are due and many are awake, half of those that are offered are due. So
-//   deadlines that come together do not keep out those that wake.
+// - Clients take turns in everything that costs time here: in the looks at their candidates, and in the places of their
+//   awake and of their due transactions in batches. So a client with little that waits does not wait for all that
+//   others have (lane_turns.hpp). A lane of the parking lot is what one client has.
+// - Within a client, what woke first is offered first, and what was due first. A transaction that gets no place keeps
+// its
+//   turn. Awake and due transactions are chosen alternately, so if many are awake and many are due, each get half of
+//   the places. So deadlines that come together do not keep out those that wake.
+// - No step looks at more than a bounded number of transactions, or of their bytes (kLooksPerStep), and each step looks
+//   at one at least.
+// - Nobody is forgotten: a candidate stays one until it was looked at, and what is awake stays awake until it leaves.
 // - What belongs to a request that has failed (`is_over`) neither runs nor is cancelled. The caller forgets it, a
 //   part at a time.
-// - `awake_` has each transaction once that is awake, and perhaps ids that have left.
 // - A cancel begins only when no part of its request is queued. Each transaction of the request is then either decided,
 //   or parked here.
 // - A cancel looks at what it names in order of id, a part at a time. Cancels take turns. What is parked again keeps
@@ -26,6 +32,7 @@
 // Thread safety: only the executor's thread; any thread may call parked() and parked_bytes().
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -64,20 +71,33 @@ class Waiting {
   // follow one another without a batch between. `last`: the newest executed batch.
   void wake_candidates(const engine::Engine& engine, BatchNumber last, bool idle);
   bool has_candidates() const { return lot_.has_candidates(); }
-  std::size_t awake() const { return awake_count_; }
-  TimeUs next_deadline_us() const { return lot_.next_deadline_us(); }  // kNever if nothing is parked
+  std::size_t awake() const { return lot_.awake(); }
+  // When the next transaction that is not awake is due (ParkingLot::next_deadline_us).
+  TimeUs next_deadline_us() const { return lot_.next_deadline_us(); }
 
-  // Offers at most `max` transactions that are due at `stamp_us` or awake to `take`, a function from const Parked& to
-  // bool, until it refuses one. The transactions that it takes leave. Returns how many it took.
-  template <class Take>
-  std::size_t hand_out(TimeUs stamp_us, std::size_t max, Take take) {
-    const std::vector<std::uint64_t> ids = next_ids(stamp_us, max);
-    std::size_t taken = 0;
-    while (taken < ids.size() && take(std::as_const(*lot_.find(ids[taken])))) {
-      static_cast<void>(lot_.take(ids[taken++]));
+  // What becomes of a transaction that hand_out() offers.
+  enum class Answer {
+    taken,    // it goes into the batch, at the cost of Parked::part
+    put_off,  // its client gets no more places in this batch
+    dropped,  // it leaves without a place
+    full,     // nobody gets a place any more
+  };
+  // Offers transactions that are due at `stamp_us` or awake, in the turns of their clients. `answer`: a function from
+  // Parked& to Answer; it may change the estimate of the cost. Then calls `append`, a function of const Parked&, for
+  // those that were taken, in the order of their first arrival, and they leave. At most `max` are taken or dropped.
+  // Returns how many were taken.
+  template <class AnswerFor, class Append>
+  std::size_t hand_out(TimeUs stamp_us, std::size_t max, const AnswerFor& answer, const Append& append) {
+    begin_hand_out(stamp_us, max);
+    while (Parked* const parked = next_offer()) {
+      if (!settle(parked, answer(*parked))) break;
     }
-    for (std::size_t i = ids.size(); i > taken; --i) wake_first(ids[i - 1]);
-    return taken;
+    std::sort(chosen_.begin(), chosen_.end());
+    for (const auto& [arrival, id, parked] : chosen_) {
+      append(std::as_const(*parked));
+      static_cast<void>(lot_.take(id));
+    }
+    return chosen_.size();
   }
 
   // Cancels the transactions that the target names, as soon as their request has left the queue. A transaction that is
@@ -94,21 +114,30 @@ class Waiting {
   // AdmissionQueue::holds.
   std::optional<Cancelled> take_cancelled(const std::function<bool(const RequestName&)>& is_queued, std::size_t max);
   std::size_t cancels() const { return cancelling_.size(); }  // that are not carried out, or not completely
-  // At most `limit` parked transactions with ids above `after_id`, in order of id.
-  std::vector<ParkedTransaction> list(std::uint64_t after_id, std::uint32_t limit);
+  struct List {
+    std::vector<ParkedTransaction> parked;
+    bool has_more = false;  // it ended before the last parked transaction
+  };
+  // At most `limit` parked transactions with ids above `after_id`, in order of id. Fewer if they are large, but at
+  // least one. Requires: limit > 0.
+  List list(std::uint64_t after_id, std::uint32_t limit);
 
-  // Visits at most `limit` parked transactions with ids above `after_id`, in order of id. Returns the id of the last
-  // one; 0: there was none. Nothing may be parked, or leave, meanwhile.
-  std::uint64_t visit(std::uint64_t after_id, std::size_t limit,
-                      const std::function<void(const Parked&)>& visitor) const;
+  struct Visited {
+    std::uint64_t last_id = 0;  // of those that were visited; 0: there was none
+    bool has_more = false;
+  };
+  // Visits the next parked transactions with ids above `after_id`, in order of id: as many as a step may look at.
+  // Nothing may be parked, or leave, meanwhile.
+  Visited visit(std::uint64_t after_id, const std::function<void(const Parked&)>& visitor) const;
 
   // The id of the transaction that was parked last.
   std::uint64_t last_id() const { return lot_.last_id(); }
 
-  // Removes these transactions, because their request has failed. Ids that are not parked (any more) are skipped.
-  void forget(std::span<const std::uint64_t> ids);
+  // Removes these transactions, because their request has failed. Ids that are not parked (any more) are skipped. It
+  // ends when no look is left, and takes from `looks_left` what it needs. Returns for how many ids it has done this.
+  std::size_t forget(std::span<const std::uint64_t> ids, std::size_t* looks_left);
   // Whether no transaction here will run, or be cancelled, until a batch writes or time passes.
-  bool quiet() const { return awake_count_ == 0 && cancelling_.empty() && !lot_.has_candidates(); }
+  bool quiet() const { return lot_.awake() == 0 && cancelling_.empty() && !lot_.has_candidates(); }
   // From now on nothing can be parked. What is parked stays until it leaves.
   void close() { closed_ = true; }
 
@@ -126,26 +155,31 @@ class Waiting {
     std::function<void(Result<std::uint64_t>)> done;
   };
 
-  std::vector<std::uint64_t> next_ids(TimeUs stamp_us, std::size_t max);
+  struct Chosen {  // for the batch that is being filled
+    std::uint64_t arrival = 0, id = 0;
+    const Parked* parked = nullptr;
+    friend bool operator<(const Chosen& a, const Chosen& b) {
+      return a.arrival != b.arrival ? a.arrival < b.arrival : a.id < b.id;
+    }
+  };
+
+  void begin_hand_out(TimeUs stamp_us, std::size_t max);
+  Parked* next_offer();
+  bool settle(Parked* parked, Answer answer);
   void begin(Cancelling* cancelling);
   bool next_ids_of(Cancelling* cancelling, std::size_t max, std::vector<std::uint64_t>* ids);
   bool names(const Cancelling& cancelling, const Parked& parked);
   bool passes(const Parked& parked, const Cancelling& cancelling);
   std::string_view guard_key_of(const Parked& parked);
   bool is_over(const Parked& parked) const { return is_over_ && is_over_(parked); }
-  void wake_last(Parked* parked);
-  void wake_first(std::uint64_t id);
-  std::uint64_t next_awake();
-  Parked take(std::uint64_t id);
-  void drop_gone_from_awake();
   void publish();
 
-  const std::size_t awake_max_;
   const std::function<bool(const Parked&)> is_over_;
   ParkingLot lot_;
-  std::deque<std::uint64_t> awake_;  // ids, in the order in which they woke
-  std::size_t awake_count_ = 0;      // of those that are parked and awake
-  bool round_up_ = false;            // of the next half that is for those that are awake
+  std::vector<Chosen> chosen_;
+  std::size_t places_left_ = 0;  // of the batch that is being filled
+  bool awake_next_ = false;      // an awake transaction is offered before one that is due
+  bool awake_begins_ = false;    // the same, of the first one of the batch
   std::deque<Cancelling> cancelling_;
   BatchNumber looked_after_ = 0;  // the batch after which candidates were last checked
   bool closed_ = false;

@@ -707,5 +707,61 @@ TEST_F(DatabaseClientsTest, AListOfParkedTransactionsCountsAsAPageOfAScan) {
   EXPECT_EQ(held(), 0u);
 }
 
+// Each transaction of the greedy client fills a batch. They wake, or are due, all together.
+class ParkedTurnsTest : public DatabaseClientsTest {
+ protected:
+  static constexpr int kHeavy = 2000;
+  static constexpr DurationUs kDeadlineUs = 10000000;
+
+  void SetUp() override {
+    options.batch_max_reads = 100;
+    open();
+    heavy = send(greedy, [](engine::ColumnsBuilder& b) {
+      for (int i = 0; i < kHeavy; ++i) {
+        b.begin(0, kDeadlineUs);
+        b.guard(engine::GuardKind::exists, engine::OnFalse::wait, b.key("theirs"), 0);
+        b.range_op(OpKind::range_get, "x", "y", 150);
+        b.end();
+      }
+    });
+    mine = send(light, withdraw("mine", 1, 2 * kDeadlineUs));
+    settle();
+    EXPECT_EQ(database->status().parked, kHeavy + 1u);
+  }
+  // How many of the heavy ones ran before mine.
+  int before_mine() const {
+    const BatchNumber batch = mine.sink->at(0).result.batch;
+    int count = 0;
+    for (const auto& [index, answer] : heavy.sink->answers) count += answer.result.batch < batch ? 1 : 0;
+    return count;
+  }
+
+  Sent heavy, mine;
+};
+
+TEST_F(ParkedTurnsTest, OneThatWakesDoesNotWaitForTheManyOfAnother) {
+  send(greedy, adds(1, "theirs"));
+  while (heavy.sink->answers.size() < 20 && sim.scheduler.run_one()) continue;
+  send(light, adds(1, "mine"));
+  settle();
+  ASSERT_EQ(mine.sink->outcome(0), Outcome::committed);
+  ASSERT_EQ(heavy.sink->answers.size(), std::size_t{kHeavy});
+  EXPECT_LE(before_mine(), 20 + 10);
+}
+
+TEST_F(ParkedTurnsTest, DeadlinesOfAnotherThatComeTogetherDoNotDelayIt) {
+  sim.scheduler.run_for(kDeadlineUs - 1000);
+  EXPECT_TRUE(heavy.sink->answers.empty());
+  sim.clock.advance(2000);
+  while (heavy.sink->answers.empty() && sim.scheduler.run_one()) continue;
+  const int expired = static_cast<int>(heavy.sink->answers.size());
+  send(light, adds(1, "mine"));
+  settle();
+  ASSERT_EQ(mine.sink->outcome(0), Outcome::committed);
+  ASSERT_EQ(heavy.sink->outcome(kHeavy - 1), Outcome::wait_expired);
+  EXPECT_LT(expired, kHeavy) << "the deadlines are still being worked off";
+  EXPECT_LE(before_mine(), expired + 6);
+}
+
 }  // namespace
 }  // namespace kilokv::server

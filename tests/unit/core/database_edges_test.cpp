@@ -113,7 +113,7 @@ class HalfFailedTest : public DatabaseEdgesTest {
  protected:
   void SetUp() override {
     options.batch_max_transactions = 1;
-    options.parked_bytes_max = 1500;  // enough for one of them
+    options.parked_bytes_max = 2100;  // enough for one of them
     open();
   }
   Build two_that_wait() { return both(withdraw("a", 10, 60 * kSecond), withdraw("b", 10, 60 * kSecond)); }

@@ -48,7 +48,7 @@ class BatcherTest : public ::testing::Test {
     return request;
   }
   // One that waits, with `gets` GETs; it is due at its deadline.
-  void park(std::uint64_t arrival, TimeUs deadline_us, int gets = 1) {
+  void park(std::uint64_t arrival, TimeUs deadline_us, int gets = 1, Client* client = nullptr) {
     engine::TransactionColumns columns;
     engine::ColumnsBuilder b(&columns, kSecret);
     b.begin(0, 1000);
@@ -57,8 +57,10 @@ class BatcherTest : public ::testing::Test {
     b.end();
     Parked parked;
     parked.owner = std::make_shared<AdmittedRequest>();
+    parked.client = client;
     parked.arrival = arrival;
     parked.deadline_us = deadline_us;
+    batcher.estimate(columns, 0, &parked);
     EXPECT_TRUE(waiting.park(columns, 0, std::move(parked)).ok());
   }
   bool must_form(std::uint32_t in_flight, bool at_once = false) {
@@ -250,6 +252,87 @@ TEST_F(BatcherTest, AQueueThatGotNothingGoesFirstInTheNextBatch) {
   EXPECT_EQ(sizes(*second), Sizes{1});
   EXPECT_EQ(second->parts[0].request, queued);
   EXPECT_NE(next()->parts[0].parked_id, 0u);
+}
+
+// The arrivals of the parked transactions in the batch.
+std::vector<std::uint64_t> arrivals(const Batch& batch) {
+  std::vector<std::uint64_t> arrivals;
+  for (const BatchPart& part : batch.parts) {
+    if (part.parked_id != 0) arrivals.push_back(part.first_arrival);
+  }
+  return arrivals;
+}
+using Arrivals = std::vector<std::uint64_t>;
+
+TEST_F(BatcherTest, ClientsShareThePlacesForParkedOnesAndTheyRunByArrival) {
+  Client greedy("greedy"), light("light");
+  for (std::uint64_t i = 0; i < 50; ++i) park(i, 1, 1, &greedy);
+  park(50, 1, 1, &light);
+  EXPECT_EQ(arrivals(*next()), (Arrivals{0, 1, 2, 3, 50}));
+}
+
+// Each of the others fills a batch.
+TEST_F(BatcherTest, AParkedOneDoesNotWaitForThoseOfOthersThatCostMuch) {
+  options.batch_max_reads = 20;
+  Client greedy("greedy"), light("light");
+  for (std::uint64_t i = 0; i < 50; ++i) park(i, 1, 30, &greedy);
+  EXPECT_EQ(arrivals(*next()), Arrivals{0});
+  park(50, 1, 1, &light);
+  const Arrivals second = arrivals(*next()), third = arrivals(*next());
+  EXPECT_TRUE(second == Arrivals{50} || third == Arrivals{50});
+  EXPECT_EQ(second.size() + third.size(), 2u) << "and the greedy one goes on";
+}
+
+TEST_F(BatcherTest, AParkedOneThatDoesNotFitIsPassedByOnce) {
+  options.batch_max_reads = 20;
+  Client large("large"), light("light");
+  park(1, 1, 18, &large);
+  for (std::uint64_t i = 2; i < 4; ++i) park(i, 1, 1, &light);
+  EXPECT_EQ(arrivals(*next()), (Arrivals{2, 3}));
+  for (std::uint64_t i = 4; i < 6; ++i) park(i, 1, 1, &light);
+  EXPECT_EQ(arrivals(*next()), Arrivals{1}) << "it goes first, and leaves no room";
+  EXPECT_EQ(arrivals(*next()), (Arrivals{4, 5}));
+}
+
+TEST_F(BatcherTest, WhileMuchIsNotAnsweredSmallParkedOnesPassButNotForEver) {
+  options.batch_max_reads = 100;
+  Client large("large"), light("light");
+  park(1, 1, 90, &large);
+  unanswered_parts = kWholeBatch + kWholeBatch / 5;
+  EXPECT_TRUE(next()->parts.empty());
+  std::uint64_t passed = 0;
+  for (std::uint64_t i = 2; i < 100; ++i) {
+    park(i, 1, 1, &light);
+    passed += arrivals(*next()).size();
+  }
+  EXPECT_GT(passed, 32u);
+  EXPECT_LT(passed, 80u);
+  unanswered_parts = kWholeBatch;
+  EXPECT_EQ(arrivals(*next()).front(), 1u);
+}
+
+// A larger value makes copies of it dearer than they were when the transaction was parked.
+TEST_F(BatcherTest, WhatWasParkedIsEstimatedAgainAtALargerValue) {
+  options.batch_max_bytes = 1100000;
+  engine::TransactionColumns columns;
+  engine::ColumnsBuilder b(&columns, kSecret);
+  b.begin(0, 1000);
+  b.guard(engine::GuardKind::exists, engine::OnFalse::wait, b.key("a"), 0);
+  b.op(OpKind::get, b.key("a"));
+  b.op(OpKind::put, b.key("b"), engine::Operand::get, 0);
+  b.end();
+  next();  // with the smallest of values
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    Parked parked;
+    parked.owner = std::make_shared<AdmittedRequest>();
+    parked.arrival = i;
+    batcher.estimate(columns, 0, &parked);
+    EXPECT_LT(parked.part, kWholeBatch / 2);
+    EXPECT_TRUE(waiting.park(columns, 0, std::move(parked)).ok());
+  }
+  queue.recovered_value(400000);  // it counts as 524,288
+  EXPECT_EQ(sizes(*next()), (Sizes{1, 1}));
+  EXPECT_EQ(sizes(*next()), (Sizes{1, 1}));
 }
 
 TEST_F(BatcherTest, ClientsShareABatch) {

@@ -40,6 +40,15 @@ TEST_F(LaneTurnsTest, EqualsAlternate) {
   }
 }
 
+TEST_F(LaneTurnsTest, WhoComesBackKeepsNoCredit) {
+  turns.enter(&a, 10);
+  for (int i = 0; i < 100; ++i) serve(10);
+  turns.enter(&b, 10);
+  int of_a = 0;
+  for (int i = 0; i < 10; ++i) of_a += serve(10) == &a ? 1 : 0;
+  EXPECT_EQ(of_a, 5);
+}
+
 TEST_F(LaneTurnsTest, TheFirstWhoWasPutOffBeginsTheNextBatchButNotTwoInARow) {
   turns.enter(&a, kWholeBatch);
   turns.enter(&b, kWholeBatch);

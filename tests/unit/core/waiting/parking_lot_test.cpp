@@ -66,6 +66,7 @@ std::uint64_t park(ParkingLot* lot, const std::vector<std::uint64_t>& keys, Park
 // In the order in which they come up; one that waits for several of the keys comes up for each.
 Ids candidates(ParkingLot* lot) {
   Ids ids;
+  lot->tell_lanes(SIZE_MAX);
   while (const Parked* parked = lot->next_candidate()) {
     ids.push_back(parked->id);
   }
@@ -81,10 +82,16 @@ Ids woken(ParkingLot* lot, const std::vector<std::uint64_t>& keys) {
   return ids;
 }
 
-Ids due(const ParkingLot& lot, TimeUs stamp_us) {
+// Takes all that are due, in their turns. The batches take at most `max` each.
+Ids take_due(ParkingLot* lot, TimeUs stamp_us, std::size_t max = SIZE_MAX) {
   Ids ids;
-  lot.due(stamp_us, lot.size(), &ids);
-  std::sort(ids.begin(), ids.end());
+  lot->begin_batch(stamp_us);
+  while (Parked* const parked = ids.size() == max ? nullptr : lot->next_due()) {
+    EXPECT_LE(parked->deadline_us, stamp_us);
+    lot->choose(parked);
+    ids.push_back(parked->id);
+  }
+  for (const std::uint64_t id : ids) lot->take(id);
   return ids;
 }
 
@@ -139,17 +146,65 @@ TEST(ParkingLotTest, WhatIsParkedAfterAWriteHasSeenIt) {
   EXPECT_EQ(woken(&lot, {1}), Ids{after});
 }
 
-TEST(ParkingLotTest, NoMoreAreDueThanWanted) {
+TEST(ParkingLotTest, TheyAreDueInTheOrderOfTheirDeadlines) {
   ParkingLot lot(100, kNoLimit);
-  for (std::uint64_t i = 0; i < 20; ++i) {
-    park(&lot, {i}, parked(i, i % 2 == 0 ? 10 : 30));
+  const std::uint64_t late = park(&lot, {1}, parked(1, 30)), second = park(&lot, {2}, parked(2, 20)),
+                      first = park(&lot, {3}, parked(3, 10)), third = park(&lot, {4}, parked(4, 25));
+  EXPECT_EQ(lot.next_deadline_us(), 10);
+  EXPECT_EQ(take_due(&lot, 25, 1), Ids{first});
+  EXPECT_EQ(lot.next_deadline_us(), 25) << "the stamp, because some are due and left";
+  EXPECT_EQ(take_due(&lot, 25), (Ids{second, third}));
+  EXPECT_EQ(lot.next_deadline_us(), 30);
+  EXPECT_EQ(take_due(&lot, 29), Ids{});
+  EXPECT_EQ(take_due(&lot, 30), Ids{late});
+}
+
+TEST(ParkingLotTest, WhatSleepsIsDueOnlyWhileItIsThere) {
+  ParkingLot lot(100, kNoLimit);
+  const std::uint64_t first = park(&lot, {1}, parked(1, 10)), second = park(&lot, {2}, parked(2, 50));
+  EXPECT_EQ(take_due(&lot, 20, 0), Ids{});
+  lot.take(first);
+  EXPECT_EQ(lot.next_due(), nullptr) << "what is left of this client is not due";
+  EXPECT_EQ(lot.next_deadline_us(), 50);
+  const std::uint64_t again = park(&lot, {3}, parked(3, 15));
+  EXPECT_EQ(take_due(&lot, 20), Ids{again});
+  EXPECT_EQ(take_due(&lot, 50), Ids{second});
+}
+
+// A transaction of `packed` bytes at least.
+TransactionColumns large(std::size_t packed) {
+  TransactionColumns columns;
+  ColumnsBuilder builder(&columns, kSecret);
+  builder.begin(0, 1000);
+  builder.guard(GuardKind::bytes_equal, OnFalse::wait, builder.key(key_name(1)),
+                builder.value(std::string(packed, 'x')));
+  builder.op(OpKind::get, builder.key(key_name(1)));
+  builder.end();
+  return columns;
+}
+
+TEST(ParkingLotTest, AListLooksAtABoundedNumberOfBytes) {
+  ParkingLot lot(10'000, kNoLimit);
+  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(lot.park(large(1 << 20), 0, parked(i)).ok());
+  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(lot.park(large(64 << 10), 0, parked(i)).ok());
+  for (std::uint64_t i = 0; i < 5; ++i) park(&lot, {2}, parked(i));
+  std::vector<std::size_t> pages;
+  std::uint64_t after = 0;
+  for (bool has_more = true; has_more;) {
+    const ParkingLot::Page page = lot.list(after, 2000);
+    ASSERT_FALSE(page.parked.empty()) << "at least one";
+    pages.push_back(page.parked.size());
+    after = page.parked.back()->id;
+    has_more = page.has_more;
   }
-  Ids ids;
-  lot.due(20, 4, &ids);
-  EXPECT_EQ(ids.size(), 4u);
-  for (const std::uint64_t id : ids) {
-    EXPECT_EQ(lot.find(id)->deadline_us, 10);
-  }
+  EXPECT_EQ(after, 108u);
+  ASSERT_EQ(pages.size(), 16u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(pages[i], 1u) << "of a MiB";
+  for (std::size_t i = 3; i < 15; ++i) EXPECT_EQ(pages[i], 8u) << "of 64 KiB";
+  EXPECT_FALSE(lot.list(0, 1).parked.empty());
+  EXPECT_TRUE(lot.list(0, 1).has_more);
+  EXPECT_FALSE(lot.list(107, 1).has_more) << "the page ends with the last one";
+  EXPECT_FALSE(lot.list(0, 1, 1).has_more);
 }
 
 TEST(ParkingLotTest, TheOtherKeyOfACompareWakesAndARangeDoesNot) {
@@ -178,8 +233,8 @@ TEST(ParkingLotTest, WithoutAKeyToWaitForOnlyTimeWakes) {
   const Result<std::uint64_t> id = lot.park(columns, 0, parked(1, 40));
   ASSERT_TRUE(id.ok());
   EXPECT_EQ(woken(&lot, {3}), Ids{});
-  EXPECT_EQ(due(lot, 39), Ids{});
-  EXPECT_EQ(due(lot, 40), Ids{*id});
+  EXPECT_EQ(take_due(&lot, 39), Ids{});
+  EXPECT_EQ(take_due(&lot, 40), Ids{*id});
 }
 
 TEST(ParkingLotTest, GivesBackWhatWasParkedAndKeepsItsIdWhenParkedAgain) {
@@ -210,7 +265,7 @@ TEST(ParkingLotTest, GivesBackWhatWasParkedAndKeepsItsIdWhenParkedAgain) {
 
   park(&lot, {5}, parked(4));
   EXPECT_EQ(park(&lot, {1, 2}, std::move(taken)), id);
-  EXPECT_EQ(lot.list(0, 10).front()->id, id);
+  EXPECT_EQ(lot.list(0, 10).parked.front()->id, id);
 }
 
 TEST(ParkingLotTest, LimitsNameTheirKnobsAndParkNothing) {
@@ -231,8 +286,11 @@ TEST(ParkingLotTest, AParkedWithdrawalIsSmall) {
   ParkingLot lot(100, kNoLimit);
   Parked what = parked(1);
   what.session = SessionId{};
-  park(&lot, {1}, std::move(what));
-  EXPECT_LT(lot.memory_bytes(), 750u);
+  park(&lot, {1}, what);
+  const std::uint64_t with_its_client = lot.memory_bytes();
+  park(&lot, {2}, what);
+  EXPECT_LT(lot.memory_bytes() - with_its_client, 950u);
+  EXPECT_LT(2 * with_its_client - lot.memory_bytes(), 400u) << "of the client";
 }
 
 // The same, naively.
@@ -285,6 +343,7 @@ class RandomRun {
     entry.parked.arrival = (++arrivals_ * 7919) % 10'007;
     entry.parked.deadline_us = static_cast<TimeUs>(random_() % 50);
     entry.parked.index = arrivals_;
+    entry.parked.client = random_() % 4 == 0 ? nullptr : clients_[random_() % clients_.size()].get();
     if (random_() % 2 == 0) {
       entry.parked.session = SessionId{};
       entry.parked.request = random_() % 3;
@@ -299,9 +358,6 @@ class RandomRun {
     ASSERT_EQ(woken(&lot_, keys), model_.select([&](const Model::Entry& entry) {
       return std::find_first_of(entry.keys.begin(), entry.keys.end(), keys.begin(), keys.end()) != entry.keys.end();
     }));
-    const auto stamp_us = static_cast<TimeUs>(random_() % 50);
-    ASSERT_EQ(due(lot_, stamp_us),
-              model_.select([&](const Model::Entry& entry) { return entry.parked.deadline_us <= stamp_us; }));
     TimeUs earliest = kNever;
     Ids all;
     for (const auto& [id, entry] : model_.entries) {
@@ -331,13 +387,15 @@ class RandomRun {
     std::copy_if(all.begin(), all.end(), std::back_inserter(wanted),
                  [&](std::uint64_t id) { return id > after && id <= last; });
     wanted.resize(std::min<std::size_t>(wanted.size(), 3));
-    for (const Parked* found : lot_.list(after, 3, last)) {
+    for (const Parked* found : lot_.list(after, 3, last).parked) {
       listed.push_back(found->id);
     }
     ASSERT_EQ(listed, wanted);
   }
 
   std::mt19937_64 random_;
+  const std::vector<std::shared_ptr<Client>> clients_{std::make_shared<Client>("one"), std::make_shared<Client>("two"),
+                                                      std::make_shared<Client>("three")};
   ParkingLot lot_{100'000, kNoLimit};
   Model model_;
   std::uint32_t arrivals_ = 0;

@@ -10,73 +10,10 @@
 #include <vector>
 
 #include "server/core/request.hpp"
-#include "tests/unit/core/table_fixture.hpp"
+#include "tests/unit/core/waiting/waiting_fixture.hpp"
 
 namespace kilokv::server {
 namespace {
-
-using Ids = std::vector<std::uint64_t>;
-
-constexpr std::size_t kPart = 1000;  // of a cancel, at most
-
-class WaitingTest : public ::testing::Test {
- protected:
-  // Waits until the key holds `amount`.
-  std::uint64_t park(const std::string& key, std::uint64_t arrival, TimeUs deadline_us = 1000000,
-                     std::int64_t amount = 1, std::optional<SessionId> session = {}, std::uint64_t request = 0,
-                     std::uint32_t index = 0) {
-    Parked parked;
-    parked.arrival = arrival;
-    parked.deadline_us = deadline_us;
-    parked.session = session;
-    parked.request = request;
-    parked.index = index;
-    const Result<std::uint64_t> id = waiting.park(withdrawal(key, amount), 0, std::move(parked));
-    EXPECT_TRUE(id.ok());
-    waiting.end_batch({});
-    return id.ok() ? *id : 0;
-  }
-  static engine::TransactionColumns withdrawal(const std::string& key, std::int64_t amount) {
-    engine::TransactionColumns columns;
-    engine::ColumnsBuilder b(&columns, WrittenTable::kSecret);
-    b.begin(0, 1000);
-    const std::uint32_t k = b.key(key);
-    b.guard(engine::GuardKind::greater_equal, engine::OnFalse::wait, k, amount);
-    b.op(engine::OpKind::add, k, engine::Operand::integer, -amount);
-    b.end();
-    return columns;
-  }
-  // A batch that adds to the key, and what follows from it.
-  void deposit(const std::string& key, std::int64_t amount) {
-    table.add(key, amount);
-    waiting.end_batch(table.engine()->before_images());
-    wake();
-  }
-  void wake(bool idle = false) { waiting.wake_candidates(*table.engine(), table.now().batch, idle); }
-
-  // Takes at most `max`, and no more than `taken_max` of those that are offered.
-  Ids hand_out(TimeUs stamp_us = 0, std::size_t max = 100, std::size_t taken_max = 100) {
-    Ids ids;
-    const std::size_t taken = waiting.hand_out(stamp_us, max, [&](const Parked& parked) {
-      if (ids.size() == taken_max) return false;
-      ids.push_back(parked.id);
-      return true;
-    });
-    EXPECT_EQ(taken, ids.size());
-    return ids;
-  }
-  static bool nothing_is_queued(const RequestName&) { return false; }
-  // How many a cancel ends.
-  std::optional<std::size_t> cancel(const CancelTarget& target, TimeUs now_us = 0) {
-    waiting.cancel(target, now_us, [](const Result<std::uint64_t>&) {});
-    const auto cancelled = waiting.take_cancelled(nothing_is_queued, kPart);
-    return cancelled ? std::optional(cancelled->parked.size()) : std::nullopt;
-  }
-
-  DatabaseOptions options;
-  WrittenTable table;
-  Waiting waiting{options};
-};
 
 TEST_F(WaitingTest, TheyRunInTheOrderOfTheirFirstArrival) {
   const std::uint64_t third = park("a", 30), first = park("b", 10), second = park("a", 20);
@@ -98,13 +35,13 @@ TEST_F(WaitingTest, AWriteThatDecidesNothingWakesNobody) {
 }
 
 TEST_F(WaitingTest, OneWithoutAPlaceKeepsItsTurnBeforeThoseThatWakeLater) {
-  const std::uint64_t later = park("b", 1), first = park("a", 5), second = park("a", 6);
+  const std::uint64_t later = park("b", 1), first = park("a", 5), second = park("a", 6), third = park("a", 7);
   deposit("a", 5);
   deposit("b", 5);
-  EXPECT_EQ(hand_out(0, 2, 0), Ids{}) << "the first two are offered, and get no place";
+  EXPECT_EQ(hand_out(0, 2, 0), Ids{}) << "they are offered, and get no place";
   EXPECT_EQ(hand_out(0, 1), Ids{first});
-  EXPECT_EQ(hand_out(0, 2, 1), Ids{later}) << "of those that are offered together the first arrival";
-  EXPECT_EQ(hand_out(), Ids{second});
+  EXPECT_EQ(hand_out(0, 2, 1), Ids{second});
+  EXPECT_EQ(hand_out(), (Ids{later, third})) << "of those that get places together the first arrival";
 }
 
 TEST_F(WaitingTest, OneIsDueAtItsDeadlineAndOfferedOnceThoughItIsAwake) {
@@ -124,22 +61,6 @@ TEST_F(WaitingTest, OneRoundOfCandidatesAfterEachBatchUnlessTheServerIsIdle) {
   EXPECT_EQ(waiting.awake(), 1024u);
   wake(/*idle=*/true);
   EXPECT_EQ(waiting.awake(), 1500u);
-}
-
-TEST_F(WaitingTest, NoMoreAreAwakeThanABatchHolds) {
-  DatabaseOptions small;
-  small.batch_max_transactions = 10;
-  Waiting bounded(small);
-  for (std::uint64_t i = 0; i < 30; ++i) {
-    Parked parked;
-    parked.arrival = i;
-    EXPECT_TRUE(bounded.park(withdrawal("hot", 1), 0, parked).ok());
-  }
-  table.add("hot", 30);
-  bounded.end_batch(table.engine()->before_images());
-  for (int i = 0; i < 3; ++i) bounded.wake_candidates(*table.engine(), 1, true);
-  EXPECT_EQ(bounded.awake(), 10u);
-  EXPECT_TRUE(bounded.has_candidates());
 }
 
 TEST_F(WaitingTest, ACancelWaitsWhileItsRequestIsQueued) {
@@ -194,7 +115,7 @@ TEST_F(FilteredCancelTest, AllConditionsMustHold) {
   park_of(one, "account/2", 900);
   const std::uint64_t left = park_of(two, "account/3", 100);
   park_of(nullptr, "account/4", 901);
-  const std::vector<ParkedTransaction> listed = waiting.list(left - 1, 1);
+  const std::vector<ParkedTransaction> listed = waiting.list(left - 1, 1).parked;
   ASSERT_EQ(listed.size(), 1u);
   EXPECT_EQ(listed[0].client, "two");
   EXPECT_EQ(listed[0].since_us, 100);
@@ -203,7 +124,7 @@ TEST_F(FilteredCancelTest, AllConditionsMustHold) {
   EXPECT_EQ(cancel_filtered({.key_prefix = "order"}), 1u);
   EXPECT_EQ(cancel_filtered({.client = "one"}), 1u);
   EXPECT_EQ(cancel_filtered({.older_than_us = 899}), 1u) << "the other is younger by a microsecond";
-  EXPECT_EQ(waiting.list(0, 10).size(), 1u);
+  EXPECT_EQ(waiting.list(0, 10).parked.size(), 1u);
   EXPECT_EQ(cancel_filtered({.older_than_us = 1}), 1u);
   EXPECT_EQ(one->parked_bytes.load() + two->parked_bytes.load(), 0u);
 }
@@ -346,10 +267,7 @@ TEST_F(CancelInPartsTest, WhatRunsBetweenTwoPartsIsNotCancelled) {
   ASSERT_FALSE(take_part(&indices));
   deposit("a", 1);
   std::vector<Parked> ran;
-  waiting.hand_out(0, 20, [&ran](const Parked& parked) {
-    ran.push_back(parked);
-    return true;
-  });
+  waiting.hand_out(0, 20, take_all_offered, [&ran](const Parked& parked) { ran.push_back(parked); });
   ASSERT_EQ(ran.size(), 20u);
   for (std::size_t i = 0; i < 10; ++i) {  // these still wait; the others are decided
     const std::uint64_t id = ran[i].id;
@@ -413,7 +331,7 @@ TEST_F(CancelInPartsTest, ACallLooksAtFewAlthoughItFindsNone) {
 TEST_F(WaitingTest, WhatFailsIsForgotten) {
   const std::uint64_t id = park("a", 1), stays = park("a", 2);
   deposit("a", 5);
-  waiting.forget(Ids{id, 999});
+  forget({id, 999});
   EXPECT_EQ(waiting.parked(), 1u);
   EXPECT_EQ(hand_out(), Ids{stays});
 }
@@ -423,7 +341,7 @@ TEST_F(WaitingTest, NothingIsParkedOnceItIsClosed) {
   waiting.close();
   EXPECT_EQ(waiting.park(withdrawal("a", 1), 0, {}).status().code(), StatusCode::unavailable);
   EXPECT_EQ(waiting.parked(), 2u) << "what is parked stays";
-  waiting.forget(ids);
+  forget(ids);
   EXPECT_EQ(waiting.parked(), 0u);
   EXPECT_EQ(waiting.parked_bytes(), 0u);
   EXPECT_TRUE(waiting.empty());
@@ -431,15 +349,15 @@ TEST_F(WaitingTest, NothingIsParkedOnceItIsClosed) {
 
 TEST_F(WaitingTest, TheListIsInOrderOfId) {
   const std::uint64_t first = park("a", 2, 7000), second = park("b", 1);
-  const std::vector<ParkedTransaction> all = waiting.list(0, 10);
+  const std::vector<ParkedTransaction> all = waiting.list(0, 10).parked;
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].id, first);
   EXPECT_EQ(all[0].guard_key, "a");
   EXPECT_EQ(all[0].deadline_us, 7000);
   EXPECT_EQ(all[1].id, second);
-  EXPECT_EQ(waiting.list(0, 1).size(), 1u);
-  ASSERT_EQ(waiting.list(first, 10).size(), 1u);
-  EXPECT_EQ(waiting.list(first, 10)[0].id, second);
+  EXPECT_EQ(waiting.list(0, 1).parked.size(), 1u);
+  ASSERT_EQ(waiting.list(first, 10).parked.size(), 1u);
+  EXPECT_EQ(waiting.list(first, 10).parked[0].id, second);
 }
 
 // A batch that takes some and parks them again is not seen to have fewer parked in between.
@@ -465,6 +383,7 @@ TEST_F(WaitingTest, HalfOfThePlacesAreForThoseThatAreAwake) {
     EXPECT_EQ(ids.size(), 10u);
     std::copy_if(ids.begin(), ids.end(), std::back_inserter(awake),
                  [&](std::uint64_t id) { return id >= woken.front(); });
+    EXPECT_EQ(awake.size(), 5u * (static_cast<std::size_t>(batch) + 1));
   }
   EXPECT_EQ(awake, woken) << "in their order, five in each batch";
   EXPECT_EQ(hand_out(2000, 100).size(), 70u) << "and all places are for the due ones if nobody is awake";
@@ -517,12 +436,10 @@ TEST_F(WaitingTest, WhatBelongsToAFailedRequestNeitherRunsNorIsCancelled) {
   ASSERT_TRUE(cancelled);
   EXPECT_EQ(*cancelled->count, 1u);
   Ids ran;
-  bounded.hand_out(2000, 100, [&](const Parked& parked) {
-    ran.push_back(parked.id);
-    return true;
-  });
+  bounded.hand_out(2000, 100, take_all_offered, [&](const Parked& parked) { ran.push_back(parked.id); });
   EXPECT_EQ(ran, (Ids{ids[0], ids[2]}));
-  bounded.forget(ids);
+  std::size_t looks = kLooksPerStep;
+  EXPECT_EQ(bounded.forget(ids, &looks), ids.size());
   EXPECT_EQ(bounded.parked(), 0u);
   EXPECT_TRUE(bounded.quiet());
 }

@@ -1,0 +1,95 @@
+// What the parking lot keeps of each parked transaction and of each client, and how they are linked.
+//
+//   Lane       what one client has here: its sleepers by deadline, its awake transactions, and its written groups
+//   Entry      a parked transaction: asleep or awake in its lane, or chosen for a batch
+//   WaitedKey  a key that somebody waits for: a group for each client that waits for it. It has one group inside,
+//              because most keys have one client
+//   Group      the transactions of one client that wait for one key: a wait for each
+//
+// Invariants:
+// - Waits in a group are ordered by the last write of the key that they have seen: first those that saw the oldest. So
+//   are the groups of a key.
+// - An entry is in the heap of its lane while it sleeps, in the list of awake ones while it is awake, and in neither
+//   once it is chosen.
+//
+// Thread safety: plain data.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "engine/base/types.hpp"
+#include "server/core/waiting/indexed_heap.hpp"
+#include "server/core/waiting/lane_turns.hpp"
+#include "server/core/waiting/linked_list.hpp"
+#include "server/core/waiting/parked.hpp"
+
+namespace kilokv::server {
+
+inline constexpr std::uint64_t kAllocationBytes = 16;  // the allocator's overhead
+
+struct Entry;
+struct Group;
+
+struct Wait {
+  Entry* entry = nullptr;
+  Group* group = nullptr;
+  Link<Wait> in_group;
+  std::uint64_t writes_seen = 0;  // of the key
+};
+
+struct Entry : Parked {
+  explicit Entry(Parked parked) : Parked(std::move(parked)) {}
+  static bool is_due_before(const Entry& a, const Entry& b) {
+    return a.deadline_us != b.deadline_us ? a.deadline_us < b.deadline_us : a.id < b.id;
+  }
+
+  Lane* lane = nullptr;
+  std::unique_ptr<Wait[]> waits;
+  std::uint32_t wait_count = 0;
+  std::uint32_t asleep_place = kNoPlace;
+  Link<Entry> in_awake;
+};
+
+struct WaitedKey;
+
+struct Group {
+  WaitedKey* key = nullptr;
+  Lane* lane = nullptr;  // null: the group inside a key is free
+  Link<Group> in_key, in_lane;
+  LinkedList<Wait, &Wait::in_group> waits;
+  std::uint64_t writes_seen = 0;  // of the key: the last one that the lane was told of
+  bool is_written = false;        // it is in the lane's list
+};
+
+struct WaitedKey {
+  explicit WaitedKey(const KeyId& key_id) : id(key_id) {}
+
+  const KeyId id;
+  Group inside;
+  LinkedList<Group, &Group::in_key> groups;
+  Link<WaitedKey> in_written;
+  std::uint64_t writes = 0;  // batches that wrote the key
+  bool is_written = false;   // there may be groups that were not told of its last write
+};
+
+struct Lane {
+  explicit Lane(const Client* client) {
+    const double weight = client == nullptr ? 1 : client->user_weight.load(std::memory_order_relaxed);
+    for (Turn* turn : {&looked_at, &awake_turn, &due_turn}) *turn = {.lane = this, .weight = weight};
+  }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+  static bool is_due_before(const Lane& a, const Lane& b) { return a.deadline_us < b.deadline_us; }
+
+  std::uint64_t entries = 0;
+  IndexedHeap<Entry, Entry::is_due_before, &Entry::asleep_place> asleep;
+  LinkedList<Entry, &Entry::in_awake> awake;   // in the order in which they woke
+  LinkedList<Group, &Group::in_lane> written;  // groups that may have candidates
+  Turn looked_at, awake_turn, due_turn;        // for its candidates, for what is awake, for what is due
+  TimeUs deadline_us = 0;                      // the earliest of its sleepers, while it is in the heap of lanes
+  std::uint32_t deadline_place = kNoPlace;     // in this heap
+};
+
+}  // namespace kilokv::server
