@@ -131,7 +131,18 @@ Status Store::open_database(const StorageOptions& options, const std::atomic<boo
   }
   db_.reset(db);
   std::copy(handles.begin(), handles.end(), families_.begin());
-  return {};
+  return begin_write_ahead_log();
+}
+
+// Opening has moved everything of the older write-ahead logs into table files, so they are not needed any more. Their
+// removal is durable before the first write: no torn one comes back before a later write.
+Status Store::begin_write_ahead_log() {
+  std::unique_ptr<rocksdb::LogFile> current;
+  const rocksdb::Status found = db_->GetCurrentWalFile(&current);
+  if (!found.ok()) return status_of(found, "looking for its write-ahead log");
+  const std::string name = std::filesystem::path(current->PathName()).filename().string();
+  if (Status status = remove_older_write_ahead_logs(directory(), name); !status.ok()) return status;
+  return sync_directory(directory());
 }
 
 Store::~Store() {

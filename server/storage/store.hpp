@@ -58,6 +58,7 @@ class Store {
  private:
   explicit Store(std::unique_ptr<DataDirectory> directory) : directory_(std::move(directory)) {}
   Status open_database(const StorageOptions& options, const std::atomic<bool>* armed);
+  Status begin_write_ahead_log();
 
   const std::unique_ptr<DataDirectory> directory_;  // released last
   bool created_ = false;

@@ -72,6 +72,8 @@ rocksdb::DBOptions database_options(const StorageOptions& options) {
   // Cuts a damaged end. Damage anywhere else was found before (wal_check.hpp), and the chain of records would also show
   // it.
   database.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  // Opening leaves no older write-ahead log that is needed (Store::begin_write_ahead_log).
+  database.avoid_flush_during_recovery = false;
   database.recycle_log_file_num = 0;  // a reused file's old content would look like a damaged end
   database.max_total_wal_size = options.write_ahead_log_bytes_max;
   database.max_bgerror_resume_count = 0;  // an error is final: the server stops

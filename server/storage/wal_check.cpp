@@ -124,4 +124,16 @@ Status remove_empty_write_ahead_logs(const std::string& directory) {
   return {};
 }
 
+Status remove_older_write_ahead_logs(const std::string& directory, const std::string& current) {
+  const Result<std::vector<std::filesystem::path>> files = log_files(directory);
+  if (!files.ok()) return files.status();
+  for (const std::filesystem::path& path : *files) {
+    if (path.filename() == current) break;
+    std::error_code error;
+    std::filesystem::remove(path, error);
+    if (error) return {StatusCode::internal, "cannot remove " + path.string() + ": " + error.message()};
+  }
+  return {};
+}
+
 }  // namespace kilokv::server::storage

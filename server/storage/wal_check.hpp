@@ -8,7 +8,7 @@
 // Source: the format in RocksDB's db/log_format.h: blocks of 32 KiB of fragments, each with masked CRC-32C, length and
 // type (full, first, middle, last).
 //
-// Thread safety: none; call it before RocksDB opens the directory.
+// Thread safety: none; call these functions at start-up.
 #pragma once
 
 #include <string>
@@ -17,12 +17,17 @@
 
 namespace kilokv::server::storage {
 
-// Reads all write-ahead logs in `directory`. Errors: DATA_LOSS, which names the file and the place, if a write other
-// than the last one is damaged.
+// Reads all write-ahead logs in `directory`, before RocksDB opens it. Errors: DATA_LOSS, which names the file and the
+// place, if a write other than the last one is damaged.
 Status check_write_ahead_logs(const std::string& directory);
 
-// Removes the write-ahead logs that have no byte. Each start makes a new one, and RocksDB removes it only after a later
-// write. Without this, starts that are killed would leave one file each.
+// Removes the write-ahead logs that have no byte, before RocksDB opens the directory. Each start makes a new one.
+// Without this, starts that are killed before they have opened the directory would leave one file each.
 Status remove_empty_write_ahead_logs(const std::string& directory);
+
+// Removes the write-ahead logs that are older than `current`, the file's name, after RocksDB has opened the directory
+// and moved what they hold into table files. RocksDB itself keeps a log in which it could read nothing. If that log has
+// a torn write, RocksDB would not read the later logs at the next start.
+Status remove_older_write_ahead_logs(const std::string& directory, const std::string& current);
 
 }  // namespace kilokv::server::storage

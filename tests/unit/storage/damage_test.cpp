@@ -177,6 +177,28 @@ TEST_F(DamageTest, ATornEndAfterACheckpointIsCut) {
   EXPECT_EQ(log.position.batch, kBatches + 4);
 }
 
+// RocksDB keeps such a log, because it could read nothing in it.
+TEST_F(DamageTest, ATornWriteThatIsAloneInItsLogIsGoneAfterTheStart) {
+  const std::string torn = temporary_.path("torn"), later = temporary_.path("later");
+  {
+    OpenLog log(options_for(killed_));
+    const std::string acknowledged = read_file(killed_ + "/" + kAcknowledgedFileName);
+    log.append(kBatches + 1, kBatches + 1);
+    copy_directory(killed_, torn);
+    write_file(torn + "/" + kAcknowledgedFileName, acknowledged);
+  }
+  const std::string wal = newest_write_ahead_log(torn);
+  write_file(wal, read_file(wal).substr(0, read_file(wal).size() - 9));
+  {
+    OpenLog log(options_for(torn));
+    ASSERT_EQ(log.position.batch, kBatches);
+    EXPECT_FALSE(std::filesystem::exists(wal));
+    log.append(kBatches + 1, kBatches + 2);
+    copy_directory(torn, later);
+  }
+  EXPECT_EQ(OpenLog(options_for(later)).transcript.lines, sample_lines(1, kBatches + 2));
+}
+
 TEST_F(DamageTest, OtherFilesInTheDirectoryAreNotLookedAt) {
   write_file(killed_ + "/000server.log", "started\n");
   write_file(killed_ + "/server.log", "started\n");
